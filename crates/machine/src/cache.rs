@@ -1,0 +1,61 @@
+//! CPU caches.
+
+use crate::set::CpuSet;
+use crate::units::Bytes;
+
+/// What a cache holds: `cache/indexN/type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+impl CacheKind {
+    /// The kernel's word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Data => "Data",
+            Self::Instruction => "Instruction",
+            Self::Unified => "Unified",
+        }
+    }
+}
+
+/// One cache and the CPUs that share it. `None`: the kernel does not say.
+///
+/// # Source
+/// `/sys/devices/system/cpu/cpuN/cache/indexM/`. In a virtual machine these are what the
+/// hypervisor claims, which can be far from what the guest gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// 1 is nearest to the core.
+    pub level: u8,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Its size.
+    pub size: Option<Bytes>,
+    /// Bytes per line: `coherency_line_size`.
+    pub line_size: Option<u32>,
+    /// `ways_of_associativity`; 0 means fully associative.
+    pub ways: Option<u32>,
+    /// `number_of_sets`.
+    pub sets: Option<u32>,
+    /// The CPUs that share it.
+    pub cpus: CpuSet,
+}
+
+impl Cache {
+    /// The short name people use: `L1d`, `L1i`, `L3`.
+    pub fn name(&self) -> String {
+        let letter = match self.kind {
+            CacheKind::Data => "d",
+            CacheKind::Instruction => "i",
+            CacheKind::Unified => "",
+        };
+        format!("L{}{letter}", self.level)
+    }
+}

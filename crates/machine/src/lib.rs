@@ -1,0 +1,52 @@
+//! The words of NUMA, and the machine they describe.
+//!
+//! Everything else in nodewise speaks through these types: sources fill a [`Machine`], models and
+//! measurements read it, views show it. Nothing in this crate opens a file, calls the kernel, starts
+//! a thread or prints; a `Machine` can be built by hand in a test, and two of them can be compared
+//! with `==`.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | ids that are not numbers | [`id`] |
+//! | sets of nodes and CPUs, and every text form they have | [`set`] |
+//! | what a user types to name nodes or CPUs | [`expr`] |
+//! | values per pair of nodes | [`matrix`] |
+//! | memory policies in the kernel's words | [`policy`] |
+//! | sizes, times, rates and how they are written | [`units`] |
+//! | the machine itself | [`machine`], [`node`], [`cpu`], [`cache`], [`device`], [`settings`] |
+//! | questions asked of a machine | [`query`] |
+//! | what is wrong or unusual about one | [`oddity`], [`check`] |
+//! | a machine written in one line | [`spec`] |
+//! | making hostile text fit for a terminal | [`printable`] |
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod check;
+pub mod cpu;
+pub mod device;
+pub mod expr;
+pub mod id;
+pub mod machine;
+pub mod matrix;
+pub mod node;
+pub mod oddity;
+pub mod policy;
+pub mod printable;
+pub mod query;
+pub mod set;
+pub mod settings;
+pub mod spec;
+pub mod units;
+
+pub use cache::{Cache, CacheKind};
+pub use cpu::Cpu;
+pub use device::{Device, DeviceClass, DeviceName, DeviceRef, PciAddress};
+pub use id::{ClusterId, CoreId, CpuId, DieId, NodeId, PackageId, TierId};
+pub use machine::{Machine, Origin};
+pub use matrix::NodeMatrix;
+pub use node::{Access, AccessClass, HugePool, MeminfoField, MeminfoValue, Node, Tier};
+pub use oddity::{Oddity, OddityKind};
+pub use policy::{MemPolicy, ModeFlags, PolicyMode};
+pub use set::{CpuSet, IdSet, NodeSet};
+pub use settings::{KernelRelease, Settings};
+pub use units::Bytes;

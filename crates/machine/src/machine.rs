@@ -1,0 +1,106 @@
+//! A machine: everything nodewise knows about where its memory is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::cache::Cache;
+use crate::cpu::Cpu;
+use crate::device::Device;
+use crate::id::{CpuId, NodeId};
+use crate::matrix::NodeMatrix;
+use crate::node::{Access, Node, Tier};
+use crate::oddity::Oddity;
+use crate::set::{CpuSet, NodeSet};
+use crate::settings::{KernelRelease, Settings};
+use crate::units::Bytes;
+
+/// Where a machine's data came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The running kernel.
+    Live,
+    /// A capture: a directory or archive of raw files. Holds its path as the user gave it.
+    Capture(String),
+    /// Firmware tables. Holds their path.
+    Firmware(String),
+    /// A synthetic spec. Holds its text.
+    Spec(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Live => f.write_str("live"),
+            Self::Capture(path) => write!(f, "capture {path}"),
+            Self::Firmware(path) => write!(f, "firmware tables {path}"),
+            Self::Spec(text) => write!(f, "spec {text}"),
+        }
+    }
+}
+
+/// A machine. Plain data: made by a source or by hand, compared with `==`, written to JSON and
+/// read back equal.
+///
+/// `None` and empty collections mean that the source does not say; nothing is ever made up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Where the data came from.
+    pub origin: Origin,
+    /// The architecture as `uname -m` names it.
+    pub architecture: Option<String>,
+    /// The kernel.
+    pub kernel: Option<KernelRelease>,
+    /// The size of an ordinary page.
+    pub page_size: Option<Bytes>,
+    /// Nodes that could appear: `/sys/devices/system/node/possible`.
+    pub possible_nodes: NodeSet,
+    /// The nodes that are there, by id.
+    pub nodes: BTreeMap<NodeId, Node>,
+    /// CPUs that could appear: `/sys/devices/system/cpu/possible`.
+    pub possible_cpus: CpuSet,
+    /// The CPUs that are there, online or not, by id.
+    pub cpus: BTreeMap<CpuId, Cpu>,
+    /// Caches, by level, then kind, then first CPU.
+    pub caches: Vec<Cache>,
+    /// The SLIT as the kernel shows it: `distances.get(from, to)`.
+    pub distances: NodeMatrix<u32>,
+    /// What the firmware says of latency and bandwidth, by target and class.
+    pub accesses: Vec<Access>,
+    /// Memory tiers, fastest first.
+    pub tiers: Vec<Tier>,
+    /// Devices, those on PCI first and in order of address.
+    pub devices: Vec<Device>,
+    /// Kernel settings.
+    pub settings: Settings,
+    /// CPUs that the process which looked may use; `None` when that is not known.
+    pub allowed_cpus: Option<CpuSet>,
+    /// Memory nodes that the process which looked may use; `None` when that is not known.
+    pub allowed_nodes: Option<NodeSet>,
+    /// What is wrong or unusual: findings of the source first, then those of [`Machine::check`].
+    pub oddities: Vec<Oddity>,
+}
+
+impl Machine {
+    /// A machine of which nothing is known yet.
+    pub fn new(origin: Origin) -> Self {
+        Self {
+            origin,
+            architecture: None,
+            kernel: None,
+            page_size: None,
+            possible_nodes: NodeSet::new(),
+            nodes: BTreeMap::new(),
+            possible_cpus: CpuSet::new(),
+            cpus: BTreeMap::new(),
+            caches: Vec::new(),
+            distances: NodeMatrix::default(),
+            accesses: Vec::new(),
+            tiers: Vec::new(),
+            devices: Vec::new(),
+            settings: Settings::default(),
+            allowed_cpus: None,
+            allowed_nodes: None,
+            oddities: Vec::new(),
+        }
+    }
+}

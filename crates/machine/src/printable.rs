@@ -1,0 +1,87 @@
+//! The one place that makes foreign text fit for a terminal.
+//!
+//! File names, process names, PCI strings and everything else that is read can hold escape
+//! sequences; several monitors of this field were caught printing them raw. Every string that did
+//! not come from nodewise itself passes through [`printable`] before a person sees it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Longest quotation in a message, in characters; the rest is cut and marked.
+const QUOTE_LIMIT: usize = 80;
+
+/// Whether a character can move the cursor, recolour, reorder or hide text.
+///
+/// C0, DEL and C1 drive terminals; the bidirectional controls and the line separators of Unicode
+/// can make one line look like another.
+fn is_hazard(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Writes hazardous characters as escapes (`\x1b`, `\u{202e}`) and leaves the rest alone.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hazard) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            '\0' => out.push_str("\\0"),
+            c if is_hazard(c) && u32::from(c) < 0x100 => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
+            c if is_hazard(c) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Quotes foreign text for a message: escaped, in double quotes, cut after 80 characters.
+pub fn quote(text: &str) -> String {
+    let mut cut: String = text.chars().take(QUOTE_LIMIT).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    format!("\"{}\"", printable(&cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{Strategy, any, proptest};
+
+    #[test]
+    fn escape_sequences_become_visible() {
+        assert_eq!(printable("a\u{1b}[2Jb"), "a\\x1b[2Jb");
+        assert_eq!(printable("x\u{9b}1m"), "x\\x9b1m");
+        assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(printable("tab\tline\n"), "tab\\tline\\n");
+    }
+
+    #[test]
+    fn ordinary_text_is_borrowed() {
+        assert!(matches!(printable("mlx5_0 – größer"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_long_quotation_is_cut() {
+        let quoted = quote(&"x".repeat(500));
+        assert_eq!(quoted.chars().count(), QUOTE_LIMIT + 3);
+        assert!(quoted.ends_with("…\""));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hazardous_survives(text in any::<Vec<char>>().prop_map(|c| c.into_iter().collect::<String>())) {
+            assert!(!printable(&text).chars().any(is_hazard));
+        }
+    }
+}

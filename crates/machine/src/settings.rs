@@ -1,0 +1,91 @@
+//! What the kernel is set to do about memory, and which kernel it is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::id::NodeId;
+
+/// A kernel release: its text (`6.12.107+deb13-amd64`) and the numbers at its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelRelease {
+    text: String,
+    major: u16,
+    minor: u16,
+}
+
+impl KernelRelease {
+    /// Reads a release text; `None` when it does not start with two numbers.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let mut parts = text.splitn(3, '.');
+        let major = parts.next()?.parse().ok()?;
+        let minor = parts.next()?;
+        let digits = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
+        let minor = minor[..digits].parse().ok()?;
+        Some(Self { text: text.to_owned(), major, minor })
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Major and minor number.
+    pub fn version(&self) -> (u16, u16) {
+        (self.major, self.minor)
+    }
+
+    /// Whether this release is the given one or newer.
+    pub fn is_at_least(&self, major: u16, minor: u16) -> bool {
+        self.version() >= (major, minor)
+    }
+}
+
+impl fmt::Display for KernelRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+/// Kernel settings that decide where memory goes. `None`: the kernel does not say.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// `/proc/sys/kernel/numa_balancing`: 0 off, bit 0 normal, bit 1 memory tiering. Linux 3.13.
+    pub numa_balancing: Option<u32>,
+    /// `/proc/sys/vm/zone_reclaim_mode`: bits 1 reclaim, 2 write, 4 unmap.
+    pub zone_reclaim_mode: Option<u32>,
+    /// The chosen word of `/sys/kernel/mm/transparent_hugepage/enabled`.
+    pub transparent_hugepage: Option<String>,
+    /// The chosen word of `/sys/kernel/mm/transparent_hugepage/defrag`.
+    pub transparent_hugepage_defrag: Option<String>,
+    /// `/sys/kernel/mm/numa/demotion_enabled`. Linux 5.15.
+    pub demotion_enabled: Option<bool>,
+    /// `/sys/kernel/mm/mempolicy/weighted_interleave/nodeN`. Linux 6.9; empty on older kernels.
+    pub interleave_weights: BTreeMap<NodeId, u32>,
+    /// `.../weighted_interleave/auto` (`__auto_type` in 6.18). Linux 6.16.
+    pub interleave_weights_auto: Option<bool>,
+    /// `/proc/sys/vm/swappiness`.
+    pub swappiness: Option<u32>,
+    /// `/proc/sys/vm/min_free_kbytes`, in KiB.
+    pub min_free_kib: Option<u64>,
+    /// `/proc/sys/vm/overcommit_memory`.
+    pub overcommit_memory: Option<u32>,
+    /// `/proc/cmdline`.
+    pub command_line: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_compare_by_number_and_not_by_text() {
+        let release = KernelRelease::new("6.12.107+deb13-amd64\n").unwrap();
+        assert_eq!(release.version(), (6, 12));
+        assert!(release.is_at_least(6, 9));
+        assert!(!release.is_at_least(6, 16));
+        assert_eq!(KernelRelease::new("7.2-rc1").unwrap().version(), (7, 2));
+        assert_eq!(KernelRelease::new("linux"), None);
+        assert_eq!(KernelRelease::new("6"), None);
+    }
+}

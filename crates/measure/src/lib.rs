@@ -1,0 +1,1 @@
+//! How fast it is: placements, kernels, the experiment engine and its statistics.

@@ -1,0 +1,1 @@
+//! What the kernel will do with memory: pure, from kernel sources' behaviour.

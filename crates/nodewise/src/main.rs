@@ -1,0 +1,2 @@
+//! The `nodewise` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Memory policy, page placement and affinity calls, and what their errors mean.

@@ -1,0 +1,1 @@
+//! Showing it: values in; text, JSON, SVG out. No printing, no clock.

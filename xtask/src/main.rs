@@ -1,0 +1,2 @@
+//! What is done to nodewise rather than by it.
+fn main() {}
