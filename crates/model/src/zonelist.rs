@@ -1,0 +1,225 @@
+//! Fallback orders: which node the kernel tries next when one has no free memory.
+//!
+//! # Source
+//! `build_zonelists` and `find_next_best_node` in `mm/page_alloc.c`. Holds for Linux 5.16 (which
+//! also began to print the orders at boot, `Fallback order for Node 0: ...`) up to at least 7.2;
+//! compared with kernels 6.12, 6.16, 6.17 and 6.18.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::{Machine, NodeId};
+
+/// Distance that the kernel assumes between two nodes the SLIT does not mention.
+const REMOTE_DISTANCE: u64 = 20;
+/// Distance that the kernel assumes from a node to itself.
+const LOCAL_DISTANCE: u64 = 10;
+
+/// When the orders were built. It decides whether nodes without CPUs are preferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuiltAt {
+    /// At boot, on x86-64 and arm64: no CPU has been entered into its node yet, so every node counts
+    /// as one without CPUs.
+    Boot,
+    /// Again at run time, after a node gained its first memory or lost its last: nodes without CPUs
+    /// come before others at the same distance.
+    RunTime,
+}
+
+/// The fallback order of every node that could appear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FallbackOrders {
+    orders: BTreeMap<NodeId, Vec<NodeId>>,
+}
+
+/// Number of nodes that a kernel is built for (`MAX_NUMNODES`); it scales the distance against the
+/// load of a node. x86-64 distributions set `NODES_SHIFT` to 10, arm64 ones leave it at 4.
+fn max_nodes(architecture: Option<&str>) -> u64 {
+    if architecture == Some("aarch64") { 16 } else { 1024 }
+}
+
+impl FallbackOrders {
+    /// The orders that a kernel builds for this machine. Only nodes with memory appear in them; a
+    /// node without memory has an order too, which begins with the nearest node that has some.
+    pub fn of(machine: &Machine, built: BuiltAt) -> Self {
+        let candidates: Vec<NodeId> = machine.memory_nodes().iter().collect();
+        let has_cpus: Vec<bool> = candidates
+            .iter()
+            .map(|node| built == BuiltAt::RunTime && !machine.cpus_of(*node).is_empty())
+            .collect();
+        let scale = max_nodes(machine.architecture.as_deref());
+        let mut load = vec![0; candidates.len()];
+        let mut orders = BTreeMap::new();
+        for local in &machine.possible_nodes.union(&machine.node_ids()) {
+            let distances: Vec<u64> = candidates.iter().map(|node| distance(machine, local, *node)).collect();
+            let costs: Vec<u64> = (0..candidates.len())
+                .map(|at| {
+                    // Both penalties are added before scaling, so they beat any load.
+                    let lower = u64::from(candidates[at] < local);
+                    (distances[at] + lower + u64::from(has_cpus[at])) * scale
+                })
+                .collect();
+            let picked = pick_all(local, &candidates, &distances, &costs, &mut load);
+            orders.insert(local, picked.into_iter().map(|at| candidates[at]).collect());
+        }
+        Self { orders }
+    }
+
+    /// The order in which a node's allocations try nodes; empty for a node that cannot appear.
+    pub fn from(&self, node: NodeId) -> &[NodeId] {
+        self.orders.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// All orders, by node.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, &[NodeId])> {
+        self.orders.iter().map(|(node, order)| (*node, order.as_slice()))
+    }
+}
+
+fn distance(machine: &Machine, from: NodeId, to: NodeId) -> u64 {
+    let assumed = if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE };
+    machine.distance(from, to).map_or(assumed, u64::from)
+}
+
+/// Picks candidates one by one for `local`; the load they get disturbs the orders of later nodes, as
+/// it does in the kernel.
+fn pick_all(
+    local: NodeId,
+    candidates: &[NodeId],
+    distances: &[u64],
+    costs: &[u64],
+    load: &mut [u64],
+) -> Vec<usize> {
+    let mut unused: Vec<usize> = (0..candidates.len()).collect();
+    let mut order = Vec::with_capacity(candidates.len());
+    // The group starts at the local node itself, with or without memory.
+    let mut group = distances.iter().zip(candidates).find(|(_, node)| **node == local).map(|(d, _)| *d);
+    group = group.or(Some(LOCAL_DISTANCE));
+    while !unused.is_empty() {
+        let own = if order.is_empty() { unused.iter().position(|at| candidates[*at] == local) } else { None };
+        // The first minimum wins: min_by_key keeps the earliest of equals.
+        let place = own
+            .or_else(|| (0..unused.len()).min_by_key(|place| costs[unused[*place]] + load[unused[*place]]));
+        let Some(place) = place else { break };
+        let best = unused.remove(place);
+        if Some(distances[best]) != group {
+            load[best] += 1;
+        }
+        group = Some(distances[best]);
+        order.push(best);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::spec;
+    use proptest::prelude::{prop_assert_eq, proptest};
+
+    fn check(spec: &str, built: BuiltAt, expected: &[&[u32]]) {
+        let machine = spec::machine(spec).unwrap();
+        let orders: Vec<Vec<u32>> = FallbackOrders::of(&machine, built)
+            .iter()
+            .map(|(_, order)| order.iter().map(|node| node.number()).collect())
+            .collect();
+        assert_eq!(orders, expected, "{spec}");
+    }
+
+    // Each case was read from the log of a real kernel; what kernels is said with it.
+
+    #[test]
+    fn the_four_node_server_of_the_articles() {
+        // 6.12 and 6.18 on x86-64, 6.12 on arm64.
+        check(
+            "2x(2x(1c 512M)); dist=11,20",
+            BuiltAt::Boot,
+            &[&[0, 1, 2, 3], &[1, 0, 3, 2], &[2, 3, 0, 1], &[3, 2, 1, 0]],
+        );
+    }
+
+    #[test]
+    fn nodes_without_cpus_are_not_preferred_at_boot() {
+        // 6.12 and 6.18 on x86-64, 6.12 on arm64.
+        check(
+            "2x(1c 512M) 2x(512M)",
+            BuiltAt::Boot,
+            &[&[0, 1, 2, 3], &[1, 2, 3, 0], &[2, 3, 0, 1], &[3, 0, 1, 2]],
+        );
+    }
+
+    #[test]
+    fn nodes_without_cpus_are_preferred_when_lists_are_rebuilt() {
+        // 6.12 on x86-64, after node 3 was hot-added.
+        check(
+            "2x(1c 512M) 2x(512M)",
+            BuiltAt::RunTime,
+            &[&[0, 2, 3, 1], &[1, 3, 2, 0], &[2, 3, 0, 1], &[3, 2, 0, 1]],
+        );
+    }
+
+    #[test]
+    fn two_fast_nodes_with_a_slow_one_each() {
+        // 6.12 and 6.18 on x86-64.
+        check(
+            "2x(1c 512M) 2x(512M); dist=10,21,17,28/21,10,28,17/17,28,10,28/28,17,28,10",
+            BuiltAt::Boot,
+            &[&[0, 2, 1, 3], &[1, 3, 0, 2], &[2, 0, 3, 1], &[3, 1, 0, 2]],
+        );
+    }
+
+    #[test]
+    fn emulated_nodes_rotate() {
+        // A Raspberry Pi 5 with 6.12 (its published log), and x86-64 with numa=fake=8.
+        let rotation: Vec<Vec<u32>> =
+            (0..8).map(|start| (0..8).map(|step| (start + step) % 8).collect()).collect();
+        let rotation: Vec<&[u32]> = rotation.iter().map(Vec::as_slice).collect();
+        check("8x(1c 1G); dist=10", BuiltAt::Boot, &rotation);
+        check("(4c 1G) 7x(1G)", BuiltAt::Boot, &rotation);
+    }
+
+    #[test]
+    fn a_node_without_memory_begins_with_the_nearest() {
+        check(
+            "(1c 1G) (1c) (1G); dist=10,20,30/20,10,15/30,15,10",
+            BuiltAt::Boot,
+            &[&[0, 2], &[2, 0], &[2, 0]],
+        );
+    }
+
+    #[test]
+    fn a_machine_without_distances_uses_the_kernels_defaults() {
+        let mut machine = spec::machine("2x(1c 1G)").unwrap();
+        machine.distances = Default::default();
+        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        assert_eq!(orders.from(NodeId::new(1)), [NodeId::new(1), NodeId::new(0)]);
+        assert!(orders.from(NodeId::new(9)).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn every_order_is_a_permutation_of_the_nodes_with_memory(
+            nodes in 1usize..9,
+            memory in 1u32..256,
+            distances in proptest::collection::vec(11u32..60, 64),
+        ) {
+            let parts: Vec<&str> = (0..nodes).map(|at| if memory >> at & 1 == 1 { "(1c 1G)" } else { "(1c)" }).collect();
+            let rows: Vec<String> = (0..nodes)
+                .map(|row| {
+                    let cells = (0..nodes).map(|column| if row == column { 10 } else { distances[row * 8 + column % 8] });
+                    cells.map(|cell| cell.to_string()).collect::<Vec<_>>().join(",")
+                })
+                .collect();
+            let matrix = if nodes == 1 { String::new() } else { format!("; dist={}", rows.join("/")) };
+            let machine = spec::machine(&format!("{}{matrix}", parts.join(" "))).unwrap();
+            let with_memory: Vec<NodeId> = machine.nodes_with_memory().iter().collect();
+            for (node, order) in FallbackOrders::of(&machine, BuiltAt::Boot).iter() {
+                let mut sorted = order.to_vec();
+                sorted.sort_unstable();
+                prop_assert_eq!(&sorted, &with_memory);
+                if with_memory.contains(&node) {
+                    prop_assert_eq!(order[0], node);
+                }
+            }
+        }
+    }
+}
