@@ -1,1 +1,50 @@
 //! Memory policy, page placement and affinity calls, and what their errors mean.
+//!
+//! This is the crate that asks the kernel to do something. The calls are safe functions that take
+//! the types of `nodewise_machine`; when one fails, the error keeps the call with its arguments as
+//! data ([`CallError`]), and [`explain`] says what stands in the way and what would mend it.
+//!
+//! | to | look in |
+//! |---|---|
+//! | set or read a memory policy, of the thread or of a range | [`mempolicy`] |
+//! | learn where pages are, and move them | [`pages`] |
+//! | set or read the CPUs a thread may run on | [`affinity`] |
+//! | allow or forbid transparent huge pages | [`huge`] |
+//! | tell the kernel what a range of memory is for | [`advice`] |
+//! | have memory on chosen nodes, in pages of a chosen size | [`buffer`] |
+//! | start a program under a placement | [`setup`] |
+//! | wait for it and read what it used | [`wait`] |
+//! | learn which of the calls and modes work here | [`support`] |
+//! | turn an error into cause, limit and mend | [`cause`] |
+//!
+//! Nothing here reads a file or keeps state: facts about the machine come in as arguments.
+#![cfg(target_os = "linux")]
+#![deny(unsafe_code)]
+
+pub mod advice;
+pub mod affinity;
+#[expect(unsafe_code, reason = "a buffer owns a mapping and lends it as a slice")]
+pub mod buffer;
+pub mod call;
+pub mod cause;
+pub mod error;
+pub mod huge;
+pub mod mempolicy;
+pub mod pages;
+#[expect(unsafe_code, reason = "the system calls themselves")]
+mod raw;
+pub mod setup;
+pub mod support;
+pub mod wait;
+
+pub use advice::Advice;
+pub use buffer::{HugePageSize, NodeBuffer, PageKind};
+pub use call::{Call, PolicyQuery, Task};
+pub use cause::{Circumstances, Container, Explanation, Limit, SeccompMode, explain};
+pub use error::{CallError, Errno, ReadError};
+pub use huge::TransparentHuge;
+pub use mempolicy::BindOptions;
+pub use pages::{PageCounts, PageLocation, PageScope};
+pub use setup::{Setup, StartError};
+pub use support::{Availability, Support};
+pub use wait::{Finished, Running, Usage};

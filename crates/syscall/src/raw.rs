@@ -1,0 +1,316 @@
+//! The system calls, one function each, nothing clever.
+//!
+//! Each function names its manual page. Pointers and lengths come from slices, so that every
+//! function that takes no raw mapping is safe. None allocates and none takes a lock: all may be
+//! called between `fork(2)` and `execve(2)`. Integers go in as wide as a register: `syscall(2)` takes
+//! variable arguments, where the upper half of a narrow one is anybody's guess.
+
+use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+
+use nodewise_machine::set::words::BITS_PER_WORD;
+
+use crate::advice::Advice;
+use crate::error::Errno;
+
+/// `get_mempolicy`: the node instead of the policy.
+pub(crate) const MPOL_F_NODE: c_int = 1;
+/// `get_mempolicy`: of an address instead of the thread.
+pub(crate) const MPOL_F_ADDR: c_int = 1 << 1;
+/// `get_mempolicy`: the nodes that the cpuset allows.
+pub(crate) const MPOL_F_MEMS_ALLOWED: c_int = 1 << 2;
+/// `mbind`: fail when pages are, or remain, elsewhere.
+pub(crate) const MPOL_MF_STRICT: c_int = 1;
+/// `mbind`, `move_pages`: move pages that only this process maps.
+pub(crate) const MPOL_MF_MOVE: c_int = 1 << 1;
+/// `mbind`, `move_pages`: move pages that others map too.
+pub(crate) const MPOL_MF_MOVE_ALL: c_int = 1 << 2;
+/// `prctl`: with `PR_SET_THP_DISABLE`, leave huge pages where the program advises them. Linux 6.18.
+pub(crate) const PR_THP_DISABLE_EXCEPT_ADVISED: c_ulong = 1 << 1;
+
+/// An address that is never readable by a program: the last page of the address space.
+const UNREADABLE: usize = !0xfff;
+
+fn done(result: c_long) -> Result<c_long, Errno> {
+    if result < 0 { Err(Errno::last()) } else { Ok(result) }
+}
+
+/// A mask as pointer and `maxnode`.
+///
+/// The kernel reads `maxnode - 1` bits (`get_nodes` in `mm/mempolicy.c`), so a mask of 64 bits is
+/// passed as 65: with 64 its highest node would be lost without a word.
+fn mask(words: &[c_ulong]) -> (*const c_ulong, c_ulong) {
+    if words.is_empty() {
+        return (ptr::null(), 0);
+    }
+    (words.as_ptr(), (words.len() * BITS_PER_WORD) as c_ulong + 1)
+}
+
+/// `set_mempolicy(2)`.
+pub(crate) fn set_mempolicy(mode: c_int, nodes: &[c_ulong]) -> Result<(), Errno> {
+    let (pointer, maxnode) = mask(nodes);
+    let mode = c_long::from(mode);
+    // SAFETY: the kernel reads `maxnode - 1` bits at `pointer`, which is what the slice holds; it
+    // writes nothing.
+    done(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, maxnode) }).map(drop)
+}
+
+/// `set_mempolicy(2)` with a mask that cannot be read: the call looks at the mode, then fails.
+pub(crate) fn set_mempolicy_without_a_mask(mode: c_int) -> Result<(), Errno> {
+    let (mode, maxnode) = (c_long::from(mode), BITS_PER_WORD as c_ulong + 1);
+    // SAFETY: the kernel checks the address before it reads (`access_ok`), finds it outside the
+    // program's half of the address space and gives EFAULT; it writes nothing.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, UNREADABLE, maxnode) };
+    done(result).map(drop)
+}
+
+/// `get_mempolicy(2)`; returns what it wrote as mode, or as node.
+pub(crate) fn get_mempolicy(nodes: &mut [c_ulong], address: usize, flags: c_int) -> Result<c_int, Errno> {
+    let (pointer, maxnode) = mask(nodes);
+    let mut mode: c_int = 0;
+    let (mode_pointer, flags): (*mut c_int, c_long) = (&mut mode, flags.into());
+    // SAFETY: the kernel writes one int at `mode_pointer`, which lives until the end of this
+    // function, and `maxnode - 1` bits rounded up to words at `pointer`, which is what the
+    // exclusively borrowed slice holds. The address is only looked up.
+    let result =
+        unsafe { libc::syscall(libc::SYS_get_mempolicy, mode_pointer, pointer, maxnode, address, flags) };
+    done(result).map(|_| mode)
+}
+
+/// `mbind(2)`.
+pub(crate) fn mbind(
+    address: usize,
+    length: usize,
+    mode: c_int,
+    nodes: &[c_ulong],
+    flags: c_int,
+) -> Result<(), Errno> {
+    let (pointer, maxnode) = mask(nodes);
+    let (mode, flags) = (c_long::from(mode), c_long::from(flags));
+    // SAFETY: the kernel reads `maxnode - 1` bits at `pointer`, which is what the slice holds. The
+    // range is described, not dereferenced: a policy and the node of a page change no content.
+    let result = unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, pointer, maxnode, flags) };
+    done(result).map(drop)
+}
+
+/// `set_mempolicy_home_node(2)`. Linux 5.17.
+pub(crate) fn set_mempolicy_home_node(address: usize, length: usize, node: u32) -> Result<(), Errno> {
+    let (node, flags): (c_ulong, c_ulong) = (node.into(), 0);
+    // SAFETY: no pointers; the range is described, not dereferenced.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy_home_node, address, length, node, flags) };
+    done(result).map(drop)
+}
+
+/// `migrate_pages(2)`; both masks are equally long. Returns how many pages could not be moved.
+pub(crate) fn migrate_pages(pid: libc::pid_t, from: &[c_ulong], to: &[c_ulong]) -> Result<u64, Errno> {
+    let words = from.len().min(to.len());
+    let pid = c_long::from(pid);
+    let (from, maxnode) = mask(&from[..words]);
+    let (to, _) = mask(&to[..words]);
+    // SAFETY: the kernel reads `maxnode - 1` bits at each pointer, which both slices hold; moving
+    // a page changes no content.
+    done(unsafe { libc::syscall(libc::SYS_migrate_pages, pid, maxnode, from, to) }).map(|left| left as u64)
+}
+
+/// `move_pages(2)` without targets: asks where pages are. `places` is as long as `pages`.
+pub(crate) fn locate_pages(pid: libc::pid_t, pages: &[usize], places: &mut [c_int]) -> Result<(), Errno> {
+    let count = pages.len().min(places.len()) as c_ulong;
+    let targets: *const c_int = ptr::null();
+    let (pid, flags): (c_long, c_long) = (pid.into(), 0);
+    let (pages, places) = (pages.as_ptr(), places.as_mut_ptr());
+    // SAFETY: the kernel reads `count` addresses at `pages` and writes `count` ints at `places`,
+    // which both slices hold; `usize` is as wide as the pointers it expects. The addresses are
+    // only looked up.
+    let result = unsafe { libc::syscall(libc::SYS_move_pages, pid, count, pages, targets, places, flags) };
+    done(result).map(drop)
+}
+
+/// `move_pages(2)` with one target per page. Returns how many pages were not tried.
+pub(crate) fn move_pages(
+    pid: libc::pid_t,
+    pages: &[usize],
+    targets: &[c_int],
+    places: &mut [c_int],
+    flags: c_int,
+) -> Result<c_long, Errno> {
+    let count = pages.len().min(targets.len()).min(places.len()) as c_ulong;
+    let (pid, flags) = (c_long::from(pid), c_long::from(flags));
+    let (pages, targets, places) = (pages.as_ptr(), targets.as_ptr(), places.as_mut_ptr());
+    // SAFETY: the kernel reads `count` addresses and `count` ints and writes `count` ints, which
+    // the three slices hold; moving a page changes no content.
+    done(unsafe { libc::syscall(libc::SYS_move_pages, pid, count, pages, targets, places, flags) })
+}
+
+/// `sched_setaffinity(2)`, the system call: the C library's function stops at 1,024 CPUs.
+pub(crate) fn sched_setaffinity(tid: libc::pid_t, cpus: &[c_ulong]) -> Result<(), Errno> {
+    let (tid, length, pointer) = (c_long::from(tid), size_of_val(cpus), cpus.as_ptr());
+    // SAFETY: the kernel reads `length` bytes at `pointer`, the size of the slice.
+    done(unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, length, pointer) }).map(drop)
+}
+
+/// `sched_getaffinity(2)`, the system call. Returns how many bytes the kernel wrote.
+pub(crate) fn sched_getaffinity(tid: libc::pid_t, cpus: &mut [c_ulong]) -> Result<usize, Errno> {
+    let (tid, length, pointer) = (c_long::from(tid), size_of_val(cpus), cpus.as_mut_ptr());
+    // SAFETY: the kernel writes at most `length` bytes at `pointer`, the size of the slice.
+    done(unsafe { libc::syscall(libc::SYS_sched_getaffinity, tid, length, pointer) })
+        .map(|bytes| bytes as usize)
+}
+
+/// `getcpu(2)`; returns CPU and node.
+pub(crate) fn getcpu() -> Result<(u32, u32), Errno> {
+    let (mut cpu, mut node): (c_uint, c_uint) = (0, 0);
+    let (cpu_pointer, node_pointer): (*mut c_uint, *mut c_uint) = (&mut cpu, &mut node);
+    let unused: *mut c_void = ptr::null_mut();
+    // SAFETY: the kernel writes one unsigned int at each of the two pointers, which live until the
+    // end of this function; the third argument is unused since Linux 2.6.24.
+    done(unsafe { libc::syscall(libc::SYS_getcpu, cpu_pointer, node_pointer, unused) })?;
+    Ok((cpu, node))
+}
+
+/// `prctl(2)` with `PR_SET_THP_DISABLE`.
+pub(crate) fn set_thp_disable(disable: c_ulong, flags: c_ulong) -> Result<(), Errno> {
+    let unused: c_ulong = 0;
+    // SAFETY: no pointers; the call sets two bits of the process.
+    let result = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, flags, unused, unused) };
+    done(result.into()).map(drop)
+}
+
+/// `prctl(2)` with `PR_GET_THP_DISABLE`.
+pub(crate) fn get_thp_disable() -> Result<c_int, Errno> {
+    let unused: c_ulong = 0;
+    // SAFETY: no pointers; the call reads two bits of the process.
+    let result = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, unused, unused, unused, unused) };
+    done(result.into()).map(|_| result)
+}
+
+/// `mmap(2)` of private anonymous memory that can be read and written, at an address that the
+/// kernel chooses.
+pub(crate) fn map_anonymous(length: usize, flags: c_int) -> Result<NonNull<u8>, Errno> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
+    // SAFETY: without MAP_FIXED the kernel takes an address range that is free, so no memory of
+    // this program is touched; no file is involved.
+    let address = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(Errno::last());
+    }
+    NonNull::new(address.cast()).ok_or(Errno::ENOMEM)
+}
+
+/// `munmap(2)`.
+///
+/// # Safety
+/// The range belongs to the caller alone and nothing refers to it any more.
+pub(crate) unsafe fn unmap(address: NonNull<u8>, length: usize) -> Result<(), Errno> {
+    // SAFETY: the caller owns the range, and nothing refers to it.
+    let result = unsafe { libc::munmap(address.as_ptr().cast(), length) };
+    done(result.into()).map(drop)
+}
+
+/// `madvise(2)` with one of the advices that change no content.
+pub(crate) fn madvise(address: usize, length: usize, advice: Advice) -> Result<(), Errno> {
+    // SAFETY: every `Advice` keeps what the memory holds (the type leaves out MADV_DONTNEED and its
+    // like); the range is described, not dereferenced.
+    let result = unsafe { libc::madvise(address as *mut c_void, length, advice.number()) };
+    done(result.into()).map(drop)
+}
+
+/// `wait4(2)`; returns the process that ended, 0 for none, its status and what it used.
+pub(crate) fn wait4(pid: libc::pid_t, options: c_int) -> Result<(libc::pid_t, c_int, libc::rusage), Errno> {
+    let mut status: c_int = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one int and one rusage at the two pointers, which live until the
+    // end of this function.
+    let ended = unsafe { libc::wait4(pid, &raw mut status, options, usage.as_mut_ptr()) };
+    done(ended.into())?;
+    // SAFETY: rusage is a structure of integers, for which zeroed memory is a valid value; the
+    // kernel has overwritten it, or left it when no child has ended.
+    Ok((ended, status, unsafe { usage.assume_init() }))
+}
+
+/// `sysconf(3)` with `_SC_PAGESIZE`: the size of a small page in bytes.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: no pointers; the C library reads what the kernel passed at start.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linux_raw_sys::general as numbers;
+    use linux_raw_sys::mempolicy as kernel;
+    use nodewise_machine::{ModeFlags, PolicyMode};
+
+    #[test]
+    fn mode_numbers_and_flags_are_those_of_the_kernel_header() {
+        for (mode, expected) in [
+            (PolicyMode::Default, kernel::MPOL_DEFAULT),
+            (PolicyMode::Preferred, kernel::MPOL_PREFERRED),
+            (PolicyMode::Bind, kernel::MPOL_BIND),
+            (PolicyMode::Interleave, kernel::MPOL_INTERLEAVE),
+            (PolicyMode::Local, kernel::MPOL_LOCAL),
+            (PolicyMode::PreferredMany, kernel::MPOL_PREFERRED_MANY),
+            (PolicyMode::WeightedInterleave, kernel::MPOL_WEIGHTED_INTERLEAVE),
+        ] {
+            assert_eq!(u32::from(mode.number()), expected as u32, "{mode}");
+        }
+        assert_eq!(PolicyMode::ALL.len(), kernel::MPOL_MAX as usize);
+        for (flag, expected) in [
+            (ModeFlags::STATIC_NODES, kernel::MPOL_F_STATIC_NODES),
+            (ModeFlags::RELATIVE_NODES, kernel::MPOL_F_RELATIVE_NODES),
+            (ModeFlags::NUMA_BALANCING, kernel::MPOL_F_NUMA_BALANCING),
+        ] {
+            assert_eq!(u32::from(flag.bits()), expected, "{flag}");
+        }
+    }
+
+    #[test]
+    fn call_flags_are_those_of_the_kernel_header() {
+        for (ours, expected) in [
+            (MPOL_F_NODE, kernel::MPOL_F_NODE),
+            (MPOL_F_ADDR, kernel::MPOL_F_ADDR),
+            (MPOL_F_MEMS_ALLOWED, kernel::MPOL_F_MEMS_ALLOWED),
+            (MPOL_MF_STRICT, kernel::MPOL_MF_STRICT),
+            (MPOL_MF_MOVE, kernel::MPOL_MF_MOVE),
+            (MPOL_MF_MOVE_ALL, kernel::MPOL_MF_MOVE_ALL),
+            (libc::MADV_HUGEPAGE, numbers::MADV_HUGEPAGE),
+            (libc::MADV_NOHUGEPAGE, numbers::MADV_NOHUGEPAGE),
+            (libc::MADV_DONTFORK, numbers::MADV_DONTFORK),
+            (libc::MADV_POPULATE_WRITE, numbers::MADV_POPULATE_WRITE),
+            (libc::MAP_HUGETLB, numbers::MAP_HUGETLB),
+            (libc::MAP_HUGE_SHIFT, numbers::MAP_HUGE_SHIFT),
+            (libc::PR_SET_THP_DISABLE, linux_raw_sys::prctl::PR_SET_THP_DISABLE),
+            (libc::PR_GET_THP_DISABLE, linux_raw_sys::prctl::PR_GET_THP_DISABLE),
+        ] {
+            assert_eq!(i64::from(ours), i64::from(expected));
+        }
+    }
+
+    #[test]
+    fn call_numbers_are_those_of_the_kernel_header() {
+        for (ours, expected) in [
+            (libc::SYS_get_mempolicy, numbers::__NR_get_mempolicy),
+            (libc::SYS_set_mempolicy, numbers::__NR_set_mempolicy),
+            (libc::SYS_mbind, numbers::__NR_mbind),
+            (libc::SYS_set_mempolicy_home_node, numbers::__NR_set_mempolicy_home_node),
+            (libc::SYS_migrate_pages, numbers::__NR_migrate_pages),
+            (libc::SYS_move_pages, numbers::__NR_move_pages),
+            (libc::SYS_sched_setaffinity, numbers::__NR_sched_setaffinity),
+            (libc::SYS_sched_getaffinity, numbers::__NR_sched_getaffinity),
+            (libc::SYS_getcpu, numbers::__NR_getcpu),
+        ] {
+            assert_eq!(ours, c_long::from(expected));
+        }
+    }
+
+    #[test]
+    fn maxnode_is_one_more_than_the_bits_of_the_mask() {
+        // numactl's git head of 2025-10 passes the bits themselves and loses the highest node of
+        // every mask that is exactly as long as needed.
+        assert_eq!(mask(&[0b1010]).1, BITS_PER_WORD as c_ulong + 1);
+        assert_eq!(mask(&[0, 1]).1, 2 * BITS_PER_WORD as c_ulong + 1);
+        assert_eq!(mask(&[]), (ptr::null(), 0));
+    }
+}

@@ -1,0 +1,162 @@
+//! Waiting for a program, and what it used.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::time::Duration;
+
+use nodewise_machine::Bytes;
+
+use crate::call::{Call, Task};
+use crate::error::{CallError, Errno};
+use crate::raw;
+
+/// What a process used, together with the children it waited for.
+///
+/// # Source
+/// `struct rusage` of `wait4(2)`; `getrusage(2)` explains the fields that Linux fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Time on CPUs in the program.
+    pub user: Duration,
+    /// Time on CPUs in the kernel.
+    pub system: Duration,
+    /// Most memory that was resident at once, in the process or in any one child.
+    pub max_rss: Bytes,
+    /// Page faults that needed no reading.
+    pub minor_faults: u64,
+    /// Page faults that had to read.
+    pub major_faults: u64,
+    /// Times it gave up the CPU, mostly to wait.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from it.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    fn new(usage: &libc::rusage) -> Self {
+        Self {
+            user: duration(usage.ru_utime),
+            system: duration(usage.ru_stime),
+            max_rss: Bytes::from_kib(count(usage.ru_maxrss)),
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+        }
+    }
+}
+
+/// A counter of the kernel, which is a `long` there and never negative.
+fn count(value: libc::c_long) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let micros = Duration::from_micros(count(time.tv_usec));
+    Duration::from_secs(count(time.tv_sec)).saturating_add(micros)
+}
+
+/// A process that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// How: with a code, or by a signal.
+    pub status: ExitStatus,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// A process that was started, to be waited for with its usage.
+///
+/// The standard library's `Child` forgets what the process used. This keeps the `Child` to itself,
+/// because its number must not be waited for, or killed, once it has been waited for here.
+/// Dropping it neither waits nor kills.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    finished: Option<Finished>,
+}
+
+impl From<Child> for Running {
+    /// Takes over a process that nobody has waited for yet.
+    fn from(child: Child) -> Self {
+        Self { child, finished: None }
+    }
+}
+
+impl Running {
+    /// Its process id. After it has ended, another process may get the same.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its standard input, where that is a pipe; can be taken once.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Its standard output, where that is a pipe; can be taken once.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Its standard error, where that is a pipe; can be taken once.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Waits until it has ended. Closes its standard input first, as `Child::wait` does, so that
+    /// it cannot wait for us while we wait for it.
+    ///
+    /// # Source
+    /// `wait4(2)`.
+    ///
+    /// # Errors
+    /// `ECHILD` when somebody else has waited for it.
+    pub fn wait(&mut self) -> Result<&Finished, CallError> {
+        drop(self.child.stdin.take());
+        loop {
+            if self.collect(0)? {
+                return Ok(self.finished.as_ref().expect("collected above"));
+            }
+        }
+    }
+
+    /// Looks whether it has ended, without waiting.
+    ///
+    /// # Errors
+    /// As [`Running::wait`].
+    pub fn try_wait(&mut self) -> Result<Option<&Finished>, CallError> {
+        self.collect(libc::WNOHANG)?;
+        Ok(self.finished.as_ref())
+    }
+
+    /// Ends it with `SIGKILL`, unless it has been waited for.
+    ///
+    /// # Errors
+    /// What `kill(2)` fails with.
+    pub fn kill(&mut self) -> io::Result<()> {
+        if self.finished.is_some() { Ok(()) } else { self.child.kill() }
+    }
+
+    /// Waits as the options say; tells whether the process is known to have ended.
+    fn collect(&mut self, options: i32) -> Result<bool, CallError> {
+        if self.finished.is_some() {
+            return Ok(true);
+        }
+        let pid = self.child.id();
+        let failed = |errno| CallError::new(Call::Wait4 { pid }, errno);
+        let task = Task::new(pid).ok_or(failed(Errno::ECHILD))?;
+        let (ended, status, usage) = loop {
+            match raw::wait4(task.number(), options) {
+                Err(Errno::EINTR) => {}
+                result => break result.map_err(failed)?,
+            }
+        };
+        if ended != 0 {
+            let status = ExitStatus::from_raw(status);
+            self.finished = Some(Finished { status, usage: Usage::new(&usage) });
+        }
+        Ok(ended != 0)
+    }
+}
