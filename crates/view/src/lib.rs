@@ -1,1 +1,19 @@
-//! Showing it: values in; text, JSON, SVG out. No printing, no clock.
+//! Showing it: values in, text out.
+//!
+//! Nothing in this crate prints, opens a file, asks the terminal or reads a clock: how wide the
+//! text may be and whether it has colour comes in as a [`Style`], and what comes out is a `String`.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | how a text is to be written: width, colour | [`style`] |
+//! | what `nodewise show` and `nodewise` alone print | [`text`] |
+//! | the picture of a machine | [`svg`] |
+//! | what both say about a machine, worked out once | [`digest`] |
+#![forbid(unsafe_code)]
+
+pub mod digest;
+pub mod style;
+pub mod svg;
+pub mod text;
+
+pub use style::{Colour, Style};

@@ -1,0 +1,158 @@
+//! Caches by level: how many, how large, for how many cores, and how they lie to the nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nodewise_machine::{Bytes, Cache, CacheKind, CpuId, Machine, NodeId, NodeSet};
+
+use crate::digest::counts::{core_of_each_cpu, plural};
+use crate::digest::node::nodes_of_each_cpu;
+
+/// Caches of one size that serve as many cores each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheGroup {
+    /// The size of one; `None` when the kernel does not say.
+    pub size: Option<Bytes>,
+    /// Online cores that share one; 0 when none of its CPUs is online.
+    pub cores: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// How many caches there are of each size and share.
+type Groups = BTreeMap<(Option<Bytes>, usize), usize>;
+
+/// All caches of a level and kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheLevel {
+    /// 1 is nearest to the core.
+    pub level: u8,
+    /// What they hold.
+    pub kind: CacheKind,
+    /// The short name: `L1d`, `L3`.
+    pub name: String,
+    /// The caches by size and share; those there are most of first.
+    pub groups: Vec<CacheGroup>,
+}
+
+impl CacheLevel {
+    /// The levels of a machine, nearest to the core first.
+    pub fn all(machine: &Machine) -> Vec<Self> {
+        let core_of = core_of_each_cpu(machine);
+        let mut levels: BTreeMap<(u8, CacheKind), Groups> = BTreeMap::new();
+        for cache in &machine.caches {
+            let share = cores_of(cache, &core_of).len();
+            let groups = levels.entry((cache.level, cache.kind)).or_default();
+            *groups.entry((cache.size, share)).or_default() += 1;
+        }
+        levels.into_iter().map(|((level, kind), groups)| Self::new(level, kind, groups)).collect()
+    }
+
+    fn new(level: u8, kind: CacheKind, groups: Groups) -> Self {
+        let mut groups: Vec<CacheGroup> =
+            groups.into_iter().map(|((size, cores), count)| CacheGroup { size, cores, count }).collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        let name =
+            Cache { level, kind, size: None, line_size: None, ways: None, sets: None, cpus: [].into() };
+        Self { level, kind, name: name.name(), groups }
+    }
+
+    /// The level in words: `32 MiB x 8, each for 6 cores`.
+    pub fn words(&self) -> String {
+        let group = |group: &CacheGroup| {
+            let size = group.size.map_or_else(|| "size unknown".to_owned(), |size| size.to_string());
+            let each = if group.count > 1 { "each " } else { "" };
+            let share = match group.cores {
+                0 => "for no online core".to_owned(),
+                cores => format!("for {}", plural(cores, "core")),
+            };
+            let count = if group.count > 1 { format!(" x {}", group.count) } else { String::new() };
+            format!("{size}{count}, {each}{share}")
+        };
+        self.groups.iter().map(group).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The online cores that share a cache, each by its lowest CPU.
+pub(crate) fn cores_of(cache: &Cache, core_of: &BTreeMap<CpuId, CpuId>) -> BTreeSet<CpuId> {
+    cache.cpus.iter().filter_map(|cpu| core_of.get(&cpu).copied()).collect()
+}
+
+/// How the last-level caches lie to the nodes with CPUs: `4 in each node`, `each spans 2 nodes`.
+///
+/// `None` when there is nothing to tell: one node, no such cache, or no rule that holds for all.
+pub fn last_level_words(machine: &Machine) -> Option<String> {
+    let nodes_of = nodes_of_each_cpu(machine);
+    let mut inside: BTreeMap<NodeId, usize> =
+        machine.nodes_with_cpus().iter().map(|node| (node, 0)).collect();
+    let mut spans: BTreeSet<usize> = BTreeSet::new();
+    for cache in machine.last_level_caches() {
+        let nodes = cache
+            .cpus
+            .iter()
+            .filter_map(|cpu| nodes_of.get(&cpu))
+            .fold(NodeSet::new(), |all, nodes| all.union(nodes));
+        if nodes.is_empty() {
+            continue;
+        }
+        spans.insert(nodes.len());
+        for node in &nodes {
+            *inside.entry(node).or_default() += 1;
+        }
+    }
+    let counts: BTreeSet<usize> = inside.values().copied().collect();
+    let (span, each) = (*spans.first()?, *counts.first()?);
+    match (spans.len(), counts.len()) {
+        _ if inside.len() < 2 => None,
+        (1, 1) if span == 1 => Some(format!("{each} in each node")),
+        (1, _) if span > 1 => Some(format!("each spans {span} nodes")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::spec;
+
+    fn check(spec: &str, levels: &[&str], relation: Option<&str>) {
+        let machine = spec::machine(spec).unwrap();
+        let written: Vec<String> = CacheLevel::all(&machine)
+            .iter()
+            .map(|level| format!("{} {}", level.name, level.words()))
+            .collect();
+        assert_eq!(written, levels, "{spec}");
+        assert_eq!(last_level_words(&machine).as_deref(), relation, "{spec}");
+    }
+
+    #[test]
+    fn caches_are_summed_up_per_level() {
+        check(
+            "2x(2x(24c2t 126G l1d=32K l2=1M l3=32M/6c))",
+            &[
+                "L1d 32 KiB x 96, each for 1 core",
+                "L2 1 MiB x 96, each for 1 core",
+                "L3 32 MiB x 16, each for 6 cores",
+            ],
+            Some("4 in each node"),
+        );
+        check("(4c2t 16G l3=8M/4c)", &["L3 8 MiB, for 4 cores"], None);
+        check("(4c 1G) 7x(1G)", &[], None);
+    }
+
+    #[test]
+    fn unequal_caches_are_told_apart() {
+        check(
+            "(8c 1G l2=2M/4c) (2c 1G l2=1M/1c) (2c 1G l2=1M/1c)",
+            &["L2 1 MiB x 4, each for 1 core; 2 MiB x 2, each for 4 cores"],
+            Some("2 in each node"),
+        );
+    }
+
+    #[test]
+    fn a_cache_can_span_nodes() {
+        let mut machine = spec::machine("2x(2c 1G l3=8M/2c)").unwrap();
+        machine.caches.truncate(1);
+        machine.caches[0].cpus = machine.cpu_ids();
+        assert_eq!(last_level_words(&machine).as_deref(), Some("each spans 2 nodes"));
+    }
+}

@@ -1,0 +1,150 @@
+//! How many packages, cores and CPUs a machine has, and how evenly they are spread.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nodewise_machine::{CpuId, CpuSet, Machine, PackageId};
+
+/// Online packages, cores and CPUs of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Packages; `None` when the kernel does not say to which one every CPU belongs.
+    pub packages: Option<usize>,
+    /// Cores.
+    pub cores: usize,
+    /// Online CPUs: threads.
+    pub cpus: usize,
+    /// CPUs that are there and not online.
+    pub offline: usize,
+    /// Cores per package, where all packages have as many.
+    pub cores_per_package: Option<usize>,
+    /// Threads per core, where all cores have as many.
+    pub threads_per_core: Option<usize>,
+}
+
+impl Counts {
+    /// Counts the online CPUs of a machine.
+    pub fn of(machine: &Machine) -> Self {
+        let cores = machine.cores();
+        let online = machine.online_cpus();
+        let mut packages: BTreeMap<Option<PackageId>, usize> = BTreeMap::new();
+        for first in cores.keys() {
+            *packages.entry(machine.cpus.get(first).and_then(|cpu| cpu.package)).or_default() += 1;
+        }
+        let known = !packages.is_empty() && !packages.contains_key(&None);
+        let per_package: BTreeSet<usize> = packages.values().copied().collect();
+        Self {
+            packages: known.then_some(packages.len()),
+            cores: cores.len(),
+            cpus: online.len(),
+            offline: machine.cpus.len() - online.len(),
+            cores_per_package: the_only(&per_package).filter(|_| known),
+            threads_per_core: the_only(&cores.values().map(CpuSet::len).collect()),
+        }
+    }
+
+    /// The counts in words: `2 packages x 24 cores x 2 threads = 96 CPUs`. `None` without CPUs.
+    pub fn words(&self) -> Option<String> {
+        let cpus = plural(self.cpus, "CPU");
+        match (self.packages, self.cores_per_package, self.threads_per_core) {
+            _ if self.cpus == 0 => None,
+            (Some(1) | None, _, Some(1)) => Some(cpus),
+            (Some(1) | None, _, Some(threads)) if threads > 1 => {
+                Some(format!("{} x {} = {cpus}", plural(self.cores, "core"), plural(threads, "thread")))
+            }
+            (Some(packages), Some(cores), Some(threads)) => {
+                let mut text = format!("{} x {}", plural(packages, "package"), plural(cores, "core"));
+                if threads > 1 {
+                    text.push_str(&format!(" x {}", plural(threads, "thread")));
+                }
+                Some(format!("{text} = {cpus}"))
+            }
+            (packages, _, _) => {
+                let packages = packages.map(|count| plural(count, "package"));
+                let cores = (self.cores != self.cpus).then(|| plural(self.cores, "core"));
+                let parts: Vec<String> = packages.into_iter().chain(cores).chain([cpus]).collect();
+                Some(parts.join(", "))
+            }
+        }
+    }
+}
+
+/// The machine in a line: CPUs, memory, nodes.
+pub fn headline(machine: &Machine) -> String {
+    let cpus = Counts::of(machine).words().unwrap_or_else(|| "no CPU known".to_owned());
+    if machine.nodes.is_empty() {
+        return format!("{cpus}, no NUMA node");
+    }
+    let memory =
+        machine.memory_total().map_or_else(|| "memory size unknown".to_owned(), |size| size.to_string());
+    format!("{cpus}, {memory} in {}", plural(machine.nodes.len(), "node"))
+}
+
+/// What runs on it: architecture, kernel, page size, CPUs that are offline. Foreign text; empty
+/// when nothing is known.
+pub fn platform(machine: &Machine) -> String {
+    let mut facts: Vec<String> = machine.architecture.iter().cloned().collect();
+    facts.extend(machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
+    facts.extend(machine.page_size.map(|size| format!("pages of {size}")));
+    let offline = Counts::of(machine).offline;
+    if offline > 0 {
+        facts.push(format!("{} offline", plural(offline, "CPU")));
+    }
+    facts.join(", ")
+}
+
+/// The lowest CPU of the core of every online CPU.
+pub(crate) fn core_of_each_cpu(machine: &Machine) -> BTreeMap<CpuId, CpuId> {
+    let cores = machine.cores();
+    cores.iter().flat_map(|(core, cpus)| cpus.iter().map(move |cpu| (cpu, *core))).collect()
+}
+
+/// The only member of a set of one.
+fn the_only(set: &BTreeSet<usize>) -> Option<usize> {
+    set.first().copied().filter(|_| set.len() == 1)
+}
+
+/// A count with its word: `1 core`, `2 cores`, `4 CPUs`.
+pub fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::{Origin, spec};
+
+    fn check(machine: &Machine, expected: Option<&str>) {
+        assert_eq!(Counts::of(machine).words().as_deref(), expected);
+    }
+
+    #[test]
+    fn counts_are_told_as_a_product_where_they_are_even() {
+        for (spec, expected) in [
+            ("2x(24c2t 1G)", "2 packages x 24 cores x 2 threads = 96 CPUs"),
+            ("4x(12c 1G)", "4 packages x 12 cores = 48 CPUs"),
+            ("(4c2t 1G)", "4 cores x 2 threads = 8 CPUs"),
+            ("(4c 1G) 7x(1G)", "4 CPUs"),
+            ("(1c 1G)", "1 CPU"),
+            ("(8c 1G) (4c 1G)", "2 packages, 12 CPUs"),
+            ("(4c2t 1G) (4c 1G)", "2 packages, 8 cores, 12 CPUs"),
+        ] {
+            check(&spec::machine(spec).unwrap(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn packages_that_are_not_known_are_not_counted() {
+        let mut machine = spec::machine("2x(2c 1G)").unwrap();
+        machine.cpus.values_mut().for_each(|cpu| cpu.package = None);
+        check(&machine, Some("4 CPUs"));
+        check(&Machine::new(Origin::Live), None);
+    }
+
+    #[test]
+    fn offline_cpus_are_counted_apart() {
+        let mut machine = spec::machine("(4c 1G)").unwrap();
+        machine.cpus.get_mut(&CpuId::new(3)).unwrap().online = false;
+        let counts = Counts::of(&machine);
+        assert_eq!((counts.cpus, counts.offline), (3, 1));
+    }
+}

@@ -1,0 +1,18 @@
+//! Pictures: values in, SVG out.
+//!
+//! [`machine_svg`] draws a machine. A picture is made in three steps that can be looked at apart:
+//! what is drawn (folded where things are alike), where it stands (a tree of [`Frame`]s with
+//! every text measured, in which nothing overlaps), and the SVG text. The result depends on nothing
+//! but the machine: the same bytes every time, no fonts or scripts from elsewhere, colours for
+//! light and for dark viewers in one style sheet.
+
+pub mod font;
+pub mod frame;
+pub mod machine;
+mod paint;
+mod palette;
+mod writer;
+
+pub use frame::{Frame, Label, Rect, Role};
+pub use machine::{layout, machine_svg};
+pub use palette::Theme;

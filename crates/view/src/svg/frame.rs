@@ -1,0 +1,294 @@
+//! A laid-out picture: a tree of rectangles with measured text.
+//!
+//! The rule that the layout keeps and the tests check: everything in a frame lies inside it, and
+//! its labels and children do not overlap each other.
+
+use crate::svg::font::Font;
+
+/// A rectangle; px, y downwards.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Rect {
+    /// Left edge.
+    pub x: f64,
+    /// Upper edge.
+    pub y: f64,
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
+}
+
+impl Rect {
+    /// A rectangle of a size, its corner in the origin.
+    pub const fn sized(width: f64, height: f64) -> Self {
+        Self { x: 0.0, y: 0.0, width, height }
+    }
+
+    /// The right edge.
+    pub fn right(&self) -> f64 {
+        self.x + self.width
+    }
+
+    /// The lower edge.
+    pub fn bottom(&self) -> f64 {
+        self.y + self.height
+    }
+
+    /// Whether another rectangle lies inside; rounding to a tenth is forgiven.
+    pub fn holds(&self, other: &Self) -> bool {
+        const SLACK: f64 = 0.11;
+        other.x >= self.x - SLACK
+            && other.y >= self.y - SLACK
+            && other.right() <= self.right() + SLACK
+            && other.bottom() <= self.bottom() + SLACK
+    }
+
+    /// Whether two rectangles share more than an edge; rounding to a tenth is forgiven.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        const SLACK: f64 = 0.11;
+        self.x + SLACK < other.right()
+            && other.x + SLACK < self.right()
+            && self.y + SLACK < other.bottom()
+            && other.y + SLACK < self.bottom()
+    }
+}
+
+/// What a frame is, and so how it is painted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The whole picture.
+    Page,
+    /// Holds others and is not painted.
+    Group,
+    /// A package.
+    Package,
+    /// Holds one frame that stands for several; painted as a pile of it.
+    Pile,
+    /// A node with CPUs.
+    Node,
+    /// A node without CPUs, and everything else that is no ordinary node.
+    MemoryNode,
+    /// The cores that share a last-level cache.
+    Cache,
+    /// A CPU: one thread of a core.
+    Thread,
+    /// A CPU that is slower than others of the machine.
+    SlowThread,
+    /// Memory, to scale.
+    Memory,
+    /// The part of it that is in use.
+    Used,
+    /// A GPU or accelerator.
+    Compute,
+    /// A network or RDMA device.
+    Network,
+    /// A disk.
+    Disk,
+    /// A device of another kind.
+    OtherDevice,
+    /// A distance: 0 local, 1 nearest, up to [`Role::FARTHEST`].
+    Distance(u8),
+    /// A distance that is missing.
+    NoDistance,
+}
+
+impl Role {
+    /// The largest step of [`Role::Distance`].
+    pub const FARTHEST: u8 = 5;
+}
+
+/// On which side of its point a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// To the right of it.
+    Start,
+    /// Around it.
+    Middle,
+    /// To the left of it.
+    End,
+}
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Ordinary.
+    Plain,
+    /// Secondary.
+    Faint,
+    /// What differs from the ordinary.
+    Notable,
+    /// On a [`Role::Thread`].
+    OnThread,
+}
+
+/// A line of text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// Its point, left to right.
+    pub x: f64,
+    /// Its baseline.
+    pub y: f64,
+    /// Size and weight.
+    pub font: Font,
+    /// On which side of its point it stands.
+    pub anchor: Anchor,
+    /// How it looks.
+    pub tone: Tone,
+    /// The text, fit to be shown.
+    pub text: String,
+}
+
+/// Height of letters above the baseline and below it, in parts of the size (DejaVu Sans: 0.76 for
+/// capitals and digits, 0.24 for descenders).
+const ABOVE: f64 = 0.76;
+const BELOW: f64 = 0.24;
+
+impl Label {
+    /// The rectangle that the text fills, at most.
+    pub fn area(&self) -> Rect {
+        let width = self.font.width(&self.text);
+        let x = match self.anchor {
+            Anchor::Start => self.x,
+            Anchor::Middle => self.x - width / 2.0,
+            Anchor::End => self.x - width,
+        };
+        let size = self.font.size;
+        Rect { x, y: self.y - ABOVE * size, width, height: (ABOVE + BELOW) * size }
+    }
+
+    /// The baseline that centres a text of a size between two heights.
+    pub fn baseline(size: f64, y: f64, height: f64) -> f64 {
+        y + (height - size) / 2.0 + ABOVE * size
+    }
+}
+
+/// A rectangle of the picture with what is in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// Where it is.
+    pub area: Rect,
+    /// What it is.
+    pub role: Role,
+    /// Its id in the SVG, unique in the picture: `node-3`.
+    pub id: Option<String>,
+    /// What a viewer shows when the pointer rests on it.
+    pub tip: Option<String>,
+    /// Its texts.
+    pub labels: Vec<Label>,
+    /// The frames inside.
+    pub children: Vec<Frame>,
+}
+
+impl Frame {
+    /// A frame of a size, its corner in the origin.
+    pub const fn new(role: Role, width: f64, height: f64) -> Self {
+        let area = Rect::sized(width, height);
+        Self { area, role, id: None, tip: None, labels: Vec::new(), children: Vec::new() }
+    }
+
+    /// The frame with everything in it, moved.
+    #[must_use]
+    pub fn moved(mut self, dx: f64, dy: f64) -> Self {
+        self.shift(dx, dy);
+        self
+    }
+
+    fn shift(&mut self, dx: f64, dy: f64) {
+        self.area.x += dx;
+        self.area.y += dy;
+        for label in &mut self.labels {
+            label.x += dx;
+            label.y += dy;
+        }
+        self.children.iter_mut().for_each(|child| child.shift(dx, dy));
+    }
+}
+
+/// Fills a frame from top to bottom.
+pub(crate) struct Stack {
+    frame: Frame,
+    pad: f64,
+    y: f64,
+}
+
+impl Stack {
+    /// An empty frame of a width, with this much room left free on all sides.
+    pub(crate) const fn new(role: Role, width: f64, pad: f64) -> Self {
+        Self { frame: Frame::new(role, width, 0.0), pad, y: pad }
+    }
+
+    /// The width there is for content.
+    pub(crate) fn width(&self) -> f64 {
+        self.frame.area.width - 2.0 * self.pad
+    }
+
+    /// Leaves room free.
+    pub(crate) const fn gap(&mut self, height: f64) {
+        self.y += height;
+    }
+
+    /// Adds text, in at most `most` lines.
+    pub(crate) fn text(&mut self, text: &str, font: Font, tone: Tone, most: usize) {
+        for line in font.wrap(text, self.width(), most) {
+            let baseline = Label::baseline(font.size, self.y, line_height(font));
+            self.label(line, font, tone, Anchor::Start, baseline);
+            self.y += line_height(font);
+        }
+    }
+
+    /// Adds a line with a text on the left and a smaller one on the right, both on one baseline;
+    /// on two lines where they do not fit on one.
+    pub(crate) fn pair(&mut self, left: (&str, Font, Tone), right: (&str, Font, Tone)) {
+        let wanted = left.1.width(left.0) + right.1.width(right.0) + 8.0;
+        if wanted > self.width() {
+            self.text(left.0, left.1, left.2, 1);
+            self.text(right.0, right.1, right.2, 1);
+            return;
+        }
+        let baseline = Label::baseline(left.1.size, self.y, line_height(left.1));
+        self.label(left.0.to_owned(), left.1, left.2, Anchor::Start, baseline);
+        self.label(right.0.to_owned(), right.1, right.2, Anchor::End, baseline);
+        self.y += line_height(left.1).max(line_height(right.1));
+    }
+
+    fn label(&mut self, text: String, font: Font, tone: Tone, anchor: Anchor, y: f64) {
+        let x = if anchor == Anchor::End { self.frame.area.width - self.pad } else { self.pad };
+        if !text.is_empty() {
+            self.frame.labels.push(Label { x, y, font, anchor, tone, text });
+        }
+    }
+
+    /// Adds a frame below what is there.
+    pub(crate) fn frame(&mut self, frame: Frame) {
+        let height = frame.area.height;
+        self.frame.children.push(frame.moved(self.pad, self.y));
+        self.y += height;
+    }
+
+    /// Adds frames side by side, going on below where the width ends.
+    pub(crate) fn flow(&mut self, frames: Vec<Frame>, gap: f64) {
+        let (mut x, mut row) = (0.0, 0.0f64);
+        for frame in frames {
+            if x > 0.0 && x + frame.area.width > self.width() {
+                self.y += row + gap;
+                (x, row) = (0.0, 0.0);
+            }
+            row = row.max(frame.area.height);
+            let step = frame.area.width + gap;
+            self.frame.children.push(frame.moved(self.pad + x, self.y));
+            x += step;
+        }
+        self.y += row;
+    }
+
+    /// The frame, as high as what is in it.
+    pub(crate) fn finish(mut self) -> Frame {
+        self.frame.area.height = self.y + self.pad;
+        self.frame
+    }
+}
+
+/// The distance between the baselines of two lines.
+pub(crate) fn line_height(font: Font) -> f64 {
+    (font.size * 1.32).ceil()
+}

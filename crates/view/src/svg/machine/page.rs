@@ -1,0 +1,93 @@
+//! The whole picture: title, packages on the left, distances on the right, a foot.
+
+use nodewise_machine::Machine;
+
+use super::arrangement::{Space, best_body};
+use super::boxes::GAP;
+use super::card::chip;
+use super::cores::CoreSize;
+use super::scene::Scene;
+use super::{Detail, WIDTH};
+use crate::digest::counts::{headline, platform};
+use crate::digest::oddity::pointer;
+use crate::svg::font::Font;
+use crate::svg::frame::{Frame, Role, Stack, Tone};
+
+const MARGIN: f64 = 24.0;
+/// Between the packages and the panel.
+const GUTTER: f64 = 28.0;
+const TITLE: Font = Font::bold(18.0);
+const TEXT: Font = Font::regular(12.0);
+const SMALL: Font = Font::regular(10.0);
+
+/// Lays out the page in the arrangement that fills it best; `None` when there is none.
+pub(super) fn page(
+    machine: &Machine,
+    scene: &Scene,
+    panel: Option<&Frame>,
+    detail: &Detail,
+) -> Option<Frame> {
+    let beside = panel.map_or(0.0, |panel| panel.area.width + GUTTER) + 2.0 * MARGIN;
+    let space = Space {
+        // The title stands on one line where it can.
+        least: TITLE.width(&headline(machine)) + 1.0 + 2.0 * MARGIN - beside,
+        most: WIDTH - beside,
+        beside,
+        height: panel.map_or(0.0, |panel| panel.area.height),
+    };
+    let body = best_body(scene, space, detail)?;
+    Some(assemble(machine, scene, body, panel, detail))
+}
+
+fn assemble(machine: &Machine, scene: &Scene, body: Frame, panel: Option<&Frame>, detail: &Detail) -> Frame {
+    let beside = panel.map_or(0.0, |panel| panel.area.width + GUTTER);
+    let width = body.area.width + beside + 2.0 * MARGIN;
+    let mut stack = Stack::new(Role::Page, width, MARGIN);
+    stack.text(&headline(machine), TITLE, Tone::Plain, 3);
+    stack.text(&platform(machine), TEXT, Tone::Faint, 2);
+    stack.gap(12.0);
+    let mut row = Frame::new(Role::Group, width - 2.0 * MARGIN, body.area.height);
+    if let Some(panel) = panel {
+        row.area.height = row.area.height.max(panel.area.height);
+        let right = row.area.width - panel.area.width;
+        row.children.push(panel.clone().moved(right, 0.0));
+    }
+    row.children.insert(0, body);
+    stack.frame(row);
+    foot(machine, scene, detail, &mut stack);
+    stack.finish()
+}
+
+/// What the boxes around cores are, where there are any.
+fn cache_word(scene: &Scene) -> Option<String> {
+    let blocks = scene.boxes.iter().flat_map(|of_box| &of_box.cards).flat_map(|card| &card.blocks);
+    let cache = blocks.filter_map(|block| block.cache.as_deref()).next()?;
+    Some(format!("boxes around them are {} caches", cache.split(' ').next().unwrap_or(cache)))
+}
+
+fn foot(machine: &Machine, scene: &Scene, detail: &Detail, stack: &mut Stack) {
+    if !scene.nowhere.is_empty() {
+        stack.gap(GAP);
+        stack.text("on no node", SMALL, Tone::Faint, 1);
+        stack.gap(2.0);
+        let room = stack.width();
+        stack.flow(scene.nowhere.iter().map(|device| chip(device, room)).collect(), 4.0);
+    }
+    let mut words = Vec::new();
+    if detail.cores != CoreSize::Count && !scene.boxes.is_empty() {
+        words.push("a cell is a CPU, those of a core touch".to_owned());
+        words.extend(cache_word(scene));
+    }
+    if scene.scale.largest.get() > 0 {
+        words.push("memory bars are to scale".to_owned());
+    }
+    let oddities = pointer(machine).unwrap_or_default();
+    stack.gap(10.0);
+    let words = words.join("; ");
+    if SMALL.width(&words) + SMALL.width(&oddities) + 24.0 <= stack.width() {
+        stack.pair((&words, SMALL, Tone::Faint), (&oddities, SMALL, Tone::Notable));
+    } else {
+        stack.text(&words, SMALL, Tone::Faint, 3);
+        stack.text(&oddities, SMALL, Tone::Notable, 1);
+    }
+}

@@ -1,0 +1,114 @@
+//! Colours, for light and for dark viewers.
+
+use crate::svg::font::{Font, STACK};
+use crate::svg::frame::{Role, Tone};
+
+/// The numbers of CPUs; in the style sheet, because there can be a thousand of them.
+pub(crate) const ON_THREAD: Font = Font::regular(9.5);
+
+/// Which colours a picture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Theme {
+    /// Light, and dark where the viewer asks for it (`prefers-color-scheme`).
+    #[default]
+    Auto,
+    /// Light.
+    Light,
+    /// Dark.
+    Dark,
+}
+
+/// A rule of the style sheet: class, then fill and stroke in light and in dark.
+type Rule = (&'static str, [&'static str; 2], [&'static str; 2]);
+
+const NONE: &str = "none";
+
+const RULES: [Rule; 24] = [
+    ("page", ["#ffffff", NONE], ["#14181d", NONE]),
+    ("pkg", ["#f3f5f8", "#cdd5de"], ["#1b2128", "#3a4551"]),
+    ("node", ["#ffffff", "#9db0c4"], ["#222a33", "#5b6f84"]),
+    ("mem", ["#fff9ec", "#dcb35a"], ["#2b2619", "#8f7434"]),
+    ("llc", ["#eaf1f9", "#c3d6ea"], ["#1d3146", "#34557a"]),
+    ("cpu", ["#4a85bd", NONE], ["#5b97d0", NONE]),
+    ("slow", ["#7fb0c9", NONE], ["#41708a", NONE]),
+    ("bar", ["#e3ece6", "#a9c4b2"], ["#24392d", "#4d7a5f"]),
+    ("used", ["#5fa37c", NONE], ["#4f8f6a", NONE]),
+    ("dev", ["#eeeef0", "#c2c4cb"], ["#2c3037", "#565b66"]),
+    ("gpu", ["#eee8fa", "#b9a5e0"], ["#2e2745", "#6d58a3"]),
+    ("net", ["#e2f3f1", "#92c9c2"], ["#1b3532", "#3d7a73"]),
+    ("disk", ["#fbeee4", "#e3b78f"], ["#3a2a1c", "#8f6439"]),
+    ("d0", ["#f1f4f7", NONE], ["#222931", NONE]),
+    ("d1", ["#dcebf7", NONE], ["#1d3850", NONE]),
+    ("d2", ["#f6efc9", NONE], ["#46421f", NONE]),
+    ("d3", ["#f9ddab", NONE], ["#5a431b", NONE]),
+    ("d4", ["#f5bf95", NONE], ["#6e3f22", NONE]),
+    ("d5", ["#efaf9f", NONE], ["#7d332c", NONE]),
+    ("no", ["#ffffff", "#cdd5de"], ["#14181d", "#3a4551"]),
+    ("t", ["#1d2733", NONE], ["#e4e9ee", NONE]),
+    ("f", ["#566575", NONE], ["#9fadbb", NONE]),
+    ("n", ["#8a5a00", NONE], ["#e3b85c", NONE]),
+    ("w", ["#ffffff", NONE], ["#0d1218", NONE]),
+];
+
+/// The class of a role; `None` for what is not painted.
+pub(crate) const fn role_class(role: Role) -> Option<&'static str> {
+    Some(match role {
+        Role::Group | Role::Pile => return None,
+        Role::Page => "page",
+        Role::Package => "pkg",
+        Role::Node => "node",
+        Role::MemoryNode => "mem",
+        Role::Cache => "llc",
+        Role::Thread => "cpu",
+        Role::SlowThread => "slow",
+        Role::Memory => "bar",
+        Role::Used => "used",
+        Role::Compute => "gpu",
+        Role::Network => "net",
+        Role::Disk => "disk",
+        Role::OtherDevice => "dev",
+        Role::Distance(0) => "d0",
+        Role::Distance(1) => "d1",
+        Role::Distance(2) => "d2",
+        Role::Distance(3) => "d3",
+        Role::Distance(4) => "d4",
+        Role::Distance(_) => "d5",
+        Role::NoDistance => "no",
+    })
+}
+
+/// The class of a tone.
+pub(crate) const fn tone_class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "t",
+        Tone::Faint => "f",
+        Tone::Notable => "n",
+        Tone::OnThread => "w",
+    }
+}
+
+/// The style sheet.
+pub(crate) fn style_sheet(theme: Theme) -> String {
+    let rules = |colours: fn(&Rule) -> [&'static str; 2]| {
+        RULES.iter().fold(String::new(), |mut css, rule| {
+            let [fill, stroke] = colours(rule);
+            css.push_str(&format!(".{}{{fill:{fill}", rule.0));
+            if stroke != NONE {
+                css.push_str(&format!(";stroke:{stroke}"));
+            }
+            css.push('}');
+            css
+        })
+    };
+    let (light, dark) = (rules(|rule| rule.1), rules(|rule| rule.2));
+    let colours = match theme {
+        Theme::Light => light,
+        Theme::Dark => dark,
+        Theme::Auto => format!("{light}@media (prefers-color-scheme:dark){{{dark}}}"),
+    };
+    format!(
+        "text{{font-family:{STACK}}}path{{shape-rendering:crispEdges}}\
+         .w{{font-size:{size}px;text-anchor:middle}}{colours}",
+        size = ON_THREAD.size
+    )
+}

@@ -1,0 +1,14 @@
+//! Text for people, as wide as the terminal and no wider.
+//!
+//! [`show`](show::show) writes everything that is known about a machine, [`overview`](overview::overview)
+//! the few lines that `nodewise` alone prints. Lines and their wrapping are in `line`, tables in
+//! `table`; every text that was read from outside passes [`nodewise_machine::printable`] on its
+//! way into a line.
+
+pub(crate) mod line;
+pub mod overview;
+pub mod show;
+pub(crate) mod table;
+
+pub use overview::{Hint, overview};
+pub use show::show;

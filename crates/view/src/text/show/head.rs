@@ -1,0 +1,20 @@
+//! The head: what kind of machine this is, in a line or two.
+
+use nodewise_machine::{Machine, Origin};
+
+use crate::digest::counts::{headline, platform};
+use crate::style::Ink;
+use crate::text::line::{Line, Page};
+
+/// Writes the head: CPUs, memory and nodes; architecture and kernel; where the data came from
+/// unless it is the running system.
+pub(crate) fn head(machine: &Machine, page: &mut Page) {
+    page.line(2, &Line::new().with(Ink::Strong, headline(machine)));
+    let platform = platform(machine);
+    if !platform.is_empty() {
+        page.line(2, &Line::from(platform));
+    }
+    if machine.origin != Origin::Live {
+        page.line(2, &Line::new().with(Ink::Faint, format!("from {}", machine.origin)));
+    }
+}

@@ -1,0 +1,28 @@
+//! What is wrong or unusual, with the files where it was seen.
+
+use nodewise_machine::Machine;
+
+use crate::digest::counts::plural;
+use crate::digest::oddity::worth_telling;
+use crate::style::Ink;
+use crate::text::line::{Line, Page};
+
+/// Most oddities that are written out; a capture can have one per file.
+const MOST: usize = 30;
+
+/// Writes the oddities, if there are any.
+pub(super) fn oddities(machine: &Machine, page: &mut Page) {
+    let count = worth_telling(machine).count();
+    if count == 0 {
+        return;
+    }
+    page.heading("Oddities", "");
+    for oddity in worth_telling(machine).take(MOST) {
+        let line = Line::new().with(Ink::Notable, "  - ").with(Ink::Plain, oddity.to_string());
+        page.line(4, &line);
+    }
+    if count > MOST {
+        let rest = format!("    and {} (all are in --json)", plural(count - MOST, "other"));
+        page.line(4, &Line::new().with(Ink::Faint, rest));
+    }
+}

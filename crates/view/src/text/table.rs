@@ -1,0 +1,198 @@
+//! Tables that fit: columns fold and drop in a given order, the last one wraps.
+//!
+//! comfy-table was tried on paper first: it wraps cells, but has no columns that give way to
+//! others, pads the ends of lines with blanks, and cannot break a CPU list after a comma. What is
+//! needed here is less than the code that would work around that.
+
+use crate::style::Ink;
+use crate::text::line::{Line, Page};
+
+/// Blank columns between two columns, and before the first.
+const GAP: usize = 2;
+/// The least room for the last column before others give way to it.
+const LAST_COLUMN: usize = 16;
+
+/// On which side the cells of a column are flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Whether a column may be left out where the table is too wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Never.
+    Always,
+    /// Yes, those with the smallest number first.
+    Unless(u8),
+}
+
+/// A column of a table.
+pub(crate) struct Column {
+    /// What stands above it.
+    pub(crate) head: &'static str,
+    /// How its cells stand.
+    pub(crate) align: Align,
+    /// Whether it may be left out.
+    pub(crate) keep: Keep,
+}
+
+/// A table. The last column is flush left, always kept, and wraps.
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Line>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub(crate) const fn new(columns: Vec<Column>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row; an empty cell says that the value is not known and shows as `-`.
+    pub(crate) fn row(&mut self, cells: Vec<Line>) {
+        debug_assert_eq!(cells.len(), self.columns.len(), "one cell per column");
+        self.rows.push(cells);
+    }
+
+    /// Writes it. Columns without any value are left out.
+    pub(crate) fn write(&self, page: &mut Page) {
+        let Some(last) = self.columns.len().checked_sub(1) else { return };
+        let widths = self.widths();
+        let shown = self.shown(&widths, page.width());
+        let room = page.width().saturating_sub(taken(&widths, &shown)).max(1);
+        if shown.iter().any(|at| !self.columns[*at].head.is_empty()) || !self.columns[last].head.is_empty() {
+            let heads: Vec<Line> =
+                self.columns.iter().map(|column| Line::new().with(Ink::Faint, column.head)).collect();
+            self.write_row(&heads, &widths, &shown, room, page);
+        }
+        let missing = Line::new().with(Ink::Faint, "-");
+        for row in &self.rows {
+            let filled: Vec<Line> =
+                row.iter().map(|cell| if cell.is_empty() { &missing } else { cell }.clone()).collect();
+            self.write_row(&filled, &widths, &shown, room, page);
+        }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let filled = |at: usize| self.rows.iter().map(move |row| &row[at]).filter(|cell| !cell.is_blank());
+        let widest = |at: usize| filled(at).map(Line::columns).max().unwrap_or(0);
+        (0..self.columns.len())
+            .map(|at| match widest(at) {
+                0 => 0,
+                widest => widest.max(self.columns[at].head.len()),
+            })
+            .collect()
+    }
+
+    /// The columns before the last that are written.
+    fn shown(&self, widths: &[usize], width: usize) -> Vec<usize> {
+        let last = widths.len() - 1;
+        let mut shown: Vec<usize> = (0..last).filter(|at| widths[*at] > 0).collect();
+        let wanted = widths[last].min(LAST_COLUMN);
+        while taken(widths, &shown) + wanted > width {
+            let weakest = shown
+                .iter()
+                .enumerate()
+                .filter_map(|(place, at)| match self.columns[*at].keep {
+                    Keep::Unless(order) => Some((order, place)),
+                    Keep::Always => None,
+                })
+                .min();
+            let Some((_, place)) = weakest else { break };
+            shown.remove(place);
+        }
+        shown
+    }
+
+    fn write_row(&self, cells: &[Line], widths: &[usize], shown: &[usize], room: usize, page: &mut Page) {
+        let mut line = Line::new();
+        for at in shown {
+            let cell = &cells[*at];
+            let blank = " ".repeat(widths[*at].saturating_sub(cell.columns()));
+            line.push(Ink::Plain, " ".repeat(GAP));
+            match self.columns[*at].align {
+                Align::Left => {
+                    line.append(cell);
+                    line.push(Ink::Plain, blank);
+                }
+                Align::Right => {
+                    line.push(Ink::Plain, blank);
+                    line.append(cell);
+                }
+            }
+        }
+        line.push(Ink::Plain, " ".repeat(GAP));
+        let indent = line.columns();
+        let mut folded = cells[cells.len() - 1].wrap(room).into_iter();
+        if let Some(first) = folded.next() {
+            line.append(&first);
+        }
+        page.line(GAP, &line);
+        for rest in folded {
+            let mut line = Line::from(" ".repeat(indent));
+            line.append(&rest);
+            page.line(GAP, &line);
+        }
+    }
+}
+
+/// The columns of the screen that these columns of the table take, up to where the last starts.
+fn taken(widths: &[usize], shown: &[usize]) -> usize {
+    shown.iter().map(|at| GAP + widths[*at]).sum::<usize>() + GAP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Style;
+
+    fn table() -> Table {
+        let column = |head, align, keep| Column { head, align, keep };
+        let mut table = Table::new(vec![
+            column("node", Align::Right, Keep::Always),
+            column("memory", Align::Right, Keep::Unless(2)),
+            column("share", Align::Right, Keep::Unless(1)),
+            column("tier", Align::Right, Keep::Always),
+            column("CPUs", Align::Left, Keep::Always),
+        ]);
+        table.row(vec![
+            "0".into(),
+            "125.6 GiB".into(),
+            "62%".into(),
+            Line::new(),
+            "0-3,8-11,16-19,24-27".into(),
+        ]);
+        table.row(vec!["12".into(), "1 GiB".into(), Line::new(), Line::new(), "none".into()]);
+        table
+    }
+
+    fn check(width: usize, expected: &str) {
+        let mut page = Page::new(Style::plain(width));
+        table().write(&mut page);
+        assert_eq!(page.finish(), expected);
+    }
+
+    #[test]
+    fn numbers_are_flush_right_and_columns_without_values_left_out() {
+        check(
+            80,
+            "  node     memory  share  CPUs\n     0  125.6 GiB    62%  0-3,8-11,16-19,24-27\n    12      1 GiB      -  none\n",
+        );
+    }
+
+    #[test]
+    fn the_last_column_wraps_before_others_drop() {
+        check(
+            44,
+            "  node     memory  share  CPUs\n     0  125.6 GiB    62%  0-3,8-11,16-19,\n                          24-27\n    12      1 GiB      -  none\n",
+        );
+        check(
+            40,
+            "  node     memory  CPUs\n     0  125.6 GiB  0-3,8-11,16-19,24-27\n    12      1 GiB  none\n",
+        );
+    }
+}

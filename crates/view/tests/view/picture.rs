@@ -1,0 +1,143 @@
+//! Rules that the picture keeps for any machine: everything inside, nothing over anything else.
+
+use std::collections::BTreeSet;
+
+use nodewise_machine::{Machine, NodeSet, spec};
+use nodewise_view::svg::machine::{HEIGHT, WIDTH};
+use nodewise_view::svg::{Frame, Rect, Role, Theme, layout, machine_svg};
+use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, proptest};
+
+use crate::any_machine::any_machine;
+
+/// The smallest text that a reader is asked to read, px.
+const SMALLEST: f64 = 9.5;
+
+/// Everything in a frame lies inside it, and nothing in it overlaps; and so on inside.
+fn tidy(frame: &Frame) -> Result<(), TestCaseError> {
+    let mut places: Vec<(Rect, String)> =
+        frame.labels.iter().map(|label| (label.area(), label.text.clone())).collect();
+    places
+        .extend(frame.children.iter().map(|child| (child.area, format!("{:?} {:?}", child.role, child.id))));
+    for (area, what) in &places {
+        prop_assert!(frame.area.holds(area), "{what} at {area:?} leaves {:?} {:?}", frame.role, frame.area);
+        prop_assert!(area.width >= 0.0 && area.height >= 0.0, "{what} has no size");
+    }
+    // Sorted by the upper edge, only those that begin above another's lower edge can overlap it.
+    places.sort_by(|a, b| a.0.y.total_cmp(&b.0.y));
+    for (at, (area, what)) in places.iter().enumerate() {
+        for (other, name) in places[at + 1..].iter().take_while(|(other, _)| other.y < area.bottom()) {
+            prop_assert!(!area.overlaps(other), "{what} at {area:?} overlaps {name} at {other:?}");
+        }
+    }
+    for label in &frame.labels {
+        prop_assert!(label.font.size >= SMALLEST, "{} px: {}", label.font.size, label.text);
+    }
+    frame.children.iter().try_for_each(tidy)
+}
+
+fn count(frame: &Frame, role: Role) -> usize {
+    usize::from(frame.role == role) + frame.children.iter().map(|child| count(child, role)).sum::<usize>()
+}
+
+/// Every text of the document, those in titles too.
+fn texts(svg: &str) -> String {
+    let document = roxmltree::Document::parse(svg).expect("the document is well-formed");
+    let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
+    texts.join("\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_overlaps_and_everything_is_inside(machine in any_machine()) {
+        let page = layout(&machine);
+        prop_assert!(!page.labels.is_empty(), "nothing is drawn");
+        prop_assert!(page.area.width <= WIDTH + 0.1, "{} wide", page.area.width);
+        prop_assert!(page.area.height <= 2.0 * HEIGHT, "{} high", page.area.height);
+        tidy(&page)?;
+    }
+
+    #[test]
+    fn the_document_is_well_formed_and_ids_are_unique(machine in any_machine()) {
+        let svg = machine_svg(&machine, Theme::Auto);
+        prop_assert!(!svg.chars().any(|c| c.is_control() && c != '\n'));
+        let document = roxmltree::Document::parse(&svg).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let mut ids = BTreeSet::new();
+        for id in document.descendants().filter_map(|node| node.attribute("id")) {
+            prop_assert!(ids.insert(id.to_owned()), "{id} twice");
+        }
+        prop_assert!(svg.len() < 100_000, "{} bytes", svg.len());
+    }
+}
+
+fn check(spec: &str) -> (Machine, Frame) {
+    let machine = spec::machine(spec).expect("the spec is one");
+    let page = layout(&machine);
+    tidy(&page).expect("nothing overlaps");
+    (machine, page)
+}
+
+#[test]
+fn cores_are_drawn_one_by_one_where_there_is_room() {
+    for (spec, cpus) in [
+        ("(4c2t 16G l3=8M/4c)", 8),
+        ("2x(2x(24c 126G l3=32M/6c)); dist=11,20", 96),
+        ("2x(48c2t 1024G l3=105M/48c); dist=21", 192),
+        ("2x(96c2t 768G l3=32M/8c); dist=32", 384),
+    ] {
+        let (_, page) = check(spec);
+        assert_eq!(count(&page, Role::Thread), cpus, "{spec}");
+        assert!(page.area.height <= HEIGHT, "{spec}: {} high", page.area.height);
+    }
+}
+
+#[test]
+fn a_node_without_cpus_is_drawn_as_memory() {
+    let (_, page) = check("(4c 1G) 7x(1G)");
+    assert_eq!((count(&page, Role::Node), count(&page, Role::MemoryNode)), (1, 7));
+}
+
+#[test]
+fn sixty_four_nodes_are_small_readable_and_all_named() {
+    let (machine, page) = check("32x(2x(4c 8G)); dist=16,40");
+    assert!(page.area.height <= HEIGHT);
+    let svg = machine_svg(&machine, Theme::Auto);
+    assert!(svg.len() < 50_000, "{} bytes", svg.len());
+    assert!(texts(&svg).contains("64 nodes: 0-63"));
+}
+
+#[test]
+fn every_node_of_a_machine_is_named() {
+    for spec in [
+        "2x(10c2t 64G); dist=21; ids=0,8",
+        "(4c 1G) 7x(1G)",
+        "16x(2x(4c 8G)); dist=16,40; dev=net:eth0@5",
+        "4x(8c 16G) 3x(64G) (128G)",
+    ] {
+        let machine = spec::machine(spec).unwrap();
+        let all = texts(&machine_svg(&machine, Theme::Auto));
+        // Lists of nodes stand after "node", "nodes" or "nodes:".
+        let named: NodeSet = all
+            .split(['\n', ' '])
+            .zip(all.split(['\n', ' ']).skip(1))
+            .filter(|(before, _)| before.starts_with("node"))
+            .filter_map(|(_, list)| list.trim_end_matches(',').parse::<NodeSet>().ok())
+            .fold(NodeSet::new(), |all, nodes| all.union(&nodes));
+        assert!(machine.node_ids().is_subset(&named), "{spec}: {named} of {}", machine.node_ids());
+    }
+}
+
+#[test]
+fn the_same_machine_gives_the_same_bytes() {
+    let machine = spec::machine("2x(2x(24c 126G l3=32M/6c)); dist=11,20; dev=net:eth0@1").unwrap();
+    assert_eq!(machine_svg(&machine, Theme::Auto), machine_svg(&machine.clone(), Theme::Auto));
+}
+
+#[test]
+fn the_theme_follows_the_viewer_unless_told() {
+    let machine = spec::machine("(1c 1G)").unwrap();
+    assert!(machine_svg(&machine, Theme::Auto).contains("prefers-color-scheme:dark"));
+    assert!(!machine_svg(&machine, Theme::Light).contains("prefers-color-scheme"));
+    assert_ne!(machine_svg(&machine, Theme::Light), machine_svg(&machine, Theme::Dark));
+}
