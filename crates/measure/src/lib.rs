@@ -1,1 +1,48 @@
 //! How fast it is: placements, kernels, the experiment engine and its statistics.
+//!
+//! Two things are measured here: programs under placements (`nodewise tune`), and memory by programs
+//! of our own. The path of the first:
+//!
+//! ```text
+//! Machine ─► candidates ─► Plan ─► Experiment ─► Study ─► Analysis
+//!                                    │  ▲
+//!                              an Arm▼  │a Run
+//!                                  Executor: command, or a mock in tests
+//! ```
+//!
+//! | to find | look in |
+//! |---|---|
+//! | what a placement is, its name and its command lines | [`placement`] |
+//! | which placements are worth trying here | [`candidates`] |
+//! | in which order they run | [`schedule`] |
+//! | the loop over runs, its stop rules, progress and interruption | [`experiment`] |
+//! | what is planned, and what is left afterwards | [`study`], [`conditions`] |
+//! | what runs a program, and what one run leaves | [`executor`], [`command`] |
+//! | what is compared: time, or a number that is printed | [`metric`] |
+//! | which arm is better, and how sure that is | [`verdict`] |
+//! | medians, intervals, tests | [`stats`], [`random`] |
+//! | the loops that are timed, and their clock | [`kernel`], [`timer`] |
+//! | programs built in | [`workload`] |
+//!
+//! Nothing here reads a file of the kernel or prints. What a run cannot see of itself comes through
+//! [`executor::Witness`]. Planning, order, statistics and verdicts are pure: the same seed and the
+//! same runs give the same words.
+#![deny(unsafe_code)]
+
+pub mod candidates;
+pub mod command;
+pub mod conditions;
+pub mod executor;
+pub mod experiment;
+pub mod kernel;
+pub mod metric;
+#[cfg(test)]
+pub(crate) mod mock;
+pub mod placement;
+pub mod random;
+pub mod schedule;
+pub mod stats;
+pub mod study;
+pub mod timer;
+pub mod verdict;
+pub mod workload;

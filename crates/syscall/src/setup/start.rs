@@ -66,14 +66,15 @@ impl Setup {
     /// The call that failed in the child, or why the program could not be started.
     #[expect(unsafe_code, reason = "pre_exec is where the standard library lets a child prepare itself")]
     pub fn spawn(&self, mut command: Command) -> Result<Child, StartError> {
-        if !self.is_empty() {
-            let setup = self.clone();
-            let hook = move || setup.apply_steps(&Step::ALL).map_err(encode);
-            // SAFETY: between fork and exec the hook makes at most three system calls on memory
-            // that was prepared before; it allocates nothing, takes no lock, and a failure becomes
-            // an io::Error made of one number.
-            unsafe { command.pre_exec(hook) };
-        }
+        // An empty setup too: without a hook the standard library starts programs in a quicker way
+        // (posix_spawn: 0.2 ms of 0.7 less for `true`), and a comparison of placements would take
+        // that for an effect of having none.
+        let setup = self.clone();
+        let hook = move || setup.apply_steps(&Step::ALL).map_err(encode);
+        // SAFETY: between fork and exec the hook makes at most three system calls on memory
+        // that was prepared before; it allocates nothing, takes no lock, and a failure becomes
+        // an io::Error made of one number.
+        unsafe { command.pre_exec(hook) };
         command.spawn().map_err(|error| match decode(&error) {
             Some(failure) => self.call_error(failure).into(),
             None => error.into(),

@@ -1,0 +1,193 @@
+//! Runs real programs: one process, its process group, its time and what it used.
+//!
+//! What is measured lies between the start of the program and its end. Its standard input is empty;
+//! its output goes to files without a name, of which only the end is read, and only afterwards; its
+//! environment has the same size in every arm. It has a process group of its own, so that a time
+//! limit or an interrupt ends all of what it started and the terminal's Ctrl-C none of it: that one
+//! is for the experiment to hear. What is left of the group after the program has ended is ended
+//! too; it would disturb the next run.
+
+pub mod environment;
+mod output;
+mod sampling;
+mod supervise;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use nodewise_machine::printable::printable;
+use nodewise_syscall::{CallError, Errno, Finished, Setup, StartError};
+
+use crate::executor::{Arm, Ending, Executor, Run, Witness};
+use crate::metric::{Metric, MetricError, Pattern};
+use crate::placement::Placement;
+use environment::Padding;
+use output::Output;
+use supervise::{Ended, Supervision};
+
+/// A program with its arguments, and how long one run of it may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    name: OsString,
+    arguments: Vec<OsString>,
+    /// A run that takes longer is ended and counts as failed; `None`: as long as it takes.
+    pub time_limit: Option<Duration>,
+}
+
+impl Program {
+    /// The program with these words, its name first; `None` without any.
+    pub fn new(words: impl IntoIterator<Item = impl Into<OsString>>) -> Option<Self> {
+        let mut words = words.into_iter().map(Into::into);
+        Some(Self { name: words.next()?, arguments: words.collect(), time_limit: None })
+    }
+
+    /// With a limit for the time of a run.
+    #[must_use]
+    pub fn with_time_limit(self, limit: Duration) -> Self {
+        Self { time_limit: Some(limit), ..self }
+    }
+}
+
+/// Runs one program under the placements of arms.
+pub struct CommandExecutor<'a> {
+    program: Program,
+    metric: Metric,
+    padding: Padding,
+    witness: &'a mut dyn Witness,
+    interrupt: &'a AtomicBool,
+}
+
+impl<'a> CommandExecutor<'a> {
+    /// An executor for the arms of a plan.
+    ///
+    /// `interrupt` ends a run when it becomes true; it is looked at ten times a second.
+    pub fn new(
+        program: Program,
+        plan: &crate::study::Plan,
+        witness: &'a mut dyn Witness,
+        interrupt: &'a AtomicBool,
+    ) -> Self {
+        let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
+        Self { program, metric: plan.metric.clone(), padding, witness, interrupt }
+    }
+
+    /// Whether a placement can be applied by this process, asked of the kernel without running
+    /// anything.
+    ///
+    /// # Errors
+    /// The call that would fail.
+    pub fn check(placement: &Placement) -> Result<(), StartError> {
+        setup(placement).try_on_scratch_thread()
+    }
+
+    fn command(&self, arm: &Arm, output: &Output) -> std::io::Result<Command> {
+        let mut command = Command::new(&self.program.name);
+        command.args(&self.program.arguments).envs(&arm.environment);
+        let (name, value) = self.padding.variable(&arm.environment);
+        command.env(name, value).stdin(Stdio::null());
+        command.stdout(output.stdout()?).stderr(output.stderr()?);
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        Ok(command)
+    }
+
+    fn try_run(&mut self, arm: &Arm) -> Result<Run, String> {
+        let no_output = |error: std::io::Error| {
+            let folder = std::env::temp_dir();
+            let folder = printable(&folder.to_string_lossy()).into_owned();
+            format!("no file for its output in {folder}: {}", in_words(&error))
+        };
+        let output = Output::new().map_err(no_output)?;
+        let command = self.command(arm, &output).map_err(no_output)?;
+        let setup = setup(&arm.placement);
+        self.witness.before();
+        let supervision = Supervision {
+            limit: self.program.time_limit,
+            interrupt: self.interrupt,
+            witness: &mut *self.witness,
+        };
+        let ended = supervision.run(|| setup.spawn(command));
+        let surroundings = self.witness.after();
+        let ended = ended.map_err(|error| self.start_error(&error))?;
+        Ok(Run { surroundings, ..self.judge(ended, &output) })
+    }
+
+    /// What a run that ended is worth.
+    fn judge(&self, ended: Ended, output: &Output) -> Run {
+        let Finished { status, usage } = ended.finished;
+        let (ending, printed) = match ended.cut_short {
+            Some(ending) => (ending, None),
+            None => self.ending(status, output),
+        };
+        let complaint = if ending.is_failure() { output.complaint() } else { None };
+        Run {
+            wall: Some(ended.wall),
+            usage: Some(usage),
+            residency: ended.residency,
+            printed,
+            complaint,
+            ..Run::ended(ending)
+        }
+    }
+
+    fn ending(&self, status: ExitStatus, output: &Output) -> (Ending, Option<f64>) {
+        match (status.code(), status.signal(), &self.metric) {
+            (Some(0), _, Metric::Wall) => (Ending::Done, None),
+            (Some(0), _, Metric::Printed(pattern, _)) => match printed(pattern, output) {
+                Ok(number) => (Ending::Done, Some(number)),
+                Err(error) => (Ending::NoMetric(error), None),
+            },
+            (Some(code), _, _) => (Ending::Code(code), None),
+            (None, signal, _) => (Ending::Signal(signal.unwrap_or(0)), None),
+        }
+    }
+
+    fn start_error(&self, error: &StartError) -> String {
+        match error {
+            StartError::Setup(CallError { .. }) => error.to_string(),
+            StartError::Start(error) => {
+                format!("{}: {}", printable(&self.program.name.to_string_lossy()), in_words(error))
+            }
+        }
+    }
+}
+
+impl Executor for CommandExecutor<'_> {
+    fn run(&mut self, arm: &Arm) -> Run {
+        self.try_run(arm).unwrap_or_else(|why| Run::ended(Ending::NotStarted(why)))
+    }
+}
+
+/// The number in what the program printed: on its standard output, or, as `dd` does, on its standard
+/// error.
+fn printed(pattern: &Pattern, output: &Output) -> Result<f64, MetricError> {
+    match pattern.number(&output.stdout_end()) {
+        Err(MetricError::NoMatch { .. }) => pattern.number(&output.stderr_end()),
+        found => found,
+    }
+}
+
+/// The system calls of a placement.
+pub fn setup(placement: &Placement) -> Setup {
+    let mut setup = Setup::new();
+    if let Some(cpus) = &placement.cpus {
+        setup = setup.with_cpus(cpus.clone());
+    }
+    if let Some(huge) = placement.huge {
+        setup = setup.with_transparent_huge(huge);
+    }
+    if let Some(policy) = &placement.policy {
+        setup = setup.with_policy(policy.clone());
+    }
+    setup
+}
+
+/// An error of the system without its number.
+fn in_words(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::new(number).to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! What runs an arm, and what a run leaves.
+//!
+//! The experiment knows nothing of processes: it asks an [`Executor`] for a run and keeps the
+//! [`Run`]. [`crate::command`] starts real programs; a test plays recorded times. What a run cannot
+//! see of itself (where its pages were, what else the machine did) comes from a [`Witness`], because
+//! this crate reads no files of the kernel.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, NodeId, NodeSet};
+pub use nodewise_syscall::Usage;
+
+use crate::metric::{Metric, MetricError};
+use crate::placement::Placement;
+use crate::schedule::ArmId;
+
+/// One of the things compared: a treatment with its place in the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arm {
+    /// Which one.
+    pub id: ArmId,
+    /// What tables call it.
+    pub name: String,
+    /// Where it runs.
+    pub placement: Placement,
+    /// Variables that its environment has besides those of nodewise's own.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// The program ended by itself with code 0, and the metric was found.
+    Done,
+    /// The program ended by itself with another code.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// It could not be started; why.
+    NotStarted(String),
+    /// It ran into the time limit of a run and was ended.
+    TimedOut(Duration),
+    /// It ended well and did not print the metric.
+    NoMetric(MetricError),
+    /// The user ended the experiment while it ran. Says nothing of the arm.
+    Interrupted,
+}
+
+impl Ending {
+    /// Whether the run can be compared.
+    pub fn is_done(&self) -> bool {
+        *self == Self::Done
+    }
+
+    /// Whether the run speaks against its arm.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Self::Done | Self::Interrupted)
+    }
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Code(code) => write!(f, "ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "ended by signal {signal}{}", signal_name(*signal)),
+            Self::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Self::TimedOut(limit) => write!(f, "did not end within {:?}", limit),
+            Self::NoMetric(error) => error.fmt(f),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+/// The name of a signal that ends programs in practice; nothing for others.
+///
+/// # Source
+/// `signal(7)`; these numbers are the same on all architectures that Linux runs on but the last,
+/// SIGBUS, which MIPS, Alpha and SPARC number differently.
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        6 => " (SIGABRT)",
+        9 => " (SIGKILL, as the kernel sends when memory runs out)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        7 => " (SIGBUS)",
+        _ => "",
+    }
+}
+
+/// Where the pages of a program were at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Residency {
+    /// Resident memory on each node that holds any.
+    pub by_node: BTreeMap<NodeId, Bytes>,
+}
+
+impl Residency {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        self.by_node.values().copied().sum()
+    }
+
+    /// The share on one node, of 1; `None` when nothing was resident.
+    pub fn share(&self, node: NodeId) -> Option<f64> {
+        let total = self.total().get();
+        let here = self.by_node.get(&node).map_or(0, |size| size.get());
+        (total > 0).then(|| here as f64 / total as f64)
+    }
+
+    /// The share on some nodes together, of 1: for the nodes of a policy, how far it was obeyed.
+    /// `None` when nothing was resident.
+    pub fn share_of(&self, nodes: &NodeSet) -> Option<f64> {
+        nodes.iter().map(|node| self.share(node)).try_fold(0.0, |sum, share| Some(sum + share?))
+    }
+}
+
+/// What else the machine did during a run. `None`: the kernel does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Surroundings {
+    /// The share of the CPUs' time that the hypervisor gave to others, of 1.
+    pub steal_share: Option<f64>,
+    /// Programs that ran or wanted to, on average over the last minute.
+    pub load: Option<f64>,
+}
+
+/// What one run of a program left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// How it ended.
+    pub ending: Ending,
+    /// From the start of the program to its end; `None` when it did not start.
+    pub wall: Option<Duration>,
+    /// The number it printed, where the metric is one.
+    pub printed: Option<f64>,
+    /// What it used; `None` when it did not start.
+    pub usage: Option<Usage>,
+    /// Where its pages were when it had the most of them.
+    pub residency: Option<Residency>,
+    /// What else the machine did.
+    pub surroundings: Surroundings,
+    /// The last lines of its standard error, where it failed and wrote any. As it wrote them: not
+    /// fit for a terminal.
+    pub complaint: Option<String>,
+}
+
+impl Run {
+    /// A run that only ended.
+    pub fn ended(ending: Ending) -> Self {
+        Self {
+            ending,
+            wall: None,
+            printed: None,
+            usage: None,
+            residency: None,
+            surroundings: Surroundings::default(),
+            complaint: None,
+        }
+    }
+
+    /// The value to compare; `None` for a run that failed.
+    pub fn value(&self, metric: &Metric) -> Option<f64> {
+        if !self.ending.is_done() {
+            return None;
+        }
+        match metric {
+            Metric::Wall => self.wall.map(|wall| wall.as_secs_f64()).filter(|seconds| *seconds > 0.0),
+            Metric::Printed(..) => self.printed,
+        }
+    }
+}
+
+/// What can run an arm once.
+pub trait Executor {
+    /// Runs it and waits for its end. A failure is a result.
+    fn run(&mut self, arm: &Arm) -> Run;
+}
+
+/// What tells the time of an experiment: how long it has been running, and nothing of a run.
+pub trait Clock {
+    /// Time since some fixed moment.
+    fn now(&self) -> Duration;
+}
+
+/// What sees from outside what a run cannot see of itself.
+pub trait Witness {
+    /// Called before the program starts.
+    fn before(&mut self);
+    /// Where the pages of this process and its descendants are now; `None` when that cannot be
+    /// read, as when it has ended. Called a few times while the program runs.
+    fn residency(&mut self, process: u32) -> Option<Residency>;
+    /// Called after the program has ended: what the machine did since [`Witness::before`].
+    fn after(&mut self) -> Surroundings;
+}
+
+/// A witness that sees nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWitness;
+
+impl Witness for NoWitness {
+    fn before(&mut self) {}
+    fn residency(&mut self, _process: u32) -> Option<Residency> {
+        None
+    }
+    fn after(&mut self) -> Surroundings {
+        Surroundings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_what_is_resident() {
+        let residency = Residency {
+            by_node: BTreeMap::from([
+                (NodeId::new(0), Bytes::from_mib(30)),
+                (NodeId::new(2), Bytes::from_mib(10)),
+            ]),
+        };
+        assert_eq!(residency.total(), Bytes::from_mib(40));
+        assert_eq!(residency.share(NodeId::new(0)), Some(0.75));
+        assert_eq!(residency.share(NodeId::new(1)), Some(0.0));
+        assert_eq!(residency.share_of(&NodeSet::from([1, 2])), Some(0.25));
+        assert_eq!(Residency::default().share(NodeId::new(0)), None);
+    }
+
+    #[test]
+    fn a_failed_run_has_no_value_even_when_it_has_a_time() {
+        let mut run = Run { wall: Some(Duration::from_millis(20)), ..Run::ended(Ending::Code(1)) };
+        assert_eq!(run.value(&Metric::Wall), None);
+        run.ending = Ending::Done;
+        assert_eq!(run.value(&Metric::Wall), Some(0.02));
+        run.wall = Some(Duration::ZERO);
+        assert_eq!(run.value(&Metric::Wall), None, "a time of 0 has no ratio");
+    }
+
+    #[test]
+    fn endings_say_what_happened() {
+        for (ending, expected) in [
+            (Ending::Code(2), "ended with exit code 2"),
+            (Ending::Signal(9), "ended by signal 9 (SIGKILL, as the kernel sends when memory runs out)"),
+            (Ending::Signal(64), "ended by signal 64"),
+            (Ending::TimedOut(Duration::from_millis(1500)), "did not end within 1.5s"),
+            (Ending::NotStarted("no such file".to_owned()), "could not be started: no such file"),
+        ] {
+            assert_eq!(ending.to_string(), expected);
+            assert!(ending.is_failure());
+        }
+        assert!(!Ending::Interrupted.is_failure() && !Ending::Interrupted.is_done());
+    }
+}

@@ -1,0 +1,219 @@
+//! The experiment behind `nodewise tune`: a plan, something that runs arms, and a study at the end.
+//!
+//! One loop over blocks, with one warm-up block first. Between the runs of the loop things are
+//! decided, never inside one: whether an arm is given up, how many blocks fit the time. Results
+//! decide nothing else: they are looked at when all is over, in [`crate::verdict`].
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::conditions::Conditions;
+use crate::executor::{Arm, Clock, Ending, Executor};
+use crate::schedule::{ArmId, Block, Slot, order};
+use crate::study::{Dropped, End, Plan, Record, Rounds, Study};
+
+/// An arm is given up when it fails for this many times: once can be the machine's fault. The arms
+/// of a plan run once per block, so these are different blocks; the baseline runs twice, and a
+/// program that does not work at all is found out before any placement has been tried.
+pub const FAILURES_TO_DROP: u32 = 2;
+
+/// What an experiment tells while it goes on; only ever between runs.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// A run is about to begin. `number` counts the runs of the experiment from 1.
+    Begins {
+        /// Which run of the experiment.
+        number: u32,
+        /// The block it belongs to.
+        block: Block,
+        /// What runs.
+        arm: &'a Arm,
+    },
+    /// A run has ended.
+    Ended(&'a Record),
+    /// The warm-up is over and the number of blocks is fixed.
+    Fixed {
+        /// Measured blocks to come.
+        rounds: u32,
+        /// The fewest blocks that can show a difference; more than `rounds` when the time does not
+        /// allow them.
+        needed: u32,
+        /// How long the warm-up block took.
+        per_block: Duration,
+    },
+    /// An arm is given up.
+    Dropped(&'a Dropped),
+}
+
+/// Who is told.
+pub trait Observer {
+    /// Called between runs; what it costs is not measured.
+    fn event(&mut self, event: Event<'_>);
+}
+
+impl<F: FnMut(Event<'_>)> Observer for F {
+    fn event(&mut self, event: Event<'_>) {
+        self(event);
+    }
+}
+
+/// The time of the running machine, from when this was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Monotonic {
+    origin: Instant,
+}
+
+impl Monotonic {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+}
+
+impl Clock for Monotonic {
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+}
+
+/// What an experiment needs besides its plan.
+pub struct Experiment<'a> {
+    /// Runs the arms.
+    pub executor: &'a mut dyn Executor,
+    /// Tells how much of the budget is spent.
+    pub clock: &'a dyn Clock,
+    /// Is told what happens.
+    pub observer: &'a mut dyn Observer,
+    /// Ends the experiment when it becomes true, between runs or, by the executor, inside one.
+    pub interrupt: &'a AtomicBool,
+}
+
+impl Experiment<'_> {
+    /// Carries out a plan. What fails is part of the study.
+    pub fn conduct(&mut self, plan: Plan, conditions: Conditions) -> Study {
+        let mut course = Course::new(self.clock.now(), plan, conditions);
+        let end = self.run_blocks(&mut course).err().unwrap_or(End::Completed);
+        course.study.took = self.clock.now().saturating_sub(course.origin);
+        course.study.end = end;
+        course.study
+    }
+
+    /// The loop; an end before all blocks are run leaves it as an error.
+    fn run_blocks(&mut self, course: &mut Course) -> Result<(), End> {
+        self.run_block(course, Block::WarmUp)?;
+        let rounds = self.fix_rounds(course);
+        for number in 1..=rounds {
+            if let Rounds::Within { budget, .. } = course.study.plan.rounds {
+                if self.clock.now().saturating_sub(course.origin) >= budget {
+                    return Err(End::BudgetSpent);
+                }
+            }
+            self.run_block(course, Block::Measured(number))?;
+        }
+        Ok(())
+    }
+
+    fn run_block(&mut self, course: &mut Course, block: Block) -> Result<(), End> {
+        let plan = &course.study.plan;
+        let slots = order(block, plan.arms().len() as u32, plan.seed);
+        for (place, slot) in (0..).zip(slots) {
+            if course.study.dropped(slot.arm).is_some() {
+                continue;
+            }
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(End::Interrupted);
+            }
+            self.run_slot(course, block, place, slot)?;
+        }
+        Ok(())
+    }
+
+    fn run_slot(&mut self, course: &mut Course, block: Block, place: u32, slot: Slot) -> Result<(), End> {
+        let arm = course.study.plan.arm(slot.arm);
+        let number = course.study.records.len() as u32 + 1;
+        self.observer.event(Event::Begins { number, block, arm });
+        let began = self.clock.now().saturating_sub(course.origin);
+        let run = self.executor.run(arm);
+        let record = Record { block, place, slot, began, run };
+        self.observer.event(Event::Ended(&record));
+        let interrupted = record.run.ending == Ending::Interrupted;
+        let dropped = course.keep(record);
+        if let Some(dropped) = dropped {
+            self.observer.event(Event::Dropped(&dropped));
+            course.drop_arm(dropped)?;
+        }
+        if interrupted { Err(End::Interrupted) } else { Ok(()) }
+    }
+
+    /// Decides how many blocks are measured, once and for all.
+    fn fix_rounds(&mut self, course: &mut Course) -> u32 {
+        let per_block = self.clock.now().saturating_sub(course.origin);
+        let rounds = match course.study.plan.rounds {
+            Rounds::Exactly(rounds) => rounds,
+            Rounds::Within { budget, at_most } => {
+                let left = budget.saturating_sub(per_block).as_nanos();
+                let fit = left / per_block.as_nanos().max(1);
+                u32::try_from(fit).unwrap_or(u32::MAX).min(at_most)
+            }
+        };
+        course.study.rounds = Some(rounds);
+        let needed = course.study.plan.rounds_needed();
+        self.observer.event(Event::Fixed { rounds, needed, per_block });
+        rounds
+    }
+}
+
+/// An experiment under way.
+struct Course {
+    origin: Duration,
+    study: Study,
+    failures: BTreeMap<ArmId, u32>,
+}
+
+impl Course {
+    fn new(origin: Duration, plan: Plan, conditions: Conditions) -> Self {
+        let study = Study {
+            plan,
+            conditions,
+            rounds: None,
+            records: Vec::new(),
+            dropped: Vec::new(),
+            end: End::Completed,
+            took: Duration::ZERO,
+        };
+        Self { origin, study, failures: BTreeMap::new() }
+    }
+
+    /// Keeps a run; gives its arm back when it has failed once too often.
+    fn keep(&mut self, record: Record) -> Option<Dropped> {
+        let Record { block, slot, ref run, .. } = record;
+        let mut dropped = None;
+        if run.ending.is_failure() {
+            let failures = self.failures.entry(slot.arm).or_insert(0);
+            *failures += 1;
+            dropped = (*failures >= FAILURES_TO_DROP).then(|| Dropped {
+                arm: slot.arm,
+                block,
+                ending: run.ending.clone(),
+                complaint: run.complaint.clone(),
+            });
+        }
+        self.study.records.push(record);
+        dropped
+    }
+
+    fn drop_arm(&mut self, dropped: Dropped) -> Result<(), End> {
+        if dropped.arm.is_baseline() {
+            return Err(End::BaselineFailed(dropped));
+        }
+        self.study.dropped.push(dropped);
+        if self.study.dropped.len() == self.study.plan.treatments().len() {
+            return Err(End::AllDropped);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

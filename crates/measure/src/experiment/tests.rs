@@ -1,0 +1,240 @@
+use std::cell::Cell;
+
+use super::*;
+use crate::executor::Run;
+use crate::mock::{conduct, observe, plan, took};
+use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+/// The arms in the order in which they ran, blocks separated by spaces; `A` and `a` are the two runs
+/// of the baseline.
+fn order_of(study: &Study) -> String {
+    let mut text = String::new();
+    let mut block = None;
+    for record in &study.records {
+        if block.is_some_and(|block| block != record.block) {
+            text.push(' ');
+        }
+        block = Some(record.block);
+        match (record.slot.arm.number(), record.slot.replicate) {
+            (0, 0) => text.push('A'),
+            (0, _) => text.push('a'),
+            (arm, _) => text.push_str(&arm.to_string()),
+        }
+    }
+    text
+}
+
+#[test]
+fn a_warm_up_comes_first_and_then_every_block_in_its_own_order() {
+    let study = conduct(plan(3, Rounds::Exactly(3), 1), |_, _| took(1.0));
+    assert_eq!(order_of(&study), "Aa123 21a3A 312Aa 12A3a");
+    assert_eq!(study.end, End::Completed);
+    assert_eq!(study.rounds, Some(3));
+    assert_eq!(study.took, Duration::from_secs(20));
+    assert_eq!(study.records[7].began, Duration::from_secs(7));
+    assert_eq!((study.records[7].block, study.records[7].place), (Block::Measured(1), 2));
+    assert_eq!(study.blocks_begun(), 3);
+}
+
+#[test]
+fn values_are_paired_by_block_without_the_warm_up() {
+    let study = conduct(plan(1, Rounds::Exactly(2), 1), |_, at| took(1.0 + at as f64));
+    let of = |arm, replicate| study.values(ArmId::new(arm), replicate).into_values().collect::<Vec<_>>();
+    let (first, second, other) = (of(0, 0), of(0, 1), of(1, 0));
+    assert_eq!([first.len(), second.len(), other.len()], [2, 2, 2]);
+    let mut all = [first, second, other].concat();
+    all.sort_by(f64::total_cmp);
+    assert_eq!(all, [4.0, 5.0, 6.0, 7.0, 8.0, 9.0], "1 to 3 are the warm-up");
+}
+
+#[test]
+fn an_arm_that_fails_in_two_blocks_is_given_up_and_the_rest_keeps_its_order() {
+    let mut told = Vec::new();
+    let study = observe(
+        plan(3, Rounds::Exactly(3), 1),
+        &AtomicBool::new(false),
+        |arm, _| {
+            if arm.id.number() == 2 {
+                Run { complaint: Some("no memory".to_owned()), ..Run::ended(Ending::Signal(9)) }
+            } else {
+                took(1.0)
+            }
+        },
+        |event| {
+            if let Event::Dropped(dropped) = event {
+                told.push(dropped.clone());
+            }
+        },
+    );
+    assert_eq!(order_of(&study), "Aa123 21a3A 31Aa 1A3a");
+    assert_eq!(study.dropped, told);
+    assert_eq!(
+        study.dropped,
+        [Dropped {
+            arm: ArmId::new(2),
+            block: Block::Measured(1),
+            ending: Ending::Signal(9),
+            complaint: Some("no memory".to_owned()),
+        }]
+    );
+    assert_eq!(study.end, End::Completed);
+}
+
+#[test]
+fn one_failure_is_forgiven() {
+    let study = conduct(plan(2, Rounds::Exactly(4), 1), |arm, at| {
+        if arm.id.number() == 1 && at < 4 { Run::ended(Ending::Code(1)) } else { took(1.0) }
+    });
+    assert_eq!(study.dropped, []);
+    assert_eq!(study.values(ArmId::new(1), 0).len(), 4);
+}
+
+#[test]
+fn a_program_that_does_not_work_ends_the_study_after_two_runs() {
+    let ending = Ending::NotStarted("no such file".to_owned());
+    let study = conduct(plan(5, Rounds::Exactly(10), 1), |_, _| Run::ended(ending.clone()));
+    assert_eq!(order_of(&study), "Aa");
+    let End::BaselineFailed(dropped) = study.end else { panic!("{:?}", study.end) };
+    assert_eq!((dropped.arm, dropped.ending), (ArmId::BASELINE, ending));
+    assert_eq!(study.rounds, None);
+}
+
+#[test]
+fn when_every_placement_fails_there_is_nothing_to_go_on_with() {
+    let study = conduct(plan(2, Rounds::Exactly(10), 1), |arm, _| {
+        if arm.id.is_baseline() { took(1.0) } else { Run::ended(Ending::TimedOut(Duration::from_secs(1))) }
+    });
+    assert_eq!(study.end, End::AllDropped);
+    assert_eq!(study.blocks_begun(), 1);
+}
+
+#[test]
+fn an_interrupt_between_runs_keeps_the_results_so_far() {
+    let interrupt = AtomicBool::new(false);
+    let study = observe(
+        plan(3, Rounds::Exactly(10), 1),
+        &interrupt,
+        |_, at| {
+            if at == 11 {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+            took(1.0)
+        },
+        |_| {},
+    );
+    assert_eq!(study.end, End::Interrupted);
+    assert_eq!(order_of(&study), "Aa123 21a3A 31");
+    assert!(study.records.iter().all(|record| record.run.ending.is_done()));
+}
+
+#[test]
+fn an_interrupt_inside_a_run_counts_against_nobody() {
+    let study = conduct(plan(3, Rounds::Exactly(10), 1), |_, at| {
+        if at == 6 { Run::ended(Ending::Interrupted) } else { took(1.0) }
+    });
+    assert_eq!(study.end, End::Interrupted);
+    assert_eq!(order_of(&study), "Aa123 21");
+    assert_eq!(study.dropped, []);
+    let analysis = crate::verdict::Analysis::with_resamples(&study, 100);
+    assert!(analysis.arms.iter().all(|arm| arm.failures == 0));
+}
+
+#[test]
+fn a_budget_is_divided_by_the_time_of_the_warm_up() {
+    // A block of five runs takes 5 s; 32 s leave 27 for five more.
+    let budget = Duration::from_secs(32);
+    let mut told = None;
+    let study = observe(
+        plan(3, Rounds::Within { budget, at_most: 100 }, 1),
+        &AtomicBool::new(false),
+        |_, _| took(1.0),
+        |event| {
+            if let Event::Fixed { rounds, needed, per_block } = event {
+                told = Some((rounds, needed, per_block));
+            }
+        },
+    );
+    assert_eq!(told, Some((5, 7, Duration::from_secs(5))), "5 fit and 7 are needed, which is told");
+    assert_eq!((study.rounds, study.blocks_begun()), (Some(5), 5));
+    assert_eq!(study.end, End::Completed);
+    assert!(study.took <= budget);
+}
+
+#[test]
+fn a_budget_is_not_exceeded_by_more_than_a_block_when_runs_become_slower() {
+    let budget = Duration::from_secs(60);
+    let study = conduct(plan(3, Rounds::Within { budget, at_most: 100 }, 1), |_, at| {
+        took(if at < 5 { 0.1 } else { 4.0 })
+    });
+    assert_eq!(study.end, End::BudgetSpent);
+    assert_eq!(study.blocks_begun(), 3);
+}
+
+#[test]
+fn a_budget_has_an_upper_limit_of_blocks_and_none_for_runs_without_a_duration() {
+    let within = |at_most| Rounds::Within { budget: Duration::from_secs(1000), at_most };
+    assert_eq!(conduct(plan(1, within(12), 1), |_, _| took(0.001)).blocks_begun(), 12);
+    assert_eq!(conduct(plan(1, within(30), 1), |_, _| took(0.0)).blocks_begun(), 30);
+}
+
+#[test]
+fn observers_are_told_before_and_after_each_run_and_never_inside_one() {
+    let inside = Cell::new(false);
+    let mut begun = Vec::new();
+    let mut ended = 0;
+    let study = observe(
+        plan(2, Rounds::Exactly(2), 3),
+        &AtomicBool::new(false),
+        |_, _| {
+            inside.set(true);
+            let run = took(1.0);
+            inside.set(false);
+            run
+        },
+        |event| {
+            assert!(!inside.get());
+            match event {
+                Event::Begins { number, .. } => begun.push(number),
+                Event::Ended(_) => ended += 1,
+                Event::Fixed { .. } | Event::Dropped(_) => {}
+            }
+        },
+    );
+    assert_eq!(begun, (1..=12).collect::<Vec<u32>>());
+    assert_eq!(ended, study.records.len());
+}
+
+proptest! {
+    #[test]
+    fn a_seed_repeats_a_study_and_a_longer_one_begins_like_a_shorter(
+        seed in any::<u64>(), others in 0usize..8, rounds in 1u32..8,
+    ) {
+        let order = |rounds| order_of(&conduct(plan(others, Rounds::Exactly(rounds), seed), |_, _| took(1.0)));
+        let short = order(rounds);
+        prop_assert_eq!(&order(rounds), &short);
+        let long = order(rounds + 2);
+        prop_assert!(long.starts_with(&short));
+    }
+
+    #[test]
+    fn whatever_fails_every_run_is_kept_and_no_given_up_arm_runs_again(
+        seed in any::<u64>(), others in 1usize..6, endings in proptest::collection::vec(0u8..8, 60),
+    ) {
+        let mut runs = 0;
+        let study = conduct(plan(others, Rounds::Exactly(6), seed), |_, at| {
+            runs += 1;
+            match endings[at] {
+                0 => Run::ended(Ending::Code(1)),
+                1 => Run::ended(Ending::Signal(11)),
+                _ => took(0.5),
+            }
+        });
+        prop_assert_eq!(study.records.len(), runs);
+        for dropped in &study.dropped {
+            let last = study.records.iter().rfind(|record| record.slot.arm == dropped.arm).unwrap();
+            prop_assert_eq!(last.block, dropped.block);
+        }
+        let analysis = crate::verdict::Analysis::with_resamples(&study, 50);
+        prop_assert_eq!(analysis.arms.len(), others + 1);
+    }
+}

@@ -1,0 +1,22 @@
+//! Statistics: numbers in, numbers out. No clock, no I/O, nothing of nodewise.
+//!
+//! Every statistic names its source, and its tests hold it to values that SciPy gave.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | median, quantiles, spread, geometric mean, Hodges-Lehmann | [`location`] |
+//! | an interval for any of them | [`bootstrap`] |
+//! | whether paired differences are centred on zero | [`signed_rank`] |
+//! | several tests at once | [`multiple`] |
+//! | what a study of this size can and cannot see | [`power`] |
+//! | the normal and Student's t distribution | [`distribution`] |
+
+pub mod bootstrap;
+pub mod distribution;
+pub mod location;
+pub mod multiple;
+pub mod power;
+pub mod signed_rank;
+
+pub use bootstrap::{Bootstrap, Interval};
+pub use location::{geometric_mean, hodges_lehmann, mean, median, median_absolute_deviation, quantile};

@@ -1,0 +1,97 @@
+//! What a study of a given size can and cannot see.
+
+use super::distribution::{normal_quantile, student_quantile};
+
+/// The probability with which a study should find an effect it is said to be able to find: the
+/// usual one since Cohen, "Statistical power analysis for the behavioral sciences", 1977.
+pub const POWER: f64 = 0.8;
+
+/// The smallest true effect that a study finds with the probability [`POWER`], in the unit of
+/// `standard_error`, which is that of the estimate over `blocks` blocks.
+///
+/// `comparisons` tests share the level `alpha` (the first step of Holm's procedure: alpha / k), and
+/// an effect is only believed beyond `floor`, so the estimate has to clear both bars.
+///
+/// # Source
+/// `(t(1 - alpha / 2k, n - 1) + z(power)) * se`; for many blocks the usual `2.8 se`.
+pub fn smallest_detectable(
+    standard_error: f64,
+    blocks: usize,
+    comparisons: usize,
+    alpha: f64,
+    floor: f64,
+) -> f64 {
+    let degrees = u32::try_from(blocks.max(2) - 1).unwrap_or(u32::MAX).min(10_000);
+    let bar = student_quantile(1.0 - share(comparisons, alpha) / 2.0, degrees) * standard_error;
+    bar.max(floor) + normal_quantile(POWER) * standard_error
+}
+
+/// How many blocks would find an effect of this size with the probability [`POWER`], from the
+/// standard deviation of one block's difference; `None` for an effect of zero.
+///
+/// # Source
+/// `n = ((z(1 - alpha / 2k) + z(power)) * sd / effect)^2`.
+pub fn blocks_for(effect: f64, deviation: f64, comparisons: usize, alpha: f64) -> Option<u64> {
+    let bars = normal_quantile(1.0 - share(comparisons, alpha) / 2.0) + normal_quantile(POWER);
+    let blocks = (bars * deviation / effect).powi(2).ceil();
+    blocks.is_finite().then_some(blocks as u64)
+}
+
+/// How many blocks a study needs before the signed-rank test can find anything at all: with fewer,
+/// even differences that all point one way leave the smallest p, 2 / 2^n, above alpha / k.
+///
+/// Never fewer than 6, below which that holds for a single comparison at 5 %.
+pub fn blocks_needed(comparisons: usize, alpha: f64) -> u32 {
+    let smallest_p = |blocks: u32| 2.0 * 0.5f64.powi(blocks.try_into().unwrap_or(i32::MAX));
+    (6..=64).find(|blocks| smallest_p(*blocks) * comparisons.max(1) as f64 <= alpha).unwrap_or(64)
+}
+
+/// The level that each of several comparisons has for itself.
+fn share(comparisons: usize, alpha: f64) -> f64 {
+    alpha / comparisons.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use crate::stats::signed_rank::signed_rank;
+
+    #[test]
+    fn the_blocks_needed_grow_with_the_comparisons() {
+        for (comparisons, blocks) in
+            [(0, 6), (1, 6), (2, 7), (3, 7), (4, 8), (6, 8), (7, 9), (12, 9), (25, 10)]
+        {
+            assert_eq!(blocks_needed(comparisons, 0.05), blocks, "{comparisons} comparisons");
+            let smallest = 2.0 * 0.5f64.powi(blocks as i32);
+            assert!(smallest * f64::from(comparisons as u32) <= 0.05);
+        }
+        assert!(blocks_needed(usize::MAX, 0.05) <= 64);
+    }
+
+    // scipy.stats.t.ppf(0.975, 19) = 2.09302405, scipy.stats.norm.ppf(0.8) = 0.84162123
+    #[test]
+    fn detectable_effects_follow_the_normal_approximation() {
+        assert!((smallest_detectable(0.01, 20, 1, 0.05, 0.0) - 0.029_346_45).abs() < 1e-7);
+        assert!((smallest_detectable(0.01, 20, 1, 0.05, 0.05) - 0.058_416_21).abs() < 1e-7);
+        assert_eq!(blocks_for(0.028_02, 0.1, 1, 0.05), Some(100));
+        assert_eq!(blocks_for(0.0, 0.1, 1, 0.05), None);
+        assert_eq!(blocks_for(0.01, 0.0, 1, 0.05), Some(0));
+    }
+
+    #[test]
+    fn an_effect_said_to_be_detectable_is_detected_in_about_four_studies_of_five() {
+        let blocks = 20;
+        // The Hodges-Lehmann estimate of normal values needs pi / 3 times the values of the mean.
+        let standard_error = (std::f64::consts::FRAC_PI_3 / 20.0).sqrt();
+        let effect = smallest_detectable(standard_error, blocks, 1, 0.05, 0.0);
+        let mut random = Random::new(8);
+        let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+        let found = (0..2000).filter(|_| {
+            let sample: Vec<f64> = (0..blocks).map(|_| effect + normal()).collect();
+            signed_rank(&sample).is_some_and(|test| test.p < 0.05)
+        });
+        let share = found.count() as f64 / 2000.0;
+        assert!((0.77..0.83).contains(&share), "{share}");
+    }
+}

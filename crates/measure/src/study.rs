@@ -1,0 +1,283 @@
+//! What an experiment leaves: the plan, every run in order, and how it ended.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::candidates::Candidate;
+use crate::conditions::Conditions;
+use crate::executor::{Arm, Ending, Residency, Run};
+use crate::metric::Metric;
+use crate::placement::Placement;
+use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
+use crate::stats::power::blocks_needed;
+use crate::verdict::ALPHA;
+
+/// How many measured blocks a study has. Fixed before the first result is looked at: to go on until
+/// something is significant finds something every time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    /// This many.
+    Exactly(u32),
+    /// As many as fit into a time, judged by the warm-up block, which counts too.
+    Within {
+        /// The time for the whole study.
+        budget: Duration,
+        /// Not more than this many.
+        at_most: u32,
+    },
+}
+
+impl Rounds {
+    /// How many blocks a study has unless told otherwise: enough for a verdict among 25 placements. A
+    /// single placement is found out, four times in five, when it differs by 1.2 standard deviations
+    /// of a run.
+    pub const DEFAULT: Self = Self::Exactly(10);
+}
+
+/// What is done to a program before it is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Treatment {
+    /// What tables call it.
+    pub name: String,
+    /// Where the program runs.
+    pub placement: Placement,
+    /// Variables to add to its environment, as `OMP_NUM_THREADS`.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Treatment {
+    /// A placement under a name.
+    pub fn new(name: impl Into<String>, placement: Placement) -> Self {
+        Self { name: name.into(), placement, environment: BTreeMap::new() }
+    }
+}
+
+impl From<Candidate> for Treatment {
+    fn from(candidate: Candidate) -> Self {
+        Self::new(candidate.name, candidate.placement)
+    }
+}
+
+/// What an experiment is to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The things compared; the first is the baseline.
+    arms: Vec<Arm>,
+    /// What is compared.
+    pub metric: Metric,
+    /// How many blocks.
+    pub rounds: Rounds,
+    /// What the order of runs and the resamples are drawn from.
+    pub seed: u64,
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// There is nothing to run.
+    #[error("no placement to run: expected a baseline and at least one to compare with it")]
+    NoArms,
+    /// No block would be measured.
+    #[error("0 runs were asked for: expected 1 or more")]
+    NoRounds,
+}
+
+impl Plan {
+    /// A plan to compare treatments with the first of them.
+    ///
+    /// # Errors
+    /// Without a treatment, or for no rounds at all.
+    pub fn new(
+        treatments: impl IntoIterator<Item = Treatment>,
+        metric: Metric,
+        rounds: Rounds,
+        seed: u64,
+    ) -> Result<Self, PlanError> {
+        let arm = |(number, treatment)| {
+            let Treatment { name, placement, environment } = treatment;
+            Arm { id: ArmId::new(number), name, placement, environment }
+        };
+        let arms: Vec<Arm> = (0..).zip(treatments).map(arm).collect();
+        if arms.is_empty() {
+            return Err(PlanError::NoArms);
+        }
+        if matches!(rounds, Rounds::Exactly(0) | Rounds::Within { at_most: 0, .. }) {
+            return Err(PlanError::NoRounds);
+        }
+        Ok(Self { arms, metric, rounds, seed })
+    }
+
+    /// The things compared, the baseline first.
+    pub fn arms(&self) -> &[Arm] {
+        &self.arms
+    }
+
+    /// An arm of this plan.
+    ///
+    /// # Panics
+    /// For the id of another plan.
+    pub fn arm(&self, id: ArmId) -> &Arm {
+        self.arms.iter().find(|arm| arm.id == id).expect("the id is one of this plan")
+    }
+
+    /// The arms that are compared with the baseline.
+    pub fn treatments(&self) -> &[Arm] {
+        &self.arms[1..]
+    }
+
+    /// Runs in one block while no arm has been dropped.
+    pub fn runs_per_block(&self) -> u32 {
+        self.arms.len() as u32 - 1 + u32::from(BASELINE_RUNS)
+    }
+
+    /// The fewest blocks with which any difference can be shown among this many arms.
+    pub fn rounds_needed(&self) -> u32 {
+        blocks_needed(self.treatments().len(), ALPHA)
+    }
+}
+
+/// One run with its place in the experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The block it belongs to.
+    pub block: Block,
+    /// Its place in the block, from 0.
+    pub place: u32,
+    /// What ran.
+    pub slot: Slot,
+    /// When it began, from the beginning of the experiment.
+    pub began: Duration,
+    /// What it left.
+    pub run: Run,
+}
+
+/// An arm that failed too often to go on with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dropped {
+    /// The arm.
+    pub arm: ArmId,
+    /// The block with the failure that was one too many.
+    pub block: Block,
+    /// How it failed there.
+    pub ending: Ending,
+    /// What the program said when it failed. As it wrote it: not fit for a terminal.
+    pub complaint: Option<String>,
+}
+
+/// How an experiment ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// All blocks were run.
+    Completed,
+    /// The user ended it.
+    Interrupted,
+    /// The time was up before the blocks that had seemed to fit were run.
+    BudgetSpent,
+    /// The program does not work without any placement.
+    BaselineFailed(Dropped),
+    /// No arm was left to compare.
+    AllDropped,
+}
+
+/// A finished experiment: every run in order, and nothing concluded from them.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// What was to be done.
+    pub plan: Plan,
+    /// The circumstances.
+    pub conditions: Conditions,
+    /// How many measured blocks were decided on; `None` when it ended before that.
+    pub rounds: Option<u32>,
+    /// The runs in the order in which they ran.
+    pub records: Vec<Record>,
+    /// Arms that were given up.
+    pub dropped: Vec<Dropped>,
+    /// How it ended.
+    pub end: End,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Study {
+    /// The runs of an arm in measured blocks.
+    pub fn measured(&self, arm: ArmId) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |record| record.slot.arm == arm && record.block != Block::WarmUp)
+    }
+
+    /// The values of an arm by block; those of the warm-up and of failed runs are left out.
+    pub fn values(&self, arm: ArmId, replicate: u8) -> BTreeMap<Block, f64> {
+        self.measured(arm)
+            .filter(|record| record.slot.replicate == replicate)
+            .filter_map(|record| Some((record.block, record.run.value(&self.plan.metric)?)))
+            .collect()
+    }
+
+    /// Where the pages of an arm were, over its measured runs that ended well; `None` when nothing was
+    /// seen of any.
+    pub fn residency(&self, arm: ArmId) -> Option<Residency> {
+        let seen = self.measured(arm).filter(|record| record.run.ending.is_done());
+        seen.filter_map(|record| record.run.residency.as_ref()).cloned().reduce(|mut all, one| {
+            for (node, size) in one.by_node {
+                *all.by_node.entry(node).or_default() += size;
+            }
+            all
+        })
+    }
+
+    /// Why an arm was given up, where it was.
+    pub fn dropped(&self, arm: ArmId) -> Option<&Dropped> {
+        self.dropped.iter().find(|dropped| dropped.arm == arm)
+    }
+
+    /// How many blocks were begun after the warm-up.
+    pub fn blocks_begun(&self) -> u32 {
+        self.records
+            .iter()
+            .map(|record| match record.block {
+                Block::WarmUp => 0,
+                Block::Measured(number) => number,
+            })
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock::{conduct, plan, took};
+    use nodewise_machine::{Bytes, NodeId};
+
+    #[test]
+    fn a_plan_numbers_its_arms_and_refuses_nothing_to_do() {
+        let named = |names: &[&str]| {
+            names.iter().map(|name| Treatment::new(*name, Placement::DEFAULT)).collect::<Vec<_>>()
+        };
+        let plan = Plan::new(named(&["default", "a", "b"]), Metric::Wall, Rounds::DEFAULT, 1).unwrap();
+        assert_eq!(plan.arm(ArmId::new(2)).name, "b");
+        assert_eq!(plan.runs_per_block(), 4);
+        assert_eq!(plan.rounds_needed(), 7);
+        let refused = |arms, rounds| Plan::new(arms, Metric::Wall, rounds, 1).unwrap_err();
+        assert_eq!(refused(Vec::new(), Rounds::DEFAULT), PlanError::NoArms);
+        assert_eq!(refused(named(&["default"]), Rounds::Exactly(0)), PlanError::NoRounds);
+    }
+
+    #[test]
+    fn pages_of_an_arm_are_added_up_over_its_measured_runs() {
+        let seen =
+            |mib: u32| Residency { by_node: [(NodeId::new(mib % 2), Bytes::from_mib(mib.into()))].into() };
+        let study = conduct(plan(1, Rounds::Exactly(2), 1), |arm, at| match arm.id.number() {
+            0 => Run { residency: Some(seen(at as u32 + 1)), ..took(1.0) },
+            _ => took(1.0),
+        });
+        // The runs are A a 1 | ...; of the warm-up nothing counts, of the two blocks all four runs of
+        // the baseline do.
+        let places: Vec<usize> =
+            (0..9).filter(|at| study.records[*at].slot.arm.is_baseline()).skip(2).collect();
+        let sum = |odd| places.iter().map(|at| *at as u64 + 1).filter(|mib| mib % 2 == odd).sum::<u64>();
+        let residency = study.residency(ArmId::BASELINE).unwrap();
+        assert_eq!(residency.by_node.get(&NodeId::new(1)), Some(&Bytes::from_mib(sum(1))));
+        assert_eq!(residency.total(), Bytes::from_mib(sum(0) + sum(1)));
+        assert_eq!(study.residency(ArmId::new(1)), None);
+    }
+}

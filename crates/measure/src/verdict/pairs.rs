@@ -1,0 +1,126 @@
+//! Arms against the baseline, block by block.
+
+use std::collections::BTreeMap;
+
+use super::{ALPHA, Control, Effect, Evidence, SMALLEST_EFFECT};
+use crate::schedule::{ArmId, Block};
+use crate::stats::multiple::holm;
+use crate::stats::power::smallest_detectable;
+use crate::stats::signed_rank::signed_rank;
+use crate::stats::{Bootstrap, Interval, hodges_lehmann, mean};
+use crate::study::Study;
+
+/// Logarithms of the values, by arm and block.
+pub(super) struct Pairs {
+    first: BTreeMap<Block, f64>,
+    second: BTreeMap<Block, f64>,
+    /// The mean of the baseline's values in a block; one of them where the other run failed.
+    baseline: BTreeMap<Block, f64>,
+    /// The arms that were not given up.
+    arms: BTreeMap<ArmId, BTreeMap<Block, f64>>,
+}
+
+impl Pairs {
+    /// The pairs of a study.
+    pub fn of(study: &Study) -> Self {
+        let logs = |arm, replicate| -> BTreeMap<Block, f64> {
+            study.values(arm, replicate).into_iter().map(|(block, value)| (block, value.ln())).collect()
+        };
+        let (first, second) = (logs(ArmId::BASELINE, 0), logs(ArmId::BASELINE, 1));
+        let blocks = first.keys().chain(second.keys());
+        let both = |block: &Block| -> Vec<f64> {
+            [&first, &second].into_iter().filter_map(|run| run.get(block).copied()).collect()
+        };
+        let baseline = blocks.filter_map(|block| Some((*block, mean(&both(block))?))).collect();
+        let kept = study.plan.treatments().iter().filter(|arm| study.dropped(arm.id).is_none());
+        let arms = kept.map(|arm| (arm.id, logs(arm.id, 0))).collect();
+        Self { first, second, baseline, arms }
+    }
+
+    /// How many arms are compared with the baseline.
+    pub fn compared(&self) -> usize {
+        self.arms.len()
+    }
+
+    /// Whether two arms may be equal as far as the blocks that have both can say.
+    pub fn may_be_equal(&self, a: ArmId, b: ArmId, bootstrap: &Bootstrap) -> bool {
+        let (Some(a), Some(b)) = (self.arms.get(&a), self.arms.get(&b)) else { return false };
+        bootstrap.hodges_lehmann(&differences(a, b)).is_some_and(|interval| interval.contains(0.0))
+    }
+
+    /// The baseline's two runs against each other; `None` when fewer than two blocks hold both.
+    pub fn control(&self, bootstrap: &Bootstrap) -> Option<Control> {
+        let differences = differences(&self.first, &self.second);
+        let interval = bootstrap.hodges_lehmann(&differences)?;
+        Some(Control {
+            ratio: hodges_lehmann(&differences)?.exp(),
+            interval: interval.map(f64::exp),
+            noise: interval.half_width().exp_m1(),
+            blocks: differences.len(),
+        })
+    }
+
+    /// The effects of all arms that have at least two pairs: they belong together, for each one's
+    /// p value is adjusted for the others.
+    pub fn effects(&self, bootstrap: &Bootstrap, control: Option<Control>) -> BTreeMap<ArmId, Effect> {
+        let floor = SMALLEST_EFFECT.max(control.map_or(0.0, |control| control.noise)).ln_1p();
+        let raw: Vec<(ArmId, Raw)> = self
+            .arms
+            .iter()
+            .filter_map(|(arm, values)| {
+                // An arm's resamples depend on nothing but the seed and its own number.
+                let seed = bootstrap.seed.wrapping_add(u64::from(arm.number()));
+                let raw = Raw::of(&differences(values, &self.baseline), &Bootstrap { seed, ..*bootstrap })?;
+                Some((*arm, raw))
+            })
+            .collect();
+        let adjusted = holm(&raw.iter().map(|(_, raw)| raw.p).collect::<Vec<_>>());
+        let compared = raw.len();
+        let finish =
+            |((arm, raw), adjusted): ((ArmId, Raw), f64)| (arm, raw.effect(adjusted, compared, floor));
+        raw.into_iter().zip(adjusted).map(finish).collect()
+    }
+}
+
+/// What one arm's differences say by themselves, in logarithms.
+struct Raw {
+    estimate: f64,
+    interval: Interval,
+    p: f64,
+    blocks: usize,
+}
+
+impl Raw {
+    fn of(differences: &[f64], bootstrap: &Bootstrap) -> Option<Self> {
+        Some(Self {
+            estimate: hodges_lehmann(differences)?,
+            interval: bootstrap.hodges_lehmann(differences)?,
+            p: signed_rank(differences)?.p,
+            blocks: differences.len(),
+        })
+    }
+
+    fn effect(self, adjusted_p: f64, compared: usize, floor: f64) -> Effect {
+        // The interval is about as wide as one of the normal distribution would be.
+        let standard_error = self.interval.half_width() / 1.96;
+        let detectable = smallest_detectable(standard_error, self.blocks, compared, ALPHA, floor);
+        Effect {
+            ratio: self.estimate.exp(),
+            interval: self.interval.map(f64::exp),
+            p: self.p,
+            adjusted_p,
+            blocks: self.blocks,
+            smallest_detectable: detectable.exp_m1(),
+            evidence: Evidence {
+                interval_excludes_one: !self.interval.contains(0.0),
+                significant: adjusted_p < ALPHA,
+                beyond_noise: self.estimate.abs() > floor,
+            },
+        }
+    }
+}
+
+/// The differences of two arms in the blocks in which both have a value.
+fn differences(arm: &BTreeMap<Block, f64>, reference: &BTreeMap<Block, f64>) -> Vec<f64> {
+    arm.iter().filter_map(|(block, value)| Some(value - reference.get(block)?)).collect()
+}
