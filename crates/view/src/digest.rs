@@ -1,7 +1,8 @@
-//! What a reader wants to know about a machine, worked out once for the text and for the picture.
+//! What a reader wants to know, worked out once for every form in which it is shown.
 //!
-//! Pure functions from a [`Machine`](nodewise_machine::Machine) to small values; no words about
-//! layout here, and nothing that the machine does not say.
+//! Pure functions from a [`Machine`](nodewise_machine::Machine) or a
+//! [`Study`](nodewise_measure::study::Study) to small values; no words about layout here, and nothing
+//! that was not said or measured.
 
 pub mod access;
 pub mod cache;
@@ -10,6 +11,7 @@ pub mod device;
 pub mod distance;
 pub mod node;
 pub mod oddity;
+pub mod study;
 
 pub use cache::CacheLevel;
 pub use counts::Counts;

@@ -6,12 +6,14 @@
 //! | to find | look in |
 //! |---|---|
 //! | how a text is to be written: width, colour | [`style`] |
-//! | what `nodewise show` and `nodewise` alone print | [`text`] |
+//! | texts: `show`, `tune`, `run --explain`, `nodewise` alone | [`text`] |
+//! | JSON twins of the texts, with their schemas | [`json`] |
 //! | the picture of a machine | [`svg`] |
-//! | what both say about a machine, worked out once | [`digest`] |
+//! | what several of them say, worked out once | [`digest`] |
 #![forbid(unsafe_code)]
 
 pub mod digest;
+pub mod json;
 pub mod style;
 pub mod svg;
 pub mod text;

@@ -1,14 +1,18 @@
 //! Text for people, as wide as the terminal and no wider.
 //!
 //! [`show`](show::show) writes everything that is known about a machine, [`overview`](overview::overview)
-//! the few lines that `nodewise` alone prints. Lines and their wrapping are in `line`, tables in
+//! the few lines that `nodewise` alone prints, [`explain`] where a placement's pages come from,
+//! [`tune`](tune::tune) what an experiment showed. Lines and their wrapping are in `line`, tables in
 //! `table`; every text that was read from outside passes [`nodewise_machine::printable`] on its
 //! way into a line.
 
+pub mod explain;
 pub(crate) mod line;
 pub mod overview;
 pub mod show;
 pub(crate) mod table;
+pub mod tune;
 
 pub use overview::{Hint, overview};
 pub use show::show;
+pub use tune::tune;

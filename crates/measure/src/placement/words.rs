@@ -9,17 +9,20 @@ use super::{Placement, Scope};
 const LONGEST_LIST: usize = 24;
 
 impl Placement {
-    /// A short name for tables: `default`, `local to node 0`, `interleave all`,
-    /// `CPUs of node 0, memory of node 2`.
+    /// A short name for tables: `default`, `local to node 0` (CPUs and memory), `rather local to node
+    /// 0` (its memory preferred), `interleave all`, `CPUs of node 0, memory of node 2`.
     pub fn name(&self, scope: &Scope) -> String {
         let cpus = self.cpus.as_ref().map(|cpus| (cpus, whole_nodes(cpus, scope)));
-        if let (
-            Some(MemPolicy { mode: PolicyMode::Bind, flags: ModeFlags::NONE, nodes }),
-            Some((_, Some(home))),
-        ) = (&self.policy, &cpus)
+        if let (Some(MemPolicy { mode, flags: ModeFlags::NONE, nodes }), Some((_, Some(home)))) =
+            (&self.policy, &cpus)
         {
-            if nodes == home {
-                return join([Some(format!("local to {}", noun("node", nodes))), self.huge_words()]);
+            let word = match mode {
+                PolicyMode::Bind => Some("local to"),
+                PolicyMode::Preferred => Some("rather local to"),
+                _ => None,
+            };
+            if let Some(word) = word.filter(|_| nodes == home) {
+                return join([Some(format!("{word} {}", noun("node", nodes))), self.huge_words()]);
             }
         }
         let cpus = cpus.map(|(cpus, nodes)| match nodes {

@@ -9,7 +9,7 @@ use nodewise_machine::{
 use nodewise_view::Style;
 use nodewise_view::text::{overview, overview::HINTS, show};
 
-fn check(name: &str, text: String) {
+pub(crate) fn check(name: &str, text: String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
     let expected = snapbox::Data::read_from(&path, None).raw();
     snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV).eq(text, expected);

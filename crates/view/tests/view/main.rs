@@ -1,6 +1,7 @@
-//! The views of whole machines: goldens that a person read, and rules that hold for any machine.
+//! The views of whole machines and studies: goldens that a person read, and rules that hold for any machine.
 
 mod any_machine;
 mod golden;
 mod picture;
+mod study;
 mod text;

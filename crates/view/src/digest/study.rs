@@ -1,0 +1,146 @@
+//! What text and JSON both say about a study.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nodewise_machine::printable::printable;
+use nodewise_machine::{Bytes, NodeSet};
+use nodewise_measure::executor::Residency;
+use nodewise_measure::metric::Metric;
+use nodewise_measure::placement::Scope;
+use nodewise_measure::schedule::ArmId;
+use nodewise_measure::study::Study;
+
+/// A ratio as a change: 0.87 is `-13.0 %`, 1.2 is `+20.0 %`.
+pub fn percent(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    // A change that rounds to nothing has no sign.
+    if change.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{change:+.1} %") }
+}
+
+/// A length of time for people: `1m 42s`, `12.3 s`, `450 ms`.
+pub fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match time.as_secs() {
+        0 => seconds_words(seconds),
+        1..=99 => format!("{seconds:.1} s"),
+        whole @ 100..=5999 => format!("{}m {:02}s", whole / 60, whole % 60),
+        whole => format!("{}h {:02}m", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+fn seconds_words(seconds: f64) -> String {
+    match seconds {
+        s if s >= 100.0 => format!("{s:.1} s"),
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.1} µs", s * 1e6),
+    }
+}
+
+/// A value of the metric: a time in its best unit, anything else with about four digits.
+pub fn metric_value(value: f64, metric: &Metric) -> String {
+    match metric {
+        Metric::Wall => seconds_words(value),
+        Metric::Printed(..) if value >= 1000.0 => format!("{value:.0}"),
+        Metric::Printed(..) if value >= 10.0 => format!("{value:.2}"),
+        Metric::Printed(..) => format!("{value:.4}"),
+    }
+}
+
+/// Where pages were by node, nodes with the same share together, the largest share first:
+/// `0: 97 %, 1-3: 1 % each`. Less than half a percent is not told.
+pub fn pages_words(residency: &Residency) -> String {
+    let total = residency.total();
+    if total == Bytes::new(0) {
+        return String::new();
+    }
+    let mut shares: BTreeMap<u64, NodeSet> = BTreeMap::new();
+    for node in residency.by_node.keys() {
+        let share = residency.share(*node).unwrap_or(0.0);
+        shares.entry((share * 100.0).round() as u64).or_default().insert(*node);
+    }
+    let told = shares.iter().rev().filter(|(share, _)| **share > 0);
+    told.map(|(share, nodes)| match nodes.len() {
+        1 => format!("{nodes}: {share} %"),
+        _ => format!("{nodes}: {share} % each"),
+    })
+    .collect::<Vec<_>>()
+    .join(", ")
+}
+
+/// The command lines that start the study's program under an arm, ours first, then numactl's where
+/// it has one.
+pub fn command_lines(study: &Study, arm: ArmId, scope: &Scope) -> Vec<String> {
+    let placement = &study.plan.arm(arm).placement;
+    let program: Vec<String> = study.conditions.command.iter().map(|word| shell_word(word)).collect();
+    let line = |tool: &str, options: Vec<String>, end: &str| {
+        let words = std::iter::once(tool.to_owned()).chain(options);
+        let words = words.chain((!end.is_empty()).then(|| end.to_owned())).chain(program.clone());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let ours = placement.run_options(scope).map(|options| line("nodewise run", options, "--"));
+    let theirs = placement.numactl(scope).map(|options| line("numactl", options, ""));
+    ours.into_iter().chain(theirs).collect()
+}
+
+/// A word as a shell would need it, fit for a terminal.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", printable(word).replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::NodeId;
+
+    #[test]
+    fn changes_have_a_sign_unless_they_are_nothing() {
+        for (ratio, words) in
+            [(0.87, "-13.0 %"), (1.2, "+20.0 %"), (1.0, "0.0 %"), (0.9996, "0.0 %"), (2.5, "+150.0 %")]
+        {
+            assert_eq!(percent(ratio), words);
+        }
+    }
+
+    #[test]
+    fn times_are_told_in_their_best_unit() {
+        for (seconds, words) in [
+            (0.0000021, "2.1 µs"),
+            (0.45, "450.0 ms"),
+            (12.34, "12.3 s"),
+            (102.0, "1m 42s"),
+            (7260.0, "2h 01m"),
+        ] {
+            assert_eq!(duration(Duration::from_secs_f64(seconds)), words);
+        }
+        assert_eq!(metric_value(1.20349, &Metric::Wall), "1.203 s");
+    }
+
+    #[test]
+    fn pages_are_told_by_share() {
+        let residency = |pages: &[(u32, u64)]| Residency {
+            by_node: pages.iter().map(|(node, mib)| (NodeId::new(*node), Bytes::from_mib(*mib))).collect(),
+        };
+        assert_eq!(pages_words(&residency(&[(0, 25), (1, 25), (2, 25), (3, 25)])), "0-3: 25 % each");
+        assert_eq!(pages_words(&residency(&[(0, 970), (1, 29), (2, 1)])), "0: 97 %, 1: 3 %");
+        assert_eq!(pages_words(&residency(&[])), "");
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        for (word, quoted) in [
+            ("./a-b", "./a-b"),
+            ("a b", "'a b'"),
+            ("", "''"),
+            ("it's", "'it'\\''s'"),
+            ("\u{1b}[2J", "'\\x1b[2J'"),
+        ] {
+            assert_eq!(shell_word(word), quoted);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! `nodewise.tune/1`: a study with every raw sample, the circumstances and the conclusions.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use nodewise_measure::candidates::LeftOut;
+use nodewise_measure::conditions::Conditions;
+use nodewise_measure::executor::Residency;
+use nodewise_measure::metric::{Direction, Metric};
+use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
+use nodewise_measure::schedule::{ArmId, Block};
+use nodewise_measure::stats::Interval;
+use nodewise_measure::study::{End, Record, Study};
+use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
+use serde::Serialize;
+
+use crate::digest::study::command_lines;
+
+/// The schema of the document.
+pub const SCHEMA: &str = "nodewise.tune/1";
+
+/// Writes a study as JSON, indented, with a line end.
+pub fn tune(study: &Study, analysis: &Analysis, scope: &Scope, left_out: &[LeftOut]) -> String {
+    let document = Document {
+        schema: SCHEMA,
+        conditions: ConditionsJson::of(&study.conditions),
+        metric: MetricJson::of(&study.plan.metric),
+        seed: study.plan.seed,
+        rounds: study.blocks_begun(),
+        end: end_word(&study.end),
+        took_s: study.took.as_secs_f64(),
+        noise: analysis.control.map(|control| NoiseJson {
+            ratio: control.ratio,
+            ratio_interval_95: ends(control.interval),
+            noise_share: control.noise,
+            rounds: control.blocks,
+        }),
+        arms: analysis.arms.iter().map(|result| ArmJson::of(study, result, scope)).collect(),
+        advice: AdviceJson::of(study, &analysis.advice, scope),
+        left_out: left_out.iter().map(|one| LeftOutJson { name: &one.name, why: &one.why }).collect(),
+        samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan.metric)).collect(),
+    };
+    let mut text =
+        serde_json::to_string_pretty(&document).expect("the document holds no map with foreign keys");
+    text.push('\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    conditions: ConditionsJson<'a>,
+    metric: MetricJson<'a>,
+    seed: u64,
+    rounds: u32,
+    end: &'static str,
+    took_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noise: Option<NoiseJson>,
+    arms: Vec<ArmJson<'a>>,
+    advice: AdviceJson,
+    left_out: Vec<LeftOutJson<'a>>,
+    samples: Vec<SampleJson>,
+}
+
+#[derive(Serialize)]
+struct ConditionsJson<'a> {
+    command: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    began_unix_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodewise_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    architecture: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hypervisor: Option<&'a str>,
+    governors: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transparent_hugepage: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    numa_balancing: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_cpus: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_nodes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steal_share: Option<f64>,
+}
+
+impl<'a> ConditionsJson<'a> {
+    fn of(conditions: &'a Conditions) -> Self {
+        let began = conditions.began.and_then(|began| began.duration_since(UNIX_EPOCH).ok());
+        Self {
+            command: &conditions.command,
+            began_unix_s: began.map(|began| began.as_secs()),
+            nodewise_version: conditions.nodewise_version.as_deref(),
+            kernel: conditions.kernel.as_ref().map(|kernel| kernel.text()),
+            architecture: conditions.architecture.as_deref(),
+            cpu_model: conditions.cpu_model.as_deref(),
+            hypervisor: conditions.hypervisor.as_deref(),
+            governors: &conditions.governors,
+            transparent_hugepage: conditions.transparent_hugepage.as_deref(),
+            numa_balancing: conditions.numa_balancing,
+            allowed_cpus: conditions.allowed_cpus.as_ref().map(ToString::to_string),
+            allowed_nodes: conditions.allowed_nodes.as_ref().map(ToString::to_string),
+            load: conditions.load,
+            steal_share: conditions.steal_share,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct MetricJson<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pattern: Option<&'a str>,
+    better: &'static str,
+}
+
+impl<'a> MetricJson<'a> {
+    fn of(metric: &'a Metric) -> Self {
+        let better = match metric.direction() {
+            Direction::LowerIsBetter => "lower",
+            Direction::HigherIsBetter => "higher",
+        };
+        match metric {
+            Metric::Wall => Self { kind: "wall", unit: Some("s"), pattern: None, better },
+            Metric::Printed(pattern, _) => {
+                Self { kind: "printed", unit: None, pattern: Some(pattern.text()), better }
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct NoiseJson {
+    ratio: f64,
+    ratio_interval_95: [f64; 2],
+    noise_share: f64,
+    rounds: usize,
+}
+
+fn ends(interval: Interval) -> [f64; 2] {
+    [interval.low, interval.high]
+}
+
+#[derive(Serialize)]
+struct PlacementJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpus: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transparent_huge: Option<&'static str>,
+}
+
+impl PlacementJson {
+    fn of(placement: &Placement) -> Self {
+        Self {
+            policy: placement.policy.as_ref().map(ToString::to_string),
+            cpus: placement.cpus.as_ref().map(ToString::to_string),
+            transparent_huge: placement.huge.map(|huge| match huge {
+                TransparentHuge::Allowed => "allowed",
+                TransparentHuge::Never => "never",
+                TransparentHuge::OnlyAdvised => "only_advised",
+            }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ArmJson<'a> {
+    arm: u32,
+    name: &'a str,
+    placement: PlacementJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_options: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    numactl_options: Option<Vec<String>>,
+    failures: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<SummaryJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<EffectJson>,
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<Vec<PagesJson>>,
+}
+
+#[derive(Serialize)]
+struct SummaryJson {
+    runs: usize,
+    median: f64,
+    median_absolute_deviation: f64,
+    least: f64,
+    most: f64,
+}
+
+#[derive(Serialize)]
+struct EffectJson {
+    ratio: f64,
+    ratio_interval_95: [f64; 2],
+    p: f64,
+    p_adjusted: f64,
+    rounds: usize,
+    smallest_detectable_share: f64,
+    interval_excludes_one: bool,
+    significant: bool,
+    beyond_noise: bool,
+}
+
+#[derive(Serialize)]
+struct PagesJson {
+    node: u32,
+    share: f64,
+    size_bytes: u64,
+}
+
+fn pages(residency: &Residency) -> Vec<PagesJson> {
+    let page = |(node, size): (&nodewise_machine::NodeId, &nodewise_machine::Bytes)| PagesJson {
+        node: node.number(),
+        share: residency.share(*node).unwrap_or(0.0),
+        size_bytes: size.get(),
+    };
+    residency.by_node.iter().map(page).collect()
+}
+
+impl<'a> ArmJson<'a> {
+    fn of(study: &'a Study, result: &ArmResult, scope: &Scope) -> Self {
+        let arm = study.plan.arm(result.arm);
+        let reason = match &result.verdict {
+            Verdict::Failed(dropped) => Some(dropped.ending.to_string()),
+            Verdict::TooFewRounds { blocks, needed } => {
+                Some(format!("{blocks} rounds of the {needed} it takes"))
+            }
+            _ => None,
+        };
+        Self {
+            arm: result.arm.number(),
+            name: &arm.name,
+            placement: PlacementJson::of(&arm.placement),
+            run_options: arm.placement.run_options(scope),
+            numactl_options: arm.placement.numactl(scope),
+            failures: result.failures,
+            summary: result.summary.map(|summary| SummaryJson {
+                runs: summary.runs,
+                median: summary.median,
+                median_absolute_deviation: summary.deviation,
+                least: summary.least,
+                most: summary.most,
+            }),
+            effect: result.effect.map(|effect| EffectJson {
+                ratio: effect.ratio,
+                ratio_interval_95: ends(effect.interval),
+                p: effect.p,
+                p_adjusted: effect.adjusted_p,
+                rounds: effect.blocks,
+                smallest_detectable_share: effect.smallest_detectable,
+                interval_excludes_one: effect.evidence.interval_excludes_one,
+                significant: effect.evidence.significant,
+                beyond_noise: effect.evidence.beyond_noise,
+            }),
+            verdict: verdict_word(&result.verdict),
+            reason,
+            pages: study.residency(result.arm).as_ref().map(pages),
+        }
+    }
+}
+
+fn verdict_word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Baseline => "baseline",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no_difference_shown",
+        Verdict::TooFewRounds { .. } => "too_few_rounds",
+        Verdict::Failed(_) => "failed",
+    }
+}
+
+fn end_word(end: &End) -> &'static str {
+    match end {
+        End::Completed => "completed",
+        End::Interrupted => "interrupted",
+        End::BudgetSpent => "budget_spent",
+        End::BaselineFailed(_) => "baseline_failed",
+        End::AllDropped => "all_dropped",
+    }
+}
+
+#[derive(Serialize)]
+struct AdviceJson {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arm: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    as_good: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    command_lines: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    smallest_detectable_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds_needed: Option<u32>,
+}
+
+impl AdviceJson {
+    fn of(study: &Study, advice: &Advice, scope: &Scope) -> Self {
+        let plain = |kind| Self {
+            kind,
+            arm: None,
+            as_good: Vec::new(),
+            command_lines: Vec::new(),
+            smallest_detectable_share: None,
+            rounds_needed: None,
+        };
+        match advice {
+            Advice::Use { best, as_good } => Self {
+                arm: Some(best.number()),
+                as_good: as_good.iter().copied().map(ArmId::number).collect(),
+                command_lines: command_lines(study, *best, scope),
+                ..plain("use")
+            },
+            Advice::Keep { smallest_detectable, .. } => {
+                Self { smallest_detectable_share: *smallest_detectable, ..plain("keep") }
+            }
+            Advice::TooFewRounds { needed, .. } => {
+                Self { rounds_needed: Some(*needed), ..plain("too_few_rounds") }
+            }
+            Advice::BaselineFailed(_) => plain("baseline_failed"),
+            Advice::NothingToCompare => plain("nothing_to_compare"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LeftOutJson<'a> {
+    name: &'a str,
+    why: &'a str,
+}
+
+#[derive(Serialize)]
+struct SampleJson {
+    /// 0 is the warm-up.
+    round: u32,
+    place: u32,
+    arm: u32,
+    replicate: u8,
+    began_s: f64,
+    ending: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    printed: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<Vec<PagesJson>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steal_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct UsageJson {
+    user_s: f64,
+    system_s: f64,
+    max_rss_bytes: u64,
+    minor_faults: u64,
+    major_faults: u64,
+    voluntary_switches: u64,
+    involuntary_switches: u64,
+}
+
+impl SampleJson {
+    fn of(record: &Record, metric: &Metric) -> Self {
+        let run = &record.run;
+        let round = match record.block {
+            Block::WarmUp => 0,
+            Block::Measured(number) => number,
+        };
+        Self {
+            round,
+            place: record.place,
+            arm: record.slot.arm.number(),
+            replicate: record.slot.replicate,
+            began_s: record.began.as_secs_f64(),
+            ending: run.ending.to_string(),
+            value: run.value(metric),
+            wall_s: run.wall.as_ref().map(Duration::as_secs_f64),
+            printed: run.printed,
+            usage: run.usage.as_ref().map(|usage| UsageJson {
+                user_s: usage.user.as_secs_f64(),
+                system_s: usage.system.as_secs_f64(),
+                max_rss_bytes: usage.max_rss.get(),
+                minor_faults: usage.minor_faults,
+                major_faults: usage.major_faults,
+                voluntary_switches: usage.voluntary_switches,
+                involuntary_switches: usage.involuntary_switches,
+            }),
+            pages: run.residency.as_ref().map(pages),
+            steal_share: run.surroundings.steal_share,
+            load: run.surroundings.load,
+        }
+    }
+}

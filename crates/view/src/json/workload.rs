@@ -1,0 +1,69 @@
+//! `nodewise.workload/1`: what a built-in workload reached.
+
+use nodewise_measure::workload::chase::ChaseResult;
+use nodewise_measure::workload::stream::StreamResult;
+use serde::Serialize;
+
+/// The schema of the document.
+pub const SCHEMA: &str = "nodewise.workload/1";
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    workload: &'static str,
+    size_bytes: u64,
+    setup_s: f64,
+    timed_s: f64,
+    samples: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_latency_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least_latency_ns: Option<f64>,
+}
+
+fn write(document: &Document) -> String {
+    let mut text =
+        serde_json::to_string_pretty(document).expect("the document holds no map with foreign keys");
+    text.push('\n');
+    text
+}
+
+/// Writes the result of `nodewise workload stream` as JSON.
+pub fn stream(result: &StreamResult) -> String {
+    write(&Document {
+        schema: SCHEMA,
+        workload: "stream",
+        size_bytes: result.size.get(),
+        setup_s: result.setup.as_secs_f64(),
+        timed_s: result.timed.as_secs_f64(),
+        samples: result.gb_per_s.len(),
+        threads: Some(result.threads),
+        median_gb_per_s: Some(result.median_gb_per_s()),
+        most_gb_per_s: Some(result.most_gb_per_s()),
+        median_latency_ns: None,
+        least_latency_ns: None,
+    })
+}
+
+/// Writes the result of `nodewise workload chase` as JSON.
+pub fn chase(result: &ChaseResult) -> String {
+    write(&Document {
+        schema: SCHEMA,
+        workload: "chase",
+        size_bytes: result.size.get(),
+        setup_s: result.setup.as_secs_f64(),
+        timed_s: result.timed.as_secs_f64(),
+        samples: result.ns_per_load.len(),
+        threads: None,
+        median_gb_per_s: None,
+        most_gb_per_s: None,
+        median_latency_ns: Some(result.median_ns()),
+        least_latency_ns: Some(result.least_ns()),
+    })
+}

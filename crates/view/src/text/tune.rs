@@ -1,0 +1,225 @@
+//! A study as `nodewise tune` prints it: the table, the noise, and the one thing to do.
+
+use nodewise_measure::candidates::LeftOut;
+use nodewise_measure::metric::{Direction, Metric};
+use nodewise_measure::placement::Scope;
+use nodewise_measure::schedule::ArmId;
+use nodewise_measure::stats::Interval;
+use nodewise_measure::study::{Dropped, End, Study};
+use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
+
+use crate::digest::study::{command_lines, duration, metric_value, pages_words, percent};
+use crate::style::{Ink, Style};
+use crate::text::line::{Line, Page};
+use crate::text::table::{Align, Column, Keep, Table};
+
+/// Writes a study and what is concluded from it.
+///
+/// `scope` is what the program could choose from, `left_out` what was not tried and why.
+pub fn tune(
+    study: &Study,
+    analysis: &Analysis,
+    scope: &Scope,
+    left_out: &[LeftOut],
+    style: &Style,
+) -> String {
+    let mut page = Page::new(*style);
+    page.line(2, &head(study).as_str().into());
+    page.line(0, &Line::new());
+    tables(study, analysis, &mut page);
+    page.line(0, &Line::new());
+    advice(study, analysis, scope, &mut page);
+    if !left_out.is_empty() {
+        page.heading("Not tried", "");
+        for one in left_out {
+            page.line(4, &format!("  {}: {}", one.name, one.why).as_str().into());
+        }
+    }
+    page.finish()
+}
+
+/// What was done: how many placements and rounds, how long, what counts.
+fn head(study: &Study) -> String {
+    let arms = study.plan.arms().len();
+    let rounds = study.blocks_begun();
+    let what = match (&study.plan.metric, study.plan.metric.direction()) {
+        (Metric::Wall, _) => "wall time, less is better".to_owned(),
+        (Metric::Printed(pattern, Direction::LowerIsBetter), _) => {
+            format!("{}, less is better", pattern.text())
+        }
+        (Metric::Printed(pattern, Direction::HigherIsBetter), _) => {
+            format!("{}, more is better", pattern.text())
+        }
+    };
+    let placements = if arms == 1 { "1 placement".to_owned() } else { format!("{arms} placements") };
+    let rounds = if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") };
+    format!("{placements}, {rounds} in {}, seed {}: {what}", duration(study.took), study.plan.seed)
+}
+
+/// From this width on the pages stand beside the verdicts; below, in a table of their own.
+const ONE_TABLE: usize = 104;
+
+fn tables(study: &Study, analysis: &Analysis, page: &mut Page) {
+    let beside = page.width() >= ONE_TABLE;
+    results(study, analysis, beside).write(page);
+    notes(study, analysis, page);
+    let seen = analysis.arms.iter().any(|result| study.residency(result.arm).is_some());
+    if seen && !beside {
+        page.heading("Pages", "by node, when the program had most of them");
+        let mut table = Table::new(vec![
+            Column { head: "placement", align: Align::Left, keep: Keep::Always },
+            Column { head: "pages on node", align: Align::Left, keep: Keep::Always },
+        ]);
+        for result in &analysis.arms {
+            table.row(vec![study.plan.arm(result.arm).name.as_str().into(), pages(study, result)]);
+        }
+        table.write(page);
+    }
+}
+
+fn pages(study: &Study, result: &ArmResult) -> Line {
+    study.residency(result.arm).as_ref().map_or(String::new(), pages_words).as_str().into()
+}
+
+fn results(study: &Study, analysis: &Analysis, with_pages: bool) -> Table {
+    let column = |head, align, keep| Column { head, align, keep };
+    let mut columns = vec![
+        column("placement", Align::Left, Keep::Always),
+        column("median", Align::Right, Keep::Unless(1)),
+        column("change", Align::Right, Keep::Always),
+        column("95 % interval", Align::Right, Keep::Unless(2)),
+    ];
+    if with_pages {
+        columns.push(column("pages on node", Align::Left, Keep::Always));
+    }
+    columns.push(column("verdict", Align::Left, Keep::Always));
+    let mut table = Table::new(columns);
+    for result in &analysis.arms {
+        let effect = result.effect;
+        let median = result.summary.map_or(String::new(), |s| metric_value(s.median, &study.plan.metric));
+        let change = effect.map_or(String::new(), |effect| percent(effect.ratio));
+        let mut row: Vec<Line> = vec![
+            study.plan.arm(result.arm).name.as_str().into(),
+            median.as_str().into(),
+            change.as_str().into(),
+            effect.map_or(String::new(), |effect| range(effect.interval)).as_str().into(),
+        ];
+        if with_pages {
+            row.push(pages(study, result));
+        }
+        row.push(verdict(result, &study.plan.metric));
+        table.row(row);
+    }
+    table
+}
+
+/// An interval of ratios as changes: `-10.1..-9.8 %`.
+fn range(interval: Interval) -> String {
+    let low = percent(interval.low);
+    format!("{}..{}", low.trim_end_matches(" %"), percent(interval.high))
+}
+
+fn verdict(result: &ArmResult, metric: &Metric) -> Line {
+    let timed = matches!(metric, Metric::Wall);
+    match &result.verdict {
+        Verdict::Baseline => Line::new().with(Ink::Faint, "baseline"),
+        Verdict::Better => Line::new().with(Ink::Accent, if timed { "faster" } else { "better" }),
+        Verdict::Worse => Line::new().with(Ink::Notable, if timed { "slower" } else { "worse" }),
+        Verdict::NoDifference => "no difference".into(),
+        Verdict::TooFewRounds { blocks, needed } => {
+            format!("too few rounds: {blocks} of {needed}").as_str().into()
+        }
+        Verdict::Failed(dropped) => Line::new().with(Ink::Notable, failed(dropped)),
+    }
+}
+
+/// How a program failed, with the last line it complained with.
+fn failed(dropped: &Dropped) -> String {
+    let said =
+        dropped.complaint.as_deref().and_then(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
+    let said = said.map_or(String::new(), |line| format!(": {}", line.trim()));
+    format!("failed: {}{said}", dropped.ending)
+}
+
+/// A share without a sign: 0.03 is `3 %`.
+fn share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
+    if let Some(control) = analysis.control {
+        let text = format!(
+            "  noise today: default against itself {} ({})",
+            percent(control.ratio),
+            range(control.interval)
+        );
+        page.line(4, &Line::new().with(Ink::Faint, text));
+    }
+    let detectable = analysis.arms.iter().filter(|arm| arm.verdict == Verdict::NoDifference);
+    let detectable: Vec<f64> = detectable.filter_map(|arm| Some(arm.effect?.smallest_detectable)).collect();
+    if let Some(most) = detectable.into_iter().reduce(f64::max) {
+        let text = format!(
+            "  no difference: none was shown; one of {} would have been, four times in five",
+            share(most)
+        );
+        page.line(4, &Line::new().with(Ink::Faint, text));
+    }
+    let steal: Vec<f64> =
+        study.records.iter().filter_map(|record| record.run.surroundings.steal_share).collect();
+    let worst = steal.iter().copied().fold(0.0, f64::max);
+    if worst >= 0.01 {
+        let text = format!("  the hypervisor took up to {} of the CPUs' time from a run", share(worst));
+        page.line(4, &Line::new().with(Ink::Notable, text));
+    }
+    let end = match &study.end {
+        End::Completed => None,
+        End::Interrupted => Some("ended before its time: these are the results so far"),
+        End::BudgetSpent => Some("the time was up before all rounds were run"),
+        End::BaselineFailed(_) => Some("the program does not work without any placement either"),
+        End::AllDropped => Some("the program failed under every placement but the default"),
+    };
+    if let Some(end) = end {
+        page.line(4, &Line::new().with(Ink::Notable, format!("  {end}")));
+    }
+}
+
+fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
+    let names = |arms: &[ArmId]| {
+        arms.iter().map(|arm| study.plan.arm(*arm).name.clone()).collect::<Vec<_>>().join(", ")
+    };
+    match &analysis.advice {
+        Advice::Use { best, as_good } => {
+            let lines = command_lines(study, *best, scope);
+            match lines.split_first() {
+                Some((first, others)) => {
+                    page.line(5, &Line::from("use: ").with(Ink::Accent, first));
+                    for other in others {
+                        page.line(5, &format!("or:  {other}").as_str().into());
+                    }
+                }
+                None => page.line(5, &format!("use: {}", study.plan.arm(*best).name).as_str().into()),
+            }
+            if !as_good.is_empty() {
+                page.line(2, &format!("not shown to be worse than it: {}", names(as_good)).as_str().into());
+            }
+        }
+        Advice::Keep { smallest_detectable, .. } => {
+            let least = smallest_detectable.map_or(String::new(), |least| {
+                format!(" (a gain below {} can have been missed)", share(least))
+            });
+            page.line(2, &format!("no placement is better than the default{least}").as_str().into());
+        }
+        Advice::TooFewRounds { blocks, needed } => {
+            let text = format!(
+                "too few rounds to say which is best: {blocks} of the {needed} it takes (--runs={needed})"
+            );
+            page.line(2, &text.as_str().into());
+        }
+        Advice::BaselineFailed(dropped) => {
+            page.line(2, &Line::new().with(Ink::Notable, failed(dropped)));
+        }
+        Advice::NothingToCompare => {
+            page.line(2, &"nothing to compare: only the default placement could be run".into());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A study played from recorded times: its text at several widths, and its JSON twin.
+
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, NodeId, spec};
+use nodewise_measure::candidates::Candidates;
+use nodewise_measure::conditions::Conditions;
+use nodewise_measure::executor::{Arm, Clock, Ending, Executor, Residency, Run};
+use nodewise_measure::experiment::{Event, Experiment};
+use nodewise_measure::metric::Metric;
+use nodewise_measure::placement::Scope;
+use nodewise_measure::study::{Plan, Rounds, Study, Treatment};
+use nodewise_measure::verdict::Analysis;
+use nodewise_view::{Style, json, text};
+
+use crate::golden::check;
+
+/// Plays a program that takes 1 s, 10 % less where its pages are local, and cannot run interleaved.
+struct Player {
+    run: u32,
+}
+
+impl Executor for Player {
+    fn run(&mut self, arm: &Arm) -> Run {
+        self.run += 1;
+        // A small wobble that is the same for every arm in a block's neighbourhood, and differs
+        // from run to run.
+        let wobble = 1.0 + f64::from(self.run * 7 % 11) / 2000.0;
+        let local = arm.name.starts_with("local to node 0");
+        let seconds = if local { 0.9 } else { 1.0 } * wobble;
+        let on_zero = if local { 1000 } else { 620 };
+        let residency = Residency {
+            by_node: [
+                (NodeId::new(0), Bytes::from_mib(on_zero)),
+                (NodeId::new(1), Bytes::from_mib(1000 - on_zero)),
+            ]
+            .into_iter()
+            .filter(|(_, size)| size.get() > 0)
+            .collect(),
+        };
+        if arm.name == "interleave all" {
+            return Run {
+                complaint: Some("cannot\u{1b}[2J map\n".to_owned()),
+                ..Run::ended(Ending::Code(1))
+            };
+        }
+        Run {
+            wall: Some(Duration::from_secs_f64(seconds)),
+            residency: Some(residency),
+            ..Run::ended(Ending::Done)
+        }
+    }
+}
+
+/// A clock by which every look takes a second.
+#[derive(Default)]
+struct Ticking(Cell<u64>);
+
+impl Clock for Ticking {
+    fn now(&self) -> Duration {
+        self.0.set(self.0.get() + 1);
+        Duration::from_secs(self.0.get())
+    }
+}
+
+fn play() -> (Study, Scope, Candidates) {
+    let mut machine = spec::machine("2x(2c 8G); dist=21; kernel=6.12").expect("the spec is one");
+    machine.settings.transparent_hugepage = Some("always".to_owned());
+    let candidates = Candidates::of(&machine);
+    let treatments = candidates.chosen.iter().cloned().map(Treatment::from);
+    let plan =
+        Plan::new(treatments, Metric::Wall, Rounds::Exactly(10), 42).expect("there are arms and rounds");
+    let conditions = Conditions {
+        command: vec!["./solver".to_owned(), "input one.dat".to_owned()],
+        ..Conditions::of(&machine)
+    };
+    let interrupt = AtomicBool::new(false);
+    let mut observer = |_: Event<'_>| {};
+    let study = Experiment {
+        executor: &mut Player { run: 0 },
+        clock: &Ticking::default(),
+        observer: &mut observer,
+        interrupt: &interrupt,
+    }
+    .conduct(plan, conditions);
+    (study, Scope::of(&machine), candidates)
+}
+
+#[test]
+fn a_study_with_a_winner_and_a_failure() {
+    let (study, scope, candidates) = play();
+    let analysis = Analysis::of(&study);
+    for width in [60, 80, 120] {
+        let text = text::tune(&study, &analysis, &scope, &candidates.left_out, &Style::plain(width));
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        assert!(!text.contains('\u{1b}'));
+        check(&format!("tune-{width}"), text);
+    }
+}
+
+#[test]
+fn the_json_twin_says_the_same() {
+    let (study, scope, candidates) = play();
+    let analysis = Analysis::of(&study);
+    let json: serde_json::Value =
+        serde_json::from_str(&json::tune(&study, &analysis, &scope, &candidates.left_out)).unwrap();
+    assert_eq!(json["schema"], "nodewise.tune/1");
+    assert_eq!(json["seed"], 42);
+    let arms = json["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), study.plan.arms().len());
+    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, &Style::plain(160));
+    for arm in arms {
+        let name = arm["name"].as_str().unwrap();
+        let row = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        let verdict = match arm["verdict"].as_str().unwrap() {
+            "baseline" => "baseline",
+            "better" => "faster",
+            "worse" => "slower",
+            "no_difference_shown" => "no difference",
+            "too_few_rounds" => "too few rounds",
+            "failed" => "failed",
+            other => panic!("{other}"),
+        };
+        assert!(row.contains(verdict), "{row} should say {verdict}");
+        if let Some(ratio) = arm["effect"]["ratio"].as_f64() {
+            assert!(row.contains(&nodewise_view::digest::study::percent(ratio)), "{row}");
+        }
+    }
+    let samples = json["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), study.records.len());
+    assert_eq!(json["advice"]["kind"], "use");
+    let line = json["advice"]["command_lines"][0].as_str().unwrap();
+    assert!(text.contains(&format!("use: {line}")), "{text}");
+}
