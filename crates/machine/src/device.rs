@@ -226,17 +226,19 @@ impl FromStr for DeviceRef {
             return Err(fail("a name after the colon"));
         }
         // A kernel name is one path component: "..", or a slash, would name another file.
-        let kernel_name = || match name {
-            "." | ".." => Err(fail("a kernel name after the colon, as in net:eth0")),
+        let kernel_name = |name: &str| match name {
+            "" | "." | ".." => Err(fail("a kernel name after the colon, as in net:eth0")),
             name if name.contains(['/', '\0']) => Err(fail("a kernel name after the colon, as in net:eth0")),
             name => Ok(name.to_owned()),
         };
         match kind {
-            "net" | "netdev" => Ok(Self::Net(kernel_name()?)),
-            "block" => Ok(Self::Block(
-                name.strip_prefix("/dev/").map_or_else(kernel_name, |short| Ok(short.replace('/', "!")))?,
-            )),
-            "ib" => Ok(Self::Infiniband(kernel_name()?)),
+            "net" | "netdev" => Ok(Self::Net(kernel_name(name)?)),
+            // The kernel writes the slash of /dev/cciss/c0d0 as an exclamation mark.
+            "block" => Ok(Self::Block(match name.strip_prefix("/dev/") {
+                Some(file) => kernel_name(&file.replace('/', "!"))?,
+                None => kernel_name(name)?,
+            })),
+            "ib" => Ok(Self::Infiniband(kernel_name(name)?)),
             "file" => Ok(Self::File(PathBuf::from(name))),
             "ip" => Ok(Self::Ip(name.to_owned())),
             "gpu" => name.parse().map(Self::Gpu).map_err(|_| fail("a number after gpu:, counting from 0")),
@@ -294,7 +296,18 @@ mod tests {
 
     #[test]
     fn a_name_that_leaves_its_folder_is_refused() {
-        for text in ["net:..", "ib:../x", "net:a/b", "gpu:x", "disk:sda", "eth0", "net:"] {
+        for text in [
+            "net:..",
+            "ib:../x",
+            "net:a/b",
+            "block:/dev/..",
+            "block:/dev/",
+            "block:/dev/a\0",
+            "gpu:x",
+            "disk:sda",
+            "eth0",
+            "net:",
+        ] {
             assert!(text.parse::<DeviceRef>().is_err(), "{text}");
         }
         assert_eq!(

@@ -59,10 +59,13 @@ pub type FindDevice<'a, I> = dyn Fn(&DeviceRef) -> Result<IdSet<I>, String> + 'a
 pub struct Scope<'a, I> {
     /// Those that this machine has.
     pub existing: &'a IdSet<I>,
-    /// Those that this process may use.
+    /// Those that may be named one by one.
     pub allowed: &'a IdSet<I>,
     /// What limits `allowed`, for messages: `this cpuset's memory nodes`.
     pub limit: &'a str,
+    /// Those that `all`, `!` and `+` speak of: what this process uses already. For CPUs these can
+    /// be fewer than it could be given, as under `taskset`.
+    pub own: &'a IdSet<I>,
     /// What `same` stands for, if an option came before.
     pub same: Option<&'a IdSet<I>>,
     /// Finds the nodes of a device. `None`: no devices here.
@@ -282,7 +285,7 @@ impl SetExpr {
                     let range = IdSet::range(one(*first)?, one(*last)?);
                     named = named.union(&range.intersection(scope.allowed));
                 }
-                Item::All => named = named.union(scope.allowed),
+                Item::All => named = named.union(scope.own),
                 Item::Device(device) => {
                     let Some(find) = scope.device else {
                         return Err(ExprError::DeviceNode(format!("{device} cannot be looked up here")));
@@ -291,7 +294,7 @@ impl SetExpr {
                 }
             }
         }
-        let named = if invert { scope.allowed.difference(&named) } else { named };
+        let named = if invert { scope.own.difference(&named) } else { named };
         if named.is_empty() {
             return Err(ExprError::Empty { text: self.to_string(), word: I::WORD });
         }
@@ -300,10 +303,10 @@ impl SetExpr {
 }
 
 fn position<I: Id>(scope: &Scope<'_, I>, position: u32) -> Result<I, ExprError> {
-    scope.allowed.nth(position as usize).ok_or(ExprError::NoSuchPosition {
+    scope.own.nth(position as usize).ok_or(ExprError::NoSuchPosition {
         word: I::WORD,
         position,
-        count: scope.allowed.len(),
+        count: scope.own.len(),
     })
 }
 
@@ -364,6 +367,7 @@ mod tests {
             existing: &existing,
             allowed: &allowed,
             limit: "this cpuset's memory nodes",
+            own: &allowed,
             same: Some(&same),
             device: Some(&device),
         };

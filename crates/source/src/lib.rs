@@ -1,1 +1,35 @@
-//! Where machines come from: live sysfs and procfs, captures, machine files.
+//! Where machines come from, and what the kernel says of processes and the system.
+//!
+//! Everything that reads `/sys` and `/proc` lives here, behind [`tree::Tree`], which is the running
+//! system, a capture or a map in memory. Reading never prints and changes nothing; what is broken in
+//! a file becomes an oddity of the machine with path, line and what was expected, and the rest still
+//! comes.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | the files of a machine | [`tree`] |
+//! | the format of one of the kernel's files | [`parse`] |
+//! | files to [`Machine`](nodewise_machine::Machine) | [`sysfs`] |
+//! | a machine as JSON | [`machine_file`] |
+//! | what `--machine` accepts | [`input`] |
+//! | writing a machine's files down | [`capture`] |
+//! | processes and where their memory is | [`process`] |
+//! | load, stalls, clocks, counters | [`system`] |
+//! | the node of a device | [`devices`] |
+//! | one file read and parsed | [`mod@file`] |
+//! | how large a machine may be | [`limits`] |
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod devices;
+pub mod file;
+pub mod input;
+pub mod limits;
+pub mod machine_file;
+pub mod parse;
+pub mod process;
+pub mod sysfs;
+pub mod system;
+pub mod tree;
+
+pub use sysfs::Detail;

@@ -1,0 +1,281 @@
+//! Captures on disk: folders and archives, written whole or not at all.
+//!
+//! Equal captures give equal bytes: entries are sorted, owned by nobody in particular, and as old as
+//! time itself.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use nodewise_machine::printable::printable;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use tar::{EntryType, Header};
+
+use super::{Capture, Entry};
+use crate::tree::errno_words;
+
+/// The folder at the top of an archive, so that unpacking it makes one folder.
+const TOP: &str = "machine";
+
+/// Whether a file that is there may be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overwrite {
+    /// It stays, and writing fails.
+    Refuse,
+    /// It is replaced.
+    Replace,
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Files and links.
+    pub files: usize,
+    /// Bytes on disk, as far as it is one file.
+    pub bytes: u64,
+}
+
+/// Why nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CaptureError {
+    /// A name that says nothing about what to write.
+    #[error(
+        "cannot tell what to write from the name {0}: expected .tar, .tar.gz, .tar.bz2, or no ending for a folder"
+    )]
+    UnknownForm(String),
+    /// Something of this name is there.
+    #[error("{0} exists already: nothing was written")]
+    Exists(String),
+    /// A folder of this name is there, with something in it.
+    #[error("{0} is a folder with files in it, which is never replaced: nothing was written")]
+    FolderExists(String),
+    /// The system refused.
+    #[error("cannot write {path}: {cause}")]
+    Write {
+        /// The file or folder.
+        path: String,
+        /// Why, in words.
+        cause: String,
+    },
+}
+
+/// What a name asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Folder,
+    Tar,
+    Gzip,
+    Bzip2,
+}
+
+fn form_of(path: &Path) -> Option<Form> {
+    let text = path.to_string_lossy();
+    let name = path.file_name()?.to_string_lossy();
+    let ends =
+        |endings: &[&str]| endings.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending));
+    if text.ends_with('/') {
+        Some(Form::Folder)
+    } else if ends(&[".tar"]) {
+        Some(Form::Tar)
+    } else if ends(&[".tar.gz", ".tgz"]) {
+        Some(Form::Gzip)
+    } else if ends(&[".tar.bz2", ".tbz2"]) {
+        Some(Form::Bzip2)
+    } else {
+        path.extension().is_none().then_some(Form::Folder)
+    }
+}
+
+fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy()).into_owned()
+}
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> CaptureError {
+    move |error| CaptureError::Write {
+        path: shown(path),
+        cause: error.raw_os_error().map_or_else(|| error.to_string(), errno_words),
+    }
+}
+
+impl Capture {
+    /// The capture as a tar archive.
+    pub fn to_tar(&self) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (path, entry) in &self.entries {
+            let mut header = Header::new_gnu();
+            header.set_mtime(0);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mode(if matches!(entry, Entry::Folder) { 0o755 } else { 0o644 });
+            let name = format!("{TOP}{path}");
+            let result = match entry {
+                Entry::File(contents) => {
+                    header.set_entry_type(EntryType::Regular);
+                    header.set_size(contents.len() as u64);
+                    builder.append_data(&mut header, &name, contents.as_slice())
+                }
+                Entry::Link(target) => {
+                    header.set_entry_type(EntryType::Symlink);
+                    header.set_size(0);
+                    builder.append_link(&mut header, &name, target)
+                }
+                Entry::Folder => {
+                    header.set_entry_type(EntryType::Directory);
+                    header.set_size(0);
+                    builder.append_data(&mut header, format!("{name}/"), std::io::empty())
+                }
+            };
+            result.expect("paths of a capture are plain, and memory does not fail to be written");
+        }
+        builder.into_inner().expect("memory does not fail to be written")
+    }
+
+    /// Writes the capture: to a folder, or to an archive by the ending of its name. What is there is
+    /// whole or not at all: it is written beside and renamed.
+    ///
+    /// # Errors
+    /// A name without a known ending, something of that name that may not be replaced, a folder that
+    /// is not empty, and what the system refuses.
+    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<Written, CaptureError> {
+        let bytes = match form_of(path).ok_or_else(|| CaptureError::UnknownForm(shown(path)))? {
+            Form::Folder => {
+                self.write_folder(path)?;
+                return Ok(Written { files: self.len(), bytes: 0 });
+            }
+            Form::Tar => self.to_tar(),
+            Form::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+                encoder.write_all(&self.to_tar()).and_then(|()| encoder.finish()).map_err(failed(path))?
+            }
+            Form::Bzip2 => {
+                let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+                encoder.write_all(&self.to_tar()).and_then(|()| encoder.finish()).map_err(failed(path))?
+            }
+        };
+        write_file(path, &bytes, overwrite)?;
+        Ok(Written { files: self.len(), bytes: bytes.len() as u64 })
+    }
+
+    fn write_folder(&self, path: &Path) -> Result<(), CaptureError> {
+        match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => (),
+            Ok(false) => return Err(CaptureError::FolderExists(shown(path))),
+            Err(_) if path.symlink_metadata().is_ok() => return Err(CaptureError::Exists(shown(path))),
+            Err(_) => (),
+        }
+        let temporary = beside(path);
+        fs::create_dir(&temporary).map_err(failed(&temporary))?;
+        // An empty folder gives way to a rename; one that filled up meanwhile does not.
+        let result = self.fill(&temporary).and_then(|()| fs::rename(&temporary, path).map_err(failed(path)));
+        if result.is_err() {
+            // The folder is ours and new; what is left of it is of no use to anybody.
+            let _ = fs::remove_dir_all(&temporary);
+        }
+        result
+    }
+
+    fn fill(&self, root: &Path) -> Result<(), CaptureError> {
+        for (path, entry) in &self.entries {
+            let path = root.join(path.trim_start_matches('/'));
+            let folder = if *entry == Entry::Folder { Some(path.as_path()) } else { path.parent() };
+            fs::create_dir_all(folder.unwrap_or(root)).map_err(failed(&path))?;
+            match entry {
+                Entry::File(contents) => fs::write(&path, contents),
+                Entry::Link(target) => symlink(target, &path),
+                Entry::Folder => Ok(()),
+            }
+            .map_err(failed(&path))?;
+        }
+        Ok(())
+    }
+}
+
+/// A name for a temporary file in the same folder.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+}
+
+/// Writes a file whole or not at all: beside, synchronised, renamed.
+///
+/// # Errors
+/// A file of that name that may not be replaced, and what the system refuses; then nothing is left
+/// behind.
+pub fn write_file(path: &Path, bytes: &[u8], overwrite: Overwrite) -> Result<(), CaptureError> {
+    if overwrite == Overwrite::Refuse && path.symlink_metadata().is_ok() {
+        return Err(CaptureError::Exists(shown(path)));
+    }
+    let temporary = beside(path);
+    let result = write_beside(&temporary, bytes)
+        .map_err(failed(path))
+        .and_then(|()| rename(&temporary, path, overwrite));
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn write_beside(temporary: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).open(temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn rename(temporary: &Path, path: &Path, overwrite: Overwrite) -> Result<(), CaptureError> {
+    let flags = match overwrite {
+        Overwrite::Replace => RenameFlags::empty(),
+        // Somebody may have made the file since we looked.
+        Overwrite::Refuse => RenameFlags::NOREPLACE,
+    };
+    match renameat_with(CWD, temporary, CWD, path, flags) {
+        Err(Errno::EXIST) => return Err(CaptureError::Exists(shown(path))),
+        // A file system without the flag.
+        Err(Errno::INVAL | Errno::NOSYS) => fs::rename(temporary, path).map_err(failed(path))?,
+        result => result.map_err(|errno| failed(path)(errno.into()))?,
+    }
+    // The name is safe only when its folder is. A file system that cannot do that has done its best.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_what_is_written() {
+        for (name, form) in [
+            ("a.tar", Some(Form::Tar)),
+            ("/x/a.b.tar.gz", Some(Form::Gzip)),
+            ("a.tgz", Some(Form::Gzip)),
+            ("a.tar.bz2", Some(Form::Bzip2)),
+            ("folder", Some(Form::Folder)),
+            ("a.d/", Some(Form::Folder)),
+            ("a.zip", None),
+            (".tar", Some(Form::Folder)),
+            ("..", None),
+        ] {
+            assert_eq!(form_of(Path::new(name)), form, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_only_when_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        write_file(&path, b"one", Overwrite::Refuse).unwrap();
+        let error = write_file(&path, b"two", Overwrite::Refuse).unwrap_err();
+        assert_eq!(error.to_string(), format!("{} exists already: nothing was written", path.display()));
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        write_file(&path, b"two", Overwrite::Replace).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays behind");
+        let lost = write_file(&folder.path().join("no/x"), b"", Overwrite::Refuse).unwrap_err();
+        assert!(lost.to_string().ends_with("no/x: no such file or directory"), "{lost}");
+    }
+}

@@ -1,0 +1,230 @@
+//! What `--machine` names, turned into a machine.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use nodewise_machine::printable::printable;
+use nodewise_machine::spec::{self, SpecError};
+use nodewise_machine::{Machine, Origin};
+
+use crate::machine_file::{self, MachineFileError};
+use crate::sysfs::{self, Detail};
+use crate::tree::format::Format;
+use crate::tree::{OpenError, Tree};
+
+/// What `--machine` accepts, for messages.
+pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2) or a spec as \"4x(8c 64G)\"";
+/// The largest file that is read: a large archive.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A machine, and the files it was read from, if it was.
+#[derive(Debug)]
+pub struct Input {
+    /// The machine.
+    pub machine: Machine,
+    /// Its files; `None` for a machine file and a spec.
+    pub tree: Option<Tree>,
+}
+
+/// Why a text names no machine. Every message begins with the text itself.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// Nothing of this name.
+    #[error("{0} does not exist: expected {FORMS}")]
+    Missing(String),
+    /// Firmware tables.
+    #[error("{0}: machines cannot be read from ACPI tables yet: expected {FORMS}")]
+    Firmware(String),
+    /// A file without content.
+    #[error("{0} is empty: expected {FORMS}")]
+    Empty(String),
+    /// A file of another kind.
+    #[error("{path} is {what}: expected {FORMS}")]
+    OtherKind {
+        /// The file.
+        path: String,
+        /// What it is: `a PNG image`.
+        what: &'static str,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read {path}: {cause}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        cause: String,
+    },
+    /// A capture that is none.
+    #[error("capture {path}: {source}")]
+    Capture {
+        /// The folder or archive.
+        path: String,
+        /// What is wrong with it.
+        source: OpenError,
+    },
+    /// A machine file that is none.
+    #[error("machine file {path}: {source}")]
+    MachineFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: MachineFileError,
+    },
+    /// A spec that is none.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}
+
+/// Reads the machine that a text names.
+///
+/// # Errors
+/// A text that names nothing, and what is wrong with the thing it names.
+pub fn load(text: &str, detail: Detail) -> Result<Machine, InputError> {
+    open(text, detail).map(|input| input.machine)
+}
+
+/// Reads the machine that a text names, and keeps its files open.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn open(text: &str, detail: Detail) -> Result<Input, InputError> {
+    let path = Path::new(text);
+    if text == "live" {
+        return Ok(from_tree(Tree::live(), Origin::Live, detail));
+    }
+    if path.is_dir() {
+        return from_capture(text, Tree::open(path), detail);
+    }
+    if path.exists() {
+        return open_file(text, path, detail);
+    }
+    if text.starts_with("acpi:") {
+        return Err(InputError::Firmware(name(text)));
+    }
+    if text.contains('(') {
+        return Ok(Input { machine: spec::machine(text)?, tree: None });
+    }
+    Err(InputError::Missing(name(text)))
+}
+
+fn name(text: &str) -> String {
+    printable(text).into_owned()
+}
+
+fn from_tree(tree: Tree, origin: Origin, detail: Detail) -> Input {
+    Input { machine: sysfs::load(&tree, origin, detail), tree: Some(tree) }
+}
+
+fn from_capture(text: &str, tree: Result<Tree, OpenError>, detail: Detail) -> Result<Input, InputError> {
+    match tree {
+        Ok(tree) => Ok(from_tree(tree, Origin::Capture(text.to_owned()), detail)),
+        Err(source) => Err(InputError::Capture { path: name(text), source }),
+    }
+}
+
+/// Reads a file, which is what its content says, not its name. A pipe is as good as a file.
+fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputError> {
+    let unreadable = |error: std::io::Error| InputError::Unreadable {
+        path: name(text),
+        cause: error.raw_os_error().map_or_else(|| error.to_string(), crate::tree::errno_words),
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let source = OpenError::TooLarge("the file", MOST_BYTES);
+        return Err(InputError::Capture { path: name(text), source });
+    }
+    match Format::of(&bytes) {
+        Format::Empty => Err(InputError::Empty(name(text))),
+        Format::Other(what) => Err(InputError::OtherKind { path: name(text), what }),
+        Format::Gzip | Format::Bzip2 | Format::Tar => from_capture(text, Tree::from_archive(&bytes), detail),
+        Format::Json => {
+            let machine = machine_file::from_json(&String::from_utf8_lossy(&bytes))
+                .map_err(|source| InputError::MachineFile { path: name(text), source })?;
+            Ok(Input { machine, tree: None })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(text: &str, message: &str) {
+        assert_eq!(load(text, Detail::Full).unwrap_err().to_string(), message);
+    }
+
+    /// A file or folder of this name in a folder of its own, and its path.
+    fn with<T>(file: &str, contents: &[u8], check: impl FnOnce(&str) -> T) -> T {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file);
+        std::fs::write(&path, contents).unwrap();
+        check(path.to_str().unwrap())
+    }
+
+    #[test]
+    fn every_form_is_loaded() {
+        let machine = load("2x(4c 8G)", Detail::Full).unwrap();
+        assert_eq!(machine.nodes.len(), 2);
+        with("a.json", machine_file::to_json(&machine).as_bytes(), |path| {
+            assert_eq!(load(path, Detail::Overview).unwrap(), machine);
+        });
+        assert_eq!(load("live", Detail::Overview).unwrap().origin, Origin::Live);
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("machine/sys/devices/system/node/node3")).unwrap();
+        let text = folder.path().to_str().unwrap();
+        let input = open(text, Detail::Full).unwrap();
+        assert_eq!(input.machine.origin, Origin::Capture(text.to_owned()));
+        assert_eq!(input.machine.nodes.len(), 1);
+        assert!(input.tree.unwrap().exists("/sys/devices/system/node/node3"));
+    }
+
+    #[test]
+    fn a_file_with_a_parenthesis_in_its_name_is_a_file() {
+        let machine = load("(1c 1G)", Detail::Full).unwrap();
+        with("m(1).json", machine_file::to_json(&machine).as_bytes(), |path| {
+            assert_eq!(load(path, Detail::Full).unwrap(), machine);
+        });
+    }
+
+    #[test]
+    fn what_names_no_machine_is_told_what_would() {
+        refuse("rpi5.tar", &format!("rpi5.tar does not exist: expected {FORMS}"));
+        refuse("", &format!(" does not exist: expected {FORMS}"));
+        refuse(
+            "acpi:/tmp",
+            &format!("acpi:/tmp: machines cannot be read from ACPI tables yet: expected {FORMS}"),
+        );
+        let error = load("4x(8c 64Q)", Detail::Full).unwrap_err().to_string();
+        assert!(error.contains("column"), "{error}");
+        with("x.png", b"\x89PNG\r\n", |path| {
+            refuse(path, &format!("{path} is a PNG image: expected {FORMS}"))
+        });
+        with("x", b"", |path| refuse(path, &format!("{path} is empty: expected {FORMS}")));
+        with("x", b"hello", |path| refuse(path, &format!("{path} is a text file: expected {FORMS}")));
+    }
+
+    #[test]
+    fn what_is_wrong_inside_is_told() {
+        with("x.json", b"{\"schema\":\"nodewise.tune/1\"}", |path| {
+            refuse(
+                path,
+                &format!(
+                    "machine file {path}: its schema is \"nodewise.tune/1\", and this nodewise reads nodewise.machine/1"
+                ),
+            );
+        });
+        with("x.tar.gz", b"\x1f\x8b\x08\x00", |path| {
+            let error = load(path, Detail::Full).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("capture {path}: the archive is damaged: ")), "{error}");
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        refuse(
+            path,
+            &format!("capture {path}: it holds neither sys/ nor proc/, so it is no capture of a machine"),
+        );
+    }
+}

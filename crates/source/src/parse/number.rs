@@ -1,0 +1,89 @@
+//! Files with one number or one switch.
+
+use super::{ParseError, digits};
+
+/// Reads a file that holds one number that is not negative.
+///
+/// # Errors
+/// Anything but decimal digits, or a number that does not fit.
+pub fn number<T: std::str::FromStr>(text: &str) -> Result<T, ParseError> {
+    digits(text.trim()).ok_or_else(|| ParseError::new(1, "a number", text.trim()))
+}
+
+/// Reads a file that holds one number, where -1 means that the kernel does not know.
+///
+/// # Errors
+/// Anything but decimal digits or `-1`, or a number that does not fit.
+pub fn number_or_unknown<T: std::str::FromStr>(text: &str) -> Result<Option<T>, ParseError> {
+    match text.trim() {
+        "-1" => Ok(None),
+        plain => {
+            digits(plain).map(Some).ok_or_else(|| ParseError::new(1, "a number, or -1 for unknown", plain))
+        }
+    }
+}
+
+/// Reads a hexadecimal number as PCI attributes are written: `0x8086`.
+///
+/// # Errors
+/// Anything but `0x` and hexadecimal digits, or a number above 32 bits.
+pub fn hexadecimal(text: &str) -> Result<u32, ParseError> {
+    let digits = text.trim().strip_prefix("0x").unwrap_or_default();
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let value = if plain { u32::from_str_radix(digits, 16).ok() } else { None };
+    value.ok_or_else(|| ParseError::new(1, "a hexadecimal number as in 0x8086", text.trim()))
+}
+
+/// Reads a switch: `true`, `1`, `Y` or `false`, `0`, `N`.
+///
+/// # Errors
+/// Any other text.
+pub fn switch(text: &str) -> Result<bool, ParseError> {
+    match text.trim() {
+        "true" | "1" | "Y" => Ok(true),
+        "false" | "0" | "N" => Ok(false),
+        other => Err(ParseError::new(1, "true or false", other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    #[test]
+    fn numbers_are_read_with_their_line_feed() {
+        assert_eq!(number::<u32>("4096\n"), Ok(4096));
+        assert_eq!(number_or_unknown::<u32>("-1\n"), Ok(None));
+        assert_eq!(number_or_unknown::<u32>("8442\n"), Ok(Some(8442)));
+        assert_eq!(hexadecimal("0x020000\n"), Ok(0x2_0000));
+        assert_eq!(switch("true\n"), Ok(true));
+        assert_eq!(switch("0\n"), Ok(false));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in ["", "+1", "-2", "1 2", "0x1", "4294967296", "1\0"] {
+            assert!(number::<u32>(text).is_err(), "{text}");
+            assert!(number_or_unknown::<u32>(text).is_err(), "{text}");
+        }
+        for text in ["", "0x", "8086", "0x+1", "0x100000000"] {
+            assert!(hexadecimal(text).is_err(), "{text}");
+        }
+        assert_eq!(switch("on").unwrap_err().sentence(), "expected true or false, found \"on\"");
+        assert_eq!(number::<u8>("").unwrap_err().sentence(), "expected a number, found nothing");
+    }
+
+    proptest! {
+        #[test]
+        fn print_then_parse_is_identity(value in any::<u64>(), word in any::<u32>()) {
+            prop_assert_eq!(number(&format!("{value}\n")), Ok(value));
+            prop_assert_eq!(hexadecimal(&format!("0x{word:06x}\n")), Ok(word));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic(text in any::<String>()) {
+            let _ = (number::<u64>(&text), number_or_unknown::<u16>(&text), hexadecimal(&text), switch(&text));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a process is and may do.
+//!
+//! # Source
+//! `/proc/PID/status`: `Name:\tvalue` lines.
+
+use nodewise_machine::{Bytes, CpuSet, NodeSet};
+
+use super::{Parsed, digits, kib, lines, set};
+
+/// A seccomp mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seccomp {
+    /// No filter.
+    Off,
+    /// Only read, write, exit and sigreturn.
+    Strict,
+    /// A filter decides call by call, as in containers.
+    Filter,
+}
+
+/// A process. `None`: the kernel does not say, or the line did not parse.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ProcessStatus {
+    /// Its command name as it was read, not fit for a terminal.
+    pub name: Option<String>,
+    /// Its state: `R`, `S`, `D`, `Z` and so on.
+    pub state: Option<char>,
+    /// Its parent.
+    pub parent: Option<u32>,
+    /// How many threads it has.
+    pub threads: Option<u32>,
+    /// Its resident memory: `VmRSS`.
+    pub resident: Option<Bytes>,
+    /// CPUs it may run on.
+    pub cpus_allowed: Option<CpuSet>,
+    /// Memory nodes its cpuset allows.
+    pub mems_allowed: Option<NodeSet>,
+    /// Whether a filter watches its system calls. Linux 3.8.
+    pub seccomp: Option<Seccomp>,
+    /// Its effective capabilities as bits.
+    pub effective_capabilities: Option<u64>,
+    /// Whether it can gain no further privilege. Linux 4.10.
+    pub no_new_privileges: Option<bool>,
+}
+
+/// Reads the fields above; others are passed over.
+pub fn parse(text: &str) -> Parsed<ProcessStatus> {
+    let mut parsed = Parsed::<ProcessStatus>::default();
+    for (number, line) in lines(text) {
+        let Some((name, value)) = line.split_once(':') else {
+            if !line.trim().is_empty() {
+                parsed.problems.add(number, "a name and a colon", line);
+            }
+            continue;
+        };
+        if let Err(expected) = parsed.value.take(name, value.trim()) {
+            parsed.problems.add(number, expected, line);
+        }
+    }
+    parsed
+}
+
+impl ProcessStatus {
+    fn take(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
+        match name {
+            "Name" => self.name = Some(value.to_owned()),
+            "State" => self.state = Some(value.chars().next().ok_or("a letter")?),
+            "PPid" => self.parent = Some(digits(value).ok_or("a process number")?),
+            "Threads" => self.threads = Some(digits(value).ok_or("a number")?),
+            "VmRSS" => {
+                let size = value.strip_suffix("kB").map(str::trim).and_then(kib);
+                self.resident = Some(size.ok_or("a number of kB")?);
+            }
+            // The mask comes first and is replaced by the list, which every release since 2.6.26 has.
+            "Cpus_allowed" => self.cpus_allowed = Some(set::mask(value).map_err(|_| "a mask of CPUs")?),
+            "Mems_allowed" => self.mems_allowed = Some(set::mask(value).map_err(|_| "a mask of nodes")?),
+            "Cpus_allowed_list" => self.cpus_allowed = Some(set::list(value).map_err(|_| "a list of CPUs")?),
+            "Mems_allowed_list" => self.mems_allowed = Some(set::list(value).map_err(|_| "a list of nodes")?),
+            "Seccomp" => self.seccomp = Some(seccomp(value).ok_or("0, 1 or 2")?),
+            "CapEff" => {
+                let plain = value.len() == 16 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let bits = if plain { u64::from_str_radix(value, 16).ok() } else { None };
+                self.effective_capabilities = Some(bits.ok_or("16 hexadecimal digits")?);
+            }
+            "NoNewPrivs" => {
+                self.no_new_privileges = Some(match value {
+                    "0" => false,
+                    "1" => true,
+                    _ => return Err("0 or 1"),
+                });
+            }
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+fn seccomp(value: &str) -> Option<Seccomp> {
+    match value {
+        "0" => Some(Seccomp::Off),
+        "1" => Some(Seccomp::Strict),
+        "2" => Some(Seccomp::Filter),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
+
+    /// Linux 6.18, shortened.
+    const SAMPLE: &str = "\
+Name:\tcat
+Umask:\t0022
+State:\tR (running)
+Pid:\t8609
+PPid:\t8596
+VmRSS:\t    1736 kB
+Threads:\t1
+CapEff:\t000001fffeffffff
+NoNewPrivs:\t0
+Seccomp:\t2
+Cpus_allowed:\t3
+Cpus_allowed_list:\t0-1
+Mems_allowed:\t00000000,00000001
+Mems_allowed_list:\t0
+nonvoluntary_ctxt_switches:\t0
+";
+
+    #[test]
+    fn the_fields_are_read() {
+        let parsed = parse(SAMPLE);
+        assert!(parsed.problems.is_empty());
+        assert_eq!(
+            parsed.value,
+            ProcessStatus {
+                name: Some("cat".into()),
+                state: Some('R'),
+                parent: Some(8596),
+                threads: Some(1),
+                resident: Some(Bytes::from_kib(1736)),
+                cpus_allowed: Some(CpuSet::from([0, 1])),
+                mems_allowed: Some(NodeSet::from([0])),
+                seccomp: Some(Seccomp::Filter),
+                effective_capabilities: Some(0x1ff_feff_ffff),
+                no_new_privileges: Some(false),
+            }
+        );
+    }
+
+    #[test]
+    fn a_kernel_thread_has_no_memory_and_an_old_kernel_no_lists() {
+        let parsed =
+            parse("Name:\tkworker/0:1\nState:\tI (idle)\nPPid:\t2\nCpus_allowed:\t0f\nMems_allowed:\t1\n");
+        assert_eq!(parsed.value.resident, None);
+        assert_eq!(parsed.value.cpus_allowed, Some(CpuSet::from([0, 1, 2, 3])));
+        assert_eq!(parsed.value.name.as_deref(), Some("kworker/0:1"));
+    }
+
+    #[test]
+    fn what_does_not_parse_is_none_and_told() {
+        let parsed = parse(
+            "PPid:\t-1\nVmRSS:\t12 pages\nCpus_allowed_list:\t0-x\nCapEff:\t+00001fffeffffff\nSeccomp:\t9\nNoNewPrivs:\t\nState:\t\ngarbage\n",
+        );
+        assert_eq!(parsed.value, ProcessStatus::default());
+        assert_eq!(parsed.problems.count(), 8);
+    }
+
+    proptest! {
+        #[test]
+        fn allowed_sets_are_read_back(cpus in prop::collection::btree_set(0u32..4096, 0..20), bits in any::<u64>(), resident in 0u64..1 << 50) {
+            let cpus: CpuSet = cpus.into_iter().map(nodewise_machine::CpuId::new).collect();
+            let parsed = parse(&format!("Cpus_allowed_list:\t{cpus}\nCapEff:\t{bits:016x}\nVmRSS:\t{resident:8} kB\n"));
+            prop_assert!(parsed.problems.is_empty());
+            prop_assert_eq!(parsed.value.cpus_allowed, Some(cpus));
+            prop_assert_eq!(parsed.value.effective_capabilities, Some(bits));
+            prop_assert_eq!(parsed.value.resident, Some(Bytes::from_kib(resident)));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic(text in any::<String>(), near in r"((Name|State|PPid|VmRSS|CapEff|Cpus_allowed|Mems_allowed_list):\s?[0-9a-f, -]{0,20}\n){0,5}") {
+            let _ = parse(&text);
+            let _ = parse(&near);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Lists and masks as files hold them. The formats are those of [`nodewise_machine::set`]; here
+//! their errors become errors of a file.
+
+use nodewise_machine::id::Id;
+use nodewise_machine::set::IdSet;
+
+use super::ParseError;
+
+/// Reads a file with a list: `0-3,8`.
+///
+/// # Errors
+/// What is no list; the error names the column.
+pub fn list<I: Id>(text: &str) -> Result<IdSet<I>, ParseError> {
+    text.parse().map_err(|error: nodewise_machine::set::list::ListError| {
+        ParseError::new(1, format!("{} in column {}", error.expected, error.column), text.trim())
+    })
+}
+
+/// Reads a file with a mask: `00000001,ffffffff`.
+///
+/// # Errors
+/// What is no mask; the error names the column.
+pub fn mask<I: Id>(text: &str) -> Result<IdSet<I>, ParseError> {
+    IdSet::from_mask(text).map_err(|error| {
+        ParseError::new(1, format!("{} in column {}", error.expected, error.column), text.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::{CpuId, CpuSet};
+
+    #[test]
+    fn an_error_names_the_column() {
+        assert_eq!(list::<CpuId>("0-3\n"), Ok(CpuSet::from([0, 1, 2, 3])));
+        assert_eq!(mask::<CpuId>("0000,0000000f\n"), Ok(CpuSet::from([0, 1, 2, 3])));
+        assert_eq!(
+            list::<CpuId>("0-x\n").unwrap_err().sentence(),
+            "expected a number after \"-\" in column 3, found \"0-x\""
+        );
+        assert_eq!(
+            mask::<CpuId>("f,g\n").unwrap_err().sentence(),
+            "expected a hexadecimal digit or \",\" in column 3, found \"f,g\""
+        );
+    }
+}

@@ -1,0 +1,343 @@
+//! Processes: what they may do, their descendants, and where their memory is.
+//!
+//! Processes end while they are looked at. That is no error here: what has gone is counted as gone,
+//! and the rest is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use nodewise_machine::{Bytes, NodeId};
+
+use crate::file;
+use crate::parse::proc_status::{self, ProcessStatus};
+use crate::parse::{Parsed, Problems, numa_maps, smaps_rollup};
+use crate::tree::{ReadError, Tree};
+
+/// Most processes of one family; a fork bomb must not cost memory.
+const MOST_PROCESSES: usize = 1 << 16;
+
+/// The number of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pid(u32);
+
+impl Pid {
+    /// Makes the process with this number.
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The kernel's number for it.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Pid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// What a process is and may do; `None` when there is no such process.
+///
+/// # Source
+/// `/proc/PID/status`.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn status(tree: &Tree, pid: Pid) -> Result<Option<Parsed<ProcessStatus>>, ReadError> {
+    file::parsed(tree, &format!("/proc/{pid}/status"), proc_status::parse)
+}
+
+/// A process and its descendants, parents before children. A descendant whose own parent has ended
+/// belongs to init and is not found; the process itself always comes first.
+///
+/// # Source
+/// `/proc/PID/task/TID/children`, Linux 3.5, or where the kernel was built without it the `PPid` of
+/// every process.
+pub fn family(tree: &Tree, pid: Pid) -> Vec<Pid> {
+    let mut family = vec![pid];
+    let mut seen = BTreeSet::from([pid]);
+    let scanned = if has_children_files(tree) { None } else { Some(by_parent(tree)) };
+    let mut at = 0;
+    while let Some(parent) = family.get(at).copied().filter(|_| family.len() < MOST_PROCESSES) {
+        let children = match &scanned {
+            Some(by_parent) => by_parent.get(&parent).cloned().unwrap_or_default(),
+            None => children(tree, parent),
+        };
+        family.extend(children.into_iter().filter(|child| seen.insert(*child)));
+        at += 1;
+    }
+    family.truncate(MOST_PROCESSES);
+    family
+}
+
+/// Whether this kernel has the files: asked of a process that is always there.
+fn has_children_files(tree: &Tree) -> bool {
+    tree.exists("/proc/thread-self/children") || tree.exists("/proc/1/task/1/children")
+}
+
+fn numbers(names: Vec<String>) -> impl Iterator<Item = Pid> {
+    names.into_iter().filter_map(|name| name.parse().ok().map(Pid))
+}
+
+/// Children of all threads of a process.
+fn children(tree: &Tree, pid: Pid) -> Vec<Pid> {
+    let tasks = tree.list(&format!("/proc/{pid}/task")).ok().flatten().unwrap_or_default();
+    let mut children = Vec::new();
+    for task in numbers(tasks) {
+        let text =
+            tree.read_text(&format!("/proc/{pid}/task/{task}/children")).ok().flatten().unwrap_or_default();
+        children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse().ok().map(Pid)));
+    }
+    children
+}
+
+/// Every process by its parent.
+fn by_parent(tree: &Tree) -> BTreeMap<Pid, Vec<Pid>> {
+    let mut by_parent: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
+    for pid in numbers(tree.list("/proc").ok().flatten().unwrap_or_default()).take(MOST_PROCESSES) {
+        let parent = status(tree, pid).ok().flatten().and_then(|status| status.value.parent);
+        if let Some(parent) = parent {
+            by_parent.entry(Pid(parent)).or_default().push(pid);
+        }
+    }
+    by_parent
+}
+
+/// How many of the processes that were asked answered.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Answers {
+    /// Those that were read.
+    pub read: usize,
+    /// Those that have ended.
+    pub gone: usize,
+    /// Those that could not be read, and why: another user's, for most.
+    pub denied: Vec<(Pid, ReadError)>,
+    /// Lines that did not parse.
+    pub problems: Problems,
+}
+
+impl Answers {
+    fn take(&mut self, pid: Pid, result: Result<bool, ReadError>) {
+        match result {
+            Ok(true) => self.read += 1,
+            Ok(false) => self.gone += 1,
+            Err(error) => self.denied.push((pid, error)),
+        }
+    }
+}
+
+/// Where the memory of some processes is. A page that several of them share counts in each.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Residency {
+    /// Resident memory per node, huge page pools included.
+    pub by_node: BTreeMap<NodeId, Bytes>,
+    /// The part of it that comes from huge page pools (`hugetlbfs`).
+    pub pool_pages: Bytes,
+    /// Pages in lines without a page size, as kernels before 3.8 print them: not in the sums.
+    pub pages_of_unknown_size: u64,
+    /// Who answered.
+    pub answers: Answers,
+}
+
+impl Residency {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        self.by_node.values().copied().sum()
+    }
+
+    /// The share of a node, from 0 to 1; `None` when nothing is resident at all.
+    pub fn share(&self, node: NodeId) -> Option<f64> {
+        let total = self.total().get();
+        let here = self.by_node.get(&node).map_or(0, |size| size.get());
+        (total > 0).then(|| here as f64 / total as f64)
+    }
+
+    fn add(&mut self, mapping: &numa_maps::Mapping) {
+        let Some(bytes) = mapping.bytes() else {
+            let pages = mapping.pages.iter().map(|(_, pages)| *pages).fold(0, u64::saturating_add);
+            self.pages_of_unknown_size = self.pages_of_unknown_size.saturating_add(pages);
+            return;
+        };
+        for (node, size) in bytes {
+            *self.by_node.entry(node).or_default() += size;
+            if mapping.huge {
+                self.pool_pages += size;
+            }
+        }
+    }
+}
+
+/// Sums where the pages of these processes are.
+///
+/// # Source
+/// `/proc/PID/numa_maps`. Reading it walks the page tables, which takes about a millisecond per
+/// GiB, and needs the right to trace the process.
+pub fn residency(tree: &Tree, pids: &[Pid]) -> Residency {
+    let mut residency = Residency::default();
+    for pid in pids {
+        let mut number = 0;
+        let mut problems = Problems::default();
+        let result = tree.read_lines(&format!("/proc/{pid}/numa_maps"), &mut |line| {
+            number += 1;
+            if let Some(mapping) = numa_maps::parse_line(line, number, &mut problems) {
+                residency.add(&mapping);
+            }
+        });
+        residency.answers.problems.absorb(problems);
+        residency.answers.take(*pid, result);
+    }
+    residency
+}
+
+/// How much of the memory of some processes is in huge pages.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct HugeShare {
+    /// Memory in huge pages: transparent ones and those of pools.
+    pub huge: Bytes,
+    /// Resident memory, pools included.
+    pub resident: Bytes,
+    /// Who answered.
+    pub answers: Answers,
+}
+
+impl HugeShare {
+    /// The share, from 0 to 1; `None` when nothing is resident at all.
+    pub fn share(&self) -> Option<f64> {
+        let resident = self.resident.get();
+        (resident > 0).then(|| self.huge.get() as f64 / resident as f64)
+    }
+}
+
+/// Sums the huge pages of these processes.
+///
+/// # Source
+/// `/proc/PID/smaps_rollup`, Linux 4.14.
+pub fn huge_share(tree: &Tree, pids: &[Pid]) -> HugeShare {
+    let mut sum = HugeShare::default();
+    for pid in pids {
+        let result = file::parsed(tree, &format!("/proc/{pid}/smaps_rollup"), smaps_rollup::parse);
+        let there = result.map(|parsed| {
+            let Some(Parsed { value, problems }) = parsed else { return false };
+            sum.huge += value.huge().unwrap_or_default();
+            let pools = [value.shared_hugetlb, value.private_hugetlb];
+            sum.resident += [value.rss].into_iter().chain(pools).flatten().sum();
+            sum.answers.problems.absorb(problems);
+            true
+        });
+        sum.answers.take(*pid, there);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Memory, ReadCause};
+
+    fn pids<const N: usize>(numbers: [u32; N]) -> Vec<Pid> {
+        numbers.into_iter().map(Pid::new).collect()
+    }
+
+    #[test]
+    fn a_family_is_found_through_the_children_of_every_thread() {
+        let tree = Tree::memory(
+            Memory::new()
+                .file("/proc/1/task/1/children", "10 ")
+                .file("/proc/10/task/10/children", "11 12 ")
+                .file("/proc/10/task/15/children", "13 ")
+                .file("/proc/12/task/12/children", "14 10 ")
+                .file("/proc/13/task/13/children", ""),
+        );
+        assert_eq!(
+            family(&tree, Pid::new(10)),
+            pids([10, 11, 12, 13, 14]),
+            "a loop ends, who has gone stays"
+        );
+    }
+
+    #[test]
+    fn a_family_is_found_through_parents_where_the_kernel_has_no_children() {
+        let status = |parent: u32| format!("Name:\tx\nPPid:\t{parent}\n");
+        let tree = Tree::memory(
+            Memory::new()
+                .file("/proc/1/status", status(0))
+                .file("/proc/10/status", status(1))
+                .file("/proc/11/status", status(10))
+                .file("/proc/12/status", status(11))
+                .file("/proc/13/status", status(1))
+                .file("/proc/sys/kernel/x", ""),
+        );
+        assert_eq!(family(&tree, Pid::new(10)), pids([10, 11, 12]));
+        assert_eq!(family(&tree, Pid::new(99)), pids([99]));
+    }
+
+    #[test]
+    fn residency_is_summed_over_page_sizes_and_processes() {
+        let tree = Tree::memory(
+            Memory::new()
+                .file(
+                    "/proc/1/numa_maps",
+                    "7f00 default file=/bin/x mapped=3 N0=1 N1=2 kernelpagesize_kB=4\n7f10 bind:1 file=/dev/huge huge anon=2 N1=2 kernelpagesize_kB=2048\n7f20 default\n",
+                )
+                .file("/proc/2/numa_maps", "7f00 default anon=1 N0=1 kernelpagesize_kB=64\n7f00 default N0=9\nbroken\n")
+                .unreadable("/proc/3/numa_maps", ReadCause::System(13)),
+        );
+        let residency = residency(&tree, &pids([1, 2, 3, 4]));
+        let sizes: Vec<(u32, u64)> =
+            residency.by_node.iter().map(|(node, size)| (node.number(), size.get() >> 10)).collect();
+        assert_eq!(sizes, [(0, 68), (1, 4104)]);
+        assert_eq!(residency.pool_pages, Bytes::from_mib(4));
+        assert_eq!(residency.pages_of_unknown_size, 9);
+        assert_eq!((residency.answers.read, residency.answers.gone), (2, 1));
+        assert_eq!(
+            residency.answers.denied[0].1.to_string(),
+            "cannot read /proc/3/numa_maps: permission denied"
+        );
+        assert_eq!(residency.answers.problems.count(), 1);
+        assert_eq!(residency.share(NodeId::new(0)).map(|share| (share * 1000.0) as u32), Some(16));
+        assert_eq!(super::residency(&tree, &[]).share(NodeId::new(0)), None);
+    }
+
+    #[test]
+    fn huge_pages_are_summed() {
+        let tree = Tree::memory(
+            Memory::new()
+                .file(
+                    "/proc/1/smaps_rollup",
+                    "Rss: 4096 kB\nAnonHugePages: 2048 kB\nPrivate_Hugetlb: 4096 kB\n",
+                )
+                .file("/proc/2/smaps_rollup", "Rss: 8192 kB\nAnonHugePages: 0 kB\n"),
+        );
+        let sum = huge_share(&tree, &pids([1, 2, 3]));
+        assert_eq!((sum.huge, sum.resident), (Bytes::from_mib(6), Bytes::from_mib(16)));
+        assert_eq!((sum.share(), sum.answers.gone), (Some(0.375), 1));
+        assert_eq!(huge_share(&tree, &[]).share(), None);
+    }
+
+    #[test]
+    fn this_process_has_memory_and_a_status() {
+        let tree = Tree::live();
+        let me = Pid::new(std::process::id());
+        let status = status(&tree, me).unwrap().unwrap();
+        assert!(status.problems.is_empty());
+        assert!(status.value.resident.unwrap() > Bytes::new(0));
+        assert!(family(&tree, me).contains(&me));
+        assert!(super::status(&tree, Pid::new(u32::MAX)).unwrap().is_none());
+        // A kernel without NUMA has no numa_maps; then the process counts as gone.
+        let residency = residency(&tree, &[me]);
+        assert_eq!(residency.answers.read + residency.answers.gone, 1);
+        assert_eq!(residency.total() > Bytes::new(0), residency.answers.read == 1);
+    }
+
+    #[test]
+    fn a_child_is_found() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let family = family(&Tree::live(), Pid::new(std::process::id()));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(family.contains(&Pid::new(child.id())));
+    }
+}

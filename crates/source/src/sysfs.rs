@@ -1,0 +1,51 @@
+//! The kernel's files to a [`Machine`].
+//!
+//! Nothing here fails: what cannot be read or does not parse becomes an oddity, and the rest of the
+//! machine still comes. One file per noun; each function fills its part of the machine.
+
+mod access;
+mod allowed;
+mod caches;
+mod cpus;
+pub(crate) mod devices;
+mod distances;
+mod findings;
+mod kernel;
+mod nodes;
+mod reader;
+mod settings;
+
+use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
+
+use crate::tree::Tree;
+pub(crate) use reader::{Reader, number_behind};
+
+/// How much of the machine is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What an overview shows: nodes with CPUs, memory and distances, CPUs with core and package,
+    /// the last-level caches, devices that have kernel names. Saves time on the running system
+    /// only; a capture is always read in full, so that all its oddities are seen.
+    Overview,
+    /// Everything that [`Machine`] holds.
+    Full,
+}
+
+/// Reads a machine. Its oddities are those of the files, then those of [`Machine::check`].
+pub fn load(tree: &Tree, origin: Origin, detail: Detail) -> Machine {
+    let mut machine = Machine::new(origin);
+    let mut reader = Reader::new(tree, detail);
+    for note in tree.notes() {
+        reader.note(Oddity::new(OddityKind::Unreadable, note.clone()));
+    }
+    kernel::read(&mut reader, &mut machine);
+    nodes::read(&mut reader, &mut machine);
+    cpus::read(&mut reader, &mut machine);
+    caches::read(&mut reader, &mut machine);
+    devices::read(&mut reader, &mut machine);
+    allowed::read(&mut reader, &mut machine);
+    settings::read(&mut reader, &mut machine);
+    machine.oddities = reader.finish();
+    machine.check();
+    machine
+}

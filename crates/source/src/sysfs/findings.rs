@@ -1,0 +1,53 @@
+//! What was strange in the files: many alike are told once and counted.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::{Oddity, OddityKind};
+
+/// Oddities of one kind that are told one by one; a capture with a thousand CPUs can have the same
+/// damage a thousand times.
+const MOST_OF_A_KIND: usize = 16;
+
+/// Oddities as they come.
+#[derive(Default)]
+pub(super) struct Findings {
+    told: Vec<Oddity>,
+    counts: BTreeMap<OddityKind, usize>,
+    stray: Option<String>,
+    strays: usize,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, oddity: Oddity) {
+        let count = self.counts.entry(oddity.kind).or_default();
+        *count += 1;
+        if *count <= MOST_OF_A_KIND {
+            self.told.push(oddity);
+        }
+    }
+
+    /// A file with bytes behind its text.
+    pub(super) fn stray(&mut self, path: &str) {
+        self.strays += 1;
+        self.stray.get_or_insert_with(|| path.to_owned());
+    }
+
+    /// All of them, the untold ones as a number.
+    pub(super) fn finish(self) -> Vec<Oddity> {
+        let mut oddities = self.told;
+        if let Some(path) = self.stray {
+            let others = match self.strays - 1 {
+                0 => String::new(),
+                1 => "; so has one other file".to_owned(),
+                others => format!("; so have {others} other files"),
+            };
+            let text = format!("it has NUL bytes behind its text, which were ignored{others}");
+            oddities.push(Oddity::in_file(OddityKind::StrayBytes, path, text));
+        }
+        for (kind, count) in self.counts.into_iter().filter(|(_, count)| *count > MOST_OF_A_KIND) {
+            let text = format!("{} more findings of this kind are not shown", count - MOST_OF_A_KIND);
+            oddities.push(Oddity::new(kind, text));
+        }
+        oddities
+    }
+}

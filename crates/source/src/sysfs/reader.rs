@@ -1,0 +1,199 @@
+//! Reads files of a tree and keeps what was strange about them.
+
+use nodewise_machine::id::Id as _;
+use nodewise_machine::printable::printable;
+use nodewise_machine::{CpuId, CpuSet, NodeId, NodeSet, Oddity, OddityKind};
+
+use super::Detail;
+use super::findings::Findings;
+use crate::limits::{MOST_CPUS, bound_cpus};
+use crate::parse::{ParseError, Parsed, Problems, set, text_of};
+use crate::tree::{ReadError, Tree};
+
+/// A tree, one buffer for all its files, and the findings.
+pub(crate) struct Reader<'t> {
+    pub(super) tree: &'t Tree,
+    detail: Detail,
+    buffer: Vec<u8>,
+    findings: Findings,
+}
+
+impl<'t> Reader<'t> {
+    pub(crate) fn new(tree: &'t Tree, detail: Detail) -> Self {
+        Self { tree, detail, buffer: Vec::new(), findings: Findings::default() }
+    }
+
+    /// Whether only an overview of the running system is wanted, so that reads are to be saved.
+    pub(super) fn is_quick(&self) -> bool {
+        self.detail == Detail::Overview && self.tree.is_live()
+    }
+
+    /// Whether the files come from a running kernel, so that two of them cannot disagree about one
+    /// bitmap.
+    pub(super) fn trusts_files(&self) -> bool {
+        self.tree.is_live()
+    }
+
+    /// Keeps an oddity.
+    pub(super) fn note(&mut self, oddity: Oddity) {
+        self.findings.add(oddity);
+    }
+
+    /// Keeps an oddity of a file.
+    pub(super) fn note_in(&mut self, kind: OddityKind, path: &str, text: impl Into<String>) {
+        self.note(Oddity::in_file(kind, printable(path), text));
+    }
+
+    fn unreadable(&mut self, error: ReadError) {
+        let text = format!("cannot be read: {}", error.cause);
+        self.note(Oddity::in_file(OddityKind::Unreadable, error.path, text));
+    }
+
+    fn unparseable(&mut self, path: &str, error: &ParseError) {
+        let mut oddity = Oddity::in_file(OddityKind::Unparseable, printable(path), error.sentence());
+        oddity.line = Some(error.line);
+        self.note(oddity);
+    }
+
+    /// Gives the text of a file to a function; `None` when there is no such file.
+    pub(super) fn text<T>(&mut self, path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
+        match self.tree.read_into(path, &mut self.buffer) {
+            Ok(true) => (),
+            Ok(false) => return None,
+            Err(error) => {
+                self.unreadable(error);
+                return None;
+            }
+        }
+        let (text, stray) = text_of(&self.buffer);
+        if stray {
+            self.findings.stray(&printable(path));
+        }
+        Some(read(&text))
+    }
+
+    /// Reads a file of one value.
+    pub(super) fn value<T>(
+        &mut self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, ParseError>,
+    ) -> Option<T> {
+        match self.text(path, parse)? {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.unparseable(path, &error);
+                None
+            }
+        }
+    }
+
+    /// Reads a file of many lines; what is wrong with some of them becomes oddities.
+    pub(super) fn parsed<T>(&mut self, path: &str, parse: impl FnOnce(&str) -> Parsed<T>) -> Option<T> {
+        let Parsed { value, problems } = self.text(path, parse)?;
+        self.problems(path, &problems);
+        Some(value)
+    }
+
+    pub(super) fn problems(&mut self, path: &str, problems: &Problems) {
+        for error in &problems.first {
+            self.unparseable(path, error);
+        }
+        if problems.others > 0 {
+            self.note_in(
+                OddityKind::Unparseable,
+                path,
+                format!("{} more lines do not parse", problems.others),
+            );
+        }
+    }
+
+    /// A list of nodes.
+    pub(super) fn node_list(&mut self, path: &str) -> Option<NodeSet> {
+        self.value(path, set::list::<NodeId>)
+    }
+
+    /// A list of CPUs.
+    pub(super) fn cpu_list(&mut self, path: &str) -> Option<CpuSet> {
+        let cpus = self.value(path, set::list::<CpuId>);
+        self.within_bounds(path, cpus)
+    }
+
+    /// A mask of CPUs.
+    pub(super) fn cpu_mask(&mut self, path: &str) -> Option<CpuSet> {
+        let cpus = self.value(path, set::mask::<CpuId>);
+        self.within_bounds(path, cpus)
+    }
+
+    /// CPUs from the first of these files that is there. A name that ends with `list` holds a list,
+    /// any other a mask.
+    pub(super) fn cpus(&mut self, folder: &str, names: &[&str]) -> Option<CpuSet> {
+        names.iter().find_map(|name| {
+            let path = format!("{folder}/{name}");
+            if name.ends_with("list") { self.cpu_list(&path) } else { self.cpu_mask(&path) }
+        })
+    }
+
+    fn within_bounds(&mut self, path: &str, cpus: Option<CpuSet>) -> Option<CpuSet> {
+        let mut cpus = cpus?;
+        if bound_cpus(&mut cpus) {
+            let text = format!("it names CPUs beyond {}, which were left out", MOST_CPUS - 1);
+            self.note_in(OddityKind::Unparseable, path, text);
+        }
+        Some(cpus)
+    }
+
+    /// The names in a folder; empty when it is not there.
+    pub(super) fn list(&mut self, path: &str) -> Vec<String> {
+        match self.tree.list(path) {
+            Ok(names) => names.unwrap_or_default(),
+            Err(error) => {
+                self.unreadable(error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The numbers N of the names `<prefix>N` in a folder, ascending.
+    pub(super) fn numbered(&mut self, path: &str, prefix: &str) -> Vec<u32> {
+        let names = self.list(path);
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| number_behind(name, prefix)).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The nodes that a folder has entries `nodeN` for.
+    pub(super) fn node_entries(&mut self, path: &str) -> NodeSet {
+        let numbers = self.numbered(path, "node");
+        numbers.into_iter().filter(|number| *number < NodeId::LIMIT).map(NodeId::new).collect()
+    }
+
+    /// The CPUs that a folder has entries `cpuN` for.
+    pub(super) fn cpu_entries(&mut self, path: &str) -> CpuSet {
+        let numbers = self.numbered(path, "cpu");
+        numbers.into_iter().filter(|number| *number < MOST_CPUS).map(CpuId::new).collect()
+    }
+
+    /// Where a link leads; `None` when there is no such link.
+    pub(super) fn target(&mut self, path: &str) -> Option<String> {
+        match self.tree.target(path) {
+            Ok(target) => target,
+            Err(error) => {
+                self.unreadable(error);
+                None
+            }
+        }
+    }
+
+    /// What was found.
+    pub(crate) fn finish(self) -> Vec<Oddity> {
+        self.findings.finish()
+    }
+}
+
+/// The number behind a prefix, when nothing else follows: 12 of `cpu12`, nothing of `cpufreq`.
+pub(crate) fn number_behind(name: &str, prefix: &str) -> Option<u32> {
+    let digits = name.strip_prefix(prefix)?;
+    let canonical =
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits.len() == 1 || !digits.starts_with('0'));
+    if canonical { digits.parse().ok() } else { None }
+}

@@ -1,0 +1,38 @@
+//! Kernel settings that decide where memory goes.
+
+use nodewise_machine::Machine;
+
+use super::Reader;
+use crate::parse::{ParseError, choice, number};
+
+const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+
+/// Fills the settings. The command line comes always, because it tells emulated nodes.
+pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
+    let settings = &mut machine.settings;
+    settings.command_line = reader.text("/proc/cmdline", |text| text.trim_end_matches('\n').to_owned());
+    if reader.is_quick() {
+        return;
+    }
+    settings.numa_balancing = reader.value("/proc/sys/kernel/numa_balancing", number::number);
+    settings.zone_reclaim_mode = reader.value("/proc/sys/vm/zone_reclaim_mode", number::number);
+    settings.swappiness = reader.value("/proc/sys/vm/swappiness", number::number);
+    settings.min_free_kib = reader.value("/proc/sys/vm/min_free_kbytes", number::number);
+    settings.overcommit_memory = reader.value("/proc/sys/vm/overcommit_memory", number::number);
+    settings.transparent_hugepage = reader.value("/sys/kernel/mm/transparent_hugepage/enabled", chosen);
+    settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
+    settings.demotion_enabled = reader.value("/sys/kernel/mm/numa/demotion_enabled", number::switch);
+    for node in &reader.node_entries(WEIGHTS) {
+        if let Some(weight) = reader.value(&format!("{WEIGHTS}/node{node}"), number::number) {
+            settings.interleave_weights.insert(node, weight);
+        }
+    }
+    // Linux 6.18 calls it otherwise, by accident.
+    settings.interleave_weights_auto = ["auto", "__auto_type"]
+        .iter()
+        .find_map(|name| reader.value(&format!("{WEIGHTS}/{name}"), number::switch));
+}
+
+fn chosen(text: &str) -> Result<String, ParseError> {
+    choice::parse(text).map(|choice| choice.chosen)
+}

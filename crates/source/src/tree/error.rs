@@ -1,0 +1,129 @@
+//! Why a file, or a capture, cannot be read.
+
+use std::fmt;
+
+use nodewise_machine::Bytes;
+use nodewise_machine::printable::printable;
+use rustix::io::Errno;
+
+/// Why a file that is there cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot read {path}: {cause}")]
+pub struct ReadError {
+    /// The file, fit for a terminal.
+    pub path: String,
+    /// Why.
+    #[source]
+    pub cause: ReadCause,
+}
+
+impl ReadError {
+    pub(crate) fn new(path: &str, cause: ReadCause) -> Self {
+        Self { path: printable(path).into_owned(), cause }
+    }
+}
+
+/// Why something cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadCause {
+    /// The system refused with this `errno`.
+    System(i32),
+    /// It is something else than a file: `a directory`, `a FIFO`.
+    NotAFile(&'static str),
+    /// It is larger than this many bytes.
+    TooLarge(u64),
+    /// It lies behind more symbolic links than the kernel follows, or behind a loop.
+    TooManyLinks,
+}
+
+impl ReadCause {
+    /// Whether the file is only closed to this user (`EACCES`, `EPERM`).
+    pub const fn is_permission(self) -> bool {
+        matches!(self, Self::System(errno) if errno == Errno::ACCESS.raw_os_error() || errno == Errno::PERM.raw_os_error())
+    }
+}
+
+impl From<Errno> for ReadCause {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::LOOP => Self::TooManyLinks,
+            Errno::ISDIR => Self::NotAFile("a directory"),
+            // Opening a socket, or a device without a driver.
+            Errno::NXIO => Self::NotAFile("a socket or a device without a driver"),
+            errno => Self::System(errno.raw_os_error()),
+        }
+    }
+}
+
+impl fmt::Display for ReadCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(errno) => f.write_str(&errno_words(*errno)),
+            Self::NotAFile(what) => write!(f, "it is {what}, not a file"),
+            Self::TooLarge(limit) => write!(f, "it is larger than {}", Bytes::new(*limit)),
+            Self::TooManyLinks => f.write_str("it lies behind too many symbolic links, or a loop of them"),
+        }
+    }
+}
+
+impl std::error::Error for ReadCause {}
+
+/// The C library's words for an `errno`, as they fit into a sentence: `permission denied`.
+pub(crate) fn errno_words(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// Why something is no capture. The name of the file is the caller's to add.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The system refused.
+    #[error("{0}")]
+    Io(String),
+    /// A file without content.
+    #[error("the file is empty")]
+    Empty,
+    /// A file of another kind.
+    #[error("it is {0}, not a tar archive (.tar, .tar.gz or .tar.bz2)")]
+    NotAnArchive(&'static str),
+    /// An archive that does not decompress, or ends early.
+    #[error("the archive is damaged: {0}")]
+    Damaged(String),
+    /// Something is beyond a limit.
+    #[error("{0} holds more than {size}, the most that is read", size = Bytes::new(*.1))]
+    TooLarge(&'static str, u64),
+    /// Too many files.
+    #[error("the archive holds more than {0} files and folders, the most that are read")]
+    TooMany(usize),
+    /// No machine in it.
+    #[error("it holds neither sys/ nor proc/, so it is no capture of a machine")]
+    NoMachine,
+    /// The inside of `sys` or `proc`.
+    #[error("it looks like the inside of {0}/: give the folder that holds {0}/")]
+    Inside(&'static str),
+    /// Several machines.
+    #[error("it holds several machines ({}): unpack it and give one of the folders", .0.join(", "))]
+    Several(Vec<String>),
+}
+
+impl OpenError {
+    pub(super) fn system(errno: Errno) -> Self {
+        Self::Io(errno_words(errno.raw_os_error()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_in_words() {
+        let error = |cause| ReadError::new("/sys/x\u{1b}", cause).to_string();
+        assert_eq!(error(Errno::ACCESS.into()), "cannot read /sys/x\\x1b: permission denied");
+        assert_eq!(error(ReadCause::NotAFile("a FIFO")), "cannot read /sys/x\\x1b: it is a FIFO, not a file");
+        assert_eq!(error(ReadCause::TooLarge(16 << 20)), "cannot read /sys/x\\x1b: it is larger than 16 MiB");
+        assert!(ReadCause::from(Errno::PERM).is_permission() && !ReadCause::from(Errno::IO).is_permission());
+    }
+}

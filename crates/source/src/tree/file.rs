@@ -1,0 +1,140 @@
+//! Reading an open file: sizes are bounded, and nothing but a regular file is read.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::{FileType, OFlags, RawDir, fstat};
+use rustix::io::{Errno, read};
+
+use super::{MOST_FILE_BYTES, ReadCause};
+
+/// How files are opened: a FIFO does not block, nothing is inherited, no terminal is acquired.
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+/// How directories are opened.
+pub(super) const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// What the kernel gives of an attribute at once.
+const PAGE: usize = 4096;
+/// A line is cut here, so that a file without line feeds costs no more memory than this.
+const MOST_LINE_BYTES: usize = 64 << 10;
+
+/// When a file is known to have ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// At a read of nothing.
+    Nothing,
+    /// At a read of less than a page: an attribute of sysfs comes whole, and one longer than a
+    /// page comes in pages.
+    Short,
+}
+
+/// What stands at the end of `open`: not there is `None`, everything else keeps its reason.
+pub(super) fn found<T>(result: Result<T, Errno>) -> Result<Option<T>, ReadCause> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        // ESRCH is how a file of a process that ended while it was open answers.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::SRCH) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Refuses everything but regular files.
+pub(super) fn regular(file: &OwnedFd) -> Result<(), ReadCause> {
+    let stat = fstat(file).map_err(ReadCause::from)?;
+    let what = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Directory => "a directory",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink | FileType::Unknown => "something else",
+    };
+    Err(ReadCause::NotAFile(what))
+}
+
+/// Reads a file to its end into the buffer; `None` when its process ended.
+pub(super) fn contents(file: impl AsFd, buffer: &mut Vec<u8>, end: End) -> Result<Option<()>, ReadCause> {
+    buffer.reserve(PAGE);
+    loop {
+        let length = match read(&file, spare_capacity(buffer)) {
+            Err(Errno::INTR) => continue,
+            result => match found(result)? {
+                Some(length) => length,
+                None => return Ok(None),
+            },
+        };
+        if length == 0 || end == End::Short && length < PAGE {
+            return Ok(Some(()));
+        }
+        if buffer.len() as u64 > MOST_FILE_BYTES {
+            return Err(ReadCause::TooLarge(MOST_FILE_BYTES));
+        }
+        if buffer.capacity() - buffer.len() < PAGE {
+            buffer.reserve(buffer.len().max(PAGE));
+        }
+    }
+}
+
+/// Hands a file over line by line; `None` when its process ended before anything was read.
+pub(super) fn lines(file: impl AsFd, line: &mut dyn FnMut(&str)) -> Result<Option<()>, ReadCause> {
+    let mut splitter = Splitter { rest: Vec::new(), line };
+    let mut chunk = Vec::with_capacity(MOST_LINE_BYTES);
+    loop {
+        chunk.clear();
+        match read(&file, spare_capacity(&mut chunk)) {
+            Err(Errno::INTR) => (),
+            result => match found(result)? {
+                None => return Ok(None),
+                Some(0) => {
+                    splitter.finish();
+                    return Ok(Some(()));
+                }
+                Some(_) => splitter.push(&chunk),
+            },
+        }
+    }
+}
+
+/// Cuts chunks into lines.
+pub(super) struct Splitter<'a> {
+    pub(super) rest: Vec<u8>,
+    pub(super) line: &'a mut dyn FnMut(&str),
+}
+
+impl Splitter<'_> {
+    pub(super) fn push(&mut self, chunk: &[u8]) {
+        let mut parts = chunk.split_inclusive(|byte| *byte == b'\n');
+        parts.by_ref().for_each(|part| {
+            let room = MOST_LINE_BYTES.saturating_sub(self.rest.len());
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            self.rest.extend_from_slice(&text[..text.len().min(room)]);
+            if text.len() < part.len() {
+                (self.line)(&String::from_utf8_lossy(&self.rest));
+                self.rest.clear();
+            }
+        });
+    }
+
+    pub(super) fn finish(&mut self) {
+        if !self.rest.is_empty() {
+            (self.line)(&String::from_utf8_lossy(&self.rest));
+        }
+    }
+}
+
+/// The names in an open directory, sorted.
+pub(super) fn names(directory: &OwnedFd) -> Result<Vec<String>, ReadCause> {
+    let mut space = [std::mem::MaybeUninit::uninit(); 8192];
+    let mut entries = RawDir::new(directory, &mut space);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(ReadCause::from)?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}

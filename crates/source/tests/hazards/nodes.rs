@@ -1,0 +1,156 @@
+//! Nodes, their memory and their distances.
+
+use nodewise_machine::{CpuSet, Machine, NodeSet, OddityKind as Kind};
+use nodewise_source::tree::{Memory, ReadCause};
+
+use super::machines::{NODE, plain};
+use super::{DIFFERS, check, load, n};
+
+#[test]
+fn the_cpus_of_a_node_come_from_mask_list_or_links() {
+    let cpus = |files: Memory| load(files).nodes[&n(1)].cpus.clone();
+    let expected = CpuSet::from([2, 3]);
+    let path = |file: &str| format!("{NODE}/node1/{file}");
+    assert_eq!(cpus(plain().without(&path("cpulist"))), expected);
+    assert_eq!(cpus(plain().without(&path("cpumap"))), expected);
+    let links = plain().without(&path("cpulist")).without(&path("cpumap"));
+    let links = links.link_to(&path("cpu2"), "../../cpu/cpu2").link_to(&path("cpu3"), "../../cpu/cpu3");
+    assert_eq!(cpus(links), expected);
+    let machine = check(
+        |files| files.file(&path("cpulist"), "1-3\n"),
+        &[(
+            DIFFERS,
+            "/sys/devices/system/node/node1/cpulist: it names CPUs 1-3, but cpumap names CPUs 2-3: cpumap is believed, as by libnuma",
+        )],
+    );
+    assert_eq!(machine.nodes[&n(1)].cpus, expected);
+}
+
+#[test]
+fn a_row_of_distances_is_matched_with_the_nodes_it_was_made_for() {
+    let only = |files: Memory, row: &str| {
+        let files = files.without("/sys/devices/system/node/node0").file(&format!("{NODE}/online"), "1\n");
+        files
+            .file(&format!("{NODE}/node1/distance"), row)
+            .file("/sys/devices/system/node/has_memory", "1\n")
+            .file("/sys/devices/system/node/has_cpu", "1\n")
+    };
+    let machine = load(only(plain(), "21 10\n"));
+    assert_eq!(machine.distance(n(1), n(1)), Some(10));
+    let told = |machine: &Machine| {
+        machine.oddities.iter().find(|oddity| oddity.kind == DIFFERS).map(ToString::to_string)
+    };
+    assert_eq!(
+        told(&machine).as_deref(),
+        Some(
+            "/sys/devices/system/node/node1/distance: it has 2 numbers, expected 1 (one per online node): read as one per possible node"
+        )
+    );
+    let machine = load(only(plain(), "21 10 30\n"));
+    assert_eq!(machine.distance(n(1), n(1)), None);
+    assert_eq!(
+        told(&machine).as_deref(),
+        Some(
+            "/sys/devices/system/node/node1/distance: it has 3 numbers, expected 1 (one per online node): the row is left out"
+        )
+    );
+}
+
+#[test]
+fn distances_that_are_missing_or_broken_are_told() {
+    check(
+        |files| files.without(&format!("{NODE}/node0/distance")),
+        &[(Kind::DistanceMissing, "the distance from node 0 to node 0 is missing; so is one other pair")],
+    );
+    check(
+        |files| files.file(&format!("{NODE}/node0/distance"), "10 x\n"),
+        &[
+            (
+                Kind::Unparseable,
+                "/sys/devices/system/node/node0/distance:1: expected a distance as number 2 of the row, found \"x\"",
+            ),
+            (Kind::DistanceMissing, "the distance from node 0 to node 0 is missing; so is one other pair"),
+        ],
+    );
+}
+
+#[test]
+fn broken_memory_information_costs_its_own_line() {
+    let path = format!("{NODE}/node1/meminfo");
+    let machine = check(
+        |files| files.file(&path, "Node 1 MemTotal: 8192 kB\nNode 1 MemFree: lots\n\0\0"),
+        &[
+            (
+                Kind::Unparseable,
+                "/sys/devices/system/node/node1/meminfo:2: expected a number below 2^64, found \"Node 1 MemFree: lots\"",
+            ),
+            (
+                Kind::StrayBytes,
+                "/sys/devices/system/node/node1/meminfo: it has NUL bytes behind its text, which were ignored",
+            ),
+        ],
+    );
+    assert_eq!(machine.nodes[&n(1)].memory_total().map(|size| size.get()), Some(8 << 20));
+    assert_eq!(machine.nodes[&n(1)].memory_free(), None, "not 0");
+    check(|files| files.without(&path), &[(Kind::MemoryUnknown, "the memory size of node 1 is not known")]);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_the_reason() {
+    let path = format!("{NODE}/node1/meminfo");
+    for (cause, reason) in [
+        (ReadCause::System(13), "permission denied"),
+        (ReadCause::NotAFile("a FIFO"), "it is a FIFO, not a file"),
+        (ReadCause::TooLarge(16 << 20), "it is larger than 16 MiB"),
+    ] {
+        let machine = check(
+            |files| files.unreadable(&path, cause),
+            &[
+                (
+                    Kind::Unreadable,
+                    &format!("/sys/devices/system/node/node1/meminfo: cannot be read: {reason}"),
+                ),
+                (Kind::MemoryUnknown, "the memory size of node 1 is not known"),
+            ],
+        );
+        assert_eq!(machine.nodes.len(), 2);
+    }
+}
+
+#[test]
+fn nodes_that_come_and_go_are_told() {
+    check(
+        |files| {
+            files
+                .file(&format!("{NODE}/online"), "0-2\n")
+                .file(&format!("{NODE}/node0/distance"), "10 21 30\n")
+                .file(&format!("{NODE}/node1/distance"), "21 10 30\n")
+        },
+        &[(Kind::NodeMissing, "/sys/devices/system/node/online: it names node 2 without a folder")],
+    );
+    check(
+        |files| files.file(&format!("{NODE}/online"), "0\n"),
+        &[(DIFFERS, "/sys/devices/system/node/online: it does not name node 1, though there is a folder")],
+    );
+    check(
+        |files| files.file(&format!("{NODE}/has_memory"), "0,7\n").file(&format!("{NODE}/has_cpu"), "\n"),
+        &[
+            (DIFFERS, "/sys/devices/system/node/has_cpu: it names no node, but nodes 0-1 have CPUs"),
+            (DIFFERS, "/sys/devices/system/node/has_memory: it names node 7, not online"),
+            (DIFFERS, "/sys/devices/system/node/has_memory: it does not name node 1, though there is memory"),
+        ],
+    );
+}
+
+#[test]
+fn memory_without_cpus_and_cpus_without_memory_are_nodes() {
+    let machine = load(
+        plain()
+            .file(&format!("{NODE}/node2/cpumap"), "0\n")
+            .file(&format!("{NODE}/node2/cpulist"), "\n")
+            .file(&format!("{NODE}/node2/meminfo"), "Node 2 MemTotal: 4096 kB\n")
+            .file(&format!("{NODE}/node1/meminfo"), "Node 1 MemTotal: 0 kB\n"),
+    );
+    assert_eq!(machine.nodes_with_cpus(), NodeSet::from([0, 1]));
+    assert_eq!(machine.nodes_with_memory(), NodeSet::from([0, 2]));
+}
