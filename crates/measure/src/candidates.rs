@@ -211,11 +211,11 @@ impl<'a> Gathering<'a> {
                 self.leave_out(on, "the same as default here");
             }
             Some("madvise") => {
-                self.offer(off.to_owned(), &never);
-                self.leave_out(
-                    on,
-                    "the system's setting is madvise: only the program itself can ask for them",
+                self.offer(
+                    on.to_owned(),
+                    &Placement { huge: Some(TransparentHuge::Allowed), ..Placement::DEFAULT },
                 );
+                self.offer(off.to_owned(), &never);
             }
             Some("never") => {
                 let why = "the system's setting is never: no program gets them";

@@ -21,7 +21,8 @@ pub struct Placement {
     pub policy: Option<MemPolicy>,
     /// The CPUs it may run on.
     pub cpus: Option<CpuSet>,
-    /// Whether it may get transparent huge pages.
+    /// Whether it may get transparent huge pages. Where the kernel gives them only to programs that
+    /// ask, `Allowed` means that its malloc is told to ask.
     pub huge: Option<TransparentHuge>,
 }
 
@@ -36,6 +37,9 @@ pub struct Scope {
     pub cpus_of: BTreeMap<NodeId, CpuSet>,
     /// Weights of weighted interleave; empty where the kernel gives none.
     pub weights: BTreeMap<NodeId, u32>,
+    /// Whether the kernel gives transparent huge pages only where a program asks for them (the
+    /// setting `madvise`).
+    pub huge_on_request: bool,
 }
 
 impl Scope {
@@ -58,7 +62,13 @@ impl Scope {
             .map(|node| (node, machine.cpus_of(node).intersection(&cpus)))
             .filter(|(_, cpus)| !cpus.is_empty())
             .collect();
-        Self { cpus, memory_nodes, cpus_of, weights: machine.settings.interleave_weights.clone() }
+        Self {
+            cpus,
+            memory_nodes,
+            cpus_of,
+            weights: machine.settings.interleave_weights.clone(),
+            huge_on_request: machine.settings.transparent_hugepage.as_deref() == Some("madvise"),
+        }
     }
 
     /// The CPUs of a node that may be used; empty for a node without.
@@ -105,13 +115,13 @@ impl Placement {
     /// | interleave, weighted interleave or preferred-many over one node | that node preferred |
     /// | weighted interleave with weights that are known and equal | interleave |
     /// | preferred without a node | local |
-    /// | transparent huge pages allowed | no wish: they cannot be had beyond the system's setting |
+    /// | transparent huge pages allowed | no wish, unless the kernel waits to be asked for them |
     ///
     /// Nodes without memory are taken out of a policy, as the kernel does; a policy that names only
     /// such nodes is left as it is, for the kernel to refuse.
     #[must_use]
     pub fn within(&self, scope: &Scope) -> Self {
-        let huge = self.huge.filter(|huge| *huge != TransparentHuge::Allowed);
+        let huge = self.huge.filter(|huge| *huge != TransparentHuge::Allowed || scope.huge_on_request);
         let cpus = self.cpus.as_ref().filter(|cpus| !scope.cpus.is_subset(cpus)).cloned();
         Self { policy: self.policy.as_ref().and_then(|policy| plain(policy, scope)), cpus, huge }
     }

@@ -14,7 +14,8 @@
 //! | what `--machine` accepts | [`input`] |
 //! | writing a machine's files down | [`capture`] |
 //! | processes and where their memory is | [`process`] |
-//! | load, stalls, clocks, counters | [`system`] |
+//! | what this process may do, and what contains it | [`own`] |
+//! | load, stalls, clocks, counters, CPU model | [`system`] |
 //! | the node of a device | [`devices`] |
 //! | one file read and parsed | [`mod@file`] |
 //! | how large a machine may be | [`limits`] |
@@ -26,6 +27,7 @@ pub mod file;
 pub mod input;
 pub mod limits;
 pub mod machine_file;
+pub mod own;
 pub mod parse;
 pub mod process;
 pub mod sysfs;

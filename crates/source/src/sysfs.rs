@@ -4,7 +4,7 @@
 //! machine still comes. One file per noun; each function fills its part of the machine.
 
 mod access;
-mod allowed;
+pub(crate) mod allowed;
 mod caches;
 mod cpus;
 pub(crate) mod devices;
@@ -20,12 +20,16 @@ use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
 use crate::tree::Tree;
 pub(crate) use reader::{Reader, number_behind};
 
-/// How much of the machine is read.
+/// How much of the machine is read. Less than everything saves time on the running system only; a
+/// capture is always read in full, so that all its oddities are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What an overview shows: nodes with CPUs, memory and distances, CPUs with core and package,
-    /// the last-level caches, devices that have kernel names. Saves time on the running system
-    /// only; a capture is always read in full, so that all its oddities are seen.
+    /// What placing a program needs: nodes with CPUs, memory and distances, which CPUs are online,
+    /// what this process may use, and whether huge pages are given.
+    Nodes,
+    /// What a text shows: in addition core and package of each CPU, the last-level caches, devices
+    /// that have kernel names, huge page pools where there are any, firmware attributes, tiers and
+    /// settings.
     Overview,
     /// Everything that [`Machine`] holds.
     Full,
@@ -41,8 +45,10 @@ pub fn load(tree: &Tree, origin: Origin, detail: Detail) -> Machine {
     kernel::read(&mut reader, &mut machine);
     nodes::read(&mut reader, &mut machine);
     cpus::read(&mut reader, &mut machine);
-    caches::read(&mut reader, &mut machine);
-    devices::read(&mut reader, &mut machine);
+    if !reader.wants_only_nodes() {
+        caches::read(&mut reader, &mut machine);
+        devices::read(&mut reader, &mut machine);
+    }
     allowed::read(&mut reader, &mut machine);
     settings::read(&mut reader, &mut machine);
     machine.oddities = reader.finish();

@@ -196,6 +196,47 @@ fn policies(tree: &Tree) -> Vec<String> {
     if policies.is_empty() { below("/sys/devices/system/cpu", "cpu", "/cpufreq") } else { policies }
 }
 
+/// What the CPUs call themselves: on x86 `model name`, on other architectures `cpu`, `uarch`, or on
+/// boards the line `Model` or `Hardware`. Fit for a terminal.
+///
+/// # Source
+/// `/proc/cpuinfo`.
+pub fn cpu_model(tree: &Tree) -> Option<String> {
+    const NAMES: [&str; 5] = ["model name", "cpu", "uarch", "Model", "Hardware"];
+    let mut found: [Option<String>; NAMES.len()] = Default::default();
+    let read = tree.read_lines("/proc/cpuinfo", &mut |line| {
+        let Some((name, value)) = line.split_once(':') else { return };
+        if let Some(at) = NAMES.iter().position(|wanted| *wanted == name.trim_end()) {
+            found[at].get_or_insert_with(|| printable(value.trim()).into_owned());
+        }
+    });
+    read.ok()?;
+    found.into_iter().flatten().find(|model| !model.is_empty())
+}
+
+/// The hypervisor that the machine runs on, by the name that the firmware gives it; `None` where
+/// nothing says that there is one. Fit for a terminal.
+///
+/// # Source
+/// `/sys/hypervisor/type` for Xen; else the flag `hypervisor` in `/proc/cpuinfo` with the vendor in
+/// `/sys/class/dmi/id/sys_vendor`.
+pub fn hypervisor(tree: &Tree) -> Option<String> {
+    let line =
+        |path: &str| tree.read_text(path).ok().flatten().map(|text| printable(text.trim()).into_owned());
+    if let Some(kind) = line("/sys/hypervisor/type").filter(|kind| !kind.is_empty()) {
+        return Some(kind);
+    }
+    let mut guest = false;
+    tree.read_lines("/proc/cpuinfo", &mut |line| {
+        let flags = line.strip_prefix("flags").and_then(|rest| rest.split_once(':'));
+        guest |=
+            flags.is_some_and(|(_, flags)| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"));
+    })
+    .ok()?;
+    let vendor = line("/sys/class/dmi/id/sys_vendor").filter(|vendor| !vendor.is_empty());
+    guest.then(|| vendor.unwrap_or_else(|| "unnamed".to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,5 +314,29 @@ mod tests {
         assert!(zones(&tree).unwrap().is_none_or(|parsed| parsed.problems.is_empty()));
         assert!(free_blocks(&tree).unwrap().is_none_or(|parsed| parsed.problems.is_empty()));
         assert!(counters(&tree).unwrap().is_none_or(|parsed| parsed.problems.is_empty()));
+    }
+
+    #[test]
+    fn the_model_of_the_cpus_has_a_name_on_every_architecture() {
+        let model = |text: &str| cpu_model(&Tree::memory(Memory::new().file("/proc/cpuinfo", text)));
+        assert_eq!(
+            model("processor\t: 0\nmodel name\t: A CPU @ 2 GHz\n\nmodel name\t: other\n").as_deref(),
+            Some("A CPU @ 2 GHz")
+        );
+        assert_eq!(model("cpu\t\t: POWER9, altivec\n").as_deref(), Some("POWER9, altivec"));
+        assert_eq!(model("BogoMIPS\t: 108\nModel\t\t: Raspberry Pi 5\n").as_deref(), Some("Raspberry Pi 5"));
+        assert_eq!(model("nothing\n"), None);
+        assert_eq!(model("model name\t: \u{1b}[2J\n").as_deref(), Some("\\x1b[2J"));
+    }
+
+    #[test]
+    fn a_hypervisor_is_told_by_the_flags_and_named_by_the_firmware() {
+        let cpus = |flags: &str| Memory::new().file("/proc/cpuinfo", format!("flags\t\t: fpu {flags}\n"));
+        assert_eq!(hypervisor(&Tree::memory(cpus("sse"))), None);
+        assert_eq!(hypervisor(&Tree::memory(cpus("hypervisor"))).as_deref(), Some("unnamed"));
+        let named = cpus("hypervisor").file("/sys/class/dmi/id/sys_vendor", "QEMU\n");
+        assert_eq!(hypervisor(&Tree::memory(named)).as_deref(), Some("QEMU"));
+        let xen = Memory::new().file("/sys/hypervisor/type", "xen\n");
+        assert_eq!(hypervisor(&Tree::memory(xen)).as_deref(), Some("xen"));
     }
 }

@@ -259,7 +259,8 @@ impl<'a> Reader<'a> {
             }
             "arch" => return self.fail(at, "expected an architecture, as in arch=aarch64"),
             _ => {
-                return self.fail(start, "expected one of dist, ids, smt, access, dev, weights, kernel, arch");
+                return self
+                    .fail(start, "expected one of dist, ids, smt, access, dev, weights, kernel, arch");
             }
         }
         Ok(())

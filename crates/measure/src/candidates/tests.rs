@@ -65,7 +65,7 @@ fn one_node_leaves_what_does_not_need_two() {
     let one_cache = "all CPUs that may be used share one last-level cache or one node";
     check(
         &one,
-        &[("default", ""), ("huge pages off", "--huge=never")],
+        &[("default", ""), ("huge pages on", "--huge=always"), ("huge pages off", "--huge=never")],
         &[
             ("local to node 0", "the same as default here"),
             ("interleave", "needs two nodes with memory: here is node 0"),
@@ -74,7 +74,6 @@ fn one_node_leaves_what_does_not_need_two() {
             ("compact", one_cache),
             ("spread", one_cache),
             NO_THREADS,
-            ("huge pages on", "the system's setting is madvise: only the program itself can ask for them"),
         ],
     );
 }

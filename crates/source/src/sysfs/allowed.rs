@@ -32,7 +32,8 @@ const FILES: [(&str, &str); 4] = [
     ("cpus", "mems"),
 ];
 
-fn from_cpuset(reader: &mut Reader<'_>) -> Option<(Option<CpuSet>, Option<NodeSet>)> {
+/// CPUs and nodes of the cpuset that the process is in; `None` where no cpuset is mounted.
+pub(crate) fn from_cpuset(reader: &mut Reader<'_>) -> Option<(Option<CpuSet>, Option<NodeSet>)> {
     let mounts: Vec<Mount> = reader.parsed("/proc/mounts", mounts::parse)?;
     let memberships: Vec<Membership> = reader.parsed("/proc/self/cgroup", cgroup::parse).unwrap_or_default();
     let cpuset = reader.value("/proc/self/cpuset", cpuset_path).flatten();

@@ -31,6 +31,9 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
             }
         }
     }
+    if reader.wants_only_nodes() {
+        return;
+    }
     let known = machine.cpu_ids();
     for id in &online {
         read_topology(reader, machine, id, &known);

@@ -14,12 +14,13 @@ pub(super) const ROOT: &str = "/sys/devices/system/node";
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let online = reader.node_list(&format!("{ROOT}/online"));
     machine.possible_nodes = reader.node_list(&format!("{ROOT}/possible")).unwrap_or_default();
+    let pools = wants_pools(reader);
     for id in &existing(reader, online.as_ref()) {
-        let node = read_node(reader, id);
+        let node = read_node(reader, id, pools);
         machine.nodes.insert(id, node);
     }
     distances::read(reader, machine, online.as_ref());
-    if reader.is_quick() {
+    if reader.wants_only_nodes() {
         return;
     }
     access::read(reader, machine);
@@ -60,14 +61,26 @@ fn existing(reader: &mut Reader<'_>, online: Option<&NodeSet>) -> NodeSet {
     nodes
 }
 
-fn read_node(reader: &mut Reader<'_>, id: NodeId) -> Node {
+/// Whether the pools of huge pages are worth reading: three files for each size and node, all of them
+/// 0 on most systems. One line of `/proc/meminfo` says so (Linux 4.20).
+fn wants_pools(reader: &mut Reader<'_>) -> bool {
+    let none = |text: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix("Hugetlb:"));
+        line.is_some_and(|line| line.trim() == "0 kB")
+    };
+    !reader.wants_only_nodes() && !(reader.is_quick() && reader.text("/proc/meminfo", none) == Some(true))
+}
+
+fn read_node(reader: &mut Reader<'_>, id: NodeId, pools: bool) -> Node {
     let folder = folder(id);
     let mut node = Node::new(id);
     node.cpus = read_cpus(reader, &folder);
     node.meminfo =
         reader.parsed(&format!("{folder}/meminfo"), |text| meminfo::parse(text, id)).unwrap_or_default();
-    if !reader.is_quick() {
+    if pools {
         node.huge_pools = read_huge_pools(reader, &folder);
+    }
+    if !reader.is_quick() {
         node.memory_side_caches = read_side_caches(reader, &folder);
     }
     node

@@ -23,9 +23,14 @@ impl<'t> Reader<'t> {
         Self { tree, detail, buffer: Vec::new(), findings: Findings::default() }
     }
 
-    /// Whether only an overview of the running system is wanted, so that reads are to be saved.
+    /// Whether less than everything is wanted of the running system, so that reads are to be saved.
     pub(super) fn is_quick(&self) -> bool {
-        self.detail == Detail::Overview && self.tree.is_live()
+        self.detail != Detail::Full && self.tree.is_live()
+    }
+
+    /// Whether only what places a program is wanted of the running system.
+    pub(super) fn wants_only_nodes(&self) -> bool {
+        self.detail == Detail::Nodes && self.tree.is_live()
     }
 
     /// Whether the files come from a running kernel, so that two of them cannot disagree about one
@@ -56,7 +61,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Gives the text of a file to a function; `None` when there is no such file.
-    pub(super) fn text<T>(&mut self, path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
+    pub(crate) fn text<T>(&mut self, path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
         match self.tree.read_into(path, &mut self.buffer) {
             Ok(true) => (),
             Ok(false) => return None,
@@ -88,7 +93,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a file of many lines; what is wrong with some of them becomes oddities.
-    pub(super) fn parsed<T>(&mut self, path: &str, parse: impl FnOnce(&str) -> Parsed<T>) -> Option<T> {
+    pub(crate) fn parsed<T>(&mut self, path: &str, parse: impl FnOnce(&str) -> Parsed<T>) -> Option<T> {
         let Parsed { value, problems } = self.text(path, parse)?;
         self.problems(path, &problems);
         Some(value)

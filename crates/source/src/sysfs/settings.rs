@@ -7,19 +7,21 @@ use crate::parse::{ParseError, choice, number};
 
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
-/// Fills the settings. The command line comes always, because it tells emulated nodes.
+/// Fills the settings.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let settings = &mut machine.settings;
-    settings.command_line = reader.text("/proc/cmdline", |text| text.trim_end_matches('\n').to_owned());
-    if reader.is_quick() {
+    settings.transparent_hugepage = reader.value("/sys/kernel/mm/transparent_hugepage/enabled", chosen);
+    if reader.wants_only_nodes() {
         return;
     }
+    settings.command_line = reader.text("/proc/cmdline", |text| text.trim_end_matches('\n').to_owned());
     settings.numa_balancing = reader.value("/proc/sys/kernel/numa_balancing", number::number);
     settings.zone_reclaim_mode = reader.value("/proc/sys/vm/zone_reclaim_mode", number::number);
     settings.swappiness = reader.value("/proc/sys/vm/swappiness", number::number);
-    settings.min_free_kib = reader.value("/proc/sys/vm/min_free_kbytes", number::number);
-    settings.overcommit_memory = reader.value("/proc/sys/vm/overcommit_memory", number::number);
-    settings.transparent_hugepage = reader.value("/sys/kernel/mm/transparent_hugepage/enabled", chosen);
+    if !reader.is_quick() {
+        settings.min_free_kib = reader.value("/proc/sys/vm/min_free_kbytes", number::number);
+        settings.overcommit_memory = reader.value("/proc/sys/vm/overcommit_memory", number::number);
+    }
     settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
     settings.demotion_enabled = reader.value("/sys/kernel/mm/numa/demotion_enabled", number::switch);
     for node in &reader.node_entries(WEIGHTS) {

@@ -1,0 +1,158 @@
+//! The folder where the lab keeps what it fetched: kernels and virtme-ng.
+//!
+//! ```text
+//! ~/.cache/nodewise/lab/          or $XDG_CACHE_HOME/nodewise/lab/
+//!     kernels/6.12.107+deb13-amd64/boot/vmlinuz-6.12.107+deb13-amd64
+//!                                 /lib/modules/6.12.107+deb13-amd64/
+//!     virtme-ng-1.42/bin/virtme-run
+//! ```
+//!
+//! `cargo xtask lab-setup` fills it. A kernel's folder appears there complete or not at all.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nodewise_machine::printable::quote;
+
+/// The release of virtme-ng that the lab is built on: its options are its interface, and they move.
+pub const VIRTME_VERSION: &str = "1.42";
+
+/// Folders that a guest covers with file systems of its own, so that what the host has there cannot
+/// be seen inside (virtme-ng 1.42, `mount_sys_filesystems` of its init).
+const COVERED: [&str; 6] = ["/dev", "/run", "/var/cache", "/var/lib/apt", "/var/log", "/var/tmp"];
+
+/// Whether a guest sees the host's files under this path.
+pub fn is_seen_by_guests(path: &Path) -> bool {
+    !COVERED.iter().any(|covered| path.starts_with(covered))
+}
+
+/// Why the lab has no cache folder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CacheError {
+    /// Neither variable names a folder.
+    #[error("no cache folder: neither XDG_CACHE_HOME nor HOME holds an absolute path")]
+    NoHome,
+    /// Guests could not use it.
+    #[error("the cache folder {} does not work for the lab: {reason} (XDG_CACHE_HOME can name another)", quote(&path.to_string_lossy()))]
+    Unsuitable {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// The lab's cache folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// Finds this user's cache folder; it need not exist.
+    ///
+    /// # Source
+    /// `XDG_CACHE_HOME`, else `.cache` in `HOME`: XDG Base Directory Specification 0.8.
+    ///
+    /// # Errors
+    /// No folder is named, or one that guests cannot use.
+    pub fn locate() -> Result<Self, CacheError> {
+        Self::from_variables(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
+    }
+
+    fn from_variables(cache: Option<OsString>, home: Option<OsString>) -> Result<Self, CacheError> {
+        let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = absolute(cache)
+            .or_else(|| absolute(home).map(|home| home.join(".cache")))
+            .ok_or(CacheError::NoHome)?;
+        let root = base.join("nodewise/lab");
+        // The path of the guest's init and of its modules stand on the kernel's command line.
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-@:~".contains(byte);
+        if !root.as_os_str().as_encoded_bytes().iter().all(plain) {
+            let reason = "on a kernel command line its path may have letters, digits and ._+-@:~ only";
+            return Err(CacheError::Unsuitable { path: root, reason });
+        }
+        if !is_seen_by_guests(&root) {
+            return Err(CacheError::Unsuitable {
+                path: root,
+                reason: "guests have a file system of their own there",
+            });
+        }
+        Ok(Self { root })
+    }
+
+    /// A cache in a folder of one's own.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder that holds a folder per kernel release.
+    pub fn kernels(&self) -> PathBuf {
+        self.root.join("kernels")
+    }
+
+    /// The virtual environment with virtme-ng.
+    pub fn virtme(&self) -> PathBuf {
+        self.root.join(format!("virtme-ng-{VIRTME_VERSION}"))
+    }
+
+    /// A file that says that the virtual environment is complete. Unlike a kernel it cannot be made
+    /// elsewhere and renamed: its scripts hold its path.
+    pub fn virtme_mark(&self) -> PathBuf {
+        self.virtme().join("complete")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(cache: Option<&str>, home: Option<&str>, expected: Result<&str, &str>) {
+        let found = Cache::from_variables(cache.map(OsString::from), home.map(OsString::from));
+        let found = found.map(|cache| cache.root.display().to_string()).map_err(|error| error.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expected);
+    }
+
+    #[test]
+    fn the_cache_is_where_xdg_says() {
+        check(Some("/data/cache"), Some("/data/me"), Ok("/data/cache/nodewise/lab"));
+        check(None, Some("/data/me"), Ok("/data/me/.cache/nodewise/lab"));
+        check(Some(""), Some("/data/me"), Ok("/data/me/.cache/nodewise/lab"));
+        check(
+            Some("relative"),
+            None,
+            Err("no cache folder: neither XDG_CACHE_HOME nor HOME holds an absolute path"),
+        );
+    }
+
+    #[test]
+    fn a_cache_that_guests_cannot_use_is_refused() {
+        check(
+            Some("/data/my cache"),
+            None,
+            Err(
+                "the cache folder \"/data/my cache/nodewise/lab\" does not work for the lab: on a kernel command \
+                 line its path may have letters, digits and ._+-@:~ only (XDG_CACHE_HOME can name another)",
+            ),
+        );
+        check(
+            Some("/var/cache/me"),
+            None,
+            Err(
+                "the cache folder \"/var/cache/me/nodewise/lab\" does not work for the lab: guests have a file \
+                 system of their own there (XDG_CACHE_HOME can name another)",
+            ),
+        );
+    }
+
+    #[test]
+    fn covered_folders_are_compared_by_name_and_not_by_prefix() {
+        assert!(is_seen_by_guests(Path::new("/running/x")));
+        assert!(!is_seen_by_guests(Path::new("/run/user/1000")));
+    }
+}

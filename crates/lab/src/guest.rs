@@ -1,0 +1,451 @@
+//! A guest: a layout with a kernel, and a command to run in it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nodewise_machine::printable::quote;
+
+use crate::console::{self, Tail};
+use crate::engine::{self, End, Report};
+use crate::kernel::Kernel;
+use crate::layout::Layout;
+use crate::qemu;
+use crate::script;
+use crate::tools::Tools;
+
+/// Folders in which a guest can write although it sees the host's files: an overlay in the guest's
+/// memory takes what is written. Not `/usr`: an overlay there makes every program slower to load.
+const WRITABLE: [&str; 7] = ["/etc", "/home", "/opt", "/root", "/srv", "/tmp", "/var"];
+/// Where a guest links its kernel's modules.
+const MODULES: &str = "/lib/modules";
+/// Variables that a command gets from the caller.
+const KEPT_VARIABLES: [&str; 3] = ["HOME", "LANG", "LC_ALL"];
+/// Bytes that may be added to a kernel's command line: x86 takes 2048 (`COMMAND_LINE_SIZE`), and
+/// virtme-ng and a long cache folder need about half of them.
+const MOST_APPENDED: usize = 1024;
+/// How often a guest is booted at most when the emulator fails before the command started.
+const ATTEMPTS: u32 = 4;
+
+/// How QEMU runs the CPUs of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Threads {
+    /// All CPUs take turns on one thread of the host. Slower for parallel programs, and free of the
+    /// faults that the other has.
+    #[default]
+    Shared,
+    /// Each CPU has a thread of the host. QEMU 10.0 then fails now and then while a guest boots;
+    /// such a boot is repeated. QEMU before 8 cannot boot Linux 6.12 in this way (it breaks code
+    /// patching, an `int3` in the kernel), so it gets [`Threads::Shared`].
+    PerCpu,
+}
+
+/// A guest that can be run.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// Its nodes.
+    pub layout: Layout,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// The programs it is built with.
+    pub tools: Tools,
+    /// Words to add to the kernel's command line: `numa=fake=4`.
+    pub append: Vec<String>,
+    /// Arguments to add to QEMU's: expander bridges, hot-plugged memory, CXL.
+    pub qemu_arguments: Vec<OsString>,
+    /// A folder of the host that the guest can write to, at [`script::SCRATCH_FOLDER`]; the command
+    /// finds that path in the variable [`script::SCRATCH_VARIABLE`].
+    pub scratch: Option<PathBuf>,
+    /// The folder in which the command starts, when the guest has it; else `/`.
+    pub directory: Option<PathBuf>,
+    /// All variables that the command gets, besides that of the scratch folder.
+    pub variables: Vec<(OsString, OsString)>,
+    /// How long a run may take, boot included.
+    pub timeout: Duration,
+    /// How its CPUs are run.
+    pub threads: Threads,
+}
+
+/// What a command in a guest left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Its exit status as a shell gives it: 126 when it cannot be executed, 127 when it does not
+    /// exist, 128 and the number of the signal that killed it.
+    pub status: i32,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// Why a guest gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// There is nothing to run.
+    #[error("a guest needs a command to run")]
+    NoCommand,
+    /// The kernel's command line cannot hold this.
+    #[error("{} cannot be added to the kernel's command line: {reason}", quote(words))]
+    Append {
+        /// What was to be added.
+        words: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The scratch folder cannot be shared.
+    #[error("the scratch folder {} cannot be shared with the guest: {source}", quote(&path.to_string_lossy()))]
+    Scratch {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The host could not prepare or start it.
+    #[error("cannot start a guest: {0}")]
+    Start(#[source] io::Error),
+    /// What the command wrote could not be passed on.
+    #[error("cannot write the output of the guest's command: {0}")]
+    Output(#[source] io::Error),
+    /// Its kernel gave up.
+    #[error("the guest's kernel panicked: {reason}; its console:{console}")]
+    Panicked {
+        /// The kernel's own word.
+        reason: String,
+        /// The lines of its console around that.
+        console: Tail,
+    },
+    /// It took too long.
+    #[error("the guest was stopped after {} s{}", after.as_secs_f64(), told("the end of its console", console))]
+    TimedOut {
+        /// How long it was given.
+        after: Duration,
+        /// The last lines of its console.
+        console: Tail,
+    },
+    /// It ended before the command did: it did not boot, or was switched off.
+    #[error(
+        "the guest ended without a result{}{}",
+        told("QEMU says", log),
+        told("the end of its console", console)
+    )]
+    Ended {
+        /// The last lines of what virtme-ng and QEMU wrote.
+        log: Tail,
+        /// The last lines of its console.
+        console: Tail,
+    },
+}
+
+fn told(what: &str, tail: &Tail) -> String {
+    if tail.is_empty() { String::new() } else { format!("; {what}:{tail}") }
+}
+
+impl Guest {
+    /// A guest in which a command starts where the caller is, with the caller's `PATH`, `HOME` and
+    /// language and no other variable, and ten minutes of time.
+    pub fn new(layout: Layout, kernel: Kernel, tools: Tools) -> Self {
+        let mut variables = vec![(OsString::from("PATH"), OsString::from(&tools.path))];
+        variables.extend(
+            KEPT_VARIABLES.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))),
+        );
+        Self {
+            layout,
+            kernel,
+            tools,
+            append: Vec::new(),
+            qemu_arguments: Vec::new(),
+            scratch: None,
+            directory: std::env::current_dir().ok(),
+            variables,
+            timeout: Duration::from_secs(600),
+            threads: Threads::default(),
+        }
+    }
+
+    /// Boots the guest, runs a command in it and collects what it writes.
+    ///
+    /// # Errors
+    /// The guest could not be started, or ended without the command's exit status.
+    pub fn run(&self, command: &[OsString]) -> Result<Output, GuestError> {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let status = self.stream(command, &mut stdout, &mut stderr)?;
+        Ok(Output { status, stdout, stderr })
+    }
+
+    /// Boots the guest, runs a command in it and passes on what it writes while it runs. The
+    /// command's standard input is empty.
+    ///
+    /// # Errors
+    /// The guest could not be started, or ended without the command's exit status.
+    pub fn stream(
+        &self,
+        command: &[OsString],
+        stdout: &mut (dyn Write + Send),
+        stderr: &mut (dyn Write + Send),
+    ) -> Result<i32, GuestError> {
+        if command.is_empty() {
+            return Err(GuestError::NoCommand);
+        }
+        let append = self.appended()?;
+        let mut attempt = 1;
+        loop {
+            let folder = self.prepare(command)?;
+            let emulator = self.emulator(&append);
+            let path = &self.tools.path;
+            let report = engine::run(folder.path(), &emulator, path, self.timeout, stdout, stderr)
+                .map_err(GuestError::Start)?;
+            let again = attempt < ATTEMPTS
+                && !report.started
+                && matches!(report.end, End::Ended)
+                && console::is_emulator_fault(&report.log);
+            if !again {
+                return self.judge(report);
+            }
+            attempt += 1;
+        }
+    }
+
+    /// The words to add to the kernel's command line, checked.
+    fn appended(&self) -> Result<Vec<&str>, GuestError> {
+        let words: Vec<&str> = self.append.iter().flat_map(|words| words.split_ascii_whitespace()).collect();
+        let length: usize = words.iter().map(|word| word.len() + 1).sum();
+        let reason = if length > MOST_APPENDED {
+            "more than 1024 bytes do not fit"
+        } else if words.iter().any(|word| word.contains('"')) {
+            "quotes cannot be passed"
+        } else if words.contains(&"--") {
+            "what follows \"--\" would go to the guest's init"
+        } else {
+            return Ok(words);
+        };
+        Err(GuestError::Append { words: words.join(" "), reason })
+    }
+
+    /// Makes the folder of a run.
+    fn prepare(&self, command: &[OsString]) -> Result<tempfile::TempDir, GuestError> {
+        let folder = tempfile::Builder::new().prefix("nodewise-lab-").tempdir().map_err(GuestError::Start)?;
+        if let Some(scratch) = &self.scratch {
+            // A link, because virtme-ng takes paths of few characters only.
+            fs::read_dir(scratch)
+                .and_then(|_| symlink(scratch.canonicalize()?, folder.path().join("scratch")))
+                .map_err(|source| GuestError::Scratch { path: scratch.clone(), source })?;
+        }
+        let mut variables = self.variables.clone();
+        if self.scratch.is_some() {
+            variables.push((script::SCRATCH_VARIABLE.into(), script::SCRATCH_FOLDER.into()));
+        }
+        let text = script::script(self.directory.as_deref(), &variables, command);
+        let share = folder.path().join(engine::SHARE);
+        fs::create_dir(&share)
+            .and_then(|()| fs::write(share.join(script::START), text))
+            .and_then(|()| fs::create_dir(folder.path().join(engine::TEMPORARY)))
+            .map_err(GuestError::Start)?;
+        Ok(folder)
+    }
+
+    /// The command line of virtme-ng, to be started in the folder of a run.
+    fn emulator(&self, append: &[&str]) -> Vec<OsString> {
+        let mut line = vec![self.tools.virtme.clone().into_os_string()];
+        let mut add = |words: &[&str]| line.extend(words.iter().map(OsString::from));
+        add(&["--mods=auto", "--force-9p", "--disable-kvm", "--disable-microvm"]);
+        add(&["--script-sh", &format!("exec /bin/sh {}/{}", script::RUN_FOLDER, script::START)]);
+        add(&[&format!("--rwdir={}={}", script::RUN_FOLDER, engine::SHARE)]);
+        if self.scratch.is_some() {
+            add(&[&format!("--rwdir={}=scratch", script::SCRATCH_FOLDER)]);
+        }
+        for folder in WRITABLE.into_iter().filter(|folder| Path::new(folder).is_dir()) {
+            add(&["--overlay-rwdir", folder]);
+        }
+        if !Path::new(MODULES).is_dir() {
+            add(&["--overlay-rwdir", "/lib"]);
+        }
+        // The kernel's messages cost no time that could be measured, and a guest that hangs has
+        // nothing else to say.
+        for word in ["loglevel=7"].iter().chain(append) {
+            add(&[&format!("--kopt={word}")]);
+        }
+        line.extend(["--qemu-bin".into(), self.tools.qemu.clone().into_os_string()]);
+        line.extend(["--kimg".into(), self.kernel.image.clone().into_os_string()]);
+        line.push("--qemu-opts".into());
+        line.extend(self.qemu_line().into_iter().map(OsString::from));
+        line.extend(self.qemu_arguments.iter().cloned());
+        line
+    }
+
+    /// QEMU's own arguments. virtme-ng has given its consoles names by then; here they are sent to
+    /// where this run wants them.
+    fn qemu_line(&self) -> Vec<String> {
+        let threads = match self.threads {
+            Threads::PerCpu if crate::tools::qemu_version(&self.tools.qemu) >= Some((8, 0)) => "multi",
+            _ => "single",
+        };
+        let mut line = vec!["-accel".to_owned(), format!("tcg,thread={threads}")];
+        for (console, target) in [
+            ("console", engine::CONSOLE),
+            ("stdout", engine::STDOUT),
+            ("dev_stdout", engine::STDOUT),
+            ("stderr", engine::STDERR),
+            ("dev_stderr", engine::STDERR),
+        ] {
+            line.extend(["-set".to_owned(), format!("chardev.{console}.path={target}")]);
+        }
+        line.extend(qemu::arguments(&self.layout));
+        line
+    }
+
+    fn judge(&self, report: Report) -> Result<i32, GuestError> {
+        if let End::Output(source) = report.end {
+            return Err(GuestError::Output(source));
+        }
+        if let Some(status) = report.status {
+            return Ok(status);
+        }
+        if let Some((reason, console)) = console::panic(&report.console) {
+            return Err(GuestError::Panicked { reason, console });
+        }
+        let console = Tail::of(&report.console);
+        Err(match report.end {
+            End::TimedOut => GuestError::TimedOut { after: self.timeout, console },
+            _ => GuestError::Ended { log: Tail::of(&report.log), console },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Limits;
+    use nodewise_machine::spec;
+
+    /// A guest whose virtme-ng runs a shell script in the folder of a run; `$HERE` is a folder that
+    /// outlives it.
+    fn guest(folder: &Path, script: &str) -> Guest {
+        let image = folder.join("script");
+        fs::write(&image, script).unwrap();
+        let virtme = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/virtme-run");
+        let layout = Layout::new(&spec::machine("(1c 1G)").unwrap(), &Limits::default()).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        Guest::new(layout, Kernel { image, release: None }, Tools { qemu: "/bin/qemu".into(), virtme, path })
+    }
+
+    fn run(script: &str) -> Result<Output, String> {
+        let folder = tempfile::tempdir().unwrap();
+        guest(folder.path(), script).run(&["true".into()]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_commands_status_and_output_come_back() {
+        let output = run("echo out >&3; echo err >&4; : > share/started; echo 9 > share/status").unwrap();
+        assert_eq!(output, Output { status: 9, stdout: b"out\n".to_vec(), stderr: b"err\n".to_vec() });
+    }
+
+    #[test]
+    fn a_boot_that_the_emulator_spoiled_is_repeated() {
+        let fault = "echo \"qemu: x.c:1: f: Assertion \\`a' failed.\" >&2; exit 1";
+        let twice = format!(
+            "[ -e $HERE/b ] && {{ echo 0 > share/status; exit 0; }}\n\
+             [ -e $HERE/a ] && : > $HERE/b\n: > $HERE/a\n{fault}"
+        );
+        assert_eq!(run(&twice).unwrap().status, 0);
+        let always = run(&format!("echo x >> $HERE/count; {fault}")).unwrap_err();
+        assert_eq!(
+            always,
+            "the guest ended without a result; QEMU says:\n    qemu: x.c:1: f: Assertion `a' failed."
+        );
+    }
+
+    #[test]
+    fn a_command_is_never_started_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = ": > share/started; echo x >> $HERE/count\n\
+                      echo \"qemu: x.c:1: f: Assertion \\`a' failed.\" >&2; exit 1";
+        guest(folder.path(), script).run(&["true".into()]).unwrap_err();
+        assert_eq!(fs::read_to_string(folder.path().join("count")).unwrap(), "x\n");
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        assert_eq!(
+            run("echo 'Kernel panic - not syncing: why' > console").unwrap_err(),
+            "the guest's kernel panicked: why; its console:\n    Kernel panic - not syncing: why"
+        );
+        assert_eq!(
+            run("echo no such device >&2; echo booting > console").unwrap_err(),
+            "the guest ended without a result; QEMU says:\n    no such device; the end of its console:\n    booting"
+        );
+        assert_eq!(run("exit 0").unwrap_err(), "the guest ended without a result");
+        let folder = tempfile::tempdir().unwrap();
+        let mut slow = guest(folder.path(), "exec sleep 1000");
+        slow.timeout = Duration::from_millis(1);
+        let error = slow.run(&["true".into()]).unwrap_err().to_string();
+        assert_eq!(error, "the guest was stopped after 0.001 s");
+    }
+
+    #[test]
+    fn what_cannot_be_passed_on_is_refused_before_anything_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let refuse = |change: &dyn Fn(&mut Guest), command: &[OsString], expected: &str| {
+            let mut guest = guest(folder.path(), "echo started > $HERE/started");
+            change(&mut guest);
+            assert_eq!(guest.run(command).unwrap_err().to_string(), expected);
+            assert!(!folder.path().join("started").exists());
+        };
+        let command = ["true".into()];
+        refuse(&|_| {}, &[], "a guest needs a command to run");
+        refuse(
+            &|guest| guest.append = vec!["a=\"b c\"".into()],
+            &command,
+            "\"a=\"b c\"\" cannot be added to the kernel's command line: quotes cannot be passed",
+        );
+        refuse(
+            &|guest| guest.append = vec!["a -- b".into()],
+            &command,
+            "\"a -- b\" cannot be added to the kernel's command line: what follows \"--\" would go to the \
+             guest's init",
+        );
+        refuse(
+            &|guest| guest.append = vec!["x".repeat(1024)],
+            &command,
+            &format!(
+                "\"{}…\" cannot be added to the kernel's command line: more than 1024 bytes do not fit",
+                "x".repeat(80)
+            ),
+        );
+        refuse(
+            &|guest| guest.scratch = Some("/no/such/folder".into()),
+            &command,
+            "the scratch folder \"/no/such/folder\" cannot be shared with the guest: No such file or directory \
+             (os error 2)",
+        );
+    }
+
+    #[test]
+    fn virtme_gets_the_kernel_the_folders_and_the_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut guest = guest(folder.path(), "");
+        guest.kernel.image = "/kernels/vmlinuz".into();
+        guest.scratch = Some(folder.path().to_owned());
+        guest.qemu_arguments = vec!["-device".into(), "pxb-pcie".into()];
+        let line: Vec<String> = guest
+            .emulator(&["numa=fake=4"])
+            .into_iter()
+            .skip(1)
+            .map(|word| word.into_string().unwrap())
+            .collect();
+        let line = line.join(" ");
+        let start = "--mods=auto --force-9p --disable-kvm --disable-microvm --script-sh exec /bin/sh \
+                     /run/nodewise/lab/start --rwdir=/run/nodewise/lab=share --rwdir=/run/nodewise/scratch=scratch";
+        let end = "--kopt=loglevel=7 --kopt=numa=fake=4 --qemu-bin /bin/qemu --kimg /kernels/vmlinuz --qemu-opts \
+                   -accel tcg,thread=single -set chardev.console.path=console -set chardev.stdout.path=/dev/fd/3 \
+                   -set chardev.dev_stdout.path=/dev/fd/3 -set chardev.stderr.path=/dev/fd/4 -set \
+                   chardev.dev_stderr.path=/dev/fd/4 -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1 -object \
+                   memory-backend-ram,id=node0,size=1024M -numa node,nodeid=0,cpus=0-0,memdev=node0 -numa \
+                   dist,src=0,dst=0,val=10 -device pxb-pcie";
+        assert!(line.starts_with(start), "{line}");
+        assert!(line.ends_with(end), "{line}");
+        assert!(line.contains("--overlay-rwdir /tmp"), "{line}");
+    }
+}

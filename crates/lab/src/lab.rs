@@ -1,0 +1,70 @@
+//! The lab as a whole: what was fetched and installed, ready to build guests.
+
+use crate::cache::{Cache, CacheError};
+use crate::guest::Guest;
+use crate::kernel::{Kernel, KernelChoice, KernelError};
+use crate::layout::Layout;
+use crate::tools::{Tools, ToolsError};
+
+/// Variable that makes tests leave the lab alone when it is `skip`, even under `CI=true`; `cargo
+/// xtask test --skip-lab` sets it.
+pub const TEST_VARIABLE: &str = "NODEWISE_LAB";
+
+/// Why no guest can be built.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// There is no cache folder.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// Programs are missing.
+    #[error(transparent)]
+    Tools(#[from] ToolsError),
+    /// The kernel is missing.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}
+
+/// Everything that a guest needs but its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lab {
+    /// The programs.
+    pub tools: Tools,
+    /// The kernel that its guests boot.
+    pub kernel: Kernel,
+}
+
+impl Lab {
+    /// Finds what guests need.
+    ///
+    /// # Errors
+    /// Something is missing; the message names it and the command that fetches it.
+    pub fn find(choice: &KernelChoice) -> Result<Self, LabError> {
+        let cache = Cache::locate()?;
+        Ok(Self { tools: Tools::find(&cache)?, kernel: Kernel::find(&cache, choice)? })
+    }
+
+    /// The lab for a test that needs it. `Err` is the one line to print when the test cannot run
+    /// here.
+    ///
+    /// # Errors
+    /// The lab is not set up, or `NODEWISE_LAB=skip` asks to leave it alone.
+    ///
+    /// # Panics
+    /// The lab is not set up and `CI` is `true`: there a test that cannot run has failed.
+    pub fn for_test(choice: &KernelChoice) -> Result<Self, String> {
+        let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|set| set == value);
+        if is(TEST_VARIABLE, "skip") {
+            return Err(format!("skipped: {TEST_VARIABLE}=skip"));
+        }
+        match Self::find(choice) {
+            Ok(lab) => Ok(lab),
+            Err(error) if is("CI", "true") => panic!("this test needs the lab: {error}"),
+            Err(error) => Err(format!("skipped: {error}")),
+        }
+    }
+
+    /// A guest with these nodes.
+    pub fn guest(&self, layout: Layout) -> Guest {
+        Guest::new(layout, self.kernel.clone(), self.tools.clone())
+    }
+}

@@ -1,0 +1,137 @@
+//! The script that a guest runs: what it sets up around the command. Pure text.
+//!
+//! The command reaches the guest in a file and not on the kernel's command line, which is short
+//! (2048 bytes) and would need quoting twice.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Where the guest finds the folder of its run.
+pub const RUN_FOLDER: &str = "/run/nodewise/lab";
+/// Where the guest finds the scratch folder.
+pub const SCRATCH_FOLDER: &str = "/run/nodewise/scratch";
+/// The variable that names the scratch folder to the command.
+pub const SCRATCH_VARIABLE: &str = "NODEWISE_SCRATCH";
+
+/// File in the run folder: the script. Relative, as those below.
+pub const START: &str = "start";
+/// File that appears when the command is about to start.
+pub const STARTED: &str = "started";
+/// File with the exit status of the command.
+pub const STATUS: &str = "status";
+
+/// Writes the script.
+///
+/// The command gets exactly these variables and arguments, whatever bytes they hold, and nothing of
+/// what the guest's init and kernel left in the environment. It starts in `directory` when the
+/// guest has it, else in `/`.
+pub fn script(directory: Option<&Path>, variables: &[(OsString, OsString)], command: &[OsString]) -> Vec<u8> {
+    let mut script = format!("#!/bin/sh\n: > {RUN_FOLDER}/{STARTED}\ncd /\n").into_bytes();
+    if let Some(directory) = directory {
+        script.extend(b"cd -- ");
+        script.extend(quote(directory.as_os_str()));
+        script.extend(b" 2> /dev/null\n");
+    }
+    script.extend(b"env -i");
+    for (name, value) in variables {
+        let mut assignment = name.clone();
+        assignment.push("=");
+        assignment.push(value);
+        script.push(b' ');
+        script.extend(quote(&assignment));
+    }
+    // env would take a command with "=" in its name for a variable, and a shell drops variables with
+    // odd names; nice executes what it gets.
+    script.extend(b" nice -n 0 --");
+    for argument in command {
+        script.push(b' ');
+        script.extend(quote(argument));
+    }
+    script.extend(format!("\nstatus=$?\necho $status > {RUN_FOLDER}/{STATUS}\nexit $status\n").bytes());
+    script
+}
+
+/// Quotes bytes for a shell: in single quotes nothing is special but the quote itself.
+fn quote(text: &OsStr) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for byte in text.as_encoded_bytes() {
+        match byte {
+            b'\'' => quoted.extend(b"'\\''"),
+            byte => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+/// Reads what the script wrote into its status file; `None` when it got no further.
+pub fn parse_status(text: &str) -> Option<i32> {
+    text.strip_suffix('\n')?.parse().ok().filter(|status| (0..=255).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use std::os::unix::ffi::OsStringExt;
+    use std::process::Command;
+
+    #[test]
+    fn the_script_has_one_line_for_the_command() {
+        let variables = [("PATH".into(), "/bin".into()), ("A B".into(), "it's".into())];
+        let command = ["echo".into(), "two words".into(), OsString::new()];
+        let text = String::from_utf8(script(Some(Path::new("/a b")), &variables, &command)).unwrap();
+        assert_eq!(
+            text,
+            "#!/bin/sh\n\
+             : > /run/nodewise/lab/started\n\
+             cd /\n\
+             cd -- '/a b' 2> /dev/null\n\
+             env -i 'PATH=/bin' 'A B=it'\\''s' nice -n 0 -- 'echo' 'two words' ''\n\
+             status=$?\n\
+             echo $status > /run/nodewise/lab/status\n\
+             exit $status\n"
+        );
+    }
+
+    #[test]
+    fn a_status_is_a_whole_line() {
+        for (text, expected) in [
+            ("0\n", Some(0)),
+            ("127\n", Some(127)),
+            ("", None),
+            ("12", None),
+            ("-1\n", None),
+            ("256\n", None),
+            ("x\n", None),
+        ] {
+            assert_eq!(parse_status(text), expected, "{text:?}");
+        }
+    }
+
+    /// What a shell makes of an argument that was quoted.
+    fn through_a_shell(argument: &OsStr) -> Vec<u8> {
+        let mut line = b"printf %s ".to_vec();
+        line.extend(quote(argument));
+        Command::new("sh").arg("-c").arg(OsString::from_vec(line)).output().unwrap().stdout
+    }
+
+    #[test]
+    fn every_byte_survives_the_shell() {
+        let bytes: Vec<u8> = (1..=255).collect();
+        assert_eq!(through_a_shell(OsStr::new(&OsString::from_vec(bytes.clone()))), bytes);
+    }
+
+    proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+        #[test]
+        fn any_argument_survives_the_shell(bytes in proptest::collection::vec(1u8.., 0..40)) {
+            prop_assert_eq!(through_a_shell(&OsString::from_vec(bytes.clone())), bytes);
+        }
+
+        #[test]
+        fn any_status_is_read_or_not_without_a_panic(text in any::<String>()) {
+            parse_status(&text);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What can be typed, as clap types: one file per verb, no logic.
+//!
+//! The doc comments here are the help texts. Options that place a program are shared by `run` and
+//! by `tune --placement`; they are in [`place`].
+
+pub mod capture;
+pub mod lab;
+pub mod place;
+pub mod run;
+pub mod show;
+pub mod tune;
+pub mod workload;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// nodewise finds where the memory of a Linux machine is, what each way to it costs, and where a
+/// program should put its own.
+///
+/// Without a verb it prints a short overview of this machine.
+#[derive(Debug, Parser)]
+#[command(name = "nodewise", version, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub verb: Option<Verb>,
+}
+
+/// Options of every verb.
+#[derive(Debug, clap::Args)]
+pub struct Global {
+    /// The machine to speak of: live, a machine file (.json), a capture (directory or archive), or
+    /// a spec such as "4x(12c2t 128G)"
+    #[arg(long, global = true, value_name = "M", default_value = "live", hide_default_value = true)]
+    pub machine: String,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    pub color: ColorWhen,
+}
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    Show(show::Show),
+    Capture(capture::Capture),
+    Run(run::Run),
+    Tune(tune::Tune),
+    Workload(workload::Workload),
+    Lab(lab::Lab),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

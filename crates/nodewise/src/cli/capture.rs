@@ -1,0 +1,26 @@
+//! `nodewise capture`.
+
+use std::path::PathBuf;
+
+/// Saves this machine for another one to look at
+///
+/// Writes the raw files of /sys, /proc and ACPI that nodewise reads into a directory or an archive,
+/// or everything that was read from them into a machine file, by the ending of the name: none,
+/// .tar, .tar.gz, .tar.bz2 or .json. Serial numbers, addresses, host and user names stay out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise capture -o web7.tar.gz
+  nodewise show --machine web7.tar.gz
+  nodewise capture --machine old.tar.bz2 -o old.json")]
+pub struct Capture {
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Overwrite what is there
+    #[arg(long)]
+    pub force: bool,
+    /// Leave in what identifies the machine
+    #[arg(long)]
+    pub with_identity: bool,
+}

@@ -1,0 +1,47 @@
+//! `nodewise lab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use nodewise_lab::KernelChoice;
+use nodewise_machine::Bytes;
+
+/// Boots a machine as a real kernel in QEMU and runs a command there
+///
+/// The guest has the nodes, CPUs, distances, memory-only nodes and firmware attributes of the
+/// machine, scaled to fit; what had to be changed is told on standard error. The host's files are
+/// there, read-only.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise lab --machine \"2x(2x(1c 512M)); dist=11,20\" -- numactl --hardware
+  nodewise lab --machine capture.tar.gz -- nodewise show
+  nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 --kernel 6.18 -- nodewise show
+
+Exit codes: the command's own; 125 when the guest could not be started or did not end well.")]
+pub struct Lab {
+    /// CPUs of the guest at most; every node that has CPUs keeps at least one
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
+    /// Memory of the guest
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
+    /// Words to add to the kernel's command line; may be repeated
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
+    pub append: Vec<String>,
+    /// A kernel image, or the version of one that `cargo xtask lab-setup` fetched, as 6.12
+    #[arg(long, value_name = "FILE|VERSION")]
+    pub kernel: Option<KernelChoice>,
+    /// A directory that the guest may write to [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub timeout: u64,
+    /// Tell how the guest would be started, and do not
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required_unless_present = "dry_run", value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}

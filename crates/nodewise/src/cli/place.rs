@@ -1,0 +1,79 @@
+//! Options that say where a program runs and where its memory comes from.
+
+use clap::{ArgMatches, ValueEnum};
+
+/// What a placement is made of. The names are numactl's where it has them.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Place {
+    /// Memory only from these nodes
+    #[arg(short = 'm', long, value_name = "NODES", help_heading = "Memory")]
+    pub membind: Option<String>,
+    /// Memory page by page over these nodes
+    #[arg(short = 'i', long, value_name = "NODES", help_heading = "Memory")]
+    pub interleave: Option<String>,
+    /// Memory page by page, in proportion to the nodes' weights (Linux 6.9)
+    #[arg(short = 'w', long, value_name = "NODES", help_heading = "Memory")]
+    pub weighted_interleave: Option<String>,
+    /// Memory from this node first, from any other when it is full
+    #[arg(short = 'p', long, value_name = "NODE", help_heading = "Memory")]
+    pub preferred: Option<String>,
+    /// Memory from these nodes first, from any other when all are full (Linux 5.15)
+    #[arg(short = 'P', long, value_name = "NODES", help_heading = "Memory")]
+    pub preferred_many: Option<String>,
+    /// Memory from the node of the CPU that touches it first
+    #[arg(short = 'l', long, help_heading = "Memory")]
+    pub localalloc: bool,
+    /// Let automatic balancing move pages inside the nodes of --membind (Linux 5.12) or
+    /// --preferred-many
+    #[arg(short = 'b', long, help_heading = "Memory")]
+    pub balancing: bool,
+    /// Whether the program may get transparent huge pages
+    #[arg(long, value_name = "WHEN", help_heading = "Memory")]
+    pub huge: Option<Huge>,
+    /// Run on the CPUs of these nodes
+    #[arg(short = 'N', long, value_name = "NODES", help_heading = "CPUs")]
+    pub cpunodebind: Option<String>,
+    /// Run on these CPUs
+    #[arg(short = 'C', long, value_name = "CPUS", conflicts_with = "cpunodebind", help_heading = "CPUs")]
+    pub physcpubind: Option<String>,
+    /// CPUs and memory of a device's node: gpu:N, net:IF, block:DEV, ib:DEV or pci:ADDR
+    #[arg(long, value_name = "DEVICE", help_heading = "Both")]
+    pub near: Option<String>,
+}
+
+/// Transparent huge pages for a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Huge {
+    /// Wherever the kernel can; where it gives them only on request, malloc is told to request
+    Always,
+    /// Not at all
+    Never,
+}
+
+/// The options that take nodes, so that `same` can mean the one before.
+pub const NODE_OPTIONS: [&str; 6] =
+    ["membind", "interleave", "weighted_interleave", "preferred", "preferred_many", "cpunodebind"];
+
+impl Place {
+    /// The value of a node option by its id.
+    pub fn nodes_of(&self, option: &str) -> Option<&str> {
+        let value = match option {
+            "membind" => &self.membind,
+            "interleave" => &self.interleave,
+            "weighted_interleave" => &self.weighted_interleave,
+            "preferred" => &self.preferred,
+            "preferred_many" => &self.preferred_many,
+            "cpunodebind" => &self.cpunodebind,
+            _ => &None,
+        };
+        value.as_deref()
+    }
+
+    /// The node options that were given, in the order in which they were typed.
+    pub fn typed_order(matches: &ArgMatches) -> Vec<&'static str> {
+        let mut given: Vec<(usize, &'static str)> =
+            NODE_OPTIONS.into_iter().filter_map(|option| Some((matches.index_of(option)?, option))).collect();
+        given.sort_unstable();
+        given.into_iter().map(|(_, option)| option).collect()
+    }
+}

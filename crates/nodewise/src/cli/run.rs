@@ -1,0 +1,36 @@
+//! `nodewise run`.
+
+use std::ffi::OsString;
+
+use super::place::Place;
+
+/// Starts a program under a placement
+///
+/// NODES and CPUS are lists (0-2,5), "all", "!1" (all but), "+0-1" (counted inside what this process
+/// may use) or "same" (as the option before). Nodes can be named by a device too: netdev:eth0,
+/// block:sda, file:/data, ip:10.0.0.1, pci:21:00.0. Everything is checked before the program starts,
+/// and nothing of nodewise remains once it runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise run --interleave=all -- mongod
+  nodewise run --cpunodebind=0 --membind=same -- ./solver
+  nodewise run --near net:eth0 -- ./server
+  nodewise run --membind=2 --dry-run -- ./program
+  nodewise run --preferred-many=0,1 --explain
+
+Exit codes: the program's own; 125 when nodewise itself fails, 126 when the program cannot be
+executed, 127 when it is not found.")]
+pub struct Run {
+    #[command(flatten)]
+    pub place: Place,
+    /// Tell on standard error in which order nodes will be tried
+    #[arg(long)]
+    pub explain: bool,
+    /// Tell the system calls instead of making them
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}

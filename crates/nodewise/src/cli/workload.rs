@@ -1,0 +1,68 @@
+//! `nodewise workload`.
+
+use clap::Subcommand;
+use nodewise_machine::Bytes;
+
+/// Runs a built-in program whose speed depends on memory
+///
+/// Made to be placed and tuned: it works on memory well beyond the last-level cache and prints what
+/// it reached.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise workload stream
+  nodewise run --interleave=all -- nodewise workload chase --size=1G")]
+pub struct Workload {
+    #[command(subcommand)]
+    pub kind: Kind,
+}
+
+/// The built-in programs.
+#[derive(Debug, Subcommand)]
+pub enum Kind {
+    /// Reads two arrays and writes a third, from start to end, with all threads: bandwidth
+    Stream(Stream),
+    /// Follows one chain of pointers in random order: latency
+    Chase(Chase),
+}
+
+/// Options of `stream`.
+#[derive(Debug, clap::Args)]
+pub struct Stream {
+    /// Memory of the three arrays together [default: each four times the last-level caches, within
+    /// bounds]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Threads [default: one for each CPU that it may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// Passes over the arrays that are timed [default: about a second's worth on one core]
+    #[arg(long, value_name = "N")]
+    pub passes: Option<u32>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options of `chase`.
+#[derive(Debug, clap::Args)]
+pub struct Chase {
+    /// Memory of the chain [default: four times the last-level cache, within bounds]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Samples of 65,536 loads
+    #[arg(long, value_name = "N")]
+    pub samples: Option<u32>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options of both.
+#[derive(Debug, clap::Args)]
+pub struct Common {
+    /// Seed of contents and order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}

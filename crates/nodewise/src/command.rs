@@ -1,0 +1,8 @@
+//! One file per verb: what was typed, to the libraries, to a view, to an exit code.
+
+pub mod capture;
+pub mod lab;
+pub mod run;
+pub mod show;
+pub mod tune;
+pub mod workload;

@@ -1,0 +1,74 @@
+//! `nodewise capture`.
+
+use std::path::Path;
+
+use nodewise_source::capture::{Capture, CaptureError, Identity, Overwrite, write_file};
+use nodewise_source::{Detail, machine_file};
+
+use crate::cli::Global;
+use crate::cli::capture::Capture as Args;
+use crate::failure::{Failure, Outcome};
+use crate::input::{self, Input};
+use crate::output;
+
+/// Runs the verb.
+pub fn run(args: &Args, global: &Global) -> Outcome {
+    let overwrite = if args.force { Overwrite::Replace } else { Overwrite::Refuse };
+    let input = input::load(&global.machine, Detail::Full)?;
+    if args.output.extension().is_some_and(|ending| ending == "json") {
+        let text = machine_file(&input, args.with_identity);
+        write_file(&args.output, text.as_bytes(), overwrite).map_err(fail)?;
+        output::tell(&format!("wrote {} as a machine file", shown(&args.output)));
+        return Ok(0);
+    }
+    let Some(tree) = input.tree() else {
+        return Err(Failure::usage(
+            "only a machine that was read from files can be written as files: name the output .json instead",
+        ));
+    };
+    let capture = Capture::of(tree, if args.with_identity { Identity::With } else { Identity::Without });
+    let written = capture.write(&args.output, overwrite).map_err(fail)?;
+    output::tell(&format!("wrote {} files to {}", written.files, shown(&args.output)));
+    let unreadable = capture.unreadable();
+    for error in unreadable.iter().take(TOLD) {
+        output::tell(&format!("left out {error}"));
+    }
+    if unreadable.len() > TOLD {
+        output::tell(&format!(
+            "left out {} more files that cannot be read; root can read them",
+            unreadable.len() - TOLD
+        ));
+    }
+    Ok(0)
+}
+
+/// Files that could not be read are told one by one up to this many.
+const TOLD: usize = 5;
+
+/// The machine as a machine file. Without identity it is made from the capture, which holds nothing
+/// that identifies, and not from the files themselves.
+fn machine_file(input: &Input, with_identity: bool) -> String {
+    match input.tree() {
+        Some(tree) if !with_identity => {
+            let capture = Capture::of(tree, Identity::Without);
+            let mut machine =
+                nodewise_source::sysfs::load(&capture.tree(), input.machine.origin.clone(), Detail::Full);
+            // What the capture does not say because it is no file: the page size of this kernel.
+            machine.page_size = machine.page_size.or(input.machine.page_size);
+            machine_file::to_json(&machine)
+        }
+        _ => machine_file::to_json(&input.machine),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    nodewise_machine::printable::printable(&path.to_string_lossy()).into_owned()
+}
+
+fn fail(error: CaptureError) -> Failure {
+    match error {
+        CaptureError::Exists(_) => Failure::usage(format!("{error}: --force overwrites it")),
+        CaptureError::UnknownForm(_) => Failure::usage(error),
+        other => Failure::new(crate::failure::INTERNAL, other),
+    }
+}

@@ -1,0 +1,58 @@
+//! `nodewise lab`.
+
+use std::io;
+use std::time::Duration;
+
+use nodewise_lab::{Lab as Parts, Layout, Limits, qemu};
+use nodewise_source::Detail;
+use nodewise_view::digest::study::shell_word;
+
+use crate::cli::Global;
+use crate::cli::lab::Lab;
+use crate::failure::{Failure, NOT_STARTED, Outcome};
+use crate::{input, output};
+
+/// Runs the verb: the exit code is the command's own.
+pub fn run(args: &Lab, global: &Global) -> Outcome {
+    let fail = |message: String| Failure::new(NOT_STARTED, message);
+    let machine = input::open(&global.machine, Detail::Full).map_err(fail)?.machine;
+    let mut limits = Limits::default();
+    limits.cpus = args.cpus.unwrap_or(limits.cpus);
+    limits.memory = args.memory.unwrap_or(limits.memory);
+    let layout = Layout::new(&machine, &limits).map_err(|error| fail(error.to_string()))?;
+    for note in &layout.notes {
+        output::tell(note);
+    }
+    if args.dry_run {
+        output::print(&describe(&layout))?;
+        return Ok(0);
+    }
+    let choice = args.kernel.clone().unwrap_or_default();
+    let parts = Parts::find(&choice).map_err(|error| fail(error.to_string()))?;
+    let mut guest = parts.guest(layout);
+    guest.append.clone_from(&args.append);
+    guest.scratch.clone_from(&args.scratch);
+    guest.timeout = Duration::from_secs(args.timeout);
+    let status = guest
+        .stream(&args.command, &mut io::stdout(), &mut io::stderr())
+        .map_err(|error| fail(error.to_string()))?;
+    Ok(u8::try_from(status).unwrap_or(u8::MAX))
+}
+
+/// The guest in words, then what QEMU is told about it.
+fn describe(layout: &Layout) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for node in &layout.nodes {
+        let cpus = if node.cpus.is_empty() { "no CPUs".to_owned() } else { format!("CPUs {}", node.cpus) };
+        let memory = node.memory.map_or("no memory".to_owned(), |size| size.to_string());
+        let twin = if node.id == node.stands_for {
+            String::new()
+        } else {
+            format!(", node {} of the machine", node.stands_for)
+        };
+        lines.push(format!("node {}: {cpus}, {memory}{twin}", node.id));
+    }
+    let arguments: Vec<String> = qemu::arguments(layout).iter().map(|word| shell_word(word)).collect();
+    lines.push(format!("qemu {}", arguments.join(" ")));
+    lines.join("\n") + "\n"
+}

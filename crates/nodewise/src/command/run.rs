@@ -1,0 +1,136 @@
+//! `nodewise run`: checks everything, says what it was asked to say, and becomes the program.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::Command;
+
+use clap::ArgMatches;
+use nodewise_machine::printable::printable;
+use nodewise_machine::{CpuSet, DeviceRef, Machine};
+use nodewise_measure::command::setup;
+use nodewise_measure::placement::Placement;
+use nodewise_model::{BuiltAt, FallbackOrders};
+use nodewise_source::Detail;
+use nodewise_syscall::{Setup, StartError, Task, affinity};
+use nodewise_view::digest::study::shell_word;
+use nodewise_view::text::explain;
+
+use crate::cli::place::Place;
+use crate::cli::run::Run;
+use crate::cli::{ColorWhen, Global};
+use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, Outcome};
+use crate::input::{self, Input};
+use crate::placement::{Resolved, Resolver};
+use crate::{huge, live, output};
+
+/// Runs the verb. Returns only when the program was not started.
+pub fn run(args: &Run, global: &Global, matches: &ArgMatches) -> Outcome {
+    let fail = |message: String| Failure::new(NOT_STARTED, message);
+    if args.command.is_empty() && !args.explain && !args.dry_run {
+        return Err(fail("no program to run: nodewise run [OPTIONS] -- PROGRAM [ARGUMENT]...".to_owned()));
+    }
+    let (machine, resolved) = resolve(args, global, matches).map_err(fail)?;
+    for note in &resolved.notes {
+        output::tell(note);
+    }
+    let setup = setup(&resolved.placement);
+    if args.explain {
+        explain_to(args, global.color, &machine, &resolved.placement)?;
+    }
+    if args.dry_run {
+        output::print(&dry_run(args, &setup, &resolved.placement, &machine))?;
+        return Ok(0);
+    }
+    let Some((program, arguments)) = args.command.split_first() else { return Ok(0) };
+    if !input::is_live(&global.machine) {
+        return Err(fail(format!(
+            "cannot start a program on another machine ({}): --dry-run and --explain can be used with it, or nodewise lab",
+            printable(&global.machine)
+        )));
+    }
+    setup.apply().map_err(|error| fail(live::explain(&error, &machine).to_string()))?;
+    check_cpus(&setup).map_err(fail)?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if let Some((variable, value)) = huge::variable(&resolved.placement, &machine) {
+        command.env(variable, value);
+    }
+    // The setup is in force already; only the program remains to be started.
+    Err(not_started(program, Setup::new().exec(command)))
+}
+
+/// The machine and what the options mean on it. The machine is read only when something needs it: a
+/// plain `--localalloc` starts without a look at any file.
+fn resolve(args: &Run, global: &Global, matches: &ArgMatches) -> Result<(Machine, Resolved), String> {
+    let order = Place::typed_order(matches);
+    let place = &args.place;
+    let needs_machine = !order.is_empty()
+        || place.physcpubind.is_some()
+        || place.near.is_some()
+        || place.huge.is_some()
+        || args.explain
+        || args.dry_run
+        || !input::is_live(&global.machine);
+    let input = if needs_machine { input::open(&global.machine, Detail::Nodes)? } else { Input::none() };
+    let find = |device: &DeviceRef| input.node_of(device);
+    let resolved = Resolver { place, order, machine: &input.machine, find: &find }.resolve()?;
+    Ok((input.machine, resolved))
+}
+
+/// The kernel takes the CPUs that the cpuset allows and drops the others without a word.
+fn check_cpus(setup: &Setup) -> Result<(), String> {
+    let Some(asked) = setup.cpus() else { return Ok(()) };
+    let got = affinity::cpus(Task::CURRENT).map_err(|error| error.to_string())?;
+    let lost: CpuSet = asked.difference(&got);
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let one = lost.len() == 1;
+    Err(format!(
+        "CPU{} {lost} {} outside this cpuset: of CPUs {asked} it allows {got}",
+        if one { "" } else { "s" },
+        if one { "is" } else { "are" }
+    ))
+}
+
+fn not_started(program: &OsStr, error: StartError) -> Failure {
+    let program = program.to_string_lossy();
+    let program = printable(&program);
+    match error {
+        StartError::Setup(error) => Failure::new(NOT_STARTED, error),
+        StartError::Start(error) if error.kind() == io::ErrorKind::NotFound => {
+            Failure::new(NOT_FOUND, format_args!("{program} is not found: {error}"))
+        }
+        StartError::Start(error) => {
+            Failure::new(NOT_EXECUTABLE, format_args!("{program} cannot be executed: {error}"))
+        }
+    }
+}
+
+fn dry_run(args: &Run, setup: &Setup, placement: &Placement, machine: &Machine) -> String {
+    let mut lines = setup.describe();
+    if let Some((variable, value)) = huge::variable(placement, machine) {
+        lines.push(format!("setenv({variable}, {})", printable(&value.to_string_lossy())));
+    }
+    if !args.command.is_empty() {
+        let words: Vec<String> =
+            args.command.iter().map(|word| shell_word(&word.to_string_lossy())).collect();
+        lines.push(format!("execvp({})", words.join(" ")));
+    }
+    if lines.is_empty() {
+        lines.push("nothing: no option changes anything".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+/// With a program to start, the explanation goes to standard error; alone it is the output.
+fn explain_to(args: &Run, color: ColorWhen, machine: &Machine, placement: &Placement) -> Result<(), Failure> {
+    let orders = FallbackOrders::of(machine, BuiltAt::Boot);
+    let text = explain::placement(machine, placement, &orders, &output::style(color));
+    if args.command.is_empty() {
+        output::print(&text)?;
+    } else {
+        output::narrate(&text);
+    }
+    Ok(())
+}

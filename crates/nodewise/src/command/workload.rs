@@ -1,0 +1,98 @@
+//! `nodewise workload`.
+
+use nodewise_machine::{Bytes, Machine};
+use nodewise_measure::placement::Scope;
+use nodewise_measure::workload::{
+    Basis, ChaseOptions, Size, StreamOptions, WorkloadError, chase as chase_workload,
+    stream as stream_workload,
+};
+use nodewise_source::Detail;
+use nodewise_view::json;
+
+use crate::cli::Global;
+use crate::cli::workload::{Chase, Kind, Stream, Workload};
+use crate::failure::{Failure, Outcome};
+use crate::{input, output};
+
+/// Runs the verb.
+pub fn run(args: &Workload, global: &Global) -> Outcome {
+    if !input::is_live(&global.machine) {
+        return Err(Failure::usage("a workload runs on this machine: --machine has no meaning with it"));
+    }
+    match &args.kind {
+        Kind::Stream(options) => stream(options),
+        Kind::Chase(options) => chase(options),
+    }
+}
+
+fn stream(args: &Stream) -> Outcome {
+    let machine = input::load("live", Detail::Overview)?.machine;
+    let size = chosen(args.size, || Size::of_stream(&machine));
+    let threads = args.threads.unwrap_or_else(|| own_cpus(&machine));
+    let mut options = StreamOptions::new(size.bytes, threads);
+    options.passes = args.passes.unwrap_or(options.passes);
+    options.seed = args.common.seed;
+    let result = stream_workload::run(&options).map_err(fail)?;
+    output::print(&if args.common.json {
+        json::workload::stream(&result)
+    } else {
+        format!(
+            "triad over {} ({}) with {threads} threads, {} passes\nmedian {:.2} GB/s, best {:.2} GB/s, program bytes\n",
+            result.size,
+            reason(size.basis),
+            result.gb_per_s.len(),
+            result.median_gb_per_s(),
+            result.most_gb_per_s()
+        )
+    })?;
+    Ok(0)
+}
+
+fn chase(args: &Chase) -> Outcome {
+    let machine = input::load("live", Detail::Overview)?.machine;
+    let size = chosen(args.size, || Size::of_chase(&machine));
+    let mut options = ChaseOptions::new(size.bytes);
+    options.samples = args.samples.unwrap_or(options.samples);
+    options.seed = args.common.seed;
+    let result = chase_workload::run(&options).map_err(fail)?;
+    output::print(&if args.common.json {
+        json::workload::chase(&result)
+    } else {
+        format!(
+            "random chain over {} ({}), {} samples of 65536 loads\nmedian {:.1} ns per load, least {:.1} ns\n",
+            result.size,
+            reason(size.basis),
+            result.ns_per_load.len(),
+            result.median_ns(),
+            result.least_ns()
+        )
+    })?;
+    Ok(0)
+}
+
+fn chosen(asked: Option<Bytes>, of_machine: impl FnOnce() -> Size) -> Size {
+    asked.map_or_else(of_machine, |bytes| Size { bytes, basis: Basis::Chosen })
+}
+
+/// Why the memory is as large as it is.
+fn reason(basis: Basis) -> String {
+    match basis {
+        Basis::Cache(cache) => format!("four times the last-level cache of {cache}"),
+        Basis::Least => "the least; the cache is small or not known".to_owned(),
+        Basis::Most(cache) => format!("the most; this machine claims a cache of {cache}"),
+        Basis::Memory(memory) => format!("a quarter of the smallest node's {memory}"),
+        Basis::Chosen => "as asked".to_owned(),
+    }
+}
+
+/// CPUs that this process may use: those of its binding, which `run` and `tune` set.
+fn own_cpus(machine: &Machine) -> u32 {
+    u32::try_from(Scope::of(machine).cpus.len()).unwrap_or(1).max(1)
+}
+
+fn fail(error: WorkloadError) -> Failure {
+    match error {
+        WorkloadError::Wrong { .. } => Failure::new(crate::failure::INTERNAL, error),
+        other => Failure::cannot(other),
+    }
+}

@@ -1,0 +1,53 @@
+//! How a verb fails: a message and an exit code.
+
+use std::fmt;
+use std::io;
+
+/// Wrong usage.
+pub const USAGE: u8 = 2;
+/// This machine cannot do it.
+pub const CANNOT: u8 = 3;
+/// A mistake of ours, or of the system under us.
+pub const INTERNAL: u8 = 4;
+/// `run` and `lab`: nodewise itself failed, as `env` and `timeout` say it.
+pub const NOT_STARTED: u8 = 125;
+/// `run`: the program cannot be executed.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// `run`: the program is not found.
+pub const NOT_FOUND: u8 = 127;
+
+/// What a verb ends with when it does not end well.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
+    /// What is wrong, where, and what would be right.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure with this code.
+    pub fn new(code: u8, message: impl fmt::Display) -> Self {
+        Self { code, message: message.to_string() }
+    }
+
+    /// Wrong usage.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    /// Something this machine cannot do.
+    pub fn cannot(message: impl fmt::Display) -> Self {
+        Self::new(CANNOT, message)
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Output that could not be written.
+    fn from(error: io::Error) -> Self {
+        Self::new(INTERNAL, format_args!("cannot write the output: {error}"))
+    }
+}
+
+/// What a verb gives back: an exit code, or a failure.
+pub type Outcome = Result<u8, Failure>;

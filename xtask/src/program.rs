@@ -1,0 +1,69 @@
+//! Running other programs.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// Runs a program whose output the user should see.
+pub fn show(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    let status = command.status().with_context(|| format!("cannot start: {line}"))?;
+    if !status.success() {
+        bail!("{line}: {status}");
+    }
+    Ok(())
+}
+
+/// Runs a program whose output matters only when it fails.
+pub fn quiet(command: &mut Command) -> Result<()> {
+    read(command).map(drop)
+}
+
+/// Runs a program and returns what it wrote to standard output.
+pub fn read(command: &mut Command) -> Result<String> {
+    let line = line(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start: {line}"))?;
+    if !output.status.success() {
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        bail!("{line}: {}\n{}", output.status, said.trim_end());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The command line as a person would type it.
+pub fn line(command: &Command) -> String {
+    std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| quoted(&word.to_string_lossy()))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:+,@%~".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_can_be_pasted_into_a_shell() {
+        let mut command = Command::new("apt-get");
+        command.args(["-o", "A::B=/x", "it's", "two words", "$x", ""]);
+        assert_eq!(line(&command), r"apt-get -o A::B=/x 'it'\''s' 'two words' '$x' ''");
+    }
+
+    #[test]
+    fn a_program_that_fails_tells_what_it_said() {
+        let error = read(Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"])).unwrap_err();
+        assert_eq!(error.to_string(), "sh -c 'echo out; echo err >&2; exit 3': exit status: 3\nout\nerr");
+        let error = quiet(&mut Command::new("/no/such/program")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start: /no/such/program");
+    }
+}

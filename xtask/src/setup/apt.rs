@@ -1,0 +1,161 @@
+//! A private state for apt: sources and lists of its own in the cache folder, so that the system's
+//! configuration stays as it is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use nodewise_lab::Cache;
+
+use super::system;
+
+/// Debian's mirror for everyone.
+const MIRROR: &str = "http://deb.debian.org/debian";
+/// Where the keys of Debian's archive are installed, on Ubuntu too.
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Whose packages count as installed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Installed {
+    /// The system's: packages will be installed.
+    System,
+    /// None: packages will only be downloaded.
+    Nothing,
+}
+
+/// An apt with its own sources.
+pub struct PrivateApt {
+    root: PathBuf,
+    installed: Installed,
+}
+
+/// The suite of a release's backports.
+pub fn backports_suite(codename: &str) -> String {
+    format!("{codename}-backports")
+}
+
+impl PrivateApt {
+    /// For downloads from one suite of Debian.
+    pub fn suite(cache: &Cache, suite: &str) -> Result<Self> {
+        Self::new(cache, suite, &source(suite), Installed::Nothing)
+    }
+
+    /// For installations from the backports of the Debian that runs here; knows its other suites
+    /// too, because backports depend on them.
+    pub fn backports(cache: &Cache, codename: &str) -> Result<Self> {
+        let security = format!(
+            "deb [signed-by={KEYS}] {} {codename}-security main\n",
+            mirror().replace("/debian", "/debian-security")
+        );
+        let suites = [codename.to_owned(), format!("{codename}-updates"), backports_suite(codename)];
+        let sources: String = suites.iter().map(|suite| source(suite)).chain([security]).collect();
+        Self::new(cache, &backports_suite(codename), &sources, Installed::System)
+    }
+
+    fn new(cache: &Cache, name: &str, sources: &str, installed: Installed) -> Result<Self> {
+        let root = cache.root().join("apt").join(name);
+        let make = || {
+            fs::create_dir_all(root.join("lists/partial"))?;
+            fs::create_dir_all(root.join("cache/archives/partial"))?;
+            fs::write(root.join("status"), "")?;
+            fs::write(root.join("sources.list"), sources)
+        };
+        make().with_context(|| format!("cannot make {}", root.display()))?;
+        Ok(Self { root, installed })
+    }
+
+    /// A command of apt's that knows nothing but this state.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        let mut set = |option: &str, value: String| {
+            command.args(["-o", &format!("{option}={value}")]);
+        };
+        let path = |name: &str| self.root.join(name).display().to_string();
+        set("Dir::Etc::sourcelist", path("sources.list"));
+        set("Dir::Etc::sourceparts", "-".to_owned());
+        set("Dir::State::Lists", path("lists"));
+        if self.installed == Installed::Nothing {
+            set("Dir::State::status", path("status"));
+            set("Dir::Cache", path("cache"));
+            // Pins of the system are about the system.
+            set("Dir::Etc::preferences", "-".to_owned());
+            set("Dir::Etc::preferencesparts", "-".to_owned());
+        } else {
+            // The caches of package lists belong to the system's lists.
+            set("Dir::Cache::pkgcache", String::new());
+            set("Dir::Cache::srcpkgcache", String::new());
+        }
+        // A cache folder in a home is closed to the user that apt would become.
+        set("APT::Sandbox::User", "root".to_owned());
+        // Nothing but the lists of packages.
+        set("Acquire::Languages", "none".to_owned());
+        set("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false".to_owned());
+        set("Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled", "false".to_owned());
+        set("Acquire::Retries", "3".to_owned());
+        command.args(arguments);
+        command
+    }
+}
+
+fn source(suite: &str) -> String {
+    format!("deb [signed-by={KEYS}] {} {suite} main\n", mirror())
+}
+
+/// The mirror that the system's own sources use when it is a Debian, because others may be out of
+/// reach; else Debian's.
+fn mirror() -> String {
+    let own = (system::distribution().id == "debian").then(system_sources).unwrap_or_default();
+    first_mirror(&own).unwrap_or(MIRROR).to_owned()
+}
+
+/// The text of all sources of the system.
+fn system_sources() -> String {
+    let parts = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<PathBuf> = parts.map(|part| part.path()).collect();
+    paths.sort();
+    paths.insert(0, Path::new("/etc/apt/sources.list").to_owned());
+    paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect::<Vec<_>>().join("\n")
+}
+
+/// The first address of a Debian archive in sources of either format.
+fn first_mirror(sources: &str) -> Option<&str> {
+    sources
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .flat_map(str::split_whitespace)
+        .map(|word| word.trim_end_matches('/'))
+        .find(|word| word.starts_with("http") && word.ends_with("/debian"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_mirror_is_used_again() {
+        for (sources, expected) in [
+            ("deb http://mirror.example/debian/ bookworm main\n", Some("http://mirror.example/debian")),
+            (
+                "Types: deb\n# http://old.example/debian\nURIs: https://deb.example/debian\nSuites: bookworm\n",
+                Some("https://deb.example/debian"),
+            ),
+            ("deb http://security.example/debian-security bookworm-security main\n", None),
+            ("deb cdrom:[Debian]/ bookworm main\n", None),
+            ("", None),
+        ] {
+            assert_eq!(first_mirror(sources), expected, "{sources}");
+        }
+    }
+
+    #[test]
+    fn a_state_for_downloads_knows_nothing_of_the_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let apt = PrivateApt::suite(&Cache::at(folder.path()), "trixie").unwrap();
+        let line = crate::program::line(&apt.command("apt-get", &["update"]));
+        let root = folder.path().join("apt/trixie");
+        assert!(line.contains(&format!("-o Dir::State::status={}", root.join("status").display())), "{line}");
+        let sources = fs::read_to_string(root.join("sources.list")).unwrap();
+        assert!(sources.ends_with("/debian trixie main\n"), "{sources}");
+    }
+}

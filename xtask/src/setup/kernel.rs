@@ -1,0 +1,173 @@
+//! Kernels of Debian's, unpacked for guests.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use nodewise_lab::Cache;
+use nodewise_lab::kernel::{compare_releases, fetched, is_of_version};
+
+use super::apt::PrivateApt;
+use super::modules;
+use crate::program;
+
+/// Where kernels are looked for, one suite after the other: the first that has a version is taken.
+const SUITES: [&str; 3] = ["trixie", "trixie-backports", "bookworm"];
+/// Bytes that unpacking needs at most: the package, its files, and all modules decompressed.
+const SPACE: u64 = 1 << 30;
+
+/// How Debian names this architecture.
+fn architecture() -> Result<&'static str> {
+    match std::env::consts::ARCH {
+        "x86_64" => Ok("amd64"),
+        "aarch64" => Ok("arm64"),
+        other => bail!("Debian's name of the architecture {other} is not known here"),
+    }
+}
+
+/// Fetches the newest kernel of a version unless one is there.
+pub fn install(cache: &Cache, version: &str) -> Result<()> {
+    let kernels = cache.kernels();
+    if let Some(release) = fetched(&kernels).iter().rfind(|release| is_of_version(release.text(), version)) {
+        println!("kernel {version}: {release} is there");
+        return Ok(());
+    }
+    fs::create_dir_all(&kernels).with_context(|| format!("cannot make {}", kernels.display()))?;
+    check_space(&kernels)?;
+    let (apt, release) = find(cache, version)?;
+    println!("kernel {version}: fetching {release}");
+    // Beside its place and of another name until it is complete; gone when this fails.
+    let work = tempfile::Builder::new().prefix(".unpacking-").tempdir_in(&kernels)?;
+    let package = download(&apt, &release, work.path())?;
+    let tree = work.path().join("tree");
+    program::quiet(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&tree))?;
+    arrange(&tree, &release)?;
+    fs::rename(&tree, kernels.join(&release))
+        .with_context(|| format!("cannot move {release} to its place"))?;
+    println!("kernel {version}: {release} is there now");
+    Ok(())
+}
+
+fn check_space(folder: &Path) -> Result<()> {
+    let free = rustix::fs::statvfs(folder)
+        .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+        .with_context(|| format!("cannot tell the free space of {}", folder.display()))?;
+    if free < SPACE {
+        bail!(
+            "{} has {} MiB free: unpacking a kernel takes up to {} MiB",
+            folder.display(),
+            free >> 20,
+            SPACE >> 20
+        );
+    }
+    Ok(())
+}
+
+/// The newest release of a version and the suite that has it.
+fn find(cache: &Cache, version: &str) -> Result<(PrivateApt, String)> {
+    let architecture = architecture()?;
+    let mut known = Vec::new();
+    for suite in SUITES {
+        let apt = PrivateApt::suite(cache, suite)?;
+        println!("kernel {version}: reading the package list of Debian {suite}");
+        program::quiet(&mut apt.command("apt-get", &["-q", "update"]))?;
+        let names = program::read(&mut apt.command("apt-cache", &["pkgnames", "linux-image-"]))?;
+        if let Some(release) = newest(&names, version, architecture) {
+            return Ok((apt, release));
+        }
+        known.extend(releases(&names, architecture).map(str::to_owned));
+    }
+    known.sort_by(|a, b| compare_releases(a, b));
+    bail!("Debian has no kernel {version} in {}; it has {}", SUITES.join(", "), known.join(", "));
+}
+
+/// The releases of ordinary kernels among names of packages: `linux-image-6.12.107+deb13-amd64`,
+/// but not its variants (`-cloud-`, `-rt-`, `-unsigned`, `-dbg`) nor metapackages.
+fn releases<'a>(names: &'a str, architecture: &'a str) -> impl Iterator<Item = &'a str> {
+    names.lines().filter_map(|name| name.trim().strip_prefix("linux-image-")).filter(move |release| {
+        let Some(rest) = release.strip_suffix(architecture).and_then(|rest| rest.strip_suffix('-')) else {
+            return false;
+        };
+        // 6.1.0-44 and 6.12.107+deb13, but not 6.12 (a metapackage) and not 6.12.107+deb13-cloud.
+        let numbers = rest.split(['.', '-', '+']).collect::<Vec<_>>();
+        let variant =
+            |word: &&str| !word.starts_with(|c: char| c.is_ascii_digit()) && !word.starts_with("deb");
+        numbers.len() > 2 && !numbers.iter().any(variant)
+    })
+}
+
+fn newest(names: &str, version: &str, architecture: &str) -> Option<String> {
+    releases(names, architecture)
+        .filter(|release| is_of_version(release, version))
+        .max_by(|a, b| compare_releases(a, b))
+        .map(str::to_owned)
+}
+
+/// Downloads a kernel's package; apt checks its hash.
+fn download(apt: &PrivateApt, release: &str, folder: &Path) -> Result<PathBuf> {
+    let name = format!("linux-image-{release}");
+    program::quiet(apt.command("apt-get", &["-q", "download", &name]).current_dir(folder))?;
+    let packages = fs::read_dir(folder)?.filter_map(Result::ok).map(|entry| entry.path());
+    packages
+        .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .last()
+        .with_context(|| format!("apt-get download {name} left no package"))
+}
+
+/// Makes an unpacked package what guests need: `boot/vmlinuz-R` and `lib/modules/R`, with the
+/// modules that a guest can need and no others.
+fn arrange(tree: &Path, release: &str) -> Result<()> {
+    // Since Debian 13 modules are packaged under /usr; virtme-ng looks in lib beside boot.
+    if !tree.join("lib").exists() {
+        symlink("usr/lib", tree.join("lib")).context("cannot link lib")?;
+    }
+    for unused in ["usr/share", &format!("boot/System.map-{release}")] {
+        let path = tree.join(unused);
+        if path.is_dir() {
+            fs::remove_dir_all(&path)?
+        } else if path.exists() {
+            fs::remove_file(&path)?
+        }
+    }
+    let image = tree.join(format!("boot/vmlinuz-{release}"));
+    if !image.is_file() {
+        bail!("the package of {release} has no boot/vmlinuz-{release}");
+    }
+    modules::prepare(tree, release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: &str = "linux-image-6.12.107+deb13-amd64\nlinux-image-6.12.107+deb13-cloud-amd64\n\
+        linux-image-6.12.107+deb13-amd64-unsigned\nlinux-image-6.12.9+deb13-amd64\n\
+        linux-image-6.12.107+deb13-rt-amd64\nlinux-image-6.12.107+deb13-amd64-dbg\nlinux-image-amd64\n\
+        linux-image-6.12-amd64\nlinux-image-6.1.0-44-amd64\nlinux-image-6.1.0-9-amd64\n\
+        linux-image-6.1.0-44-rt-amd64\nlinux-image-6.12.107+deb13-arm64\nlinux-image-rt-amd64\n";
+
+    #[test]
+    fn the_newest_ordinary_kernel_of_a_version_is_taken() {
+        for (version, architecture, expected) in [
+            ("6.12", "amd64", Some("6.12.107+deb13-amd64")),
+            ("6.12.9", "amd64", Some("6.12.9+deb13-amd64")),
+            ("6.1", "amd64", Some("6.1.0-44-amd64")),
+            ("6.12", "arm64", Some("6.12.107+deb13-arm64")),
+            ("6.18", "amd64", None),
+            ("6", "amd64", Some("6.12.107+deb13-amd64")),
+        ] {
+            assert_eq!(newest(NAMES, version, architecture).as_deref(), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_package_without_a_kernel_is_refused() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir_all(tree.path().join("usr/share/doc")).unwrap();
+        let error = arrange(tree.path(), "6.12.1-amd64").unwrap_err();
+        assert_eq!(error.to_string(), "the package of 6.12.1-amd64 has no boot/vmlinuz-6.12.1-amd64");
+        assert!(!tree.path().join("usr/share").exists());
+    }
+}

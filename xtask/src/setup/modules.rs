@@ -1,0 +1,188 @@
+//! The modules of a kernel that a guest can need, and no others: a kernel has over four thousand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+use crate::program;
+
+/// Modules that are kept, by the start of their path under `kernel/`; what they depend on is kept
+/// too. A pattern that matches nothing is built into the kernel, or this kernel does not have it.
+const KEPT: [&str; 35] = [
+    // The host's files, and folders in which a guest can write.
+    "fs/9p/",
+    "net/9p/9pnet_virtio",
+    "fs/fuse/",
+    "fs/overlayfs/",
+    // Devices of QEMU's.
+    "drivers/virtio/",
+    "drivers/char/virtio_console",
+    "drivers/char/hw_random/virtio-rng",
+    "drivers/block/virtio_blk",
+    "drivers/scsi/virtio_scsi",
+    "drivers/scsi/sd_mod",
+    "drivers/net/virtio_net",
+    "drivers/net/ethernet/intel/e1000",
+    "drivers/net/ethernet/intel/igb",
+    "drivers/nvme/host/",
+    "drivers/gpu/drm/virtio/",
+    "drivers/gpu/drm/tiny/bochs",
+    "drivers/watchdog/i6300esb",
+    "drivers/input/keyboard/atkbd",
+    "drivers/input/serio/",
+    "net/unix/",
+    // Memory that comes and goes, and is of several kinds.
+    "drivers/dax/",
+    "drivers/cxl/",
+    "drivers/nvdimm/",
+    "drivers/acpi/",
+    "drivers/block/zram/",
+    "mm/",
+    // Devices without hardware, for tests of placement.
+    "drivers/block/null_blk/",
+    "drivers/block/brd",
+    "drivers/block/loop",
+    "drivers/net/dummy",
+    "drivers/net/veth",
+    "drivers/infiniband/sw/rxe/",
+    // File systems of disk images.
+    "fs/ext4/",
+    "fs/xfs/",
+    // Registers and identification of CPUs.
+    "arch/x86/kernel/",
+];
+
+/// Leaves only the modules that guests need, decompressed, since the first file system of a guest
+/// loads them with busybox, which reads no xz.
+pub fn prepare(tree: &Path, release: &str) -> Result<()> {
+    let modules = tree.join("lib/modules").join(release);
+    if !modules.is_dir() {
+        bail!("the package of {release} has no modules");
+    }
+    let all = module_files(&modules.join("kernel"))?;
+    let compressed: Vec<&PathBuf> = all.iter().filter(|path| has_extension(path, "xz")).collect();
+    decompress(&compressed)?;
+    depmod(tree, release)?;
+    let dependencies =
+        fs::read_to_string(modules.join("modules.dep")).context("depmod left no modules.dep")?;
+    let kept = closure(&parse_dependencies(&dependencies), &KEPT);
+    for path in module_files(&modules.join("kernel"))? {
+        let name = path.strip_prefix(&modules).unwrap_or(&path).to_string_lossy().into_owned();
+        if !kept.contains(name.as_str()) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    depmod(tree, release)
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+/// All modules below a folder.
+fn module_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            } else if entry.file_name().to_string_lossy().contains(".ko") {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Decompresses files in place, on all CPUs.
+fn decompress(files: &[&PathBuf]) -> Result<()> {
+    let cpus = thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    thread::scope(|scope| {
+        let jobs: Vec<_> = files
+            .chunks(files.len().div_ceil(cpus).max(1))
+            .map(|share| {
+                scope.spawn(move || {
+                    // Short enough for a command line.
+                    share.chunks(500).try_for_each(|files| {
+                        program::quiet(Command::new("xz").args(["-d", "--"]).args(files))
+                    })
+                })
+            })
+            .collect();
+        jobs.into_iter().try_for_each(|job| match job.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
+}
+
+/// Writes the lists by which modules find each other.
+fn depmod(tree: &Path, release: &str) -> Result<()> {
+    let path =
+        nodewise_lab::tools::find_program("depmod").context("depmod is missing: package kmod has it")?;
+    program::quiet(Command::new(path).arg("-b").arg(tree).arg(release))
+}
+
+/// Reads modules.dep(5): a module and what it needs, all by their paths.
+fn parse_dependencies(text: &str) -> BTreeMap<&str, Vec<&str>> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(module, needs)| (module, needs.split_ascii_whitespace().collect()))
+        .collect()
+}
+
+/// The modules whose paths start with one of the patterns, and all that they need.
+fn closure<'a>(dependencies: &BTreeMap<&'a str, Vec<&'a str>>, patterns: &[&str]) -> BTreeSet<&'a str> {
+    let wanted = |module: &&str| {
+        let path = module.strip_prefix("kernel/").unwrap_or(module);
+        patterns.iter().any(|pattern| path.starts_with(pattern))
+    };
+    let mut open: Vec<&str> = dependencies.keys().copied().filter(wanted).collect();
+    let mut kept = BTreeSet::new();
+    while let Some(module) = open.pop() {
+        if kept.insert(module) {
+            open.extend(dependencies.get(module).into_iter().flatten());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert, proptest};
+
+    const TEXT: &str = "kernel/fs/netfs/netfs.ko:\n\
+        kernel/net/9p/9pnet.ko: kernel/fs/netfs/netfs.ko\n\
+        kernel/fs/9p/9p.ko: kernel/net/9p/9pnet.ko kernel/fs/netfs/netfs.ko\n\
+        kernel/fs/nfs/nfs.ko: kernel/fs/netfs/netfs.ko\n";
+
+    #[test]
+    fn what_a_kept_module_needs_is_kept() {
+        let kept = closure(&parse_dependencies(TEXT), &["fs/9p/", "fs/none/"]);
+        let expected = ["kernel/fs/9p/9p.ko", "kernel/fs/netfs/netfs.ko", "kernel/net/9p/9pnet.ko"];
+        assert_eq!(kept, BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn modules_that_need_each_other_do_not_loop() {
+        let kept =
+            closure(&parse_dependencies("kernel/a.ko: kernel/b.ko\nkernel/b.ko: kernel/a.ko\n"), &["a"]);
+        assert_eq!(kept, BTreeSet::from(["kernel/a.ko", "kernel/b.ko"]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_list_of_dependencies_is_read(text in any::<String>()) {
+            let dependencies = parse_dependencies(&text);
+            prop_assert!(closure(&dependencies, &[""]).len() >= dependencies.len());
+        }
+    }
+}

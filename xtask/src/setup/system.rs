@@ -1,0 +1,212 @@
+//! Packages of the system: QEMU and the programs around it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use nodewise_lab::Cache;
+use nodewise_lab::tools::{PROGRAMS, find_program, qemu_version};
+use rustix::process::geteuid;
+
+use super::apt::{self, PrivateApt};
+use crate::program;
+
+/// Packages beside those that guests are built with.
+const OTHERS: [(&str, &str); 9] = [
+    ("ca-certificates", "fetch from PyPI"),
+    ("debian-archive-keyring", "check Debian's kernels, on Ubuntu too"),
+    ("python3", "run virtme-ng"),
+    ("python3-venv", "keep virtme-ng apart from the system's Python"),
+    ("xz-utils", "unpack kernel modules"),
+    ("bubblewrap", "tests put captures in the place of /sys"),
+    ("numactl", "tests compare with it"),
+    ("strace", "tests count system calls"),
+    ("util-linux", "the lab stops its guests with setsid"),
+];
+/// The emulator's package.
+const QEMU: &str = "qemu-system-x86";
+/// The release whose own QEMU (7.2) cannot boot Linux 6.12 with a thread per CPU; its backports
+/// have a newer one.
+const OLD_QEMU: &str = "bookworm";
+
+/// Which distribution this is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Distribution {
+    /// `ID` of os-release: `debian`, `ubuntu`.
+    pub id: String,
+    /// `VERSION_CODENAME` of os-release: `bookworm`.
+    pub codename: String,
+}
+
+/// Reads os-release(5).
+fn parse_os_release(text: &str) -> Distribution {
+    let field = |name: &str| {
+        text.lines()
+            .filter_map(|line| line.split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
+            .unwrap_or_default()
+    };
+    Distribution { id: field("ID"), codename: field("VERSION_CODENAME") }
+}
+
+/// Which distribution runs here.
+pub fn distribution() -> Distribution {
+    parse_os_release(&fs::read_to_string("/etc/os-release").unwrap_or_default())
+}
+
+/// Installs missing packages. Returns command lines that someone with root must run, when this
+/// process is not root.
+pub fn install(cache: &Cache) -> Result<Vec<String>> {
+    let wanted: BTreeSet<&str> =
+        PROGRAMS.iter().map(|program| program.package).chain(OTHERS.iter().map(|other| other.0)).collect();
+    if find_program("dpkg-query").is_none() || find_program("apt-get").is_none() {
+        bail!("lab-setup knows apt only; install by hand what has these names on Debian: {}", list(&wanted));
+    }
+    let installed = installed(&wanted)?;
+    let missing: BTreeSet<&str> = wanted.difference(&installed).copied().collect();
+    if missing.is_empty() {
+        println!("packages: all {} are installed{}", wanted.len(), qemu_note());
+        return Ok(Vec::new());
+    }
+    let commands = commands(cache, &missing, &distribution())?;
+    if !geteuid().is_root() {
+        println!("packages: missing are {}", list(&missing));
+        return Ok(commands.iter().map(program::line).collect());
+    }
+    println!("packages: installing {}", list(&missing));
+    for mut command in commands {
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        let update = command.get_args().any(|argument| argument == "update");
+        match program::quiet(&mut command) {
+            // A foreign source that cannot be reached is no reason to stop; if it had something that
+            // is needed, the installation says so.
+            Err(error) if update => println!("packages: {error:#}"),
+            result => result?,
+        }
+    }
+    println!("packages: all {} are installed now{}", wanted.len(), qemu_note());
+    Ok(Vec::new())
+}
+
+fn list(packages: &BTreeSet<&str>) -> String {
+    packages.iter().copied().collect::<Vec<_>>().join(" ")
+}
+
+/// Those of the packages that are installed.
+fn installed<'a>(packages: &BTreeSet<&'a str>) -> Result<BTreeSet<&'a str>> {
+    let output = Command::new("dpkg-query")
+        .args(["-W", "-f", "${db:Status-Status} ${Package}\\n"])
+        .args(packages)
+        .output()
+        .context("cannot start dpkg-query")?;
+    // It fails when one of them is unknown, and still tells of the others.
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("installed ")).collect();
+    Ok(packages.iter().copied().filter(|package| names.contains(package)).collect())
+}
+
+/// The commands that install packages: by the system's own sources, but QEMU by private ones where
+/// the system's is too old.
+fn commands(cache: &Cache, missing: &BTreeSet<&str>, distribution: &Distribution) -> Result<Vec<Command>> {
+    let mut missing = missing.clone();
+    let backport = distribution.id == "debian" && distribution.codename == OLD_QEMU && missing.remove(QEMU);
+    let mut commands = Vec::new();
+    if !missing.is_empty() {
+        commands.push(apt_get(&["update"]));
+        let mut install = apt_get(INSTALL);
+        install.args(missing);
+        commands.push(install);
+    }
+    if backport {
+        let apt = PrivateApt::backports(cache, &distribution.codename)?;
+        commands.push(apt.command("apt-get", &["-q", "update"]));
+        let mut install = apt.command("apt-get", INSTALL);
+        install.args(["-t", &apt::backports_suite(&distribution.codename), QEMU]);
+        commands.push(install);
+    }
+    Ok(commands)
+}
+
+const INSTALL: &[&str] = &["install", "-q", "-y", "--no-install-recommends"];
+
+fn apt_get(arguments: &[&str]) -> Command {
+    let mut command = Command::new("apt-get");
+    command.args(arguments);
+    command
+}
+
+/// What to say of the QEMU that is there.
+fn qemu_note() -> String {
+    let version = PROGRAMS
+        .iter()
+        .find(|program| program.package == QEMU)
+        .and_then(|program| find_program(program.name))
+        .and_then(|path: std::path::PathBuf| qemu_version(Path::new(&path)));
+    match version {
+        Some((major, minor)) if major < 8 => {
+            format!(" (QEMU {major}.{minor} is old: guests run their CPUs on one thread only)")
+        }
+        Some((major, minor)) => format!(" (QEMU {major}.{minor})"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_are_read_from_os_release() {
+        for (text, id, codename) in [
+            (
+                "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nVERSION_CODENAME=bookworm\nID=debian\n",
+                "debian",
+                "bookworm",
+            ),
+            ("VERSION_CODENAME=noble\nID=ubuntu\nID_LIKE=debian\n", "ubuntu", "noble"),
+            ("ID=\"fedora\"\n", "fedora", ""),
+            ("", "", ""),
+        ] {
+            let expected = Distribution { id: id.to_owned(), codename: codename.to_owned() };
+            assert_eq!(parse_os_release(text), expected);
+        }
+    }
+
+    fn lines(missing: &[&str], codename: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let distribution = Distribution { id: "debian".to_owned(), codename: codename.to_owned() };
+        let commands = commands(&cache, &missing.iter().copied().collect(), &distribution).unwrap();
+        let path = folder.path().to_str().unwrap();
+        commands.iter().map(|command| program::line(command).replace(path, "CACHE")).collect()
+    }
+
+    #[test]
+    fn packages_come_from_the_systems_sources() {
+        assert_eq!(
+            lines(&["strace", QEMU], "trixie"),
+            ["apt-get update", "apt-get install -q -y --no-install-recommends qemu-system-x86 strace"]
+        );
+    }
+
+    #[test]
+    fn an_old_debian_gets_qemu_from_its_backports_and_keeps_its_sources() {
+        let lines = lines(&[QEMU], "bookworm");
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].ends_with(" -q update"), "{}", lines[0]);
+        assert!(
+            lines[1]
+                .ends_with(" install -q -y --no-install-recommends -t bookworm-backports qemu-system-x86")
+        );
+        for line in lines {
+            assert!(
+                line.contains("-o Dir::Etc::sourcelist=CACHE/apt/bookworm-backports/sources.list"),
+                "{line}"
+            );
+            assert!(line.contains("-o Dir::State::Lists=CACHE/apt/bookworm-backports/lists"), "{line}");
+        }
+    }
+}

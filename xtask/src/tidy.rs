@@ -1,0 +1,82 @@
+//! `tidy`: the rules of ARCHITECTURE.md that no lint can check.
+
+mod arrows;
+mod map;
+mod paths;
+mod rules;
+mod rust;
+mod text;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::program;
+
+/// A place where the tree breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The file, from the root of the repository.
+    path: String,
+    /// The line, counted from 1.
+    line: usize,
+    /// What is wrong and what would be right.
+    message: String,
+}
+
+impl Finding {
+    fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.into(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
+
+/// Where the rules are written.
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// Checks the tree and prints what breaks a rule.
+pub fn run(root: &Path) -> Result<()> {
+    let findings = check(root)?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        1 => bail!("tidy found one thing"),
+        count => bail!("tidy found {count} things"),
+    }
+}
+
+fn check(root: &Path) -> Result<BTreeSet<Finding>> {
+    let architecture = fs::read_to_string(root.join(ARCHITECTURE)).context("cannot read ARCHITECTURE.md")?;
+    let files = tracked(root)?;
+    let mut findings = BTreeSet::new();
+    findings.extend(arrows::check(&architecture, &arrows::dependencies(root)?));
+    findings.extend(map::check(&architecture, &files));
+    for path in &files {
+        // Deleted but not yet committed, or not text.
+        let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
+        findings.extend(text::check(path, &text));
+        if path.ends_with(".rs") {
+            findings.extend(rules::check(path, &text));
+        }
+    }
+    Ok(findings)
+}
+
+/// The files that are, or would be, in the repository.
+fn tracked(root: &Path) -> Result<Vec<String>> {
+    let mut command = Command::new("git");
+    command.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let list = program::read(&mut command)?;
+    Ok(list.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+}

@@ -1,0 +1,150 @@
+//! Which crate may use which: the table of ARCHITECTURE.md against `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{ARCHITECTURE, Finding};
+use crate::program;
+
+/// Crates, each with those it uses; the names without `nodewise-`.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+/// What the crates of this workspace use of each other, by cargo's word. Dependencies of tests do
+/// not count: a test may use what it likes.
+pub fn dependencies(root: &Path) -> Result<Uses> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    let text = program::read(&mut command)?;
+    parse_metadata(&text).context("cargo metadata is not what tidy expects")
+}
+
+fn parse_metadata(text: &str) -> Option<Uses> {
+    let metadata: Value = serde_json::from_str(text).ok()?;
+    let packages = metadata["packages"].as_array()?;
+    let short = |name: &str| name.strip_prefix("nodewise-").unwrap_or(name).to_owned();
+    let mut uses = Uses::new();
+    for package in packages {
+        let of = package["dependencies"].as_array()?.iter().filter(|dependency| {
+            // `kind` is null for what is linked, "build" or "dev"; only ours have a path.
+            dependency["path"].is_string() && dependency["kind"] != "dev"
+        });
+        let names = of.filter_map(|dependency| dependency["name"].as_str()).map(short).collect();
+        uses.insert(short(package["name"].as_str()?), names);
+    }
+    Some(uses)
+}
+
+/// Compares the table with what is used.
+pub fn check(architecture: &str, uses: &Uses) -> Vec<Finding> {
+    let table = parse_table(architecture);
+    let mut findings = Vec::new();
+    if table.is_empty() {
+        findings.push(Finding::new(ARCHITECTURE, 1, "no table with the head \"| crate | may use |\""));
+        return findings;
+    }
+    for (name, used) in uses {
+        let manifest = match name.as_str() {
+            "xtask" => "xtask/Cargo.toml".to_owned(),
+            name => format!("crates/{name}/Cargo.toml"),
+        };
+        let Some((line, allowed)) = table.get(name.as_str()) else {
+            let message = format!("{name} has no row in the table of {ARCHITECTURE}");
+            findings.push(Finding::new(manifest, 1, message));
+            continue;
+        };
+        for other in used.iter().filter(|other| !allowed.contains(other.as_str())) {
+            let message = format!(
+                "{name} uses {other}, which line {line} of {ARCHITECTURE} does not allow: a design decision"
+            );
+            findings.push(Finding::new(manifest.clone(), 1, message));
+        }
+    }
+    for (name, (line, allowed)) in &table {
+        for unknown in [*name].iter().chain(allowed).filter(|name| !uses.contains_key(**name)) {
+            findings.push(Finding::new(ARCHITECTURE, *line, format!("there is no crate {unknown}")));
+        }
+    }
+    findings
+}
+
+/// Rows of the table, each with its line.
+fn parse_table(architecture: &str) -> BTreeMap<&str, (usize, BTreeSet<&str>)> {
+    let lines = (1..).zip(architecture.lines());
+    let rows = lines.skip_while(|(_, line)| cells(line) != ["crate", "may use"]).skip(2);
+    rows.take_while(|(_, line)| line.starts_with('|'))
+        .filter_map(|(number, line)| match cells(line)[..] {
+            [name, uses] => {
+                Some((name, (number, uses.split(',').map(str::trim).filter(|name| *name != "-").collect())))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn cells(row: &str) -> Vec<&str> {
+    row.trim().trim_matches('|').split('|').map(str::trim).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "text\n\n| crate | may use |\n|---|---|\n| machine | - |\n| view | machine, model |\n\
+        | model | machine |\n\ntext\n";
+
+    fn check_uses(uses: &[(&str, &[&str])], expected: &[&str]) {
+        let uses = uses
+            .iter()
+            .map(|(name, used)| (name.to_string(), used.iter().map(|name| name.to_string()).collect()))
+            .collect();
+        let found: Vec<String> = check(TABLE, &uses).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn arrows_of_the_table_are_allowed_and_need_not_be_used() {
+        check_uses(&[("machine", &[]), ("model", &["machine"]), ("view", &["machine"])], &[]);
+    }
+
+    #[test]
+    fn a_new_arrow_is_found() {
+        check_uses(
+            &[("machine", &["view"]), ("model", &[]), ("view", &[])],
+            &[
+                "crates/machine/Cargo.toml:1: machine uses view, which line 5 of ARCHITECTURE.md does not allow: a \
+                 design decision",
+            ],
+        );
+    }
+
+    #[test]
+    fn crates_and_rows_belong_together() {
+        check_uses(
+            &[("machine", &[]), ("view", &[]), ("xtask", &[])],
+            &[
+                "xtask/Cargo.toml:1: xtask has no row in the table of ARCHITECTURE.md",
+                "ARCHITECTURE.md:7: there is no crate model",
+                "ARCHITECTURE.md:6: there is no crate model",
+            ],
+        );
+        let found = check("no table", &Uses::new());
+        assert_eq!(found[0].to_string(), "ARCHITECTURE.md:1: no table with the head \"| crate | may use |\"");
+    }
+
+    #[test]
+    fn dependencies_of_tests_do_not_count() {
+        let text = r#"{"packages": [{"name": "nodewise-lab", "dependencies": [
+            {"name": "nodewise-machine", "path": "/x", "kind": null},
+            {"name": "nodewise-model", "path": "/x", "kind": "dev"},
+            {"name": "nodewise-view", "path": "/x", "kind": "build"},
+            {"name": "libc", "kind": null}]}]}"#;
+        let uses = parse_metadata(text).unwrap();
+        assert_eq!(uses["lab"], BTreeSet::from(["machine".to_owned(), "view".to_owned()]));
+        assert!(parse_metadata("{}").is_none());
+    }
+}
