@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
 
+mod fuzz;
 mod program;
 mod setup;
 mod suite;
@@ -28,6 +29,14 @@ enum Task {
         #[arg(long = "kernel", value_name = "VERSION", default_values = [nodewise_lab::kernel::DEFAULT_VERSION])]
         kernels: Vec<String>,
     },
+    /// Run the fuzz targets, one after the other
+    Fuzz {
+        /// Targets to run [default: all]
+        targets: Vec<String>,
+        /// How long each runs
+        #[arg(long, default_value_t = 600)]
+        seconds: u32,
+    },
     /// Compare the tree with the rules of ARCHITECTURE.md
     Tidy,
     /// Set up the lab, then run format, lints, tidy and every test
@@ -41,6 +50,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::LabSetup { kernels } => setup::run(&kernels),
+        Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
         Task::Tidy => root().and_then(|root| tidy::run(&root)),
         Task::Test { skip_lab } => root().and_then(|root| suite::run(&root, skip_lab)),
     };
