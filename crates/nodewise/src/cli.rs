@@ -18,7 +18,22 @@ use clap::{Parser, Subcommand, ValueEnum};
 ///
 /// Without a verb it prints a short overview of this machine.
 #[derive(Debug, Parser)]
-#[command(name = "nodewise", version, disable_help_subcommand = true)]
+#[command(
+    name = "nodewise",
+    version,
+    disable_help_subcommand = true,
+    subcommand_value_name = "VERB",
+    subcommand_help_heading = "Verbs",
+    after_help = "\
+Examples:
+  nodewise show                            where this machine's memory is
+  nodewise tune -- ./solver input.dat      which placement makes a program fastest
+  nodewise run --near gpu:0 -- ./train     a program beside a device
+  nodewise show --machine \"2x(8c 64G)\"    a machine that is not there
+
+Exit codes: 0 done, 1 findings, 2 wrong usage, 3 this machine cannot do it, 4 internal error; run
+and lab end with the code of their program."
+)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -31,10 +46,25 @@ pub struct Cli {
 pub struct Global {
     /// The machine to speak of: live, a machine file (.json), a capture (directory or archive), or
     /// a spec such as "4x(12c2t 128G)"
-    #[arg(long, global = true, value_name = "M", default_value = "live", hide_default_value = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "M",
+        default_value = "live",
+        hide_default_value = true,
+        help_heading = "Everywhere"
+    )]
     pub machine: String,
-    /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    /// When to use colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
+        help_heading = "Everywhere"
+    )]
     pub color: ColorWhen,
 }
 

@@ -77,6 +77,8 @@ pub enum NoNode {
 /// Finds the node of a device. Partitions lead to their disk, volumes and bonds to what they are
 /// made of, files to the disk they are on, hosts to the interface that leads to them.
 ///
+/// A device whose node the kernel does not know is on the only node of a machine that has one.
+///
 /// With a tree the device is looked up in its files, so a [`Detail::Overview`] of the machine is
 /// enough; without one (a machine file, a spec) only what the machine holds can be found.
 ///
@@ -84,13 +86,18 @@ pub enum NoNode {
 /// A device that does not exist, or whose node is not known, in a sentence.
 pub fn node_of_device(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef) -> Result<NodeId, NoNode> {
     let finder = Finder { tree, machine, name: printable(&device.to_string()).into_owned() };
-    match device {
+    let found = match device {
         DeviceRef::Net(name) => finder.named(DeviceClass::Net, name, device),
         DeviceRef::Block(name) => finder.named(DeviceClass::Block, name, device),
         DeviceRef::Infiniband(name) => finder.named(DeviceClass::Infiniband, name, device),
         DeviceRef::Pci(_) | DeviceRef::Gpu(_) => finder.function(device),
         DeviceRef::File(path) => finder.file(path),
         DeviceRef::Ip(host) => finder.host(host),
+    };
+    // Most machines with one node do not say where their devices are: there is no other place.
+    match (found, machine.nodes.keys().next()) {
+        (Err(NoNode::NotKnown(_)), Some(only)) if machine.nodes.len() == 1 => Ok(*only),
+        (found, _) => found,
     }
 }
 

@@ -27,8 +27,9 @@ pub struct Place {
     /// --preferred-many
     #[arg(short = 'b', long, help_heading = "Memory")]
     pub balancing: bool,
-    /// Whether the program may get transparent huge pages
-    #[arg(long, value_name = "WHEN", help_heading = "Memory")]
+    /// Whether the program gets transparent huge pages: always (wherever the kernel can; where it
+    /// gives them only on request, malloc is told to request) or never
+    #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Memory")]
     pub huge: Option<Huge>,
     /// Run on the CPUs of these nodes
     #[arg(short = 'N', long, value_name = "NODES", help_heading = "CPUs")]

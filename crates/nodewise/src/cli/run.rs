@@ -31,6 +31,6 @@ pub struct Run {
     #[arg(long)]
     pub dry_run: bool,
     /// The program and its arguments
-    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
 }

@@ -43,6 +43,6 @@ pub struct Tune {
     #[arg(long)]
     pub json: bool,
     /// The program and its arguments
-    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
 }

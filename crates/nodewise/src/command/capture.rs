@@ -68,7 +68,7 @@ fn shown(path: &Path) -> String {
 fn fail(error: CaptureError) -> Failure {
     match error {
         CaptureError::Exists(_) => Failure::usage(format!("{error}: --force overwrites it")),
-        CaptureError::UnknownForm(_) => Failure::usage(error),
-        other => Failure::new(crate::failure::INTERNAL, other),
+        CaptureError::UnknownForm(_) => Failure::usage(format!("{error}, or .json for a machine file")),
+        other => Failure::cannot(other),
     }
 }

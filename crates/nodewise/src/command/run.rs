@@ -11,7 +11,7 @@ use nodewise_measure::command::setup;
 use nodewise_measure::placement::Placement;
 use nodewise_model::{BuiltAt, FallbackOrders};
 use nodewise_source::Detail;
-use nodewise_syscall::{Setup, StartError, Task, affinity};
+use nodewise_syscall::{Errno, Setup, StartError, Task, affinity};
 use nodewise_view::digest::study::shell_word;
 use nodewise_view::text::explain;
 
@@ -99,10 +99,13 @@ fn not_started(program: &OsStr, error: StartError) -> Failure {
     match error {
         StartError::Setup(error) => Failure::new(NOT_STARTED, error),
         StartError::Start(error) if error.kind() == io::ErrorKind::NotFound => {
-            Failure::new(NOT_FOUND, format_args!("{program} is not found: {error}"))
+            Failure::new(NOT_FOUND, format_args!("{program} is not found"))
         }
         StartError::Start(error) => {
-            Failure::new(NOT_EXECUTABLE, format_args!("{program} cannot be executed: {error}"))
+            let why = error
+                .raw_os_error()
+                .map_or_else(|| error.to_string(), |number| Errno::new(number).to_string());
+            Failure::new(NOT_EXECUTABLE, format_args!("{program} cannot be executed: {why}"))
         }
     }
 }

@@ -68,7 +68,11 @@ fn wants_pools(reader: &mut Reader<'_>) -> bool {
         let line = text.lines().find_map(|line| line.strip_prefix("Hugetlb:"));
         line.is_some_and(|line| line.trim() == "0 kB")
     };
-    !reader.wants_only_nodes() && !(reader.is_quick() && reader.text("/proc/meminfo", none) == Some(true))
+    if reader.wants_only_nodes() {
+        return false;
+    }
+    let none = reader.is_quick() && reader.text("/proc/meminfo", none) == Some(true);
+    !none
 }
 
 fn read_node(reader: &mut Reader<'_>, id: NodeId, pools: bool) -> Node {

@@ -1,0 +1,61 @@
+//! The checks that run inside a guest.
+
+mod limits;
+mod policies;
+mod topology;
+mod tuning;
+
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::guest::MARK;
+use crate::nodewise::Context;
+
+/// A check: what does not hold, as a message.
+pub type Check = fn(&Context) -> Result<(), String>;
+
+/// Every check by the sentence that must hold. They run in this order in one guest, so one must leave
+/// the system as it found it.
+pub const CHECKS: &[(&str, Check)] = &[
+    ("the_guest_has_the_nodes_of_the_layout", topology::layout),
+    ("show_json_equals_what_the_kernel_says", topology::show_json),
+    ("show_text_names_every_node", topology::show_text),
+    ("the_model_gives_the_kernels_fallback_orders", topology::fallback_orders),
+    ("a_capture_loads_to_the_same_machine", topology::capture),
+    ("membind_takes_pages_from_its_nodes_only", policies::membind),
+    ("interleave_places_page_by_page", policies::interleave),
+    ("interleave_places_huge_pages_one_by_one", policies::interleave_huge),
+    ("weighted_interleave_follows_the_weights", policies::weighted_interleave),
+    ("preferred_takes_pages_from_its_node", policies::preferred),
+    ("preferred_many_takes_pages_from_the_nearest", policies::preferred_many),
+    ("localalloc_follows_the_cpu", policies::localalloc),
+    ("cpunodebind_and_physcpubind_bind", policies::cpu_binding),
+    ("relative_inverse_all_and_same_name_nodes", policies::node_words),
+    ("balancing_is_set_where_it_can_be", policies::balancing),
+    ("near_a_device_is_its_node", policies::near_device),
+    ("huge_pages_can_be_refused", policies::huge_never),
+    ("a_node_without_cpus_is_explained", limits::no_cpus),
+    ("a_cpuset_is_named_as_the_limit", limits::cpuset),
+    ("an_ordinary_user_can_place_programs", limits::ordinary_user),
+    ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
+];
+
+/// Runs all checks and writes a line for each.
+pub fn run_all(spec: &str, nodewise: &str) {
+    let context = Context::new(spec, nodewise);
+    for (name, check) in CHECKS {
+        let result = catch_unwind(AssertUnwindSafe(|| check(&context)));
+        let message = match result {
+            Ok(Ok(())) => String::new(),
+            Ok(Err(message)) => message,
+            Err(panic) => format!("panic: {:?}", panic.downcast_ref::<String>()),
+        };
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{MARK}{name} {}", message.replace('\n', "\\n")).expect("the host reads");
+    }
+}
+
+/// Fails with both values when they differ.
+pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Result<(), String> {
+    if got == expected { Ok(()) } else { Err(format!("{what}: got {got:?}, expected {expected:?}")) }
+}
