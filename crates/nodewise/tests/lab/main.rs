@@ -20,7 +20,7 @@ pub const LAYOUTS: [(&str, &str); 3] = [
     ("four-nodes", "2x(2x(1c 512M)); dist=11,20"),
     ("two-sockets", "2x(2c 768M); dist=21"),
     // A Raspberry Pi 5 with emulated nodes: only node 0 has CPUs, every other distance is 20.
-    ("pi-eight-nodes", "(4c 384M) 7x(192M)"),
+    ("pi-eight-nodes", "(4c 256M) 7x(256M)"),
 ];
 
 fn main() {

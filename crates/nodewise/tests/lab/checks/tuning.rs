@@ -22,7 +22,7 @@ pub fn residency(context: &Context) -> Result<(), String> {
         context.path(),
         "workload",
         "chase",
-        "--size=24M",
+        "--size=96M",
         "--samples=1",
     ])?;
     same("end", json["end"].as_str(), Some("completed"))?;
