@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
 
+mod bench;
+mod dist;
 mod fuzz;
+mod libnuma;
 mod program;
 mod setup;
 mod suite;
@@ -23,6 +26,17 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Compare nodewise with its peers, side by side in one run
+    Bench {
+        /// What to compare: start
+        #[arg(default_value = "start")]
+        suite: String,
+        /// How often each command runs
+        #[arg(long, default_value_t = 1000)]
+        rounds: usize,
+    },
+    /// Build the command as one static file
+    Dist,
     /// Install and fetch what the lab needs: QEMU, virtme-ng, kernels
     LabSetup {
         /// A kernel to fetch, by the start of its release (6.12, 6.18, 6.1); may be repeated
@@ -37,6 +51,19 @@ enum Task {
         #[arg(long, default_value_t = 600)]
         seconds: u32,
     },
+    /// Build libnuma.so.1 and libnuma.a and compare their symbols with the list
+    Libnuma {
+        /// The machine to build for [default: this one]
+        #[arg(long)]
+        arch: Option<libnuma::Arch>,
+        /// The folder to build into, as lib and include [default: target/libnuma/ARCH]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Measure what loading and calling libnuma costs, beside Debian's
+    LibnumaBench,
+    /// Run real programs on our libnuma, here and in a guest with four nodes
+    LibnumaClients,
     /// Compare the tree with the rules of ARCHITECTURE.md
     Tidy,
     /// Set up the lab, then run format, lints, tidy and every test
@@ -49,8 +76,16 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
+        Task::Bench { suite, rounds } => root().and_then(|root| bench::run(&root, &suite, rounds)),
+        Task::Dist => root().and_then(|root| {
+            println!("{}", dist::build(&root)?.display());
+            Ok(())
+        }),
         Task::LabSetup { kernels } => setup::run(&kernels),
         Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
+        Task::Libnuma { arch, out } => root().and_then(|root| libnuma::run(&root, arch, out)),
+        Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
+        Task::LibnumaClients => root().and_then(|root| libnuma::clients::run(&root)),
         Task::Tidy => root().and_then(|root| tidy::run(&root)),
         Task::Test { skip_lab } => root().and_then(|root| suite::run(&root, skip_lab)),
     };

@@ -14,15 +14,23 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 9] = [
+const OTHERS: [(&str, &str); 17] = [
+    ("binutils", "link libnuma"),
     ("ca-certificates", "fetch from PyPI"),
     ("debian-archive-keyring", "check Debian's kernels, on Ubuntu too"),
     ("python3", "run virtme-ng"),
     ("python3-venv", "keep virtme-ng apart from the system's Python"),
     ("xz-utils", "unpack kernel modules"),
     ("bubblewrap", "tests put captures in the place of /sys"),
+    ("g++", "compile libnuma's tests"),
+    ("gcc", "link libnuma"),
+    ("gcc-aarch64-linux-gnu", "link libnuma for arm64"),
+    ("libc6-dev-arm64-cross", "link libnuma for arm64"),
+    ("libnuma-dev", "tests compare with it"),
     ("numactl", "tests compare with it"),
+    ("qemu-user", "run libnuma's tests for arm64"),
     ("strace", "tests count system calls"),
+    ("valgrind", "tests look for races and count instructions"),
     ("util-linux", "the lab stops its guests with setsid"),
 ];
 /// The emulator's package.

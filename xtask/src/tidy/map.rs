@@ -2,7 +2,8 @@
 //!
 //! Under `## Modules` every crate has a section `### name`, and in it every file of its `src` is
 //! named in backquotes by its path there (`layout.rs`), or its folder is (`layout/`). The crate's
-//! root needs no line.
+//! root needs no line, and neither do tests in files of their own (`tests.rs`, `tests/`): they stand
+//! beside what they test.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub fn check(architecture: &str, files: &[String]) -> Vec<Finding> {
             modules.entry(name).or_default().push(module);
             let named =
                 sections.get(name).is_some_and(|names| names.iter().any(|(entry, _)| covers(entry, module)));
-            if !named && !matches!(module, "lib.rs" | "main.rs") {
+            if !named && !matches!(module, "lib.rs" | "main.rs") && !is_test(module) {
                 let message =
                     format!("not in the module list of {ARCHITECTURE}: `{module}` under \"### {name}\"");
                 findings.push(Finding::new(path.as_str(), 1, message));
@@ -45,6 +46,11 @@ fn module_of(path: &str) -> Option<(&str, &str)> {
     };
     let module = rest.strip_prefix("src/")?;
     module.ends_with(".rs").then_some((name, module))
+}
+
+/// Whether a module holds tests and nothing else.
+fn is_test(module: &str) -> bool {
+    module.split('/').any(|part| matches!(part, "tests" | "tests.rs"))
 }
 
 /// Whether an entry of the list stands for a file.
@@ -93,11 +99,16 @@ mod tests {
         let mut files = all.to_vec();
         files.extend(["crates/lab/src/layout/cpus.rs", "xtask/src/tidy/a.rs", "crates/lab/tests/boot.rs"]);
         check_files(&files, &[]);
+        files.extend(["crates/lab/src/qemu/tests.rs", "crates/lab/src/qemu/tests/series.rs"]);
+        check_files(&files, &[]);
+        files.push("crates/lab/src/contests.rs");
         files.push("crates/lab/src/new.rs");
         files.push("crates/view/src/svg.rs");
         check_files(
             &files,
             &[
+                "crates/lab/src/contests.rs:1: not in the module list of ARCHITECTURE.md: `contests.rs` under \
+                 \"### lab\"",
                 "crates/lab/src/new.rs:1: not in the module list of ARCHITECTURE.md: `new.rs` under \"### lab\"",
                 "crates/view/src/svg.rs:1: not in the module list of ARCHITECTURE.md: `svg.rs` under \"### view\"",
             ],

@@ -1,0 +1,39 @@
+//! The time of a command from start to end.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use super::command;
+
+/// The median time of each command line, in microseconds.
+pub fn medians(lines: &[&[String]], rounds: usize) -> Result<Vec<f64>> {
+    let mut times = vec![Vec::with_capacity(rounds); lines.len()];
+    for round in 0..rounds {
+        for turn in 0..lines.len() {
+            // Each place in the order is taken by each command equally often.
+            let which = (turn + round) % lines.len();
+            times[which].push(once(lines[which])?);
+        }
+    }
+    Ok(times.into_iter().map(median).collect())
+}
+
+fn once(words: &[String]) -> Result<f64> {
+    let mut command = command(words);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let status = command.status().with_context(|| format!("cannot start {}", words[0]))?;
+    let time = start.elapsed();
+    if !status.success() {
+        bail!("{}: {status}", words.join(" "));
+    }
+    Ok(time.as_secs_f64() * 1e6)
+}
+
+fn median(mut sample: Vec<f64>) -> f64 {
+    sample.sort_by(f64::total_cmp);
+    let middle = sample.len() / 2;
+    if sample.len() % 2 == 1 { sample[middle] } else { (sample[middle - 1] + sample[middle]) / 2.0 }
+}

@@ -1,0 +1,101 @@
+//! `libnuma-bench`: what loading and calling cost, with our library and with Debian's, in one run.
+//!
+//! Both take turns, several rounds, and of each figure the best round counts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Arch, build};
+use crate::program;
+
+/// How often both take a turn.
+const ROUNDS: usize = 5;
+
+/// Figures by name, with a number that keeps the order in which they came.
+type Figures = BTreeMap<(usize, String), f64>;
+
+/// Builds the library and the programs, runs them in turns, and prints a table.
+pub fn run(root: &Path) -> Result<()> {
+    let arch = Arch::own().context("libnuma is built for x86_64 and aarch64")?;
+    let out = build::target_folder(root).join("libnuma").join(arch.name());
+    super::run(root, Some(arch), Some(out.clone()))?;
+    let lib = std::path::absolute(out.join("lib"))?;
+    let original = original()?;
+    let programs = tempfile::tempdir()?;
+    for name in ["calls", "load", "linked"] {
+        compile(root, &out, programs.path(), name, name, &[])?;
+    }
+    compile(root, &out, programs.path(), "linked", "alone", &["-DNONE"])?;
+    let (mut ours, mut theirs) = (Figures::new(), Figures::new());
+    for _ in 0..ROUNDS {
+        round(&mut ours, programs.path(), &lib)?;
+        round(&mut theirs, programs.path(), &original)?;
+    }
+    println!("best of {ROUNDS} rounds, in turns; ours {}, theirs {}\n", lib.display(), original.display());
+    println!("| | ours | Debian's | ratio |\n|---|---:|---:|---:|");
+    for ((order, name), value) in &ours {
+        let other = theirs.get(&(*order, name.clone())).context("both run the same programs")?;
+        println!("| {name} | {value:.1} | {other:.1} | {:.2} |", value / other);
+    }
+    Ok(())
+}
+
+/// The folder of Debian's library.
+fn original() -> Result<PathBuf> {
+    let text = program::read(Command::new("gcc").arg("-print-file-name=libnuma.so.1"))?;
+    let path = Path::new(text.trim());
+    if !path.is_absolute() {
+        bail!("Debian's libnuma1 is missing: apt-get install libnuma1");
+    }
+    let path = fs::canonicalize(path)?;
+    Ok(path.parent().context("a library is in a folder")?.to_owned())
+}
+
+fn compile(root: &Path, out: &Path, folder: &Path, source: &str, name: &str, flags: &[&str]) -> Result<()> {
+    let mut command = Command::new("gcc");
+    command.args(["-O2", "-std=gnu11", "-Wall"]).args(flags).arg("-I").arg(out.join("include"));
+    command.arg(root.join(format!("crates/libnuma/benches/{source}.c"))).arg("-o").arg(folder.join(name));
+    if flags.is_empty() {
+        command.arg("-L").arg(out.join("lib")).args(["-lnuma", "-ldl"]);
+    }
+    program::quiet(&mut command)
+}
+
+/// One round with one library.
+fn round(best: &mut Figures, programs: &Path, lib: &Path) -> Result<()> {
+    let run = |name: &str| {
+        let mut command = Command::new(programs.join(name));
+        command.env("LD_LIBRARY_PATH", lib);
+        command
+    };
+    let load = program::read(run("load").arg(lib.join("libnuma.so.1")))?;
+    let added = instructions(programs, "linked", lib)? - instructions(programs, "alone", lib)?;
+    let calls = program::read(&mut run("calls"))?;
+    let text = format!("{load}{added} instructions that linking adds\n{calls}");
+    for (order, line) in text.lines().enumerate() {
+        let (value, name) = line.split_once(' ').context("programs print a number and a name")?;
+        let value: f64 = value.parse().with_context(|| line.to_owned())?;
+        let unit = match order {
+            0 => ", us",
+            1 => "",
+            _ => ", ns",
+        };
+        let figure = best.entry((order, format!("{name}{unit}"))).or_insert(f64::INFINITY);
+        *figure = figure.min(value);
+    }
+    Ok(())
+}
+
+/// Instructions of a program in user space, by callgrind.
+fn instructions(programs: &Path, name: &str, lib: &Path) -> Result<f64> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(programs.join(name));
+    let output = command.env("LD_LIBRARY_PATH", lib).output().context("cannot start valgrind")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let count = text.lines().find_map(|line| line.split_once("Collected : ")).map(|(_, count)| count.trim());
+    count.and_then(|count| count.parse().ok()).with_context(|| format!("callgrind said: {text}"))
+}
