@@ -166,8 +166,8 @@ impl Machine {
         }
         let memory = self.nodes_with_memory();
         if let Some(allowed) = self.allowed_nodes.as_ref().filter(|allowed| !memory.is_subset(allowed)) {
-            let text =
-                format!("this process may use memory of nodes {} of {memory}", allowed.intersection(&memory));
+            let nodes = node_names(&allowed.intersection(&memory));
+            let text = format!("this process may use memory of {nodes} of {memory}");
             found.push(Oddity::new(OddityKind::Restricted, text));
         }
     }
@@ -348,7 +348,7 @@ mod tests {
             },
             &[
                 (OddityKind::Restricted, "this process may run on CPUs 1 of 0-3"),
-                (OddityKind::Restricted, "this process may use memory of nodes 1 of 0-1"),
+                (OddityKind::Restricted, "this process may use memory of node 1 of 0-1"),
             ],
         );
     }

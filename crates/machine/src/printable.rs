@@ -53,6 +53,35 @@ pub fn quote(text: &str) -> String {
     format!("\"{}\"", printable(&cut))
 }
 
+/// A name for a message: escaped, and in quotes only where nobody would see it or its end without.
+pub fn visible(name: &str) -> Cow<'_, str> {
+    if name.is_empty() || name.starts_with(' ') || name.ends_with(' ') {
+        Cow::Owned(quote(name))
+    } else {
+        printable(name)
+    }
+}
+
+/// A JSON text in which nothing drives a terminal: hazards above ASCII become escapes, which read
+/// back as what they were. Those inside ASCII are escaped in any JSON.
+pub fn json(text: &str) -> Cow<'_, str> {
+    let hazard = |c: char| c >= '\x7f' && is_hazard(c);
+    if !text.contains(hazard) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            // All of them lie in the first plane, so one escape is enough.
+            c if hazard(c) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +105,19 @@ mod tests {
         let quoted = quote(&"x".repeat(500));
         assert_eq!(quoted.chars().count(), QUOTE_LIMIT + 3);
         assert!(quoted.ends_with("…\""));
+    }
+
+    #[test]
+    fn json_keeps_its_meaning_and_loses_its_hazards() {
+        let text = "{\n  \"a\": \"\u{9b}2J \u{202e}\u{7f} µ\"\n}\n";
+        assert_eq!(json(text), "{\n  \"a\": \"\\u009b2J \\u202e\\u007f µ\"\n}\n");
+    }
+
+    #[test]
+    fn names_that_cannot_be_seen_are_quoted() {
+        for (name, expected) in [("a b", "a b"), ("", "\"\""), ("a ", "\"a \""), ("\u{1b}", "\\x1b")] {
+            assert_eq!(visible(name), expected);
+        }
     }
 
     proptest! {

@@ -97,7 +97,7 @@ impl<'a> CommandExecutor<'a> {
         let no_output = |error: std::io::Error| {
             let folder = std::env::temp_dir();
             let folder = printable(&folder.to_string_lossy()).into_owned();
-            format!("no file for its output in {folder}: {}", in_words(&error))
+            format!("no file for its output in {folder} (TMPDIR names another folder): {}", in_words(&error))
         };
         let output = Output::new().map_err(no_output)?;
         let command = self.command(arm, &output).map_err(no_output)?;

@@ -103,6 +103,10 @@ impl Experiment<'_> {
     fn run_blocks(&mut self, course: &mut Course) -> Result<(), End> {
         self.run_block(course, Block::WarmUp)?;
         let rounds = self.fix_rounds(course);
+        // A plan asks for one round at least, so it is the budget that has no room for any.
+        if rounds == 0 {
+            return Err(End::BudgetSpent);
+        }
         for number in 1..=rounds {
             if let Rounds::Within { budget, .. } = course.study.plan.rounds {
                 if self.clock.now().saturating_sub(course.origin) >= budget {

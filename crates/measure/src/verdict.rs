@@ -202,15 +202,22 @@ impl Analysis {
         let pairs = Pairs::of(study);
         let control = pairs.control(&bootstrap);
         let effects = pairs.effects(&bootstrap, control);
-        let compared = pairs.compared();
+        let needed = blocks_needed(pairs.compared(), ALPHA);
         let direction = study.plan.metric.direction();
         let arms: Vec<ArmResult> = study
             .plan
             .arms()
             .iter()
-            .map(|arm| arm_result(study, arm.id, effects.get(&arm.id).copied(), compared, direction))
+            .map(|arm| {
+                let verdict = match study.dropped(arm.id) {
+                    Some(dropped) => Verdict::Failed(dropped.clone()),
+                    None if arm.id.is_baseline() => Verdict::Baseline,
+                    None => conclude(effects.get(&arm.id), pairs.blocks(arm.id), needed, direction),
+                };
+                arm_result(study, arm.id, effects.get(&arm.id).copied(), verdict)
+            })
             .collect();
-        let advice = advise(study, &arms, &pairs, &bootstrap, compared);
+        let advice = advise(study, &arms, &pairs, &bootstrap, needed);
         Self { control, arms, advice }
     }
 
@@ -220,26 +227,15 @@ impl Analysis {
     }
 }
 
-fn arm_result(
-    study: &Study,
-    arm: ArmId,
-    effect: Option<Effect>,
-    compared: usize,
-    direction: Direction,
-) -> ArmResult {
+fn arm_result(study: &Study, arm: ArmId, effect: Option<Effect>, verdict: Verdict) -> ArmResult {
     let values: Vec<f64> =
         study.measured(arm).filter_map(|record| record.run.value(&study.plan.metric)).collect();
     let failures = study.measured(arm).filter(|record| record.run.ending.is_failure()).count();
-    let verdict = match study.dropped(arm) {
-        Some(dropped) => Verdict::Failed(dropped.clone()),
-        None if arm.is_baseline() => Verdict::Baseline,
-        None => conclude(effect, blocks_needed(compared, ALPHA), direction),
-    };
     ArmResult { arm, summary: Summary::of(&values), effect, failures, verdict }
 }
 
-fn conclude(effect: Option<Effect>, needed: u32, direction: Direction) -> Verdict {
-    let blocks = effect.map_or(0, |effect| effect.blocks);
+/// What `blocks` blocks that an arm shares with the baseline say about it.
+fn conclude(effect: Option<&Effect>, blocks: usize, needed: u32, direction: Direction) -> Verdict {
     let Some(effect) = effect.filter(|_| blocks >= needed as usize) else {
         return Verdict::TooFewRounds { blocks, needed };
     };
@@ -252,13 +248,7 @@ fn conclude(effect: Option<Effect>, needed: u32, direction: Direction) -> Verdic
     }
 }
 
-fn advise(
-    study: &Study,
-    arms: &[ArmResult],
-    pairs: &Pairs,
-    bootstrap: &Bootstrap,
-    compared: usize,
-) -> Advice {
+fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs, bootstrap: &Bootstrap, needed: u32) -> Advice {
     if let End::BaselineFailed(dropped) = &study.end {
         return Advice::BaselineFailed(dropped.clone());
     }
@@ -271,7 +261,7 @@ fn advise(
     }
     if worse.is_empty() && same.is_empty() {
         let failed = arms.iter().skip(1).all(|arm| matches!(arm.verdict, Verdict::Failed(_)));
-        let (blocks, needed) = (study.blocks_begun(), blocks_needed(compared, ALPHA));
+        let blocks = study.blocks_begun();
         return if failed { Advice::NothingToCompare } else { Advice::TooFewRounds { blocks, needed } };
     }
     let detectable = same.iter().filter_map(|arm| Some(arm.effect?.smallest_detectable));

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::visible;
 use nodewise_machine::spec::{self, SpecError};
 use nodewise_machine::{Machine, Origin};
 
@@ -109,7 +109,7 @@ pub fn open(text: &str, detail: Detail) -> Result<Input, InputError> {
 }
 
 fn name(text: &str) -> String {
-    printable(text).into_owned()
+    visible(text).into_owned()
 }
 
 fn from_tree(tree: Tree, origin: Origin, detail: Detail) -> Input {
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn what_names_no_machine_is_told_what_would() {
         refuse("rpi5.tar", &format!("rpi5.tar does not exist: expected {FORMS}"));
-        refuse("", &format!(" does not exist: expected {FORMS}"));
+        refuse("", &format!("\"\" does not exist: expected {FORMS}"));
         refuse(
             "acpi:/tmp",
             &format!("acpi:/tmp: machines cannot be read from ACPI tables yet: expected {FORMS}"),

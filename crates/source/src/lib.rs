@@ -17,21 +17,27 @@
 //! | what this process may do, and what contains it | [`own`] |
 //! | load, stalls, clocks, counters, CPU model | [`system`] |
 //! | the node of a device | [`devices`] |
+//! | one fact, for programs in a hurry | [`facts`] |
 //! | one file read and parsed | [`mod@file`] |
+//! | the files of a machine that has none | [`written`] |
+//! | paths that other crates name | [`paths`] |
 //! | how large a machine may be | [`limits`] |
 #![forbid(unsafe_code)]
 
 pub mod capture;
 pub mod devices;
+pub mod facts;
 pub mod file;
 pub mod input;
 pub mod limits;
 pub mod machine_file;
 pub mod own;
 pub mod parse;
+pub mod paths;
 pub mod process;
 pub mod sysfs;
 pub mod system;
 pub mod tree;
+pub mod written;
 
 pub use sysfs::Detail;

@@ -3,12 +3,15 @@
 //! Processes end while they are looked at. That is no error here: what has gone is counted as gone,
 //! and the rest is read.
 
+pub mod search;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::file;
+use crate::parse::numa_maps::sums::{Summing, Sums};
 use crate::parse::proc_status::{self, ProcessStatus};
 use crate::parse::{Parsed, Problems, numa_maps, smaps_rollup};
 use crate::tree::{ReadError, Tree};
@@ -191,6 +194,20 @@ pub fn residency(tree: &Tree, pids: &[Pid]) -> Residency {
     residency
 }
 
+/// Sums where the pages of one process are, and what they are to it; `None` when there is no such
+/// process. Faster than [`residency`] by far, for processes of very many mappings.
+///
+/// # Source
+/// `/proc/PID/numa_maps`, as for [`residency`]. A thread of the kernel has no pages.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn sums(tree: &Tree, pid: Pid) -> Result<Option<Parsed<Sums>>, ReadError> {
+    let mut summing = Summing::default();
+    let there = tree.read_chunks(&format!("/proc/{pid}/numa_maps"), &mut |chunk| summing.push(chunk))?;
+    Ok(there.then(|| summing.finish()))
+}
+
 /// How much of the memory of some processes is in huge pages.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct HugeShare {
@@ -329,6 +346,9 @@ mod tests {
         let residency = residency(&tree, &[me]);
         assert_eq!(residency.answers.read + residency.answers.gone, 1);
         assert_eq!(residency.total() > Bytes::new(0), residency.answers.read == 1);
+        let sums = sums(&tree, me).unwrap();
+        assert_eq!(sums.is_some(), residency.answers.read == 1);
+        assert!(sums.is_none_or(|sums| sums.problems.is_empty() && !sums.value.nodes.is_empty()));
     }
 
     #[test]

@@ -27,9 +27,9 @@ pub enum Detail {
     /// What placing a program needs: nodes with CPUs, memory and distances, which CPUs are online,
     /// what this process may use, and whether huge pages are given.
     Nodes,
-    /// What a text shows: in addition core and package of each CPU, the last-level caches, devices
-    /// that have kernel names, huge page pools where there are any, firmware attributes, tiers and
-    /// settings.
+    /// What a text shows: in addition siblings and package of each CPU, the last-level caches, devices
+    /// that have kernel names, huge page pools where there are any, and settings; firmware attributes,
+    /// tiers and what decides between nodes where there are several.
     Overview,
     /// Everything that [`Machine`] holds.
     Full,

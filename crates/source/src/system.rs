@@ -67,6 +67,15 @@ pub fn zones(tree: &Tree) -> Result<Option<Parsed<ZoneInfo>>, ReadError> {
     file::parsed(tree, "/proc/zoneinfo", zoneinfo::parse)
 }
 
+/// Distance between the watermarks, in ten-thousandths of a zone: `/proc/sys/vm/watermark_scale_factor`,
+/// Linux 4.6.
+///
+/// # Errors
+/// A file that cannot be read or does not parse.
+pub fn watermark_scale(tree: &Tree) -> Result<Option<u64>, FileError> {
+    file::value(tree, "/proc/sys/vm/watermark_scale_factor", number::number)
+}
+
 /// Free blocks of all zones: `/proc/buddyinfo`.
 ///
 /// # Errors

@@ -142,6 +142,36 @@ impl Tree {
         result.map_err(|cause| ReadError::new(path, cause))
     }
 
+    /// Reads the first bytes of a file into a buffer, which is emptied first, with one read where
+    /// the kernel gives them at once; says whether the file is there. For files of which the
+    /// beginning is enough, as a command line's, and of which very many are read.
+    ///
+    /// # Errors
+    /// Those of [`Tree::read`] but the size.
+    pub fn read_start(&self, path: &str, most: usize, buffer: &mut Vec<u8>) -> Result<bool, ReadError> {
+        buffer.clear();
+        let result = match &self.kind {
+            Kind::Live(live) => live.start(path, most, buffer),
+            Kind::Directory(directory) => directory.start(path, most, buffer),
+            Kind::Memory(files) => files.read(path, buffer).inspect(|_| buffer.truncate(most)),
+        };
+        result.map_err(|cause| ReadError::new(path, cause))
+    }
+
+    /// Hands a file over piece by piece, as its bytes come, in bounded memory whatever its size;
+    /// says whether it is there.
+    ///
+    /// # Errors
+    /// Those of [`Tree::read`] but the size; pieces before the error have been handed over.
+    pub fn read_chunks(&self, path: &str, chunk: &mut dyn FnMut(&[u8])) -> Result<bool, ReadError> {
+        let result = match &self.kind {
+            Kind::Live(live) => live.chunks(path, chunk),
+            Kind::Directory(directory) => directory.chunks(path, chunk),
+            Kind::Memory(files) => files.chunks(path, chunk),
+        };
+        result.map_err(|cause| ReadError::new(path, cause))
+    }
+
     /// Reads a file as text; bytes that are no UTF-8 become the replacement character.
     ///
     /// # Errors

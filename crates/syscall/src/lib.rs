@@ -12,12 +12,15 @@
 //! | allow or forbid transparent huge pages | [`huge`] |
 //! | tell the kernel what a range of memory is for | [`advice`] |
 //! | have memory on chosen nodes, in pages of a chosen size | [`buffer`] |
+//! | have memory that other processes share | [`shared`] |
 //! | start a program under a placement | [`setup`] |
+//! | learn what this process was started with | [`inherited`] |
 //! | wait for it and read what it used | [`wait`] |
 //! | learn which of the calls and modes work here | [`support`] |
 //! | turn an error into cause, limit and mend | [`cause`] |
 //!
-//! Nothing here reads a file or keeps state: facts about the machine come in as arguments.
+//! Nothing here reads a file or keeps state (but for what [`inherited`] saw before `main`): facts about
+//! the machine come in as arguments.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
@@ -29,11 +32,15 @@ pub mod call;
 pub mod cause;
 pub mod error;
 pub mod huge;
+#[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
+pub mod inherited;
 pub mod mempolicy;
 pub mod pages;
 #[expect(unsafe_code, reason = "the system calls themselves")]
 mod raw;
 pub mod setup;
+#[expect(unsafe_code, reason = "a mapping that is unmapped when it is dropped")]
+pub mod shared;
 pub mod support;
 pub mod wait;
 

@@ -198,6 +198,58 @@ pub(crate) fn map_anonymous(length: usize, flags: c_int) -> Result<NonNull<u8>, 
     NonNull::new(address.cast()).ok_or(Errno::ENOMEM)
 }
 
+/// `mmap(2)` of part of a file, shared, at an address that the kernel chooses.
+pub(crate) fn map_shared(file: c_int, offset: i64, length: usize) -> Result<NonNull<u8>, Errno> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: without MAP_FIXED the kernel takes an address range that is free, so no memory of this
+    // program is touched; a descriptor that is not open is an error.
+    let address = unsafe { libc::mmap(ptr::null_mut(), length, protection, libc::MAP_SHARED, file, offset) };
+    if address == libc::MAP_FAILED {
+        return Err(Errno::last());
+    }
+    NonNull::new(address.cast()).ok_or(Errno::ENOMEM)
+}
+
+/// `shmget(2)`.
+pub(crate) fn shmget(key: i32, length: usize, flags: c_int) -> Result<c_int, Errno> {
+    // SAFETY: no pointers.
+    let id = unsafe { libc::shmget(key, length, flags) };
+    done(id.into()).map(|_| id)
+}
+
+/// `shmctl(2)` with `IPC_STAT`: the length of a segment in bytes.
+pub(crate) fn shm_length(id: c_int) -> Result<usize, Errno> {
+    let mut status = MaybeUninit::<libc::shmid_ds>::zeroed();
+    // SAFETY: the kernel writes one shmid_ds at the pointer, which lives until the end of this
+    // function.
+    let result = unsafe { libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) };
+    done(result.into())?;
+    // SAFETY: shmid_ds is a structure of integers, for which zeroed memory is a valid value; the
+    // kernel has overwritten it.
+    Ok(unsafe { status.assume_init() }.shm_segsz)
+}
+
+/// `shmat(2)` at an address that the kernel chooses.
+pub(crate) fn shmat(id: c_int) -> Result<NonNull<u8>, Errno> {
+    // SAFETY: without an address the kernel takes a range that is free.
+    let address = unsafe { libc::shmat(id, ptr::null(), 0) };
+    // The call answers (void *) -1 for an error.
+    if address as isize == -1 {
+        return Err(Errno::last());
+    }
+    NonNull::new(address.cast()).ok_or(Errno::ENOMEM)
+}
+
+/// `shmdt(2)`.
+///
+/// # Safety
+/// The segment was attached at this address by the caller, and nothing refers to it any more.
+pub(crate) unsafe fn shmdt(address: NonNull<u8>) -> Result<(), Errno> {
+    // SAFETY: the caller attached it, and nothing refers to it.
+    let result = unsafe { libc::shmdt(address.as_ptr().cast()) };
+    done(result.into()).map(drop)
+}
+
 /// `munmap(2)`.
 ///
 /// # Safety

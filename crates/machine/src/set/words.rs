@@ -28,7 +28,11 @@ impl<I: Id> IdSet<I> {
     pub fn from_native_words(words: &[c_ulong]) -> Self {
         let mut set = Self::new();
         for (index, word) in words.iter().enumerate() {
-            for bit in (0..BITS_PER_WORD).filter(|bit| word >> bit & 1 == 1) {
+            // From one set bit to the next: masks are wide and nearly empty.
+            let mut rest = *word;
+            while rest != 0 {
+                let bit = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
                 match u32::try_from(index * BITS_PER_WORD + bit) {
                     Ok(number) if number < I::LIMIT => set.insert(I::new(number)),
                     _ => continue,

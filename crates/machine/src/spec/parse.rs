@@ -233,6 +233,10 @@ impl<'a> Reader<'a> {
                 let Some((device, node)) = device else {
                     return self.fail(at, "expected a device and its node, as in dev=net:eth0@1");
                 };
+                // A list is what one tries first, and `eth0@8,gpu:0` would be a strange name.
+                if device.contains([',', '@']) {
+                    return self.fail(at, "expected one device: the next has a dev= of its own");
+                }
                 match device.parse() {
                     Ok(DeviceRef::File(_) | DeviceRef::Ip(_)) => {
                         return self.fail(
@@ -447,6 +451,10 @@ mod tests {
         refuse("(1c 1G 2G)", "this node has a memory size already (column 8)\n  (1c 1G 2G)\n         ^");
         refuse("(((1c)))", "expected a node: packages do not nest (column 3)\n  (((1c)))\n    ^");
         refuse("()", "expected cores (12c2t) or a memory size (128G) (column 2)\n  ()\n   ^");
+        refuse(
+            "(1c); dev=net:eth0@0,gpu:0@0",
+            "expected one device: the next has a dev= of its own (column 11)\n  (1c); dev=net:eth0@0,gpu:0@0\n            ^",
+        );
         refuse(
             "(1c); dev=eth0@0",
             "expected gpu:N, net:IF, block:DEV, ib:DEV, file:PATH, ip:HOST or pci:ADDR (column 11)\n  (1c); dev=eth0@0\n            ^",

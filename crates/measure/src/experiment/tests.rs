@@ -171,6 +171,13 @@ fn a_budget_is_not_exceeded_by_more_than_a_block_when_runs_become_slower() {
 }
 
 #[test]
+fn a_budget_without_room_for_a_round_is_said_to_be_spent() {
+    let budget = Duration::from_secs(5);
+    let study = conduct(plan(3, Rounds::Within { budget, at_most: 100 }, 1), |_, _| took(1.0));
+    assert_eq!((study.end, study.rounds), (End::BudgetSpent, Some(0)));
+}
+
+#[test]
 fn a_budget_has_an_upper_limit_of_blocks_and_none_for_runs_without_a_duration() {
     let within = |at_most| Rounds::Within { budget: Duration::from_secs(1000), at_most };
     assert_eq!(conduct(plan(1, within(12), 1), |_, _| took(0.001)).blocks_begun(), 12);

@@ -42,6 +42,11 @@ impl Pairs {
         self.arms.len()
     }
 
+    /// In how many blocks an arm can be compared with the baseline.
+    pub fn blocks(&self, arm: ArmId) -> usize {
+        self.arms.get(&arm).map_or(0, |values| differences(values, &self.baseline).len())
+    }
+
     /// Whether two arms may be equal as far as the blocks that have both can say.
     pub fn may_be_equal(&self, a: ArmId, b: ArmId, bootstrap: &Bootstrap) -> bool {
         let (Some(a), Some(b)) = (self.arms.get(&a), self.arms.get(&b)) else { return false };

@@ -197,6 +197,10 @@ fn too_few_rounds_give_no_verdict_however_large_the_difference() {
     assert_eq!(analysis.advice, Advice::TooFewRounds { blocks: 6, needed: 7 });
     assert_eq!(analysis.arms[1].verdict, Verdict::TooFewRounds { blocks: 6, needed: 7 });
     assert!(analysis.arms[1].effect.is_some(), "the estimate is still shown");
+    // One round is too few for an estimate, and still it is one.
+    let analysis = analyse(2, 1, |_, at| near(1.0, at));
+    assert_eq!(analysis.arms[1].verdict, Verdict::TooFewRounds { blocks: 1, needed: 7 });
+    assert_eq!(analysis.arms[1].effect, None);
 }
 
 #[test]

@@ -172,7 +172,8 @@ impl Worker<'_> {
         }
         let seed = self.options.seed.wrapping_add(self.number.into());
         let mut arrays = Arrays::new(self.elements, seed);
-        let mut windows = Vec::with_capacity(self.options.passes as usize + 1);
+        // Room for the usual number of passes: nobody knows that as many as were asked for fit.
+        let mut windows = Vec::with_capacity(self.options.passes.min(1000) as usize + 1);
         for pass in 0..=self.options.passes {
             self.together.wait();
             let begin = self.timer.now();

@@ -166,7 +166,7 @@ impl Capture {
             Err(_) => (),
         }
         let temporary = beside(path);
-        fs::create_dir(&temporary).map_err(failed(&temporary))?;
+        fs::create_dir(&temporary).map_err(failed(path))?;
         // An empty folder gives way to a rename; one that filled up meanwhile does not.
         let result = self.fill(&temporary).and_then(|()| fs::rename(&temporary, path).map_err(failed(path)));
         if result.is_err() {
@@ -198,7 +198,9 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
 }
 
-/// Writes a file whole or not at all: beside, synchronised, renamed.
+/// Writes a file whole or not at all: beside, synchronised, renamed. A file that may be replaced is
+/// followed where it is a link; a device or a pipe of that name is written into, for a rename would
+/// take its place.
 ///
 /// # Errors
 /// A file of that name that may not be replaced, and what the system refuses; then nothing is left
@@ -207,10 +209,16 @@ pub fn write_file(path: &Path, bytes: &[u8], overwrite: Overwrite) -> Result<(),
     if overwrite == Overwrite::Refuse && path.symlink_metadata().is_ok() {
         return Err(CaptureError::Exists(shown(path)));
     }
-    let temporary = beside(path);
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let written = File::options().write(true).open(path).and_then(|mut file| file.write_all(bytes));
+        return written.map_err(failed(path));
+    }
+    // Through links to what they lead to; a name that is not there yet is taken as it is.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let temporary = beside(&target);
     let result = write_beside(&temporary, bytes)
         .map_err(failed(path))
-        .and_then(|()| rename(&temporary, path, overwrite));
+        .and_then(|()| rename(&temporary, &target, overwrite));
     if result.is_err() {
         let _ = fs::remove_file(&temporary);
     }
@@ -265,6 +273,16 @@ mod tests {
     }
 
     #[test]
+    fn a_device_is_written_into_and_stays_what_it_is() {
+        let null = Path::new("/dev/null");
+        assert!(matches!(write_file(null, b"x", Overwrite::Refuse), Err(CaptureError::Exists(_))));
+        write_file(null, b"x", Overwrite::Replace).unwrap();
+        assert!(!fs::metadata(null).unwrap().is_file());
+        let full = write_file(Path::new("/dev/full"), b"x", Overwrite::Replace).unwrap_err();
+        assert_eq!(full.to_string(), "cannot write /dev/full: no space left on device");
+    }
+
+    #[test]
     fn a_file_is_replaced_only_when_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
@@ -275,6 +293,10 @@ mod tests {
         write_file(&path, b"two", Overwrite::Replace).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays behind");
+        let link = folder.path().join("link");
+        symlink("x", &link).unwrap();
+        write_file(&link, b"three", Overwrite::Replace).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"three", "a link is followed, not replaced");
         let lost = write_file(&folder.path().join("no/x"), b"", Overwrite::Refuse).unwrap_err();
         assert!(lost.to_string().ends_with("no/x: no such file or directory"), "{lost}");
     }

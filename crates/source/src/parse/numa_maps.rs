@@ -12,6 +12,8 @@
 //! cuts it after 63 characters. Paths have octal escapes for blanks, line feeds and `=`, so `N0=`
 //! inside a path cannot be taken for a count.
 
+pub mod sums;
+
 use nodewise_machine::id::Id as _;
 use nodewise_machine::{Bytes, MemPolicy, NodeId, PolicyMode};
 

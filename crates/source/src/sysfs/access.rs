@@ -12,8 +12,17 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let ids = machine.node_ids();
     for target in &ids {
         for class in [AccessClass::Any, AccessClass::Cpu] {
-            machine.accesses.extend(read_access(reader, target, class));
+            let access = read_access(reader, target, class);
+            // The kernel makes both classes from the same table.
+            if access.is_none() && reader.is_quick() {
+                break;
+            }
+            machine.accesses.extend(access);
         }
+    }
+    // One node is one tier.
+    if ids.len() == 1 && reader.is_quick() {
+        return;
     }
     for number in reader.numbered(TIERS, "memory_tier") {
         if let Some(nodes) = reader.node_list(&format!("{TIERS}/memory_tier{number}/nodelist")) {
@@ -27,6 +36,10 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
 fn read_access(reader: &mut Reader<'_>, target: NodeId, class: AccessClass) -> Option<Access> {
     let root = format!("{}/access{}/initiators", nodes::folder(target), class.number());
     let initiators = reader.node_entries(&root);
+    // The kernel registers values together with the initiators that they hold for.
+    if initiators.is_empty() && reader.is_quick() {
+        return None;
+    }
     let mut value = |file: &str| {
         let value: Option<u32> = reader.value(&format!("{root}/{file}"), number::number);
         // 0 is how the kernel prints a value that the firmware did not give.

@@ -120,7 +120,12 @@ fn read_topology(reader: &mut Reader<'_>, machine: &mut Machine, id: CpuId, know
     let (core_done, package_done) = (!cpu.siblings.is_empty(), cpu.package.is_some());
     if !(share && core_done) {
         let siblings = read_siblings(reader, &root, id, known);
-        let core = reader.value(&format!("{root}/core_id"), id_or_unknown).flatten().map(CoreId::new);
+        // Siblings say which CPUs share a core; its number is for whoever wants everything.
+        let core = if reader.is_quick() {
+            None
+        } else {
+            reader.value(&format!("{root}/core_id"), id_or_unknown).flatten().map(CoreId::new)
+        };
         for_each(machine, id, share.then_some(&siblings), |cpu| {
             cpu.core = core;
             cpu.siblings = siblings.clone();

@@ -1,6 +1,6 @@
 //! Kernel settings that decide where memory goes.
 
-use nodewise_machine::Machine;
+use nodewise_machine::{Machine, Settings};
 
 use super::Reader;
 use crate::parse::{ParseError, choice, number};
@@ -15,14 +15,22 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
         return;
     }
     settings.command_line = reader.text("/proc/cmdline", |text| text.trim_end_matches('\n').to_owned());
-    settings.numa_balancing = reader.value("/proc/sys/kernel/numa_balancing", number::number);
-    settings.zone_reclaim_mode = reader.value("/proc/sys/vm/zone_reclaim_mode", number::number);
     settings.swappiness = reader.value("/proc/sys/vm/swappiness", number::number);
+    settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
     if !reader.is_quick() {
         settings.min_free_kib = reader.value("/proc/sys/vm/min_free_kbytes", number::number);
         settings.overcommit_memory = reader.value("/proc/sys/vm/overcommit_memory", number::number);
     }
-    settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
+    // The others choose between nodes: with one there is nothing that they could change.
+    if machine.nodes.len() > 1 || !reader.is_quick() {
+        read_between_nodes(reader, settings);
+    }
+}
+
+/// What decides between nodes.
+fn read_between_nodes(reader: &mut Reader<'_>, settings: &mut Settings) {
+    settings.numa_balancing = reader.value("/proc/sys/kernel/numa_balancing", number::number);
+    settings.zone_reclaim_mode = reader.value("/proc/sys/vm/zone_reclaim_mode", number::number);
     settings.demotion_enabled = reader.value("/sys/kernel/mm/numa/demotion_enabled", number::switch);
     for node in &reader.node_entries(WEIGHTS) {
         if let Some(weight) = reader.value(&format!("{WEIGHTS}/node{node}"), number::number) {

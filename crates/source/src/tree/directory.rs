@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
-use super::file::{End, LIST, READ, contents, found, lines, names, regular};
+use super::file::{End, LIST, READ, chunks, contents, found, lines, names, regular, start};
 use super::{ReadCause, walk};
 
 /// How often a resolution is tried again that a rename elsewhere disturbed (`EAGAIN`).
@@ -68,6 +68,16 @@ impl Directory {
     pub(super) fn read(&self, path: &str, buffer: &mut Vec<u8>) -> Result<bool, ReadCause> {
         let Some(file) = self.file(path)? else { return Ok(false) };
         Ok(contents(file, buffer, End::Nothing)?.is_some())
+    }
+
+    pub(super) fn start(&self, path: &str, most: usize, buffer: &mut Vec<u8>) -> Result<bool, ReadCause> {
+        let Some(file) = self.file(path)? else { return Ok(false) };
+        Ok(start(file, most, buffer)?.is_some())
+    }
+
+    pub(super) fn chunks(&self, path: &str, take: &mut dyn FnMut(&[u8])) -> Result<bool, ReadCause> {
+        let Some(file) = self.file(path)? else { return Ok(false) };
+        Ok(chunks(file, take)?.is_some())
     }
 
     pub(super) fn lines(&self, path: &str, line: &mut dyn FnMut(&str)) -> Result<bool, ReadCause> {

@@ -76,9 +76,21 @@ pub(super) fn contents(file: impl AsFd, buffer: &mut Vec<u8>, end: End) -> Resul
     }
 }
 
-/// Hands a file over line by line; `None` when its process ended before anything was read.
-pub(super) fn lines(file: impl AsFd, line: &mut dyn FnMut(&str)) -> Result<Option<()>, ReadCause> {
-    let mut splitter = Splitter { rest: Vec::new(), line };
+/// Reads the first bytes of a file with one read; `None` when its process ended.
+pub(super) fn start(file: impl AsFd, most: usize, buffer: &mut Vec<u8>) -> Result<Option<()>, ReadCause> {
+    buffer.resize(most, 0);
+    let length = loop {
+        match read(&file, buffer.as_mut_slice()) {
+            Err(Errno::INTR) => (),
+            result => break found(result),
+        }
+    };
+    buffer.truncate(length.ok().flatten().unwrap_or(0));
+    Ok(length?.map(|_| ()))
+}
+
+/// Hands a file over piece by piece; `None` when its process ended before anything was read.
+pub(super) fn chunks(file: impl AsFd, take: &mut dyn FnMut(&[u8])) -> Result<Option<()>, ReadCause> {
     let mut chunk = Vec::with_capacity(MOST_LINE_BYTES);
     loop {
         chunk.clear();
@@ -86,14 +98,19 @@ pub(super) fn lines(file: impl AsFd, line: &mut dyn FnMut(&str)) -> Result<Optio
             Err(Errno::INTR) => (),
             result => match found(result)? {
                 None => return Ok(None),
-                Some(0) => {
-                    splitter.finish();
-                    return Ok(Some(()));
-                }
-                Some(_) => splitter.push(&chunk),
+                Some(0) => return Ok(Some(())),
+                Some(_) => take(&chunk),
             },
         }
     }
+}
+
+/// Hands a file over line by line; `None` when its process ended before anything was read.
+pub(super) fn lines(file: impl AsFd, line: &mut dyn FnMut(&str)) -> Result<Option<()>, ReadCause> {
+    let mut splitter = Splitter { rest: Vec::new(), line };
+    let read = chunks(file, &mut |chunk| splitter.push(chunk))?;
+    splitter.finish();
+    Ok(read)
 }
 
 /// Cuts chunks into lines.

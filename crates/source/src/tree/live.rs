@@ -12,7 +12,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, openat, readlinka
 use rustix::io::Errno;
 
 use super::ReadCause;
-use super::file::{End, LIST, READ, contents, found, lines, names, regular};
+use super::file::{End, LIST, READ, chunks, contents, found, lines, names, regular, start};
 
 /// Folders with many files that are read.
 const HUBS: [&str; 2] = ["/sys/devices/system/cpu/", "/sys/devices/system/node/"];
@@ -65,6 +65,16 @@ impl Live {
     pub(super) fn read(&self, path: &str, buffer: &mut Vec<u8>) -> Result<bool, ReadCause> {
         let Some(file) = self.open(path)? else { return Ok(false) };
         Ok(contents(file, buffer, end_of(path))?.is_some())
+    }
+
+    pub(super) fn start(&self, path: &str, most: usize, buffer: &mut Vec<u8>) -> Result<bool, ReadCause> {
+        let Some(file) = self.open(path)? else { return Ok(false) };
+        Ok(start(file, most, buffer)?.is_some())
+    }
+
+    pub(super) fn chunks(&self, path: &str, take: &mut dyn FnMut(&[u8])) -> Result<bool, ReadCause> {
+        let Some(file) = self.open(path)? else { return Ok(false) };
+        Ok(chunks(file, take)?.is_some())
     }
 
     pub(super) fn lines(&self, path: &str, line: &mut dyn FnMut(&str)) -> Result<bool, ReadCause> {

@@ -281,6 +281,12 @@ impl Memory {
         Ok(contents.is_some())
     }
 
+    pub(super) fn chunks(&self, path: &str, take: &mut dyn FnMut(&[u8])) -> Result<bool, ReadCause> {
+        let Some(contents) = self.contents(path)? else { return Ok(false) };
+        take(contents);
+        Ok(true)
+    }
+
     pub(super) fn lines(&self, path: &str, line: &mut dyn FnMut(&str)) -> Result<bool, ReadCause> {
         let Some(contents) = self.contents(path)? else { return Ok(false) };
         let mut splitter = Splitter { rest: Vec::new(), line };

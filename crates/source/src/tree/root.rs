@@ -27,6 +27,10 @@ pub(super) fn find(tree: &Tree) -> Result<String, OpenError> {
         }
         level = below(tree, &level, &mut seen);
     }
+    // A folder that may not be looked into says nothing about what it holds.
+    if let Err(error) = tree.list("/") {
+        return Err(OpenError::Io(error.cause.to_string()));
+    }
     Err(inside(tree).map_or(OpenError::NoMachine, OpenError::Inside))
 }
 

@@ -289,6 +289,28 @@ fn lines_are_handed_over_in_pieces_of_bounded_size() {
 }
 
 #[test]
+fn the_beginning_of_a_file_and_its_pieces_are_the_file() {
+    let long: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("proc")).unwrap();
+    std::fs::write(root.path().join("proc/version"), &long).unwrap();
+    for tree in three_ways(root.path(), Memory::new().file("/proc/version", &long)) {
+        let mut buffer = b"old".to_vec();
+        assert!(tree.read_start("/proc/version", 5, &mut buffer).unwrap());
+        assert_eq!(buffer, long[..5]);
+        assert!(!tree.read_start("/proc/nothing", 5, &mut buffer).unwrap());
+        assert!(buffer.is_empty());
+        let mut whole = Vec::new();
+        assert!(tree.read_chunks("/proc/version", &mut |chunk| whole.extend_from_slice(chunk)).unwrap());
+        assert_eq!(whole, long);
+        assert!(!tree.read_chunks("/proc/nothing", &mut |_| panic!("nothing is there")).unwrap());
+    }
+    let mut name = Vec::new();
+    assert!(Tree::live().read_start("/proc/self/comm", 64, &mut name).unwrap());
+    assert_eq!(Tree::live().read("/proc/self/comm").unwrap(), Some(name));
+}
+
+#[test]
 fn link_targets_stay_inside() {
     for (path, target, expected) in [
         ("/sys/class/net/eth0", "../../devices/pci0000:00/net/eth0", "/sys/devices/pci0000:00/net/eth0"),

@@ -230,11 +230,13 @@ fn an_overview_of_this_machine_agrees_with_all_of_it() {
     assert_eq!(overview.distances, full.distances);
     for (id, cpu) in &full.cpus {
         let seen = &overview.cpus[id];
-        assert_eq!(
-            (seen.online, seen.node, seen.core, seen.package),
-            (cpu.online, cpu.node, cpu.core, cpu.package)
-        );
+        assert_eq!((seen.online, seen.node, seen.package), (cpu.online, cpu.node, cpu.package));
         assert_eq!(seen.siblings, cpu.siblings);
+    }
+    assert_eq!(overview.accesses, full.accesses);
+    if full.nodes.len() > 1 {
+        assert_eq!(overview.tiers, full.tiers);
+        assert_eq!(overview.settings.interleave_weights, full.settings.interleave_weights);
     }
     let last_level = |machine: &Machine| -> Vec<_> {
         machine

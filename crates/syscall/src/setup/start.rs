@@ -8,6 +8,7 @@ use std::thread;
 use super::{Failure, Setup, Step};
 use crate::error::{CallError, Errno};
 use crate::huge;
+use crate::inherited;
 
 /// Why a program could not be started under a setup.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +49,14 @@ impl Setup {
         tried.map_err(|failure| self.call_error(failure).into())
     }
 
-    /// Becomes the program: applies the setup to the calling thread and replaces the process.
-    /// Returns only when that failed, and then with the earlier parts of the setup applied.
+    /// Becomes the program: applies the setup to the calling thread and replaces the process. The
+    /// program gets SIGPIPE and the standard streams as this process got them (see
+    /// [`inherited`](crate::inherited)). Returns only when that failed, and then with the earlier
+    /// parts of the setup applied.
+    #[expect(unsafe_code, reason = "pre_exec is the only moment after the standard library's own changes")]
     pub fn exec(&self, mut command: Command) -> StartError {
+        // SAFETY: the hook makes system calls and nothing else.
+        unsafe { command.pre_exec(inherited::hand_on) };
         match self.apply() {
             Ok(()) => command.exec().into(),
             Err(error) => error.into(),

@@ -1,0 +1,24 @@
+//! Paths of files that other crates read through a [`Tree`](crate::tree::Tree) and name in messages.
+
+use std::fmt::Display;
+
+use nodewise_machine::NodeId;
+
+/// The folder of the nodes.
+pub const NODES: &str = "/sys/devices/system/node";
+/// The folder of the processes.
+pub const PROCESSES: &str = "/proc";
+/// Where the pages of the calling process are.
+pub const OWN_NUMA_MAPS: &str = "/proc/self/numa_maps";
+/// The memory of the whole machine.
+pub const MEMINFO: &str = "/proc/meminfo";
+
+/// A file or folder of a node: `numastat`, `meminfo`, `hugepages`.
+pub fn of_node(node: NodeId, name: &str) -> String {
+    format!("{NODES}/node{node}/{name}")
+}
+
+/// Where the pages of a process are. The process is what a user typed, or its number.
+pub fn numa_maps(process: impl Display) -> String {
+    format!("{PROCESSES}/{process}/numa_maps")
+}

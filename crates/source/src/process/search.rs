@@ -1,0 +1,86 @@
+//! Which processes there are, and what they are called.
+//!
+//! A machine has thousands of processes, and a search looks at each: what is asked of one costs one
+//! short read.
+
+use super::{Pid, numbers};
+use crate::tree::{ReadError, Tree};
+
+/// Most bytes of a name: a program's own has 15, a worker of the kernel is described in up to 64.
+const MOST_NAME_BYTES: usize = 256;
+
+/// Every process, by number.
+///
+/// # Source
+/// The names in `/proc` that are numbers.
+///
+/// # Errors
+/// A directory that cannot be read. Without one there are no processes.
+pub fn all(tree: &Tree) -> Result<Vec<Pid>, ReadError> {
+    let names = tree.list("/proc")?.unwrap_or_default();
+    let mut pids: Vec<Pid> = numbers(names).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// The name of a process, in the bytes that it chose itself; `None` when there is no such process.
+///
+/// # Source
+/// `/proc/PID/comm`, Linux 2.6.33.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn name(tree: &Tree, pid: Pid) -> Result<Option<Vec<u8>>, ReadError> {
+    let mut name = Vec::new();
+    let there = tree.read_start(&format!("/proc/{pid}/comm"), MOST_NAME_BYTES, &mut name)?;
+    if name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    Ok(there.then_some(name))
+}
+
+/// Reads the beginning of a process's command line into a buffer, words ended by NUL bytes; says
+/// whether there is such a process. Threads of the kernel have none.
+///
+/// # Source
+/// `/proc/PID/cmdline`. A process can write anything there.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn command_line(tree: &Tree, pid: Pid, most: usize, line: &mut Vec<u8>) -> Result<bool, ReadError> {
+    tree.read_start(&format!("/proc/{pid}/cmdline"), most, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::{Memory, ReadCause};
+
+    #[test]
+    fn processes_come_by_number_with_the_names_they_chose() {
+        let tree = Tree::memory(
+            Memory::new()
+                .file("/proc/10/comm", b"a\x1b\xff\n\n")
+                .file("/proc/9/comm", "sleep\n")
+                .file("/proc/9/cmdline", b"sleep\x00100\x00")
+                .file("/proc/meminfo", "")
+                .unreadable("/proc/9/numa_maps", ReadCause::System(13)),
+        );
+        assert_eq!(all(&tree).unwrap(), [Pid::new(9), Pid::new(10)]);
+        assert_eq!(name(&tree, Pid::new(10)).unwrap().unwrap(), b"a\x1b\xff\n");
+        assert_eq!(name(&tree, Pid::new(11)).unwrap(), None);
+        let mut line = Vec::new();
+        assert!(command_line(&tree, Pid::new(9), 7, &mut line).unwrap());
+        assert_eq!(line, b"sleep\x001");
+        assert!(!command_line(&tree, Pid::new(11), 7, &mut line).unwrap());
+        assert_eq!(all(&Tree::memory(Memory::new())).unwrap(), []);
+    }
+
+    #[test]
+    fn this_process_is_one_of_all() {
+        let tree = Tree::live();
+        let me = Pid::new(std::process::id());
+        assert!(all(&tree).unwrap().contains(&me));
+        assert!(name(&tree, me).unwrap().is_some_and(|name| !name.is_empty()));
+    }
+}
