@@ -8,10 +8,45 @@
 //! |---|---|
 //! | in which order nodes are tried when one is full | [`zonelist`] |
 //! | which of those a policy tries, and what happens at the end | [`policy`] |
+//! | what the kernel accepts as a policy, and with which error it refuses | [`policy::set`] |
+//! | where RAM is, and the zones that come of it | [`ram`], [`zones`], [`movable`] |
+//! | how many pages of a zone stay free | [`watermark`], [`pcp`] |
+//! | from which zone each page of a request comes, and the counters | [`memory`], [`walk`] |
+//! | pages that are there and move | [`migrate`], [`balancing`] |
+//! | pools of huge pages | [`hugetlb`] |
+//! | memory tiers | [`tier`] |
+//! | nodes and distances from the firmware's tables | [`domain`] |
+//! | emulated nodes | [`fake`] |
+//! | the functions of the kernel that a request passes | [`trace`] |
+//! | what is different in another release | [`release`] |
 #![forbid(unsafe_code)]
 
+pub mod balancing;
+pub mod domain;
+pub mod errno;
+pub mod fake;
+pub mod hugetlb;
+pub mod memory;
+pub mod migrate;
+pub mod movable;
+pub mod pcp;
 pub mod policy;
+pub mod ram;
+pub mod release;
+pub mod tier;
+pub mod trace;
+pub mod walk;
+pub mod watermark;
 pub mod zonelist;
+pub mod zones;
 
+pub use errno::Errno;
+pub use memory::{Counters, Memory, ZoneState};
+pub use policy::interleave::{Turns, Weights};
+pub use policy::mask::Mask;
+pub use policy::set::{Policy, Scope};
 pub use policy::{Path, Start, WhenFull, path};
+pub use release::{Change, Release};
+pub use watermark::Watermarks;
 pub use zonelist::{BuiltAt, FallbackOrders};
+pub use zones::{Zone, ZoneKind};

@@ -1,9 +1,21 @@
 //! Which nodes a policy tries, in which order, and what happens when they are full.
 //!
+//! | to find | look in |
+//! |---|---|
+//! | what the kernel accepts, and what a cpuset makes of it | [`set`] |
+//! | the mask that a program passes | [`mask`] |
+//! | whose turn a page is | [`interleave`] |
+//! | weights that nobody has set | [`weights`] |
+//!
 //! # Source
 //! `policy_nodemask`, `policy_node`, `alloc_pages_mpol` and `alloc_pages_preferred_many` in
 //! `mm/mempolicy.c`, `get_page_from_freelist` in `mm/page_alloc.c`; 5.15 to at least 7.2. Every rule
 //! below was seen on a real kernel (6.12).
+
+pub mod interleave;
+pub mod mask;
+pub mod set;
+pub mod weights;
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
@@ -73,12 +85,15 @@ pub fn path(
         when_full: WhenFull::ReclaimEverywhere,
     };
     let mask = policy.nodes.intersection(allowed);
-    let first = mask.first().unwrap_or(cpu_node);
+    // A preferred node may have fallen out of the cpuset: then the nearest allowed one to it is used.
+    let first = mask.first().or(policy.nodes.first()).unwrap_or(cpu_node);
     match policy.mode {
         PolicyMode::Default | PolicyMode::Local => everywhere(Start::NearestToCpu, cpu_node),
         PolicyMode::Preferred => everywhere(Start::Fixed(first), first),
         PolicyMode::Interleave => everywhere(Start::ByAddress, turn.unwrap_or(first)),
         PolicyMode::WeightedInterleave => everywhere(Start::ByWeight, turn.unwrap_or(first)),
+        // The kernel ignores a set without any node that the cpuset allows.
+        PolicyMode::Bind if mask.is_empty() => everywhere(Start::NearestToCpu, cpu_node),
         PolicyMode::Bind => Path {
             start: Start::NearestToCpu,
             order: from(cpu_node, &mask),

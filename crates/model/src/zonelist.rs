@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::{Machine, NodeId};
 
+use crate::ram::Architecture;
+use crate::zones::{Zone, ZoneKind};
+
 /// Distance that the kernel assumes between two nodes the SLIT does not mention.
 const REMOTE_DISTANCE: u64 = 20;
 /// Distance that the kernel assumes from a node to itself.
@@ -31,12 +34,6 @@ pub struct FallbackOrders {
     orders: BTreeMap<NodeId, Vec<NodeId>>,
 }
 
-/// Number of nodes that a kernel is built for (`MAX_NUMNODES`); it scales the distance against the
-/// load of a node. x86-64 distributions set `NODES_SHIFT` to 10, arm64 ones leave it at 4.
-fn max_nodes(architecture: Option<&str>) -> u64 {
-    if architecture == Some("aarch64") { 16 } else { 1024 }
-}
-
 impl FallbackOrders {
     /// The orders that a kernel builds for this machine. Only nodes with memory appear in them; a
     /// node without memory has an order too, which begins with the nearest node that has some.
@@ -46,7 +43,8 @@ impl FallbackOrders {
             .iter()
             .map(|node| built == BuiltAt::RunTime && !machine.cpus_of(*node).is_empty())
             .collect();
-        let scale = max_nodes(machine.architecture.as_deref());
+        // MAX_NUMNODES scales the distance against the load of a node.
+        let scale = u64::from(Architecture::of(machine).max_nodes());
         let mut load = vec![0; candidates.len()];
         let mut orders = BTreeMap::new();
         for local in &machine.possible_nodes.union(&machine.node_ids()) {
@@ -80,8 +78,11 @@ fn distance(machine: &Machine, from: NodeId, to: NodeId) -> u64 {
     machine.distance(from, to).map_or(assumed, u64::from)
 }
 
-/// Picks candidates one by one for `local`; the load they get disturbs the orders of later nodes, as
+/// The order of the candidates for `local`; the load they get disturbs the orders of later nodes, as
 /// it does in the kernel.
+///
+/// The kernel picks them one by one, and loads only nodes that it has just picked: for one local
+/// node the keys do not change, so sorting gives the same order.
 fn pick_all(
     local: NodeId,
     candidates: &[NodeId],
@@ -89,25 +90,48 @@ fn pick_all(
     costs: &[u64],
     load: &mut [u64],
 ) -> Vec<usize> {
-    let mut unused: Vec<usize> = (0..candidates.len()).collect();
-    let mut order = Vec::with_capacity(candidates.len());
-    // The group starts at the local node itself, with or without memory.
-    let mut group = distances.iter().zip(candidates).find(|(_, node)| **node == local).map(|(d, _)| *d);
-    group = group.or(Some(LOCAL_DISTANCE));
-    while !unused.is_empty() {
-        let own = if order.is_empty() { unused.iter().position(|at| candidates[*at] == local) } else { None };
-        // The first minimum wins: min_by_key keeps the earliest of equals.
-        let place = own
-            .or_else(|| (0..unused.len()).min_by_key(|place| costs[unused[*place]] + load[unused[*place]]));
-        let Some(place) = place else { break };
-        let best = unused.remove(place);
-        if Some(distances[best]) != group {
-            load[best] += 1;
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    // Stable: of equals the lowest number comes first. The node itself comes before all.
+    order.sort_by_key(|at| (candidates[*at] != local, costs[*at] + load[*at]));
+    let own = candidates.binary_search(&local).map_or(LOCAL_DISTANCE, |at| distances[at]);
+    let mut group = own;
+    for at in &order {
+        // The first of each group of equal distance is loaded; the node's own group is not.
+        if distances[*at] != group {
+            load[*at] += 1;
         }
-        group = Some(distances[best]);
-        order.push(best);
+        group = distances[*at];
     }
     order
+}
+
+/// The zones that a node's allocations try, in this order.
+///
+/// # Source
+/// `build_zonerefs_node`: the populated zones of each node, highest first, node after node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zonelist {
+    /// `ZONELIST_FALLBACK`: of every node in the node's fallback order.
+    pub fallback: Vec<(NodeId, ZoneKind)>,
+    /// `ZONELIST_NOFALLBACK`: of the node alone, for `__GFP_THISNODE`.
+    pub no_fallback: Vec<(NodeId, ZoneKind)>,
+}
+
+impl Zonelist {
+    /// The lists of a node; `zones` are the populated zones of all nodes.
+    pub fn of(node: NodeId, orders: &FallbackOrders, zones: &[Zone]) -> Self {
+        Self {
+            fallback: orders.from(node).iter().flat_map(|node| highest_first(*node, zones)).collect(),
+            no_fallback: highest_first(node, zones),
+        }
+    }
+}
+
+fn highest_first(node: NodeId, zones: &[Zone]) -> Vec<(NodeId, ZoneKind)> {
+    let own = zones.iter().filter(|zone| zone.node == node && zone.present > 0);
+    let mut list: Vec<(NodeId, ZoneKind)> = own.map(|zone| (zone.node, zone.kind)).collect();
+    list.sort_unstable_by_key(|(_, kind)| std::cmp::Reverse(*kind));
+    list
 }
 
 #[cfg(test)]
@@ -184,6 +208,18 @@ mod tests {
             BuiltAt::Boot,
             &[&[0, 2], &[2, 0], &[2, 0]],
         );
+    }
+
+    #[test]
+    fn all_zones_of_a_node_come_before_the_next_node() {
+        let machine = spec::machine("(1c 5G) (1c 1G)").unwrap();
+        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let lists = Zonelist::of(NodeId::new(1), &orders, &crate::zones::of(&machine));
+        let words = |list: &[(NodeId, ZoneKind)]| {
+            list.iter().map(|(node, kind)| format!("{node}:{kind}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(words(&lists.fallback), "1:Normal 0:Normal 0:DMA32 0:DMA");
+        assert_eq!(words(&lists.no_fallback), "1:Normal");
     }
 
     #[test]

@@ -1,0 +1,57 @@
+//! What a call answers when the kernel refuses it.
+
+use std::fmt;
+
+/// The reason of a refusal. Only those that this crate's calls can have.
+///
+/// # Source
+/// `errno(3)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Errno {
+    /// Misplaced pages with `MPOL_MF_STRICT`.
+    Eio,
+    /// Too few free huge pages where the policy looks for them.
+    Enomem,
+    /// A node outside the cpuset of the process whose pages are to move.
+    Eacces,
+    /// No memory mapped there.
+    Efault,
+    /// A node that is not there, or has no memory.
+    Enodev,
+    /// An argument without meaning.
+    Einval,
+}
+
+impl Errno {
+    /// The name, as in `errno.h`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Eio => "EIO",
+            Self::Enomem => "ENOMEM",
+            Self::Eacces => "EACCES",
+            Self::Efault => "EFAULT",
+            Self::Enodev => "ENODEV",
+            Self::Einval => "EINVAL",
+        }
+    }
+
+    /// The number on Linux.
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Eio => 5,
+            Self::Enomem => 12,
+            Self::Eacces => 13,
+            Self::Efault => 14,
+            Self::Enodev => 19,
+            Self::Einval => 22,
+        }
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::error::Error for Errno {}

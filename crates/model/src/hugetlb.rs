@@ -1,0 +1,148 @@
+//! Pools of huge pages: where they grow and shrink, and which page a fault gets.
+//!
+//! # Source
+//! `hstate_next_node_to_alloc`, `hstate_next_node_to_free`, `set_max_huge_pages` and
+//! `dequeue_hugetlb_folio_vma` in `mm/hugetlb.c`; 5.15 to at least 7.2. Seen on 6.12 and 6.18.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::{NodeId, NodeSet, PolicyMode};
+
+use crate::errno::Errno;
+use crate::policy::interleave::{Turns, Weights};
+use crate::policy::path;
+use crate::policy::set::Policy;
+use crate::zonelist::FallbackOrders;
+
+/// The pool of one page size, without pages in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    free: BTreeMap<NodeId, u64>,
+    nodes: NodeSet,
+    grow_next: Option<NodeId>,
+    shrink_next: Option<NodeId>,
+}
+
+impl Pool {
+    /// The empty pool of a kernel that was just booted; `nodes` are those with memory.
+    pub fn new(nodes: &NodeSet) -> Self {
+        let free = nodes.iter().map(|node| (node, 0)).collect();
+        Self { free, nodes: nodes.clone(), grow_next: nodes.first(), shrink_next: nodes.first() }
+    }
+
+    /// A pool with these free pages.
+    pub fn with(pages: &[(NodeId, u64)]) -> Self {
+        let mut pool = Self::new(&pages.iter().map(|(node, _)| *node).collect());
+        pool.free.extend(pages.iter().copied());
+        pool
+    }
+
+    /// Free pages by node.
+    pub const fn free(&self) -> &BTreeMap<NodeId, u64> {
+        &self.free
+    }
+
+    /// Free pages of some nodes.
+    pub fn free_on(&self, nodes: &NodeSet) -> u64 {
+        self.free.iter().filter(|(node, _)| nodes.contains(**node)).map(|(_, pages)| pages).sum()
+    }
+
+    /// Writes `nr_hugepages`. `room` says whether a node still has memory for one more page. Gives
+    /// the number that the file then reads: less than asked when no node has room.
+    pub fn resize(&mut self, pages: u64, mut room: impl FnMut(NodeId) -> bool) -> u64 {
+        let all = self.nodes.clone();
+        while self.total() < pages {
+            let tried: Vec<NodeId> = cycle(&all, self.grow_next).collect();
+            let Some(node) = tried.into_iter().find(|node| room(*node)) else { break };
+            self.grow_next = following(&all, node);
+            *self.free.entry(node).or_default() += 1;
+        }
+        while self.total() > pages {
+            let tried: Vec<NodeId> = cycle(&all, self.shrink_next).collect();
+            let Some(node) =
+                tried.into_iter().find(|node| self.free.get(node).is_some_and(|pages| *pages > 0))
+            else {
+                break;
+            };
+            self.shrink_next = following(&all, node);
+            *self.free.entry(node).or_default() -= 1;
+        }
+        self.total()
+    }
+
+    /// Writes `nr_hugepages` of one node that has room for them. The next page of the whole pool is
+    /// then looked for from this node on.
+    pub fn resize_node(&mut self, node: NodeId, pages: u64) {
+        let now = self.free.get(&node).copied().unwrap_or(0);
+        match pages.cmp(&now) {
+            std::cmp::Ordering::Greater => self.grow_next = Some(node),
+            std::cmp::Ordering::Less => self.shrink_next = Some(node),
+            std::cmp::Ordering::Equal => {}
+        }
+        self.free.insert(node, pages);
+    }
+
+    fn total(&self) -> u64 {
+        self.free.values().sum()
+    }
+
+    /// Reserves pages for a mapping, as `mmap(2)` does. Only the task's own bind policy counts; one
+    /// that is set on the mapping later is not seen.
+    ///
+    /// # Errors
+    /// `ENOMEM`, when the nodes that may be used have fewer free pages.
+    pub fn reserve(&self, pages: u64, task: &Policy, allowed: &NodeSet) -> Result<(), Errno> {
+        let nodes =
+            if task.mode == PolicyMode::Bind { task.nodes.intersection(allowed) } else { allowed.clone() };
+        if self.free_on(&nodes) < pages { Err(Errno::Enomem) } else { Ok(()) }
+    }
+
+    /// Takes the page that a fault gets: its node; `None` for a signal (`SIGBUS`). `index` is the
+    /// page's place in the turns, in huge pages.
+    pub fn fault(
+        &mut self,
+        policy: &Policy,
+        weights: &Weights,
+        index: u64,
+        cpu_node: NodeId,
+        orders: &FallbackOrders,
+        allowed: &NodeSet,
+    ) -> Option<NodeId> {
+        let turn = Turns::of(policy.mode, &policy.nodes, weights).node(index);
+        let way = path(&policy.effective(), policy.home.unwrap_or(cpu_node), turn, orders, allowed);
+        let has_free = |node: &&NodeId| self.free.get(node).is_some_and(|pages| *pages > 0);
+        let node = *way.order.iter().chain(&way.then).find(has_free)?;
+        *self.free.entry(node).or_default() -= 1;
+        Some(node)
+    }
+}
+
+/// The nodes once around, from one of them on.
+fn cycle(nodes: &NodeSet, from: Option<NodeId>) -> impl Iterator<Item = NodeId> + '_ {
+    let before = nodes.iter().take_while(move |node| from.is_some_and(|from| *node < from)).count();
+    nodes.iter().skip(before).chain(nodes.iter().take(before))
+}
+
+fn following(nodes: &NodeSet, node: NodeId) -> Option<NodeId> {
+    nodes.iter().find(|other| *other > node).or(nodes.first())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_node_is_passed_over_and_the_rest_is_missing() {
+        let mut pool = Pool::new(&NodeSet::from([0, 1, 2]));
+        let mut left = [5u64, 1, 2];
+        let got = pool.resize(10, |node| {
+            let left = &mut left[node.number() as usize];
+            let had = *left > 0;
+            *left = left.saturating_sub(1);
+            had
+        });
+        assert_eq!(got, 8);
+        assert_eq!(pool.free().values().copied().collect::<Vec<_>>(), [5, 1, 2]);
+        assert_eq!(pool.resize(0, |_| true), 0);
+    }
+}

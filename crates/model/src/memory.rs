@@ -1,0 +1,125 @@
+//! The memory of a machine while pages are taken from it: zones with their free pages, and counters.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
+
+use crate::ram::PAGE;
+use crate::release::Release;
+use crate::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, Watermarks, reserves, watermarks};
+use crate::watermark::{default_min_free_kib, min_free_kib_with_huge_pages};
+use crate::zonelist::{BuiltAt, FallbackOrders};
+use crate::zones::{self, Zone, ZoneKind};
+
+/// A zone and how full it is.
+///
+/// # Units
+/// Pages of 4 KiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneState {
+    /// Its node.
+    pub node: NodeId,
+    /// Which zone of the node.
+    pub kind: ZoneKind,
+    /// Pages that the allocator manages.
+    pub managed: u64,
+    /// Free pages, without those in the lists of the CPUs.
+    pub free: u64,
+    /// When it gives way.
+    pub marks: Watermarks,
+    /// Pages kept from requests that may use higher zones, by [`ZoneKind::ALL`].
+    pub reserves: [u64; 4],
+}
+
+/// What `/sys/devices/system/node/nodeN/numastat` counts.
+///
+/// # Units
+/// Events: one for each page that was given, whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// `numa_hit`: given where it was wanted first.
+    pub hit: u64,
+    /// `numa_miss`: given by this node, wanted from another.
+    pub miss: u64,
+    /// `numa_foreign`: wanted from this node, given by another.
+    pub foreign: u64,
+    /// `interleave_hit`: given by the node whose turn it was.
+    pub interleave_hit: u64,
+    /// `local_node`: given to a CPU of this node.
+    pub local: u64,
+    /// `other_node`: given to a CPU of another node.
+    pub other: u64,
+}
+
+/// The memory of a machine at some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub(crate) zones: Vec<ZoneState>,
+    pub(crate) orders: FallbackOrders,
+    pub(crate) counters: BTreeMap<NodeId, Counters>,
+    pub(crate) release: Release,
+}
+
+impl Memory {
+    /// Memory with these zones.
+    pub fn new(zones: Vec<ZoneState>, orders: FallbackOrders, release: Release) -> Self {
+        let counters = zones.iter().map(|zone| (zone.node, Counters::default())).collect();
+        Self { zones, orders, counters, release }
+    }
+
+    /// The memory of a machine, as far as it says; where it does not, the zones are those of
+    /// [`zones::of`], the settings are the kernel's own, and all memory is free.
+    pub fn of(machine: &Machine, built: BuiltAt, release: Release) -> Self {
+        let zones = zones::of(machine);
+        let asked = machine.settings.min_free_kib;
+        let min_free = asked.unwrap_or_else(|| match machine.settings.transparent_hugepage.as_deref() {
+            Some("never") => default_min_free_kib(&zones),
+            _ => min_free_kib_with_huge_pages(&zones),
+        });
+        let marks = watermarks(&zones, min_free, DEFAULT_SCALE);
+        let state = |(zone, marks): (&Zone, Watermarks)| ZoneState {
+            node: zone.node,
+            kind: zone.kind,
+            managed: zone.managed,
+            free: free_share(machine, zone),
+            marks,
+            reserves: reserves(zone, &zones, DEFAULT_RATIOS),
+        };
+        let states = zones.iter().zip(marks).map(state).collect();
+        Self::new(states, FallbackOrders::of(machine, built), release)
+    }
+
+    /// The zones, by node and then lowest first.
+    pub fn zones(&self) -> &[ZoneState] {
+        &self.zones
+    }
+
+    /// The fallback orders.
+    pub const fn orders(&self) -> &FallbackOrders {
+        &self.orders
+    }
+
+    /// The nodes that have memory.
+    pub fn nodes(&self) -> NodeSet {
+        self.zones.iter().filter(|zone| zone.managed > 0).map(|zone| zone.node).collect()
+    }
+
+    /// Free pages of a node.
+    pub fn free_of(&self, node: NodeId) -> u64 {
+        self.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.free).sum()
+    }
+
+    /// The counters since the beginning, by node.
+    pub const fn counters(&self) -> &BTreeMap<NodeId, Counters> {
+        &self.counters
+    }
+}
+
+/// A zone's part of what is free on its node.
+fn free_share(machine: &Machine, zone: &Zone) -> u64 {
+    let Some(node) = machine.nodes.get(&zone.node) else { return zone.managed };
+    let (Some(free), Some(total)) = (node.memory_free(), node.memory_total()) else { return zone.managed };
+    let total = total.get() / PAGE;
+    let free = u128::from((free.min(Bytes::new(total * PAGE))).get() / PAGE);
+    (u128::from(zone.managed) * free).checked_div(u128::from(total)).map_or(0, |share| share as u64)
+}

@@ -1,0 +1,84 @@
+//! Reading a node mask as the kernel does: `maxnode` counts one bit too many.
+//!
+//! # Source
+//! `get_nodes` and `get_bitmap` in `mm/mempolicy.c`; 4.10 to at least 7.2.
+
+use nodewise_machine::{NodeId, NodeSet};
+
+use crate::errno::Errno;
+
+/// More bits than a page's worth are refused.
+const MOST_BITS: u64 = 8 * 4096;
+
+/// A node mask as a program passes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mask {
+    /// The nodes whose bits are set; `None` for a null pointer.
+    pub nodes: Option<NodeSet>,
+    /// The argument `maxnode`.
+    pub maxnode: u64,
+}
+
+impl Mask {
+    /// A mask that is wide enough for its nodes.
+    pub fn of(nodes: &NodeSet) -> Self {
+        let bits = nodes.last().map_or(0, |node| u64::from(node.number()) + 1);
+        Self { nodes: Some(nodes.clone()), maxnode: bits.next_multiple_of(64) + 1 }
+    }
+
+    /// The nodes that the kernel sees.
+    ///
+    /// `max_nodes` is the number of nodes the kernel is built for.
+    ///
+    /// # Errors
+    /// `EINVAL` for a mask longer than a page, and for a bit that no node of this kernel can have.
+    pub fn read(&self, max_nodes: u32) -> Result<NodeSet, Errno> {
+        // The kernel takes one off before it looks: of 0 become all ones.
+        let bits = self.maxnode.wrapping_sub(1);
+        let Some(nodes) = self.nodes.as_ref().filter(|_| bits > 0) else { return Ok(NodeSet::new()) };
+        if bits > MOST_BITS {
+            return Err(Errno::Einval);
+        }
+        let read: NodeSet = nodes.iter().filter(|node| u64::from(node.number()) < bits).collect();
+        let fits = |node: NodeId| node.number() < max_nodes;
+        if read.iter().all(fits) { Ok(read) } else { Err(Errno::Einval) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(nodes: Option<NodeSet>, maxnode: u64, expected: Result<NodeSet, Errno>) {
+        assert_eq!(Mask { nodes, maxnode }.read(1024), expected, "maxnode {maxnode}");
+    }
+
+    #[test]
+    fn the_last_bit_that_was_counted_is_not_read() {
+        check(Some(NodeSet::from([0, 1, 2, 3])), 4, Ok(NodeSet::from([0, 1, 2])));
+        check(Some(NodeSet::from([3])), 4, Ok(NodeSet::new()));
+        check(Some(NodeSet::from([0])), 1, Ok(NodeSet::new()));
+    }
+
+    #[test]
+    fn no_mask_is_an_empty_one() {
+        check(None, 0, Ok(NodeSet::new()));
+        check(None, 1 << 40, Ok(NodeSet::new()));
+        check(Some(NodeSet::new()), 0, Err(Errno::Einval));
+    }
+
+    #[test]
+    fn impossible_bits_and_long_masks_are_refused() {
+        check(Some(NodeSet::from([0, 1100])), 2048, Err(Errno::Einval));
+        check(Some(NodeSet::from([0, 1100])), 1024, Ok(NodeSet::from([0])));
+        check(Some(NodeSet::from([0])), 32_769, Ok(NodeSet::from([0])));
+        check(Some(NodeSet::from([0])), 32_770, Err(Errno::Einval));
+    }
+
+    #[test]
+    fn a_mask_of_a_set_reads_as_the_set() {
+        for set in [NodeSet::new(), NodeSet::from([0]), NodeSet::from([63]), NodeSet::from([5, 64, 1023])] {
+            assert_eq!(Mask::of(&set).read(1024), Ok(set));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The zones of every node: which there are, and how many pages each spans and holds.
+//!
+//! # Source
+//! `arch_zone_limits_init` of each architecture, `find_zone_movable_pfns_for_nodes` and
+//! `calculate_node_totalpages` in `mm/mm_init.c`; 6.1 to at least 7.2. Compared with
+//! `/proc/zoneinfo` of 6.12 and 6.18.
+//!
+//! # Units
+//! Pages of 4 KiB, unless a name says otherwise.
+
+use std::fmt;
+
+use nodewise_machine::{Bytes, Machine, NodeId};
+
+use crate::movable::{Movable, movable_starts};
+use crate::ram::{Architecture, PAGE, Range, assumed};
+
+/// A zone that memory is allocated from, lowest first. (`Device` never gives pages to anybody.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ZoneKind {
+    /// For devices that address little: below 16 MiB on x86-64, below 4 GiB on most of arm64.
+    Dma,
+    /// Below 4 GiB.
+    Dma32,
+    /// The rest.
+    Normal,
+    /// Only for pages that can be moved: those of programs.
+    Movable,
+}
+
+impl ZoneKind {
+    /// Every kind, lowest first.
+    pub const ALL: [Self; 4] = [Self::Dma, Self::Dma32, Self::Normal, Self::Movable];
+
+    /// The kernel's name for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dma => "DMA",
+            Self::Dma32 => "DMA32",
+            Self::Normal => "Normal",
+            Self::Movable => "Movable",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for ZoneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A zone of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Its node.
+    pub node: NodeId,
+    /// Which zone of the node.
+    pub kind: ZoneKind,
+    /// The number of its first page.
+    pub start_page: u64,
+    /// From the first page to the last, holes included.
+    pub spanned: u64,
+    /// Pages of RAM in it.
+    pub present: u64,
+    /// Pages that the allocator manages: those present without what the kernel keeps from boot on.
+    pub managed: u64,
+}
+
+/// The limits of a zone in the whole system: its first page, and the one behind its last.
+type Limits = (ZoneKind, u64, u64);
+
+/// First page above the DMA zone of x86-64: 16 MiB.
+const X86_DMA_END: u64 = (16 << 20) / PAGE;
+/// First page that 32 bits cannot address: 4 GiB.
+const END_OF_32_BITS: u64 = (4 << 30) / PAGE;
+
+/// The limits of the zones Dma, Dma32 and Normal, from what RAM there is.
+///
+/// `device_limit` is the lowest bound in bytes that an arm64 firmware sets for devices (1 GiB on a
+/// Raspberry Pi 4); `None` where none is below 4 GiB.
+pub fn limits(architecture: Architecture, device_limit: Option<u64>, ram: &[Range]) -> [Limits; 3] {
+    let pages = || ram.iter().map(|range| range.pages());
+    let start = pages().map(|(start, _)| start).min().unwrap_or(0);
+    let end = pages().map(|(_, end)| end).max().unwrap_or(0);
+    let (dma, dma32) = match architecture {
+        Architecture::X86 => (X86_DMA_END, END_OF_32_BITS),
+        Architecture::Arm => {
+            // RAM that starts above 4 GiB is all for devices; else they get at most 32 bits.
+            let widest = if start < END_OF_32_BITS { END_OF_32_BITS } else { u64::MAX };
+            (device_limit.map_or(u64::MAX, |limit| limit / PAGE).min(widest), END_OF_32_BITS)
+        }
+    };
+    let clamp = |page: u64| page.clamp(start, end.max(start));
+    let first = clamp(dma);
+    let second = clamp(dma32).max(first);
+    [(ZoneKind::Dma, start, first), (ZoneKind::Dma32, first, second), (ZoneKind::Normal, second, end)]
+}
+
+/// The populated zones of every node, by node and then lowest first, with every page that is
+/// present counted as managed.
+pub fn zones(
+    architecture: Architecture,
+    device_limit: Option<u64>,
+    movable: Movable,
+    ram: &[Range],
+) -> Vec<Zone> {
+    let limits = limits(architecture, device_limit, ram);
+    let starts = movable_starts(movable, &limits, ram);
+    let mut nodes: Vec<NodeId> = ram.iter().map(|range| range.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let mut zones = Vec::new();
+    for node in nodes {
+        let own: Vec<(u64, u64)> =
+            ram.iter().filter(|range| range.node == node).map(|range| range.pages()).collect();
+        let first = own.iter().map(|(start, _)| *start).min().unwrap_or(0);
+        let last = own.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        let movable = starts.get(&node).copied().unwrap_or(last);
+        for (kind, low, high) in limits {
+            let (start, end) = (first.clamp(low, high.max(low)), last.clamp(low, high.max(low)));
+            zones.extend(zone(node, kind, start, end.min(movable), &own));
+        }
+        zones.extend(zone(node, ZoneKind::Movable, movable, last, &own));
+    }
+    zones
+}
+
+/// The zone between two pages; `None` without RAM in it.
+fn zone(node: NodeId, kind: ZoneKind, start: u64, end: u64, ram: &[(u64, u64)]) -> Option<Zone> {
+    let spanned = end.saturating_sub(start);
+    let inside = |(first, last): &(u64, u64)| (*last).min(end).saturating_sub((*first).max(start));
+    let present: u64 = ram.iter().map(inside).sum();
+    (present > 0).then_some(Zone { node, kind, start_page: start, spanned, present, managed: present })
+}
+
+/// The zones that a machine would have with the ranges of [`assumed`].
+pub fn of(machine: &Machine) -> Vec<Zone> {
+    let movable = machine.settings.command_line.as_deref().map_or(Movable::None, Movable::of_command_line);
+    zones(Architecture::of(machine), None, movable, &assumed(machine))
+}
+
+/// All managed pages of a node.
+pub fn managed_of(zones: &[Zone], node: NodeId) -> Bytes {
+    Bytes::new(PAGE).times(zones.iter().filter(|zone| zone.node == node).map(|zone| zone.managed).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::spec;
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    /// Node, zone, first page, spanned, present.
+    type Row = (u32, &'static str, u64, u64, u64);
+
+    fn check(architecture: Architecture, limit: Option<u64>, ram: &[(u64, u64, u32)], expected: &[Row]) {
+        let ram: Vec<Range> = ram
+            .iter()
+            .map(|(start, end, node)| Range { start: *start, end: *end, node: NodeId::new(*node) })
+            .collect();
+        let zones: Vec<Row> = zones(architecture, limit, Movable::None, &ram)
+            .iter()
+            .map(|zone| (zone.node.number(), zone.kind.name(), zone.start_page, zone.spanned, zone.present))
+            .collect();
+        assert_eq!(zones, expected);
+    }
+
+    #[test]
+    fn a_node_above_and_below_four_gibibytes_has_three_zones() {
+        // The ranges of a PC with 4.5 GiB on node 0 and 1 GiB on node 1.
+        check(
+            Architecture::X86,
+            None,
+            &[
+                (0x1000, 0x9f000, 0),
+                (0x10_0000, 0xc000_0000, 0),
+                (0x1_0000_0000, 0x1_6000_0000, 0),
+                (0x1_6000_0000, 0x1_a000_0000, 1),
+            ],
+            &[
+                (0, "DMA", 1, 4095, 3998),
+                (0, "DMA32", 4096, 1_044_480, 782_336),
+                (0, "Normal", 1_048_576, 393_216, 393_216),
+                (1, "Normal", 1_441_792, 262_144, 262_144),
+            ],
+        );
+    }
+
+    #[test]
+    fn dma_covers_all_below_four_gibibytes_on_arm64() {
+        // The ranges of a guest of 2 GiB, and a Raspberry Pi 4, whose devices reach 1 GiB.
+        check(
+            Architecture::Arm,
+            None,
+            &[(0x4000_0000, 0xc000_0000, 0)],
+            &[(0, "DMA", 262_144, 524_288, 524_288)],
+        );
+        check(
+            Architecture::Arm,
+            Some(1 << 30),
+            &[(0, 8 << 30, 0)],
+            &[
+                (0, "DMA", 0, 262_144, 262_144),
+                (0, "DMA32", 262_144, 786_432, 786_432),
+                (0, "Normal", 1_048_576, 1_048_576, 1_048_576),
+            ],
+        );
+    }
+
+    #[test]
+    fn ram_that_starts_above_four_gibibytes_is_all_dma_on_arm64() {
+        check(Architecture::Arm, None, &[(8 << 30, 9 << 30, 0)], &[(0, "DMA", 2_097_152, 262_144, 262_144)]);
+    }
+
+    #[test]
+    fn interleaved_nodes_span_each_other() {
+        check(
+            Architecture::X86,
+            None,
+            &[(4 << 30, 5 << 30, 0), (5 << 30, 6 << 30, 1), (6 << 30, 7 << 30, 0)],
+            &[(0, "Normal", 1_048_576, 786_432, 524_288), (1, "Normal", 1_310_720, 262_144, 262_144)],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_page_is_lost_or_counted_twice(
+            sizes in proptest::collection::vec(1u64..9000, 1..9),
+            arm in proptest::bool::ANY,
+        ) {
+            let nodes: Vec<String> = sizes.iter().map(|size| format!("(1c {size}M)")).collect();
+            let arch = if arm { "aarch64" } else { "x86_64" };
+            let machine = spec::machine(&format!("{}; arch={arch}", nodes.join(" "))).unwrap();
+            let zones = of(&machine);
+            for node in machine.nodes.values() {
+                prop_assert_eq!(managed_of(&zones, node.id), node.memory_total().unwrap_or_default());
+            }
+            for zone in &zones {
+                prop_assert!(zone.present <= zone.spanned);
+            }
+        }
+    }
+}

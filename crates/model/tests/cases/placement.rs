@@ -1,0 +1,122 @@
+//! The node of every page of a program, and of pages without an address.
+
+use nodewise_machine::{NodeId, PolicyMode};
+use nodewise_model::policy::interleave::{Cursor, Place, Turns};
+use nodewise_model::walk::Request;
+use nodewise_model::{Policy, Weights};
+
+use crate::server::{all, memory, nodes_of_pages, policy, request};
+
+/// Small pages from an address on.
+fn check(policy: &Policy, cpu_node: u32, address: u64, expected: &[u32]) {
+    check_place(policy, &Weights::new(), cpu_node, Place::Address(address), expected);
+}
+
+fn check_place(policy: &Policy, weights: &Weights, cpu_node: u32, place: Place, expected: &[u32]) {
+    let allowed = all();
+    let request = request(policy, weights, cpu_node, &allowed, expected.len() as u64);
+    let nodes = nodes_of_pages(&mut memory(), Request { place, ..request });
+    assert_eq!(nodes, expected, "{policy:?} from CPU node {cpu_node} at {place:?}");
+}
+
+#[test]
+fn case_09_local() {
+    check(&Policy::DEFAULT, 2, 0x100_0000_0000, &[2; 16]);
+}
+
+#[test]
+fn case_10_task_interleave_all() {
+    let interleave = policy("interleave:0-3");
+    check(&interleave, 0, 0x100_0000_3000, &[3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2]);
+    check(&interleave, 0, 0x100_0010_1000, &[1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0]);
+}
+
+#[test]
+fn case_11_task_interleave_13() {
+    check(&policy("interleave:1,3"), 0, 0x100_0000_0000, &[1, 3, 1, 3, 1, 3, 1, 3]);
+    check(&policy("interleave:1,3"), 0, 0x100_0000_1000, &[3, 1, 3, 1, 3, 1, 3, 1]);
+}
+
+#[test]
+fn case_13_vma_interleave() {
+    check(&policy("interleave:1,3"), 0, 0x100_0000_0000, &[1, 3, 1, 3, 1, 3, 1, 3]);
+    assert_eq!(policy("interleave:1,3").reported().to_string(), "interleave:1,3");
+}
+
+/// The policy of pages 2 to 5 comes before that of the task.
+#[test]
+fn case_14_vma_over_task() {
+    let (task, vma) = (policy("bind:2"), policy("prefer:3"));
+    let mut memory = memory();
+    let (allowed, weights) = (all(), Weights::new());
+    let node = |page: u64| {
+        let policy = if (2..6).contains(&page) { &vma } else { &task };
+        let place = Place::Address(0x100_0000_0000).after(page);
+        nodes_of_pages(&mut memory, Request { place, ..request(policy, &weights, 0, &allowed, 1) })
+    };
+    assert_eq!((0..8).flat_map(node).collect::<Vec<_>>(), [2, 2, 3, 3, 3, 3, 2, 2]);
+}
+
+#[test]
+fn case_15_bind_13() {
+    let bind = policy("bind:1,3");
+    check(&bind, 0, 0x100_0000_0000, &[1; 4]);
+    check(&bind, 2, 0x100_0010_0000, &[3; 4]);
+    check(&bind, 3, 0x100_0020_0000, &[3; 4]);
+}
+
+#[test]
+fn case_16_preferred() {
+    check(&policy("prefer:2"), 0, 0x100_0000_0000, &[2; 4]);
+    check(&policy("prefer:1,3"), 0, 0x100_0010_0000, &[1; 4]);
+    let empty = policy("prefer");
+    assert_eq!(empty.reported().mode, PolicyMode::Local);
+    check(&empty, 0, 0x100_0020_0000, &[0; 4]);
+}
+
+#[test]
+fn case_17_preferred_many() {
+    let many = policy("prefer (many):2-3");
+    check(&many, 0, 0x100_0000_0000, &[2; 4]);
+    check(&many, 3, 0x100_0010_0000, &[3; 4]);
+    // The first of its nodes in node 1's order 1 0 3 2.
+    check(&many, 1, 0x100_0020_0000, &[3; 4]);
+}
+
+/// Shared anonymous memory is a file without a name: its inode number shifts the turns.
+#[test]
+fn case_19_shmem_interleave() {
+    let interleave = policy("interleave:0-3");
+    for (inode, expected) in [(2, [2, 3, 0, 1, 2, 3, 0, 1]), (3, [3, 0, 1, 2, 3, 0, 1, 2])] {
+        check_place(&interleave, &Weights::new(), 0, Place::File { inode, page: 0 }, &expected);
+    }
+}
+
+/// The file's policy counts, not the task's.
+#[test]
+fn case_20_tmpfs_mount_policy() {
+    let mount = policy("interleave:0,2");
+    for (inode, expected) in [(2, [0, 2, 0, 2, 0, 2, 0, 2]), (3, [2, 0, 2, 0, 2, 0, 2, 0])] {
+        check_place(&mount, &Weights::new(), 3, Place::File { inode, page: 0 }, &expected);
+    }
+}
+
+#[test]
+fn case_21_pagecache_il_prev() {
+    let interleave = policy("interleave:0-3");
+    let turns = Turns::of(interleave.mode, &interleave.nodes, &Weights::new());
+    let mut cursor = Cursor::new();
+    let nodes: Vec<u32> = (0..16).map(|_| cursor.step(&turns).unwrap().number()).collect();
+    assert_eq!(nodes, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+}
+
+#[test]
+fn case_22_weighted() {
+    let weights: Weights =
+        [3, 1, 2, 1].into_iter().zip(0..).map(|(w, node)| (NodeId::new(node), w)).collect();
+    let check = |text: &str, address, expected: &[u32]| {
+        check_place(&policy(text), &weights, 0, Place::Address(address), expected);
+    };
+    check("weighted interleave:0-3", 0x100_0000_0000, &[0, 1, 2, 2, 3, 0, 0, 0, 1, 2, 2, 3, 0, 0, 0, 1]);
+    check("weighted interleave:0,2", 0x100_0010_0000, &[0, 2, 2, 0, 0, 0, 2, 2]);
+}
