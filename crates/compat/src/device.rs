@@ -1,0 +1,189 @@
+//! Nodes named by a device: `netdev:eth0`, `block:sda`, `file:/data`, `ip:10.0.0.1`, `pci:21:00.0`.
+
+use std::path::{Path, PathBuf};
+
+use nodewise_machine::printable::printable;
+use nodewise_machine::{DeviceRef, Machine, Node, NodeSet, Origin, PciAddress};
+use nodewise_source::devices::{self, NoNode};
+use nodewise_source::facts;
+use nodewise_source::tree::Tree;
+use rustix::fs::{FileType, major, minor, stat};
+
+use crate::nodestring::Invalid;
+use crate::warning::{Kind, Warnings};
+
+/// The node of a device as a set; `None` when the text begins like no device. The whole text is the
+/// device's name. What is wrong is written in libnuma's words.
+///
+/// `strict` refuses PCI functions behind a bridge and names with a dot, as the originals do.
+pub fn nodes(
+    text: &str,
+    tree: &Tree,
+    there: &NodeSet,
+    strict: bool,
+    warnings: &mut Warnings<'_>,
+) -> Option<Result<NodeSet, Invalid>> {
+    let (kind, name) = text.split_once(':')?;
+    let name = name.trim_start_matches([' ', '\t']);
+    let finder = Finder { tree, there, strict };
+    let found = match kind {
+        "netdev" => finder.named(name, "net", DeviceRef::Net(name.to_owned())),
+        "block" => finder.named(name, "block", DeviceRef::Block(name.to_owned())),
+        "file" => finder.file(Path::new(name)),
+        "ip" => finder.host(name),
+        "pci" => finder.function(name),
+        _ => return None,
+    };
+    Some(found.map_err(|text| {
+        warnings.warn(Kind::Device, &text);
+        Invalid
+    }))
+}
+
+struct Finder<'a> {
+    tree: &'a Tree,
+    there: &'a NodeSet,
+    strict: bool,
+}
+
+impl Finder<'_> {
+    fn node(&self, device: &DeviceRef) -> Result<NodeSet, NoNode> {
+        let mut machine = Machine::new(Origin::Live);
+        machine.nodes = self.there.iter().map(|id| (id, Node::new(id))).collect();
+        let node = devices::node_of_device(Some(self.tree), &machine, device)?;
+        Ok(std::iter::once(node).collect())
+    }
+
+    /// A device of a class, which is also the word for it in a warning.
+    fn named(&self, name: &str, class: &str, device: DeviceRef) -> Result<NodeSet, String> {
+        let shown = printable(name);
+        if name.contains('/') || (self.strict && name.contains('.')) {
+            return Err(format!("Illegal characters in `{shown}' specification"));
+        }
+        self.node(&device).map_err(|error| match error {
+            NoNode::NotKnown(_) => format!("Kernel does not know node mask for {class} device `{shown}'"),
+            _ => format!("Cannot read node mask for {class} device `{shown}'"),
+        })
+    }
+
+    fn function(&self, name: &str) -> Result<NodeSet, String> {
+        let shown = printable(name);
+        let Ok(address) = name.parse::<PciAddress>() else {
+            return Err(format!("Cannot parse PCI device `{shown}'"));
+        };
+        // The originals have no word for the class of a PCI function, only the blanks around it.
+        let unreadable = || format!("Cannot read node mask for  device `{shown}'");
+        if self.strict && !facts::is_on_root_bus(self.tree, address) {
+            return Err(unreadable());
+        }
+        self.node(&DeviceRef::Pci(address)).map_err(|error| match error {
+            NoNode::NotKnown(_) => format!("Kernel does not know node mask for device `{shown}'"),
+            _ => unreadable(),
+        })
+    }
+
+    fn file(&self, path: &Path) -> Result<NodeSet, String> {
+        let shown = printable(&path.to_string_lossy()).into_owned();
+        let Ok(status) = stat(path) else { return Err(format!("Cannot stat file {shown}")) };
+        self.node(&DeviceRef::File(PathBuf::from(path))).map_err(|error| match error {
+            NoNode::NotKnown(_) => format!("Kernel does not know node mask for block device `{shown}'"),
+            _ => {
+                let is_device = matches!(
+                    FileType::from_raw_mode(status.st_mode),
+                    FileType::BlockDevice | FileType::CharacterDevice
+                );
+                let device = if is_device { status.st_rdev } else { status.st_dev };
+                // The originals print what they looked at last, which is nothing.
+                let (major, minor) = if self.strict { (0, 0) } else { (major(device), minor(device)) };
+                format!("Cannot find block device {major}:{minor} in sysfs for `{shown}'")
+            }
+        })
+    }
+
+    fn host(&self, host: &str) -> Result<NodeSet, String> {
+        let shown = printable(host);
+        self.node(&DeviceRef::Ip(host.to_owned())).map_err(|error| match error {
+            NoNode::OwnAddress(_) => "Cannot read node mask for net device `lo'".to_owned(),
+            NoNode::Host { cause, .. } => {
+                let cause = cause.strip_prefix("failed to lookup address information: ").unwrap_or(&cause);
+                format!("Cannot resolve {shown}: {cause}")
+            }
+            NoNode::NotKnown(device) => format!("Kernel does not know node mask for net device `{device}'"),
+            other => format!("Cannot find the node of {shown}: {other}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_source::tree::Memory;
+
+    /// Two nodes; a network card behind a bridge on node 1, a root port that says -1.
+    fn tree() -> Tree {
+        let port = "/sys/devices/pci0000:20/0000:20:00.0";
+        let card = format!("{port}/0000:21:00.0");
+        let files = Memory::new()
+            .file(&format!("{port}/numa_node"), "-1\n")
+            .file(&format!("{port}/class"), "0x060400\n")
+            .file(&format!("{card}/numa_node"), "1\n")
+            .file(&format!("{card}/class"), "0x020000\n")
+            .file(&format!("{card}/net/eth0/ifindex"), "2\n")
+            .link_to("/sys/bus/pci/devices/0000:20:00.0", "../../../devices/pci0000:20/0000:20:00.0")
+            .link_to(
+                "/sys/bus/pci/devices/0000:21:00.0",
+                "../../../devices/pci0000:20/0000:20:00.0/0000:21:00.0",
+            )
+            .link_to("/sys/class/net/eth0", "../../devices/pci0000:20/0000:20:00.0/0000:21:00.0/net/eth0")
+            .file("/sys/devices/virtual/net/lo/ifindex", "1\n")
+            .link_to("/sys/class/net/lo", "../../devices/virtual/net/lo");
+        Tree::memory(files)
+    }
+
+    fn check(text: &str, strict: bool, expected: Result<u32, &str>) {
+        let mut err = Vec::new();
+        let found =
+            nodes(text, &tree(), &NodeSet::from([0, 1]), strict, &mut Warnings::new(&mut err)).unwrap();
+        let err = String::from_utf8(err).unwrap();
+        match expected {
+            Ok(node) => assert_eq!((found, err), (Ok(NodeSet::from([node])), String::new()), "{text}"),
+            Err(warning) => {
+                assert_eq!((found, err), (Err(Invalid), format!("libnuma: Warning: {warning}\n")), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn devices_lead_to_their_node() {
+        check("netdev:eth0", false, Ok(1));
+        check("netdev: eth0", true, Ok(1));
+        check("pci:21:00.0", false, Ok(1));
+        check("pci:0000:21:00", false, Ok(1));
+    }
+
+    #[test]
+    fn a_strict_answer_finds_nothing_behind_a_bridge() {
+        check("pci:21:00.0", true, Err("Cannot read node mask for  device `21:00.0'"));
+        check("netdev:eth0.5", true, Err("Illegal characters in `eth0.5' specification"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_device_is_said_in_libnumas_words() {
+        check("netdev:lo", false, Err("Cannot read node mask for net device `lo'"));
+        check("netdev:nosuch", false, Err("Cannot read node mask for net device `nosuch'"));
+        check("netdev:", false, Err("Cannot read node mask for net device `'"));
+        check("netdev:a/b", false, Err("Illegal characters in `a/b' specification"));
+        check("block:nosuch", false, Err("Cannot read node mask for block device `nosuch'"));
+        check("pci:zz", false, Err("Cannot parse PCI device `zz'"));
+        check("pci:20:00.0", true, Err("Kernel does not know node mask for device `20:00.0'"));
+        check("pci:00:1f.7", false, Err("Cannot read node mask for  device `00:1f.7'"));
+        check("file:/nosuch", false, Err("Cannot stat file /nosuch"));
+    }
+
+    #[test]
+    fn other_words_are_no_devices() {
+        let mut err = Vec::new();
+        let found = nodes("foo:bar", &tree(), &NodeSet::new(), false, &mut Warnings::new(&mut err));
+        assert_eq!((found, err), (None, Vec::new()));
+    }
+}

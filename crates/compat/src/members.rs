@@ -1,0 +1,218 @@
+//! What strings of nodes and CPUs can name on this machine.
+//!
+//! | string of | may be named | `+` counts, `all` is | `!` inverts within |
+//! |---|---|---|---|
+//! | nodes for memory | nodes that the cpuset allows | the same | the nodes that are there |
+//! | nodes for CPUs | these, and nodes with CPUs that it allows | nodes with CPUs that it allows | the nodes that are there |
+//! | CPUs | CPUs that it allows | the same | the CPUs that are there |
+//! | any of them with `--all` | what is there | the same | the same |
+//!
+//! The originals know one set of nodes for both purposes, and invert the numbers below the count of
+//! what is there: with [`Settings::strict`] this module does too.
+
+use nodewise_machine::id::Id;
+use nodewise_machine::{CpuId, CpuSet, IdSet, NodeId, NodeSet};
+use nodewise_source::facts;
+use nodewise_source::tree::Tree;
+
+use crate::device;
+use crate::kernel::Kernel;
+use crate::nodestring::{Invalid, Members};
+use crate::release::{Release, Settings};
+use crate::warning::Warnings;
+
+/// What the numbers may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What the cpuset allows.
+    Allowed,
+    /// What is there.
+    Everything,
+}
+
+/// What a set of nodes is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Memory.
+    Memory,
+    /// Running on their CPUs.
+    Cpus,
+}
+
+/// What a set of nodes can be made of.
+#[derive(Debug)]
+pub struct Nodes<'t> {
+    tree: &'t Tree,
+    strict: bool,
+    release: Release,
+    nameable: NodeSet,
+    counted: NodeSet,
+    there: NodeSet,
+}
+
+impl<'t> Nodes<'t> {
+    /// Looks at the machine and at this process. Where the kernel does not say what is allowed,
+    /// because the call is blocked, the process's status does.
+    pub fn new(
+        tree: &'t Tree,
+        kernel: &dyn Kernel,
+        settings: Settings,
+        scope: Scope,
+        purpose: Purpose,
+        cpus: &CpuSet,
+    ) -> Self {
+        let there = facts::nodes(tree).unwrap_or_default();
+        let Settings { strict, release, .. } = settings;
+        if scope == Scope::Everything {
+            let up_to = |last| NodeSet::range(NodeId::new(0), last);
+            let all = if strict { there.last().map(up_to).unwrap_or_default() } else { there.clone() };
+            return Self { tree, strict, release, nameable: all.clone(), counted: all, there };
+        }
+        let allowed = allowed_nodes(tree, kernel);
+        if strict || purpose == Purpose::Memory {
+            return Self { tree, strict, release, nameable: allowed.clone(), counted: allowed, there };
+        }
+        let runnable = nodes_with(tree, &there, cpus);
+        let counted = if runnable.is_empty() { allowed.clone() } else { runnable.clone() };
+        Self { tree, strict, release, nameable: allowed.union(&runnable), counted, there }
+    }
+
+    /// How many nodes there are, as the originals count: 2.0.16 only those with memory.
+    fn counted_by_the_originals(&self) -> usize {
+        let has_memory = |node: &NodeId| {
+            let total = facts::memory_of(self.tree, *node).ok().flatten().and_then(|memory| memory.total);
+            total.is_some_and(|total| total.get() > 0)
+        };
+        match self.release {
+            Release::V2_0_16 => self.there.iter().filter(has_memory).count(),
+            Release::V2_0_19 => self.there.len(),
+        }
+    }
+
+    /// The nodes that are there.
+    pub fn there(&self) -> &NodeSet {
+        &self.there
+    }
+}
+
+/// The nodes that the cpuset allows.
+pub fn allowed_nodes(tree: &Tree, kernel: &dyn Kernel) -> NodeSet {
+    let status = || facts::allowed(tree).ok()?.nodes;
+    kernel.allowed_nodes().ok().or_else(status).unwrap_or_else(|| facts::nodes(tree).unwrap_or_default())
+}
+
+/// Those of the nodes that have one of the CPUs.
+pub fn nodes_with(tree: &Tree, nodes: &NodeSet, cpus: &CpuSet) -> NodeSet {
+    let has = |node: &NodeId| {
+        facts::cpus_of(tree, *node).ok().flatten().is_some_and(|theirs| !theirs.is_disjoint(cpus))
+    };
+    nodes.iter().filter(has).collect()
+}
+
+/// Whether the originals cannot read the CPUs of a node: their masks are as wide as the kernel's own
+/// (of 1,024 CPUs at least), and a simulated or captured machine can be wider.
+pub fn is_too_wide(tree: &Tree, cpus: &CpuSet) -> bool {
+    let Some(last) = cpus.last().filter(|last| last.number() >= 1024) else { return false };
+    let possible = facts::possible_cpus(tree).ok().flatten().and_then(|possible| possible.last());
+    possible.is_none_or(|possible| last > possible)
+}
+
+/// What the originals say of such a node.
+pub const TOO_WIDE: &str = "Cannot parse cpumap. Assuming one node";
+
+/// A set with its members below `count` exchanged for the others there; what is above stays.
+fn invert_below<I: Id>(set: &IdSet<I>, count: usize) -> IdSet<I> {
+    let Some(last) = u32::try_from(count).ok().and_then(|count| count.checked_sub(1)) else {
+        return set.clone();
+    };
+    let below = IdSet::range(I::new(0), I::new(last));
+    set.difference(&below).union(&below.difference(set))
+}
+
+impl Members<NodeId> for Nodes<'_> {
+    fn may_name(&self, id: NodeId) -> bool {
+        self.nameable.contains(id)
+    }
+
+    fn all(&self) -> &NodeSet {
+        &self.counted
+    }
+
+    fn inverse(&self, set: &NodeSet) -> NodeSet {
+        if self.strict {
+            return invert_below(set, self.counted_by_the_originals());
+        }
+        let whole = if self.there.is_empty() { &self.nameable } else { &self.there };
+        whole.difference(set)
+    }
+
+    fn beyond(&self) -> u64 {
+        facts::node_mask_bits(self.tree).ok().flatten().unwrap_or(1024) as u64
+    }
+
+    fn device(&self, text: &str, warnings: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
+        device::nodes(text, self.tree, &self.there, self.strict, warnings)
+    }
+}
+
+/// What a set of CPUs can be made of.
+#[derive(Debug)]
+pub struct Cpus {
+    strict: bool,
+    nameable: CpuSet,
+    there: CpuSet,
+}
+
+impl Cpus {
+    /// Looks at the machine; `allowed` are the CPUs that this process was started with.
+    pub fn new(tree: &Tree, settings: Settings, scope: Scope, allowed: &CpuSet) -> Self {
+        let there = facts::present_cpus(tree).ok().flatten().unwrap_or_else(|| allowed.clone());
+        let nameable = match scope {
+            Scope::Allowed => allowed.clone(),
+            Scope::Everything => there.clone(),
+        };
+        Self { strict: settings.strict, nameable, there }
+    }
+}
+
+impl Members<CpuId> for Cpus {
+    fn may_name(&self, id: CpuId) -> bool {
+        self.nameable.contains(id)
+    }
+
+    fn all(&self) -> &CpuSet {
+        &self.nameable
+    }
+
+    fn inverse(&self, set: &CpuSet) -> CpuSet {
+        if self.strict { invert_below(set, self.there.len()) } else { self.there.difference(set) }
+    }
+
+    fn beyond(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn device(&self, _: &str, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(set: &[u32], count: usize, expected: &str) {
+        let set: NodeSet = set.iter().map(|number| NodeId::new(*number)).collect();
+        assert_eq!(invert_below(&set, count).to_string(), expected);
+    }
+
+    #[test]
+    fn the_originals_invert_numbers_below_the_count() {
+        check(&[0], 4, "1-3");
+        check(&[0], 1, "");
+        // Without nodes nothing is inverted.
+        check(&[0], 0, "0");
+        // Nodes 0, 2 and 5 are three, so 5 stays what it was.
+        check(&[0, 5], 3, "1-2,5");
+    }
+}

@@ -1,0 +1,76 @@
+//! migratepages: moves the pages of a process from some nodes to others.
+
+use std::ffi::OsStr;
+use std::io::Write;
+
+use nodewise_machine::NodeSet;
+use nodewise_syscall::{Errno, Task, pages};
+
+use crate::getopt::{Argument, Getopt, Long, Operands, Short, Spec};
+use crate::kernel::Kernel;
+use crate::warning::Warnings;
+use crate::{Call, node_argument, number, strerror};
+
+const SPEC: Spec<'static> = Spec {
+    shorts: &[
+        Short { letter: 'h', argument: Argument::None },
+        Short { letter: '?', argument: Argument::None },
+    ],
+    longs: &[Long { name: "help", argument: Argument::None, value: 'h' }],
+    operands: Operands::AnyPlace,
+};
+
+const USAGE: &str = "\
+usage: migratepages pid from-nodes to-nodes
+
+nodes is a comma delimited list of node numbers or A-B ranges or all.";
+
+/// Runs migratepages; returns its exit status. How many pages stayed where they were is not told,
+/// as the original does not.
+pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let mut words = Getopt::new(&call.args, SPEC);
+    if let Some(word) = words.next() {
+        if let Err(wrong) = word {
+            let _ = writeln!(err, "migratepages: {wrong}");
+        }
+        return usage(err);
+    }
+    let operands = words.operands();
+    let [pid, from, to] = &operands[..] else { return usage(err) };
+    let Some(pid) = process(pid) else { return usage(err) };
+    let mut warnings = Warnings::new(err);
+    let mut nodes = |argument: &OsStr| node_argument::read(call, kernel, argument, out, &mut warnings);
+    let Ok(from) = nodes(from) else { return 1 };
+    let Ok(to) = nodes(to) else { return 1 };
+    match migrate(call, pid, &from, &to) {
+        Ok(_) => 0,
+        Err(errno) => {
+            let _ = writeln!(err, "migrate_pages: {}", strerror::words(errno.number()));
+            1
+        }
+    }
+}
+
+fn usage(err: &mut dyn Write) -> u8 {
+    let _ = writeln!(err, "{USAGE}");
+    1
+}
+
+/// The number of a process as C reads it; `None` when the word is no number.
+fn process(word: &OsStr) -> Option<u64> {
+    number::leading(word.to_str()?, 0).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+}
+
+/// Moves pages of the running system. Process 0 is this one.
+fn migrate(call: &Call<'_>, pid: u64, from: &NodeSet, to: &NodeSet) -> Result<u64, Errno> {
+    if !call.tree.is_live() {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let task = match u32::try_from(pid) {
+        Ok(0) => Some(Task::CURRENT),
+        Ok(number) => Task::new(number),
+        Err(_) => None,
+    };
+    let task = task.ok_or(Errno::ESRCH)?;
+    pages::migrate(task, from, to).map_err(|error| error.errno)
+}

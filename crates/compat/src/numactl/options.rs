@@ -1,0 +1,135 @@
+//! The options of numactl, and its usage text.
+
+use crate::getopt::{Argument, Long, Operands, Short, Spec};
+use crate::release::Release;
+
+/// What options without a letter are reported as.
+pub(super) const CPU_COMPRESS: char = '1';
+pub(super) const VERSION: char = '2';
+pub(super) const JSON: char = '3';
+
+const fn plain(name: &'static str, value: char) -> Long {
+    Long { name, argument: Argument::None, value }
+}
+
+const fn with(name: &'static str, value: char) -> Long {
+    Long { name, argument: Argument::Required, value }
+}
+
+/// Long options in the order in which ambiguous ones are listed; first those that 2.0.16 does not
+/// have.
+const LONGS: [Long; 28] = [
+    with("weighted-interleave", 'w'),
+    plain("version", VERSION),
+    plain("cpu-compress", CPU_COMPRESS),
+    plain("all", 'a'),
+    plain("balancing", 'b'),
+    with("interleave", 'i'),
+    with("preferred", 'p'),
+    with("preferred-many", 'P'),
+    with("cpubind", 'c'),
+    with("cpunodebind", 'N'),
+    with("physcpubind", 'C'),
+    with("membind", 'm'),
+    plain("localalloc", 'l'),
+    plain("hardware", 'H'),
+    plain("show", 's'),
+    with("shm", 'S'),
+    with("file", 'f'),
+    with("offset", 'o'),
+    with("length", 'L'),
+    plain("strict", 't'),
+    with("shmmode", 'M'),
+    with("shmid", 'I'),
+    plain("huge", 'u'),
+    plain("touch", 'T'),
+    plain("dump", 'd'),
+    plain("dump-nodes", 'D'),
+    plain("verify", 'V'),
+    plain("json", JSON),
+];
+const LONGS_SINCE_2_0_17: usize = 3;
+
+const fn letter(letter: char) -> Short {
+    Short { letter, argument: Argument::None }
+}
+
+const fn letter_with(letter: char) -> Short {
+    Short { letter, argument: Argument::Required }
+}
+
+/// Short options; first the one that 2.0.16 does not have.
+const SHORTS: [Short; 25] = [
+    letter_with('w'),
+    letter('a'),
+    letter('b'),
+    letter_with('i'),
+    letter_with('p'),
+    letter_with('P'),
+    letter_with('c'),
+    letter_with('N'),
+    letter_with('C'),
+    letter_with('m'),
+    letter('l'),
+    letter('H'),
+    letter('s'),
+    letter_with('S'),
+    letter_with('f'),
+    letter_with('o'),
+    letter_with('L'),
+    letter('t'),
+    letter_with('M'),
+    letter_with('I'),
+    letter('u'),
+    letter('T'),
+    letter('d'),
+    letter('D'),
+    letter('V'),
+];
+
+/// The options of a release. The first operand is the command, whose options are its own.
+pub(super) fn spec(release: Release) -> Spec<'static> {
+    let operands = Operands::EndOptions;
+    match release {
+        Release::V2_0_16 => Spec { shorts: &SHORTS[1..], longs: &LONGS[LONGS_SINCE_2_0_17..], operands },
+        Release::V2_0_19 => Spec { shorts: &SHORTS, longs: &LONGS, operands },
+    }
+}
+
+/// The usage text, which follows every mistake on stderr.
+pub const USAGE: &str = "\
+usage: numactl [--all | -a] [--balancing | -b] [--interleave= | -i <nodes>]
+               [--weighted-interleave= | -w <nodes>] [--preferred= | -p <node>]
+               [--preferred-many= | -P <nodes>] [--membind= | -m <nodes>] [--localalloc | -l]
+               [--cpunodebind= | -N <nodes>] [--physcpubind= | -C <cpus>] command args ...
+       numactl [--show | -s] [--json]
+       numactl [--hardware | -H] [--cpu-compress] [--json]
+       numactl [--version]
+       numactl [--length | -L <length>] [--offset | -o <offset>] [--shmmode | -M <mode>]
+               [--strict | -t] [--shmid | -I <id>] [--huge | -u] --shm | -S <keyfile>
+               [--interleave= | -i <nodes>] [--weighted-interleave= | -w <nodes>]
+               [--preferred= | -p <node>] [--preferred-many= | -P <nodes>]
+               [--membind= | -m <nodes>] [--localalloc | -l]
+               [--touch | -T] [--dump | -d] [--dump-nodes | -D] [--verify | -V]
+       numactl ... --file | -f <path on tmpfs or hugetlbfs> ... (as with --shm)
+
+ --all           take <nodes> and <cpus> from the whole machine, not from this cpuset
+ --balancing     let automatic balancing move pages inside the nodes of --membind
+ --interleave    spread pages over <nodes> one by one
+ --weighted-interleave  spread pages over <nodes> in proportion to their weights
+ --preferred     take memory from <node> first
+ --preferred-many  take memory from <nodes> first
+ --membind       take memory from <nodes> only
+ --localalloc    take memory from the node of the CPU
+ --cpunodebind   run on the CPUs of <nodes> only
+ --physcpubind   run on <cpus> only
+ --show          show the policy of this process
+ --hardware      show the nodes of this machine
+
+ <nodes> is a list of numbers, ranges (N-N) and the words all and same; +N counts inside the cpuset,
+ ! in front inverts. A node can be named by a device: netdev:DEV, block:DEV, file:PATH, ip:HOST,
+ pci:[domain:]bus:device[.function].
+ <cpus> is a list of numbers, ranges (N-N) and the word all; +N counts inside the cpuset, ! in front
+ inverts.
+ <length> and <offset> end in g, m or k for GiB, MiB or KiB.
+";

@@ -1,0 +1,332 @@
+//! The options of shared memory: `--shm` and `--file` with their policy.
+//!
+//! A policy on such memory belongs to it. So numactl maps it, sets the policy, perhaps touches the
+//! pages, and ends; programs find it placed.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use nodewise_machine::printable::printable;
+use nodewise_machine::{MemPolicy, NodeSet, PolicyMode};
+use nodewise_syscall::shared::{Segment, SegmentPages, SharedMemory};
+use nodewise_syscall::{Advice, BindOptions, Errno, advice, mempolicy, pages};
+use rustix::fs::{Mode, OFlags, fstat, ftruncate, open, stat};
+
+use super::{Session, Step, Stop, strerror};
+use crate::number;
+use crate::release::Release;
+
+mod dump;
+
+/// What `--length` and its like have said.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The option that came last, for complaints.
+    named: Option<&'static str>,
+    /// In bytes; 0 when not given.
+    length: u64,
+    /// In bytes.
+    offset: u64,
+    mode: u32,
+    id: u64,
+    pages: SegmentPages,
+    region: Option<Region>,
+}
+
+/// Shared memory that the policy options act on.
+#[derive(Debug)]
+struct Region {
+    memory: SharedMemory,
+    /// Where the policy's part begins in the mapping, in bytes: a file is mapped from its offset on,
+    /// a segment whole.
+    start: usize,
+    /// How long it is.
+    length: usize,
+    /// Where it begins in the file or segment, in bytes.
+    offset: u64,
+    /// The policy that was set here, for `--verify`.
+    policy: Option<MemPolicy>,
+    status: u8,
+}
+
+impl Request {
+    pub(super) const fn new() -> Self {
+        Self {
+            named: None,
+            length: 0,
+            offset: 0,
+            mode: 0o600,
+            id: 0,
+            pages: SegmentPages::Small,
+            region: None,
+        }
+    }
+
+    /// Whether policies act on shared memory.
+    pub(super) const fn has_region(&self) -> bool {
+        self.region.is_some()
+    }
+
+    /// The status that the options have led to, if they were about shared memory.
+    pub(super) fn status(&self) -> Option<u8> {
+        self.region.as_ref().map(|region| region.status)
+    }
+
+    /// The option about shared memory that was given, if any.
+    pub(super) const fn named(&self) -> Option<&'static str> {
+        self.named
+    }
+}
+
+impl Session<'_> {
+    /// `-L`, `-o`, `-M`, `-I` and `-u`: what the memory is to be like.
+    pub(super) fn shape(&mut self, option: char, argument: &OsStr) -> Step {
+        let text = argument.to_string_lossy();
+        let shared = &mut self.shared;
+        match option {
+            'L' => (shared.named, shared.length) = (Some("--length"), number::size(&text)),
+            'o' => (shared.named, shared.offset) = (Some("--offset"), number::size(&text)),
+            'u' => (shared.named, shared.pages) = (Some("--huge"), SegmentPages::Huge),
+            'M' => match whole(&text, 8) {
+                Some(mode) => {
+                    (shared.named, shared.mode) = (Some("--shmmode"), (mode & 0o7777) as u32);
+                }
+                None => return Err(self.usage()),
+            },
+            _ => match whole(&text, 0) {
+                Some(id) => shared.id = id,
+                None => return Err(self.usage()),
+            },
+        }
+        Ok(())
+    }
+
+    /// `--file`: a file of tmpfs or hugetlbfs, made and grown as needed.
+    pub(super) fn file(&mut self, argument: &OsStr) -> Step {
+        self.no_policy_yet()?;
+        let name = printable(&argument.to_string_lossy()).into_owned();
+        let file = self.open_file(Path::new(argument), &name)?;
+        if self.shared.length == 0 {
+            return Err(self.lament("policy region length not specified before --file"));
+        }
+        self.check_length()?;
+        let (offset, length) = (self.shared.offset, self.shared.length);
+        let end = offset.checked_add(length).filter(|end| i64::try_from(*end).is_ok());
+        let size = fstat(&file).map_or(0, |status| u64::try_from(status.st_size).unwrap_or(0));
+        let grown = match end {
+            Some(end) if end > size => {
+                ftruncate(&file, end).map_err(|error| Errno::new(error.raw_os_error()))
+            }
+            Some(_) => Ok(()),
+            None => Err(Errno::EINVAL),
+        };
+        let length = usize::try_from(length).map_err(|_| Errno::EINVAL);
+        match grown.and(length).and_then(|length| SharedMemory::map(file.as_fd(), offset, length)) {
+            Ok(memory) => {
+                self.shared.region = Some(Region {
+                    start: 0,
+                    length: memory.length(),
+                    memory,
+                    offset,
+                    policy: None,
+                    status: 0,
+                });
+                Ok(())
+            }
+            Err(errno) => Err(self.lament(&format!("shm mmap: {}", strerror(errno)))),
+        }
+    }
+
+    fn open_file(&mut self, path: &Path, name: &str) -> Result<OwnedFd, Stop> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(self.shared.mode);
+        let answer = match open(path, flags, mode) {
+            Err(rustix::io::Errno::NOENT) if self.shared.length == 0 => {
+                return Err(self.refuse("need a --length to create a shared file"));
+            }
+            Err(rustix::io::Errno::NOENT) => open(path, flags | OFlags::CREATE, mode),
+            answer => answer,
+        };
+        answer.map_err(|error| {
+            let error = strerror(Errno::new(error.raw_os_error()));
+            self.lament(&format!("cannot create file {name}: {error}"))
+        })
+    }
+
+    fn check_length(&mut self) -> Step {
+        if self.shared.length % pages::page_size() as u64 == 0 {
+            return Ok(());
+        }
+        Err(self.lament("policy region not page aligned"))
+    }
+
+    /// `--shm`: a segment of System V, named by a file that stands for its key.
+    pub(super) fn segment(&mut self, argument: &OsStr) -> Step {
+        self.no_policy_yet()?;
+        let name = printable(&argument.to_string_lossy()).into_owned();
+        let key = self.key(Path::new(argument), &name)?;
+        let found = Segment::find(key);
+        let segment = match found {
+            Ok(Some(segment)) => Ok(segment),
+            Ok(None) => self.create_segment(key, &name)?,
+            Err(errno) => Err(errno),
+        };
+        let segment = segment.map_err(|errno| {
+            self.lament(&format!("cannot create shared memory segment: {}", strerror(errno)))
+        })?;
+        self.check_length()?;
+        let memory = SharedMemory::attach(segment)
+            .map_err(|errno| self.lament(&format!("cannot attach shared memory: {}", strerror(errno))))?;
+        let whole = memory.length();
+        let length = usize::try_from(self.shared.length).unwrap_or(usize::MAX);
+        let start = usize::try_from(self.shared.offset).unwrap_or(usize::MAX);
+        let length = if length == 0 { whole.saturating_sub(start) } else { length };
+        let offset = self.shared.offset;
+        self.shared.region = Some(Region { memory, start, length, offset, policy: None, status: 0 });
+        Ok(())
+    }
+
+    /// `ftok(3)`: bits of the file's number, its device and the id.
+    fn key(&mut self, path: &Path, name: &str) -> Result<i32, Stop> {
+        let mode = self.shared.mode;
+        if matches!(stat(path), Err(rustix::io::Errno::NOENT)) {
+            let _ = writeln!(self.warnings.err(), "numactl: Creating shm key file {name} mode {mode:04o}");
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+            open(path, flags, Mode::from_raw_mode(mode)).map_err(|error| {
+                let error = strerror(Errno::new(error.raw_os_error()));
+                self.lament(&format!("cannot create shm key file {name}: {error}"))
+            })?;
+        }
+        let status = stat(path).map_err(|error| {
+            let error = strerror(Errno::new(error.raw_os_error()));
+            self.lament(&format!("cannot find shm key file {name}: {error}"))
+        })?;
+        let bits = |value: u64, mask: u64| u32::try_from(value & mask).expect("the mask leaves few bits");
+        let (inode, device) = (bits(status.st_ino, 0xffff), bits(status.st_dev, 0xff));
+        Ok((inode | device << 16 | bits(self.shared.id, 0xff) << 24) as i32)
+    }
+
+    fn create_segment(&mut self, key: i32, name: &str) -> Result<Result<Segment, Errno>, Stop> {
+        let Request { length, mode, id, pages, .. } = self.shared;
+        if length == 0 {
+            return Err(self.refuse("need a --length to create a sysv shared memory segment"));
+        }
+        let megabytes = length as f64 / f64::from(1 << 20);
+        let _ = writeln!(
+            self.warnings.err(),
+            "numactl: Creating shared memory segment {name} id {id} mode {mode:04o} length {megabytes:.0}MB"
+        );
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        Ok(Segment::create(key, length, mode, pages))
+    }
+
+    /// Sets a policy on the shared memory.
+    pub(super) fn bind_region(&mut self, policy: &MemPolicy, doing: &str) -> Step {
+        let policy = self.shared_policy(policy);
+        let options = BindOptions { strict: self.strict, moving: None };
+        let bind = |region: &mut Region| {
+            let (address, length) = region.range()?;
+            mempolicy::bind_range(address, length, &policy, options).map_err(|error| error.errno)?;
+            region.policy = Some(policy.clone());
+            Ok(())
+        };
+        match self.shared.region.as_mut().map_or(Ok(()), bind) {
+            Ok(()) => Ok(()),
+            Err(errno) => Err(self.failed("mbind", doing, errno)),
+        }
+    }
+
+    /// What becomes of a policy on shared memory. A preferred node is a set of one there. The
+    /// originals keep only the first of several preferred nodes, 2.0.16 not even that, and know no
+    /// weights.
+    fn shared_policy(&self, policy: &MemPolicy) -> MemPolicy {
+        let settings = self.call.settings;
+        let first = || policy.nodes.first().into_iter().collect::<NodeSet>();
+        match policy.mode {
+            PolicyMode::Preferred | PolicyMode::PreferredMany
+                if settings.strict && settings.release == Release::V2_0_16 =>
+            {
+                MemPolicy::new(PolicyMode::PreferredMany, NodeSet::new())
+            }
+            PolicyMode::Preferred => MemPolicy::new(PolicyMode::PreferredMany, first()),
+            PolicyMode::PreferredMany if settings.strict => MemPolicy::new(policy.mode, first()),
+            PolicyMode::WeightedInterleave if settings.strict => {
+                MemPolicy::new(PolicyMode::Interleave, policy.nodes.clone())
+            }
+            _ => policy.clone(),
+        }
+    }
+
+    /// `--touch`, `--dump`, `--dump-nodes` and `--verify`: what is done with the memory.
+    pub(super) fn use_region(&mut self, option: char) -> Step {
+        let Some(mut region) = self.shared.region.take() else {
+            return Err(match option {
+                'T' => self.mistake("--touch must be after shared memory specification"),
+                'V' => self.mistake("--verify must be after shared memory specification"),
+                'd' => self.refuse("Cannot do --dump without shared memory.\n"),
+                _ => self.refuse("Cannot do --dump-nodes without shared memory.\n"),
+            });
+        };
+        let done = self.use_this(option, &mut region);
+        self.shared.region = Some(region);
+        done
+    }
+
+    fn use_this(&mut self, option: char, region: &mut Region) -> Step {
+        let length = region.length as u64;
+        if option == 'T' && region.offset >= length {
+            let offset = region.offset;
+            return Err(
+                self.lament(&format!("region offset {offset:#x} beyond its length {length:#x} at --touch"))
+            );
+        }
+        let done = match option {
+            'T' => region.touch(),
+            'd' => dump::policies(region, self.call.settings, self.out),
+            'D' => dump::nodes(region, self.out),
+            _ => dump::verify(region, self.out).map(|status| region.status = status),
+        };
+        done.map_err(|errno| {
+            let _ = writeln!(self.warnings.err(), "numactl: shared memory: {}", strerror(errno));
+            Stop(1)
+        })
+    }
+
+    /// Something that cannot be done with shared memory. The line feed is on stderr in every release.
+    fn lament(&mut self, message: &str) -> Stop {
+        let _ = writeln!(self.warnings.err(), "numactl: {message}");
+        Stop(1)
+    }
+}
+
+impl Region {
+    /// Address and length in bytes of what the policy is for.
+    ///
+    /// # Errors
+    /// `EFAULT` beyond the end of a segment.
+    fn range(&self) -> Result<(usize, usize), Errno> {
+        let end = self.start.checked_add(self.length).filter(|end| *end <= self.memory.length());
+        end.map(|_| (self.memory.address() + self.start, self.length)).ok_or(Errno::EFAULT)
+    }
+
+    /// Allocates every page.
+    fn touch(&self) -> Result<(), Errno> {
+        let (address, length) = self.range()?;
+        match advice::advise(address, length, Advice::Populate) {
+            Ok(()) => Ok(()),
+            // Before Linux 5.14: asking for the node of a page brings it in.
+            Err(error) if error.errno == Errno::EINVAL => {
+                pages::addresses(address, length, pages::page_size())
+                    .try_for_each(|page| mempolicy::node_at(page).map(drop))
+                    .map_err(|error| error.errno)
+            }
+            Err(error) => Err(error.errno),
+        }
+    }
+}
+
+/// A number that is the whole text.
+fn whole(text: &str, base: u32) -> Option<u64> {
+    number::leading(text, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+}

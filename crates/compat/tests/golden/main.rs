@@ -1,0 +1,168 @@
+//! numactl beside its original: every recorded command, with the same words in both releases.
+//!
+//! With the strict settings every record must hold. Without them too, but for those about which
+//! [`different`] says what must hold instead. Each section of a file of records is a test, which
+//! tells how many answers hold.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test speaks to its caller")]
+
+mod answer;
+mod different;
+#[path = "../../../syscall/tests/kernel/filter.rs"]
+mod filter;
+mod guest;
+mod in_process;
+mod record;
+mod scripted;
+mod trees;
+mod words;
+
+use std::ffi::{OsString, c_long};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use nodewise_compat::{Call, Settings, Tool};
+use nodewise_source::tree::Tree;
+use nodewise_syscall::Errno;
+
+use answer::Answer;
+use different::Context;
+use guest::{Guest, TOPOLOGIES};
+use record::Record;
+
+/// Files whose records need no guest.
+const IN_PROCESS: [&str; 2] = ["host-one-node", "fakesys-hardware-and-numastat"];
+
+fn main() {
+    if let Some(status) = personality() {
+        std::process::exit(status);
+    }
+    guest::other_roles();
+    let arguments = Arguments::from_args();
+    let Some(folder) = record::folder() else {
+        eprintln!(
+            "golden tests skipped: no ../shared/golden, and NODEWISE_GOLDEN names no folder with records"
+        );
+        return;
+    };
+    let mut trials = Vec::new();
+    for file in IN_PROCESS {
+        trials.extend(trials_of(&folder, file, Where::Here));
+    }
+    for topology in TOPOLOGIES {
+        let guest = Guest::new(topology, &folder);
+        trials.extend(trials_of(&folder, topology.file, Where::Guest(guest)));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// What this program is when it is called by another name, in a guest.
+fn personality() -> Option<i32> {
+    let mut words = std::env::args_os();
+    let name = words.next()?;
+    if Path::new(&name).file_name()? == "seccomp-run" {
+        return Some(run_with_filter(&words.collect::<Vec<_>>()));
+    }
+    Tool::named(&name)?;
+    let tree = Tree::live();
+    let call = Call::from_words(std::env::args_os(), &tree)?;
+    Some(nodewise_compat::run(&call, &mut std::io::stdout(), &mut std::io::stderr()).into())
+}
+
+/// `seccomp-run ERRNO CALL,CALL.. -- COMMAND`
+fn run_with_filter(words: &[OsString]) -> i32 {
+    let text = |at: usize| words[at].to_str().expect("words of the records");
+    let calls: Vec<c_long> = text(1)
+        .split(',')
+        .flat_map(|name| match name {
+            "all6" => filter::NUMA_CALLS.to_vec(),
+            "set_mempolicy" => vec![libc::SYS_set_mempolicy],
+            "mbind" => vec![libc::SYS_mbind],
+            "sched_setaffinity" => vec![libc::SYS_sched_setaffinity],
+            other => panic!("{other} is no call of the records"),
+        })
+        .collect();
+    let errno = Errno::new(text(0).parse().expect("a number of an error"));
+    filter::block(&calls, errno).expect("a guest takes filters");
+    let error = std::process::Command::new(&words[3]).args(&words[4..]).exec();
+    panic!("{error}");
+}
+
+/// Where the commands of a file run.
+#[derive(Clone)]
+enum Where {
+    Here,
+    Guest(Guest),
+}
+
+/// The word of a recorded command that names the program.
+fn is_ours(record: &Record) -> bool {
+    let words = words::of(&record.cmd);
+    let program = match words[0].as_str() {
+        "seccomp-run" => words.get(4),
+        "incg" => words.get(2),
+        _ => words.first(),
+    };
+    program.is_some_and(|program| program == "numactl") && record.release().is_some()
+}
+
+/// A record with its number in its file.
+type Numbered = (usize, Record);
+
+/// A test for each section of a file and each release.
+fn trials_of(folder: &Path, file: &'static str, place: Where) -> Vec<Trial> {
+    let all = record::read(folder, file);
+    let hardware: Vec<Record> = all.iter().filter(|record| shows_hardware(record)).cloned().collect();
+    let records = all.into_iter().enumerate().filter(|(_, record)| is_ours(record));
+    let mut sections: Vec<(String, Vec<Numbered>)> = Vec::new();
+    for (at, record) in records {
+        let release = record.release().expect("it was filtered").number();
+        let name = format!("{file}::{release}::{}", record.section);
+        match sections.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, records)) => records.push((at, record)),
+            None => sections.push((name, vec![(at, record)])),
+        }
+    }
+    let trial = |(name, records): (String, Vec<Numbered>)| {
+        let place = place.clone();
+        let hardware = hardware.clone();
+        Trial::test(name, move || section(file, &records, &place, &hardware))
+    };
+    sections.into_iter().map(trial).collect()
+}
+
+fn shows_hardware(record: &Record) -> bool {
+    record.cmd == "numactl --hardware"
+}
+
+/// Runs the records of a section; `hardware` are those that show the machines of the file.
+fn section(file: &str, records: &[Numbered], place: &Where, hardware: &[Record]) -> Result<(), Failed> {
+    let mut failures = Vec::new();
+    for (at, record) in records {
+        let release = record.release().expect("it was filtered");
+        let hardware = hardware.iter().find(|shown| shown.tool == record.tool);
+        let hardware = hardware.map(|shown| Answer::of(shown).masked(&shown.cmd));
+        let context = Context { file, record, release, hardware };
+        for strict in [true, false] {
+            let answer = match place {
+                Where::Here => Some(answer_here(file, record, strict)),
+                Where::Guest(guest) => guest.answer(*at, strict)?,
+            };
+            let Some(answer) = answer else { return Ok(()) };
+            let recorded = Answer::of(record).masked(&record.cmd);
+            let expected =
+                if strict { context.expected_strictly(&recorded) } else { context.expected(&recorded) };
+            failures.extend(different::difference(record, strict, &answer.masked(&record.cmd), &expected));
+        }
+    }
+    println!("{} of {} answers hold", 2 * records.len() - failures.len(), 2 * records.len());
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
+}
+
+fn answer_here(file: &str, record: &Record, strict: bool) -> Answer {
+    let release = record.release().expect("it was filtered");
+    let settings = Settings { release, strict, ..Settings::default() };
+    let tree = if file == "host-one-node" { trees::host() } else { trees::simulated(&record.section) };
+    in_process::run(record, &tree, settings)
+}

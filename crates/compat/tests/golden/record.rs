@@ -1,0 +1,57 @@
+//! Recorded outputs of the originals.
+//!
+//! They lie outside of this repository, in `../shared/golden` beside it or in the folder that
+//! `NODEWISE_GOLDEN` names: a line of JSON per command.
+
+use std::path::{Path, PathBuf};
+
+use nodewise_compat::Release;
+use serde::Deserialize;
+
+/// A command of an original, and what it answered.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Record {
+    /// The release, in words: `numactl 2.0.16-1 (Debian bookworm)`.
+    pub tool: String,
+    /// What the commands around it are about.
+    pub section: String,
+    /// The words of the command with a blank between them; quotes are lost.
+    pub cmd: String,
+    /// Its exit status, as a shell gives it.
+    pub rc: i32,
+    /// What it printed; the full usage text is `<NUMACTL-USAGE>` or `<NUMASTAT-USAGE>`.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Record {
+    /// Whose answer it is; `None` for a release that is not imitated.
+    pub fn release(&self) -> Option<Release> {
+        [Release::V2_0_16, Release::V2_0_19].into_iter().find(|release| self.tool.contains(release.number()))
+    }
+}
+
+/// The folder of the records; `None`, with a line that says so, where there is none.
+pub fn folder() -> Option<PathBuf> {
+    let named = std::env::var_os("NODEWISE_GOLDEN").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden");
+    named.or_else(|| beside.is_dir().then_some(beside))
+}
+
+/// Reads one file of records by name: `numactl-4n`.
+pub fn read(folder: &Path, name: &str) -> Vec<Record> {
+    read_file(&folder.join(format!("{name}.jsonl")))
+}
+
+/// Reads one file of records.
+pub fn read_file(path: &Path) -> Vec<Record> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines()
+        .enumerate()
+        .map(|(at, line)| {
+            serde_json::from_str(line)
+                .unwrap_or_else(|error| panic!("{}:{}: {error}", path.display(), at + 1))
+        })
+        .collect()
+}
