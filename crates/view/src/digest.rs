@@ -12,6 +12,7 @@ pub mod distance;
 pub mod node;
 pub mod oddity;
 pub mod study;
+pub mod walk;
 
 pub use cache::CacheLevel;
 pub use counts::Counts;

@@ -5,6 +5,8 @@
 //! read back there.
 
 pub mod tune;
+pub mod walk;
 pub mod workload;
+pub mod zones;
 
 pub use tune::tune;

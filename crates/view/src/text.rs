@@ -2,7 +2,8 @@
 //!
 //! [`show`](show::show) writes everything that is known about a machine, [`overview`](overview::overview)
 //! the few lines that `nodewise` alone prints, [`explain`] where a placement's pages come from,
-//! [`tune`](tune::tune) what an experiment showed. Lines and their wrapping are in `line`, tables in
+//! [`tune`](tune::tune) what an experiment showed, [`walk`](walk::walk) what becomes of a request for
+//! memory, [`zones`] zones and fallback orders. Lines and their wrapping are in `line`, tables in
 //! `table`; every text that was read from outside passes [`nodewise_machine::printable`] on its
 //! way into a line.
 
@@ -12,6 +13,8 @@ pub mod overview;
 pub mod show;
 pub(crate) mod table;
 pub mod tune;
+pub mod walk;
+pub mod zones;
 
 pub use overview::{Hint, overview};
 pub use show::show;

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub const SCHEMA: &str = "nodewise.workload/1";
 
 #[derive(Serialize)]
-struct Document {
+struct Document<'a> {
     schema: &'static str,
     workload: &'static str,
     size_bytes: u64,
@@ -25,9 +25,15 @@ struct Document {
     median_latency_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     least_latency_ns: Option<f64>,
+    /// Every sample, in the order in which they were taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gb_per_s: Option<&'a [f64]>,
+    /// Every sample, in the order in which they were taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_ns: Option<&'a [f64]>,
 }
 
-fn write(document: &Document) -> String {
+fn write(document: &Document<'_>) -> String {
     let mut text =
         serde_json::to_string_pretty(document).expect("the document holds no map with foreign keys");
     text.push('\n');
@@ -48,6 +54,8 @@ pub fn stream(result: &StreamResult) -> String {
         most_gb_per_s: Some(result.most_gb_per_s()),
         median_latency_ns: None,
         least_latency_ns: None,
+        gb_per_s: Some(&result.gb_per_s),
+        latency_ns: None,
     })
 }
 
@@ -65,5 +73,7 @@ pub fn chase(result: &ChaseResult) -> String {
         most_gb_per_s: None,
         median_latency_ns: Some(result.median_ns()),
         least_latency_ns: Some(result.least_ns()),
+        gb_per_s: None,
+        latency_ns: Some(&result.ns_per_load),
     })
 }

@@ -14,7 +14,7 @@ mod fold;
 mod page;
 mod scene;
 
-use nodewise_machine::Machine;
+use nodewise_machine::{Machine, Origin};
 
 use crate::digest::counts::{headline, platform};
 use crate::svg::frame::Frame;
@@ -96,7 +96,12 @@ pub fn layout(machine: &Machine) -> Frame {
 /// Lengths in px; at most [`WIDTH`] wide.
 pub fn machine_svg(machine: &Machine, theme: Theme) -> String {
     let title = headline(machine);
-    let description = format!("{} ({})", platform(machine), machine.origin);
+    let from = match &machine.origin {
+        Origin::Live => String::new(),
+        origin => format!("from {origin}"),
+    };
+    let known: Vec<String> = [platform(machine), from].into_iter().filter(|part| !part.is_empty()).collect();
+    let description = known.join(", ");
     let printable = nodewise_machine::printable::printable(&description);
     paint(&layout(machine), &title, &printable, theme)
 }

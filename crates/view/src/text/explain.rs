@@ -51,13 +51,16 @@ fn origins(machine: &Machine, placement: &Placement, policy: &MemPolicy, allowed
 }
 
 /// How the node of a page is found.
-fn rule(policy: &MemPolicy) -> String {
+pub(super) fn rule(policy: &MemPolicy) -> String {
     let nodes = node_names(&policy.nodes);
     match policy.mode {
         PolicyMode::Default | PolicyMode::Local => {
             "each page comes from the node of the CPU that touches it first".to_owned()
         }
         PolicyMode::Preferred => format!("each page comes from {nodes} while it has free memory"),
+        PolicyMode::Bind if policy.nodes.len() == 1 => {
+            format!("each page comes from {nodes}, and from no other")
+        }
         PolicyMode::Bind => {
             format!("each page comes from {nodes}, from the nearest to the CPU that touches it first")
         }

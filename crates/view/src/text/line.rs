@@ -140,13 +140,15 @@ fn cut(chars: &[(Ink, char)], width: usize) -> usize {
         let next = chars.get(end).map(|(_, c)| *c);
         blank &= *c == ' ';
         match c {
-            ' ' if !blank => soft = Some(end),
+            // A number keeps its percent sign.
+            ' ' if !blank && next != Some('%') => soft = Some(end),
             ',' if next != Some(' ') => soft = Some(end),
             '/' => slash = Some(end),
             _ => {}
         }
     }
-    if end == chars.len() || chars[end].1 == ' ' {
+    let at = |place: usize| chars.get(place).map(|(_, c)| *c);
+    if end == chars.len() || at(end) == Some(' ') && at(end + 1) != Some('%') {
         return end.max(1);
     }
     // A break that leaves more than half of the line empty is worse than one inside a path.
@@ -249,6 +251,13 @@ mod tests {
         check("0-23,96-119,200", 11, &["0-23,", "96-119,200"]);
         check("", 10, &[]);
         check("   ", 10, &[""]);
+    }
+
+    #[test]
+    fn a_number_keeps_its_percent_sign() {
+        check("noise (+11..+46 %)", 16, &["noise", "(+11..+46 %)"]);
+        check("noise (+11..+46 %)", 15, &["noise", "(+11..+46 %)"]);
+        check("5 %", 2, &["5", "%"]);
     }
 
     #[test]

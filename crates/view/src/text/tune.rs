@@ -5,7 +5,7 @@ use nodewise_measure::metric::{Direction, Metric};
 use nodewise_measure::placement::Scope;
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::stats::Interval;
-use nodewise_measure::study::{Dropped, End, Study};
+use nodewise_measure::study::{Dropped, End, Rounds, Study};
 use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 
 use crate::digest::study::{command_lines, duration, metric_value, pages_words, percent};
@@ -25,6 +25,11 @@ pub fn tune(
 ) -> String {
     let mut page = Page::new(*style);
     page.line(2, &head(study).as_str().into());
+    if let (End::BaselineFailed(dropped), 0) = (&study.end, study.blocks_begun()) {
+        let text = format!("the program fails without any placement too: {}", reason(dropped));
+        page.line(2, &Line::new().with(Ink::Notable, text));
+        return page.finish();
+    }
     page.line(0, &Line::new());
     tables(study, analysis, &mut page);
     page.line(0, &Line::new());
@@ -127,18 +132,31 @@ fn verdict(result: &ArmResult, metric: &Metric) -> Line {
         Verdict::Worse => Line::new().with(Ink::Notable, if timed { "slower" } else { "worse" }),
         Verdict::NoDifference => "no difference".into(),
         Verdict::TooFewRounds { blocks, needed } => {
-            format!("too few rounds: {blocks} of {needed}").as_str().into()
+            format!("too few rounds: {blocks}/{needed}").as_str().into()
         }
         Verdict::Failed(dropped) => Line::new().with(Ink::Notable, failed(dropped)),
     }
 }
 
-/// How a program failed, with the last line it complained with.
 fn failed(dropped: &Dropped) -> String {
+    format!("failed: {}", reason(dropped))
+}
+
+/// How a program failed, with the last line it complained with.
+fn reason(dropped: &Dropped) -> String {
     let said =
         dropped.complaint.as_deref().and_then(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
     let said = said.map_or(String::new(), |line| format!(": {}", line.trim()));
-    format!("failed: {}{said}", dropped.ending)
+    format!("{}{said}", dropped.ending)
+}
+
+/// The change for the better that is as far from none as a `change` upwards. Half the time is as far
+/// as twice the time: where less is better, no gain reaches 100 %.
+fn gain(change: f64, direction: Direction) -> f64 {
+    match direction {
+        Direction::LowerIsBetter => change / (1.0 + change),
+        Direction::HigherIsBetter => change,
+    }
 }
 
 /// A share without a sign: 0.03 is `3 %`.
@@ -159,8 +177,9 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
     let detectable: Vec<f64> = detectable.filter_map(|arm| Some(arm.effect?.smallest_detectable)).collect();
     if let Some(most) = detectable.into_iter().reduce(f64::max) {
         let text = format!(
-            "  no difference: none was shown; one of {} would have been, four times in five",
-            share(most)
+            "  no difference: none was shown; one of {} or {} would have been, four times in five",
+            percent(1.0 / (1.0 + most)),
+            percent(1.0 + most)
         );
         page.line(4, &Line::new().with(Ink::Faint, text));
     }
@@ -205,14 +224,20 @@ fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
         }
         Advice::Keep { smallest_detectable, .. } => {
             let least = smallest_detectable.map_or(String::new(), |least| {
-                format!(" (a gain below {} can have been missed)", share(least))
+                format!(
+                    " (a gain below {} can have been missed)",
+                    share(gain(least, study.plan.metric.direction()))
+                )
             });
             page.line(2, &format!("no placement is better than the default{least}").as_str().into());
         }
         Advice::TooFewRounds { blocks, needed } => {
-            let text = format!(
-                "too few rounds to say which is best: {blocks} of the {needed} it takes (--runs={needed})"
-            );
+            let more = match study.plan.rounds {
+                Rounds::Exactly(_) => format!("--runs={needed}"),
+                Rounds::Within { .. } => "a longer --time".to_owned(),
+            };
+            let text =
+                format!("too few rounds to say which is best: {blocks} of the {needed} it takes ({more})");
             page.line(2, &text.as_str().into());
         }
         Advice::BaselineFailed(dropped) => {
@@ -221,5 +246,19 @@ fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
         Advice::NothingToCompare => {
             page.line(2, &"nothing to compare: only the default placement could be run".into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_gain_takes_all_the_time_there_is() {
+        let check = |change, direction, expected: &str| assert_eq!(share(gain(change, direction)), expected);
+        check(0.01, Direction::LowerIsBetter, "1.0 %");
+        check(1.0, Direction::LowerIsBetter, "50.0 %");
+        check(9.0, Direction::LowerIsBetter, "90.0 %");
+        check(9.0, Direction::HigherIsBetter, "900.0 %");
     }
 }

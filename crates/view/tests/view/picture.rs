@@ -141,3 +141,37 @@ fn the_theme_follows_the_viewer_unless_told() {
     assert!(!machine_svg(&machine, Theme::Light).contains("prefers-color-scheme"));
     assert_ne!(machine_svg(&machine, Theme::Light), machine_svg(&machine, Theme::Dark));
 }
+
+#[test]
+fn a_picture_says_what_it_shows_and_where_that_comes_from() {
+    let check = |spec: &str, expected: &[&str]| {
+        let machine = spec::machine(spec).unwrap();
+        let all = texts(&machine_svg(&machine, Theme::Auto));
+        for text in expected {
+            assert!(all.lines().any(|line| line == *text), "{spec}: no {text:?} in\n{all}");
+        }
+    };
+    check("(1c 1G)", &["1 CPU, 1 GiB in 1 node", "from spec (1c 1G)", "CPU 0"]);
+    check("(2c 1G); arch=x86_64", &["x86_64, from spec (2c 1G); arch=x86_64", "CPUs 0-1"]);
+    let mut live = spec::machine("(1c 1G); arch=x86_64").unwrap();
+    live.origin = nodewise_machine::Origin::Live;
+    assert!(texts(&machine_svg(&live, Theme::Auto)).lines().any(|line| line == "x86_64"));
+}
+
+#[test]
+fn equal_memory_has_bars_of_equal_length_in_cards_of_any_width() {
+    fn bars(frame: &Frame, found: &mut Vec<f64>) {
+        if frame.role == Role::Memory {
+            found.push(frame.area.width);
+        }
+        frame.children.iter().for_each(|child| bars(child, found));
+    }
+    for (spec, expected) in [("(4c 1G) 7x(1G)", [1.0; 8].as_slice()), ("2x(8c 64G) (32G)", &[1.0, 1.0, 0.5])]
+    {
+        let mut found = Vec::new();
+        bars(&check(spec).1, &mut found);
+        let shares: Vec<f64> =
+            found.iter().map(|length| (length / found[0] * 100.0).round() / 100.0).collect();
+        assert_eq!(shares, expected, "{spec}");
+    }
+}

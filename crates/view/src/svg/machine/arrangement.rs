@@ -3,7 +3,7 @@
 //! There is no formula for what looks well: every sensible arrangement is laid out, and the one
 //! that comes nearest to the shape of a screen, and of a box that the eye takes in, is kept.
 
-use super::boxes::{Columns, GAP, NARROWEST, body, loose_columns};
+use super::boxes::{Columns, GAP, NARROWEST, body, loose_columns, with_equal_bars};
 use super::cores::CoreSize;
 use super::scene::Scene;
 use super::{Detail, HEIGHT, WIDTH};
@@ -48,7 +48,7 @@ pub(super) fn best_body(scene: &Scene, space: Space, detail: &Detail) -> Option<
             }
         }
     }
-    best.map(|(_, body)| body)
+    best.map(|(_, body)| with_equal_bars(body))
 }
 
 /// How far an arrangement is from what is wanted. The weights were found by looking at pictures of

@@ -1,7 +1,7 @@
 //! Packages with the nodes in them, and the nodes that stand in none.
 
 use super::Detail;
-use super::card::card;
+use super::card::{BAR, card};
 use super::fold::counted;
 use super::scene::{Card, PackageBox, Scale, Scene};
 use crate::digest::counts::plural;
@@ -53,6 +53,37 @@ pub(super) fn body(scene: &Scene, width: f64, columns: Columns, detail: &Detail)
         stack.text(&text, TEXT, Tone::Notable, 3);
     }
     Some(stack.finish())
+}
+
+/// Makes bars of equal memory equally long in cards of any width: a full bar is as long as the
+/// narrowest card has room for.
+pub(super) fn with_equal_bars(mut body: Frame) -> Frame {
+    let narrowest = narrowest_bar_row(&body);
+    level_bars(&mut body, narrowest);
+    body
+}
+
+/// The width of the narrowest row in which a memory bar stands.
+fn narrowest_bar_row(frame: &Frame) -> f64 {
+    let of_child = |child: &Frame| match child.role {
+        Role::Memory => frame.area.width,
+        _ => narrowest_bar_row(child),
+    };
+    frame.children.iter().map(of_child).fold(f64::INFINITY, f64::min)
+}
+
+fn level_bars(frame: &mut Frame, full: f64) {
+    let room = frame.area.width;
+    for child in &mut frame.children {
+        if child.role == Role::Memory {
+            let length = (child.area.width * full / room).max(BAR);
+            let ratio = length / child.area.width;
+            child.area.width = length;
+            child.children.iter_mut().for_each(|used| used.area.width *= ratio);
+        } else {
+            level_bars(child, full);
+        }
+    }
 }
 
 fn column_width(width: f64, columns: usize) -> f64 {

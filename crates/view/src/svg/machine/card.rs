@@ -1,6 +1,6 @@
 //! A node, or several that are alike, as a card.
 
-use nodewise_machine::{Bytes, check::node_names};
+use nodewise_machine::{Bytes, CpuSet, check::node_names};
 
 use super::Detail;
 use super::cores::{CoreSize, blocks, caches, words};
@@ -14,8 +14,8 @@ const TEXT: Font = Font::regular(11.0);
 const SMALL: Font = Font::regular(10.0);
 /// Room around the content of a card.
 const PAD: f64 = 10.0;
-/// Height of a memory bar.
-const BAR: f64 = 9.0;
+/// Height of a memory bar, and its least length.
+pub(super) const BAR: f64 = 9.0;
 
 /// Lays out a card; `None` when its cores do not fit into the width.
 pub(super) fn card(card: &Card, width: f64, scale: Scale, detail: &Detail) -> Option<Frame> {
@@ -28,7 +28,7 @@ pub(super) fn card(card: &Card, width: f64, scale: Scale, detail: &Detail) -> Op
         } else {
             format!(", shared with {}", node_names(&card.shares_cpus_with))
         };
-        stack.text(&format!("CPUs {}{shared}", card.cpus), SMALL, Tone::Faint, 2);
+        stack.text(&format!("{}{shared}", cpu_names(&card.cpus)), SMALL, Tone::Faint, 2);
         if detail.cores == CoreSize::Count {
             stack.text(&words(&card.blocks), TEXT, Tone::Plain, 2);
         } else {
@@ -128,12 +128,21 @@ pub(super) fn chip(chip: &Chip, room: f64) -> Frame {
     frame
 }
 
+/// `no CPUs`, `CPU 3`, `CPUs 0-7`.
+fn cpu_names(cpus: &CpuSet) -> String {
+    match cpus.len() {
+        0 => "no CPUs".to_owned(),
+        1 => format!("CPU {cpus}"),
+        _ => format!("CPUs {cpus}"),
+    }
+}
+
 fn tip(card: &Card) -> String {
     let mut facts = Vec::new();
     if !card.nodes.is_empty() {
         facts.push(node_names(&card.nodes));
     }
-    facts.push(if card.cpus.is_empty() { "no CPUs".to_owned() } else { format!("CPUs {}", card.cpus) });
+    facts.push(cpu_names(&card.cpus));
     facts.extend(card.memory.most.map(|size| format!("memory {size}")));
     nodewise_machine::printable::printable(&facts.join(", ")).into_owned()
 }

@@ -130,8 +130,9 @@ fn grid(cells: &Cells, steps: &Steps, numbers: Numbers) -> Frame {
     let mut frame = Frame::new(Role::Group, left + count * cell, HEAD + count * cell);
     let label =
         |x, y, anchor, text: &str, tone| Label { x, y, font: SMALL, anchor, tone, text: text.to_owned() };
-    let every = |room: f64| (room / cell).ceil().max(1.0) as usize;
-    for at in (0..cells.heads.len()).step_by(every(left)) {
+    // The same heads above and on the left, as many as fit in both places.
+    let every = (left.max(SMALL.size + 1.0) / cell).ceil().max(1.0) as usize;
+    for at in (0..cells.heads.len()).step_by(every) {
         let x = left + (at as f64 + 0.5) * cell;
         let text = &cells.heads[at];
         let y = Label::baseline(SMALL.size, 0.0, HEAD - 2.0);
@@ -140,7 +141,7 @@ fn grid(cells: &Cells, steps: &Steps, numbers: Numbers) -> Frame {
             frame.labels.push(label(x, y, Anchor::Middle, text, Tone::Faint));
         }
     }
-    for at in (0..cells.heads.len()).step_by(every(SMALL.size + 1.0)) {
+    for at in (0..cells.heads.len()).step_by(every) {
         let top = HEAD + at as f64 * cell;
         let height = cell.max(SMALL.size);
         if top + height <= frame.area.height + 0.1 {

@@ -1,0 +1,83 @@
+//! A request and what became of it, as text and JSON show it.
+
+use nodewise_machine::{NodeId, NodeSet};
+use nodewise_model::trace::Passed;
+use nodewise_model::walk::Outcome;
+use nodewise_model::{Counters, Memory, Policy, Release};
+
+/// Where the zones and their free pages come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The kernel's own figures, at this moment or when a capture was made.
+    Kernel,
+    /// The sizes of the nodes; where they lie in the address space is assumed.
+    Assumed,
+}
+
+impl Basis {
+    /// The word in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
+/// A request that the model has played.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk<'a> {
+    /// The policy as the kernel keeps it.
+    pub policy: &'a Policy,
+    /// The node of the CPU that touches the pages.
+    pub cpu_node: NodeId,
+    /// Nodes that may be used.
+    pub allowed: &'a NodeSet,
+    /// How many bytes were asked for; `None` for as much as there is.
+    pub size_bytes: Option<u64>,
+    /// Which kernel.
+    pub release: Release,
+    /// Where the figures come from.
+    pub basis: Basis,
+    /// Memory before the request.
+    pub before: &'a Memory,
+    /// Memory after it.
+    pub after: &'a Memory,
+    /// What became of it.
+    pub outcome: &'a Outcome,
+    /// The functions that were passed, where they were asked for.
+    pub trace: &'a [Passed],
+}
+
+/// A node before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeChange {
+    /// The node.
+    pub node: NodeId,
+    /// Free pages before.
+    pub before: u64,
+    /// Free pages after.
+    pub after: u64,
+    /// What its counters gained.
+    pub counters: Counters,
+}
+
+impl Walk<'_> {
+    /// Every node with memory.
+    pub fn nodes(&self) -> Vec<NodeChange> {
+        let counters = |memory: &Memory, node| memory.counters().get(&node).copied().unwrap_or_default();
+        let change = |node| {
+            let (old, new) = (counters(self.before, node), counters(self.after, node));
+            let counters = Counters {
+                hit: new.hit - old.hit,
+                miss: new.miss - old.miss,
+                foreign: new.foreign - old.foreign,
+                interleave_hit: new.interleave_hit - old.interleave_hit,
+                local: new.local - old.local,
+                other: new.other - old.other,
+            };
+            NodeChange { node, before: self.before.free_of(node), after: self.after.free_of(node), counters }
+        };
+        self.before.nodes().iter().map(change).collect()
+    }
+}

@@ -1,0 +1,133 @@
+//! `nodewise.explain/1`: a request and what became of it.
+
+use nodewise_model::ram::PAGE;
+use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
+use serde::Serialize;
+
+use crate::digest::walk::{NodeChange, Walk};
+
+/// The schema of the document.
+pub const SCHEMA: &str = "nodewise.explain/1";
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    policy: String,
+    cpu_node: u32,
+    allowed_nodes: String,
+    kernel: String,
+    zones_from: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
+    steps: Vec<Step>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    out_of_memory: Option<EndJson>,
+    nodes: Vec<Node>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    functions: Vec<Function>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    page_bytes: u64,
+    shares: Vec<ShareJson>,
+}
+
+#[derive(Serialize)]
+struct ShareJson {
+    node: u32,
+    zone: &'static str,
+    above: &'static str,
+    pages: u64,
+}
+
+#[derive(Serialize)]
+struct EndJson {
+    missing_pages: u64,
+    inside_nodes: String,
+    constraint: &'static str,
+}
+
+#[derive(Serialize)]
+struct Node {
+    id: u32,
+    free_before_pages: u64,
+    free_after_pages: u64,
+    numa_hit: u64,
+    numa_miss: u64,
+    numa_foreign: u64,
+    interleave_hit: u64,
+    local_node: u64,
+    other_node: u64,
+}
+
+#[derive(Serialize)]
+struct Function {
+    name: &'static str,
+    does: String,
+}
+
+/// Writes a request and what became of it as JSON.
+pub fn walk(walk: &Walk<'_>) -> String {
+    let document = Document {
+        schema: SCHEMA,
+        policy: walk.policy.effective().to_string(),
+        cpu_node: walk.cpu_node.number(),
+        allowed_nodes: walk.allowed.to_string(),
+        kernel: walk.release.to_string(),
+        zones_from: walk.basis.word(),
+        size_bytes: walk.size_bytes,
+        steps: walk.outcome.stretches.iter().map(step).collect(),
+        out_of_memory: walk.outcome.out_of_memory.as_ref().map(out_of_memory),
+        nodes: nodes(walk),
+        functions: walk
+            .trace
+            .iter()
+            .map(|passed| Function { name: passed.function, does: passed.does.clone() })
+            .collect(),
+    };
+    let mut text =
+        serde_json::to_string_pretty(&document).expect("the document holds no map with foreign keys");
+    text.push('\n');
+    text
+}
+
+fn step(stretch: &Stretch) -> Step {
+    let share = |share: &Share| ShareJson {
+        node: share.node.number(),
+        zone: share.kind.name(),
+        above: match share.mark {
+            Mark::Low => "low",
+            Mark::Min => "min",
+        },
+        pages: share.pages,
+    };
+    Step { page_bytes: PAGE << stretch.order, shares: stretch.shares.iter().map(share).collect() }
+}
+
+fn out_of_memory(end: &OutOfMemory) -> EndJson {
+    EndJson {
+        missing_pages: end.pages,
+        inside_nodes: end.inside.to_string(),
+        constraint: match end.constraint {
+            Constraint::None => "none",
+            Constraint::Cpuset => "cpuset",
+            Constraint::MemoryPolicy => "memory_policy",
+        },
+    }
+}
+
+fn nodes(walk: &Walk<'_>) -> Vec<Node> {
+    let node = |change: NodeChange| Node {
+        id: change.node.number(),
+        free_before_pages: change.before,
+        free_after_pages: change.after,
+        numa_hit: change.counters.hit,
+        numa_miss: change.counters.miss,
+        numa_foreign: change.counters.foreign,
+        interleave_hit: change.counters.interleave_hit,
+        local_node: change.counters.local,
+        other_node: change.counters.other,
+    };
+    walk.nodes().into_iter().map(node).collect()
+}
