@@ -4,14 +4,19 @@
 //! by `tune --placement`; they are in [`place`].
 
 pub mod capture;
+pub mod explain;
 pub mod lab;
+pub mod personality;
 pub mod place;
 pub mod run;
 pub mod show;
 pub mod tune;
+mod verbs;
 pub mod workload;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, ValueEnum};
+
+pub use verbs::Verb;
 
 /// nodewise finds where the memory of a Linux machine is, what each way to it costs, and where a
 /// program should put its own.
@@ -22,16 +27,17 @@ use clap::{Parser, Subcommand, ValueEnum};
     name = "nodewise",
     version,
     disable_help_subcommand = true,
+    max_term_width = 80,
     subcommand_value_name = "VERB",
     subcommand_help_heading = "Verbs",
     after_help = "\
 Examples:
   nodewise show                            where this machine's memory is
-  nodewise tune -- ./solver input.dat      which placement makes a program fastest
+  nodewise tune -- ./solver input.dat      which placement makes it fastest
   nodewise run --near gpu:0 -- ./train     a program beside a device
-  nodewise show --machine \"2x(8c 64G)\"    a machine that is not there
+  nodewise show --machine \"2x(8c 64G)\"     a machine that is not there
 
-Exit codes: 0 done, 1 findings, 2 wrong usage, 3 this machine cannot do it, 4 internal error; run
+Exit codes: 0 done, 1 findings, 2 wrong usage, 3 this machine cannot do it, 4 internal error; run \
 and lab end with the code of their program."
 )]
 pub struct Cli {
@@ -44,8 +50,8 @@ pub struct Cli {
 /// Options of every verb.
 #[derive(Debug, clap::Args)]
 pub struct Global {
-    /// The machine to speak of: live, a machine file (.json), a capture (directory or archive), or
-    /// a spec such as "4x(12c2t 128G)"
+    /// The machine to speak of: live (as without this option), a machine file (.json), a capture
+    /// (directory or archive), or a spec such as "4x(12c2t 128G)"
     #[arg(
         long,
         global = true,
@@ -55,7 +61,8 @@ pub struct Global {
         help_heading = "Everywhere"
     )]
     pub machine: String,
-    /// When to use colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    /// When to use colour: auto (on a terminal, unless NO_COLOR is set; elsewhere if CLICOLOR_FORCE
+    /// is), always or never
     #[arg(
         long,
         global = true,
@@ -77,17 +84,6 @@ pub enum ColorWhen {
     Always,
     /// Never
     Never,
-}
-
-/// The verbs.
-#[derive(Debug, Subcommand)]
-pub enum Verb {
-    Show(show::Show),
-    Capture(capture::Capture),
-    Run(run::Run),
-    Tune(tune::Tune),
-    Workload(workload::Workload),
-    Lab(lab::Lab),
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use nodewise_syscall::Errno;
+
 /// Wrong usage.
 pub const USAGE: u8 = 2;
 /// This machine cannot do it.
@@ -45,7 +47,11 @@ impl Failure {
 impl From<io::Error> for Failure {
     /// Output that could not be written.
     fn from(error: io::Error) -> Self {
-        Self::new(INTERNAL, format_args!("cannot write the output: {error}"))
+        let why = match error.raw_os_error() {
+            Some(number) => Errno::new(number).to_string(),
+            None => error.to_string(),
+        };
+        Self::new(INTERNAL, format_args!("cannot write the output: {why}"))
     }
 }
 

@@ -36,7 +36,7 @@ impl Input {
 /// # Errors
 /// A sentence that begins with what was typed.
 pub fn open(text: &str, detail: Detail) -> Result<Input, String> {
-    let input = input::open(text, detail).map_err(|error| error.to_string())?;
+    let input = input::open(text, detail).map_err(|error| format!("--machine: {error}"))?;
     Ok(Input { machine: input.machine, tree: input.tree })
 }
 

@@ -8,17 +8,25 @@ mod huge;
 mod input;
 mod live;
 mod output;
+mod personality;
 mod placement;
 mod progress;
+mod usage;
+mod zones;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use cli::{Cli, Verb};
-use failure::{NOT_STARTED, Outcome};
+use failure::{Failure, NOT_STARTED, Outcome};
+use nodewise_compat::Tool;
 
 fn main() -> ExitCode {
+    if let Some(code) = personality::by_name() {
+        return code;
+    }
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
@@ -29,11 +37,13 @@ fn main() -> ExitCode {
     };
     match dispatch(&parsed, &matches) {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            output::tell(&failure.message);
-            ExitCode::from(failure.code)
-        }
+        Err(failure) => fail(&failure),
     }
+}
+
+fn fail(failure: &Failure) -> ExitCode {
+    output::tell(&failure.message);
+    ExitCode::from(failure.code)
 }
 
 fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
@@ -46,6 +56,15 @@ fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
         Some(Verb::Tune(args)) => command::tune::run(args, global),
         Some(Verb::Workload(args)) => command::workload::run(args, global),
         Some(Verb::Lab(args)) => command::lab::run(args, global),
+        Some(Verb::Numactl(args)) => personality::by_verb(Tool::Numactl, &args.words, global),
+        Some(Verb::Numastat(args)) => personality::by_verb(Tool::Numastat, &args.words, global),
+        Some(Verb::Migratepages(args)) => personality::by_verb(Tool::Migratepages, &args.words, global),
+        Some(Verb::Migspeed(args)) => personality::by_verb(Tool::Migspeed, &args.words, global),
+        Some(Verb::Memhog(args)) => personality::by_verb(Tool::Memhog, &args.words, global),
+        Some(Verb::Links(args)) => command::links::run(args),
+        Some(Verb::Explain(args)) => command::explain::run(args, global),
+        Some(Verb::Zonelist(args)) => command::explain::zonelist(args, global),
+        Some(Verb::Zones(args)) => command::explain::zones(args, global),
     }
 }
 
@@ -54,14 +73,25 @@ fn own(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, own)| own)
 }
 
-/// Prints help, version or a usage error. `run` and `lab` have their own code for failing, so that
-/// their callers can tell it from the program's.
+/// Prints help, version or what is wrong with the words. `run` and `lab` have their own code for
+/// failing, so that their callers can tell it from the program's.
 fn usage(error: &clap::Error) -> ExitCode {
-    let verb = std::env::args_os().skip(1).find(|word| !word.to_string_lossy().starts_with('-'));
-    let _ = error.print();
-    match error.exit_code() {
-        0 => ExitCode::SUCCESS,
-        _ if verb.is_some_and(|verb| verb == "run" || verb == "lab") => ExitCode::from(NOT_STARTED),
+    if !error.use_stderr() {
+        return match output::help(error) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error.into()),
+        };
+    }
+    let verbs = usage::typed_verbs(Cli::command());
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+    } else {
+        let verb = verbs.join(" ");
+        output::tell(&usage::sentence(error, &verb));
+        output::tell(&format!("{verb} --help tells what can be typed"));
+    }
+    match verbs.get(1).map(String::as_str) {
+        Some("run" | "lab") => ExitCode::from(NOT_STARTED),
         _ => ExitCode::from(failure::USAGE),
     }
 }

@@ -1,35 +1,67 @@
 //! The only place that writes to standard output and standard error.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
+use nodewise_machine::printable::json;
 use nodewise_source::capture::{Overwrite, write_file as write_whole};
+use nodewise_syscall::inherited;
 use nodewise_view::style::{Colour, Style};
 
 use crate::cli::ColorWhen;
-use crate::failure::{Failure, INTERNAL};
+use crate::failure::Failure;
 
+/// Why nothing can be written when the standard output was closed by whoever started us.
+const CLOSED: &str = "standard output is closed";
 /// Columns when nobody says how wide the output is.
 const WIDTH_OF_A_PIPE: usize = 80;
 /// Wider than this lines are hard to follow.
 const WIDEST: usize = 160;
 
-/// How a text view is to be written here: the terminal's width and wishes.
+/// How a text view on standard output is to be written: the terminal's width and wishes.
 pub fn style(when: ColorWhen) -> Style {
-    let stdout = io::stdout();
-    let terminal = stdout.is_terminal();
-    let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).or_else(|| {
-        terminal
-            .then(|| rustix::termios::tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col)))
-            .flatten()
-    });
+    style_on(&io::stdout(), when)
+}
+
+/// How a text view on standard error is to be written.
+pub fn narration_style(when: ColorWhen) -> Style {
+    style_on(&io::stderr(), when)
+}
+
+fn style_on(stream: &(impl IsTerminal + AsFd), when: ColorWhen) -> Style {
+    let terminal = stream.is_terminal();
+    let own_width = || rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
+    let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let width = width.or_else(|| terminal.then(own_width).flatten());
+    let width = width.filter(|width| *width > 0).unwrap_or(WIDTH_OF_A_PIPE).min(WIDEST);
     let colour = match when {
         ColorWhen::Always => true,
         ColorWhen::Never => false,
-        ColorWhen::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        ColorWhen::Auto => wants_colour(terminal, |name| std::env::var_os(name)),
     };
-    let width = width.filter(|width| *width > 0).unwrap_or(WIDTH_OF_A_PIPE).min(WIDEST);
     Style::new(width, if colour { Colour::Always } else { Colour::Never })
+}
+
+/// Whether there is to be colour when nothing was typed about it: on a terminal that knows it. By
+/// <https://no-color.org> and <https://bixense.com/clicolors>; the refusal is the stronger.
+fn wants_colour(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
+    let forced = is_set("CLICOLOR_FORCE") && variable("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    let dumb = variable("TERM").is_some_and(|name| name == "dumb");
+    !is_set("NO_COLOR") && (forced || terminal && !dumb)
+}
+
+/// Prints the help or the version that clap has made.
+///
+/// # Errors
+/// As [`print`].
+pub fn help(text: &clap::Error) -> io::Result<()> {
+    if inherited::stdout_is_closed() {
+        return Err(io::Error::other(CLOSED));
+    }
+    forgive_a_reader_that_left(text.print())
 }
 
 /// Writes a text to standard output.
@@ -37,11 +69,23 @@ pub fn style(when: ColorWhen) -> Style {
 /// # Errors
 /// What the system says, but for a reader that has gone: `nodewise show | head` is no failure.
 pub fn print(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+    if inherited::stdout_is_closed() {
+        return Err(io::Error::other(CLOSED));
     }
+    let mut stdout = io::stdout().lock();
+    forgive_a_reader_that_left(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+fn forgive_a_reader_that_left(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}
+
+/// Writes a JSON text to standard output, fit for a terminal too.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(text: &str) -> io::Result<()> {
+    print(&json(text))
 }
 
 /// Writes a line to standard error, with our name before it. There is nobody to tell when that
@@ -60,5 +104,27 @@ pub fn narrate(text: &str) {
 /// # Errors
 /// What the system says, with the path.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_whole(path, bytes, Overwrite::Replace).map_err(|error| Failure::new(INTERNAL, error))
+    write_whole(path, bytes, Overwrite::Replace).map_err(Failure::cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_follows_the_terminal_and_the_variables_of_its_user() {
+        let check = |terminal: bool, set: &[(&str, &str)], expected: bool| {
+            let variable =
+                |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+            assert_eq!(wants_colour(terminal, variable), expected, "{terminal} {set:?}");
+        };
+        check(true, &[], true);
+        check(false, &[], false);
+        check(true, &[("NO_COLOR", "1")], false);
+        check(true, &[("NO_COLOR", "")], true);
+        check(true, &[("TERM", "dumb")], false);
+        check(false, &[("CLICOLOR_FORCE", "1")], true);
+        check(false, &[("CLICOLOR_FORCE", "0")], false);
+        check(false, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false);
+    }
 }

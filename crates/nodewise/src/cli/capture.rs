@@ -17,10 +17,10 @@ pub struct Capture {
     /// Where to write it
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Overwrite what is there
+    /// Overwrite a file of that name; folders with something in them are never replaced
     #[arg(long)]
     pub force: bool,
-    /// Leave in what identifies the machine
+    /// Leave in what identifies the machine: serial numbers, addresses, host and user names
     #[arg(long)]
     pub with_identity: bool,
 }

@@ -12,18 +12,21 @@ use nodewise_machine::Bytes;
 /// machine, scaled to fit; what had to be changed is told on standard error. The host's files are
 /// there, read-only.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 Examples:
   nodewise lab --machine \"2x(2x(1c 512M)); dist=11,20\" -- numactl --hardware
   nodewise lab --machine capture.tar.gz -- nodewise show
-  nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 --kernel 6.18 -- nodewise show
+  nodewise lab --machine \"(4c 4G)\" --append numa=fake=4 -- nodewise show
 
-Exit codes: the command's own; 125 when the guest could not be started or did not end well.")]
+Exit codes: the command's own; 125 when the guest could not be started or did not end well.",
+    override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]..."
+)]
 pub struct Lab {
     /// CPUs of the guest at most; every node that has CPUs keeps at least one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpus: Option<u32>,
-    /// Memory of the guest
+    /// Memory of the guest, shared among its nodes
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Bytes>,
     /// Words to add to the kernel's command line; may be repeated
@@ -35,8 +38,8 @@ pub struct Lab {
     /// A directory that the guest may write to [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Give up after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    /// Give up after this many seconds [default: 300]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, hide_default_value = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
     /// Tell how the guest would be started, and do not
     #[arg(long)]

@@ -11,7 +11,8 @@ use super::place::Place;
 /// block:sda, file:/data, ip:10.0.0.1, pci:21:00.0. Everything is checked before the program starts,
 /// and nothing of nodewise remains once it runs.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 Examples:
   nodewise run --interleave=all -- mongod
   nodewise run --cpunodebind=0 --membind=same -- ./solver
@@ -19,15 +20,18 @@ Examples:
   nodewise run --membind=2 --dry-run -- ./program
   nodewise run --preferred-many=0,1 --explain
 
-Exit codes: the program's own; 125 when nodewise itself fails, 126 when the program cannot be
-executed, 127 when it is not found.")]
+Exit codes: the program's own; 125 when nodewise itself fails, 126 when the program cannot be \
+executed, 127 when it is not found.",
+    override_usage = "nodewise run [OPTIONS] [--] PROGRAM [ARGUMENT]..."
+)]
 pub struct Run {
     #[command(flatten)]
     pub place: Place,
-    /// Tell on standard error in which order nodes will be tried
+    /// Tell in which order nodes will be tried for memory; with a program on standard error, before
+    /// it starts
     #[arg(long)]
     pub explain: bool,
-    /// Tell the system calls instead of making them
+    /// Print the system calls instead of making them, and start nothing
     #[arg(long)]
     pub dry_run: bool,
     /// The program and its arguments

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 /// Shows where memory is: nodes, CPUs, distances, caches, devices, settings
 ///
-/// Text is fitted to the terminal. What is wrong or unusual about the machine comes last.
+/// Text is fitted to the terminal (or to COLUMNS). What is wrong or unusual about the machine comes last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   nodewise show
-  nodewise show --json > this.json          a machine file, which --machine reads
+  nodewise show --json > this.json          a machine file for --machine
   nodewise show --svg machine.svg
   nodewise show --machine capture.tar.gz
   nodewise show --machine \"2x(10c2t 64G); dist=21\"")]
@@ -17,7 +17,7 @@ pub struct Show {
     /// Print the machine file (schema nodewise.machine/1) with everything that is known
     #[arg(long, conflicts_with = "svg")]
     pub json: bool,
-    /// Draw the machine into this file
+    /// Draw the machine into this file, which is replaced if it is there
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }

@@ -8,10 +8,14 @@ use nodewise_machine::Bytes;
 /// Made to be placed and tuned: it works on memory well beyond the last-level cache and prints what
 /// it reached.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    subcommand_value_name = "WORKLOAD",
+    subcommand_help_heading = "Workloads",
+    after_help = "\
 Examples:
   nodewise workload stream
-  nodewise run --interleave=all -- nodewise workload chase --size=1G")]
+  nodewise run --interleave=all -- nodewise workload chase --size=1G"
+)]
 pub struct Workload {
     #[command(subcommand)]
     pub kind: Kind,
@@ -34,10 +38,10 @@ pub struct Stream {
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
     /// Threads [default: one for each CPU that it may use]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
     /// Passes over the arrays that are timed [default: about a second's worth on one core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub passes: Option<u32>,
     #[command(flatten)]
     pub common: Common,
@@ -49,8 +53,8 @@ pub struct Chase {
     /// Memory of the chain [default: four times the last-level cache, within bounds]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Samples of 65,536 loads
-    #[arg(long, value_name = "N")]
+    /// Samples of 65,536 loads [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub samples: Option<u32>,
     #[command(flatten)]
     pub common: Common,

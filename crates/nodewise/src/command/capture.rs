@@ -31,7 +31,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     output::tell(&format!("wrote {} files to {}", written.files, shown(&args.output)));
     let unreadable = capture.unreadable();
     for error in unreadable.iter().take(TOLD) {
-        output::tell(&format!("left out {error}"));
+        output::tell(&format!("left out: {error}"));
     }
     if unreadable.len() > TOLD {
         output::tell(&format!(

@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use clap::ArgMatches;
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{printable, visible};
 use nodewise_machine::{CpuSet, DeviceRef, Machine};
 use nodewise_measure::command::setup;
 use nodewise_measure::placement::Placement;
@@ -26,10 +28,11 @@ use crate::{huge, live, output};
 /// Runs the verb. Returns only when the program was not started.
 pub fn run(args: &Run, global: &Global, matches: &ArgMatches) -> Outcome {
     let fail = |message: String| Failure::new(NOT_STARTED, message);
+    // Options first: in `--membind ./program` the program was taken for the nodes.
+    let (machine, resolved) = resolve(args, global, matches).map_err(fail)?;
     if args.command.is_empty() && !args.explain && !args.dry_run {
         return Err(fail("no program to run: nodewise run [OPTIONS] -- PROGRAM [ARGUMENT]...".to_owned()));
     }
-    let (machine, resolved) = resolve(args, global, matches).map_err(fail)?;
     for note in &resolved.notes {
         output::tell(note);
     }
@@ -94,20 +97,54 @@ fn check_cpus(setup: &Setup) -> Result<(), String> {
 }
 
 fn not_started(program: &OsStr, error: StartError) -> Failure {
-    let program = program.to_string_lossy();
-    let program = printable(&program);
-    match error {
-        StartError::Setup(error) => Failure::new(NOT_STARTED, error),
-        StartError::Start(error) if error.kind() == io::ErrorKind::NotFound => {
-            Failure::new(NOT_FOUND, format_args!("{program} is not found"))
+    let error = match error {
+        StartError::Setup(error) => return Failure::new(NOT_STARTED, error),
+        StartError::Start(error) => error,
+    };
+    let path = Path::new(program);
+    let name = program.to_string_lossy();
+    let name = visible(&name);
+    let in_path = !program.as_encoded_bytes().contains(&b'/');
+    match error.kind() {
+        io::ErrorKind::NotFound if in_path => {
+            Failure::new(NOT_FOUND, format_args!("{name} is not found: no folder of PATH has it"))
         }
-        StartError::Start(error) => {
+        // What execvp(3) says when it was let into all but one of the folders.
+        io::ErrorKind::PermissionDenied if in_path && !is_in_path(path) => Failure::new(
+            NOT_FOUND,
+            format_args!("{name} is not found: no folder of PATH that this user may look into has it"),
+        ),
+        // The file is there, so what is missing is what its first line names, or its dynamic loader.
+        io::ErrorKind::NotFound if path.exists() => Failure::new(
+            NOT_FOUND,
+            format_args!("{name} cannot be executed: the interpreter that it names does not exist"),
+        ),
+        io::ErrorKind::NotFound => Failure::new(NOT_FOUND, format_args!("{name} is not found")),
+        io::ErrorKind::PermissionDenied if path.is_dir() => {
+            Failure::new(NOT_EXECUTABLE, format_args!("{name} cannot be executed: it is a directory"))
+        }
+        io::ErrorKind::PermissionDenied if !in_path && !is_executable(path) => Failure::new(
+            NOT_EXECUTABLE,
+            format_args!("{name} cannot be executed: nobody may execute it (chmod +x)"),
+        ),
+        _ => {
             let why = error
                 .raw_os_error()
                 .map_or_else(|| error.to_string(), |number| Errno::new(number).to_string());
-            Failure::new(NOT_EXECUTABLE, format_args!("{program} cannot be executed: {why}"))
+            Failure::new(NOT_EXECUTABLE, format_args!("{name} cannot be executed: {why}"))
         }
     }
+}
+
+/// Whether a folder of PATH has a file of this name, as far as can be seen.
+fn is_in_path(name: &Path) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(name).exists())
+}
+
+/// Whether anybody may execute a file; also when that cannot be known.
+fn is_executable(path: &Path) -> bool {
+    path.metadata().map_or(true, |metadata| metadata.permissions().mode() & 0o111 != 0)
 }
 
 fn dry_run(args: &Run, setup: &Setup, placement: &Placement, machine: &Machine) -> String {
@@ -129,11 +166,11 @@ fn dry_run(args: &Run, setup: &Setup, placement: &Placement, machine: &Machine) 
 /// With a program to start, the explanation goes to standard error; alone it is the output.
 fn explain_to(args: &Run, color: ColorWhen, machine: &Machine, placement: &Placement) -> Result<(), Failure> {
     let orders = FallbackOrders::of(machine, BuiltAt::Boot);
-    let text = explain::placement(machine, placement, &orders, &output::style(color));
+    let text = |style| explain::placement(machine, placement, &orders, &style);
     if args.command.is_empty() {
-        output::print(&text)?;
+        output::print(&text(output::style(color)))?;
     } else {
-        output::narrate(&text);
+        output::narrate(&text(output::narration_style(color)));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ pub fn run(args: &Show, global: &Global) -> Outcome {
     let detail = if args.json || args.svg.is_some() { Detail::Full } else { Detail::Overview };
     let machine = input::load(&global.machine, detail)?.machine;
     if args.json {
-        output::print(&machine_file::to_json(&machine))?;
+        output::print_json(&machine_file::to_json(&machine))?;
     } else if let Some(path) = &args.svg {
         output::write_file(path, machine_svg(&machine, Theme::Auto).as_bytes())?;
     } else {

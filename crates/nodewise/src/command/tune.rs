@@ -26,7 +26,7 @@ use crate::failure::{CANNOT, Failure, INTERNAL, Outcome};
 use crate::input::{self, Input};
 use crate::placement::Resolver;
 use crate::progress::Progress;
-use crate::{huge, live, output};
+use crate::{huge, live, output, usage};
 
 /// Most rounds when only the time is limited.
 const MOST_ROUNDS: u32 = 200;
@@ -44,17 +44,19 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let (treatments, left_out) = treatments(args, &input)?;
     let scope = Scope::of(&input.machine);
     let seed = args.seed.unwrap_or_else(seed_from_the_clock);
-    let plan = Plan::new(treatments, metric, rounds, seed).map_err(Failure::usage)?;
+    let plan = Plan::new(treatments, metric, rounds, seed)
+        .map_err(|error| Failure::usage(format_args!("--runs: {error}")))?;
     if !args.json {
         output::tell(&beginning(args, &plan, &input.machine));
     }
     let study = conduct(plan, &command, limit, &input.machine)?;
     let analysis = Analysis::of(&study);
-    output::print(&if args.json {
-        json::tune(&study, &analysis, &scope, &left_out)
+    if args.json {
+        output::print_json(&json::tune(&study, &analysis, &scope, &left_out))?;
     } else {
-        text::tune(&study, &analysis, &scope, &left_out, &output::style(global.color))
-    })?;
+        let style = output::style(global.color);
+        output::print(&text::tune(&study, &analysis, &scope, &left_out, &style))?;
+    }
     Ok(if matches!(study.end, End::BaselineFailed(_)) { CANNOT } else { 0 })
 }
 
@@ -138,17 +140,18 @@ fn rounds(args: &Tune) -> Result<Rounds, Failure> {
     })
 }
 
-/// `90s`, `1.5m`, `2h`; a bare number is seconds.
+/// `500ms`, `90s`, `1.5m`, `2h`; a bare number is seconds.
 fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     let fail = || {
         let text = nodewise_machine::printable::quote(text);
         Failure::usage(format_args!(
-            "{option}: {text} is not a time: expected seconds, or a number with s, m or h as in 10m"
+            "{option}: {text} is not a time: expected seconds, or a number with ms, s, m or h as in 10m"
         ))
     };
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let scale = match unit {
+        "ms" => 1e-3,
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
@@ -173,14 +176,12 @@ fn treatments(args: &Tune, input: &Input) -> Result<(Vec<Treatment>, Vec<LeftOut
     for words in &args.placement {
         let placement =
             named(words, input).map_err(|error| Failure::usage(format_args!("--placement: {error}")))?;
-        if placement == Placement::DEFAULT {
+        // The default is there already, and so is what was named twice.
+        if treatments.iter().any(|treatment| treatment.placement == placement) {
             continue;
         }
         if let Err(error) = CommandExecutor::check(&placement) {
-            return Err(Failure::cannot(format_args!(
-                "--placement {words:?}: {}",
-                why(error, &input.machine)
-            )));
+            return Err(Failure::cannot(format_args!("--placement: {}", why(error, &input.machine))));
         }
         treatments.push(treatment(placement.name(&scope), placement, &input.machine));
     }
@@ -192,7 +193,12 @@ fn candidates(machine: &Machine) -> (Vec<Treatment>, Vec<LeftOut>) {
     let Candidates { chosen, mut left_out } = Candidates::of(machine);
     let mut treatments = Vec::new();
     for candidate in chosen {
-        match CommandExecutor::check(&candidate.placement) {
+        // The default is what others are compared with; that it works is for the first run to show.
+        let checked = match &candidate.placement {
+            default if *default == Placement::DEFAULT => Ok(()),
+            placement => CommandExecutor::check(placement),
+        };
+        match checked {
             Ok(()) => treatments.push(treatment(candidate.name, candidate.placement, machine)),
             Err(error) => left_out.push(LeftOut { name: candidate.name, why: why(error, machine) }),
         }
@@ -215,25 +221,19 @@ fn treatment(name: String, placement: Placement, machine: &Machine) -> Treatment
     Treatment { environment, ..Treatment::new(name, placement) }
 }
 
-/// A placement from its words: options of `run` without the dashes, separated by blanks.
+/// A placement from its words: options of `run`, with or without the dashes, separated by blanks.
 fn named(words: &str, input: &Input) -> Result<Placement, String> {
-    let options =
-        words.split_ascii_whitespace().filter(|word| *word != "default").map(|word| format!("--{word}"));
+    let dashed = |word: &str| if word.starts_with('-') { word.to_owned() } else { format!("--{word}") };
+    let options = words.split_ascii_whitespace().filter(|word| *word != "default").map(dashed);
     let command =
         Place::augment_args(clap::Command::new("placement").no_binary_name(true).disable_help_flag(true));
-    let matches = command.try_get_matches_from(options).map_err(|error| first_line(&error))?;
-    let place = Place::from_arg_matches(&matches).map_err(|error| first_line(&error))?;
+    let sentence = |error: clap::Error| usage::sentence(&error, "nodewise run");
+    let matches = command.try_get_matches_from(options).map_err(sentence)?;
+    let place = Place::from_arg_matches(&matches).map_err(sentence)?;
     let find = |device: &DeviceRef| input.node_of(device);
     let resolver =
         Resolver { place: &place, order: Place::typed_order(&matches), machine: &input.machine, find: &find };
     resolver.resolve().map(|resolved| resolved.placement)
-}
-
-/// The sentence of a clap error, without its usage text.
-fn first_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
 #[cfg(test)]
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn times_are_read_with_units() {
-        for (text, seconds) in [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0)] {
+        for (text, seconds) in [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("500ms", 0.5)] {
             assert_eq!(time("--time", text).unwrap(), Duration::from_secs_f64(seconds), "{text}");
         }
         for text in ["", "m", "1d", "-1", "0", "1e9h", "1.2.3", "99999999999999999999h"] {
@@ -257,11 +257,12 @@ mod tests {
         let name = |words: &str| named(words, &input).map(|placement| placement.name(&scope));
         assert_eq!(name("cpunodebind=0 membind=same").as_deref(), Ok("local to node 0"));
         assert_eq!(name("interleave=all huge=never").as_deref(), Ok("interleave all, huge pages off"));
+        assert_eq!(name("--cpunodebind=0 -m0").as_deref(), Ok("local to node 0"));
         assert_eq!(name("default").as_deref(), Ok("default"));
         assert_eq!(
             name("membind=9"),
             Err("--membind: node 9 does not exist: this machine has nodes 0-1".to_owned())
         );
-        assert!(name("nosuch=1").unwrap_err().contains("--nosuch"));
+        assert_eq!(name("nosuch=1"), Err("--nosuch is no option of nodewise run".to_owned()));
     }
 }

@@ -93,6 +93,7 @@ fn own_cpus(machine: &Machine) -> u32 {
 fn fail(error: WorkloadError) -> Failure {
     match error {
         WorkloadError::Wrong { .. } => Failure::new(crate::failure::INTERNAL, error),
+        WorkloadError::TooSmall { .. } | WorkloadError::Nothing { .. } => Failure::usage(error),
         other => Failure::cannot(other),
     }
 }

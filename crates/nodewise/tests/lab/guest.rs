@@ -14,8 +14,11 @@ pub const MARK: &str = "check ";
 /// A machine and, once it was booted, the result of every check.
 #[derive(Clone)]
 pub struct Guest {
-    layout: &'static str,
-    spec: &'static str,
+    /// Its name.
+    pub layout: String,
+    spec: String,
+    /// Whether it was drawn, for the checks of the model alone.
+    pub drawn: bool,
     results: Arc<OnceLock<Boot>>,
 }
 
@@ -29,8 +32,8 @@ enum Boot {
 }
 
 impl Guest {
-    pub fn new(layout: &'static str, spec: &'static str) -> Self {
-        Self { layout, spec, results: Arc::default() }
+    pub fn new(layout: String, spec: String, drawn: bool) -> Self {
+        Self { layout, spec, drawn, results: Arc::default() }
     }
 
     /// The result of one check.
@@ -54,7 +57,7 @@ impl Guest {
             Ok(lab) => lab,
             Err(why) => return Boot::Skipped(why),
         };
-        let machine = spec::machine(self.spec).expect("the layouts are specs");
+        let machine = spec::machine(&self.spec).expect("the layouts are specs");
         let layout = Layout::new(&machine, &Limits::default()).expect("the layouts can be booted");
         assert!(layout.notes.is_empty(), "the guest differs from the layout: {:?}", layout.notes);
         let own = std::env::current_exe().expect("a test knows its own path");
@@ -63,6 +66,7 @@ impl Guest {
             "--guest".as_ref(),
             self.spec.as_ref(),
             env!("CARGO_BIN_EXE_nodewise").as_ref(),
+            if self.drawn { "drawn" } else { "fixed" }.as_ref(),
         ];
         let command: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         match lab.guest(layout).run(&command) {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
+use nodewise_model::Counters;
+
 const NODES: &str = "/sys/devices/system/node";
 
 pub fn line(path: &str) -> Result<String, String> {
@@ -53,4 +55,40 @@ pub fn fallback_orders() -> BTreeMap<u32, Vec<u32>> {
         orders.insert(node.trim().parse().expect("a node is a number"), order);
     }
     orders
+}
+
+/// The ranges of RAM that the kernel printed while it booted, each as (node, first byte, last byte):
+/// `node   0: [mem 0x0000000000001000-0x000000000009efff]`.
+pub fn node_ranges() -> Vec<(u32, u64, u64)> {
+    let log = Command::new("dmesg").output().expect("dmesg runs").stdout;
+    let text = String::from_utf8_lossy(&log).into_owned();
+    let lines = text.lines().skip_while(|line| !line.contains("Early memory node ranges"));
+    let range = |line: &str| {
+        let (node, range) = line.split_once("node ")?.1.split_once(": [mem ")?;
+        let (first, last) = range.trim_end().strip_suffix(']')?.split_once('-')?;
+        let address = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+        Some((node.trim().parse().ok()?, address(first)?, address(last)?))
+    };
+    lines.skip(1).map_while(range).collect()
+}
+
+/// The counters of every node.
+pub fn numastat() -> BTreeMap<u32, Counters> {
+    let read = |node: u32| {
+        let text = fs::read_to_string(format!("{NODES}/node{node}/numastat")).expect("a node has a numastat");
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("numastat has the field");
+            line.trim().parse().expect("a counter is a number")
+        };
+        let counters = Counters {
+            hit: field("numa_hit"),
+            miss: field("numa_miss"),
+            foreign: field("numa_foreign"),
+            interleave_hit: field("interleave_hit"),
+            local: field("local_node"),
+            other: field("other_node"),
+        };
+        (node, counters)
+    };
+    online_nodes().into_iter().map(read).collect()
 }

@@ -11,6 +11,7 @@ mod guest;
 mod kernel;
 mod nodewise;
 mod probe;
+mod random;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -23,21 +24,33 @@ pub const LAYOUTS: [(&str, &str); 3] = [
     ("pi-eight-nodes", "(4c 256M) 7x(256M)"),
 ];
 
+/// Machines that are drawn for the checks of the model.
+const DRAWN: u64 = 2;
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {
-        Some("--guest") => return checks::run_all(&words[1], &words[2]),
+        Some("--guest") => return checks::run_all(&words[1], &words[2], words[3] == "drawn"),
         Some("--probe") => return probe::run(&words[1..]),
         _ => {}
     }
-    let arguments = Arguments::from_args();
-    let mut trials = Vec::new();
-    for (layout, spec) in LAYOUTS {
-        let guest = guest::Guest::new(layout, spec);
-        for (name, _) in checks::CHECKS {
-            let guest = guest.clone();
-            trials.push(Trial::test(format!("{layout}::{name}"), move || guest.result(name)));
-        }
-    }
+    // `--soak=N`: so many drawn machines instead of a few.
+    let (soak, words): (Vec<String>, Vec<String>) =
+        std::env::args().partition(|word| word.starts_with("--soak="));
+    let soak = soak.first().and_then(|word| word.strip_prefix("--soak=")?.parse().ok());
+    let arguments = Arguments::from_iter(words);
+    let fixed = LAYOUTS.map(|(layout, spec)| guest::Guest::new(layout.to_owned(), spec.to_owned(), false));
+    let drawn = (0..soak.unwrap_or(DRAWN))
+        .map(|seed| guest::Guest::new(format!("drawn-{seed}"), random::machine(seed), true));
+    let trials = fixed.into_iter().chain(drawn).flat_map(trials).collect();
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// The tests of a machine, which is booted for the first of them.
+fn trials(guest: guest::Guest) -> Vec<Trial> {
+    let trial = |(name, _): &'static (&'static str, checks::Check)| {
+        let (layout, guest) = (guest.layout.clone(), guest.clone());
+        Trial::test(format!("{layout}::{name}"), move || guest.result(name))
+    };
+    checks::of_machine(guest.drawn).map(trial).collect()
 }

@@ -1,0 +1,75 @@
+//! `nodewise explain`, `zonelist` and `zones`.
+
+use nodewise_machine::{Bytes, KernelRelease};
+
+/// Tells which nodes the kernel takes memory from under a policy, and when each gives way
+///
+/// Nothing is allocated: a model of the kernel's allocator, which was compared with real kernels,
+/// plays the request. POLICY is written as in /proc/PID/numa_maps: a mode, flags behind "=", and
+/// nodes behind ":". Modes: default, local, bind, preferred, preferred-many, interleave,
+/// weighted-interleave. Flags: static, relative, balancing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise explain bind:1,3 --cpu-node 0
+  nodewise explain interleave:all --size 10G
+  nodewise explain preferred:2 --machine \"4x(12c 128G)\" --trace")]
+pub struct Explain {
+    /// The memory policy
+    #[arg(value_name = "POLICY", default_value = "default", hide_default_value = true)]
+    pub policy: String,
+    /// The node of the CPU that touches the memory first
+    #[arg(long, value_name = "N")]
+    pub cpu_node: Option<u32>,
+    /// How much memory is touched; without it, all there is
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// The memory consists of transparent huge pages of 2 MiB where there are any
+    #[arg(long)]
+    pub huge: bool,
+    /// What a kernel of this release does, as 6.18
+    #[arg(long, value_name = "R", value_parser = release)]
+    pub kernel: Option<KernelRelease>,
+    /// With fallback orders as they are after a node gained or lost memory at run time
+    #[arg(long)]
+    pub rebuilt: bool,
+    /// Name the functions of the kernel that are passed
+    #[arg(long)]
+    pub trace: bool,
+    /// Print JSON (schema nodewise.explain/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows the order in which each node's allocations try nodes and zones
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise zonelist
+  nodewise zonelist --machine \"2x(2x(24c 126G)); dist=11,20\"")]
+pub struct Zonelist {
+    /// As the kernel builds the orders anew when a node has gained or lost memory
+    #[arg(long)]
+    pub rebuilt: bool,
+    /// Print JSON (schema nodewise.zonelist/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows the zones of every node: sizes, free pages, watermarks, and reserves
+///
+/// Beside the kernel's own figures stand those of the model where they differ.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise zones
+  nodewise zones --machine capture.tar.gz --json")]
+pub struct Zones {
+    /// Print JSON (schema nodewise.zones/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn release(text: &str) -> Result<KernelRelease, String> {
+    KernelRelease::new(text).ok_or_else(|| "expected two numbers as in 6.12".to_owned())
+}

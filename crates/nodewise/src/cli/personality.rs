@@ -1,0 +1,32 @@
+//! The personalities as verbs, and `nodewise links`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The words of a personality, which reads them itself.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Words {
+    /// What the tool of this name would get
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    pub words: Vec<OsString>,
+}
+
+/// Makes numactl, numastat, migratepages, migspeed and memhog: links to this program in a folder
+///
+/// Called by one of these names, nodewise is that tool.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise links /usr/local/bin
+  nodewise links ~/bin --force
+
+Exit codes: 0 done, 2 wrong usage, 3 a link could not be made.")]
+pub struct Links {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Replace what has one of the names already
+    #[arg(long)]
+    pub force: bool,
+}

@@ -1,0 +1,151 @@
+//! Wrong usage, told as every other message is: what is wrong, where, and what would be right.
+//!
+//! clap finds out what is wrong. Its own words repeat what was typed as it is, which must not reach
+//! a terminal, and look like nothing else that nodewise says.
+
+use std::num::ParseIntError;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Command};
+use nodewise_machine::printable::{printable, quote};
+
+/// The verbs that were typed, as far as they are any: `nodewise workload stream`. Verbs stand where
+/// clap sees them, not at the first word without a dash: that one may be the value of an option.
+pub fn typed_verbs(command: Command) -> Vec<String> {
+    let matches = command.ignore_errors(true).try_get_matches();
+    let mut verbs = vec!["nodewise".to_owned()];
+    let mut at: Option<&ArgMatches> = matches.as_ref().ok();
+    while let Some((verb, below)) = at.and_then(ArgMatches::subcommand) {
+        verbs.push(verb.to_owned());
+        at = Some(below);
+    }
+    verbs
+}
+
+/// What is wrong with the words that followed a verb, in one sentence.
+pub fn sentence(error: &clap::Error, verb: &str) -> String {
+    let all = |kind| texts(error, kind);
+    let first = |kind| all(kind).into_iter().next();
+    let argument = first(ContextKind::InvalidArg).map(|text| option(&text)).unwrap_or_default();
+    let value = first(ContextKind::InvalidValue).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let typed = first(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let meant = meant(first(ContextKind::SuggestedSubcommand));
+            format!("{} is nothing that {verb} can do{meant}", quote(&typed))
+        }
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            let meant = meant(first(ContextKind::SuggestedArg));
+            format!("{} is no option of {verb}{meant}", printable(&argument))
+        }
+        ErrorKind::UnknownArgument => format!("{verb} has no use for {}", quote(&argument)),
+        ErrorKind::InvalidValue if value.is_empty() => {
+            let whole = first(ContextKind::InvalidArg).unwrap_or_default();
+            format!("{argument} needs a value: {}", whole.replace(['<', '>'], ""))
+        }
+        ErrorKind::InvalidValue => {
+            let valid = all(ContextKind::ValidValue).join(", ");
+            format!("{argument}: {} is not one of {valid}", quote(&value))
+        }
+        ErrorKind::ValueValidation => format!("{argument}: {}", why_not(error, &value)),
+        ErrorKind::TooManyValues => format!("{argument} takes no value: got {}", quote(&value)),
+        ErrorKind::MissingRequiredArgument => {
+            format!("{verb} needs {}", all(ContextKind::InvalidArg).join(" and ").replace(['<', '>'], ""))
+        }
+        ErrorKind::ArgumentConflict => match first(ContextKind::PriorArg).map(|text| option(&text)) {
+            Some(prior) if prior != argument => format!("{argument} and {prior} cannot be used together"),
+            _ => format!("{argument} is given twice"),
+        },
+        ErrorKind::InvalidUtf8 => {
+            format!("a word for {verb} is not UTF-8: names of files and programs alone can be anything else")
+        }
+        _ => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            printable(line.strip_prefix("error: ").unwrap_or(line)).into_owned()
+        }
+    }
+}
+
+/// A guess at what was meant, as the end of a sentence.
+fn meant(guess: Option<String>) -> String {
+    guess.map_or(String::new(), |guess| format!(": did you mean {guess}?"))
+}
+
+/// Why a value was not taken. Parsers of ours speak for themselves; the standard library's leaves
+/// out what it read.
+fn why_not(error: &clap::Error, value: &str) -> String {
+    match std::error::Error::source(error) {
+        Some(source) if source.is::<ParseIntError>() => format!("{} is not a whole number", quote(value)),
+        Some(source) => in_range(&printable(&source.to_string())),
+        None => format!("{} cannot be used", quote(value)),
+    }
+}
+
+/// clap's `0 is not in 1..=9` in words; other sentences stay as they are.
+fn in_range(sentence: &str) -> String {
+    let parts =
+        sentence.split_once(" is not in ").and_then(|(value, range)| Some((value, range.split_once("..=")?)));
+    match parts {
+        Some((value, (least, most))) => format!("{value} is out of range: expected {least} to {most}"),
+        None => sentence.to_owned(),
+    }
+}
+
+/// An option without the name of its value: `--runs` of `--runs <N>`.
+fn option(text: &str) -> String {
+    let end = if text.starts_with('-') { text.find([' ', '=']) } else { None };
+    text[..end.unwrap_or(text.len())].to_owned()
+}
+
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    fn check(typed: &str, expected: &str) {
+        let words: Vec<&str> = typed.split(' ').collect();
+        let error = Cli::command().try_get_matches_from(words).unwrap_err();
+        assert_eq!(sentence(&error, "nodewise show"), expected, "{typed}");
+    }
+
+    #[test]
+    fn each_kind_of_wrong_usage_has_its_sentence() {
+        check("nodewise shw", "\"shw\" is nothing that nodewise show can do: did you mean show?");
+        check("nodewise show --jsn", "--jsn is no option of nodewise show: did you mean --json?");
+        check("nodewise show --jsn=1", "--jsn is no option of nodewise show: did you mean --json?");
+        check("nodewise show there", "nodewise show has no use for \"there\"");
+        check("nodewise show --svg", "--svg needs a value: --svg FILE");
+        check("nodewise --color red", "--color: \"red\" is not one of auto, always, never");
+        check("nodewise show --svg a --json", "--svg and --json cannot be used together");
+        check("nodewise run -m 0 -m 1 x", "--membind is given twice");
+        check("nodewise run --localalloc=1 x", "--localalloc takes no value: got \"1\"");
+        check("nodewise capture", "nodewise show needs --output FILE");
+        check("nodewise tune --runs x", "--runs: \"x\" is not a whole number");
+        check(
+            "nodewise tune --runs 4294967296",
+            "--runs: 4294967296 is out of range: expected 1 to 4294967295",
+        );
+        check(
+            "nodewise workload chase --size 1Z",
+            "--size: \"1Z\" is not a size: expected a number of bytes, or one with K, M, G or T as in 512M",
+        );
+    }
+
+    #[test]
+    fn nothing_that_was_typed_reaches_a_terminal_as_it_is() {
+        check("nodewise \u{1b}[2J", "\"\\x1b[2J\" is nothing that nodewise show can do");
+        check("nodewise show --\u{1b}[2J", "--\\x1b[2J is no option of nodewise show");
+        check("nodewise show \u{1b}[2J", "nodewise show has no use for \"\\x1b[2J\"");
+        check("nodewise tune --runs \u{1b}[2J", "--runs: \"\\x1b[2J\" is not a whole number");
+    }
+}

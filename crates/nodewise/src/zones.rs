@@ -1,0 +1,161 @@
+//! The zones of a machine: its kernel's own where it has been asked, else as the model assumes them.
+
+use nodewise_machine::Machine;
+use nodewise_model::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, reserves, watermarks};
+use nodewise_model::{
+    BuiltAt, FallbackOrders, Memory, Release, Watermarks, Zone, ZoneKind, ZoneState, zones as model,
+};
+use nodewise_source::parse::zoneinfo;
+use nodewise_source::system;
+use nodewise_source::tree::Tree;
+use nodewise_view::digest::walk::Basis;
+
+use crate::input::Input;
+
+/// Zones, and where they come from.
+pub struct Zones {
+    /// By node and then lowest first.
+    pub rows: Vec<(Zone, ZoneState)>,
+    /// Where they come from.
+    pub basis: Basis,
+}
+
+impl Zones {
+    /// The zones of a machine.
+    pub fn of(input: &Input, release: Release) -> Self {
+        if let Some(rows) = input.tree().and_then(of_kernel).filter(|rows| !rows.is_empty()) {
+            return Self { rows, basis: Basis::Kernel };
+        }
+        let memory = Memory::of(&input.machine, BuiltAt::Boot, release);
+        let rows = model::of(&input.machine).into_iter().zip(memory.zones().iter().cloned()).collect();
+        Self { rows, basis: Basis::Assumed }
+    }
+
+    /// The same zones with the watermarks and reserves that follow from their managed pages.
+    pub fn modelled(&self, input: &Input) -> Vec<(Zone, ZoneState)> {
+        let zones: Vec<Zone> = self.rows.iter().map(|(zone, _)| *zone).collect();
+        let Some(min_free) = input.machine.settings.min_free_kib else { return self.rows.clone() };
+        let scale = input.tree().and_then(|tree| system::watermark_scale(tree).ok().flatten());
+        let marks = watermarks(&zones, min_free, scale.unwrap_or(DEFAULT_SCALE));
+        let row = |((zone, state), marks): (&(Zone, ZoneState), Watermarks)| {
+            let reserves = reserves(zone, &zones, DEFAULT_RATIOS);
+            (*zone, ZoneState { marks, reserves, ..state.clone() })
+        };
+        self.rows.iter().zip(marks).map(row).collect()
+    }
+
+    /// The memory that these zones are.
+    pub fn memory(&self, machine: &Machine, built: BuiltAt, release: Release) -> Memory {
+        let states = self.rows.iter().map(|(_, state)| state.clone()).collect();
+        Memory::new(states, FallbackOrders::of(machine, built), release)
+    }
+}
+
+/// The populated zones in `/proc/zoneinfo`; `None` without that file, or where it lacks what a walk
+/// has to know.
+fn of_kernel(tree: &Tree) -> Option<Vec<(Zone, ZoneState)>> {
+    let info = system::zones(tree).ok()??.value;
+    let populated = info.zones.iter().filter(|zone| zone.present.is_some_and(|pages| pages > 0));
+    let known = populated.filter(|zone| ZoneKind::from_name(&zone.name).is_some());
+    known.map(|zone| row(zone, &info.zones)).collect()
+}
+
+fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<(Zone, ZoneState)> {
+    let kind = ZoneKind::from_name(&zone.name)?;
+    let placed = Zone {
+        node: zone.node,
+        kind,
+        start_page: zone.start_pfn?,
+        spanned: zone.spanned?,
+        present: zone.present?,
+        managed: zone.managed?,
+    };
+    // A boost is on top of every watermark while it lasts.
+    let boost = zone.boost.unwrap_or(0);
+    let (min, low, high) = (zone.min? + boost, zone.low? + boost, zone.high? + boost);
+    let promo = zone.promo.map_or(high + (high - low), |promo| promo + boost);
+    // The columns of `protection` are the zones of the node, in the order of their blocks.
+    let names: Vec<&str> =
+        all.iter().filter(|other| other.node == zone.node).map(|other| other.name.as_str()).collect();
+    let reserve = |kind: ZoneKind| {
+        let column = names.iter().position(|name| *name == kind.name());
+        column.and_then(|column| zone.protection.get(column)).copied().unwrap_or(0)
+    };
+    let state = ZoneState {
+        node: zone.node,
+        kind,
+        managed: placed.managed,
+        free: zone.free?,
+        marks: Watermarks { min, low, high, promo },
+        reserves: ZoneKind::ALL.map(reserve),
+    };
+    Some((placed, state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::NodeId;
+    use nodewise_source::tree::{Memory as Files, Tree};
+
+    const INFO: &str = "\
+Node 0, zone      DMA
+  pages free     3840
+        boost    10
+        min      46
+        low      57
+        high     68
+        promo    79
+        spanned  4095
+        present  3998
+        managed  3840
+        protection: (0, 3019, 5451, 5452, 5453)
+  start_pfn:           1
+Node 0, zone    DMA32
+  pages free     0
+        min      0
+        low      0
+        high     0
+        spanned  0
+        present  0
+        managed  0
+        protection: (0, 0, 0, 0, 0)
+Node 0, zone   Normal
+  pages free     100
+        min      10
+        low      12
+        high     14
+        spanned  4000
+        present  4000
+        managed  3900
+        protection: (0, 0, 0, 0, 0)
+  start_pfn:           1048576
+Node 0, zone  Movable
+  pages free     0
+        present  0
+Node 0, zone   Device
+  pages free     0
+        present  0
+";
+
+    #[test]
+    fn the_kernels_zones_are_taken_with_their_boost() {
+        let tree = Tree::memory(Files::new().file("/proc/zoneinfo", INFO));
+        let rows = of_kernel(&tree).unwrap();
+        assert_eq!(rows.len(), 2);
+        let (zone, state) = &rows[0];
+        assert_eq!((zone.node, zone.kind, zone.start_page), (NodeId::new(0), ZoneKind::Dma, 1));
+        assert_eq!(state.marks, Watermarks { min: 56, low: 67, high: 78, promo: 89 });
+        assert_eq!(state.reserves, [0, 3019, 5451, 5452]);
+        // Kernels before 6.13 do not tell the promotion mark.
+        assert_eq!(rows[1].1.marks.promo, 16);
+    }
+
+    #[test]
+    fn a_zoneinfo_without_sizes_is_not_believed() {
+        let text = INFO.replace("        managed  3840\n", "");
+        let tree = Tree::memory(Files::new().file("/proc/zoneinfo", &text));
+        assert_eq!(of_kernel(&tree), None);
+        assert_eq!(of_kernel(&Tree::memory(Files::new())), None);
+    }
+}

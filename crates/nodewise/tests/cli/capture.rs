@@ -1,0 +1,97 @@
+//! `nodewise capture`: every form reads back, nothing is overwritten, nothing identifies.
+
+use std::fs;
+use std::path::Path;
+
+use nodewise_machine::Machine;
+
+use crate::nodewise::{live, run};
+
+/// What stays the same while a machine runs.
+fn lasting(machine: &Machine) -> impl PartialEq + std::fmt::Debug + use<> {
+    let nodes: Vec<_> =
+        machine.nodes.values().map(|node| (node.id, node.cpus.clone(), node.memory_total())).collect();
+    let devices: Vec<_> = machine.devices.iter().map(|device| (device.pci, device.node)).collect();
+    (nodes, machine.online_cpus(), machine.kernel.clone(), machine.page_size, devices)
+}
+
+fn machine_in(file: &Path) -> Machine {
+    let json = run(&["show", "--json", "--machine", file.to_str().unwrap()]).ok();
+    nodewise_source::machine_file::from_json(&json).expect("show --json prints a machine file")
+}
+
+#[test]
+fn every_form_reads_back_as_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["folder", "a.tar", "a.tar.gz", "a.tar.bz2", "a.json"] {
+        let file = folder.path().join(name);
+        let ran = run(&["capture", "-o", file.to_str().unwrap()]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("nodewise: wrote "), "{name}: {}", ran.stderr);
+        assert_eq!(lasting(&machine_in(&file)), lasting(&live()), "{name}");
+        let text = run(&["show", "--machine", file.to_str().unwrap()]).ok();
+        assert!(text.contains("\nNodes\n"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn what_is_there_stays_unless_forced() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.tar.gz", "a.json"] {
+        let file = folder.path().join(name);
+        let file = file.to_str().unwrap();
+        fs::write(file, "mine").unwrap();
+        let ran = run(&["capture", "-o", file]);
+        assert_eq!(ran.code, Some(2));
+        let expected =
+            format!("nodewise: {file} exists already: nothing was written: --force overwrites it\n");
+        assert_eq!(ran.stderr, expected);
+        assert_eq!(fs::read_to_string(file).unwrap(), "mine");
+        assert_eq!(run(&["capture", "--force", "-o", file]).code, Some(0));
+        run(&["show", "--machine", file]).ok();
+    }
+    let full = folder.path().join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("mine"), "").unwrap();
+    for force in [&[][..], &["--force"]] {
+        let ran = run(&[&["capture", "-o", full.to_str().unwrap()], force].concat());
+        assert!(ran.code != Some(0) && ran.stderr.contains("never replaced"), "{}", ran.stderr);
+        assert_eq!(fs::read_dir(&full).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn captures_do_not_identify_the_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let secrets = secrets();
+    assert!(!secrets.is_empty(), "a machine has a name at least");
+    for name in ["a.tar", "a.json"] {
+        let file = folder.path().join(name);
+        run(&["capture", "-o", file.to_str().unwrap()]).ok();
+        let bytes = fs::read(&file).unwrap();
+        for secret in &secrets {
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "{name} holds {secret}");
+        }
+    }
+}
+
+/// What would identify the machine that runs the tests, as far as this user can read it.
+fn secrets() -> Vec<String> {
+    let mut files = vec!["/etc/machine-id".into(), "/proc/sys/kernel/random/boot_id".into()];
+    files.extend(
+        ["product_uuid", "product_serial", "board_serial"].map(|name| format!("/sys/class/dmi/id/{name}")),
+    );
+    let interfaces = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    files.extend(
+        interfaces.map(|entry| format!("/sys/class/net/{}/address", entry.file_name().to_string_lossy())),
+    );
+    let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    // Firmware has many words for "none"; what identifies has digits and no blanks.
+    let identifies = |text: &String| {
+        text.len() > 8
+            && text.contains(|c: char| c.is_ascii_digit() && c != '0')
+            && !text.contains(char::is_whitespace)
+    };
+    texts.map(|text| text.trim().to_owned()).filter(identifies).collect()
+}

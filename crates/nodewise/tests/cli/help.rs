@@ -1,0 +1,68 @@
+//! What a new user reads first.
+
+use crate::nodewise::{command, golden, output, run, wider};
+
+const MACHINE: &str = "2x(2x(6c2t 128G l3=32M/6c)); dist=11,20; dev=net:eth0@1; arch=x86_64; kernel=6.12.5";
+
+/// Tools that nodewise is under other names: they have their own words and their own width.
+const PERSONALITIES: [&str; 5] = ["numactl", "numastat", "migratepages", "migspeed", "memhog"];
+
+/// What can be typed before `--help`: nothing, each verb, and what some verbs are followed by.
+fn verbs() -> Vec<Vec<String>> {
+    let mut all = vec![Vec::new()];
+    let mut next = 0;
+    while let Some(verbs) = all.get(next).cloned() {
+        let help = output(command(&verbs).arg("--help")).ok();
+        all.extend(listed(&help).into_iter().map(|verb| [&verbs[..], &[verb]].concat()));
+        next += 1;
+    }
+    all
+}
+
+/// The verbs that a help text lists: the first words of a section, two columns in.
+fn listed(help: &str) -> Vec<String> {
+    let section = ["\nVerbs:\n", "\nWorkloads:\n"].iter().find_map(|head| help.split_once(head));
+    let lines = section.map_or("", |(_, section)| section).lines().take_while(|line| !line.is_empty());
+    let entries = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let words = entries.filter_map(|line| line.split_whitespace().next());
+    words.filter(|verb| !PERSONALITIES.contains(verb)).map(str::to_owned).collect()
+}
+
+#[test]
+fn nodewise_alone_tells_the_machine_and_what_to_try() {
+    golden("overview", run(&["--machine", MACHINE]).ok());
+}
+
+#[test]
+fn every_verb_explains_itself() {
+    let all = verbs();
+    assert!(all.len() > 8, "{all:?}");
+    for verbs in all {
+        let name = ["help".to_owned()].into_iter().chain(verbs.clone()).collect::<Vec<_>>().join("-");
+        golden(&name, output(command(&verbs).arg("--help")).ok());
+    }
+}
+
+#[test]
+fn help_fits_the_terminal() {
+    for verbs in verbs() {
+        for (columns, expected) in [("60", 60), ("80", 80), ("200", 80)] {
+            for option in ["--help", "-h"] {
+                let text = output(command(&verbs).arg(option).env("COLUMNS", columns)).ok();
+                assert_eq!(wider(&text, expected), [""; 0], "{verbs:?} {option} at {columns} columns");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    assert_eq!(run(&["--version"]).ok(), format!("nodewise {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_verb_without_its_object_prints_its_help_as_an_error() {
+    let ran = run(&["workload"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("chase") && ran.stderr.contains("stream"), "{}", ran.stderr);
+}

@@ -1,0 +1,19 @@
+//! The built command as its users meet it: what it prints, where, how wide, and how it ends.
+//!
+//! `SNAPSHOTS=overwrite` writes the texts in `golden/` anew; read them before you keep them.
+#![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
+#![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+
+mod capture;
+mod help;
+mod lab;
+mod limits;
+mod nodewise;
+mod run;
+mod sandbox;
+mod show;
+mod streams;
+mod terminal;
+mod tune;
+mod workload;
+mod wrong;

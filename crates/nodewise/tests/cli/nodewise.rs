@@ -1,0 +1,130 @@
+//! Running the built command, and reading what comes of it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use nodewise_machine::{CpuId, Machine, NodeId};
+
+/// Variables of whoever runs the tests that would show in what is printed.
+const VARIABLES: [&str; 6] = ["COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "TERM", "GLIBC_TUNABLES", "TMPDIR"];
+
+/// What a command left.
+pub struct Ran {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("nodewise prints text");
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    /// The standard output of a command that ended well.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self.stdout
+    }
+}
+
+/// The path of the built command.
+pub fn path() -> &'static str {
+    env!("CARGO_BIN_EXE_nodewise")
+}
+
+/// nodewise with these arguments, away from the terminal and the variables of whoever runs the tests.
+pub fn command<T: AsRef<OsStr>>(arguments: impl IntoIterator<Item = T>) -> Command {
+    let mut command = without_variables(path());
+    command.args(arguments);
+    command
+}
+
+/// A program without the variables that would show in what nodewise prints.
+pub fn without_variables(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for variable in VARIABLES {
+        command.env_remove(variable);
+    }
+    // Folders of PATH that this user may not look into would show in what is said of programs.
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs nodewise with these arguments.
+pub fn run(arguments: &[&str]) -> Ran {
+    output(&mut command(arguments))
+}
+
+/// Runs a shell script in which `$nodewise` is the built command.
+pub fn shell(script: &str) -> Ran {
+    let mut command = without_variables("sh");
+    output(command.arg("-c").arg(script).env("nodewise", path()))
+}
+
+/// Runs a command to its end.
+pub fn output(command: &mut Command) -> Ran {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}")).into()
+}
+
+/// The machine that runs the tests, as nodewise sees it.
+pub fn live() -> Machine {
+    let json = run(&["show", "--json"]).ok();
+    nodewise_source::machine_file::from_json(&json).expect("show --json prints a machine file")
+}
+
+/// A node with memory that this process may use.
+pub fn a_memory_node() -> NodeId {
+    let machine = live();
+    let allowed = machine.allowed_nodes.clone().unwrap_or_else(|| machine.node_ids());
+    machine.memory_nodes().intersection(&allowed).first().expect("the tests run in some memory")
+}
+
+/// A CPU that this process may use.
+pub fn a_cpu() -> CpuId {
+    let machine = live();
+    let allowed = machine.allowed_cpus.clone().unwrap_or_else(|| machine.online_cpus());
+    machine.online_cpus().intersection(&allowed).first().expect("the tests run on some CPU")
+}
+
+/// Compares a text with the one that a person accepted.
+#[track_caller]
+pub fn golden(name: &str, text: String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(format!("{name}.txt"));
+    let expected = snapbox::Data::read_from(&path, None).raw();
+    snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV).eq(text, expected);
+}
+
+/// Lines that are wider than a terminal of so many columns.
+pub fn wider(text: &str, columns: usize) -> Vec<&str> {
+    text.lines().filter(|line| line.chars().count() > columns).collect()
+}
+
+/// Says why a test cannot run, in one line; where a machine waits for the result (`CI=true`), the
+/// test fails instead.
+pub fn missing(why: &str) {
+    assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "{why}");
+    eprintln!("skipped: {why}");
+}
+
+/// Captures of real machines. They lie outside of this repository, in `../shared/corpora` beside it
+/// or in the folder that `NODEWISE_CORPUS` names; without them only specs are shown.
+pub fn corpus() -> Vec<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
+    let root = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from);
+    let Ok(folder) = std::fs::read_dir(root.join("captures")) else {
+        missing(
+            "captures of real machines: no ../shared/corpora, and NODEWISE_CORPUS names no folder with some",
+        );
+        return Vec::new();
+    };
+    let mut captures: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    captures.sort_unstable();
+    captures
+}

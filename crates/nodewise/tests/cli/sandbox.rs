@@ -1,0 +1,116 @@
+//! Running nodewise with less than a user has: as nobody, in an empty container, behind a filter.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::nodewise::{missing, path, without_variables};
+
+/// Whether a program that a test needs is there.
+fn has(program: &str, package: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    if !there {
+        missing(&format!("{program} is missing: cargo xtask lab-setup installs {package}"));
+    }
+    there
+}
+
+/// Only root can become somebody else.
+pub fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: this needs root, to become somebody else");
+    }
+    root && has("setpriv", "util-linux")
+}
+
+/// A copy of the built command in a folder that everybody can read: where it was built, an ordinary
+/// user may not be let in.
+pub struct Public {
+    folder: tempfile::TempDir,
+}
+
+impl Public {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::copy(path(), folder.path().join("nodewise")).unwrap();
+        Self { folder }
+    }
+
+    pub fn nodewise(&self) -> PathBuf {
+        self.folder.path().join("nodewise")
+    }
+
+    /// nodewise as the user nobody.
+    pub fn as_nobody(&self, arguments: &[&str]) -> Command {
+        let mut command = without_variables("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(self.nodewise()).args(arguments).current_dir("/");
+        command
+    }
+}
+
+/// nodewise in namespaces of its own, with everything read-only.
+pub fn contained(arguments: &[&str]) -> Command {
+    let mut command = without_variables("bwrap");
+    command.args(["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]);
+    command.arg(path()).args(arguments);
+    command
+}
+
+/// Whether this user may make namespaces here.
+pub fn can_contain() -> bool {
+    if !has("bwrap", "bubblewrap") {
+        return false;
+    }
+    let may = contained(&["--version"]).output().is_ok_and(|output| output.status.success());
+    if !may {
+        eprintln!("skipped: bwrap cannot make namespaces here");
+    }
+    may
+}
+
+/// System calls about memory policies and pages, by architecture (`asm/unistd.h`).
+#[cfg(target_arch = "x86_64")]
+const POLICY_CALLS: [u32; 6] = [237, 238, 239, 256, 279, 450];
+#[cfg(target_arch = "aarch64")]
+const POLICY_CALLS: [u32; 6] = [235, 237, 236, 238, 239, 450];
+
+/// Docker's default profile answers EPERM, gVisor and podman's profile ENOSYS.
+pub const EPERM: u32 = 1;
+pub const ENOSYS: u32 = 38;
+
+/// nodewise behind a seccomp filter that answers calls about memory policies with an error.
+pub fn filtered(errno: u32, arguments: &[&str]) -> Command {
+    let folder = tempfile::tempdir().unwrap();
+    let filter = folder.path().join("filter");
+    fs::write(&filter, program(errno)).unwrap();
+    let mut command = without_variables("sh");
+    let script = "exec 9<\"$0\"; rm -r \"${0%/*}\"; exec bwrap --dev-bind / / --seccomp 9 \"$@\"";
+    command.args(["-c", script]).arg(&filter).arg(path()).args(arguments);
+    // The script takes the folder away itself, when it holds the file open.
+    let _ = folder.keep();
+    command
+}
+
+/// The filter in classic BPF (`linux/filter.h`, `linux/seccomp.h`): load the number of the call,
+/// answer those of the list, allow the rest.
+fn program(errno: u32) -> Vec<u8> {
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const ALLOW: u32 = 0x7fff_0000;
+    const ERRNO: u32 = 0x0005_0000;
+    let count = POLICY_CALLS.len() as u8;
+    let jumps = (0..).zip(POLICY_CALLS).map(|(at, call)| (JUMP_IF_EQUAL, count - at, 0, call));
+    let all = [(LOAD, 0, 0, 0)]
+        .into_iter()
+        .chain(jumps)
+        .chain([(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ERRNO | errno)]);
+    all.flat_map(|(code, when_true, when_false, value): (u16, u8, u8, u32)| {
+        [&code.to_ne_bytes()[..], &[when_true, when_false], &value.to_ne_bytes()].concat()
+    })
+    .collect()
+}

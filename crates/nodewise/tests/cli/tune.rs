@@ -1,0 +1,286 @@
+//! `nodewise tune` with programs that take no time: the table, the JSON, and everything that can go
+//! wrong with a program.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::nodewise::{Ran, a_memory_node, command, output, run, shell, wider};
+
+/// Tunes a shell script under one placement beside the default.
+fn tune(options: &[&str], script: &str) -> Ran {
+    let placement = format!("--placement=membind={}", a_memory_node());
+    run(&[&["tune", &placement, "--seed=1"], options, &["--", "sh", "-c", script]].concat())
+}
+
+fn json(options: &[&str], script: &str) -> Value {
+    let ran = tune(&[&["--json"], options].concat(), script);
+    assert_eq!(ran.stderr, "", "with --json nothing else is said");
+    serde_json::from_str(&ran.stdout).expect("--json prints JSON")
+}
+
+/// A program that counts its runs in a file, and does something in one of them.
+fn counting(folder: &tempfile::TempDir, number: u32, script: &str) -> String {
+    let count = folder.path().join("count");
+    fs::write(&count, "0\n").unwrap();
+    format!("n=$(($(cat {0}) + 1)); echo $n > {0}; if [ $n = {number} ]; then {script}; fi", count.display())
+}
+
+#[test]
+fn a_study_ends_in_a_table_and_a_sentence() {
+    for columns in ["60", "80", "120"] {
+        let node = a_memory_node();
+        let placement = format!("membind={node}");
+        let words = ["tune", "--placement", &placement, "--runs=2", "--seed=7", "true"];
+        let ran = output(command(words).env("COLUMNS", columns));
+        assert_eq!(wider(&ran.stdout, columns.parse().unwrap()), [""; 0]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        for words in [
+            "2 placements, 2 rounds in ",
+            ", seed 7: ",
+            "placement",
+            "default ",
+            "baseline",
+            &format!("memory of node {node} "),
+            "too few",
+            "--runs=6",
+        ] {
+            assert!(ran.stdout.contains(words), "{words} is not in\n{}", ran.stdout);
+        }
+        // A pipe gets no progress: one line that says what begins.
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("nodewise: tuning the program under 2 placements"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains(['\r', '\u{1b}']));
+    }
+}
+
+#[test]
+fn json_holds_every_sample_and_the_conditions() {
+    let study = json(&["--runs=3"], "exit 0");
+    assert_eq!(study["schema"], "nodewise.tune/1");
+    assert_eq!(
+        (&study["end"], &study["seed"], &study["rounds"]),
+        (&"completed".into(), &1.into(), &3.into())
+    );
+    assert_eq!(study["conditions"]["command"][0], "sh");
+    assert!(study["conditions"]["kernel"].is_string());
+    assert_eq!(study["metric"]["kind"], "wall");
+    let samples = study["samples"].as_array().unwrap();
+    // A warm-up round and three others, each with the default twice and the placement once.
+    assert_eq!(samples.len(), 4 * 3);
+    for sample in samples {
+        assert_eq!(sample["ending"], "done", "{sample}");
+        assert!(sample["wall_s"].as_f64().unwrap() > 0.0, "{sample}");
+        assert_eq!(sample["value"], sample["wall_s"], "{sample}");
+    }
+    for (arm, runs) in [(0, 6), (1, 3)] {
+        assert_eq!(study["arms"][arm]["summary"]["runs"], runs);
+        let of_arm: Vec<f64> = samples
+            .iter()
+            .filter(|sample| sample["arm"] == arm && sample["round"] != 0)
+            .map(|sample| sample["wall_s"].as_f64().unwrap())
+            .collect();
+        let least = of_arm.iter().copied().fold(f64::INFINITY, f64::min);
+        assert_eq!(study["arms"][arm]["summary"]["least"].as_f64(), Some(least));
+    }
+}
+
+#[test]
+fn a_seed_fixes_the_order() {
+    let order = |seed: &str| {
+        let words =
+            ["tune", "--placement=huge=never", "--placement=localalloc", "--runs=8", "--json", seed, "true"];
+        let study: Value = serde_json::from_str(&run(&words).ok()).unwrap();
+        let samples = study["samples"].as_array().unwrap().clone();
+        samples
+            .iter()
+            .map(|sample| (sample["round"].clone(), sample["arm"].clone(), sample["replicate"].clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order("--seed=1"), order("--seed=1"));
+    assert_ne!(order("--seed=1"), order("--seed=2"));
+}
+
+#[test]
+fn time_limits_the_rounds() {
+    // Not even the warm-up fits.
+    let study = json(&["--time=0.001ms", "--runs=500"], "exit 0");
+    assert_eq!((&study["end"], &study["rounds"]), (&"budget_spent".into(), &0.into()));
+    assert_eq!(json(&["--time=1h", "--runs=2"], "exit 0")["rounds"], 2);
+}
+
+#[test]
+fn a_metric_is_the_last_match_of_what_the_program_prints() {
+    let study = json(
+        &["--runs=2", "--metric=score: ([0-9.]+)", "--higher-is-better"],
+        "echo score: 1; echo score: 2.5",
+    );
+    assert_eq!(study["arms"][1]["summary"]["median"], 2.5);
+    assert_eq!(study["metric"]["better"], "higher");
+    let study = json(&["--runs=1", "--metric=took ([0-9]+)"], "echo took 7 >&2");
+    assert_eq!(study["arms"][0]["summary"]["median"], 7.0);
+    assert_eq!(study["metric"]["better"], "lower");
+}
+
+#[test]
+fn megabytes_of_output_and_a_reading_program_disturb_nothing() {
+    let study = json(
+        &["--runs=1", "--metric=score: ([0-9]+)"],
+        "head -c 8000000 /dev/zero; head -c 8000000 /dev/zero >&2; echo score: 5",
+    );
+    assert_eq!(study["arms"][1]["summary"]["median"], 5.0);
+    // The program's input is empty, whatever ours is.
+    let ran =
+        shell("yes | $nodewise tune --runs=1 --placement=localalloc --json -- sh -c '[ -z \"$(cat)\" ]'");
+    let study: Value = serde_json::from_str(&ran.ok()).unwrap();
+    assert_eq!(study["end"], "completed");
+}
+
+#[test]
+fn a_program_has_no_more_open_files_than_by_itself() {
+    let script = "echo files: $(ls /proc/self/fd | wc -l)";
+    let bare = shell(script).ok();
+    let study = json(&["--runs=1", "--metric=files: ([0-9]+)"], script);
+    for arm in [0, 1] {
+        let most = study["arms"][arm]["summary"]["most"].as_f64().unwrap();
+        assert_eq!(format!("files: {most}\n"), bare);
+    }
+}
+
+#[test]
+fn a_program_that_never_works_is_said_to() {
+    let check = |options: &[&str], script: &str, why: &str| {
+        let ran = tune(options, script);
+        assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+        let (head, rest) = ran.stdout.split_once('\n').unwrap();
+        assert!(head.starts_with("2 placements, 0 rounds in "), "{head}");
+        let rest = rest.replace("\n  ", " ");
+        assert_eq!(rest, format!("the program fails without any placement too: {why}\n"));
+        assert_eq!(json(options, script)["end"], "baseline_failed");
+    };
+    check(&[], "echo before; echo oops >&2; exit 3", "ended with exit code 3: oops");
+    check(&[], "kill -9 $$", "ended by signal 9 (SIGKILL, as the kernel sends when memory runs out)");
+    check(&["--metric=x=([0-9]+)"], "echo y=1", "nothing in the output matches \"x=([0-9]+)\"");
+    check(&["--metric=x=(.*)"], "echo x=fast", "\"fast\" in the output is not a number");
+    check(&["--run-limit=100ms"], "exec sleep 100", "did not end within 100ms");
+}
+
+#[test]
+fn what_a_program_says_does_not_drive_the_terminal() {
+    for (options, script) in [
+        (&[][..], "printf '\\033[2J' >&2; exit 3"),
+        (&["--metric=x=(.*)"], "printf 'x=\\033[2J\\n'"),
+        (&["--metric=\u{1b}(.*)"], "true"),
+    ] {
+        let ran = tune(options, script);
+        assert_eq!(ran.code, Some(3), "{script}");
+        assert!(ran.stdout.contains("\\x1b"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_said_to() {
+    for (program, why) in
+        [("no-such-program", "no-such-program: no such file or directory"), ("/", "/: permission denied")]
+    {
+        let ran = run(&["tune", "--placement=localalloc", "--", program]);
+        assert_eq!(ran.code, Some(3));
+        let text = ran.stdout.replace("\n  ", " ");
+        let expected = format!("the program fails without any placement too: could not be started: {why}\n");
+        assert!(text.ends_with(&expected), "{text}");
+    }
+}
+
+#[test]
+fn a_failure_under_one_placement_is_a_result() {
+    if !shell("grep THP_enabled /proc/self/status").stdout.ends_with("1\n") {
+        eprintln!("a failing placement skipped: this kernel does not say that this process has huge pages");
+        return;
+    }
+    let script = "grep -q 'THP_enabled:.*1' /proc/self/status || { echo needs huge pages >&2; exit 7; }";
+    let arguments =
+        ["tune", "--placement=huge=never", "--placement=localalloc", "--runs=3", "sh", "-c", script];
+    let ran = run(&arguments);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    // The sentence goes on below in its column.
+    let words = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("failed: ended with exit code 7: needs huge pages"), "{}", ran.stdout);
+    let study: Value =
+        serde_json::from_str(&run(&[&arguments[..1], &["--json"], &arguments[1..]].concat()).ok()).unwrap();
+    assert_eq!(study["arms"][1]["verdict"], "failed", "{}", study["arms"][1]);
+    assert_eq!(study["arms"][2]["summary"]["runs"], 3);
+}
+
+#[test]
+fn placements_that_are_the_same_are_tried_once() {
+    let node = a_memory_node();
+    let (once, again) = (format!("--placement=membind={node}"), format!("--placement=membind=+0,{node}"));
+    let dashed = format!("--placement=--membind={node}");
+    let words = [
+        "tune",
+        &once,
+        &once,
+        &dashed,
+        &again,
+        "--placement=default",
+        "--placement=",
+        "--runs=1",
+        "--json",
+        "true",
+    ];
+    let study: Value = serde_json::from_str(&run(&words).ok()).unwrap();
+    let names: Vec<&str> =
+        study["arms"].as_array().unwrap().iter().map(|arm| arm["name"].as_str().unwrap()).collect();
+    let named = format!("memory of node {node}");
+    assert_eq!(names[..2], ["default", &named]);
+    assert!(names.len() == 2 || names.len() == 3 && names[2] != named, "{names:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_study_with_the_results_so_far() {
+    for signal in ["INT", "TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        // Round 0 is the warm-up; the first two rounds of three runs each are whole.
+        let script = counting(&folder, 11, &format!("kill -{signal} $PPID; exec sleep 100"));
+        let ran = tune(&["--runs=5"], &script);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stdout.contains("ended before its time: these are the results so far"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("too few rounds: 2/6"), "{}", ran.stdout);
+        let study =
+            json(&["--runs=5"], &counting(&folder, 5, &format!("kill -{signal} $PPID; exec sleep 100")));
+        assert_eq!(study["end"], "interrupted");
+        let endings: Vec<&str> = study["samples"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|sample| sample["ending"].as_str().unwrap())
+            .collect();
+        assert_eq!(endings, ["done", "done", "done", "done", "interrupted"]);
+    }
+}
+
+#[test]
+fn the_default_is_tried_even_where_no_placement_can_be() {
+    if !crate::sandbox::is_root() {
+        return;
+    }
+    let public = crate::sandbox::Public::new();
+    // A process that may have no second thread cannot try a placement beforehand.
+    let limited = "prlimit --nproc=1 setpriv --reuid=65534 --clear-groups";
+    let ran = shell(&format!("{limited} {} tune --runs=1 true", public.nodewise().display()));
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stdout.contains("the program fails without any placement too: "), "{}", ran.stdout);
+}
+
+#[test]
+fn an_interrupt_leaves_no_process_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let script = format!("sleep 100 & echo $! $$ > {}; kill -INT $PPID; trap '' TERM; wait", pids.display());
+    assert_eq!(tune(&["--runs=1"], &script).code, Some(0));
+    for pid in fs::read_to_string(pids).unwrap().split_whitespace() {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    }
+}

@@ -1,0 +1,283 @@
+//! Wrong usage: the message says what is wrong, where, and what would be right, and the exit code
+//! tells it from everything else.
+
+use crate::nodewise::{run, shell};
+
+/// Nothing on standard output, this exit code, and these lines on standard error.
+#[track_caller]
+fn check(arguments: &[&str], code: i32, lines: &[&str]) {
+    let ran = run(arguments);
+    let expected: String = lines.iter().map(|line| format!("nodewise: {line}\n")).collect();
+    assert_eq!((ran.stderr.as_str(), ran.stdout.as_str()), (expected.as_str(), ""), "{arguments:?}");
+    assert_eq!(ran.code, Some(code), "{arguments:?}");
+}
+
+/// As [`check`], for words that clap does not take: it adds where to read more.
+#[track_caller]
+fn refuse(arguments: &[&str], verb: &str, code: i32, message: &str) {
+    check(arguments, code, &[message, &format!("{verb} --help tells what can be typed")]);
+}
+
+#[test]
+fn a_wrong_verb_is_named_with_the_nearest() {
+    let refuse = |arguments: &[&str], message: &str| refuse(arguments, "nodewise", 2, message);
+    refuse(&["shw"], "\"shw\" is nothing that nodewise can do: did you mean show?");
+    refuse(&["xyzzy"], "\"xyzzy\" is nothing that nodewise can do");
+    refuse(&["--shw"], "--shw is no option of nodewise");
+    refuse(&["--color", "red"], "--color: \"red\" is not one of auto, always, never");
+    refuse(&["--machine"], "--machine needs a value: --machine M");
+}
+
+#[test]
+fn a_machine_that_is_none_is_explained() {
+    let forms = "expected live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2) or a spec as \"4x(8c 64G)\"";
+    check(&["--machine", "nosuch.json"], 2, &[&format!("--machine: nosuch.json does not exist: {forms}")]);
+    check(&["show", "--machine", ""], 2, &[&format!("--machine: \"\" does not exist: {forms}")]);
+    check(
+        &["show", "--machine", "/etc"],
+        2,
+        &["--machine: capture /etc: it holds neither sys/ nor proc/, so it is no capture of a machine"],
+    );
+    let ran = run(&["show", "--machine", "4x(8z 64G)"]);
+    assert_eq!(
+        ran.stderr,
+        "nodewise: --machine: expected cores (12c2t), a memory size (128G), or a setting such as l3=32M/6c (column 4)\n  4x(8z 64G)\n     ^\n"
+    );
+}
+
+#[test]
+fn show_refuses_what_it_cannot_use() {
+    let refuse = |arguments: &[&str], message: &str| refuse(arguments, "nodewise show", 2, message);
+    refuse(&["show", "--jsn"], "--jsn is no option of nodewise show: did you mean --json?");
+    refuse(&["show", "there"], "nodewise show has no use for \"there\"");
+    refuse(&["show", "--svg"], "--svg needs a value: --svg FILE");
+    refuse(&["show", "--json", "--svg", "x.svg"], "--json and --svg cannot be used together");
+    check(
+        &["show", "--svg", "/nonexistent/x.svg"],
+        3,
+        &["cannot write /nonexistent/x.svg: no such file or directory"],
+    );
+}
+
+#[test]
+fn capture_refuses_what_it_cannot_write() {
+    refuse(&["capture"], "nodewise capture", 2, "nodewise capture needs --output FILE");
+    check(
+        &["capture", "-o", "x.zip"],
+        2,
+        &[
+            "cannot tell what to write from the name x.zip: expected .tar, .tar.gz, .tar.bz2, or no ending for a folder, or .json for a machine file",
+        ],
+    );
+    check(
+        &["capture", "-o", "/nonexistent/x.tar"],
+        3,
+        &["cannot write /nonexistent/x.tar: no such file or directory"],
+    );
+    check(
+        &["capture", "-o", "/nonexistent/x"],
+        3,
+        &["cannot write /nonexistent/x: no such file or directory"],
+    );
+    check(
+        &["capture", "--machine", "2x(1c 1G)", "-o", "x.tar"],
+        2,
+        &["only a machine that was read from files can be written as files: name the output .json instead"],
+    );
+}
+
+#[test]
+fn run_refuses_words_with_its_own_exit_code() {
+    let refuse = |arguments: &[&str], message: &str| {
+        refuse(&[&["run"], arguments].concat(), "nodewise run", 125, message);
+    };
+    refuse(&["--balance", "true"], "--balance is no option of nodewise run: did you mean --balancing?");
+    refuse(&["--localalloc=3", "true"], "--localalloc takes no value: got \"3\"");
+    refuse(&["-C", "0", "-N", "0", "true"], "--physcpubind and --cpunodebind cannot be used together");
+    refuse(&["-m", "0", "-m", "0", "true"], "--membind is given twice");
+    refuse(&["--huge=maybe", "true"], "--huge: \"maybe\" is not one of always, never");
+    // The verb is found behind options that have values.
+    let ran = run(&["--machine", "live", "run", "--foo", "true"]);
+    assert_eq!(ran.code, Some(125), "{}", ran.stderr);
+}
+
+#[test]
+fn run_refuses_placements_that_cannot_be() {
+    let check = |arguments: &[&str], message: &str| {
+        let words = [&["run", "--machine", "2x(2c 1G) (1G)", "--dry-run"], arguments].concat();
+        check(&words, 125, &[message]);
+    };
+    check(&["--membind=7"], "--membind: node 7 does not exist: this machine has nodes 0-2");
+    check(
+        &["--membind=x"],
+        "--membind: \"x\" does not name nodes: expected a number, \"all\", or a device such as net:eth0 (column 1)",
+    );
+    check(
+        &["--interleave=0-"],
+        "--interleave: \"0-\" does not name nodes: expected a number after \"-\" (column 3)",
+    );
+    check(&["-i", "!all"], "--interleave: \"!all\" names no node at all");
+    check(&["-w", "9"], "--weighted-interleave: node 9 does not exist: this machine has nodes 0-2");
+    check(&["-p", "0,1"], "--preferred takes one node: 0-1 are 2; --preferred-many takes several");
+    check(&["-P", "same"], "--preferred-many: \"same\" needs a node option before it");
+    check(
+        &["-N", "2"],
+        "--cpunodebind: node 2 has no CPUs: a program cannot run there (its memory can be used with --membind=2); the nearest node with CPUs is 0: --cpunodebind=0",
+    );
+    check(&["-C", "77"], "--physcpubind: CPU 77 does not exist: this machine has CPUs 0-3");
+    check(
+        &["-C", "0-4294967295"],
+        "--physcpubind: \"0-4294967295\" does not name CPUs: expected a number below 262144 (column 3)",
+    );
+    check(
+        &["-m", "0", "-l"],
+        "--membind and --localalloc contradict each other: one memory policy at a time",
+    );
+    check(&["-b"], "--balancing needs --membind or --preferred-many: pages move inside the nodes they name");
+    check(
+        &["--near", "foo:1"],
+        "--near: \"foo:1\" is not a device: expected gpu:N, net:IF, block:DEV, ib:DEV, file:PATH, ip:HOST or pci:ADDR",
+    );
+    check(&["--near", "gpu:0"], "--near: gpu:0 does not exist: this machine has none of its kind");
+}
+
+#[test]
+fn run_says_when_there_is_nothing_to_run() {
+    check(&["run"], 125, &["no program to run: nodewise run [OPTIONS] -- PROGRAM [ARGUMENT]..."]);
+    check(&["run", "--"], 125, &["no program to run: nodewise run [OPTIONS] -- PROGRAM [ARGUMENT]..."]);
+    // The program was taken for the nodes: that is what the message is about.
+    check(
+        &["run", "--membind", "true"],
+        125,
+        &[
+            "--membind: \"true\" does not name nodes: expected a number, \"all\", or a device such as net:eth0 (column 1)",
+        ],
+    );
+    check(
+        &["run", "--machine", "2x(1c 1G)", "true"],
+        125,
+        &[
+            "cannot start a program on another machine (2x(1c 1G)): --dry-run and --explain can be used with it, or nodewise lab",
+        ],
+    );
+}
+
+#[test]
+fn tune_refuses_what_it_cannot_try() {
+    let words = |arguments: &[&str], message: &str| {
+        refuse(&[&["tune"], arguments].concat(), "nodewise tune", 2, message);
+    };
+    words(&["--runs", "x"], "--runs: \"x\" is not a whole number");
+    words(&["--runs", "0"], "--runs: 0 is out of range: expected 1 to 4294967295");
+    words(&["--seed", "x"], "--seed: \"x\" is not a whole number");
+    words(&["--metric"], "--metric needs a value: --metric wall|REGEX");
+    let tune = |arguments: &[&str], message: &str| check(&[&["tune"], arguments].concat(), 2, &[message]);
+    let time = "is not a time: expected seconds, or a number with ms, s, m or h as in 10m";
+    tune(&["--time", "0", "true"], &format!("--time: \"0\" {time}"));
+    tune(&["--time", "1x", "true"], &format!("--time: \"1x\" {time}"));
+    tune(&["--run-limit", "soon", "true"], &format!("--run-limit: \"soon\" {time}"));
+    tune(
+        &["--metric", "(", "true"],
+        "--metric: \"(\" is not a regular expression: found open group without closing ')'",
+    );
+    tune(
+        &["--metric", "[0-9]+", "true"],
+        "--metric: \"[0-9]+\" has 0 groups: expected one around the number, as in \"rate: ([0-9.]+)\"",
+    );
+    tune(
+        &["--higher-is-better", "true"],
+        "--higher-is-better contradicts --metric=wall: less time is better",
+    );
+    tune(&["--placement", "nosuch", "true"], "--placement: --nosuch is no option of nodewise run");
+    tune(
+        &["--placement", "membind=x", "true"],
+        "--placement: --membind: \"x\" does not name nodes: expected a number, \"all\", or a device such as net:eth0 (column 1)",
+    );
+    tune(
+        &["--machine", "2x(1c 1G)", "true"],
+        "a program is tuned on this machine: --machine has no meaning with it",
+    );
+}
+
+#[test]
+fn workloads_refuse_what_is_too_little_or_too_much() {
+    let words = |kind: &str, arguments: &[&str], message: &str| {
+        let verb = format!("nodewise workload {kind}");
+        refuse(&[&["workload", kind], arguments].concat(), &verb, 2, message);
+    };
+    words("stream", &["--threads", "0"], "--threads: 0 is out of range: expected 1 to 4294967295");
+    words("stream", &["--passes", "0"], "--passes: 0 is out of range: expected 1 to 4294967295");
+    words("chase", &["--samples", "x"], "--samples: \"x\" is not a whole number");
+    words(
+        "chase",
+        &["--size", "1Z"],
+        "--size: \"1Z\" is not a size: expected a number of bytes, or one with K, M, G or T as in 512M",
+    );
+    refuse(
+        &["workload", "sort"],
+        "nodewise workload",
+        2,
+        "\"sort\" is nothing that nodewise workload can do",
+    );
+    check(
+        &["workload", "chase", "--size", "1"],
+        2,
+        &["1 B is too small for 1 thread: expected at least 64 B"],
+    );
+    check(
+        &["workload", "chase", "--size", "999999T"],
+        3,
+        &["no memory for 976.6 PiB: expected a smaller size"],
+    );
+    check(
+        &["--machine", "1x(1c 1G)", "workload", "stream"],
+        2,
+        &["a workload runs on this machine: --machine has no meaning with it"],
+    );
+}
+
+#[test]
+fn lab_refuses_words_with_its_own_exit_code() {
+    let refuse = |arguments: &[&str], message: &str| {
+        refuse(&[&["lab"], arguments].concat(), "nodewise lab", 125, message);
+    };
+    refuse(&[], "nodewise lab needs COMMAND...");
+    refuse(&["--cpus", "0", "true"], "--cpus: 0 is out of range: expected 1 to 4294967295");
+    refuse(&["--timeout", "x", "true"], "--timeout: \"x\" is not a whole number");
+    refuse(&["--append"], "--append needs a value: --append ARGS");
+    refuse(
+        &["--memory", "x", "true"],
+        "--memory: \"x\" is not a size: expected a number of bytes, or one with K, M, G or T as in 512M",
+    );
+}
+
+#[test]
+fn nothing_that_was_typed_reaches_the_terminal_as_it_is() {
+    for words in [
+        "$escape",
+        "--$escape",
+        "show $escape",
+        "show --machine $escape",
+        "show --machine \"4x($escape)\"",
+        "show --svg /nonexistent/$escape",
+        "capture -o $escape.zip",
+        "run $escape",
+        "run --membind=$escape true",
+        "run --near=$escape true",
+        "run --huge=$escape true",
+        "run -- /nonexistent/$escape",
+        "tune --runs $escape",
+        "tune --time $escape true",
+        "tune --metric \"($escape\" true",
+        "tune --placement $escape true",
+        "tune -- $escape",
+        "workload $escape",
+        "workload chase --size $escape",
+        "lab --memory $escape true",
+    ] {
+        let ran = shell(&format!("escape=$(printf '\\033[2J'); exec $nodewise {words}"));
+        assert!(ran.code.is_some_and(|code| code != 0), "{words}: {:?}", ran.code);
+        assert!(!ran.stderr.contains('\u{1b}') && !ran.stdout.contains('\u{1b}'), "{words}: {}", ran.stderr);
+        assert!((ran.stderr + &ran.stdout).contains("[2J"), "{words} names what was typed");
+    }
+}

@@ -1,0 +1,381 @@
+//! The model beside the kernel: drawn policies and requests, and nodes that are filled.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+
+use nodewise_machine::{Bytes, CpuSet, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_model::movable::Movable;
+use nodewise_model::pcp::largest_refill;
+use nodewise_model::policy::interleave::Place;
+use nodewise_model::ram::{Architecture, Range};
+use nodewise_model::walk::{Class, HUGE_ORDER, Request, Stretch};
+use nodewise_model::{
+    BuiltAt, Counters, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, Weights, ZoneKind,
+    ZoneState, zones,
+};
+use nodewise_syscall::{NodeBuffer, PageKind, PageLocation, Task, affinity, mempolicy, pages};
+use serde_json::Value;
+
+use super::same;
+use crate::kernel;
+use crate::nodewise::Context;
+use crate::random::Random;
+
+/// Policies that are set and read back, and requests whose pages are looked up, in each guest.
+const POLICIES: u64 = 400;
+const REQUESTS: u64 = 60;
+/// Pages that the kernel may take for itself while a request of ours runs: stacks, page tables.
+const BACKGROUND: u64 = 400;
+
+fn release(context: &Context) -> Release {
+    Release::of(context.seen.kernel.as_ref())
+}
+
+fn number(zone: &Value, field: &str) -> Result<u64, String> {
+    zone[field].as_u64().ok_or_else(|| format!("{field} is missing in {zone}"))
+}
+
+/// What a zone's figures are compared by.
+const FIGURES: [&str; 6] =
+    ["managed_pages", "min_pages", "low_pages", "high_pages", "promo_pages", "reserve_from_programs_pages"];
+
+pub fn watermarks(context: &Context) -> Result<(), String> {
+    let path = "/proc/sys/vm/min_free_kbytes";
+    let before = kernel::line(path)?;
+    let set = |value: &str| fs::write(path, value).map_err(|error| format!("{path}: {error}"));
+    for kib in ["8000", "20001", &before] {
+        // Writing it makes the kernel work out all watermarks from the pages it manages now.
+        set(kib)?;
+        // Reserves are worked out anew only when their ratios are written.
+        let ratios = "/proc/sys/vm/lowmem_reserve_ratio";
+        fs::write(ratios, kernel::line(ratios)?).map_err(|error| format!("{ratios}: {error}"))?;
+        let json = context.json(&["zones", "--json"])?;
+        let list = |name: &str| json[name].as_array().cloned().unwrap_or_default();
+        same("where the zones come from", json["zones_from"].as_str(), Some("kernel"))?;
+        for (kernel, model) in list("zones").iter().zip(&list("model")) {
+            let what = format!("zone {}:{} with {kib} KiB", kernel["node"], kernel["zone"]);
+            for figure in FIGURES {
+                same(&format!("{figure} of {what}"), number(model, figure)?, number(kernel, figure)?)?;
+            }
+        }
+        same("number of zones", list("model").len(), list("zones").len())?;
+    }
+    Ok(())
+}
+
+pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
+    let ranges = kernel::node_ranges();
+    same("the log has ranges", ranges.is_empty(), false)?;
+    let ram: Vec<Range> = ranges
+        .into_iter()
+        .map(|(node, start, last)| Range { start, end: last + 1, node: NodeId::new(node) })
+        .collect();
+    let ours: Vec<_> = zones::zones(Architecture::X86, None, Movable::None, &ram)
+        .iter()
+        .map(|zone| (zone.node.number(), zone.kind.name(), zone.start_page, zone.spanned, zone.present))
+        .map(|(node, kind, start, spanned, present)| {
+            (u64::from(node), kind.to_owned(), start, spanned, present)
+        })
+        .collect();
+    let json = context.json(&["zones", "--json"])?;
+    let kernels: Result<Vec<_>, String> = json["zones"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|zone| {
+            let kind = zone["zone"].as_str().unwrap_or_default().to_owned();
+            let figures =
+                (number(zone, "first_page")?, number(zone, "spanned_pages")?, number(zone, "present_pages")?);
+            Ok((number(zone, "node")?, kind, figures.0, figures.1, figures.2))
+        })
+        .collect();
+    same("zones", ours, kernels?)
+}
+
+/// Any policy, good or bad: nodes that are there and some that are not.
+fn any_policy(random: &mut Random, context: &Context) -> MemPolicy {
+    let mode = random.one(&PolicyMode::ALL);
+    let flags = if random.percent(60) {
+        ModeFlags::NONE
+    } else {
+        ModeFlags::from_bits((random.below(8) << 13) as u16)
+    };
+    let most = context.seen.nodes.len() as u64 + 1;
+    let mut nodes: NodeSet = (0..random.below(4)).map(|_| NodeId::new(random.below(most) as u32)).collect();
+    if random.percent(10) {
+        nodes.insert(NodeId::new(random.one(&[9, 63, 64, 1023, 1024, 1100])));
+    }
+    MemPolicy { mode, flags, nodes }
+}
+
+pub fn answers(context: &Context) -> Result<(), String> {
+    let allowed = context.seen.nodes_with_memory();
+    let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
+    let nr_node_ids = context.seen.possible_nodes.last().map_or(1, |node| node.number() + 1);
+    let mut random = Random::new(1);
+    for _ in 0..POLICIES {
+        let asked = any_policy(&mut random, context);
+        let answer = mempolicy::set_thread_policy(&asked);
+        let kernels = match answer {
+            Ok(()) => Ok(mempolicy::thread_policy().map_err(|error| error.to_string())?.to_string()),
+            Err(error) => Err(error.errno.name().unwrap_or("?")),
+        };
+        let ours = Policy::of(&asked, scope).map(|policy| policy.told(nr_node_ids).to_string());
+        let ours = ours.map_err(|errno| errno.name());
+        if ours != kernels {
+            mempolicy::set_thread_policy(&MemPolicy::DEFAULT).map_err(|error| error.to_string())?;
+            return Err(format!("{asked}: the model says {ours:?}, the kernel {kernels:?}"));
+        }
+    }
+    mempolicy::set_thread_policy(&MemPolicy::DEFAULT).map_err(|error| error.to_string())
+}
+
+/// Memory that a thread touches, and what it then says.
+struct Touched {
+    address: u64,
+    /// The node of every page of 4 KiB, as the kernel numbers them.
+    nodes: Vec<u32>,
+    before: BTreeMap<u32, Counters>,
+    after: BTreeMap<u32, Counters>,
+}
+
+/// A request as it is drawn.
+#[derive(Clone, Debug)]
+struct Drawn {
+    policy: MemPolicy,
+    /// Whether the policy is set on the memory, not on the thread.
+    on_memory: bool,
+    cpu_node: NodeId,
+    kib: u64,
+    huge: bool,
+}
+
+impl Drawn {
+    /// Plays it in a thread of its own, which takes its policy and its CPU with it when it ends.
+    fn touch(&self, context: &Context) -> Result<Touched, String> {
+        let cpu = context.seen.cpus_of(self.cpu_node).first().ok_or("the node has a CPU")?;
+        let play = || -> Result<Touched, String> {
+            let say = |error: &dyn std::fmt::Display| format!("{self:?}: {error}");
+            affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).map_err(|error| say(&error))?;
+            if !self.on_memory {
+                mempolicy::set_thread_policy(&self.policy).map_err(|error| say(&error))?;
+            }
+            let own = Some(&self.policy).filter(|_| self.on_memory);
+            let kind = if self.huge { PageKind::TransparentHuge } else { PageKind::Small };
+            let mut buffer =
+                NodeBuffer::reserve(Bytes::from_kib(self.kib), kind, own).map_err(|error| say(&error))?;
+            let before = kernel::numastat();
+            buffer.prefault().map_err(|error| say(&error))?;
+            let after = kernel::numastat();
+            let mut nodes = Vec::new();
+            let addresses = pages::addresses(buffer.address(), buffer.length().get() as usize, 4096);
+            pages::locate(Task::CURRENT, addresses, |_, location| match location {
+                PageLocation::Node(node) => nodes.push(node.number()),
+                _ => nodes.push(u32::MAX),
+            })
+            .map_err(|error| say(&error))?;
+            Ok(Touched { address: buffer.address() as u64, nodes, before, after })
+        };
+        thread::scope(|scope| {
+            scope.spawn(play).join().map_err(|_| "the thread of a request panicked".to_owned())?
+        })
+    }
+
+    /// The node of every page of 4 KiB, as the model places it.
+    fn nodes_of_pages(&self, context: &Context, now: &Memory, address: u64) -> Result<Vec<u32>, String> {
+        let runs = self.played(context, &mut now.clone(), address, true)?;
+        Ok(runs.iter().flat_map(|(node, pages)| std::iter::repeat_n(*node, *pages as usize)).collect())
+    }
+
+    /// What the model makes of it, in runs or (`one_by_one`) with the node of every page.
+    fn played(
+        &self,
+        context: &Context,
+        memory: &mut Memory,
+        address: u64,
+        one_by_one: bool,
+    ) -> Result<Vec<(u32, u64)>, String> {
+        let allowed = context.seen.nodes_with_memory();
+        let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
+        let policy = Policy::of(&self.policy, scope).map_err(|errno| format!("{self:?}: {errno}"))?;
+        let order = if self.huge { HUGE_ORDER } else { 0 };
+        let pages = (self.kib / 4) >> order;
+        let step = if one_by_one { 1 } else { pages };
+        let mut runs = Vec::new();
+        for first in (0..pages).step_by(step as usize) {
+            let outcome = memory.allocate(&Request {
+                policy: &policy,
+                weights: &Weights::new(),
+                cpu_node: self.cpu_node,
+                allowed: &allowed,
+                pages: step,
+                order,
+                place: Place::Address(address).after(first << order),
+                class: Class::User,
+            });
+            let share = |stretch: &Stretch| {
+                let order = stretch.order;
+                stretch
+                    .shares
+                    .iter()
+                    .map(move |share| (share.node.number(), share.pages << order))
+                    .collect::<Vec<_>>()
+            };
+            runs.extend(outcome.stretches.iter().flat_map(share));
+        }
+        Ok(runs)
+    }
+}
+
+/// A policy that the kernel takes, on a CPU of some node.
+fn any_request(random: &mut Random, context: &Context) -> Drawn {
+    let allowed = context.seen.nodes_with_memory();
+    let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
+    let policy = loop {
+        let policy = any_policy(random, context);
+        // A policy of memory cannot be Default, and a drawn one may be refused.
+        if policy.mode != PolicyMode::Default && Policy::of(&policy, scope).is_ok() {
+            break policy;
+        }
+    };
+    let with_cpus: Vec<NodeId> = context.seen.nodes_with_cpus().iter().collect();
+    let huge = random.percent(20);
+    let kib = if huge { 2048 * (1 + random.below(4)) } else { 4 * (1 + random.below(64)) };
+    Drawn { policy, on_memory: random.percent(50), cpu_node: random.one(&with_cpus), kib, huge }
+}
+
+pub fn drawn_requests(context: &Context) -> Result<(), String> {
+    let mut random = Random::new(2);
+    let now = memory(context)?;
+    for _ in 0..REQUESTS {
+        let drawn = any_request(&mut random, context);
+        let touched = drawn.touch(context)?;
+        let ours = drawn.nodes_of_pages(context, &now, touched.address)?;
+        // Where a node has no free block of 2 MiB the kernel gives small pages, each placed by itself.
+        let small = Drawn { huge: false, ..drawn.clone() }.nodes_of_pages(context, &now, touched.address)?;
+        let block = if drawn.huge { 512 } else { 1 };
+        for (at, kernels) in touched.nodes.chunks(block).enumerate() {
+            let pages = at * block..at * block + kernels.len();
+            if kernels != &ours[pages.clone()] && kernels != &small[pages.clone()] {
+                return Err(format!(
+                    "{drawn:?} at {:#x}: pages {pages:?} are on {:?}, the model says {:?}",
+                    touched.address,
+                    first_seen(kernels.iter().copied()),
+                    first_seen(ours[pages.clone()].iter().copied())
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn counters(context: &Context) -> Result<(), String> {
+    let mut random = Random::new(3);
+    let now = memory(context)?;
+    for _ in 0..12 {
+        let drawn = Drawn { kib: 8000, huge: false, on_memory: true, ..any_request(&mut random, context) };
+        let touched = drawn.touch(context)?;
+        let mut memory = now.clone();
+        drawn.played(context, &mut memory, touched.address, false)?;
+        for (node, ours) in memory.counters() {
+            let read = |counters: &BTreeMap<u32, Counters>| {
+                counters.get(&node.number()).copied().unwrap_or_default()
+            };
+            let (before, after) = (read(&touched.before), read(&touched.after));
+            for (name, of) in FIELDS {
+                let gained = of(&after) - of(&before);
+                if !(of(ours)..=of(ours) + BACKGROUND).contains(&gained) {
+                    return Err(format!(
+                        "{drawn:?}: node {node} {name} gained {gained}, the model says {}",
+                        of(ours)
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+type Field = fn(&Counters) -> u64;
+
+const FIELDS: [(&str, Field); 6] = [
+    ("numa_hit", |counters| counters.hit),
+    ("numa_miss", |counters| counters.miss),
+    ("numa_foreign", |counters| counters.foreign),
+    ("interleave_hit", |counters| counters.interleave_hit),
+    ("local_node", |counters| counters.local),
+    ("other_node", |counters| counters.other),
+];
+
+/// The guest's memory as it is now, read through `nodewise zones`.
+fn memory(context: &Context) -> Result<Memory, String> {
+    let json = context.json(&["zones", "--json"])?;
+    let state = |zone: &Value| -> Result<ZoneState, String> {
+        let reserve = number(zone, "reserve_from_programs_pages")?;
+        Ok(ZoneState {
+            node: NodeId::new(number(zone, "node")? as u32),
+            kind: ZoneKind::from_name(zone["zone"].as_str().unwrap_or_default()).ok_or("a zone's name")?,
+            managed: number(zone, "managed_pages")?,
+            free: number(zone, "free_pages")?,
+            marks: Watermarks {
+                min: number(zone, "min_pages")?,
+                low: number(zone, "low_pages")?,
+                high: number(zone, "high_pages")?,
+                promo: number(zone, "promo_pages")?,
+            },
+            reserves: [reserve; 4],
+        })
+    };
+    let zones: Result<Vec<ZoneState>, String> =
+        json["zones"].as_array().into_iter().flatten().map(state).collect();
+    Ok(Memory::new(zones?, FallbackOrders::of(&context.seen, BuiltAt::Boot), release(context)))
+}
+
+/// Nodes in the order in which they first gave a page.
+fn first_seen(nodes: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut seen = Vec::new();
+    for node in nodes {
+        if !seen.contains(&node) {
+            seen.push(node);
+        }
+    }
+    seen
+}
+
+/// A node is filled beyond its end: the next one follows where the model says, as far as the lists of
+/// the CPU and what the kernel reclaims leave it exact.
+pub fn full_node(context: &Context) -> Result<(), String> {
+    let nodes: Vec<NodeId> = context.seen.nodes_with_memory().iter().collect();
+    let node = *nodes.last().ok_or("there is memory")?;
+    let cpu_node = context.seen.nodes_with_cpus().first().ok_or("there are CPUs")?;
+    for mode in [PolicyMode::Preferred, PolicyMode::PreferredMany] {
+        // What kswapd could reclaim while the node fills up would let it give more than it had free.
+        let drop = "/proc/sys/vm/drop_caches";
+        fs::write(drop, "3").map_err(|error| format!("{drop}: {error}"))?;
+        let policy = MemPolicy::new(mode, NodeSet::from_iter([node]));
+        let mut memory = memory(context)?;
+        let zone = memory.zones().iter().filter(|zone| zone.node == node).max_by_key(|zone| zone.managed);
+        let managed = zone.ok_or("the node has a zone")?.managed;
+        // What goes beyond the node is small beside what the next one has free.
+        let kib = memory.free_of(node) * 4 + 96 * 1024;
+        let drawn = Drawn { policy, on_memory: true, cpu_node, kib, huge: false };
+        let touched = drawn.touch(context)?;
+        let ours = drawn.played(context, &mut memory, touched.address, false)?;
+        let order = first_seen(ours.iter().map(|(node, _)| *node));
+        same(&format!("order of nodes of {drawn:?}"), first_seen(touched.nodes.iter().copied()), order)?;
+        let elsewhere = |other: &u32| *other != node.number();
+        let kernels = touched.nodes.iter().position(elsewhere).unwrap_or(touched.nodes.len());
+        let stay = ours.iter().take_while(|(node, _)| !elsewhere(node));
+        let model = stay.map(|(_, pages)| *pages as usize).sum::<usize>();
+        // A CPU keeps up to an eighth of a zone from what was freed before, and takes a refill at a
+        // time; the rest is for what kswapd finds to reclaim.
+        let bound = managed / 8 + 2 * largest_refill(managed) + 4096;
+        if (kernels.abs_diff(model) as u64) > bound {
+            return Err(format!(
+                "{drawn:?}: page {kernels} is the first elsewhere, the model says {model}, bound {bound}"
+            ));
+        }
+    }
+    Ok(())
+}
