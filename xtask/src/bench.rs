@@ -5,15 +5,17 @@
 //! of one run.
 
 mod count;
+mod family;
+mod fixture;
 mod start;
 mod wall;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-use crate::{dist, program};
+use crate::dist;
 
 /// A comparison: what it is about, our command line and the peer's.
 struct Pair {
@@ -22,24 +24,45 @@ struct Pair {
     peer: Vec<String>,
 }
 
-/// The comparisons of a suite, with the static command at this path.
-type Pairs = fn(&str) -> Vec<Pair>;
+impl Pair {
+    /// A pair of programs, each with its words separated by blanks.
+    fn of(what: &'static str, own: &Path, ours: &str, other: &Path, peer: &str) -> Self {
+        let line = |program: &Path, words: &str| {
+            let program = program.to_string_lossy().into_owned();
+            std::iter::once(program).chain(words.split_whitespace().map(str::to_owned)).collect()
+        };
+        Self { what, ours: line(own, ours), peer: line(other, peer) }
+    }
+
+    /// Fails unless both end alike: otherwise one would be timed at something else.
+    fn agree(&self) -> Result<()> {
+        let code = |words: &[String]| -> Result<Option<i32>> {
+            let output = command(words).stdin(Stdio::null()).output();
+            Ok(output.with_context(|| format!("cannot start {}", words[0]))?.status.code())
+        };
+        let (ours, peer) = (code(&self.ours)?, code(&self.peer)?);
+        ensure!(ours == peer, "{}: ended with {ours:?}, the peer with {peer:?}", self.what);
+        Ok(())
+    }
+}
+
+/// The comparisons of a suite, with the static command at this path, and what must stay alive while
+/// they run.
+type Suite = fn(&Path) -> Result<(Vec<Pair>, Vec<fixture::Holder>)>;
 
 /// The suites by name.
-const SUITES: [(&str, Pairs); 1] = [("start", start::pairs)];
+const SUITES: [(&str, Suite); 2] = [("start", start::suite), ("family", family::suite)];
 
 /// Runs a suite and prints its table.
 pub fn run(root: &Path, suite: &str, rounds: usize) -> Result<()> {
-    let Some((_, pairs)) = SUITES.iter().find(|(name, _)| *name == suite) else {
+    let Some((_, suite)) = SUITES.iter().find(|(name, _)| *name == suite) else {
         let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).collect();
         bail!("{suite} is no benchmark: expected one of {}", names.join(", "));
     };
     let nodewise = dist::build(root)?;
-    let pairs = pairs(&nodewise.to_string_lossy());
+    let (pairs, _holders) = suite(&nodewise)?;
     for pair in &pairs {
-        for words in [&pair.ours, &pair.peer] {
-            program::quiet(&mut command(words))?;
-        }
+        pair.agree()?;
     }
     let lines: Vec<&[String]> = pairs.iter().flat_map(|pair| [&pair.ours[..], &pair.peer[..]]).collect();
     let times = wall::medians(&lines, rounds)?;
@@ -48,8 +71,8 @@ pub fn run(root: &Path, suite: &str, rounds: usize) -> Result<()> {
     for (pair, times) in pairs.iter().zip(times.chunks(2)) {
         let ours = Row { us: times[0], counts: count::count(&pair.ours)? };
         let peer = Row { us: times[1], counts: count::count(&pair.peer)? };
-        println!("| {} | `{}` | {} |", pair.what, shown(&pair.ours, &nodewise), ours.text());
-        println!("| | `{}` | {} |", pair.peer.join(" "), peer.text());
+        println!("| {} | `{}` | {} |", pair.what, shown(&pair.ours), ours.text());
+        println!("| | `{}` | {} |", shown(&pair.peer), peer.text());
         println!("| | ratio | {} |", ours.over(&peer));
     }
     Ok(())
@@ -74,9 +97,10 @@ impl Row {
     }
 }
 
-/// A command line with the name instead of the path.
-fn shown(words: &[String], nodewise: &Path) -> String {
-    words.join(" ").replace(&*nodewise.to_string_lossy(), "nodewise")
+/// A command line with the program's name instead of its path.
+fn shown(words: &[String]) -> String {
+    let name = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    std::iter::once(name).chain(words[1..].iter().cloned()).collect::<Vec<_>>().join(" ")
 }
 
 /// A command of these words; the first is the program.

@@ -28,7 +28,7 @@ struct Arguments {
 enum Task {
     /// Compare nodewise with its peers, side by side in one run
     Bench {
-        /// What to compare: start
+        /// What to compare: start, family
         #[arg(default_value = "start")]
         suite: String,
         /// How often each command runs

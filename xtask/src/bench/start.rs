@@ -1,21 +1,23 @@
 //! Starting: what a short command costs, beside numactl.
 
+use std::path::Path;
+
+use anyhow::Result;
+
 use super::Pair;
+use super::fixture::Holder;
 
 /// The same work by nodewise and by numactl.
-pub fn pairs(nodewise: &str) -> Vec<Pair> {
-    let pair = |what, ours: &[&str], peer: &[&str]| Pair {
-        what,
-        ours: std::iter::once(nodewise).chain(ours.iter().copied()).map(str::to_owned).collect(),
-        peer: std::iter::once("numactl").chain(peer.iter().copied()).map(str::to_owned).collect(),
-    };
-    vec![
-        pair("run a program", &["run", "--localalloc", "--", "true"], &["--localalloc", "true"]),
+pub fn suite(nodewise: &Path) -> Result<(Vec<Pair>, Vec<Holder>)> {
+    let pair = |what, ours: &str, peer: &str| Pair::of(what, nodewise, ours, Path::new("numactl"), peer);
+    let pairs = vec![
+        pair("run a program", "run --localalloc -- true", "--localalloc true"),
         pair(
             "run it bound to a node",
-            &["run", "--membind=0", "--cpunodebind=0", "--", "true"],
-            &["--membind=0", "--cpunodebind=0", "true"],
+            "run --membind=0 --cpunodebind=0 -- true",
+            "--membind=0 --cpunodebind=0 true",
         ),
-        pair("show the machine", &["show"], &["--hardware"]),
-    ]
+        pair("show the machine", "show", "--hardware"),
+    ];
+    Ok((pairs, Vec::new()))
 }

@@ -1,11 +1,12 @@
 //! `nodewise run`: what it says, what it starts, and that nothing of ours remains in it.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
 use crate::nodewise::{a_cpu, a_memory_node, command, golden, output, run, shell, wider, without_variables};
+use crate::sandbox::install;
 
 const MACHINE: &str = "2x(2x(2c 1G)) (4G); dist=11,20; dev=net:eth0@4";
 
@@ -82,9 +83,9 @@ fn not_started(program: &Path, code: i32, message: &str) {
 fn a_program_that_cannot_be_started_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, mode: u32| {
-        let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let (path, written) = (folder.path().join(name), folder.path().join("written"));
+        fs::write(&written, text).unwrap();
+        install(&written, &path, mode);
         path
     };
     let plain = file("plain", "#!/bin/sh\n", 0o644);
@@ -110,9 +111,9 @@ fn a_program_that_cannot_be_started_is_explained() {
 #[test]
 fn a_script_without_an_interpreter_line_runs_as_it_does_from_env() {
     let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("script");
-    fs::write(&script, "echo ran\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let (script, written) = (folder.path().join("script"), folder.path().join("written"));
+    fs::write(&written, "echo ran\n").unwrap();
+    install(&written, &script, 0o755);
     assert_eq!(run(&["run", "--", script.to_str().unwrap()]).ok(), "ran\n");
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::nodewise::{missing, path, without_variables};
@@ -25,6 +25,13 @@ pub fn is_root() -> bool {
     root && has("setpriv", "util-linux")
 }
 
+/// Copies a file that is to be executed. Another process writes it: a test that starts a program at
+/// this moment would hand it our writing descriptor, and nobody can execute what is being written.
+pub fn install(from: &Path, to: &Path, mode: u32) {
+    let status = Command::new("install").arg("-m").arg(format!("{mode:o}")).args([from, to]).status();
+    assert!(status.unwrap().success(), "{} could not be copied", from.display());
+}
+
 /// A copy of the built command in a folder that everybody can read: where it was built, an ordinary
 /// user may not be let in.
 pub struct Public {
@@ -35,7 +42,7 @@ impl Public {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::copy(path(), folder.path().join("nodewise")).unwrap();
+        install(Path::new(path()), &folder.path().join("nodewise"), 0o755);
         Self { folder }
     }
 

@@ -1,0 +1,40 @@
+//! The personalities beside the originals.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::Pair;
+use super::fixture::{self, Holder};
+use crate::program;
+
+/// Mappings of the process that numastat looks at: a database with many files and threads.
+const MAPPINGS: u32 = 60_000;
+
+/// Processes that a pattern is looked for in.
+const PROCESSES: usize = 1_000;
+
+/// The tools under their own names, on this machine and on processes made for it.
+pub fn suite(nodewise: &Path) -> Result<(Vec<Pair>, Vec<Holder>)> {
+    let folder = nodewise.parent().context("the command lies in no folder")?.join("links");
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    program::quiet(Command::new(nodewise).arg("links").arg(&folder).arg("--force"))?;
+    let pair = |what, tool: &str, words: &str| {
+        Pair::of(what, &folder.join(tool), words, &Path::new("/usr/bin").join(tool), words)
+    };
+    let large = fixture::mappings(MAPPINGS)?;
+    let mut holders = fixture::sleepers(PROCESSES)?;
+    let of_large = format!("-p {}", large.pid());
+    holders.push(large);
+    let pairs = vec![
+        pair("numactl: the machine", "numactl", "--hardware"),
+        pair("numactl: own policy", "numactl", "--show"),
+        pair("numactl: run", "numactl", "-l true"),
+        pair("numastat: counters", "numastat", ""),
+        pair("numastat: memory", "numastat", "-m"),
+        pair("numastat: 60,000 mappings", "numastat", &of_large),
+        pair("numastat: a pattern in 1,000 processes", "numastat", "-p nosuchprocess"),
+    ];
+    Ok((pairs, holders))
+}
