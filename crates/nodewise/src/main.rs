@@ -1,4 +1,5 @@
 //! The `nodewise` command.
+#![cfg_attr(not(test), no_main)]
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -14,7 +15,7 @@ mod progress;
 mod usage;
 mod zones;
 
-use std::process::ExitCode;
+use std::io::{self, Write as _};
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -23,10 +24,28 @@ use cli::{Cli, Verb};
 use failure::{Failure, NOT_STARTED, Outcome};
 use nodewise_compat::Tool;
 
-fn main() -> ExitCode {
-    if let Some(code) = personality::by_name() {
-        return code;
-    }
+#[cfg(not(test))]
+mod entry {
+    nodewise_syscall::entry!(super::start);
+}
+
+/// The harness of the unit tests has a start of its own, which wants one of this form to replace.
+#[cfg(test)]
+fn main() -> std::process::ExitCode {
+    std::process::ExitCode::from(start())
+}
+
+/// Everything, from the words to the exit code.
+fn start() -> u8 {
+    let code = personality::by_name().unwrap_or_else(command);
+    // What could not be written was told where it was written; an end of a line that is left fails
+    // for the same reason.
+    let _ = io::stdout().flush();
+    code
+}
+
+/// nodewise under its own name.
+fn command() -> u8 {
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
@@ -35,15 +54,12 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
-    match dispatch(&parsed, &matches) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => fail(&failure),
-    }
+    dispatch(&parsed, &matches).unwrap_or_else(|failure| fail(&failure))
 }
 
-fn fail(failure: &Failure) -> ExitCode {
+fn fail(failure: &Failure) -> u8 {
     output::tell(&failure.message);
-    ExitCode::from(failure.code)
+    failure.code
 }
 
 fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
@@ -75,10 +91,10 @@ fn own(matches: &ArgMatches) -> &ArgMatches {
 
 /// Prints help, version or what is wrong with the words. `run` and `lab` have their own code for
 /// failing, so that their callers can tell it from the program's.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         return match output::help(error) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => 0,
             Err(error) => fail(&error.into()),
         };
     }
@@ -91,7 +107,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         output::tell(&format!("{verb} --help tells what can be typed"));
     }
     match verbs.get(1).map(String::as_str) {
-        Some("run" | "lab") => ExitCode::from(NOT_STARTED),
-        _ => ExitCode::from(failure::USAGE),
+        Some("run" | "lab") => NOT_STARTED,
+        _ => failure::USAGE,
     }
 }

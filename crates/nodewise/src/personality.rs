@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter};
-use std::process::ExitCode;
 
 use nodewise_compat::{Call, Tool};
 use nodewise_source::tree::Tree;
@@ -15,12 +14,12 @@ use crate::failure::{Failure, Outcome};
 /// Runs the tool whose name this program was called by; `None` when it is no tool's. Comes before
 /// everything else in `main`: tools start a thousand times an hour, and have nothing to do with our
 /// options.
-pub fn by_name() -> Option<ExitCode> {
+pub fn by_name() -> Option<u8> {
     let name = std::env::args_os().next()?;
     Tool::named(&name)?;
     let tree = Tree::live();
     let call = Call::from_words(std::env::args_os(), &tree)?;
-    Some(ExitCode::from(run(&call)))
+    Some(run(&call))
 }
 
 /// `nodewise numactl ...`: the tool on the machine that `--machine` names.

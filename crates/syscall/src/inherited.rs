@@ -1,9 +1,10 @@
 //! What this process was started with, as it was before the Rust runtime changed it.
 //!
-//! Before `main`, the runtime ignores SIGPIPE and opens `/dev/null` in the place of standard streams
-//! that are closed; when it starts a program it sets SIGPIPE to its default. A program that takes our
-//! place must get what we got, as it does behind `env(1)`: systemd, for one, starts services with
-//! SIGPIPE ignored, and one that relies on it would be killed by the first connection that breaks.
+//! Before `main`, the runtime (or [`prepare`](crate::prepare) in its place) ignores SIGPIPE and opens
+//! `/dev/null` in the place of standard streams that are closed; when the runtime starts a program it
+//! sets SIGPIPE to its default. A program that takes our place must get what we got, as it does behind
+//! `env(1)`: systemd, for one, starts services with SIGPIPE ignored, and one that relies on it would
+//! be killed by the first connection that breaks.
 
 use std::ffi::c_int;
 use std::io;
@@ -54,6 +55,21 @@ fn sigpipe_is_ignored() -> bool {
 /// an error.
 pub fn stdout_is_closed() -> bool {
     FOUND.load(Ordering::Relaxed) & 1 << libc::STDOUT_FILENO != 0
+}
+
+/// Fills the places of closed standard streams with `/dev/null`, so that no file that is opened later
+/// becomes one of them, and ignores SIGPIPE, so that a reader that leaves is an error of a write.
+pub(crate) fn prepare() {
+    let found = FOUND.load(Ordering::Relaxed);
+    for _ in STREAMS.into_iter().filter(|stream| found & 1 << stream != 0) {
+        // The lowest free number is taken. If there is no /dev/null the stream stays closed.
+        // SAFETY: the path is a string with its NUL.
+        unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+    }
+    if found & SIGPIPE_IGNORED == 0 {
+        // SAFETY: ignoring a signal runs no code of ours; nothing else in the process changes SIGPIPE.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    }
 }
 
 /// Makes the program that is about to take this process's place find what we found. System calls

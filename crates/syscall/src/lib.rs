@@ -15,6 +15,7 @@
 //! | have memory that other processes share | [`shared`] |
 //! | start a program under a placement | [`setup`] |
 //! | learn what this process was started with | [`inherited`] |
+//! | start without what a short command does not need | [`entry!`] |
 //! | wait for it and read what it used | [`wait`] |
 //! | learn which of the calls and modes work here | [`support`] |
 //! | turn an error into cause, limit and mend | [`cause`] |
@@ -30,6 +31,7 @@ pub mod affinity;
 pub mod buffer;
 pub mod call;
 pub mod cause;
+mod entry;
 pub mod error;
 pub mod huge;
 #[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
@@ -48,6 +50,7 @@ pub use advice::Advice;
 pub use buffer::{HugePageSize, NodeBuffer, PageKind};
 pub use call::{Call, PolicyQuery, Task};
 pub use cause::{Circumstances, Container, Explanation, Limit, SeccompMode, explain};
+pub use entry::prepare;
 pub use error::{CallError, Errno, ReadError};
 pub use huge::TransparentHuge;
 pub use mempolicy::BindOptions;
