@@ -197,7 +197,9 @@ impl Summing {
         let problems = self.problems.count();
         self.pages.clear();
         (self.of, self.page_size) = (Use::Private, None);
-        let mut at = start;
+        // The first word is the policy, whatever it looks like; what may stand behind a blank in it,
+        // `(many):3` or `interleave:0-1`, looks like no count.
+        let mut at = if bytes.get(start) == Some(&b' ') { word_end(bytes, start + 1) } else { start };
         while bytes.get(at).is_some_and(|end| *end != b'\n') {
             let word = at + 1;
             at = match bytes.get(word) {

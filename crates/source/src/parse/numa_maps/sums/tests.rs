@@ -53,6 +53,11 @@ fn what_does_not_parse_is_told_and_never_0() {
 }
 
 #[test]
+fn a_policy_is_no_count_whatever_it_looks_like() {
+    check("7f N1=4 N0=2 kernelpagesize_kB=4\n80\n81 N1=4\n", &[(0, [0, 0, 0, 8])], &[]);
+}
+
+#[test]
 fn a_line_that_was_cut_is_not_counted() {
     check(
         "7f default N0=1 kernelpagesize_kB=4\n80 default huge N0=1 kernelpagesize_kB=2",
