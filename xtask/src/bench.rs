@@ -106,6 +106,12 @@ fn shown(words: &[String]) -> String {
 /// A command of these words; the first is the program.
 fn command(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]);
+    plain(command.args(&words[1..]));
     command
+}
+
+/// Takes away what cargo sets for its children: the loader would look for every library of a peer in
+/// more folders than it does for anybody else.
+fn plain(command: &mut Command) -> &mut Command {
+    command.env_remove("LD_LIBRARY_PATH")
 }

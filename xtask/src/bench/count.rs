@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
+use super::plain;
+
 /// What one run took.
 pub struct Counts {
     pub instructions: u64,
@@ -32,13 +34,13 @@ fn instructions(words: &[&str]) -> Result<u64> {
 
 fn system_calls(words: &[&str]) -> Result<u64> {
     let said = complaint(Command::new("strace").args(words))?;
-    let calls = said.lines().filter(|line| line.contains(") = ") || line.contains(") ="));
+    let calls = said.lines().filter(|line| line.contains(" = "));
     Ok(calls.count() as u64)
 }
 
 /// What a command writes to standard error.
 fn complaint(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output();
+    let output = plain(command).stdin(Stdio::null()).stdout(Stdio::null()).output();
     let output =
         output.with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
     Ok(String::from_utf8_lossy(&output.stderr).into_owned())
