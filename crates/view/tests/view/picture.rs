@@ -12,6 +12,10 @@ use crate::any_machine::any_machine;
 /// The smallest text that a reader is asked to read, px.
 const SMALLEST: f64 = 9.5;
 
+/// The most bytes of a picture: so many whatever is shown, and so many a node, where each differs in
+/// everything from the next.
+const BYTES: (usize, usize) = (60_000, 1_500);
+
 /// Everything in a frame lies inside it, and nothing in it overlaps; and so on inside.
 fn tidy(frame: &Frame) -> Result<(), TestCaseError> {
     let mut places: Vec<(Rect, String)> =
@@ -67,7 +71,8 @@ proptest! {
         for id in document.descendants().filter_map(|node| node.attribute("id")) {
             prop_assert!(ids.insert(id.to_owned()), "{id} twice");
         }
-        prop_assert!(svg.len() < 100_000, "{} bytes", svg.len());
+        let nodes = machine.nodes.len();
+        prop_assert!(svg.len() < BYTES.0 + BYTES.1 * nodes, "{} bytes of {nodes} nodes", svg.len());
     }
 }
 
