@@ -8,9 +8,10 @@ use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeId,
 use crate::file::{self, FileError};
 use crate::limits::{MOST_NODES, bound_cpus};
 use crate::parse::{distance, meminfo, number, proc_status, set};
+use crate::paths::{self, NODES};
+use crate::sysfs::number_behind;
 use crate::tree::{ReadError, Tree};
 
-const NODES: &str = "/sys/devices/system/node";
 const CPUS: &str = "/sys/devices/system/cpu";
 const STATUS: &str = "/proc/self/status";
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
@@ -48,7 +49,7 @@ pub fn nodes(tree: &Tree) -> Result<NodeSet, FileError> {
         }
     }
     let names = tree.list(NODES)?.unwrap_or_default();
-    let numbers = names.iter().filter_map(|name| number::number::<u32>(name.strip_prefix("node")?).ok());
+    let numbers = names.iter().filter_map(|name| number_behind(name, "node"));
     let known = numbers.filter(|number| *number < <NodeId as nodewise_machine::id::Id>::LIMIT);
     Ok(known.take(MOST_NODES).map(NodeId::new).collect())
 }
@@ -61,10 +62,10 @@ pub fn nodes(tree: &Tree) -> Result<NodeSet, FileError> {
 /// # Errors
 /// A file that cannot be read or does not parse.
 pub fn cpus_of(tree: &Tree, node: NodeId) -> Result<Option<CpuSet>, FileError> {
-    let mask = file::value(tree, &format!("{NODES}/node{node}/cpumap"), set::mask::<CpuId>)?;
+    let mask = file::value(tree, &paths::of_node(node, "cpumap"), set::mask::<CpuId>)?;
     let found = match mask {
         Some(cpus) => Some(cpus),
-        None => file::value(tree, &format!("{NODES}/node{node}/cpulist"), set::list::<CpuId>)?,
+        None => file::value(tree, &paths::of_node(node, "cpulist"), set::list::<CpuId>)?,
     };
     Ok(found.map(|mut cpus| {
         bound_cpus(&mut cpus);
@@ -80,7 +81,7 @@ pub fn cpus_of(tree: &Tree, node: NodeId) -> Result<Option<CpuSet>, FileError> {
 /// # Errors
 /// A file that cannot be read. A line that does not parse leaves its value out.
 pub fn memory_of(tree: &Tree, node: NodeId) -> Result<Option<Memory>, ReadError> {
-    let path = format!("{NODES}/node{node}/meminfo");
+    let path = paths::of_node(node, "meminfo");
     let fields = file::parsed(tree, &path, |text| meminfo::parse(text, node))?;
     let size = |fields: &[MeminfoField], name: &str| {
         fields.iter().find(|field| field.name == name).and_then(|field| match field.value {
@@ -103,7 +104,7 @@ pub fn memory_of(tree: &Tree, node: NodeId) -> Result<Option<Memory>, ReadError>
 /// # Errors
 /// A file that cannot be read or does not parse.
 pub fn distances_from(tree: &Tree, node: NodeId) -> Result<Option<Vec<u32>>, FileError> {
-    file::value(tree, &format!("{NODES}/node{node}/distance"), distance::parse)
+    file::value(tree, &paths::of_node(node, "distance"), distance::parse)
 }
 
 /// The CPUs that can ever be there.

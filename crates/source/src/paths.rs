@@ -13,6 +13,11 @@ pub const OWN_NUMA_MAPS: &str = "/proc/self/numa_maps";
 /// The memory of the whole machine.
 pub const MEMINFO: &str = "/proc/meminfo";
 
+/// The folder of a node.
+pub fn node(node: NodeId) -> String {
+    format!("{NODES}/node{node}")
+}
+
 /// A file or folder of a node: `numastat`, `meminfo`, `hugepages`.
 pub fn of_node(node: NodeId, name: &str) -> String {
     format!("{NODES}/node{node}/{name}")

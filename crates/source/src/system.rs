@@ -15,6 +15,7 @@ use crate::parse::pressure::{self, Pressure};
 use crate::parse::proc_stat::{self, ProcStat};
 use crate::parse::zoneinfo::{self, ZoneInfo};
 use crate::parse::{Parsed, number};
+use crate::paths;
 use crate::sysfs::number_behind;
 use crate::tree::{ReadError, Tree};
 
@@ -97,7 +98,7 @@ pub fn counters(tree: &Tree) -> Result<Option<Parsed<Counters>>, ReadError> {
 /// # Errors
 /// A file that cannot be read.
 pub fn node_counters(tree: &Tree, node: NodeId) -> Result<Option<Parsed<Counters>>, ReadError> {
-    file::parsed(tree, &format!("/sys/devices/system/node/node{node}/vmstat"), counters::parse)
+    file::parsed(tree, &paths::of_node(node, "vmstat"), counters::parse)
 }
 
 /// How allocations on a node went since boot. `None`: the kernel does not say.
@@ -128,7 +129,7 @@ pub struct NumaStat {
 /// # Errors
 /// A file that cannot be read.
 pub fn numastat(tree: &Tree, node: NodeId) -> Result<Option<Parsed<NumaStat>>, ReadError> {
-    let path = format!("/sys/devices/system/node/node{node}/numastat");
+    let path = paths::of_node(node, "numastat");
     let parsed = file::parsed(tree, &path, counters::parse)?;
     Ok(parsed.map(|Parsed { value, problems }| {
         let value = NumaStat {

@@ -2,8 +2,9 @@
 
 use nodewise_machine::{Access, AccessClass, Machine, NodeId, Tier, TierId};
 
-use super::{Reader, nodes};
+use super::Reader;
 use crate::parse::number;
+use crate::paths;
 
 const TIERS: &str = "/sys/devices/virtual/memory_tiering";
 
@@ -34,7 +35,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
 /// One class of one node; `None` when the kernel says nothing. The folder also exists for nodes that
 /// are only initiators of others, and is empty then.
 fn read_access(reader: &mut Reader<'_>, target: NodeId, class: AccessClass) -> Option<Access> {
-    let root = format!("{}/access{}/initiators", nodes::folder(target), class.number());
+    let root = format!("{}/access{}/initiators", paths::node(target), class.number());
     let initiators = reader.node_entries(&root);
     // The kernel registers values together with the initiators that they hold for.
     if initiators.is_empty() && reader.is_quick() {

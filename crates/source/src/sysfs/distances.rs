@@ -2,8 +2,9 @@
 
 use nodewise_machine::{Machine, NodeId, NodeMatrix, NodeSet, OddityKind};
 
-use super::{Reader, nodes};
+use super::Reader;
 use crate::parse::distance;
+use crate::paths;
 
 /// Fills the distances.
 ///
@@ -14,7 +15,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine, online: Optio
     let online = online.unwrap_or(&existing);
     let mut matrix = NodeMatrix::new(&existing);
     for from in &existing {
-        let path = format!("{}/distance", nodes::folder(from));
+        let path = paths::of_node(from, "distance");
         let Some(row) = reader.value(&path, distance::parse) else { continue };
         let columns: Vec<NodeId> = if row.len() == online.len() {
             online.iter().collect()

@@ -7,13 +7,12 @@ use nodewise_machine::{Bytes, CpuSet, HugePool, Machine, Node, NodeId, NodeSet, 
 use super::{Reader, access, distances};
 use crate::limits::MOST_NODES;
 use crate::parse::{meminfo, number};
-
-pub(super) const ROOT: &str = "/sys/devices/system/node";
+use crate::paths::{self, NODES};
 
 /// Fills nodes, distances, access attributes and tiers.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
-    let online = reader.node_list(&format!("{ROOT}/online"));
-    machine.possible_nodes = reader.node_list(&format!("{ROOT}/possible")).unwrap_or_default();
+    let online = reader.node_list(&format!("{NODES}/online"));
+    machine.possible_nodes = reader.node_list(&format!("{NODES}/possible")).unwrap_or_default();
     let pools = wants_pools(reader);
     for id in &existing(reader, online.as_ref()) {
         let node = read_node(reader, id, pools);
@@ -30,23 +29,18 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     }
 }
 
-/// The folder of a node.
-pub(super) fn folder(id: NodeId) -> String {
-    format!("{ROOT}/node{id}")
-}
-
 /// The nodes that are there: those with a folder. A running kernel's `online` is believed without
 /// looking at the folders, since it makes both.
 fn existing(reader: &mut Reader<'_>, online: Option<&NodeSet>) -> NodeSet {
     let believed = online.filter(|_| reader.trusts_files());
-    let mut nodes = believed.cloned().unwrap_or_else(|| reader.node_entries(ROOT));
+    let mut nodes = believed.cloned().unwrap_or_else(|| reader.node_entries(NODES));
     if nodes.len() > MOST_NODES {
         nodes = nodes.iter().take(MOST_NODES).collect();
         let text = format!("it has more than {MOST_NODES} nodes: the rest is left out");
-        reader.note_in(OddityKind::Unparseable, ROOT, text);
+        reader.note_in(OddityKind::Unparseable, NODES, text);
     }
     if let Some(online) = online {
-        let path = format!("{ROOT}/online");
+        let path = format!("{NODES}/online");
         let gone = online.difference(&nodes);
         if !gone.is_empty() {
             let text = format!("it names {} without a folder", node_names(&gone));
@@ -76,7 +70,7 @@ fn wants_pools(reader: &mut Reader<'_>) -> bool {
 }
 
 fn read_node(reader: &mut Reader<'_>, id: NodeId, pools: bool) -> Node {
-    let folder = folder(id);
+    let folder = paths::node(id);
     let mut node = Node::new(id);
     node.cpus = read_cpus(reader, &folder);
     node.meminfo =
@@ -184,7 +178,7 @@ fn read_initiators(reader: &mut Reader<'_>, machine: &mut Machine) {
     if machine.nodes.len() == 1 && reader.is_quick() {
         return;
     }
-    let initiators = reader.node_list(&format!("{ROOT}/has_generic_initiator"));
+    let initiators = reader.node_list(&format!("{NODES}/has_generic_initiator"));
     for node in machine.nodes.values_mut() {
         node.generic_initiator = initiators.as_ref().map(|set| set.contains(node.id));
     }
@@ -195,13 +189,13 @@ fn compare(reader: &mut Reader<'_>, machine: &Machine) {
     let all = machine.node_ids();
     let with_cpus: NodeSet =
         machine.nodes.values().filter(|node| !node.cpus.is_empty()).map(|node| node.id).collect();
-    let path = format!("{ROOT}/has_cpu");
+    let path = format!("{NODES}/has_cpu");
     if let Some(named) = reader.node_list(&path).filter(|named| *named != with_cpus) {
         let text = format!("it names {}, but {} CPUs", some_nodes(&named), have(&with_cpus));
         reader.note_in(OddityKind::Disagreement, &path, text);
     }
     for (file, must_name_all) in [("has_memory", true), ("has_normal_memory", false)] {
-        let path = format!("{ROOT}/{file}");
+        let path = format!("{NODES}/{file}");
         let Some(named) = reader.node_list(&path) else { continue };
         let strange = named.difference(&all);
         if !strange.is_empty() {
