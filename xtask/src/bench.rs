@@ -4,9 +4,10 @@
 //! slows the machine down for a while slows all alike. Instructions and system calls are exact counts
 //! of one run.
 
-mod count;
+pub mod count;
 mod family;
 mod fixture;
+mod peers;
 mod start;
 mod wall;
 
@@ -46,25 +47,51 @@ impl Pair {
     }
 }
 
-/// The comparisons of a suite, with the static command at this path, and what must stay alive while
-/// they run.
-type Suite = fn(&Path) -> Result<(Vec<Pair>, Vec<fixture::Holder>)>;
+/// A command that does the least that could be done, timed in the same rounds.
+struct Yardstick {
+    line: Vec<String>,
+    /// Which of the pairs it measures, by place.
+    pairs: Vec<usize>,
+}
+
+/// What a suite compares.
+struct Suite {
+    pairs: Vec<Pair>,
+    yardsticks: Vec<Yardstick>,
+    /// What must stay alive meanwhile.
+    holders: Vec<fixture::Holder>,
+}
+
+/// Makes a suite, with the static command at this path.
+type MakeSuite = fn(&Path) -> Result<Suite>;
 
 /// The suites by name.
-const SUITES: [(&str, Suite); 2] = [("start", start::suite), ("family", family::suite)];
+const SUITES: [(&str, MakeSuite); 2] = [("start", start::suite), ("family", family::suite)];
+
+/// The comparison of bandwidths, which times no commands but reads what they print.
+const PEERS: &str = "peers";
+/// How many rounds there are unless told otherwise: of commands that take a millisecond, and of
+/// measurements that take a second.
+const ROUNDS: usize = 1000;
+const PEERS_ROUNDS: usize = 9;
 
 /// Runs a suite and prints its table.
-pub fn run(root: &Path, suite: &str, rounds: usize) -> Result<()> {
+pub fn run(root: &Path, suite: &str, rounds: Option<usize>) -> Result<()> {
+    if suite == PEERS {
+        return peers::run(rounds.unwrap_or(PEERS_ROUNDS));
+    }
+    let rounds = rounds.unwrap_or(ROUNDS);
     let Some((_, suite)) = SUITES.iter().find(|(name, _)| *name == suite) else {
-        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).chain([PEERS]).collect();
         bail!("{suite} is no benchmark: expected one of {}", names.join(", "));
     };
     let nodewise = dist::build(root)?;
-    let (pairs, _holders) = suite(&nodewise)?;
+    let Suite { pairs, yardsticks, holders } = suite(&nodewise)?;
     for pair in &pairs {
         pair.agree()?;
     }
-    let lines: Vec<&[String]> = pairs.iter().flat_map(|pair| [&pair.ours[..], &pair.peer[..]]).collect();
+    let lines = pairs.iter().flat_map(|pair| [&pair.ours[..], &pair.peer[..]]);
+    let lines: Vec<&[String]> = lines.chain(yardsticks.iter().map(|stick| &stick.line[..])).collect();
     let times = wall::medians(&lines, rounds)?;
     println!("{rounds} rounds; times are medians of a command from start to end, in microseconds\n");
     println!("| what | | wall us | instructions | system calls |\n|---|---|---:|---:|---:|");
@@ -75,6 +102,17 @@ pub fn run(root: &Path, suite: &str, rounds: usize) -> Result<()> {
         println!("| | `{}` | {} |", shown(&pair.peer), peer.text());
         println!("| | ratio | {} |", ours.over(&peer));
     }
+    for (stick, least) in yardsticks.iter().zip(&times[2 * pairs.len()..]) {
+        println!(
+            "\nbeside `{}`, {least:.0} us\n\n| | wall us | ratio |\n|---|---:|---:|",
+            shown(&stick.line)
+        );
+        for at in &stick.pairs {
+            let ours = times[2 * at];
+            println!("| `{}` | {ours:.0} | {:.2} |", shown(&pairs[*at].ours), ours / least);
+        }
+    }
+    drop(holders);
     Ok(())
 }
 

@@ -8,6 +8,8 @@ mod fuzz;
 mod libnuma;
 mod program;
 mod setup;
+mod soak;
+mod stats;
 mod suite;
 mod tidy;
 
@@ -28,12 +30,12 @@ struct Arguments {
 enum Task {
     /// Compare nodewise with its peers, side by side in one run
     Bench {
-        /// What to compare: start, family
+        /// What to compare: start, family, peers
         #[arg(default_value = "start")]
         suite: String,
-        /// How often each command runs
-        #[arg(long, default_value_t = 1000)]
-        rounds: usize,
+        /// How often each command runs [default: 1000; peers: 9]
+        #[arg(long)]
+        rounds: Option<usize>,
     },
     /// Build the command as one static file
     Dist,
@@ -42,6 +44,21 @@ enum Task {
         /// A kernel to fetch, by the start of its release (6.12, 6.18, 6.1); may be repeated
         #[arg(long = "kernel", value_name = "VERSION", default_values = [nodewise_lab::kernel::DEFAULT_VERSION])]
         kernels: Vec<String>,
+    },
+    /// Play drawn scripts of calls on drawn machines, in real kernels and in the model
+    LabSoak {
+        /// The kernel, by the start of its release (6.12, 6.18, 6.1)
+        #[arg(long, value_name = "VERSION", default_value = nodewise_lab::kernel::DEFAULT_VERSION)]
+        kernel: String,
+        /// The number of the first machine
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// How many machines are drawn
+        #[arg(long, default_value_t = 34)]
+        machines: u64,
+        /// How many scripts are played on each
+        #[arg(long, default_value_t = 60)]
+        scripts: u64,
     },
     /// Run the fuzz targets, one after the other
     Fuzz {
@@ -63,7 +80,19 @@ enum Task {
     /// Measure what loading and calling libnuma costs, beside Debian's
     LibnumaBench,
     /// Run real programs on our libnuma, here and in a guest with four nodes
-    LibnumaClients,
+    LibnumaClients {
+        /// Which of them, by the beginning of the name; all without one
+        names: Vec<String>,
+    },
+    /// Play experiments whose truth is known: how often tune is wrong, and what its race saves
+    Stats {
+        /// How many
+        #[arg(long, default_value_t = 7000)]
+        studies: u32,
+        /// What they are drawn from
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Compare the tree with the rules of ARCHITECTURE.md
     Tidy,
     /// Set up the lab, then run format, lints, tidy and every test
@@ -82,10 +111,17 @@ fn main() -> ExitCode {
             Ok(())
         }),
         Task::LabSetup { kernels } => setup::run(&kernels),
+        Task::LabSoak { kernel, first, machines, scripts } => {
+            root().and_then(|root| soak::run(&root, &soak::Soak { kernel, first, machines, scripts }))
+        }
         Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
         Task::Libnuma { arch, out } => root().and_then(|root| libnuma::run(&root, arch, out)),
         Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
-        Task::LibnumaClients => root().and_then(|root| libnuma::clients::run(&root)),
+        Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
+        Task::Stats { studies, seed } => {
+            stats::run(studies, seed);
+            Ok(())
+        }
         Task::Tidy => root().and_then(|root| tidy::run(&root)),
         Task::Test { skip_lab } => root().and_then(|root| suite::run(&root, skip_lab)),
     };

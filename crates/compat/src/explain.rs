@@ -10,7 +10,7 @@ use nodewise_source::tree::Tree;
 use nodewise_source::{facts, own};
 use nodewise_syscall::{CallError, Circumstances, Container, SeccompMode, Support};
 
-/// Bit of `CAP_SYS_NICE` in a set of capabilities.
+/// The bit of `CAP_SYS_NICE` in a set of capabilities (`capabilities(7)`).
 const CAP_SYS_NICE: u32 = 23;
 
 /// Whether standard error is a terminal.
@@ -25,18 +25,25 @@ pub fn line(error: &CallError, tree: &Tree) -> String {
 
 /// What is known of this process and the machine. Asked only when a call has failed.
 fn circumstances(tree: &Tree) -> Circumstances {
-    let own::Own { status, user_namespace, container, cpuset_cpus } = own::look(tree);
     let nodes = facts::nodes(tree).ok().filter(|nodes| !nodes.is_empty());
     let has_memory = |node: &_| {
         let memory = facts::memory_of(tree, *node).ok().flatten().and_then(|memory| memory.total);
         memory.is_some_and(|total| total.get() > 0)
     };
     Circumstances {
-        release: own::kernel_release(),
         memory_nodes: nodes.as_ref().map(|nodes| nodes.iter().filter(has_memory).collect()),
         online_nodes: nodes,
+        ..of_process(tree)
+    }
+}
+
+/// What is known of this process and the kernel that runs it: what the process may do, and what it is
+/// contained in. The nodes and CPUs of a machine are the caller's to add.
+pub fn of_process(tree: &Tree) -> Circumstances {
+    let own::Own { status, user_namespace, container, cpuset_cpus } = own::look(tree);
+    Circumstances {
+        release: own::kernel_release(),
         allowed_nodes: status.mems_allowed,
-        online_cpus: None,
         allowed_cpus: cpuset_cpus,
         seccomp: status.seccomp.map(|mode| match mode {
             Seccomp::Off => SeccompMode::Off,
@@ -48,6 +55,7 @@ fn circumstances(tree: &Tree) -> Circumstances {
         user_namespace,
         container: container.as_deref().and_then(Container::from_word),
         support: Some(Support::probe()),
+        ..Circumstances::default()
     }
 }
 

@@ -10,6 +10,9 @@
 //! The originals know one set of nodes for both purposes, and invert the numbers below the count of
 //! what is there: with [`Settings::strict`] this module does too.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use nodewise_machine::id::Id;
 use nodewise_machine::{CpuId, CpuSet, IdSet, NodeId, NodeSet};
 use nodewise_source::facts;
@@ -39,6 +42,32 @@ pub enum Purpose {
     Cpus,
 }
 
+/// The CPUs of nodes, each node's file read once.
+#[derive(Debug)]
+pub struct NodeCpus<'t> {
+    tree: &'t Tree,
+    read: RefCell<BTreeMap<NodeId, Option<CpuSet>>>,
+}
+
+impl<'t> NodeCpus<'t> {
+    /// Those of a machine.
+    pub fn new(tree: &'t Tree) -> Self {
+        Self { tree, read: RefCell::default() }
+    }
+
+    /// The CPUs of a node; `None` when they cannot be read.
+    pub fn of(&self, node: NodeId) -> Option<CpuSet> {
+        let mut read = self.read.borrow_mut();
+        read.entry(node).or_insert_with(|| facts::cpus_of(self.tree, node).ok().flatten()).clone()
+    }
+
+    /// Those of the nodes that have one of the CPUs.
+    pub fn nodes_with(&self, nodes: &NodeSet, cpus: &CpuSet) -> NodeSet {
+        let has = |node: &NodeId| self.of(*node).is_some_and(|theirs| !theirs.is_disjoint(cpus));
+        nodes.iter().filter(has).collect()
+    }
+}
+
 /// What a set of nodes can be made of.
 #[derive(Debug)]
 pub struct Nodes<'t> {
@@ -54,13 +83,14 @@ impl<'t> Nodes<'t> {
     /// Looks at the machine and at this process. Where the kernel does not say what is allowed,
     /// because the call is blocked, the process's status does.
     pub fn new(
-        tree: &'t Tree,
+        node_cpus: &NodeCpus<'t>,
         kernel: &dyn Kernel,
         settings: Settings,
         scope: Scope,
         purpose: Purpose,
         cpus: &CpuSet,
     ) -> Self {
+        let tree = node_cpus.tree;
         let there = facts::nodes(tree).unwrap_or_default();
         let Settings { strict, release, .. } = settings;
         if scope == Scope::Everything {
@@ -72,7 +102,7 @@ impl<'t> Nodes<'t> {
         if strict || purpose == Purpose::Memory {
             return Self { tree, strict, release, nameable: allowed.clone(), counted: allowed, there };
         }
-        let runnable = nodes_with(tree, &there, cpus);
+        let runnable = node_cpus.nodes_with(&there, cpus);
         let counted = if runnable.is_empty() { allowed.clone() } else { runnable.clone() };
         Self { tree, strict, release, nameable: allowed.union(&runnable), counted, there }
     }
@@ -99,14 +129,6 @@ impl<'t> Nodes<'t> {
 pub fn allowed_nodes(tree: &Tree, kernel: &dyn Kernel) -> NodeSet {
     let status = || facts::allowed(tree).ok()?.nodes;
     kernel.allowed_nodes().ok().or_else(status).unwrap_or_else(|| facts::nodes(tree).unwrap_or_default())
-}
-
-/// Those of the nodes that have one of the CPUs.
-pub fn nodes_with(tree: &Tree, nodes: &NodeSet, cpus: &CpuSet) -> NodeSet {
-    let has = |node: &NodeId| {
-        facts::cpus_of(tree, *node).ok().flatten().is_some_and(|theirs| !theirs.is_disjoint(cpus))
-    };
-    nodes.iter().filter(has).collect()
 }
 
 /// Whether the originals cannot read the CPUs of a node: their masks are as wide as the kernel's own

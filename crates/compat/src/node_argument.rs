@@ -8,7 +8,7 @@ use nodewise_machine::{CpuSet, NodeSet};
 
 use crate::Call;
 use crate::kernel::Kernel;
-use crate::members::{Nodes, Purpose, Scope};
+use crate::members::{NodeCpus, Nodes, Purpose, Scope};
 use crate::nodestring::{self, Invalid};
 use crate::warning::Warnings;
 
@@ -26,7 +26,8 @@ pub fn read(
 ) -> Result<NodeSet, Invalid> {
     let text = argument.to_string_lossy();
     let memory = Purpose::Memory;
-    let nodes = Nodes::new(call.tree, kernel, call.settings, Scope::Allowed, memory, &CpuSet::new());
+    let nodes =
+        Nodes::new(&NodeCpus::new(call.tree), kernel, call.settings, Scope::Allowed, memory, &CpuSet::new());
     nodestring::parse(&text, &nodes, warnings).inspect_err(|_| {
         let _ = writeln!(out, "<{}> is invalid", printable(&text));
     })

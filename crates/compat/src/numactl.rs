@@ -23,7 +23,7 @@ use crate::Call;
 use crate::explain;
 use crate::getopt::{Found, Getopt};
 use crate::kernel::Kernel;
-use crate::members::{self, Scope};
+use crate::members::{self, NodeCpus, Scope};
 use crate::release::Release;
 use crate::warning::{Kind, Warnings};
 
@@ -63,6 +63,7 @@ struct Session<'c> {
     shared: shared::Request,
     /// What the process was started with: later strings are about these.
     cpus_at_start: OnceCell<CpuSet>,
+    node_cpus: NodeCpus<'c>,
 }
 
 /// Runs numactl; returns its exit status. Comes back from a command only when it cannot be started.
@@ -83,6 +84,7 @@ pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut 
         style: CpuStyle::Numbers,
         shared: shared::Request::new(),
         cpus_at_start: OnceCell::new(),
+        node_cpus: NodeCpus::new(call.tree),
     };
     let Err(Stop(status)) = session.everything();
     status

@@ -9,6 +9,7 @@
 //! | what rows are sorted by | [`order`] |
 //! | `--json` | [`json`] |
 
+mod decimal;
 pub mod json;
 pub mod line;
 pub mod options;

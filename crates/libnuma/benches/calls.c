@@ -21,7 +21,7 @@ static double now(void)
 /* Results go here, so that no call is left out. */
 static volatile long sink;
 
-#define BATCHES 15
+#define BATCHES 7
 
 #define call(name, times, what)                                          \
 	do {                                                             \
@@ -43,7 +43,7 @@ int main(void)
 	struct bitmask *mask = numa_bitmask_alloc(1024), *other = numa_bitmask_alloc(1024);
 	struct bitmask *large = numa_bitmask_alloc(8192), *cpus = numa_allocate_cpumask();
 	struct bitmask *nodes = numa_allocate_nodemask();
-	int last = numa_num_configured_cpus() - 1, many = 200000, some = 20000, few = 2000;
+	int last = numa_num_configured_cpus() - 1, many = 100000, some = 10000, few = 1000;
 	long long size;
 	void *memory;
 

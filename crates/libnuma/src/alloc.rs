@@ -5,23 +5,14 @@ use core::ptr::null_mut;
 
 use crate::bitmask::Bitmask;
 use crate::data;
-use crate::kernel::{Failed, mpol};
+use crate::kernel::{self, Failed, mpol};
 use crate::memory;
 use crate::words::Word;
-
-/// Maps memory; NULL when there is none.
-fn map(bytes: usize) -> *mut c_void {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: new memory at a place that the kernel chooses concerns no other.
-    let memory = unsafe { libc::mmap(null_mut(), bytes, protection, flags, -1, 0) };
-    if memory == libc::MAP_FAILED { null_mut() } else { memory }
-}
 
 /// Maps memory and sets its policy. Memory whose policy could not be set is returned all the same,
 /// unless `numa_fail_alloc_on_error` is set.
 fn map_with(bytes: usize, set_policy: impl FnOnce(*mut c_void) -> Result<(), Failed>) -> *mut c_void {
-    let memory = map(bytes);
+    let memory = kernel::map(bytes);
     if !memory.is_null() && set_policy(memory).is_err() && data::fails_on_error() {
         // SAFETY: the memory was mapped above and is not used again.
         unsafe { numa_free(memory, bytes) };
@@ -33,7 +24,7 @@ fn map_with(bytes: usize, set_policy: impl FnOnce(*mut c_void) -> Result<(), Fai
 /// Allocates memory by the thread's policy, and takes its pages.
 #[unsafe(no_mangle)]
 pub extern "C" fn numa_alloc(bytes: usize) -> *mut c_void {
-    let memory = map(bytes);
+    let memory = kernel::map(bytes);
     if !memory.is_null() {
         // SAFETY: the memory was mapped above for reading and writing.
         unsafe { memory::numa_police_memory(memory, bytes) };

@@ -55,6 +55,20 @@ impl Bitmask {
     }
 }
 
+impl Bitmask {
+    /// The word with a bit of a mask that C passed; `None` when the bit is beyond its size.
+    ///
+    /// # Safety
+    /// `mask` is NULL or points to a bitmask whose words are allocated.
+    #[inline]
+    unsafe fn word_of(mask: *const Self, bit: c_uint) -> Option<*mut Word> {
+        // SAFETY: the caller says that the pointer is NULL or good.
+        let mask = unsafe { mask.as_ref() }?;
+        let is_inside = c_ulong::from(bit) < mask.size && !mask.maskp.is_null();
+        is_inside.then(|| mask.maskp.wrapping_add(bit as usize / WORD_BITS))
+    }
+}
+
 /// A bitmask of our own, until C gets it.
 pub struct OwnedMask {
     mask: NonNull<Bitmask>,
@@ -169,9 +183,9 @@ pub unsafe extern "C" fn numa_bitmask_clearall(mask: *mut Bitmask) -> *mut Bitma
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_setbit(mask: *mut Bitmask, bit: c_uint) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
-    let (words, bits) = unsafe { Bitmask::words_mut(mask) };
-    if (bit as usize) < bits {
-        words::set(words, bit as usize);
+    if let Some(place) = unsafe { Bitmask::word_of(mask, bit) } {
+        // SAFETY: it is a word of the mask, which nobody else uses.
+        unsafe { *place |= 1 << (bit as usize % WORD_BITS) };
     }
     mask
 }
@@ -183,9 +197,9 @@ pub unsafe extern "C" fn numa_bitmask_setbit(mask: *mut Bitmask, bit: c_uint) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_clearbit(mask: *mut Bitmask, bit: c_uint) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
-    let (words, bits) = unsafe { Bitmask::words_mut(mask) };
-    if (bit as usize) < bits {
-        words::clear(words, bit as usize);
+    if let Some(place) = unsafe { Bitmask::word_of(mask, bit) } {
+        // SAFETY: it is a word of the mask, which nobody else uses.
+        unsafe { *place &= !(1 << (bit as usize % WORD_BITS)) };
     }
     mask
 }
@@ -197,8 +211,10 @@ pub unsafe extern "C" fn numa_bitmask_clearbit(mask: *mut Bitmask, bit: c_uint) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_isbitset(mask: *const Bitmask, bit: c_uint) -> c_int {
     // SAFETY: passed on to the caller.
-    let (words, bits) = unsafe { Bitmask::words(mask) };
-    c_int::from((bit as usize) < bits && words::is_set(words, bit as usize))
+    let Some(place) = (unsafe { Bitmask::word_of(mask, bit) }) else { return 0 };
+    // SAFETY: it is a word of the mask, which nobody changes.
+    let word = unsafe { *place };
+    (word >> (bit as usize % WORD_BITS) & 1) as c_int
 }
 
 /// Bytes of the words of a mask.
@@ -253,12 +269,34 @@ pub unsafe extern "C" fn numa_bitmask_equal(left: *const Bitmask, right: *const 
 /// Both are NULL or masks that nobody else uses now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn copy_bitmask_to_bitmask(from: *mut Bitmask, to: *mut Bitmask) {
-    if ptr::eq(from, to) {
-        return;
+    // SAFETY: the caller says that it is NULL or good.
+    let source = unsafe { from.as_ref() };
+    // SAFETY: as above.
+    let target = unsafe { to.as_ref() };
+    match source.zip(target) {
+        Some((source, target))
+            if source.size == target.size && !source.maskp.is_null() && !target.maskp.is_null() =>
+        {
+            // The usual case, without detours: it takes little more than the copying.
+            let count = words::words_for(source.size as usize);
+            // SAFETY: both have as many words as their size needs; a mask may be copied onto itself.
+            unsafe { source.maskp.copy_to(target.maskp, count) };
+        }
+        // SAFETY: passed on to the caller.
+        _ => unsafe { copy_to_other_size(from, to) },
     }
+}
+
+/// Copies between masks of different sizes, NULL having no bits.
+///
+/// # Safety
+/// Both are NULL or masks that nobody else uses now, and only the same without bits.
+#[cold]
+#[inline(never)]
+unsafe fn copy_to_other_size(from: *const Bitmask, to: *mut Bitmask) {
     // SAFETY: passed on to the caller.
     let (source, source_bits) = unsafe { Bitmask::words(from) };
-    // SAFETY: as above, and the two are not the same.
+    // SAFETY: as above.
     let (target, target_bits) = unsafe { Bitmask::words_mut(to) };
     copy_bits(source, source_bits, target, target_bits);
 }

@@ -9,15 +9,15 @@ use crate::data::{CPUMASK_BITS, MAX_NODE, NODEMASK_BITS};
 use crate::error::{self, warning};
 use crate::kernel;
 use crate::system::{self, FILE_BYTES};
+use crate::table::Table;
 use crate::text;
 use crate::words::{self, WORD_BITS, Word, words_for};
 
-/// CPUs of the table; no Linux has more (`NR_CPUS`).
-const CPUS: usize = 8192;
+/// As many CPUs as any Linux can have (`NR_CPUS`).
+pub const CPUS: usize = 8192;
 
 /// The node of each CPU plus 1; 0 for none.
-#[unsafe(link_section = ".bss.table")]
-static NODE_OF: [AtomicU16; CPUS] = [const { AtomicU16::new(0) }; CPUS];
+static NODE_OF: Table = Table::new();
 /// One more than the highest CPU with a node.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// A bit for each node whose `cpumap` was read.
@@ -27,24 +27,36 @@ static WANTED: AtomicU32 = AtomicU32::new(1);
 /// The value of [`WANTED`] when the table was read; 0 when it never was.
 static HELD: AtomicU32 = AtomicU32::new(0);
 
-/// Reads the table when it is stale.
+/// For the constructor: makes room for so many CPUs.
+pub fn allocate(cpus: usize) {
+    NODE_OF.allocate(cpus.min(CPUS));
+}
+
+/// The table, read again when it is stale.
 #[inline]
-fn table() -> &'static [AtomicU16; CPUS] {
+fn table() -> &'static [AtomicU16] {
     if HELD.load(Ordering::Acquire) != WANTED.load(Ordering::Relaxed) {
         read();
     }
-    &NODE_OF
+    NODE_OF.numbers()
+}
+
+/// Its part up to the highest CPU that has a node.
+fn places() -> &'static [AtomicU16] {
+    let table = table();
+    table.get(..COUNT.load(Ordering::Relaxed)).unwrap_or(table)
 }
 
 /// Fills the table. Several threads may do so at once: they write the same.
 #[cold]
 fn read() {
+    let table = NODE_OF.numbers();
     let errno = kernel::errno();
     let wanted = WANTED.load(Ordering::Relaxed);
     let mut seen: [Word; words_for(CPUS)] = [0; words_for(CPUS)];
     let mut nodes: [u64; system::NODE_LIMIT / 64] = [0; system::NODE_LIMIT / 64];
-    let _ = system::online_nodes(NODEMASK_BITS.get(), |node| read_node(node, &mut seen, &mut nodes));
-    for (cpu, place) in NODE_OF.iter().enumerate() {
+    let _ = system::online_nodes(NODEMASK_BITS.get(), |node| read_node(node, table, &mut seen, &mut nodes));
+    for (cpu, place) in table.iter().enumerate() {
         if !words::is_set(&seen, cpu) && place.load(Ordering::Relaxed) != 0 {
             place.swap(0, Ordering::Relaxed);
         }
@@ -57,7 +69,7 @@ fn read() {
     kernel::set_errno(errno);
 }
 
-fn read_node(node: usize, seen: &mut [Word], nodes: &mut [u64]) {
+fn read_node(node: usize, table: &[AtomicU16], seen: &mut [Word], nodes: &mut [u64]) {
     let mut buffer = [0; FILE_BYTES];
     let mut cpus: [Word; words_for(CPUS)] = [0; words_for(CPUS)];
     let map = system::read(system::node_file(node, b"cpumap").c_str(), &mut buffer).ok();
@@ -69,7 +81,7 @@ fn read_node(node: usize, seen: &mut [Word], nodes: &mut [u64]) {
     }
     for cpu in words::ones(&cpus, CPUS) {
         words::set(seen, cpu);
-        if let Some(place) = NODE_OF.get(cpu) {
+        if let Some(place) = table.get(cpu) {
             place.swap(node as u16 + 1, Ordering::Relaxed);
         }
     }
@@ -90,9 +102,8 @@ pub fn is_known(node: usize) -> bool {
 
 /// CPUs of a node, ascending.
 pub fn of_node(node: usize) -> impl Iterator<Item = usize> {
-    let places = table().get(..COUNT.load(Ordering::Relaxed)).unwrap_or_default().iter();
     let here = move |place: &AtomicU16| place.load(Ordering::Relaxed) as usize == node + 1;
-    places.enumerate().filter_map(move |(cpu, place)| here(place).then_some(cpu))
+    places().iter().enumerate().filter_map(move |(cpu, place)| here(place).then_some(cpu))
 }
 
 /// The node of a CPU; -1 and `EINVAL` when it has none.
@@ -126,8 +137,7 @@ pub fn node_to_cpus(node: c_int, words: &mut [Word], bits: usize) -> c_int {
     }
     words.fill(0);
     // Word by word: one write for the CPUs of a word.
-    let places = table().get(..COUNT.load(Ordering::Relaxed)).unwrap_or_default();
-    for (word, places) in words.iter_mut().zip(places.chunks(WORD_BITS)) {
+    for (word, places) in words.iter_mut().zip(places().chunks(WORD_BITS)) {
         let bit = |(at, place): (usize, &AtomicU16)| {
             Word::from(place.load(Ordering::Relaxed) as usize == node + 1) << (at % WORD_BITS)
         };
@@ -168,6 +178,7 @@ mod tests {
     #[test]
     fn every_cpu_is_in_the_mask_of_its_node_and_in_no_other() {
         NODEMASK_BITS.set(1024);
+        allocate(CPUS);
         let mut nodes = Vec::new();
         system::online_nodes(1024, |node| nodes.push(node)).expect("the kernel has files of nodes");
         MAX_NODE.set(nodes.iter().copied().max().unwrap_or(0));

@@ -1,50 +1,73 @@
 //! `numa_distance`: rows of the kernel's table, each read when it is first asked for.
 
 use core::ffi::{c_int, c_uint};
-use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 
 use crate::data::NODEMASK_BITS;
 use crate::kernel;
 use crate::system::{self, FILE_BYTES};
+use crate::table::Table;
 use crate::text;
 
-/// Nodes whose distances are kept; those of higher nodes are read each time.
+/// Most nodes whose distances are kept; those of higher nodes are read each time.
 const NODES: usize = 256;
 
-/// Distances from each node to each; 0 when the kernel does not say.
-#[unsafe(link_section = ".bss.table")]
-static DISTANCES: [[AtomicU16; NODES]; NODES] = [const { [const { AtomicU16::new(0) }; NODES] }; NODES];
+/// Distances from each node to each, in rows; 0 when the kernel does not say.
+static DISTANCES: Table = Table::new();
+/// Numbers in a row.
+static WIDTH: AtomicUsize = AtomicUsize::new(0);
 /// Whether the row of a node was read.
 static READ: [AtomicBool; NODES] = [const { AtomicBool::new(false) }; NODES];
+
+/// For the constructor: makes room for the distances of so many nodes.
+pub fn allocate(nodes: usize) {
+    let width = nodes.min(NODES);
+    WIDTH.store(width, Ordering::Relaxed);
+    DISTANCES.allocate(width * width);
+}
+
+/// The place of the distance between two nodes, if it can be kept.
+#[inline]
+fn place(from: usize, to: usize) -> Option<&'static AtomicU16> {
+    let width = WIDTH.load(Ordering::Relaxed);
+    if from >= width || to >= width {
+        return None;
+    }
+    DISTANCES.numbers().get(from * width + to)
+}
 
 /// The distance between two nodes, 10 for a node and itself; 0 when the kernel does not say.
 #[unsafe(no_mangle)]
 pub extern "C" fn numa_distance(from: c_int, to: c_int) -> c_int {
     // A negative number is beyond every table.
     let (from, to) = (from as c_uint as usize, to as c_uint as usize);
-    let kept =
-        READ.get(from).zip(DISTANCES.get(from)).and_then(|(read, row)| Some((read, row, row.get(to)?)));
-    let Some((read, row, place)) = kept else { return one(from, to) };
-    if !read.load(Ordering::Acquire) {
-        read_row(from, |node, distance| {
-            if let Some(place) = row.get(node) {
-                place.swap(distance, Ordering::Relaxed);
-            }
-        });
-        read.swap(true, Ordering::Release);
-    }
-    c_int::from(place.load(Ordering::Relaxed))
+    kept(from, to).unwrap_or_else(|| look_up(from, to))
 }
 
-/// A distance that is not kept.
+/// A distance of a row that was read.
+#[inline]
+fn kept(from: usize, to: usize) -> Option<c_int> {
+    let is_read = READ.get(from)?.load(Ordering::Acquire);
+    let place = place(from, to).filter(|_| is_read)?;
+    Some(c_int::from(place.load(Ordering::Relaxed)))
+}
+
+/// Reads the row of a node, and keeps it where there is room.
 #[cold]
-fn one(from: usize, to: usize) -> c_int {
+#[inline(never)]
+fn look_up(from: usize, to: usize) -> c_int {
     let mut found = 0;
     read_row(from, |node, distance| {
         if node == to {
             found = distance;
         }
+        if let Some(place) = place(from, node) {
+            place.swap(distance, Ordering::Relaxed);
+        }
     });
+    if let Some(read) = READ.get(from) {
+        read.swap(true, Ordering::Release);
+    }
     c_int::from(found)
 }
 
@@ -75,6 +98,7 @@ mod tests {
     #[test]
     fn a_node_is_ten_from_itself_and_unknown_nodes_have_no_distance() {
         NODEMASK_BITS.set(1024);
+        allocate(4);
         let check = |node| assert_eq!(numa_distance(node as c_int, node as c_int), 10);
         system::online_nodes(1024, check).expect("the kernel has files of nodes");
         for node in [-1, c_int::MIN, c_int::MAX, 300, 1023, 5000] {

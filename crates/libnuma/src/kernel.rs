@@ -66,6 +66,15 @@ pub fn zeroed(bytes: usize) -> *mut u8 {
     memory
 }
 
+/// Maps zeroed memory for reading and writing; NULL when there is none.
+pub fn map(bytes: usize) -> *mut c_void {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: new memory at a place that the kernel chooses concerns no other.
+    let memory = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if memory == libc::MAP_FAILED { ptr::null_mut() } else { memory }
+}
+
 fn result(value: c_long) -> Result<c_long, Failed> {
     if value < 0 { Err(Failed) } else { Ok(value) }
 }

@@ -5,7 +5,7 @@
 //! no standard library and no allocator below but libc's, and no path to a panic: the link step
 //! refuses a library that has one.
 //!
-//! Whatever is read of the system after the start is kept in static tables of atomics, written by
+//! Whatever is read of the system after the start is kept in tables of atomics, written by
 //! read-modify-write operations only: no locks, nothing to free, and race checkers see no race.
 #![cfg_attr(not(test), no_std)]
 
@@ -28,5 +28,6 @@ mod parse;
 mod policy;
 mod start;
 mod system;
+mod table;
 mod text;
 mod words;

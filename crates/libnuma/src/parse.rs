@@ -103,6 +103,15 @@ fn strip(text: &[u8], mark: u8) -> (bool, &[u8]) {
     }
 }
 
+/// The beginning of what is said of a number: a node by its number, a CPU as it was typed.
+fn argument(kind: Kind, number: u64, typed: &[u8]) -> Message {
+    let message = Message::new().push(kind.name()).push(b" argument ");
+    match kind {
+        Kind::Nodes => message.number(number as i64),
+        Kind::Cpus => message.push(typed),
+    }
+}
+
 /// Sets what one item says, and returns what stands behind it.
 fn item<'a>(
     kind: Kind,
@@ -112,8 +121,8 @@ fn item<'a>(
     mask: &mut [Word],
 ) -> Option<&'a [u8]> {
     if text == b"all" {
-        for number in words::ones(allowed.words, allowed.bits) {
-            words::set(mask, number);
+        for (word, allowed) in mask.iter_mut().zip(words::trimmed(allowed.words, allowed.bits)) {
+            *word |= allowed;
         }
         return Some(&[]);
     }
@@ -123,12 +132,7 @@ fn item<'a>(
     let absolute = |number| if relative { allowed.at(number) } else { number };
     let first = absolute(number);
     if !allowed.has(first) {
-        let message = Message::new().push(kind.name()).push(b" argument ");
-        let message = match kind {
-            Kind::Nodes => message.number(first as i64),
-            Kind::Cpus => message.push(text),
-        };
-        kind.warn(message.push(b" is out of range"));
+        kind.warn(argument(kind, first, text).push(b" is out of range"));
         return None;
     }
     words::set(mask, first as usize);
@@ -139,12 +143,7 @@ fn item<'a>(
     };
     let last = absolute(number);
     if !allowed.has(last) {
-        let message = Message::new().push(kind.name()).push(b" argument ");
-        let message = match kind {
-            Kind::Nodes => message.number(last as i64),
-            Kind::Cpus => message.push(range),
-        };
-        kind.warn(message.push(b" out of range"));
+        kind.warn(argument(kind, last, range).push(b" out of range"));
         return None;
     }
     // A range whose end is before its start is its start.

@@ -1,8 +1,10 @@
-//! The constructor: what programs may read before they call anything. Seven short system calls; all
+//! The constructor: what programs may read before they call anything. Five short system calls; all
 //! else is read when it is asked for.
 
 use crate::bitmask::{Bitmask, OwnedMask};
+use crate::cpus::{self, CPUS};
 use crate::data::{self, CPUMASK_BITS, MAX_NODE, NODEMASK_BITS, NODES, Nodemask, TASK_CPUS, TASK_NODES};
+use crate::distance;
 use crate::kernel::{self, mpol};
 use crate::system::{self, FILE_BYTES};
 use crate::text;
@@ -10,9 +12,6 @@ use crate::words::{self, WORD_BITS, Word, words_for};
 
 /// The largest `MAX_NUMNODES` of Linux: `NODES_SHIFT` is at most 10.
 const KERNEL_NODES: usize = 1024;
-/// CPUs that are asked for first: no Linux has more than 8,192.
-const KERNEL_CPUS: usize = 8192;
-
 /// Runs `start` when the library is loaded.
 #[cfg(not(test))]
 #[used]
@@ -37,6 +36,7 @@ extern "C" fn start() {
         let mut version1 = Nodemask::EMPTY;
         words::copy(all.words_mut(), &mut version1.words);
         data::publish_version1(version1);
+        distance::allocate(MAX_NODE.get() + 1);
         data::publish(all.into_raw(), nodes.into_raw(), none.into_raw(), cpus);
     }
     kernel::set_errno(errno);
@@ -97,12 +97,14 @@ fn kernel_nodes() -> Option<usize> {
 
 /// The CPUs that the task may run on, in a mask of the kernel's size.
 fn task_cpus() -> Option<*mut Bitmask> {
-    let mut words = [0; words_for(KERNEL_CPUS)];
-    let bits = match kernel::affinity(0, &mut words) {
-        Ok(bytes) if bytes > 0 => bytes * 8,
-        _ => CPUMASK_BITS.get(),
+    let mut words = [0; words_for(CPUS)];
+    let (bits, known) = match kernel::affinity(0, &mut words) {
+        Ok(bytes) if bytes > 0 => (bytes * 8, bytes * 8),
+        // It is forbidden.
+        _ => (CPUMASK_BITS.get(), CPUS),
     };
     CPUMASK_BITS.set(bits);
+    cpus::allocate(known);
     let mut cpus = OwnedMask::new(bits)?;
     words::copy(&words, cpus.words_mut());
     TASK_CPUS.set(words::weight(cpus.words_mut(), bits));

@@ -15,6 +15,7 @@
 //! | sizes, times, rates and how they are written | [`units`] |
 //! | the machine itself | [`machine`], [`node`], [`cpu`], [`cache`], [`device`], [`settings`] |
 //! | questions asked of a machine | [`query`] |
+//! | the tables of the firmware, as data | [`firmware`] |
 //! | what is wrong or unusual about one | [`oddity`], [`check`] |
 //! | a machine written in one line | [`spec`] |
 //! | making hostile text fit for a terminal | [`printable`] |
@@ -25,6 +26,7 @@ pub mod check;
 pub mod cpu;
 pub mod device;
 pub mod expr;
+pub mod firmware;
 pub mod id;
 pub mod machine;
 pub mod matrix;

@@ -41,11 +41,19 @@ pub enum OddityKind {
     Nominal,
     /// No node at all: a kernel without NUMA, or a capture without its files.
     NoNodes,
+    /// The kernel rejects a table of the firmware as a whole.
+    FirmwareRejected,
+    /// The kernel accepts a table of the firmware and does not boot with it.
+    FirmwareDoesNotBoot,
+    /// A table of the firmware with something unusual, or with a part that is ignored.
+    FirmwareUnusual,
+    /// The firmware does not say it, and it is taken for granted.
+    FirmwareAssumed,
 }
 
 impl OddityKind {
     /// Every kind.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 22] = [
         Self::DistanceAsymmetric,
         Self::DistanceMissing,
         Self::DistanceLocalOffDiagonal,
@@ -64,6 +72,10 @@ impl OddityKind {
         Self::Restricted,
         Self::Nominal,
         Self::NoNodes,
+        Self::FirmwareRejected,
+        Self::FirmwareDoesNotBoot,
+        Self::FirmwareUnusual,
+        Self::FirmwareAssumed,
     ];
 
     /// The word for scripts: `distance-asymmetric`.
@@ -87,6 +99,10 @@ impl OddityKind {
             Self::Restricted => "restricted",
             Self::Nominal => "nominal",
             Self::NoNodes => "no-nodes",
+            Self::FirmwareRejected => "firmware-rejected",
+            Self::FirmwareDoesNotBoot => "firmware-does-not-boot",
+            Self::FirmwareUnusual => "firmware-unusual",
+            Self::FirmwareAssumed => "firmware-assumed",
         }
     }
 

@@ -1,8 +1,9 @@
 //! The experiment behind `nodewise tune`: a plan, something that runs arms, and a study at the end.
 //!
 //! One loop over blocks, with one warm-up block first. Between the runs of the loop things are
-//! decided, never inside one: whether an arm is given up, how many blocks fit the time. Results
-//! decide nothing else: they are looked at when all is over, in [`crate::verdict`].
+//! decided, never inside one: whether an arm is given up, how many blocks fit the time, and, where
+//! the plan is a race, who drops out of it and whether it is settled ([`crate::race`]). Results decide
+//! nothing else: they are looked at when all is over, in [`crate::verdict`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor};
+use crate::race::{self, Out, Standing};
 use crate::schedule::{ArmId, Block, Slot, order};
 use crate::study::{Dropped, End, Plan, Record, Rounds, Study};
 
@@ -44,6 +46,8 @@ pub enum Event<'a> {
     },
     /// An arm is given up.
     Dropped(&'a Dropped),
+    /// An arm is worse than another beyond doubt and does not run again.
+    Out(Out),
 }
 
 /// Who is told.
@@ -114,6 +118,7 @@ impl Experiment<'_> {
                 }
             }
             self.run_block(course, Block::Measured(number))?;
+            self.look(course, number)?;
         }
         Ok(())
     }
@@ -122,7 +127,9 @@ impl Experiment<'_> {
         let plan = &course.study.plan;
         let slots = order(block, plan.arms().len() as u32, plan.seed);
         for (place, slot) in (0..).zip(slots) {
-            if course.study.dropped(slot.arm).is_some() {
+            // The baseline goes on when it is out: the others are told by how much they are better.
+            let out = course.study.race.out(slot.arm).is_some() && !slot.arm.is_baseline();
+            if out || course.study.dropped(slot.arm).is_some() {
                 continue;
             }
             if self.interrupt.load(Ordering::Relaxed) {
@@ -131,6 +138,20 @@ impl Experiment<'_> {
             self.run_slot(course, block, place, slot)?;
         }
         Ok(())
+    }
+
+    /// Looks at a race after a block.
+    fn look(&mut self, course: &mut Course, number: u32) -> Result<(), End> {
+        let study = &mut course.study;
+        let Some(rules) = study.plan.race.filter(|rules| number >= rules.first_look) else { return Ok(()) };
+        let comparisons = study.plan.treatments().len();
+        let seen = race::look(&study.costs(), Block::Measured(number), comparisons, &rules);
+        for out in &seen.out {
+            self.observer.event(Event::Out(*out));
+        }
+        study.race.out.extend(seen.out);
+        study.race.settled = seen.settled;
+        if seen.settled.is_some() { Err(End::Settled) } else { Ok(()) }
     }
 
     fn run_slot(&mut self, course: &mut Course, block: Block, place: u32, slot: Slot) -> Result<(), End> {
@@ -183,6 +204,7 @@ impl Course {
             rounds: None,
             records: Vec::new(),
             dropped: Vec::new(),
+            race: Standing::default(),
             end: End::Completed,
             took: Duration::ZERO,
         };

@@ -15,6 +15,7 @@
 //! | what a placement is, its name and its command lines | [`placement`] |
 //! | which placements are worth trying here | [`candidates`] |
 //! | in which order they run | [`schedule`] |
+//! | which arms drop out, and when the best is known | [`race`] |
 //! | the loop over runs, its stop rules, progress and interruption | [`experiment`] |
 //! | what is planned, and what is left afterwards | [`study`], [`conditions`] |
 //! | what runs a program, and what one run leaves | [`executor`], [`command`] |
@@ -23,26 +24,37 @@
 //! | medians, intervals, tests | [`stats`], [`random`] |
 //! | the loops that are timed, and their clock | [`kernel`], [`timer`] |
 //! | programs built in | [`workload`] |
+//! | memory of a node and a thread on a CPU, both proven | [`cell`] |
+//! | the loop over the cells of a matrix, and what it leaves | [`survey`] |
+//! | latency of memory, node by node | [`latency`] |
 //!
 //! Nothing here reads a file of the kernel or prints. What a run cannot see of itself comes through
 //! [`executor::Witness`]. Planning, order, statistics and verdicts are pure: the same seed and the
 //! same runs give the same words.
 #![deny(unsafe_code)]
 
+pub mod bandwidth;
+pub mod c2c;
 pub mod candidates;
+pub mod cell;
 pub mod command;
 pub mod conditions;
 pub mod executor;
 pub mod experiment;
 pub mod kernel;
+pub mod latency;
 pub mod metric;
 #[cfg(test)]
 pub(crate) mod mock;
 pub mod placement;
+pub mod race;
 pub mod random;
 pub mod schedule;
 pub mod stats;
 pub mod study;
+pub mod survey;
+pub mod synthetic;
+pub mod team;
 pub mod timer;
 pub mod verdict;
 pub mod workload;

@@ -9,6 +9,8 @@
 //! TOMS 47, 2021), its state filled by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014); both are in
 //! the public domain.
 
+use crate::stats::distribution::normal_quantile;
+
 /// A generator of pseudorandom numbers; not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
@@ -80,6 +82,12 @@ impl Random {
     /// A number of [0, 1) with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A value of the standard normal distribution.
+    pub fn normal(&mut self) -> f64 {
+        // 0 has no quantile; the least that is drawn instead lies 38 deviations from the mean.
+        normal_quantile(self.unit().max(f64::MIN_POSITIVE))
     }
 
     /// Puts the items in an order of which each is equally likely (Fisher-Yates).

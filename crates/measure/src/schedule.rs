@@ -48,6 +48,16 @@ pub enum Block {
     Measured(u32),
 }
 
+impl Block {
+    /// Its number, 0 for the warm-up.
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::WarmUp => 0,
+            Self::Measured(number) => number,
+        }
+    }
+}
+
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,17 +6,22 @@
 //! |---|---|
 //! | median, quantiles, spread, geometric mean, Hodges-Lehmann | [`location`] |
 //! | an interval for any of them | [`bootstrap`] |
+//! | an interval for a median of few values | [`order`] |
 //! | whether paired differences are centred on zero | [`signed_rank`] |
+//! | whether a mean is zero, looked at as often as one likes | [`anytime`] |
 //! | several tests at once | [`multiple`] |
 //! | what a study of this size can and cannot see | [`power`] |
 //! | the normal and Student's t distribution | [`distribution`] |
 
+pub mod anytime;
 pub mod bootstrap;
 pub mod distribution;
 pub mod location;
 pub mod multiple;
+pub mod order;
 pub mod power;
 pub mod signed_rank;
 
 pub use bootstrap::{Bootstrap, Interval};
 pub use location::{geometric_mean, hodges_lehmann, mean, median, median_absolute_deviation, quantile};
+pub use order::median_interval;

@@ -6,14 +6,16 @@ use std::time::Duration;
 use crate::candidates::Candidate;
 use crate::conditions::Conditions;
 use crate::executor::{Arm, Ending, Residency, Run};
-use crate::metric::Metric;
+use crate::metric::{Direction, Metric};
 use crate::placement::Placement;
+use crate::race::{Costs, Rules, Standing};
 use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
+use crate::stats::mean;
 use crate::stats::power::blocks_needed;
 use crate::verdict::ALPHA;
 
-/// How many measured blocks a study has. Fixed before the first result is looked at: to go on until
-/// something is significant finds something every time.
+/// How many measured blocks a study has at most. Fixed before the first result is looked at: to go on
+/// until something is significant finds something every time, unless by [`crate::race`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounds {
     /// This many.
@@ -32,6 +34,10 @@ impl Rounds {
     /// single placement is found out, four times in five, when it differs by 1.2 standard deviations
     /// of a run.
     pub const DEFAULT: Self = Self::Exactly(10);
+
+    /// How many blocks a race has at most unless told otherwise. On a quiet machine it is settled after
+    /// six; where runs vary by some percent it takes twenty or more.
+    pub const RACE: Self = Self::Exactly(40);
 }
 
 /// What is done to a program before it is compared.
@@ -67,6 +73,9 @@ pub struct Plan {
     pub metric: Metric,
     /// How many blocks.
     pub rounds: Rounds,
+    /// By which rules arms drop out before the last block, and when the best is known; `None`: every
+    /// arm runs in every block.
+    pub race: Option<Rules>,
     /// What the order of runs and the resamples are drawn from.
     pub seed: u64,
 }
@@ -104,7 +113,12 @@ impl Plan {
         if matches!(rounds, Rounds::Exactly(0) | Rounds::Within { at_most: 0, .. }) {
             return Err(PlanError::NoRounds);
         }
-        Ok(Self { arms, metric, rounds, seed })
+        Ok(Self { arms, metric, rounds, race: None, seed })
+    }
+
+    /// The plan with arms that drop out by these rules.
+    pub fn with_race(self, rules: Rules) -> Self {
+        Self { race: Some(rules), ..self }
     }
 
     /// The things compared, the baseline first.
@@ -132,7 +146,10 @@ impl Plan {
 
     /// The fewest blocks with which any difference can be shown among this many arms.
     pub fn rounds_needed(&self) -> u32 {
-        blocks_needed(self.treatments().len(), ALPHA)
+        match self.race {
+            Some(rules) => rules.first_look,
+            None => blocks_needed(self.treatments().len(), ALPHA),
+        }
     }
 }
 
@@ -169,6 +186,8 @@ pub struct Dropped {
 pub enum End {
     /// All blocks were run.
     Completed,
+    /// The best is known: see [`Study::race`].
+    Settled,
     /// The user ended it.
     Interrupted,
     /// The time was up before the blocks that had seemed to fit were run.
@@ -192,6 +211,8 @@ pub struct Study {
     pub records: Vec<Record>,
     /// Arms that were given up.
     pub dropped: Vec<Dropped>,
+    /// How the race stands, where there is one.
+    pub race: Standing,
     /// How it ended.
     pub end: End,
     /// How long it took.
@@ -209,6 +230,31 @@ impl Study {
         self.measured(arm)
             .filter(|record| record.slot.replicate == replicate)
             .filter_map(|record| Some((record.block, record.run.value(&self.plan.metric)?)))
+            .collect()
+    }
+
+    /// Logarithms of the values of an arm by block, of the baseline the mean of its two runs; one of
+    /// them where the other failed.
+    pub fn logarithms(&self, arm: ArmId) -> BTreeMap<Block, f64> {
+        let mut runs: BTreeMap<Block, Vec<f64>> = BTreeMap::new();
+        for record in self.measured(arm) {
+            if let Some(value) = record.run.value(&self.plan.metric) {
+                runs.entry(record.block).or_default().push(value.ln());
+            }
+        }
+        runs.into_iter().filter_map(|(block, values)| Some((block, mean(&values)?))).collect()
+    }
+
+    /// What the arms that are still in the race cost.
+    pub fn costs(&self) -> Costs {
+        let sign = match self.plan.metric.direction() {
+            Direction::LowerIsBetter => 1.0,
+            Direction::HigherIsBetter => -1.0,
+        };
+        let costs = |arm| self.logarithms(arm).into_iter().map(|(block, log)| (block, sign * log)).collect();
+        let arms = self.plan.arms().iter().map(|arm| arm.id);
+        arms.filter(|arm| self.dropped(*arm).is_none() && self.race.out(*arm).is_none())
+            .map(|arm| (arm, costs(arm)))
             .collect()
     }
 
@@ -231,14 +277,7 @@ impl Study {
 
     /// How many blocks were begun after the warm-up.
     pub fn blocks_begun(&self) -> u32 {
-        self.records
-            .iter()
-            .map(|record| match record.block {
-                Block::WarmUp => 0,
-                Block::Measured(number) => number,
-            })
-            .max()
-            .unwrap_or(0)
+        self.records.iter().map(|record| record.block.number()).max().unwrap_or(0)
     }
 }
 

@@ -80,6 +80,17 @@ impl Moment {
     }
 }
 
+/// Time on CPUs that this process has used, all of its threads together.
+///
+/// # Source
+/// `CLOCK_PROCESS_CPUTIME_ID` of `clock_gettime(2)`.
+pub fn process_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let (seconds, nanos) =
+        (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
+    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos))
+}
+
 /// A clock and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timer {

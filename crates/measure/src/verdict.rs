@@ -11,11 +11,15 @@
 //! agree (see [`Evidence`]); else the word is that none was shown, with the size of what could have
 //! been seen.
 //!
+//! A race ([`crate::race`]) ends when its results say so, and a test for a size that was fixed before
+//! would find too much: there the p value is that of [`crate::stats::anytime`].
+//!
 //! Nothing here knows time or processes: the same study gives the same verdict.
 
 mod pairs;
 
 use crate::metric::Direction;
+use crate::race::Out;
 use crate::schedule::ArmId;
 use crate::stats::power::blocks_needed;
 use crate::stats::{Bootstrap, Interval, median, median_absolute_deviation};
@@ -84,7 +88,7 @@ pub struct Effect {
 pub struct Evidence {
     /// The interval does not hold the ratio 1.
     pub interval_excludes_one: bool,
-    /// The adjusted p value is below [`ALPHA`].
+    /// The adjusted p value is below [`ALPHA`], or a race was settled for this arm.
     pub significant: bool,
     /// The estimate is farther from 1 than [`SMALLEST_EFFECT`] and than the noise of the control.
     pub beyond_noise: bool,
@@ -115,6 +119,9 @@ pub enum Verdict {
         /// How many it takes.
         needed: u32,
     },
+    /// It dropped out of the race as worse than another arm before it was known how it compares with
+    /// the baseline.
+    Out(Out),
     /// The program does not work under it.
     Failed(Dropped),
 }
@@ -201,8 +208,17 @@ impl Analysis {
         let bootstrap = Bootstrap { resamples, confidence: 1.0 - ALPHA, seed: study.plan.seed };
         let pairs = Pairs::of(study);
         let control = pairs.control(&bootstrap);
-        let effects = pairs.effects(&bootstrap, control);
-        let needed = blocks_needed(pairs.compared(), ALPHA);
+        let mut effects = pairs.effects(&bootstrap, control);
+        // A race that is settled for another arm has shown the baseline to be worse, in one of its
+        // looks; the values that came afterwards may say so less clearly.
+        let best = study.race.settled.filter(|best| !best.is_baseline());
+        if let Some(effect) = best.and_then(|best| effects.get_mut(&best)) {
+            effect.evidence.significant = true;
+        }
+        let needed = match study.plan.race {
+            Some(rules) => rules.first_look,
+            None => blocks_needed(pairs.compared(), ALPHA),
+        };
         let direction = study.plan.metric.direction();
         let arms: Vec<ArmResult> = study
             .plan
@@ -212,7 +228,11 @@ impl Analysis {
                 let verdict = match study.dropped(arm.id) {
                     Some(dropped) => Verdict::Failed(dropped.clone()),
                     None if arm.id.is_baseline() => Verdict::Baseline,
-                    None => conclude(effects.get(&arm.id), pairs.blocks(arm.id), needed, direction),
+                    None => {
+                        let blocks = pairs.blocks(arm.id);
+                        let verdict = conclude(effects.get(&arm.id), blocks, needed, direction);
+                        out_of_race(verdict, study.race.out(arm.id))
+                    }
                 };
                 arm_result(study, arm.id, effects.get(&arm.id).copied(), verdict)
             })
@@ -248,6 +268,14 @@ fn conclude(effect: Option<&Effect>, blocks: usize, needed: u32, direction: Dire
     }
 }
 
+/// An arm that dropped out is not said to be as good as the baseline for the few blocks it had.
+fn out_of_race(verdict: Verdict, out: Option<&Out>) -> Verdict {
+    match (verdict, out) {
+        (Verdict::NoDifference | Verdict::TooFewRounds { .. }, Some(out)) => Verdict::Out(*out),
+        (verdict, _) => verdict,
+    }
+}
+
 fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs, bootstrap: &Bootstrap, needed: u32) -> Advice {
     if let End::BaselineFailed(dropped) = &study.end {
         return Advice::BaselineFailed(dropped.clone());
@@ -255,11 +283,14 @@ fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs, bootstrap: &Bootstra
     let with =
         |verdict: Verdict| -> Vec<&ArmResult> { arms.iter().filter(|arm| arm.verdict == verdict).collect() };
     let (better, worse, same) = (with(Verdict::Better), with(Verdict::Worse), with(Verdict::NoDifference));
-    if let Some(best) = best_of(&better, study.plan.metric.direction()) {
+    let better: Vec<&ArmResult> =
+        better.into_iter().filter(|arm| study.race.out(arm.arm).is_none()).collect();
+    let settled = study.race.settled.filter(|best| better.iter().any(|arm| arm.arm == *best));
+    if let Some(best) = settled.or_else(|| best_of(&better, study.plan.metric.direction())) {
         let as_good = |arm: &&&ArmResult| arm.arm != best && pairs.may_be_equal(arm.arm, best, bootstrap);
         return Advice::Use { best, as_good: better.iter().filter(as_good).map(|arm| arm.arm).collect() };
     }
-    if worse.is_empty() && same.is_empty() {
+    if worse.is_empty() && same.is_empty() && study.race.settled.is_none() {
         let failed = arms.iter().skip(1).all(|arm| matches!(arm.verdict, Verdict::Failed(_)));
         let blocks = study.blocks_begun();
         return if failed { Advice::NothingToCompare } else { Advice::TooFewRounds { blocks, needed } };

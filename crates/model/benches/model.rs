@@ -1,8 +1,10 @@
-//! How long the model takes, and how that grows. `cargo bench -p nodewise-model` prints a table.
+//! How long the model takes, and how that grows: `cargo bench -p nodewise-model` prints a curve for each
+//! kind of work, and fails when the largest size takes longer than its goal.
 
 #![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
 
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, spec};
@@ -38,61 +40,95 @@ fn request<'a>(policy: &'a Policy, weights: &'a Weights, allowed: &'a NodeSet, p
     Request { policy, weights, cpu_node, allowed, pages, order: 0, place, class: Class::User }
 }
 
-/// One request of some size under each policy, on eight nodes that it nearly fills.
-fn one_request() {
-    let weights: Weights = (0..8).map(|node| (NodeId::new(node), node + 1)).collect();
-    for gib in [64u64, 256, 1024] {
+/// A curve: what the sizes are, and how long each took.
+struct Curve {
+    what: String,
+    /// The most that the largest size may take.
+    goal: Duration,
+    points: Vec<(u64, Duration)>,
+}
+
+impl Curve {
+    fn of(what: String, goal: Duration, sizes: &[u64], mut time: impl FnMut(u64) -> Duration) -> Self {
+        Self { what, goal, points: sizes.iter().map(|size| (*size, time(*size))).collect() }
+    }
+
+    /// The exponent with which time grows between the first size and the last: 0 is not at all, 1 in
+    /// proportion.
+    fn exponent(&self) -> f64 {
+        let ends = self.points.first().zip(self.points.last());
+        ends.map_or(f64::NAN, |((size, time), (last_size, last_time))| {
+            (last_time.as_secs_f64() / time.as_secs_f64()).ln() / (*last_size as f64 / *size as f64).ln()
+        })
+    }
+
+    /// Prints it; says whether its goal was reached.
+    fn print(&self) -> bool {
+        println!("{}", self.what);
+        for (size, time) in &self.points {
+            println!("  {size:>9}  {:>9}", format!("{time:.1?}"));
+        }
+        let reached = self.points.last().is_some_and(|(_, time)| *time <= self.goal);
+        let word = if reached { "reached" } else { "MISSED" };
+        println!("  grows as size^{:.2}; goal {:?} {word}", self.exponent(), self.goal);
+        reached
+    }
+}
+
+const POLICIES: [&str; 6] =
+    ["default", "prefer:3", "bind:0-7", "prefer (many):2-5", "interleave:0-7", "weighted interleave:0-7"];
+
+fn weights() -> Weights {
+    (0..8).map(|node| (NodeId::new(node), node + 1)).collect()
+}
+
+/// One request under a policy, on eight nodes that it nearly fills.
+fn one_request(text: &str) -> Curve {
+    let what = format!("GiB of 4 KiB pages in one request, 8 nodes, {text}");
+    Curve::of(what, Duration::from_millis(50), &[16, 64, 256, 1024], |gib| {
         let machine = machine(&format!("8x(16c {}G)", gib / 8 + 8));
         let allowed = machine.nodes_with_memory();
         let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
-        for text in [
-            "default",
-            "prefer:3",
-            "bind:0-7",
-            "prefer (many):2-5",
-            "interleave:0-7",
-            "weighted interleave:0-7",
-        ] {
-            let policy = policy(text, &allowed);
-            let took = least(20, || {
-                black_box(memory.clone().allocate(&request(&policy, &weights, &allowed, gib << 18)));
-            });
-            println!("{gib:>5} GiB of 4 KiB pages, 8 nodes, {text:<24} {took:>10.1?}");
-        }
-    }
+        let policy = policy(text, &allowed);
+        least(20, || {
+            black_box(memory.clone().allocate(&request(&policy, &weights(), &allowed, gib << 18)));
+        })
+    })
 }
 
-/// Many requests of 16 pages each.
-fn many_requests() {
+/// Many requests of 16 pages each, by a program that keeps its route.
+fn many_requests(text: &str) -> Curve {
     let machine = machine("8x(16c 512G)");
     let allowed = machine.nodes_with_memory();
-    for count in [10_000u64, 100_000, 1_000_000] {
-        for text in ["default", "interleave:0-7"] {
-            let policy = policy(text, &allowed);
-            let weights = Weights::new();
-            let took = least(1, || {
-                let mut memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
-                for _ in 0..count {
-                    black_box(memory.allocate(&request(&policy, &weights, &allowed, 16)));
-                }
-            });
-            println!("{count:>9} requests of 16 pages, 8 nodes, {text:<16} {took:>10.1?}");
-        }
-    }
+    let policy = policy(text, &allowed);
+    let weights = weights();
+    let request = request(&policy, &weights, &allowed, 16);
+    let what = format!("requests of 16 pages, 8 nodes, {text}");
+    Curve::of(what, Duration::from_millis(500), &[1000, 10_000, 100_000, 1_000_000], |count| {
+        least(3, || {
+            let mut memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+            let mut route = memory.route(&request);
+            for at in 0..count {
+                black_box(memory.allocate_along(&mut route, 16, request.place.after(16 * at)));
+            }
+        })
+    })
 }
 
-fn orders() {
-    for nodes in [16, 64, 256, 1024] {
+fn orders() -> Curve {
+    let what = "nodes whose fallback orders are built".to_owned();
+    Curve::of(what, Duration::from_secs(2), &[16, 64, 256, 1024], |nodes| {
         let machine = machine(&format!("{nodes}x(1c 1G)"));
-        let took = least(3, || {
+        least(3, || {
             black_box(FallbackOrders::of(&machine, BuiltAt::Boot));
-        });
-        println!("fallback orders of {nodes:>4} nodes {took:>10.1?}");
-    }
+        })
+    })
 }
 
-fn main() {
-    one_request();
-    many_requests();
-    orders();
+fn main() -> ExitCode {
+    let requests = POLICIES.into_iter().map(one_request);
+    let curves = requests.chain(POLICIES.into_iter().map(many_requests)).chain([orders()]);
+    // Every curve is printed, also behind one that missed its goal.
+    let missed = curves.filter(|curve| !curve.print()).count();
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

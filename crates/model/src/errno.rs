@@ -8,6 +8,8 @@ use std::fmt;
 /// `errno(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Errno {
+    /// A range without any policy where one is needed.
+    Enoent,
     /// Misplaced pages with `MPOL_MF_STRICT`.
     Eio,
     /// Too few free huge pages where the policy looks for them.
@@ -20,6 +22,8 @@ pub enum Errno {
     Enodev,
     /// An argument without meaning.
     Einval,
+    /// A policy whose mode has no home node.
+    Eopnotsupp,
 }
 
 impl Errno {
@@ -32,6 +36,8 @@ impl Errno {
             Self::Efault => "EFAULT",
             Self::Enodev => "ENODEV",
             Self::Einval => "EINVAL",
+            Self::Enoent => "ENOENT",
+            Self::Eopnotsupp => "EOPNOTSUPP",
         }
     }
 
@@ -44,6 +50,8 @@ impl Errno {
             Self::Efault => 14,
             Self::Enodev => 19,
             Self::Einval => 22,
+            Self::Enoent => 2,
+            Self::Eopnotsupp => 95,
         }
     }
 }

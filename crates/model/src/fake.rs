@@ -9,6 +9,7 @@
 //! Addresses and sizes in bytes.
 
 mod cut;
+pub mod outcome;
 mod spec;
 
 use nodewise_machine::NodeId;

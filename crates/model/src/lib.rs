@@ -13,18 +13,22 @@
 //! | how many pages of a zone stay free | [`watermark`], [`pcp`] |
 //! | from which zone each page of a request comes, and the counters | [`memory`], [`walk`] |
 //! | pages that are there and move | [`migrate`], [`balancing`] |
+//! | a program and its memory, page by page, under any sequence of calls | [`task`] |
+//! | programs on a machine over time | [`simulate`] |
+//! | how long reading it takes, and what bounds that | [`cost`] |
 //! | pools of huge pages | [`hugetlb`] |
 //! | memory tiers | [`tier`] |
-//! | nodes and distances from the firmware's tables | [`domain`] |
+//! | from the firmware's tables to a machine | [`firmware`] |
 //! | emulated nodes | [`fake`] |
 //! | the functions of the kernel that a request passes | [`trace`] |
 //! | what is different in another release | [`release`] |
 #![forbid(unsafe_code)]
 
 pub mod balancing;
-pub mod domain;
+pub mod cost;
 pub mod errno;
 pub mod fake;
+pub mod firmware;
 pub mod hugetlb;
 pub mod memory;
 pub mod migrate;
@@ -33,6 +37,8 @@ pub mod pcp;
 pub mod policy;
 pub mod ram;
 pub mod release;
+pub mod simulate;
+pub mod task;
 pub mod tier;
 pub mod trace;
 pub mod walk;
@@ -40,6 +46,7 @@ pub mod watermark;
 pub mod zonelist;
 pub mod zones;
 
+pub use cost::Costs;
 pub use errno::Errno;
 pub use memory::{Counters, Memory, ZoneState};
 pub use policy::interleave::{Turns, Weights};
@@ -47,6 +54,7 @@ pub use policy::mask::Mask;
 pub use policy::set::{Policy, Scope};
 pub use policy::{Path, Start, WhenFull, path};
 pub use release::{Change, Release};
+pub use task::Task;
 pub use watermark::Watermarks;
 pub use zonelist::{BuiltAt, FallbackOrders};
 pub use zones::{Zone, ZoneKind};

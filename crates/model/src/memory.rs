@@ -109,6 +109,14 @@ impl Memory {
         self.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.free).sum()
     }
 
+    /// Gives pages of 4 KiB back to a zone, but no more than it manages. A zone that is not there
+    /// takes none.
+    pub fn free(&mut self, node: NodeId, kind: ZoneKind, pages: u64) {
+        if let Some(zone) = self.zones.iter_mut().find(|zone| (zone.node, zone.kind) == (node, kind)) {
+            zone.free = zone.free.saturating_add(pages).min(zone.managed.max(zone.free));
+        }
+    }
+
     /// The counters since the beginning, by node.
     pub const fn counters(&self) -> &BTreeMap<NodeId, Counters> {
         &self.counters

@@ -4,10 +4,10 @@
 //! `do_migrate_pages`, `kernel_migrate_pages`, `do_mbind` and `queue_pages_range` in
 //! `mm/mempolicy.c`, `do_pages_move` in `mm/migrate.c`; 6.8 to at least 7.2. Seen on 6.12 and 6.18.
 
-use nodewise_machine::{NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use crate::errno::Errno;
-use crate::policy::set::{Policy, remap_one};
+use crate::policy::set::remap_one;
 
 /// The moves that `migrate_pages(2)` makes one after the other: all pages of the first node go to
 /// the second.
@@ -82,17 +82,19 @@ pub enum Present {
 /// Sets a policy on pages that are there: changes their nodes as `mbind(2)` does. `target` gives the
 /// node that a page would come from under the new policy, by its place in `pages`.
 ///
-/// Only the node set counts: interleaved pages inside the set are not sorted. A policy is taken away
-/// by one without nodes, so then every page moves.
+/// Only the node set counts, and it is that of the call, before flags or a cpuset make another of it:
+/// interleaved pages inside the set are not sorted, and under `MPOL_F_RELATIVE_NODES` a page may have
+/// to leave a node that its new policy would choose again. A policy is taken away by one without
+/// nodes, so then every page moves.
 ///
 /// # Errors
 /// `EIO`, when a page lies outside and [`Present::Refuse`] is asked for; nothing is changed then, the
 /// policy neither.
 pub fn mbind(
     pages: &mut [NodeId],
-    policy: &Policy,
+    policy: &MemPolicy,
     present: Present,
-    target: impl Fn(usize) -> NodeId,
+    mut target: impl FnMut(usize) -> NodeId,
 ) -> Result<(), Errno> {
     let outside = |node: NodeId| !policy.nodes.contains(node);
     match present {

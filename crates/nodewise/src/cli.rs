@@ -3,13 +3,20 @@
 //! The doc comments here are the help texts. Options that place a program are shared by `run` and
 //! by `tune --placement`; they are in [`place`].
 
+pub mod acpi;
+pub mod bandwidth;
+pub mod c2c;
 pub mod capture;
+pub mod emulation;
 pub mod explain;
 pub mod lab;
+pub mod latency;
+pub mod measure_options;
 pub mod personality;
 pub mod place;
 pub mod run;
 pub mod show;
+pub mod simulate;
 pub mod tune;
 mod verbs;
 pub mod workload;
@@ -51,7 +58,7 @@ pub struct Cli {
 #[derive(Debug, clap::Args)]
 pub struct Global {
     /// The machine to speak of: live (as without this option), a machine file (.json), a capture
-    /// (directory or archive), or a spec such as "4x(12c2t 128G)"
+    /// (directory or archive), ACPI tables (acpi:DIR), or a spec such as "4x(12c2t 128G)"
     #[arg(
         long,
         global = true,

@@ -3,9 +3,10 @@
 use nodewise_machine::{DeviceRef, Machine, NodeId, Origin};
 use nodewise_source::devices::node_of_device;
 use nodewise_source::tree::Tree;
-use nodewise_source::{Detail, input};
+use nodewise_source::{Detail, input, written};
 
 use crate::failure::Failure;
+use crate::firmware;
 
 /// A machine, and its files where it was read from some.
 pub struct Input {
@@ -25,6 +26,11 @@ impl Input {
         node_of_device(self.tree.as_ref(), &self.machine, device).map_err(|error| error.to_string())
     }
 
+    /// The files, or those that a kernel of this machine would show.
+    pub fn into_tree(self) -> Tree {
+        self.tree.unwrap_or_else(|| written::tree_of(&self.machine))
+    }
+
     /// The files, for a verb that wants to write them down.
     pub fn tree(&self) -> Option<&Tree> {
         self.tree.as_ref()
@@ -36,6 +42,9 @@ impl Input {
 /// # Errors
 /// A sentence that begins with what was typed.
 pub fn open(text: &str, detail: Detail) -> Result<Input, String> {
+    if let Some(machine) = firmware::open(text) {
+        return Ok(Input { machine: machine?, tree: None });
+    }
     let input = input::open(text, detail).map_err(|error| format!("--machine: {error}"))?;
     Ok(Input { machine: input.machine, tree: input.tree })
 }

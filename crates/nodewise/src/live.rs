@@ -6,15 +6,10 @@ use std::time::SystemTime;
 use nodewise_machine::Machine;
 use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::{Residency, Surroundings, Witness};
-use nodewise_source::own::{self, Own};
-use nodewise_source::parse::proc_status::Seccomp;
 use nodewise_source::process::{self, Pid};
 use nodewise_source::system;
 use nodewise_source::tree::Tree;
-use nodewise_syscall::{CallError, Circumstances, Container, Explanation, SeccompMode, Support};
-
-/// The bit of `CAP_SYS_NICE` in a set of capabilities (`capabilities(7)`).
-const CAP_SYS_NICE: u32 = 23;
+use nodewise_syscall::{CallError, Circumstances, Explanation};
 
 /// Why a call failed here. The facts are gathered only now: calls that work need none.
 pub fn explain(error: &CallError, machine: &Machine) -> Explanation {
@@ -22,26 +17,15 @@ pub fn explain(error: &CallError, machine: &Machine) -> Explanation {
 }
 
 fn circumstances(machine: &Machine) -> Circumstances {
-    let Own { status, user_namespace, container, cpuset_cpus } = own::look(&Tree::live());
+    let process = nodewise_compat::explain::of_process(&Tree::live());
     // A verb that needed no machine for its work has none.
     let known = !machine.nodes.is_empty();
     Circumstances {
-        release: machine.kernel.clone().or_else(own::kernel_release),
+        release: machine.kernel.clone().or_else(|| process.release.clone()),
         online_nodes: known.then(|| machine.node_ids()),
         memory_nodes: known.then(|| machine.memory_nodes()),
-        allowed_nodes: status.mems_allowed,
         online_cpus: known.then(|| machine.online_cpus()),
-        allowed_cpus: cpuset_cpus,
-        seccomp: status.seccomp.map(|mode| match mode {
-            Seccomp::Off => SeccompMode::Off,
-            Seccomp::Strict => SeccompMode::Strict,
-            Seccomp::Filter => SeccompMode::Filter,
-        }),
-        sys_nice: status.effective_capabilities.map(|bits| bits >> CAP_SYS_NICE & 1 == 1),
-        no_new_privileges: status.no_new_privileges,
-        user_namespace,
-        container: container.as_deref().and_then(Container::from_word),
-        support: Some(Support::probe()),
+        ..process
     }
 }
 

@@ -4,15 +4,20 @@
 
 mod cli;
 mod command;
+mod facts;
 mod failure;
+mod firmware;
 mod huge;
 mod input;
 mod live;
+mod measuring;
 mod output;
 mod personality;
 mod placement;
 mod progress;
+mod scenario;
 mod usage;
+mod weights;
 mod zones;
 
 use std::io::{self, Write as _};
@@ -67,10 +72,15 @@ fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
     match &parsed.verb {
         None => command::show::overview(global),
         Some(Verb::Show(args)) => command::show::run(args, global),
+        Some(Verb::Acpi(args)) => command::acpi::run(args, global),
         Some(Verb::Capture(args)) => command::capture::run(args, global),
         Some(Verb::Run(args)) => command::run::run(args, global, own(matches)),
         Some(Verb::Tune(args)) => command::tune::run(args, global),
+        Some(Verb::Latency(args)) => command::latency::run(args, global),
+        Some(Verb::Bandwidth(args)) => command::bandwidth::run(args, global),
+        Some(Verb::C2c(args)) => command::c2c::run(args, global),
         Some(Verb::Workload(args)) => command::workload::run(args, global),
+        Some(Verb::Emulation(args)) => command::emulation::run(args, global),
         Some(Verb::Lab(args)) => command::lab::run(args, global),
         Some(Verb::Numactl(args)) => personality::by_verb(Tool::Numactl, &args.words, global),
         Some(Verb::Numastat(args)) => personality::by_verb(Tool::Numastat, &args.words, global),
@@ -78,6 +88,7 @@ fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
         Some(Verb::Migspeed(args)) => personality::by_verb(Tool::Migspeed, &args.words, global),
         Some(Verb::Memhog(args)) => personality::by_verb(Tool::Memhog, &args.words, global),
         Some(Verb::Links(args)) => command::links::run(args),
+        Some(Verb::Simulate(args)) => command::simulate::run(args, global),
         Some(Verb::Explain(args)) => command::explain::run(args, global),
         Some(Verb::Zonelist(args)) => command::explain::zonelist(args, global),
         Some(Verb::Zones(args)) => command::explain::zones(args, global),

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter};
 
 use nodewise_compat::{Call, Tool};
+use nodewise_source::Detail;
 use nodewise_source::tree::Tree;
-use nodewise_source::{Detail, input, written};
 
 use crate::cli::Global;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 
 /// Runs the tool whose name this program was called by; `None` when it is no tool's. Comes before
 /// everything else in `main`: tools start a thousand times an hour, and have nothing to do with our
@@ -27,9 +27,7 @@ pub fn by_verb(tool: Tool, words: &[OsString], global: &Global) -> Outcome {
     let tree = if crate::input::is_live(&global.machine) {
         Tree::live()
     } else {
-        let input = input::open(&global.machine, Detail::Overview)
-            .map_err(|error| Failure::usage(format_args!("--machine: {error}")))?;
-        input.tree.unwrap_or_else(|| written::tree_of(&input.machine))
+        crate::input::load(&global.machine, Detail::Overview)?.into_tree()
     };
     Ok(run(&Call::new(tool, words.to_vec(), &tree)))
 }

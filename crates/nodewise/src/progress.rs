@@ -11,6 +11,7 @@ use nodewise_measure::study::Plan;
 pub struct Progress {
     bar: ProgressBar,
     runs_per_block: u64,
+    rounds: u32,
 }
 
 impl Progress {
@@ -22,7 +23,7 @@ impl Progress {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        Self { bar, runs_per_block }
+        Self { bar, runs_per_block, rounds: 0 }
     }
 
     /// Takes the line away.
@@ -48,7 +49,16 @@ impl Observer for Progress {
                 self.bar.tick();
             }
             Event::Ended(_) => self.bar.inc(1),
-            Event::Fixed { rounds, .. } => self.bar.set_length(self.runs_per_block * (u64::from(rounds) + 1)),
+            Event::Fixed { rounds, .. } => {
+                self.rounds = rounds;
+                self.bar.set_length(self.runs_per_block * (u64::from(rounds) + 1));
+            }
+            // The baseline goes on even when it is out.
+            Event::Out(out) if out.arm.is_baseline() => {}
+            Event::Out(out) => {
+                let left = self.rounds.saturating_sub(out.block.number());
+                self.bar.set_length(self.bar.length().unwrap_or_default().saturating_sub(left.into()));
+            }
             Event::Dropped(dropped) => {
                 self.bar.set_message(format!("given up: {}", dropped.ending));
             }

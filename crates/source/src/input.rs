@@ -1,4 +1,5 @@
-//! What `--machine` names, turned into a machine.
+//! What `--machine` names, turned into a machine; but for tables of the firmware, of which a kernel's
+//! model has to make one.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,7 +15,7 @@ use crate::tree::format::Format;
 use crate::tree::{OpenError, Tree};
 
 /// What `--machine` accepts, for messages.
-pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2) or a spec as \"4x(8c 64G)\"";
+pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE) or a spec as \"4x(8c 64G)\"";
 /// The largest file that is read: a large archive.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -33,9 +34,6 @@ pub enum InputError {
     /// Nothing of this name.
     #[error("{0} does not exist: expected {FORMS}")]
     Missing(String),
-    /// Firmware tables.
-    #[error("{0}: machines cannot be read from ACPI tables yet: expected {FORMS}")]
-    Firmware(String),
     /// A file without content.
     #[error("{0} is empty: expected {FORMS}")]
     Empty(String),
@@ -98,9 +96,6 @@ pub fn open(text: &str, detail: Detail) -> Result<Input, InputError> {
     }
     if path.exists() {
         return open_file(text, path, detail);
-    }
-    if text.starts_with("acpi:") {
-        return Err(InputError::Firmware(name(text)));
     }
     if text.contains('(') {
         return Ok(Input { machine: spec::machine(text)?, tree: None });
@@ -193,10 +188,6 @@ mod tests {
     fn what_names_no_machine_is_told_what_would() {
         refuse("rpi5.tar", &format!("rpi5.tar does not exist: expected {FORMS}"));
         refuse("", &format!("\"\" does not exist: expected {FORMS}"));
-        refuse(
-            "acpi:/tmp",
-            &format!("acpi:/tmp: machines cannot be read from ACPI tables yet: expected {FORMS}"),
-        );
         let error = load("4x(8c 64Q)", Detail::Full).unwrap_err().to_string();
         assert!(error.contains("column"), "{error}");
         with("x.png", b"\x89PNG\r\n", |path| {

@@ -10,13 +10,17 @@
 //! | the files of a machine | [`tree`] |
 //! | the format of one of the kernel's files | [`parse`] |
 //! | files to [`Machine`](nodewise_machine::Machine) | [`sysfs`] |
+//! | ACPI tables | [`acpi`] |
+//! | device trees | [`devicetree`] |
 //! | a machine as JSON | [`machine_file`] |
 //! | what `--machine` accepts | [`input`] |
 //! | writing a machine's files down | [`capture`] |
 //! | processes and where their memory is | [`process`] |
 //! | what this process may do, and what contains it | [`own`] |
+//! | how the kernel was started, and what it wrote then | [`mod@boot`] |
 //! | load, stalls, clocks, counters, CPU model | [`system`] |
 //! | the node of a device | [`devices`] |
+//! | memory that can still be had | [`spare`] |
 //! | one fact, for programs in a hurry | [`facts`] |
 //! | one file read and parsed | [`mod@file`] |
 //! | the files of a machine that has none | [`written`] |
@@ -24,8 +28,11 @@
 //! | how large a machine may be | [`limits`] |
 #![forbid(unsafe_code)]
 
+pub mod acpi;
+pub mod boot;
 pub mod capture;
 pub mod devices;
+pub mod devicetree;
 pub mod facts;
 pub mod file;
 pub mod input;
@@ -35,6 +42,7 @@ pub mod own;
 pub mod parse;
 pub mod paths;
 pub mod process;
+pub mod spare;
 pub mod sysfs;
 pub mod system;
 pub mod tree;

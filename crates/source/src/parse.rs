@@ -5,6 +5,7 @@
 //! line and what would have been right there. All of it takes hostile text: nothing panics, nothing
 //! becomes 0 because it was unreadable, and memory stays in proportion to the text.
 
+pub mod boot_log;
 pub mod buddyinfo;
 pub mod cache_size;
 pub mod cgroup;
@@ -12,6 +13,7 @@ pub mod choice;
 pub mod counters;
 pub mod distance;
 pub mod fib_trie;
+pub mod kernel_config;
 pub mod loadavg;
 pub mod meminfo;
 pub mod mounts;
@@ -23,6 +25,7 @@ pub mod proc_stat;
 pub mod proc_status;
 pub mod route;
 pub mod set;
+pub mod smaps;
 pub mod smaps_rollup;
 pub mod zoneinfo;
 

@@ -13,6 +13,14 @@ pub const OWN_NUMA_MAPS: &str = "/proc/self/numa_maps";
 /// The memory of the whole machine.
 pub const MEMINFO: &str = "/proc/meminfo";
 
+/// Whether the kernel sets the weights of weighted interleaving itself: `1`. Linux 6.16.
+pub const INTERLEAVE_WEIGHTS_AUTO: &str = "/sys/kernel/mm/mempolicy/weighted_interleave/auto";
+
+/// The weight of a node in weighted interleaving. Linux 6.9.
+pub fn interleave_weight(node: NodeId) -> String {
+    format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{node}")
+}
+
 /// The folder of a node.
 pub fn node(node: NodeId) -> String {
     format!("{NODES}/node{node}")

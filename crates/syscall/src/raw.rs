@@ -281,6 +281,16 @@ pub(crate) fn wait4(pid: libc::pid_t, options: c_int) -> Result<(libc::pid_t, c_
     Ok((ended, status, unsafe { usage.assume_init() }))
 }
 
+/// `getrusage(2)` of the calling thread (`RUSAGE_THREAD`, Linux 2.6.26).
+pub(crate) fn thread_usage() -> Result<libc::rusage, Errno> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage at the pointer, which lives until the end of this function.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    done(result.into())?;
+    // SAFETY: rusage is a structure of integers, for which zeroed memory is a valid value.
+    Ok(unsafe { usage.assume_init() })
+}
+
 /// `sysconf(3)` with `_SC_PAGESIZE`: the size of a small page in bytes.
 pub(crate) fn page_size() -> usize {
     // SAFETY: no pointers; the C library reads what the kernel passed at start.

@@ -5,13 +5,20 @@
 //! that was not said or measured.
 
 pub mod access;
+pub mod acpi;
+pub mod bandwidth;
+pub mod c2c;
 pub mod cache;
 pub mod counts;
 pub mod device;
 pub mod distance;
+pub mod emulation;
+pub mod latency;
+pub mod matrix;
 pub mod node;
 pub mod oddity;
 pub mod study;
+pub mod timeline;
 pub mod walk;
 
 pub use cache::CacheLevel;

@@ -4,9 +4,21 @@
 //! known is left out. The machine file, the twin of `show`, is in the crate `source`, because it is
 //! read back there.
 
+pub mod acpi;
+pub mod bandwidth;
+pub mod c2c;
+mod conditions;
+pub mod emulation;
+pub mod latency;
+pub mod sweep;
+pub mod timeline;
 pub mod tune;
 pub mod walk;
 pub mod workload;
 pub mod zones;
 
+pub use acpi::acpi;
+pub use bandwidth::bandwidth;
+pub use c2c::c2c;
+pub use latency::latency;
 pub use tune::tune;

@@ -8,11 +8,14 @@
 //! | how a text is to be written: width, colour | [`style`] |
 //! | texts: `show`, `tune`, `run --explain`, `nodewise` alone | [`text`] |
 //! | JSON twins of the texts, with their schemas | [`json`] |
-//! | the picture of a machine | [`svg`] |
+//! | measured matrices for spreadsheets | [`csv`] |
+//! | pictures: of a machine, of measured matrices | [`svg`] |
 //! | what several of them say, worked out once | [`digest`] |
 #![forbid(unsafe_code)]
 
+pub mod csv;
 pub mod digest;
+pub mod emit;
 pub mod json;
 pub mod style;
 pub mod svg;

@@ -1,18 +1,28 @@
 //! Pictures: values in, SVG out.
 //!
-//! [`machine_svg`] draws a machine. A picture is made in three steps that can be looked at apart:
-//! what is drawn (folded where things are alike), where it stands (a tree of [`Frame`]s with
+//! [`machine_svg`] draws a machine, [`latency_svg`] what each way to memory costs. A picture is made
+//! in three steps that can be looked at apart: what is drawn (folded where things are alike), where it stands (a tree of [`Frame`]s with
 //! every text measured, in which nothing overlaps), and the SVG text. The result depends on nothing
 //! but the machine: the same bytes every time, no fonts or scripts from elsewhere, colours for
 //! light and for dark viewers in one style sheet.
 
+pub mod bandwidth;
+pub mod c2c;
 pub mod font;
 pub mod frame;
+pub mod heatmap;
 pub mod machine;
 mod paint;
 mod palette;
+pub mod staircase;
+pub mod timeline;
 mod writer;
 
+pub use bandwidth::bandwidth_svg;
+pub use c2c::c2c_svg;
 pub use frame::{Frame, Label, Rect, Role};
+pub use heatmap::latency_svg;
 pub use machine::{layout, machine_svg};
 pub use palette::Theme;
+pub use staircase::sweep_svg;
+pub use timeline::timeline_svg;

@@ -3,19 +3,32 @@
 //! [`show`](show::show) writes everything that is known about a machine, [`overview`](overview::overview)
 //! the few lines that `nodewise` alone prints, [`explain`] where a placement's pages come from,
 //! [`tune`](tune::tune) what an experiment showed, [`walk`](walk::walk) what becomes of a request for
-//! memory, [`zones`] zones and fallback orders. Lines and their wrapping are in `line`, tables in
+//! memory, [`zones`] zones and fallback orders, [`latency`](latency::latency) what each way to memory
+//! costs. Lines and their wrapping are in `line`, tables in
 //! `table`; every text that was read from outside passes [`nodewise_machine::printable`] on its
 //! way into a line.
 
+pub mod acpi;
+pub mod bandwidth;
+pub mod c2c;
+pub mod emulation;
 pub mod explain;
+pub mod latency;
 pub(crate) mod line;
+pub(crate) mod matrix;
 pub mod overview;
 pub mod show;
+pub mod sweep;
 pub(crate) mod table;
+pub mod timeline;
 pub mod tune;
 pub mod walk;
 pub mod zones;
 
+pub use acpi::acpi;
+pub use bandwidth::bandwidth;
+pub use c2c::c2c;
+pub use latency::latency;
 pub use overview::{Hint, overview};
 pub use show::show;
 pub use tune::tune;

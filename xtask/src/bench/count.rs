@@ -3,6 +3,7 @@
 //! A command that ends in another program is counted up to there: it is given a program that does not
 //! exist, so that the counters' own programs see it end.
 
+use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -21,26 +22,28 @@ const NOWHERE: &str = "/nonexistent";
 /// Counts one run.
 pub fn count(words: &[String]) -> Result<Counts> {
     let words: Vec<&str> = words.iter().map(|word| if word == "true" { NOWHERE } else { word }).collect();
-    Ok(Counts { instructions: instructions(&words)?, system_calls: system_calls(&words)? })
+    let instructions = instructions(plain(&mut Command::new("valgrind")), &words)?;
+    Ok(Counts { instructions, system_calls: system_calls(&words)? })
 }
 
-fn instructions(words: &[&str]) -> Result<u64> {
+/// Instructions of a command line in user space, by a valgrind whose environment the caller has set.
+pub fn instructions(valgrind: &mut Command, words: &[impl AsRef<OsStr>]) -> Result<u64> {
     let tool = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
-    let said = complaint(Command::new("valgrind").args(tool).args(words))?;
+    let said = complaint(valgrind.args(tool).args(words))?;
     let line = said.lines().find_map(|line| line.split_once("Collected : "));
     let number = line.context("valgrind names no number of instructions")?.1;
     number.trim().parse().with_context(|| format!("{number} is no number of instructions"))
 }
 
 fn system_calls(words: &[&str]) -> Result<u64> {
-    let said = complaint(Command::new("strace").args(words))?;
+    let said = complaint(plain(Command::new("strace").args(words)))?;
     let calls = said.lines().filter(|line| line.contains(" = "));
     Ok(calls.count() as u64)
 }
 
 /// What a command writes to standard error.
 fn complaint(command: &mut Command) -> Result<String> {
-    let output = plain(command).stdin(Stdio::null()).stdout(Stdio::null()).output();
+    let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output();
     let output =
         output.with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
     Ok(String::from_utf8_lossy(&output.stderr).into_owned())

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Pair;
-use super::fixture::{self, Holder};
+use super::{Pair, Suite, Yardstick, fixture};
 use crate::program;
 
 /// Mappings of the process that numastat looks at: a database with many files and threads.
@@ -16,7 +15,7 @@ const MAPPINGS: u32 = 60_000;
 const PROCESSES: usize = 1_000;
 
 /// The tools under their own names, on this machine and on processes made for it.
-pub fn suite(nodewise: &Path) -> Result<(Vec<Pair>, Vec<Holder>)> {
+pub fn suite(nodewise: &Path) -> Result<Suite> {
     let folder = nodewise.parent().context("the command lies in no folder")?.join("links");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     program::quiet(Command::new(nodewise).arg("links").arg(&folder).arg("--force"))?;
@@ -26,6 +25,7 @@ pub fn suite(nodewise: &Path) -> Result<(Vec<Pair>, Vec<Holder>)> {
     let large = fixture::mappings(MAPPINGS)?;
     let mut holders = fixture::sleepers(PROCESSES)?;
     let of_large = format!("-p {}", large.pid());
+    let file_of_large = format!("/proc/{}/numa_maps", large.pid());
     holders.push(large);
     let pairs = vec![
         pair("numactl: the machine", "numactl", "--hardware"),
@@ -36,5 +36,11 @@ pub fn suite(nodewise: &Path) -> Result<(Vec<Pair>, Vec<Holder>)> {
         pair("numastat: 60,000 mappings", "numastat", &of_large),
         pair("numastat: a pattern in 1,000 processes", "numastat", "-p nosuchprocess"),
     ];
-    Ok((pairs, holders))
+    let stick = |words: &[&str], pairs: &[usize]| Yardstick {
+        line: words.iter().map(|word| (*word).to_owned()).collect(),
+        pairs: pairs.to_vec(),
+    };
+    // A program that does nothing, for those that do little; and reading alone, for the one that reads most.
+    let yardsticks = vec![stick(&["/bin/true"], &[0, 1, 3, 4]), stick(&["/bin/cat", &file_of_large], &[5])];
+    Ok(Suite { pairs, yardsticks, holders })
 }

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::Pair;
-use super::fixture::Holder;
+use super::{Pair, Suite};
 
 /// The same work by nodewise and by numactl.
-pub fn suite(nodewise: &Path) -> Result<(Vec<Pair>, Vec<Holder>)> {
+pub fn suite(nodewise: &Path) -> Result<Suite> {
     let pair = |what, ours: &str, peer: &str| Pair::of(what, nodewise, ours, Path::new("numactl"), peer);
     let pairs = vec![
         pair("run a program", "run --localalloc -- true", "--localalloc true"),
@@ -19,5 +18,5 @@ pub fn suite(nodewise: &Path) -> Result<(Vec<Pair>, Vec<Holder>)> {
         ),
         pair("show the machine", "show", "--hardware"),
     ];
-    Ok((pairs, Vec::new()))
+    Ok(Suite { pairs, yardsticks: Vec::new(), holders: Vec::new() })
 }

@@ -1,6 +1,8 @@
 //! `libnuma-bench`: what loading and calling cost, with our library and with Debian's, in one run.
 //!
-//! Both take turns, several rounds, and of each figure the best round counts.
+//! Both take turns, several rounds, and of each figure the best round counts: every round is a process
+//! of its own, so that no figure hangs on where the loader puts a library. What loading any library
+//! costs is measured in the same process with an empty one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +12,11 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Arch, build};
+use crate::bench::count;
 use crate::program;
 
 /// How often both take a turn.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 15;
 
 /// Figures by name, with a number that keeps the order in which they came.
 type Figures = BTreeMap<(usize, String), f64>;
@@ -30,6 +33,11 @@ pub fn run(root: &Path) -> Result<()> {
         compile(root, &out, programs.path(), name, name, &[])?;
     }
     compile(root, &out, programs.path(), "linked", "alone", &["-DNONE"])?;
+    program::quiet(
+        Command::new("gcc")
+            .args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-o"])
+            .arg(programs.path().join("empty.so")),
+    )?;
     let (mut ours, mut theirs) = (Figures::new(), Figures::new());
     for _ in 0..ROUNDS {
         round(&mut ours, programs.path(), &lib)?;
@@ -72,30 +80,24 @@ fn round(best: &mut Figures, programs: &Path, lib: &Path) -> Result<()> {
         command.env("LD_LIBRARY_PATH", lib);
         command
     };
-    let load = program::read(run("load").arg(lib.join("libnuma.so.1")))?;
+    let load = program::read(run("load").arg(lib.join("libnuma.so.1")).arg(programs.join("empty.so")))?;
     let added = instructions(programs, "linked", lib)? - instructions(programs, "alone", lib)?;
     let calls = program::read(&mut run("calls"))?;
-    let text = format!("{load}{added} instructions that linking adds\n{calls}");
-    for (order, line) in text.lines().enumerate() {
+    let lines = load.lines().map(|line| (line.to_owned(), ", us"));
+    let lines = lines.chain([(format!("{added} instructions that linking adds"), "")]);
+    let lines = lines.chain(calls.lines().map(|line| (line.to_owned(), ", ns")));
+    for (order, (line, unit)) in lines.enumerate() {
         let (value, name) = line.split_once(' ').context("programs print a number and a name")?;
         let value: f64 = value.parse().with_context(|| line.to_owned())?;
-        let unit = match order {
-            0 => ", us",
-            1 => "",
-            _ => ", ns",
-        };
         let figure = best.entry((order, format!("{name}{unit}"))).or_insert(f64::INFINITY);
         *figure = figure.min(value);
     }
     Ok(())
 }
 
-/// Instructions of a program in user space, by callgrind.
-fn instructions(programs: &Path, name: &str, lib: &Path) -> Result<f64> {
-    let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(programs.join(name));
-    let output = command.env("LD_LIBRARY_PATH", lib).output().context("cannot start valgrind")?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let count = text.lines().find_map(|line| line.split_once("Collected : ")).map(|(_, count)| count.trim());
-    count.and_then(|count| count.parse().ok()).with_context(|| format!("callgrind said: {text}"))
+/// Instructions of a program in user space.
+fn instructions(programs: &Path, name: &str, lib: &Path) -> Result<i64> {
+    let count =
+        count::instructions(Command::new("valgrind").env("LD_LIBRARY_PATH", lib), &[programs.join(name)])?;
+    Ok(i64::try_from(count)?)
 }

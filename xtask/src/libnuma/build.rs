@@ -136,8 +136,6 @@ fn shared(tools: &Tools, work: &Path, map: &Path) -> Result<()> {
     command.arg(script).args(["-Wl,--whole-archive", "rust.a", "-Wl,--no-whole-archive"]);
     command.args(["weak.o", "version1.o", "-Wl,--gc-sections", "-Wl,-z,defs", "-Wl,-z,relro"]);
     command.args(["-Wl,-z,noseparate-code", "-Wl,--hash-style=gnu", "-Wl,-O1", "-Wl,--build-id"]);
-    // The large tables (`.bss.table`) behind all else, so that what every program touches is together.
-    command.args(["-Wl,--sort-section=name"]);
     program::quiet(&mut command)?;
     program::quiet(tools.command("strip", work).args(["--strip-unneeded", "libnuma.so"]))
 }

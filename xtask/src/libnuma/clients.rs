@@ -1,7 +1,8 @@
-//! `libnuma-clients`: real programs on our library, on this machine and in a guest with four nodes.
+//! `libnuma-clients`: real programs on our library, on this machine and in guests with four nodes.
 //!
 //! Each is run with Debian's library and with ours, and what it prints is compared, numbers that
-//! vary blanked. That a program has our library is seen in the loader's own report.
+//! vary blanked. Every client has a guest of its own: what earlier ones leave in its small nodes, the
+//! pages of their files above all, would decide where the pages of the next one are. That a program has our library is seen in the loader's own report.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -144,21 +145,34 @@ print(schedule.get_affinitive_cpus(0))\"",
     },
 ];
 
-/// Installs what is missing, runs every client on this machine and in a guest, and prints a table.
-pub fn run(root: &Path) -> Result<()> {
+/// Installs what is missing, runs clients on this machine and in a guest each, and prints a table.
+pub fn run(root: &Path, names: &[String]) -> Result<()> {
+    let is_meant = |client: &&Client| {
+        names.is_empty() || names.iter().any(|name| client.name.starts_with(name.as_str()))
+    };
+    let clients: Vec<&Client> = CLIENTS.iter().filter(is_meant).collect();
+    if clients.is_empty() {
+        let known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+        bail!("no client is called {}: expected one of {}", names.join(", "), known.join(", "));
+    }
     let arch = Arch::own().context("libnuma is built for x86_64 and aarch64")?;
     let here = std::path::absolute(build::target_folder(root).join("libnuma"))?;
     super::run(root, Some(arch), Some(here.join(arch.name())))?;
     install(&here)?;
-    let script = here.join("clients.sh");
-    fs::write(&script, text(&here, &here.join(arch.name()).join("lib")))?;
-    let own = program::read(Command::new("sh").arg(&script))?;
-    println!("{own}");
-    let guest = in_guest(&script)?;
-    println!("{guest}");
+    let lib = here.join(arch.name()).join("lib");
+    let lab = Lab::find(&KernelChoice::default())?;
+    let (mut own, mut guest) = (String::new(), String::new());
+    for client in &clients {
+        let script = here.join("client.sh");
+        fs::write(&script, text(&here, &lib, client))?;
+        let before = (own.len(), guest.len());
+        own += &program::read(Command::new("sh").arg(&script))?;
+        guest += &in_guest(&lab, &script)?;
+        println!("on this machine {}\nin a guest {}", &own[before.0..], &guest[before.1..]);
+    }
     println!("| client | this machine | four nodes |\n|---|---|---|");
     let mut wrong = 0;
-    for client in CLIENTS {
+    for client in &clients {
         let verdicts = [&own, &guest].map(|text| verdict(text, client.name));
         println!("| {} | {} | {} |", client.name, verdicts[0], verdicts[1]);
         wrong += verdicts.iter().filter(|verdict| !is_good(verdict)).count();
@@ -204,24 +218,21 @@ fn there(here: &Path, needs: &str) -> bool {
     if needs.contains('/') { here.join(needs).exists() } else { find_program(needs).is_some() }
 }
 
-/// The script: for every client a line with the verdict, and where the two differ what they printed.
-fn text(here: &Path, lib: &Path) -> String {
+/// The script: a line with the verdict, and where the two differ what they printed.
+fn text(here: &Path, lib: &Path, client: &Client) -> String {
     let mut text =
         format!("HERE='{}'\nLIB='{}'\n{}", here.display(), lib.display(), include_str!("clients.sh"));
-    for client in CLIENTS {
-        let Client { name, needs, line } = client;
-        if there(here, needs) {
-            let _ = writeln!(text, "try '{name}' <<'LINE'\n{line}\nLINE");
-        } else {
-            let _ = writeln!(text, "echo '== {name}: not installed'");
-        }
+    let Client { name, needs, line } = client;
+    if there(here, needs) {
+        let _ = writeln!(text, "try '{name}' <<'LINE'\n{line}\nLINE");
+    } else {
+        let _ = writeln!(text, "echo '== {name}: not installed'");
     }
     text
 }
 
-fn in_guest(script: &Path) -> Result<String> {
+fn in_guest(lab: &Lab, script: &Path) -> Result<String> {
     let machine = spec::machine("2x(2x(1c 1G)); dist=11,20")?;
-    let lab = Lab::find(&KernelChoice::default())?;
     let mut guest = lab.guest(Layout::new(&machine, &Limits::default())?);
     guest.timeout = Duration::from_secs(3600);
     let words: [PathBuf; 2] = ["/bin/sh".into(), script.to_owned()];

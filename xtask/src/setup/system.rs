@@ -14,9 +14,11 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 17] = [
+const OTHERS: [(&str, &str); 21] = [
+    ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch from PyPI"),
+    ("device-tree-compiler", "tests make device trees with dtc"),
     ("debian-archive-keyring", "check Debian's kernels, on Ubuntu too"),
     ("python3", "run virtme-ng"),
     ("python3-venv", "keep virtme-ng apart from the system's Python"),
@@ -29,8 +31,10 @@ const OTHERS: [(&str, &str); 17] = [
     ("libnuma-dev", "tests compare with it"),
     ("numactl", "tests compare with it"),
     ("qemu-user", "run libnuma's tests for arm64"),
+    ("slurm-client", "tests check options of srun with its own parser"),
     ("strace", "tests count system calls"),
     ("valgrind", "tests look for races and count instructions"),
+    ("systemd", "tests check drop-ins with its own parser"),
     ("util-linux", "the lab stops its guests with setsid"),
 ];
 /// The emulator's package.

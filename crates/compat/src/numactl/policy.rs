@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
-use nodewise_source::facts;
 use nodewise_syscall::{Call, Errno, PolicyQuery, Task};
 
 use super::{Session, Step, Stop, strerror};
@@ -99,9 +98,9 @@ impl Session<'_> {
         let nodes = self.parse_nodes(argument, Purpose::Cpus)?;
         let mut cpus = CpuSet::new();
         for node in &nodes {
-            match facts::cpus_of(self.call.tree, node) {
-                Ok(Some(theirs)) => cpus = cpus.union(&theirs),
-                _ => self.warnings.warn(Kind::NodeCpus, "Cannot read node cpumask from sysfs"),
+            match self.node_cpus.of(node) {
+                Some(theirs) => cpus = cpus.union(&theirs),
+                None => self.warnings.warn(Kind::NodeCpus, "Cannot read node cpumask from sysfs"),
             }
         }
         self.kernel.set_cpus(&cpus).map_err(|errno| {
@@ -145,8 +144,8 @@ impl Session<'_> {
         let text = argument.to_string_lossy();
         let runs = purpose == Purpose::Cpus && self.scope == Scope::Allowed && !self.call.settings.strict;
         let cpus = if runs { self.cpus_at_start().clone() } else { CpuSet::new() };
-        let (tree, settings) = (self.call.tree, self.call.settings);
-        let members = Nodes::new(tree, self.kernel, settings, self.scope, purpose, &cpus);
+        let settings = self.call.settings;
+        let members = Nodes::new(&self.node_cpus, self.kernel, settings, self.scope, purpose, &cpus);
         let nodes = nodestring::parse(&text, &members, &mut self.warnings)
             .map_err(|Invalid| self.invalid(argument, "nodes", &members.all().to_string()))?;
         self.nodes = Some(nodes.clone());

@@ -105,6 +105,7 @@ impl Session<'_> {
     /// `--file`: a file of tmpfs or hugetlbfs, made and grown as needed.
     pub(super) fn file(&mut self, argument: &OsStr) -> Step {
         self.no_policy_yet()?;
+        self.need_running_system()?;
         let name = printable(&argument.to_string_lossy()).into_owned();
         let file = self.open_file(Path::new(argument), &name)?;
         if self.shared.length == 0 {
@@ -138,6 +139,14 @@ impl Session<'_> {
         }
     }
 
+    /// Shared memory is that of the system that runs, which a capture is not about.
+    fn need_running_system(&mut self) -> Step {
+        if self.call.tree.is_live() {
+            return Ok(());
+        }
+        Err(self.lament(&format!("shared memory: {}", strerror(Errno::EOPNOTSUPP))))
+    }
+
     fn open_file(&mut self, path: &Path, name: &str) -> Result<OwnedFd, Stop> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(self.shared.mode);
@@ -164,6 +173,7 @@ impl Session<'_> {
     /// `--shm`: a segment of System V, named by a file that stands for its key.
     pub(super) fn segment(&mut self, argument: &OsStr) -> Step {
         self.no_policy_yet()?;
+        self.need_running_system()?;
         let name = printable(&argument.to_string_lossy()).into_owned();
         let key = self.key(Path::new(argument), &name)?;
         let found = Segment::find(key);

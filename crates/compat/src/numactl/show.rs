@@ -67,7 +67,7 @@ fn look(session: &mut Session<'_>, policy: MemPolicy, cpus: CpuSet) -> Shown {
     // The originals count only nodes that memory may come from.
     let too_wide = strict && has_too_wide(session, &there);
     let candidates = if strict { there.intersection(&allowed) } else { there };
-    let cpu_nodes = if too_wide { NodeSet::new() } else { members::nodes_with(tree, &candidates, &cpus) };
+    let cpu_nodes = if too_wide { NodeSet::new() } else { session.node_cpus.nodes_with(&candidates, &cpus) };
     let interleaves = matches!(policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
     let weights = (policy.mode == PolicyMode::WeightedInterleave)
         .then(|| policy.nodes.iter().map(|id| facts::interleave_weight(tree, id).ok().flatten()).collect());
@@ -84,7 +84,7 @@ fn look(session: &mut Session<'_>, policy: MemPolicy, cpus: CpuSet) -> Shown {
 /// Whether the originals cannot read the CPUs of these nodes; tells so as they do.
 fn has_too_wide(session: &mut Session<'_>, nodes: &NodeSet) -> bool {
     let tree = session.call.tree;
-    let mut all = nodes.iter().filter_map(|node| facts::cpus_of(tree, node).ok().flatten());
+    let mut all = nodes.iter().filter_map(|node| session.node_cpus.of(node));
     let found = all.any(|cpus| members::is_too_wide(tree, &cpus));
     if found {
         session.warnings.warn(Kind::NodeCpus, members::TOO_WIDE);

@@ -58,6 +58,9 @@ fn nothing_can_be_set_in_a_capture() {
     );
     check("-C 1 true", 1, "", "sched_setaffinity: Operation not supported\n");
     check("true", 1, "", "numactl: execution of `true': unsupported\n\n");
+    let shared = "numactl: shared memory: Operation not supported\n";
+    check("-L 4k -f /nosuch/file -m 0", 1, "", shared);
+    check("-L 4k -S /nosuch/file -m 0", 1, "", shared);
 }
 
 #[test]

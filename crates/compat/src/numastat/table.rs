@@ -13,6 +13,8 @@ use std::io::Write;
 
 use nodewise_machine::{Bytes, NodeId};
 
+use super::decimal::decimal;
+
 /// Data columns are this wide, and the column of names at least.
 const WIDTH: usize = 16;
 /// The column of names is at most this wide.
@@ -160,7 +162,10 @@ impl Table {
 struct Shown<'t> {
     table: &'t Table,
     style: Style,
-    rows: Vec<&'t Row>,
+    /// Rows with their numbers as text.
+    rows: Vec<(&'t Row, Vec<String>)>,
+    /// The row below the others.
+    sum: Option<(&'t Row, Vec<String>)>,
     /// Columns by place, and how wide each is.
     columns: Vec<(usize, usize)>,
     name_width: usize,
@@ -168,15 +173,20 @@ struct Shown<'t> {
 
 impl<'t> Shown<'t> {
     fn of(table: &'t Table, style: Style) -> Self {
-        let is_shown = |row: &&Row| !(row.is_empty() || style.hide_zeros && row.is_zero());
-        let rows: Vec<&Row> = table.rows.iter().filter(is_shown).collect();
+        let texts = |row: &'t Row| (row, row.cells.iter().map(|cell| number(*cell, style)).collect());
+        let mut rows: Vec<(&Row, Vec<String>)> = table.rows.iter().map(texts).collect();
+        let sum = table.sum.as_ref().map(texts);
         let in_column = |at: usize| {
             let mut cells = table.rows.iter().filter_map(move |row| row.cells[at]);
             if style.hide_zeros { cells.any(|cell| cell != 0.0) } else { cells.next().is_some() }
         };
         let columns = (0..table.heads.len()).filter(|at| in_column(*at));
-        let columns = columns.map(|at| (at, width_of(table, style, at))).collect();
-        Self { table, style, rows, columns, name_width: name_width(table, style) }
+        // Rows that are not shown make columns wider, too.
+        let longest =
+            |at: usize| rows.iter().chain(&sum).map(|(_, texts)| texts[at].len()).max().unwrap_or(0);
+        let columns = columns.map(|at| (at, width_of(&table.heads[at], longest(at), style))).collect();
+        rows.retain(|(row, _)| !(row.is_empty() || style.hide_zeros && row.is_zero()));
+        Self { table, style, rows, sum, columns, name_width: name_width(table, style) }
     }
 
     /// How many of these columns stand on one line: at least one.
@@ -191,41 +201,42 @@ impl<'t> Shown<'t> {
 
     fn write(&self, columns: &[(usize, usize)], out: &mut dyn Write) {
         let dashes = |width: usize| "-".repeat(width.saturating_sub(1));
-        self.name(self.table.corner.as_bytes(), out);
-        self.texts(columns, |at, _| self.table.heads[at].clone(), out);
+        let rule: Vec<String> = columns.iter().map(|(_, width)| dashes(*width)).collect();
+        let rule = || rule.iter().map(String::as_str);
+        let heads = columns.iter().map(|(at, _)| self.table.heads[*at].as_str());
+        self.line(self.table.corner.as_bytes(), columns, heads, out);
         if self.style.dashes {
             let below = if self.table.corner.is_empty() { String::new() } else { dashes(self.name_width) };
-            self.name(below.as_bytes(), out);
-            self.texts(columns, |_, width| dashes(width), out);
+            self.line(below.as_bytes(), columns, rule(), out);
         }
-        for row in &self.rows {
-            self.row(row, columns, out);
+        for (row, texts) in &self.rows {
+            self.line(&row.name, columns, columns.iter().map(|(at, _)| texts[*at].as_str()), out);
         }
-        if let Some(sum) = &self.table.sum {
-            self.name(dashes(self.name_width).as_bytes(), out);
-            self.texts(columns, |_, width| dashes(width), out);
-            self.row(sum, columns, out);
+        if let Some((row, texts)) = &self.sum {
+            self.line(dashes(self.name_width).as_bytes(), columns, rule(), out);
+            self.line(&row.name, columns, columns.iter().map(|(at, _)| texts[*at].as_str()), out);
         }
     }
 
-    fn row(&self, row: &Row, columns: &[(usize, usize)], out: &mut dyn Write) {
-        self.name(&row.name, out);
-        self.texts(columns, |at, _| number(row.cells[at], self.style), out);
-    }
-
-    fn name(&self, name: &[u8], out: &mut dyn Write) {
+    /// Writes a name and texts, each at the right of its column.
+    fn line<'a>(
+        &self,
+        name: &[u8],
+        columns: &[(usize, usize)],
+        texts: impl Iterator<Item = &'a str>,
+        out: &mut dyn Write,
+    ) {
         let (name, length) = cut_name(name, self.name_width, self.style);
-        let _ = out.write_all(name);
-        let _ = write!(out, "{:1$}", "", self.name_width - length);
-    }
-
-    fn texts(&self, columns: &[(usize, usize)], text: impl Fn(usize, usize) -> String, out: &mut dyn Write) {
-        for (at, width) in columns {
-            let text = text(*at, *width);
+        let mut line = name.to_vec();
+        let blanks = |line: &mut Vec<u8>, count: usize| line.resize(line.len() + count, b' ');
+        blanks(&mut line, self.name_width - length);
+        for ((_, width), text) in columns.iter().zip(texts) {
             let end = if self.style.cut { text.len().min(*width) } else { text.len() };
-            let _ = write!(out, "{:>1$}", &text[..end], width);
+            blanks(&mut line, width.saturating_sub(end));
+            line.extend_from_slice(&text.as_bytes()[..end]);
         }
-        let _ = writeln!(out);
+        line.push(b'\n');
+        let _ = out.write_all(&line);
     }
 }
 
@@ -236,21 +247,17 @@ pub fn mib(size: Bytes) -> f64 {
 
 /// A cell as it is printed; digits, a point and a sign.
 fn number(cell: Option<f64>, style: Style) -> String {
-    cell.map_or_else(String::new, |cell| format!("{cell:.0$}", style.decimals))
+    cell.map_or_else(String::new, |cell| decimal(cell, style.decimals))
 }
 
-/// How wide a data column is.
-fn width_of(table: &Table, style: Style, at: usize) -> usize {
-    if !style.compact && style.cut {
-        return WIDTH;
-    }
-    let rows = table.rows.iter().chain(&table.sum);
-    let longest = rows.map(|row| number(row.cells[at], style).len()).max().unwrap_or(0);
-    let longest = longest.max(table.heads[at].len()).max(4) + 1;
+/// How wide a data column is, by its head and the longest of its numbers.
+fn width_of(head: &str, longest: usize, style: Style) -> usize {
+    let longest = longest.max(head.len()).max(4) + 1;
     match (style.compact, style.cut) {
         (true, true) => longest.min(WIDTH),
         (true, false) => longest,
-        (false, _) => longest.max(WIDTH),
+        (false, true) => WIDTH,
+        (false, false) => longest.max(WIDTH),
     }
 }
 
@@ -264,7 +271,7 @@ fn name_width(table: &Table, style: Style) -> usize {
 }
 
 fn name_length(name: &[u8], style: Style) -> usize {
-    if style.cut { name.len() } else { String::from_utf8_lossy(name).chars().count() }
+    if style.cut || name.is_ascii() { name.len() } else { String::from_utf8_lossy(name).chars().count() }
 }
 
 /// As much of a name as fits, and its length.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mask::Answer;
 use crate::record::{self, Record};
-use crate::{places, release_of, tool_of};
+use crate::{home, is_ours, places, program, release_of};
 
 /// Where the guest has the programs.
 const PROGRAMS: &str = "/run/nodewise-friends";
@@ -33,18 +33,29 @@ pub struct Topology {
     spec: &'static str,
     /// The recorder's processes that were looked at and moved.
     pids: [u32; 3],
+    /// Whether pages can be moved, and so the checks of [`places`] made.
+    pub several_nodes: bool,
 }
 
-pub const TOPOLOGIES: [Topology; 2] = [
+pub const TOPOLOGIES: [Topology; 3] = [
     Topology {
-        files: &["numastat-and-friends-4n", "numactl-4n"],
+        files: home::FRIENDS[0],
         spec: "4x(1c 512M); dist=10,11,20,20/11,10,20,20/20,20,10,11/20,20,11,10",
         pids: [180, 181, 182],
+        several_nodes: true,
     },
     Topology {
-        files: &["numastat-and-friends-mixed", "numactl-mixed"],
+        files: home::FRIENDS[1],
         spec: "2x(3c 512M) (2c) (512M)",
         pids: [207, 208, 209],
+        several_nodes: true,
+    },
+    Topology {
+        files: home::FRIENDS[2],
+        spec: "(2c 1G)",
+        // One process only was moved.
+        pids: [15337, u32::MAX, u32::MAX],
+        several_nodes: false,
     },
 ];
 
@@ -111,7 +122,8 @@ impl Guest {
         };
         let machine = spec::machine(self.topology.spec).expect("the topologies are specs");
         let layout = Layout::new(&machine, &Limits::default()).expect("the topologies can be booted");
-        let mut command = vec![program(self.topology.files[0]).into_os_string(), "--guest".into()];
+        let own = program::stripped(&format!("friends-{}", self.topology.files[0]));
+        let mut command = vec![own.into_os_string(), "--guest".into()];
         command.push(self.folder.clone().into_os_string());
         command.push(self.topology.files[0].into());
         let mut guest = lab.guest(layout);
@@ -138,15 +150,6 @@ fn read(text: &str) -> Answers {
     answers
 }
 
-/// This program, without what is for debuggers where that can be taken away: a guest reads it
-/// slowly.
-fn program(name: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("a test knows its own path");
-    let small = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.friends"));
-    let stripped = Command::new("strip").arg("-o").arg(&small).arg(&own).status();
-    if stripped.is_ok_and(|status| status.success()) { small } else { own }
-}
-
 /// What happens in the guest.
 pub fn inside(words: &[OsString]) {
     let topology = TOPOLOGIES.into_iter().find(|topology| topology.files[0] == words[1]);
@@ -160,7 +163,7 @@ pub fn inside(words: &[OsString]) {
     let pids: Vec<String> = holders.iter().map(|holder| holder.id().to_string()).collect();
     for file in topology.files {
         for (at, record) in record::read(Path::new(&words[0]), file).iter().enumerate() {
-            if record.release().is_none() || tool_of(&record.cmd).is_none() {
+            if !is_ours(file, record) {
                 continue;
             }
             for strict in [true, false] {
@@ -169,7 +172,9 @@ pub fn inside(words: &[OsString]) {
             }
         }
     }
-    tell(&Line::Places(places::check(&tool_paths())));
+    if topology.several_nodes {
+        tell(&Line::Places(places::check(&tool_paths())));
+    }
     for holder in &mut holders {
         let _ = holder.kill();
         let _ = holder.wait();

@@ -42,19 +42,32 @@ fn number(word: &str, before: Option<&str>) -> String {
     }
 }
 
-/// Tables: which rows hold only zeros, and which are larger, depends on the numbers.
+/// Tables: which rows and columns hold only zeros, and which rows are larger, depends on the numbers.
 fn tables(cmd: &str, out: &str) -> String {
     let options: String = cmd.split(' ').filter(|word| word.starts_with('-')).collect();
     let text = lines(out, number);
-    let mut lines: Vec<&str> = text.lines().collect();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if options.contains('z') {
-        let is_row = |line: &&str| line.contains(" N") && !line.contains("PID");
-        lines.retain(|line| !is_row(line));
+        lines = lines.iter().filter_map(|line| without_columns(line)).collect();
     }
     if options.contains('s') {
         lines.sort_unstable();
     }
     lines.join("\n")
+}
+
+/// A masked line without its columns; `None` for a row.
+fn without_columns(line: &str) -> Option<String> {
+    let is_row = line.contains(" N") && !line.contains(" Node ") && !line.contains("PID");
+    let words: Vec<&str> = line.split(' ').collect();
+    if is_row && words.last() == Some(&"N") {
+        None
+    } else if words.iter().all(|word| *word == "-") {
+        Some("-".to_owned())
+    } else {
+        let heads = line.starts_with("Node ") || line.starts_with("PID Node ");
+        Some(if heads { words[0].to_owned() } else { line.to_owned() })
+    }
 }
 
 /// Addresses, ages of pages and times; and on which of several nodes pages are, which depends on the

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
 use crate::record::Record;
-use crate::words;
+use crate::{program, words};
 
 /// Where the guest has the programs.
 const PROGRAMS: &str = "/run/nodewise-golden";
@@ -122,15 +122,6 @@ impl Guest {
         }
     }
 
-    /// This program, without what is for debuggers where that can be taken away: a guest reads it
-    /// slowly.
-    fn program(&self) -> PathBuf {
-        let own = std::env::current_exe().expect("a test knows its own path");
-        let small = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.program", self.topology.file));
-        let stripped = Command::new("strip").arg("-o").arg(&small).arg(&own).status();
-        if stripped.is_ok_and(|status| status.success()) { small } else { own }
-    }
-
     fn boot(&self) -> Boot {
         let lab = match Lab::for_test(&KernelChoice::default()) {
             Ok(lab) => lab,
@@ -141,7 +132,7 @@ impl Guest {
         // Which CPUs share a package is nothing that numactl shows.
         let differs = layout.notes.iter().any(|note| !note.starts_with("packages are not kept"));
         assert!(!differs, "the guest differs from its topology: {:?}", layout.notes);
-        let own = self.program();
+        let own = program::stripped(self.topology.file);
         let words = [own.as_os_str(), "--guest".as_ref(), self.records.as_os_str()];
         let command: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         let mut guest = lab.guest(layout);
@@ -194,7 +185,8 @@ fn shell(script: &str) {
 fn prepare() {
     let own = std::env::current_exe().expect("a program knows its own path");
     shell(&format!(
-        "mkdir -p {PROGRAMS}; cp {} {PROGRAMS}/numactl; ln -sf numactl {PROGRAMS}/seccomp-run",
+        "mkdir -p {PROGRAMS}; cp {} {PROGRAMS}/numactl; for name in migratepages seccomp-run; do
+         ln -sf numactl {PROGRAMS}/$name; done",
         own.display()
     ));
     shell(
@@ -246,8 +238,9 @@ fn sections(path: &str) {
 /// Runs the records of one section and writes the answers.
 fn section(path: &str, key: &str, settings: &str) {
     let strict = settings == "strict";
+    let file = Path::new(path).file_stem().and_then(|name| name.to_str()).expect("a file of records");
     for (at, record) in crate::record::read_file(Path::new(path)).iter().enumerate() {
-        if format!("{}/{}", record.tool, record.section) == key && crate::is_ours(record) {
+        if format!("{}/{}", record.tool, record.section) == key && crate::is_ours(file, record) {
             let Answer { rc, stdout, stderr } = run(record, strict);
             let line = Line { at, strict, rc, stdout, stderr };
             println!("{MARK}{}", serde_json::to_string(&line).expect("a line has no odd keys"));

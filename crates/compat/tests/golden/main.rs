@@ -1,4 +1,4 @@
-//! numactl beside its original: every recorded command, with the same words in both releases.
+//! numactl beside its original: every recorded command, and those of other tools on its machines, with the same words in both releases.
 //!
 //! With the strict settings every record must hold. Without them too, but for those about which
 //! [`different`] says what must hold instead. Each section of a file of records is a test, which
@@ -11,12 +11,15 @@ mod different;
 #[path = "../../../syscall/tests/kernel/filter.rs"]
 mod filter;
 mod guest;
+mod home;
 mod in_process;
+mod program;
 mod record;
 mod scripted;
 mod trees;
 mod words;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsString, c_long};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -29,10 +32,8 @@ use nodewise_syscall::Errno;
 use answer::Answer;
 use different::Context;
 use guest::{Guest, TOPOLOGIES};
+use home::Home;
 use record::Record;
-
-/// Files whose records need no guest.
-const IN_PROCESS: [&str; 2] = ["host-one-node", "fakesys-hardware-and-numastat"];
 
 fn main() {
     if let Some(status) = personality() {
@@ -47,14 +48,36 @@ fn main() {
         return;
     };
     let mut trials = Vec::new();
-    for file in IN_PROCESS {
-        trials.extend(trials_of(&folder, file, Where::Here));
+    for file in home::GOLDEN {
+        let topology = TOPOLOGIES.into_iter().find(|topology| topology.file == file);
+        let place = topology.map_or(Where::Here, |topology| Where::Guest(Guest::new(topology, &folder)));
+        trials.extend(trials_of(&folder, file, place));
     }
-    for topology in TOPOLOGIES {
-        let guest = Guest::new(topology, &folder);
-        trials.extend(trials_of(&folder, topology.file, Where::Guest(guest)));
-    }
+    trials.push(Trial::test("every_record_is_run_by_a_test_or_has_a_reason", move || count(&folder)));
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Tells how many of all records are run, and why the others are not.
+fn count(folder: &Path) -> Result<(), Failed> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)?
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_suffix(".jsonl")?.to_owned()))
+        .collect();
+    names.sort_unstable();
+    let (mut run, mut others) = (BTreeMap::new(), BTreeMap::new());
+    for file in &names {
+        for record in record::read(folder, file) {
+            match home::of(file, &record) {
+                Ok(home) => *run.entry(home).or_insert(0) += 1,
+                Err(why) => *others.entry(why).or_insert(0) += 1,
+            }
+        }
+    }
+    let (here, rest): (usize, usize) = (run.values().sum(), others.values().sum());
+    println!("{here} of {} records are run: {run:?}", here + rest);
+    for (why, count) in others {
+        println!("{count} are not: {why}");
+    }
+    if here == 0 { Err("there are no records".into()) } else { Ok(()) }
 }
 
 /// What this program is when it is called by another name, in a guest.
@@ -96,15 +119,9 @@ enum Where {
     Guest(Guest),
 }
 
-/// The word of a recorded command that names the program.
-fn is_ours(record: &Record) -> bool {
-    let words = words::of(&record.cmd);
-    let program = match words[0].as_str() {
-        "seccomp-run" => words.get(4),
-        "incg" => words.get(2),
-        _ => words.first(),
-    };
-    program.is_some_and(|program| program == "numactl") && record.release().is_some()
+/// Whether this test runs a record.
+fn is_ours(file: &str, record: &Record) -> bool {
+    home::of(file, record) == Ok(Home::Golden)
 }
 
 /// A record with its number in its file.
@@ -114,7 +131,7 @@ type Numbered = (usize, Record);
 fn trials_of(folder: &Path, file: &'static str, place: Where) -> Vec<Trial> {
     let all = record::read(folder, file);
     let hardware: Vec<Record> = all.iter().filter(|record| shows_hardware(record)).cloned().collect();
-    let records = all.into_iter().enumerate().filter(|(_, record)| is_ours(record));
+    let records = all.into_iter().enumerate().filter(|(_, record)| is_ours(file, record));
     let mut sections: Vec<(String, Vec<Numbered>)> = Vec::new();
     for (at, record) in records {
         let release = record.release().expect("it was filtered").number();

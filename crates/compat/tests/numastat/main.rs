@@ -3,10 +3,14 @@
 
 #![expect(clippy::print_stdout, reason = "a test says what could not be compared and how much holds")]
 
+#[path = "../golden/home.rs"]
+mod home;
 mod printed;
 mod rebuild;
 #[path = "../golden/record.rs"]
 mod record;
+#[path = "../golden/words.rs"]
+mod words;
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,16 +20,9 @@ use nodewise_compat::numastat::line;
 use nodewise_compat::{Call, Release, Settings, Tool, run};
 use nodewise_source::tree::{Memory, Tree};
 
+use home::Home;
 use rebuild::{Known, Ties};
 use record::Record;
-
-/// The files of records that have numastat in them.
-const FILES: [&str; 4] = [
-    "numastat-and-friends-4n",
-    "numastat-and-friends-mixed",
-    "fakesys-hardware-and-numastat",
-    "host-one-node",
-];
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static HELD_IN_STRICT: AtomicUsize = AtomicUsize::new(0);
@@ -140,8 +137,8 @@ fn section(records: Vec<Record>, fields: &[String]) -> Result<(), String> {
 fn trials(file: &str, records: Vec<Record>) -> Vec<Trial> {
     let fields = fields(&records);
     let mut sections: Vec<((Release, String), Vec<Record>)> = Vec::new();
-    let tools = |record: &Record| record.cmd.split(' ').any(|word| word == "numastat");
-    for record in records.into_iter().filter(tools) {
+    let is_ours = |record: &Record| home::of(file, record) == Ok(Home::Numastat);
+    for record in records.into_iter().filter(is_ours) {
         let Some(release) = record.release() else { continue };
         // Widths and other users are sections of the same machine.
         let machine = if record.section.starts_with("numastat") {
@@ -166,7 +163,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let trials = match record::folder() {
         Some(folder) => {
-            FILES.into_iter().flat_map(|file| trials(file, record::read(&folder, file))).collect()
+            home::NUMASTAT.into_iter().flat_map(|file| trials(file, record::read(&folder, file))).collect()
         }
         None => {
             println!("numastat's records: there are none here (NODEWISE_GOLDEN names their folder)");

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
@@ -116,6 +117,8 @@ fn run(lab: &Lab, library: &Path) -> String {
     let machine = spec::machine(FOUR_NODES).expect("the layout is a spec");
     let layout = Layout::new(&machine, &Limits::default()).expect("the layout can be booted");
     let mut guest = lab.guest(layout);
+    // Minutes of work on an emulated CPU, perhaps on a busy host.
+    guest.timeout = Duration::from_secs(3600);
     let scratch = tempfile::tempdir().expect("a folder for the guest");
     std::fs::write(scratch.path().join("commands"), commands()).expect("the folder can be written");
     guest.scratch = Some(scratch.path().to_owned());

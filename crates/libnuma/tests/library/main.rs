@@ -6,6 +6,7 @@ mod built;
 mod linkage;
 mod programs;
 mod races;
+mod sanitizer;
 
 use std::path::Path;
 use std::process::Command;

@@ -9,7 +9,8 @@ use std::cmp::Ordering;
 /// only counted. Writing out is quicker for small samples, which a bootstrap asks for 10,000 times.
 const WRITTEN_OUT: usize = 64;
 
-fn sorted(sample: &[f64]) -> Option<Vec<f64>> {
+/// The sample in ascending order; `None` where no statistic exists.
+pub(super) fn sorted(sample: &[f64]) -> Option<Vec<f64>> {
     if sample.is_empty() || sample.iter().any(|value| value.is_nan()) {
         return None;
     }

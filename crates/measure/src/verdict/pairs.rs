@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ALPHA, Control, Effect, Evidence, SMALLEST_EFFECT};
 use crate::schedule::{ArmId, Block};
+use crate::stats::anytime::{self, winsorized};
 use crate::stats::multiple::holm;
 use crate::stats::power::smallest_detectable;
 use crate::stats::signed_rank::signed_rank;
@@ -18,23 +19,25 @@ pub(super) struct Pairs {
     baseline: BTreeMap<Block, f64>,
     /// The arms that were not given up.
     arms: BTreeMap<ArmId, BTreeMap<Block, f64>>,
+    /// Whether results decided how many blocks there are.
+    is_race: bool,
 }
 
 impl Pairs {
     /// The pairs of a study.
     pub fn of(study: &Study) -> Self {
-        let logs = |arm, replicate| -> BTreeMap<Block, f64> {
-            study.values(arm, replicate).into_iter().map(|(block, value)| (block, value.ln())).collect()
+        let run = |replicate| -> BTreeMap<Block, f64> {
+            let values = study.values(ArmId::BASELINE, replicate);
+            values.into_iter().map(|(block, value)| (block, value.ln())).collect()
         };
-        let (first, second) = (logs(ArmId::BASELINE, 0), logs(ArmId::BASELINE, 1));
-        let blocks = first.keys().chain(second.keys());
-        let both = |block: &Block| -> Vec<f64> {
-            [&first, &second].into_iter().filter_map(|run| run.get(block).copied()).collect()
-        };
-        let baseline = blocks.filter_map(|block| Some((*block, mean(&both(block))?))).collect();
         let kept = study.plan.treatments().iter().filter(|arm| study.dropped(arm.id).is_none());
-        let arms = kept.map(|arm| (arm.id, logs(arm.id, 0))).collect();
-        Self { first, second, baseline, arms }
+        Self {
+            first: run(0),
+            second: run(1),
+            baseline: study.logarithms(ArmId::BASELINE),
+            arms: kept.map(|arm| (arm.id, study.logarithms(arm.id))).collect(),
+            is_race: study.plan.race.is_some(),
+        }
     }
 
     /// How many arms are compared with the baseline.
@@ -50,19 +53,41 @@ impl Pairs {
     /// Whether two arms may be equal as far as the blocks that have both can say.
     pub fn may_be_equal(&self, a: ArmId, b: ArmId, bootstrap: &Bootstrap) -> bool {
         let (Some(a), Some(b)) = (self.arms.get(&a), self.arms.get(&b)) else { return false };
-        bootstrap.hodges_lehmann(&differences(a, b)).is_some_and(|interval| interval.contains(0.0))
+        self.centre(&differences(a, b), bootstrap).is_some_and(|(_, interval)| interval.contains(0.0))
     }
 
     /// The baseline's two runs against each other; `None` when fewer than two blocks hold both.
     pub fn control(&self, bootstrap: &Bootstrap) -> Option<Control> {
         let differences = differences(&self.first, &self.second);
-        let interval = bootstrap.hodges_lehmann(&differences)?;
+        let (centre, interval) = self.centre(&differences, bootstrap)?;
         Some(Control {
-            ratio: hodges_lehmann(&differences)?.exp(),
+            ratio: centre.exp(),
             interval: interval.map(f64::exp),
             noise: interval.half_width().exp_m1(),
             blocks: differences.len(),
         })
+    }
+
+    /// Where differences lie, and the interval. In a race both are of the values that it decides by.
+    fn centre(&self, differences: &[f64], bootstrap: &Bootstrap) -> Option<(f64, Interval)> {
+        if self.is_race {
+            let near = winsorized(differences)?;
+            let mean_of = |resample: &[f64]| resample.iter().sum::<f64>() / resample.len() as f64;
+            Some((mean(&near)?, bootstrap.interval(&near, mean_of)?))
+        } else {
+            Some((hodges_lehmann(differences)?, bootstrap.hodges_lehmann(differences)?))
+        }
+    }
+
+    /// What the differences of one arm say by themselves.
+    fn raw(&self, differences: &[f64], bootstrap: &Bootstrap) -> Option<Raw> {
+        let (estimate, interval) = self.centre(differences, bootstrap)?;
+        let p = if self.is_race {
+            anytime::Evidence::of(&winsorized(differences)?)?.p()
+        } else {
+            signed_rank(differences)?.p
+        };
+        Some(Raw { estimate, interval, p, blocks: differences.len() })
     }
 
     /// The effects of all arms that have at least two pairs: they belong together, for each one's
@@ -75,8 +100,8 @@ impl Pairs {
             .filter_map(|(arm, values)| {
                 // An arm's resamples depend on nothing but the seed and its own number.
                 let seed = bootstrap.seed.wrapping_add(u64::from(arm.number()));
-                let raw = Raw::of(&differences(values, &self.baseline), &Bootstrap { seed, ..*bootstrap })?;
-                Some((*arm, raw))
+                let differences = differences(values, &self.baseline);
+                Some((*arm, self.raw(&differences, &Bootstrap { seed, ..*bootstrap })?))
             })
             .collect();
         let adjusted = holm(&raw.iter().map(|(_, raw)| raw.p).collect::<Vec<_>>());
@@ -96,15 +121,6 @@ struct Raw {
 }
 
 impl Raw {
-    fn of(differences: &[f64], bootstrap: &Bootstrap) -> Option<Self> {
-        Some(Self {
-            estimate: hodges_lehmann(differences)?,
-            interval: bootstrap.hodges_lehmann(differences)?,
-            p: signed_rank(differences)?.p,
-            blocks: differences.len(),
-        })
-    }
-
     fn effect(self, adjusted_p: f64, compared: usize, floor: f64) -> Effect {
         // The interval is about as wide as one of the normal distribution would be.
         let standard_error = self.interval.half_width() / 1.96;

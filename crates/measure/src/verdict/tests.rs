@@ -24,6 +24,7 @@ fn verdicts(analysis: &Analysis) -> Vec<&'static str> {
         Verdict::Worse => "worse",
         Verdict::NoDifference => "same",
         Verdict::TooFewRounds { .. } => "too few",
+        Verdict::Out(_) => "out",
         Verdict::Failed(_) => "failed",
     };
     analysis.arms.iter().map(word).collect()

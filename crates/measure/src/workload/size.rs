@@ -22,6 +22,9 @@ const MOST_CHASE: Bytes = Bytes::from_mib(512);
 /// The largest size of the arrays together.
 const MOST_STREAM: Bytes = Bytes::from_gib(4);
 
+/// The largest size of the memory of a team: that it is new in every round takes time.
+const MOST_TEAM: Bytes = Bytes::from_gib(2);
+
 /// The part of a node's memory that a workload may take: it must fit into one node, for under some
 /// placements it has only one.
 const PART_OF_NODE: u64 = 4;
@@ -64,6 +67,20 @@ impl Size {
         let sizes = cache_sizes(machine);
         let cache = (!sizes.is_empty()).then(|| sizes.into_iter().sum());
         Self::choose(cache, 3, MOST_STREAM, smallest_node(machine))
+    }
+
+    /// The size of the memory of a team: it runs on all CPUs of one node, beside the caches that these
+    /// have.
+    pub fn of_team(machine: &Machine) -> Self {
+        let usable = Scope::of(machine).cpus;
+        let of_node = |node: &nodewise_machine::Node| {
+            let cpus = node.cpus.intersection(&usable);
+            let near = machine.last_level_caches().filter(|cache| !cache.cpus.is_disjoint(&cpus));
+            near.filter_map(|cache| cache.size)
+                .fold(None, |sum: Option<Bytes>, size| Some(sum.map_or(size, |sum| sum + size)))
+        };
+        let cache = machine.nodes.values().filter_map(of_node).max();
+        Self::choose(cache, 1, MOST_TEAM, smallest_node(machine))
     }
 
     /// A size for so many buffers that are each to exceed the cache.
@@ -138,6 +155,17 @@ mod tests {
     #[test]
     fn a_cache_too_large_to_believe_is_limited_and_said_so() {
         check("(2c 64G l3=480M/2c)", (512, Basis::Most(mib(480))), (4096, Basis::Most(mib(480))));
+    }
+
+    #[test]
+    fn a_team_runs_beside_the_caches_of_its_node() {
+        let check = |text: &str, mib: u64| {
+            assert_eq!(Size::of_team(&spec::machine(text).unwrap()).bytes, Bytes::from_mib(mib), "{text}");
+        };
+        check("2x(8c 64G l3=32M/4c)", 256);
+        check("(8c 64G l3=32M/4c) (4c 64G l3=32M/4c)", 256);
+        check("(8c 64G) (64G)", 64);
+        check("(2c 640G l3=980M/2c)", 2048);
     }
 
     #[test]

@@ -119,11 +119,16 @@ impl Policy {
     /// Fits the policy to a cpuset that has changed its nodes. Policies of shared memory are left as
     /// they are, so this is not called for them.
     pub fn rebind(&mut self, allowed: &NodeSet) {
-        let keeps = matches!(
-            self.mode,
-            PolicyMode::Default | PolicyMode::Local | PolicyMode::Preferred | PolicyMode::PreferredMany
-        );
-        if keeps || self.fitted_to == *allowed {
+        if matches!(self.mode, PolicyMode::Default | PolicyMode::Local) {
+            return;
+        }
+        if self.asked.is_none() && self.fitted_to == *allowed {
+            return;
+        }
+        if matches!(self.mode, PolicyMode::Preferred | PolicyMode::PreferredMany) {
+            // The nodes it works with stay; those that were asked for are overwritten all the same.
+            self.asked = self.asked.is_some().then(|| allowed.clone());
+            self.fitted_to = allowed.clone();
             return;
         }
         let asked = self.asked.as_ref().unwrap_or(&self.nodes);
@@ -132,7 +137,12 @@ impl Policy {
         } else if self.flags.contains(ModeFlags::RELATIVE_NODES) {
             fold(asked, allowed)
         } else {
-            remap(&self.nodes, &self.fitted_to, allowed)
+            // A kernel that keeps the nodes asked for because of MPOL_F_NUMA_BALANCING keeps them where
+            // it otherwise keeps the cpuset's: it takes them for those, and puts the cpuset's there.
+            let old = self.asked.as_ref().unwrap_or(&self.fitted_to);
+            let nodes = remap(&self.nodes, old, allowed);
+            self.asked = self.asked.is_some().then(|| allowed.clone());
+            nodes
         };
         self.nodes = if nodes.is_empty() { allowed.clone() } else { nodes };
         self.fitted_to = allowed.clone();
@@ -291,6 +301,34 @@ mod tests {
             ModeFlags::RELATIVE_NODES,
             &[(NodeSet::from([1, 2]), NodeSet::from([1])), (NodeSet::from([1, 2, 3]), NodeSet::from([1, 3]))],
         );
+    }
+
+    #[test]
+    fn nodes_kept_for_balancing_are_taken_for_those_of_the_cpuset() {
+        // Found by a drawn script on 6.12.
+        let all = NodeSet::from([0, 1, 2]);
+        let asked = MemPolicy {
+            mode: PolicyMode::Bind,
+            flags: ModeFlags::NUMA_BALANCING,
+            nodes: NodeSet::from([1, 2]),
+        };
+        let mut policy = Policy::of(&asked, scope(&all, Release::REFERENCE)).unwrap();
+        policy.rebind(&NodeSet::from([0, 2]));
+        assert_eq!((policy.reported().nodes, policy.nodes), (NodeSet::from([0, 2]), NodeSet::from([0, 2])));
+        let mut later = Policy::of(&asked, scope(&all, Release::new(7, 0))).unwrap();
+        later.rebind(&NodeSet::from([0, 2]));
+        assert_eq!(later.nodes, NodeSet::from([0, 2]));
+        assert_eq!(later.asked, None);
+    }
+
+    #[test]
+    fn a_preferred_policy_forgets_the_nodes_that_were_asked_for() {
+        // Found by a drawn script on 6.12.
+        let all = NodeSet::from([0, 1, 2, 3]);
+        let asked: MemPolicy = "prefer=static:0-1,3".parse().unwrap();
+        let mut policy = Policy::of(&asked, scope(&all, Release::REFERENCE)).unwrap();
+        policy.rebind(&NodeSet::from([0, 2]));
+        assert_eq!((policy.reported().nodes, policy.nodes), (NodeSet::from([0, 2]), NodeSet::from([0])));
     }
 
     #[test]

@@ -22,13 +22,19 @@ pub(super) struct Turn {
     /// Pages per round.
     pub(super) weight: u64,
     ways: Vec<Way>,
-    /// The way and the zone it has come to. Pages are only taken, so it never goes back.
+    /// The way and the zone it has come to. Pages are only taken in a walk, so it goes
+    /// forward only.
     at: (usize, usize),
 }
 
 impl Turn {
     pub(super) const fn new(node: NodeId, weight: u64, ways: Vec<Way>) -> Self {
         Self { node, weight, ways, at: (0, 0) }
+    }
+
+    /// Goes back to the first zone, for another walk.
+    pub(super) const fn restart(&mut self) {
+        self.at = (0, 0);
     }
 
     /// The zone it has come to, with its mark and the node that is wanted; `None` at the end.

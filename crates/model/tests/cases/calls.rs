@@ -45,7 +45,7 @@ fn case_36_mbind_move() {
             let request = Request { place, ..request(&policy, &weights, 0, &allowed, 1) };
             n(nodes_of_pages(&mut memory(), request)[0])
         };
-        let result = mbind(&mut pages, &policy, present, target);
+        let result = mbind(&mut pages, &policy.effective(), present, target);
         match expected {
             Ok(pair) => assert_eq!((result, numbers(&pages)), (Ok(()), pair.repeat(8)), "{text}"),
             Err(errno) => assert_eq!((result, numbers(&pages)), (Err(errno), vec![0; 16]), "{text}"),

@@ -2,35 +2,65 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::firmware::srat::{self, Memory, ProcessorApic, SratFixed};
+use nodewise_machine::firmware::{Slit, Srat, SratEntry, Table, TableHeader, Tables};
 use nodewise_machine::{NodeSet, spec};
-use nodewise_model::domain::{Affinity, distance, nodes};
 use nodewise_model::fake::{Fake, pieces};
+use nodewise_model::firmware::{Booted, Setting, boot};
 use nodewise_model::ram::{Architecture, Range};
 use nodewise_model::tier::{Performance, abstract_distance, best_initiators, demotion_targets, tier};
 use nodewise_model::{BuiltAt, FallbackOrders};
 
 use crate::server::n;
 
+/// A CPU of a domain, by an APIC of the same number.
+fn cpu(domain: u8) -> SratEntry {
+    SratEntry::ProcessorApic(ProcessorApic {
+        domain_low: domain,
+        apic_id: domain,
+        flags: srat::ENABLED,
+        sapic_eid: 0,
+        domain_high: [0; 3],
+        clock_domain: 0,
+    })
+}
+
+/// A GiB of memory of a domain.
+fn memory(domain: u32, at_gib: u64) -> SratEntry {
+    SratEntry::Memory(Memory {
+        proximity_domain: domain,
+        reserved1: 0,
+        base_address: at_gib << 30,
+        length: 1 << 30,
+        reserved2: 0,
+        flags: srat::ENABLED,
+        reserved3: 0,
+    })
+}
+
 #[test]
 fn case_40_srat_numbering() {
-    use Affinity::{Initiator, Memory};
-    let numbered = vec![(5, n(0)), (2, n(1))];
-    for table in [
-        [Initiator(5), Initiator(2), Memory(2), Memory(5)],
-        [Memory(2), Memory(5), Initiator(5), Initiator(2)],
-    ] {
-        assert_eq!(nodes(&table, 1024).as_ref(), Some(&numbered));
-    }
+    let booted = |entries: [SratEntry; 4], slit: &[Vec<u8>]| {
+        let fixed = SratFixed { table_revision: 1, reserved: 0 };
+        let srat = Table::Srat(Srat::new(TableHeader::new(srat::SIGNATURE, 3), fixed, entries));
+        let tables = vec![srat, Table::Slit(Slit::new(slit))];
+        boot(&Tables { tables, findings: Vec::new() }, &Setting::default())
+    };
+    let distance = |booted: &Booted, from, to| booted.distances.get(n(from), n(to)).copied();
     let mut slit = vec![vec![20; 6]; 6];
     for (at, row) in slit.iter_mut().enumerate() {
         row[at] = 10;
     }
     (slit[5][2], slit[2][5]) = (25, 32);
-    assert_eq!(distance(&slit, &numbered, n(0), n(1)), 25);
-    assert_eq!(distance(&slit, &numbered, n(1), n(0)), 32);
-    let small = [vec![10, 33], vec![33, 10]];
-    assert_eq!(distance(&small, &numbered, n(0), n(1)), 20);
-    assert_eq!(distance(&small, &numbered, n(0), n(0)), 10);
+    let cpus_first = [cpu(5), cpu(2), memory(2, 0), memory(5, 1)];
+    let memory_first = [memory(2, 0), memory(5, 1), cpu(5), cpu(2)];
+    for entries in [cpus_first.clone(), memory_first] {
+        let booted = booted(entries, &slit);
+        assert_eq!(booted.domains, [(n(0), 5), (n(1), 2)]);
+        assert_eq!((distance(&booted, 0, 1), distance(&booted, 1, 0)), (Some(25), Some(32)));
+    }
+    let small = booted(cpus_first, &[vec![10, 33], vec![33, 10]]);
+    assert_eq!((distance(&small, 0, 1), distance(&small, 0, 0)), (Some(20), Some(10)));
 }
 
 fn speed(latency: u32, bandwidth: u32) -> Performance {

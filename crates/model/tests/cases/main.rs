@@ -10,5 +10,6 @@ mod firmware;
 mod full;
 mod huge;
 mod placement;
+mod scripts;
 mod server;
 mod zonelists;

@@ -1,5 +1,6 @@
 //! `nodewise explain`, `zonelist` and `zones`.
 
+use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, KernelRelease};
 
 /// Tells which nodes the kernel takes memory from under a policy, and when each gives way
@@ -70,6 +71,11 @@ pub struct Zones {
     pub json: bool,
 }
 
-fn release(text: &str) -> Result<KernelRelease, String> {
-    KernelRelease::new(text).ok_or_else(|| "expected two numbers as in 6.12".to_owned())
+/// Reads a kernel release.
+///
+/// # Errors
+/// A text that does not begin with two numbers.
+pub fn release(text: &str) -> Result<KernelRelease, String> {
+    KernelRelease::new(text)
+        .ok_or_else(|| format!("{} is no release: expected two numbers as in 6.12", quote(text)))
 }

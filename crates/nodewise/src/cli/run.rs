@@ -19,6 +19,7 @@ Examples:
   nodewise run --near net:eth0 -- ./server
   nodewise run --membind=2 --dry-run -- ./program
   nodewise run --preferred-many=0,1 --explain
+  nodewise run --interleave=all --emit systemd
 
 Exit codes: the program's own; 125 when nodewise itself fails, 126 when the program cannot be \
 executed, 127 when it is not found.",
@@ -34,6 +35,10 @@ pub struct Run {
     /// Print the system calls instead of making them, and start nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Print the placement in the words of another tool, and start nothing: numactl, systemd, docker,
+    /// podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or postgres
+    #[arg(long, value_name = "TOOL")]
+    pub emit: Option<String>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 /// Runs a program under many placements and says which is best
 ///
 /// Every round runs the program once under each placement, in an order drawn anew, and twice under
-/// the default: the difference between those two is this machine's noise. A placement is called
-/// faster only when the interval, the test and the noise agree. Without a program a built-in
-/// workload is tuned. A program reads an empty input, and its output is kept aside. Ctrl-C ends the study with the
+/// the default: the difference between those two is this machine's noise. A placement that is worse
+/// than another beyond doubt drops out; the rest go on until one is known to be within 2 % of the
+/// best. A placement is called faster only when the interval, the test and the noise agree. Without
+/// a program a built-in workload is tuned. A program reads an empty input, and its output is kept aside. Ctrl-C ends the study with the
 /// results so far.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -17,6 +18,7 @@ Examples:
   nodewise tune --placement 'cpunodebind=0 membind=0' -- ./bench
   nodewise tune --metric 'Triad: +([0-9.]+)' --higher-is-better -- ./stream
   nodewise tune --time 10m --json -- make -j8 > study.json
+  nodewise tune --emit systemd -- /usr/sbin/server --benchmark
 
 Exit codes: 0 when there is a result, also after Ctrl-C; 2 wrong usage; 3 when the program fails \
 without any placement too.",
@@ -27,9 +29,12 @@ pub struct Tune {
     /// may be repeated [default: every one that makes sense here]
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     pub placement: Vec<String>,
-    /// Rounds to run [default: 10, or as many as --time allows]
+    /// Rounds to run at most [default: 40, or as many as --time allows; 10 with --no-race]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: Option<u32>,
+    /// Run every placement in every round, also those that are worse beyond doubt
+    #[arg(long)]
+    pub no_race: bool,
     /// Time to spend at most, as 90s, 10m or 2h
     #[arg(long, value_name = "BUDGET")]
     pub time: Option<String>,
@@ -47,6 +52,9 @@ pub struct Tune {
     /// printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Write the best placement in the words of another tool too, as `nodewise run --emit` does
+    #[arg(long, value_name = "TOOL")]
+    pub emit: Option<String>,
     /// Print every sample and the circumstances as JSON
     #[arg(long)]
     pub json: bool,

@@ -7,7 +7,10 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args as _, Command, Error, FromArgMatches, Subcommand};
 
-use super::{capture, explain, lab, personality, run, show, tune, workload};
+use super::{
+    acpi, bandwidth, c2c, capture, emulation, explain, lab, latency, personality, run, show, simulate, tune,
+    workload,
+};
 
 macro_rules! verbs {
     ($($name:literal $variant:ident($arguments:ty) $about:literal)*) => {
@@ -55,9 +58,15 @@ macro_rules! verbs {
 
 verbs! {
     "show" Show(show::Show) "Shows where memory is: nodes, CPUs, distances, caches, devices, settings"
+    "acpi" Acpi(acpi::Acpi) "Shows what the firmware says of nodes: SRAT, SLIT, HMAT, CEDT and MSCT, and what Linux makes of it"
     "capture" Capture(capture::Capture) "Saves this machine for another one to look at"
     "run" Run(run::Run) "Starts a program under a placement"
     "tune" Tune(tune::Tune) "Runs a program under many placements and says which is best"
+    "latency" Latency(latency::Latency)
+        "Measures what a load from each node's memory costs, from the CPUs of each node"
+    "bandwidth" Bandwidth(bandwidth::Bandwidth)
+        "Measures how many bytes per second come from each node's memory, to the CPUs of each node"
+    "c2c" C2c(c2c::C2c) "Measures what it costs one CPU to get a cache line that another one has"
     "workload" Workload(workload::Workload) "Runs a built-in program whose speed depends on memory"
     "explain" Explain(explain::Explain)
         "Tells which nodes the kernel takes memory from under a policy, and when each gives way"
@@ -65,6 +74,10 @@ verbs! {
         "Shows the order in which each node's allocations try nodes and zones"
     "zones" Zones(explain::Zones)
         "Shows the zones of every node: sizes, free pages, watermarks, and reserves"
+    "emulation" Emulation(emulation::Emulation)
+        "Emulates NUMA nodes: shows what is there, plans, switches it on and off, verifies"
+    "simulate" Simulate(simulate::Simulate)
+        "Plays programs that take memory over time on a machine, and tells where it comes from"
     "lab" Lab(lab::Lab) "Boots a machine as a real kernel in QEMU and runs a command there"
     "numactl" Numactl(personality::Words) "Is numactl, as scripts know it"
     "numastat" Numastat(personality::Words) "Is numastat"

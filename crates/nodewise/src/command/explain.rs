@@ -104,7 +104,7 @@ const fn built(rebuilt: bool) -> BuiltAt {
 }
 
 /// Nodes with memory that this process may use.
-fn allowed(input: &Input) -> NodeSet {
+pub(super) fn allowed(input: &Input) -> NodeSet {
     let nodes = input.machine.memory_nodes();
     input.machine.allowed_nodes.as_ref().map_or(nodes.clone(), |allowed| nodes.intersection(allowed))
 }
@@ -141,21 +141,26 @@ fn cpu_node(typed: Option<u32>, input: &Input, global: &Global) -> Result<NodeId
 fn policy(text: &str, input: &Input, allowed: &NodeSet, release: Release) -> Result<Policy, String> {
     let policy = parse(text, input, allowed)?;
     let max_nodes = Architecture::of(&input.machine).max_nodes();
-    Policy::of(&policy, Scope { allowed, max_nodes, release })
-        .map_err(|errno| format!("{policy}: Linux {release} answers {errno}{}", since(&policy, release)))
+    Policy::of(&policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
+        format!("{policy}: Linux {release} answers {errno}{}", why(&policy, release, max_nodes))
+    })
 }
 
-/// What a refused policy needs, where its mode is too new.
-fn since(policy: &MemPolicy, release: Release) -> String {
+/// Why a policy is refused, where its mode is too new or a node's number too large.
+fn why(policy: &MemPolicy, release: Release, max_nodes: u32) -> String {
     match policy.mode.since() {
         Some((major, minor)) if release < Release::new(major, minor) => {
             format!(": {} needs Linux {major}.{minor} or newer", policy.mode)
+        }
+        _ if policy.nodes.last().is_some_and(|node| node.number() >= max_nodes) => {
+            format!(": kernels of this architecture are built for nodes 0-{}", max_nodes - 1)
         }
         _ => String::new(),
     }
 }
 
-fn parse(text: &str, input: &Input, allowed: &NodeSet) -> Result<MemPolicy, String> {
+/// A policy that is typed: `bind=static:0-1`.
+pub(super) fn parse(text: &str, input: &Input, allowed: &NodeSet) -> Result<MemPolicy, String> {
     let (head, nodes) = text.split_once(':').map_or((text, None), |(head, nodes)| (head, Some(nodes)));
     let (word, flags) = head.split_once('=').map_or((head, None), |(word, flags)| (word, Some(flags)));
     let named = |mode: &PolicyMode| mode.word() == word || mode.kernel_word() == word;
@@ -181,7 +186,8 @@ fn parse(text: &str, input: &Input, allowed: &NodeSet) -> Result<MemPolicy, Stri
     }
 }
 
-fn node_set(text: &str, input: &Input, allowed: &NodeSet) -> Result<NodeSet, String> {
+/// Nodes that are typed, as far as their memory can be used.
+pub(super) fn node_set(text: &str, input: &Input, allowed: &NodeSet) -> Result<NodeSet, String> {
     let expr = SetExpr::parse::<NodeId>(text, Devices::Accepted).map_err(|error| error.to_string())?;
     let existing = input.machine.node_ids();
     let device = |device: &DeviceRef| input.node_of(device).map(|node| NodeSet::from_iter([node]));

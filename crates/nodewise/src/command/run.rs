@@ -10,11 +10,12 @@ use clap::ArgMatches;
 use nodewise_machine::printable::{printable, visible};
 use nodewise_machine::{CpuSet, DeviceRef, Machine};
 use nodewise_measure::command::setup;
-use nodewise_measure::placement::Placement;
+use nodewise_measure::placement::{Placement, Scope};
 use nodewise_model::{BuiltAt, FallbackOrders};
 use nodewise_source::Detail;
 use nodewise_syscall::{Errno, Setup, StartError, Task, affinity};
 use nodewise_view::digest::study::shell_word;
+use nodewise_view::emit::{self, Emitted, Target};
 use nodewise_view::text::explain;
 
 use crate::cli::place::Place;
@@ -30,11 +31,17 @@ pub fn run(args: &Run, global: &Global, matches: &ArgMatches) -> Outcome {
     let fail = |message: String| Failure::new(NOT_STARTED, message);
     // Options first: in `--membind ./program` the program was taken for the nodes.
     let (machine, resolved) = resolve(args, global, matches).map_err(fail)?;
-    if args.command.is_empty() && !args.explain && !args.dry_run {
+    if args.command.is_empty() && !args.explain && !args.dry_run && args.emit.is_none() {
         return Err(fail("no program to run: nodewise run [OPTIONS] -- PROGRAM [ARGUMENT]...".to_owned()));
     }
     for note in &resolved.notes {
         output::tell(note);
+    }
+    if let Some(tool) = &args.emit {
+        let emitted = emitted(tool, args, &machine, &resolved.placement).map_err(fail)?;
+        emitted.notes.iter().for_each(|note| output::tell(note));
+        output::print(&format!("{}\n", emitted.text.trim_end()))?;
+        return Ok(0);
     }
     let setup = setup(&resolved.placement);
     if args.explain {
@@ -62,6 +69,14 @@ pub fn run(args: &Run, global: &Global, matches: &ArgMatches) -> Outcome {
     Err(not_started(program, Setup::new().exec(command)))
 }
 
+/// The placement for another tool.
+fn emitted(tool: &str, args: &Run, machine: &Machine, placement: &Placement) -> Result<Emitted, String> {
+    let target: Target = tool.parse().map_err(|error| format!("--emit: {error}"))?;
+    let program: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    emit::emit(target, placement, &program, &Scope::of(machine))
+        .map_err(|error| format!("--emit {tool}: {error}"))
+}
+
 /// The machine and what the options mean on it. The machine is read only when something needs it: a
 /// plain `--localalloc` starts without a look at any file.
 fn resolve(args: &Run, global: &Global, matches: &ArgMatches) -> Result<(Machine, Resolved), String> {
@@ -73,6 +88,7 @@ fn resolve(args: &Run, global: &Global, matches: &ArgMatches) -> Result<(Machine
         || place.huge.is_some()
         || args.explain
         || args.dry_run
+        || args.emit.is_some()
         || !input::is_live(&global.machine);
     let input = if needs_machine { input::open(&global.machine, Detail::Nodes)? } else { Input::none() };
     let find = |device: &DeviceRef| input.node_of(device);

@@ -13,10 +13,12 @@ use nodewise_measure::command::{CommandExecutor, Program};
 use nodewise_measure::experiment::{Experiment, Monotonic};
 use nodewise_measure::metric::{Direction, Metric, Pattern};
 use nodewise_measure::placement::{Placement, Scope};
+use nodewise_measure::race::Rules;
 use nodewise_measure::study::{End, Plan, Rounds, Study, Treatment};
 use nodewise_measure::verdict::Analysis;
 use nodewise_source::Detail;
 use nodewise_syscall::StartError;
+use nodewise_view::emit::{self, Target};
 use nodewise_view::{json, text};
 
 use crate::cli::Global;
@@ -37,6 +39,8 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         return Err(Failure::usage("a program is tuned on this machine: --machine has no meaning with it"));
     }
     let metric = metric(args)?;
+    let target = args.emit.as_deref().map(str::parse::<Target>).transpose();
+    let target = target.map_err(|error| Failure::usage(format_args!("--emit: {error}")))?;
     let rounds = rounds(args)?;
     let command = command(args)?;
     let limit = args.run_limit.as_deref().map(|text| time("--run-limit", text)).transpose()?;
@@ -46,16 +50,20 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let seed = args.seed.unwrap_or_else(seed_from_the_clock);
     let plan = Plan::new(treatments, metric, rounds, seed)
         .map_err(|error| Failure::usage(format_args!("--runs: {error}")))?;
+    let plan = if args.no_race { plan } else { plan.with_race(Rules::DEFAULT) };
     if !args.json {
         output::tell(&beginning(args, &plan, &input.machine));
     }
     let study = conduct(plan, &command, limit, &input.machine)?;
     let analysis = Analysis::of(&study);
     if args.json {
-        output::print_json(&json::tune(&study, &analysis, &scope, &left_out))?;
+        output::print_json(&json::tune(&study, &analysis, &scope, &left_out, target))?;
     } else {
         let style = output::style(global.color);
         output::print(&text::tune(&study, &analysis, &scope, &left_out, &style))?;
+        if let Some(target) = target {
+            emit(target, &study, &analysis, &scope)?;
+        }
     }
     Ok(if matches!(study.end, End::BaselineFailed(_)) { CANNOT } else { 0 })
 }
@@ -91,6 +99,19 @@ fn conduct(
     progress.finish();
     study.conditions.steal_share = steal.end();
     Ok(study)
+}
+
+/// Writes the best placement for another tool.
+fn emit(target: Target, study: &Study, analysis: &Analysis, scope: &Scope) -> Result<(), Failure> {
+    let Some(emitted) = emit::best(target, study, &analysis.advice, scope) else {
+        output::tell(&format!("nothing to write for {}: the default is to be kept", target.name()));
+        return Ok(());
+    };
+    let emitted =
+        emitted.map_err(|error| Failure::cannot(format_args!("--emit {}: {error}", target.name())))?;
+    emitted.notes.iter().for_each(|note| output::tell(note));
+    output::print(&format!("\n{}\n", emitted.text.trim_end()))?;
+    Ok(())
 }
 
 /// What is about to be done, in one line.
@@ -136,7 +157,8 @@ fn rounds(args: &Tune) -> Result<Rounds, Failure> {
     Ok(match (args.runs, budget) {
         (Some(runs), None) => Rounds::Exactly(runs),
         (runs, Some(budget)) => Rounds::Within { budget, at_most: runs.unwrap_or(MOST_ROUNDS) },
-        (None, None) => Rounds::DEFAULT,
+        (None, None) if args.no_race => Rounds::DEFAULT,
+        (None, None) => Rounds::RACE,
     })
 }
 

@@ -4,14 +4,21 @@
 #![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 
+mod acpi;
+mod bandwidth;
 mod capture;
+mod emit;
+mod emulation;
+mod explain;
 mod help;
 mod lab;
+mod latency;
 mod limits;
 mod nodewise;
 mod run;
 mod sandbox;
 mod show;
+mod simulate;
 mod streams;
 mod terminal;
 mod tune;

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::nodewise::{missing, path, without_variables};
 
 /// Whether a program that a test needs is there.
-fn has(program: &str, package: &str) -> bool {
+pub fn has(program: &str, package: &str) -> bool {
     let there = Command::new(program).arg("--version").output().is_ok();
     if !there {
         missing(&format!("{program} is missing: cargo xtask lab-setup installs {package}"));

@@ -43,7 +43,7 @@ fn a_study_ends_in_a_table_and_a_sentence() {
             "baseline",
             &format!("memory of node {node} "),
             "too few",
-            "--runs=6",
+            "--runs=5",
         ] {
             assert!(ran.stdout.contains(words), "{words} is not in\n{}", ran.stdout);
         }
@@ -88,8 +88,16 @@ fn json_holds_every_sample_and_the_conditions() {
 #[test]
 fn a_seed_fixes_the_order() {
     let order = |seed: &str| {
-        let words =
-            ["tune", "--placement=huge=never", "--placement=localalloc", "--runs=8", "--json", seed, "true"];
+        let words = [
+            "tune",
+            "--placement=huge=never",
+            "--placement=localalloc",
+            "--runs=8",
+            "--no-race",
+            "--json",
+            seed,
+            "true",
+        ];
         let study: Value = serde_json::from_str(&run(&words).ok()).unwrap();
         let samples = study["samples"].as_array().unwrap().clone();
         samples
@@ -99,6 +107,33 @@ fn a_seed_fixes_the_order() {
     };
     assert_eq!(order("--seed=1"), order("--seed=1"));
     assert_ne!(order("--seed=1"), order("--seed=2"));
+}
+
+#[test]
+fn a_race_ends_when_the_best_is_known_and_says_who_dropped_out() {
+    let same = json(&["--metric=score: ([0-9.]+)"], "echo score: 10");
+    assert_eq!(
+        (&same["end"], &same["rounds"], &same["race"]["settled"]),
+        (&"settled".into(), &5.into(), &0.into())
+    );
+    assert_eq!(same["race"]["out"], Value::Array(Vec::new()));
+    assert_eq!(same["advice"]["kind"], "keep");
+    // The program asks which policy it got, and is twice as slow under the placement.
+    let slower = "if grep -q ' bind' /proc/self/numa_maps; then echo score: 20; else echo score: 10; fi";
+    let study = json(&["--metric=score: ([0-9.]+)"], slower);
+    assert_eq!((&study["end"], &study["race"]["settled"]), (&"settled".into(), &0.into()));
+    assert_eq!(study["race"]["out"][0]["arm"], 1);
+    assert_eq!(study["arms"][1]["verdict"], "worse");
+    let text = tune(&["--metric=score: ([0-9.]+)", "--higher-is-better"], slower).ok();
+    assert!(text.contains("settled: memory of node"), "{text}");
+    assert!(text.contains("use: nodewise run --membind="), "{text}");
+}
+
+#[test]
+fn without_a_race_every_placement_runs_in_every_round() {
+    let study = json(&["--no-race", "--runs=7", "--metric=score: ([0-9.]+)"], "echo score: 10");
+    assert_eq!((&study["end"], &study["rounds"]), (&"completed".into(), &7.into()));
+    assert!(study["race"].is_null());
 }
 
 #[test]
@@ -246,7 +281,7 @@ fn an_interrupt_ends_a_study_with_the_results_so_far() {
         let ran = tune(&["--runs=5"], &script);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stdout.contains("ended before its time: these are the results so far"), "{}", ran.stdout);
-        assert!(ran.stdout.contains("too few rounds: 2/6"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("too few rounds: 2/5"), "{}", ran.stdout);
         let study =
             json(&["--runs=5"], &counting(&folder, 5, &format!("kill -{signal} $PPID; exec sleep 100")));
         assert_eq!(study["end"], "interrupted");

@@ -30,7 +30,7 @@ fn a_wrong_verb_is_named_with_the_nearest() {
 
 #[test]
 fn a_machine_that_is_none_is_explained() {
-    let forms = "expected live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2) or a spec as \"4x(8c 64G)\"";
+    let forms = "expected live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE) or a spec as \"4x(8c 64G)\"";
     check(&["--machine", "nosuch.json"], 2, &[&format!("--machine: nosuch.json does not exist: {forms}")]);
     check(&["show", "--machine", ""], 2, &[&format!("--machine: \"\" does not exist: {forms}")]);
     check(
@@ -237,6 +237,96 @@ fn workloads_refuse_what_is_too_little_or_too_much() {
 }
 
 #[test]
+fn explain_refuses_policies_that_no_kernel_takes() {
+    let policy = |text: &str, message: &str| {
+        check(&["explain", text, "--machine", "2x(1c 1G) (1G) (1c)"], 2, &[message]);
+    };
+    let modes = "default, preferred, bind, interleave, local, preferred-many, weighted-interleave, with nodes as in bind:0-1";
+    policy("strict:1", &format!("\"strict:1\" is not a memory policy: expected one of {modes}"));
+    policy("bind", "\"bind\": bind needs nodes, as in bind:0-2");
+    policy("local:1", "\"local:1\": local takes no nodes");
+    policy("bind=sticky:1", "\"bind=sticky:1\": expected static, relative or balancing after \"=\"");
+    policy("bind:7", "node 7 does not exist: this machine has nodes 0-3");
+    policy("bind:3", "node 3 is outside the nodes whose memory can be used, 0-2");
+    policy("interleave=balancing:0", "interleave=balancing:0: Linux 6.12 answers EINVAL");
+    check(
+        &["explain", "bind:16", "--machine", "17x(1c 1G); arch=aarch64"],
+        2,
+        &["bind:16: Linux 6.12 answers EINVAL: kernels of this architecture are built for nodes 0-15"],
+    );
+    check(
+        &["explain", "weighted-interleave:0", "--kernel", "6.6", "--machine", "2x(1c 1G)"],
+        2,
+        &["weighted interleave:0: Linux 6.6 answers EINVAL: weighted-interleave needs Linux 6.9 or newer"],
+    );
+}
+
+#[test]
+fn explain_refuses_what_the_machine_lacks() {
+    let explain = |option: &[&str], code: i32, message: &str| {
+        check(&[&["explain", "--machine", "2x(1c 1G) (1G)"], option].concat(), code, &[message]);
+    };
+    explain(&["--cpu-node", "9"], 2, "--cpu-node: node 9 does not exist: this machine has nodes 0-2");
+    explain(&["--cpu-node", "2"], 2, "--cpu-node: node 2 has no CPUs: nodes 0-1 have some");
+    check(&["explain", "--machine", "2x(1c)"], 3, &["no node of this machine has memory"]);
+    let words = |arguments: &[&str], message: &str| {
+        refuse(&[&["explain"], arguments].concat(), "nodewise explain", 2, message);
+    };
+    words(&["--kernel", "new"], "--kernel: \"new\" is no release: expected two numbers as in 6.12");
+    words(&["--cpu-node", "x"], "--cpu-node: \"x\" is not a whole number");
+    refuse(&["zonelist", "0"], "nodewise zonelist", 2, "nodewise zonelist has no use for \"0\"");
+    refuse(&["zones", "--rebuilt"], "nodewise zones", 2, "--rebuilt is no option of nodewise zones");
+}
+
+#[test]
+fn simulate_refuses_scenarios_that_cannot_be_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    let file = file.to_str().unwrap();
+    let play = |text: &str, message: &str| {
+        std::fs::write(file, format!("machine = \"2x(1c 1G) (1G)\"\n{text}")).unwrap();
+        check(&["simulate", file], 2, &[&format!("scenario \"{file}\": {message}")]);
+    };
+    let program = |rest: &str| format!("[[program]]\nname = \"a\"\n{rest}");
+    let event = |rest: &str| format!("{}[[event]]\nat = 1\nprogram = \"a\"\n{rest}", program(""));
+    play("", "it has neither a [[program]] nor an [[event]]");
+    play(
+        "[[event]]\nat = 1\nprogram = \"b\"\nend = true",
+        "line 2: \"b\" does not run: a [[program]] starts it",
+    );
+    play(&program("cpu-node = 2"), "line 2: a program cannot run on node 2: nodes 0-1 have CPUs");
+    play(&program("policy = \"bind:7\""), "line 2: node 7 does not exist: this machine has nodes 0-2");
+    play(
+        &program("policy = \"bind:0\"\nnodes = \"1\""),
+        "line 2: \"a\": Linux 6.12 answers EINVAL to bind:0",
+    );
+    play(&event("free = \"heap\""), "line 4: \"a\" has no region \"heap\"");
+    play(
+        &event("allocate = \"much\""),
+        "line 4: allocate: \"much\" is not a size: expected one as 512M or 80G",
+    );
+    play(&format!("{}{}", program(""), program("")), "line 4: \"a\" runs already");
+    let names = "database, database-interleaved, jvm, hpc, pi5, cxl";
+    check(
+        &["simulate", "nosuch"],
+        2,
+        &[&format!(
+            "cannot read scenario \"nosuch\": no such file or directory (those that come with nodewise: {names})"
+        )],
+    );
+    check(
+        &["simulate", "nosuch", "--source"],
+        2,
+        &[&format!("\"nosuch\" does not come with nodewise: expected one of {names}")],
+    );
+    let words = |arguments: &[&str], message: &str| {
+        refuse(&[&["simulate"], arguments].concat(), "nodewise simulate", 2, message);
+    };
+    words(&[], "nodewise simulate needs SCENARIO");
+    words(&["database", "--json", "--svg", "x.svg"], "--json and --svg cannot be used together");
+}
+
+#[test]
 fn lab_refuses_words_with_its_own_exit_code() {
     let refuse = |arguments: &[&str], message: &str| {
         refuse(&[&["lab"], arguments].concat(), "nodewise lab", 125, message);
@@ -274,6 +364,13 @@ fn nothing_that_was_typed_reaches_the_terminal_as_it_is() {
         "workload $escape",
         "workload chase --size $escape",
         "lab --memory $escape true",
+        "explain $escape",
+        "explain bind=$escape:0",
+        "explain bind:$escape",
+        "explain --kernel $escape",
+        "zonelist $escape",
+        "simulate $escape",
+        "simulate --source $escape",
     ] {
         let ran = shell(&format!("escape=$(printf '\\033[2J'); exec $nodewise {words}"));
         assert!(ran.code.is_some_and(|code| code != 0), "{words}: {:?}", ran.code);

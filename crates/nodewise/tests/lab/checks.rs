@@ -1,15 +1,19 @@
 //! The checks that run inside a guest.
 
+mod bandwidth;
+mod firmware;
 mod limits;
+mod measure;
 mod model;
 mod policies;
+mod scripts;
 mod topology;
 mod tuning;
 
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::guest::MARK;
+use crate::guest::{MARK, Plan};
 use crate::nodewise::Context;
 
 /// A check: what does not hold, as a message.
@@ -17,6 +21,7 @@ pub type Check = fn(&Context) -> Result<(), String>;
 
 /// What the model of the allocator says against what the kernel does; on drawn machines too.
 pub const MODEL: &[(&str, Check)] = &[
+    ("the_firmwares_tables_give_the_kernels_nodes", firmware::tables),
     ("the_model_gives_the_kernels_fallback_orders", topology::fallback_orders),
     ("the_model_gives_the_kernels_zones", model::zones_of_ranges),
     ("the_model_gives_the_kernels_watermarks", model::watermarks),
@@ -24,6 +29,7 @@ pub const MODEL: &[(&str, Check)] = &[
     ("pages_of_drawn_requests_are_where_the_model_says", model::drawn_requests),
     ("drawn_requests_are_counted_as_the_model_says", model::counters),
     ("a_full_node_gives_way_as_the_model_says", model::full_node),
+    ("drawn_scripts_of_calls_end_as_the_model_says", scripts::play),
 ];
 
 /// Every other check by the sentence that must hold. They run in this order in one guest, so one must leave
@@ -48,13 +54,20 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a_node_without_cpus_is_explained", limits::no_cpus),
     ("a_cpuset_is_named_as_the_limit", limits::cpuset),
     ("an_ordinary_user_can_place_programs", limits::ordinary_user),
+    ("latency_is_measured_on_the_pages_of_the_node_it_names", measure::placement),
+    ("latency_marks_what_a_cpuset_forbids", measure::forbidden_node),
+    ("latency_refuses_what_a_node_cannot_give", measure::too_little_memory),
+    ("latency_goes_on_without_a_cpu_that_is_switched_off", measure::lost_cpu),
+    ("bandwidth_is_measured_on_the_pages_of_the_node_it_names", bandwidth::placement),
+    ("interleave_weights_are_set_and_put_back", bandwidth::weights),
+    ("c2c_lines_are_on_the_nodes_that_are_their_homes", bandwidth::cores),
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
 ];
 
 /// Runs all checks and writes a line for each.
-pub fn run_all(spec: &str, nodewise: &str, drawn: bool) {
-    let context = Context::new(spec, nodewise);
-    for (name, check) in of_machine(drawn) {
+pub fn run_all(plan: &Plan, nodewise: &str) {
+    let context = Context::new(plan, nodewise);
+    for (name, check) in of_machine(plan.drawn) {
         let result = catch_unwind(AssertUnwindSafe(|| check(&context)));
         let message = match result {
             Ok(Ok(())) => String::new(),

@@ -2,23 +2,59 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use libtest_mimic::Failed;
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 
+/// Time that a guest has for each script, on a machine that is busy with other work; it needs a second.
+const SECONDS_PER_SCRIPT: u64 = 30;
+
 /// Stands before a line with the result of a check.
 pub const MARK: &str = "check ";
+
+/// What a guest is, and what is done in it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its machine.
+    pub spec: String,
+    /// Words for its kernel's command line.
+    pub append: Option<String>,
+    /// Whether it was drawn, for the checks of the model alone.
+    pub drawn: bool,
+    /// Numbers of the scripts that are played there.
+    pub scripts: Range<u64>,
+}
+
+impl Plan {
+    /// The words behind `--guest`, which [`Plan::read`] reads in the guest.
+    fn words(&self) -> [String; 4] {
+        let drawn = if self.drawn { "drawn" } else { "fixed" };
+        let Range { start, end } = self.scripts;
+        [self.spec.clone(), drawn.to_owned(), start.to_string(), end.to_string()]
+    }
+
+    pub fn read(words: &[String]) -> Self {
+        let number = |at: usize| words[at].parse().expect("the host passes numbers");
+        Self {
+            spec: words[0].clone(),
+            append: None,
+            drawn: words[1] == "drawn",
+            scripts: number(2)..number(3),
+        }
+    }
+}
 
 /// A machine and, once it was booted, the result of every check.
 #[derive(Clone)]
 pub struct Guest {
     /// Its name.
     pub layout: String,
-    spec: String,
-    /// Whether it was drawn, for the checks of the model alone.
-    pub drawn: bool,
+    pub plan: Plan,
+    kernel: KernelChoice,
     results: Arc<OnceLock<Boot>>,
 }
 
@@ -32,8 +68,8 @@ enum Boot {
 }
 
 impl Guest {
-    pub fn new(layout: String, spec: String, drawn: bool) -> Self {
-        Self { layout, spec, drawn, results: Arc::default() }
+    pub fn new(layout: String, plan: Plan, kernel: KernelChoice) -> Self {
+        Self { layout, plan, kernel, results: Arc::default() }
     }
 
     /// The result of one check.
@@ -53,23 +89,21 @@ impl Guest {
     }
 
     fn boot(&self) -> Boot {
-        let lab = match Lab::for_test(&KernelChoice::default()) {
+        let lab = match Lab::for_test(&self.kernel) {
             Ok(lab) => lab,
             Err(why) => return Boot::Skipped(why),
         };
-        let machine = spec::machine(&self.spec).expect("the layouts are specs");
+        let machine = spec::machine(&self.plan.spec).expect("the layouts are specs");
         let layout = Layout::new(&machine, &Limits::default()).expect("the layouts can be booted");
         assert!(layout.notes.is_empty(), "the guest differs from the layout: {:?}", layout.notes);
         let own = std::env::current_exe().expect("a test knows its own path");
-        let words = [
-            own.as_os_str(),
-            "--guest".as_ref(),
-            self.spec.as_ref(),
-            env!("CARGO_BIN_EXE_nodewise").as_ref(),
-            if self.drawn { "drawn" } else { "fixed" }.as_ref(),
-        ];
-        let command: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-        match lab.guest(layout).run(&command) {
+        let words = [own.into_os_string(), "--guest".into(), env!("CARGO_BIN_EXE_nodewise").into()];
+        let command: Vec<OsString> = words.into_iter().chain(self.plan.words().map(OsString::from)).collect();
+        let mut guest = lab.guest(layout);
+        guest.append.extend(self.plan.append.clone());
+        let scripts = self.plan.scripts.end - self.plan.scripts.start;
+        guest.timeout = guest.timeout.max(Duration::from_secs(scripts * SECONDS_PER_SCRIPT));
+        match guest.run(&command) {
             Err(error) => Boot::Failed(error.to_string()),
             Ok(output) => {
                 let text = String::from_utf8_lossy(&output.stdout);

@@ -7,13 +7,19 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a guest speaks to its host through them")]
 
 mod checks;
+mod cpuset;
+mod firmware;
 mod guest;
 mod kernel;
 mod nodewise;
 mod probe;
 mod random;
+mod script;
 
 use libtest_mimic::{Arguments, Trial};
+use nodewise_lab::KernelChoice;
+
+use crate::guest::{Guest, Plan};
 
 /// The machines: a name, and a spec for the lab.
 pub const LAYOUTS: [(&str, &str); 3] = [
@@ -24,33 +30,62 @@ pub const LAYOUTS: [(&str, &str); 3] = [
     ("pi-eight-nodes", "(4c 256M) 7x(256M)"),
 ];
 
-/// Machines that are drawn for the checks of the model.
-const DRAWN: u64 = 2;
+/// Machines that are drawn for the checks of the model, and scripts that are played on each machine: 240
+/// scripts in all.
+const DRAWN: u64 = 9;
+const SCRIPTS: u64 = 20;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.first().map(String::as_str) {
-        Some("--guest") => return checks::run_all(&words[1], &words[2], words[3] == "drawn"),
+        Some("--guest") => return checks::run_all(&Plan::read(&words[2..]), &words[1]),
         Some("--probe") => return probe::run(&words[1..]),
         _ => {}
     }
-    // `--soak=N`: so many drawn machines instead of a few.
-    let (soak, words): (Vec<String>, Vec<String>) =
-        std::env::args().partition(|word| word.starts_with("--soak="));
-    let soak = soak.first().and_then(|word| word.strip_prefix("--soak=")?.parse().ok());
-    let arguments = Arguments::from_iter(words);
-    let fixed = LAYOUTS.map(|(layout, spec)| guest::Guest::new(layout.to_owned(), spec.to_owned(), false));
-    let drawn = (0..soak.unwrap_or(DRAWN))
-        .map(|seed| guest::Guest::new(format!("drawn-{seed}"), random::machine(seed), true));
-    let trials = fixed.into_iter().chain(drawn).flat_map(trials).collect();
-    libtest_mimic::run(&arguments, trials).exit();
+    let (options, words): (Vec<String>, Vec<String>) = std::env::args().partition(|word| is_own(word));
+    let value = |name: &str| options.iter().rev().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = |name: &str, otherwise: u64| {
+        value(name).map_or(otherwise, |text| {
+            text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number"))
+        })
+    };
+    let (drawn, scripts) = (number("--soak", DRAWN), number("--scripts", SCRIPTS));
+    let first = number("--first", 0);
+    let kernel: KernelChoice = value("--kernel").map_or_else(KernelChoice::default, |text| {
+        let Ok(choice) = text.parse();
+        choice
+    });
+    let scripts = |number: u64| number * 1000..number * 1000 + scripts.min(1000);
+    let fixed = (0..).zip(LAYOUTS).map(|(number, (name, spec))| {
+        let plan =
+            Plan { spec: spec.to_owned(), append: None, drawn: false, scripts: scripts(1_000_000 + number) };
+        (name.to_owned(), plan)
+    });
+    let drawn = (first..first + drawn).map(|seed| {
+        let (spec, append) = random::machine(seed);
+        (format!("drawn-{seed}"), Plan { spec, append, drawn: true, scripts: scripts(seed) })
+    });
+    let guests = fixed.chain(drawn).map(|(name, plan)| Guest::new(name, plan, kernel.clone()));
+    let mut trials: Vec<(usize, Trial)> =
+        guests.flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
+    // The first check of a guest boots it, so those come first: as many boots at once as tests.
+    trials.sort_by_key(|(place, _)| *place);
+    let trials = trials.into_iter().map(|(_, trial)| trial).collect();
+    libtest_mimic::run(&Arguments::from_iter(words), trials).exit();
+}
+
+/// Whether a word is an option of ours: `--soak=N` for so many drawn machines, from number `--first=N` on,
+/// `--scripts=N` for so many scripts on each, `--kernel=V` for another kernel. `cargo xtask lab-soak` has
+/// words for them.
+fn is_own(word: &str) -> bool {
+    ["--soak=", "--first=", "--scripts=", "--kernel="].iter().any(|option| word.starts_with(option))
 }
 
 /// The tests of a machine, which is booted for the first of them.
-fn trials(guest: guest::Guest) -> Vec<Trial> {
+fn trials(guest: Guest) -> Vec<Trial> {
     let trial = |(name, _): &'static (&'static str, checks::Check)| {
         let (layout, guest) = (guest.layout.clone(), guest.clone());
         Trial::test(format!("{layout}::{name}"), move || guest.result(name))
     };
-    checks::of_machine(guest.drawn).map(trial).collect()
+    checks::of_machine(guest.plan.drawn).map(trial).collect()
 }

@@ -1,10 +1,13 @@
 //! Running nodewise and the probe in the guest.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use nodewise_machine::Machine;
 use serde_json::Value;
+
+use crate::guest::Plan;
 
 /// What checks know: the layout that was asked for, and the program under test.
 pub struct Context {
@@ -12,6 +15,8 @@ pub struct Context {
     pub wanted: Machine,
     /// The machine as nodewise sees it in the guest.
     pub seen: Machine,
+    /// Numbers of the drawn scripts that are played.
+    pub scripts: Range<u64>,
     nodewise: PathBuf,
 }
 
@@ -30,9 +35,10 @@ pub struct Probed {
 }
 
 impl Context {
-    pub fn new(spec: &str, nodewise: &str) -> Self {
-        let wanted = nodewise_machine::spec::machine(spec).expect("the layouts are specs");
-        let mut context = Self { seen: wanted.clone(), wanted, nodewise: nodewise.into() };
+    pub fn new(plan: &Plan, nodewise: &str) -> Self {
+        let wanted = nodewise_machine::spec::machine(&plan.spec).expect("the layouts are specs");
+        let scripts = plan.scripts.clone();
+        let mut context = Self { seen: wanted.clone(), wanted, scripts, nodewise: nodewise.into() };
         let json = context.output(&["show", "--json"]).expect("show runs");
         context.seen = nodewise_source::machine_file::from_json(&String::from_utf8_lossy(&json.stdout))
             .expect("show --json prints a machine file");

@@ -32,17 +32,27 @@ impl Random {
     }
 }
 
-/// A machine, as a spec: two to five nodes, some without CPUs, of different sizes, at any legal
-/// distances.
-pub fn machine(seed: u64) -> String {
+/// Memory that drawn machines have, in MiB: what the lab gives its guests.
+const MEMORY: u64 = 2048;
+
+/// A machine, as a spec, and words for its kernel's command line: one to eight nodes of different sizes,
+/// some without CPUs or without memory, at any legal distances, and some of them cut into emulated nodes.
+pub fn machine(seed: u64) -> (String, Option<String>) {
     let mut random = Random::new(seed);
-    let nodes = 2 + random.below(4);
+    let nodes = 1 + random.below(8);
+    // Linux numbers nodes with CPUs first.
+    let with_cpus = 1 + random.below(nodes);
+    let mut left = MEMORY;
     let mut parts = Vec::new();
     for node in 0..nodes {
-        // The lab gives its guests 2 GiB in blocks of 128 MiB.
-        let size = 256 + 128 * random.below(2);
-        let cpus = if node == 0 || random.percent(50) { "1c " } else { "" };
-        parts.push(format!("({cpus}{size}M)"));
+        // The lab gives memory in blocks of 128 MiB; every node after this one may need 256.
+        let spare = left - 256 * (nodes - node);
+        let size = if nodes == 1 { 1024 } else { 256 + 128 * random.below(spare.min(256) / 128 + 1) };
+        let bare = (2..with_cpus).contains(&node) && random.percent(20);
+        let cpus = if node < with_cpus { "1c" } else { "" };
+        left -= if bare { 0 } else { size };
+        let memory = if bare { String::new() } else { format!("{size}M") };
+        parts.push(format!("({})", [cpus, &memory].join(" ").trim()));
     }
     let far = [11, 12, 17, 20, 21, 28, 31, 40, 80, 254];
     let row = |row: u64, random: &mut Random| {
@@ -50,5 +60,10 @@ pub fn machine(seed: u64) -> String {
         (0..nodes).map(|column| cell(column, random).to_string()).collect::<Vec<_>>().join(",")
     };
     let rows: Vec<String> = (0..nodes).map(|at| row(at, &mut random)).collect();
-    format!("{}; dist={}", parts.join(" "), rows.join("/"))
+    let distances = if nodes == 1 { String::new() } else { format!("; dist={}", rows.join("/")) };
+    let fake = (nodes == 1 || random.percent(20)).then(|| {
+        let form = random.one(&["2", "3", "4", "5", "256M", "384M", "2U"]);
+        format!("numa=fake={form}")
+    });
+    (format!("{}{distances}", parts.join(" ")), fake)
 }

@@ -139,6 +139,7 @@ pub const RULES: &[Rule] = &[
     device("/sys/class/accel/accel#", &[], "names of accelerators"),
     device("/sys/class/mic/mic#", &[], "names of Xeon Phi coprocessors"),
     file("/proc/driver/nvidia/gpus/*/numa_status", "nodes of the memory of GPUs on POWER"),
+    file("/sys/firmware/acpi/tables/APIC", "the order in which the kernel numbers CPUs"),
     file("/sys/firmware/acpi/tables/SRAT", "nodes as the firmware gives them; open to root"),
     file("/sys/firmware/acpi/tables/SLIT", "distances as the firmware gives them"),
     file("/sys/firmware/acpi/tables/HMAT", "latency and bandwidth as the firmware gives them"),
@@ -228,6 +229,6 @@ mod tests {
     fn licences_and_serial_numbers_in_acpi_tables_stay_behind() {
         let tables: Vec<&str> =
             RULES.iter().filter_map(|rule| rule.pattern.strip_prefix("/sys/firmware/acpi/tables/")).collect();
-        assert_eq!(tables, ["SRAT", "SLIT", "HMAT", "CEDT", "MSCT", "PPTT"]);
+        assert_eq!(tables, ["APIC", "SRAT", "SLIT", "HMAT", "CEDT", "MSCT", "PPTT"]);
     }
 }

@@ -7,6 +7,7 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::{Direction, Metric};
 use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
+use nodewise_measure::race::{Out, Rules};
 use nodewise_measure::schedule::{ArmId, Block};
 use nodewise_measure::stats::Interval;
 use nodewise_measure::study::{End, Record, Study};
@@ -14,12 +15,21 @@ use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 use serde::Serialize;
 
 use crate::digest::study::command_lines;
+use crate::emit::{self, Emitted, Target};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.tune/1";
 
 /// Writes a study as JSON, indented, with a line end.
-pub fn tune(study: &Study, analysis: &Analysis, scope: &Scope, left_out: &[LeftOut]) -> String {
+///
+/// With a `target` it holds the best placement in the words of that tool too.
+pub fn tune(
+    study: &Study,
+    analysis: &Analysis,
+    scope: &Scope,
+    left_out: &[LeftOut],
+    target: Option<Target>,
+) -> String {
     let document = Document {
         schema: SCHEMA,
         conditions: ConditionsJson::of(&study.conditions),
@@ -27,6 +37,7 @@ pub fn tune(study: &Study, analysis: &Analysis, scope: &Scope, left_out: &[LeftO
         seed: study.plan.seed,
         rounds: study.blocks_begun(),
         end: end_word(&study.end),
+        race: study.plan.race.map(|rules| RaceJson::of(study, &rules)),
         took_s: study.took.as_secs_f64(),
         noise: analysis.control.map(|control| NoiseJson {
             ratio: control.ratio,
@@ -36,6 +47,7 @@ pub fn tune(study: &Study, analysis: &Analysis, scope: &Scope, left_out: &[LeftO
         }),
         arms: analysis.arms.iter().map(|result| ArmJson::of(study, result, scope)).collect(),
         advice: AdviceJson::of(study, &analysis.advice, scope),
+        emitted: target.and_then(|target| EmittedJson::of(target, study, analysis, scope)),
         left_out: left_out.iter().map(|one| LeftOutJson { name: &one.name, why: &one.why }).collect(),
         samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan.metric)).collect(),
     };
@@ -53,11 +65,15 @@ struct Document<'a> {
     seed: u64,
     rounds: u32,
     end: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    race: Option<RaceJson>,
     took_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     noise: Option<NoiseJson>,
     arms: Vec<ArmJson<'a>>,
     advice: AdviceJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    emitted: Option<EmittedJson>,
     left_out: Vec<LeftOutJson<'a>>,
     samples: Vec<SampleJson>,
 }
@@ -239,6 +255,7 @@ impl<'a> ArmJson<'a> {
         let arm = study.plan.arm(result.arm);
         let reason = match &result.verdict {
             Verdict::Failed(dropped) => Some(dropped.ending.to_string()),
+            Verdict::Out(out) => Some(format!("after {}", out.block)),
             Verdict::TooFewRounds { blocks, needed } => {
                 Some(format!("{blocks} rounds of the {needed} it takes"))
             }
@@ -276,6 +293,35 @@ impl<'a> ArmJson<'a> {
     }
 }
 
+#[derive(Serialize)]
+struct RaceJson {
+    margin_share: f64,
+    error: f64,
+    /// The arm that is within the margin of the best; null while that is open.
+    settled: Option<u32>,
+    out: Vec<OutJson>,
+}
+
+#[derive(Serialize)]
+struct OutJson {
+    arm: u32,
+    round: u32,
+    by: u32,
+}
+
+impl RaceJson {
+    fn of(study: &Study, rules: &Rules) -> Self {
+        let out =
+            |out: &Out| OutJson { arm: out.arm.number(), round: out.block.number(), by: out.by.number() };
+        Self {
+            margin_share: rules.margin,
+            error: rules.error,
+            settled: study.race.settled.map(ArmId::number),
+            out: study.race.out.iter().map(out).collect(),
+        }
+    }
+}
+
 fn verdict_word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Baseline => "baseline",
@@ -283,6 +329,7 @@ fn verdict_word(verdict: &Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::NoDifference => "no_difference_shown",
         Verdict::TooFewRounds { .. } => "too_few_rounds",
+        Verdict::Out(_) => "out_of_the_race",
         Verdict::Failed(_) => "failed",
     }
 }
@@ -290,6 +337,7 @@ fn verdict_word(verdict: &Verdict) -> &'static str {
 fn end_word(end: &End) -> &'static str {
     match end {
         End::Completed => "completed",
+        End::Settled => "settled",
         End::Interrupted => "interrupted",
         End::BudgetSpent => "budget_spent",
         End::BaselineFailed(_) => "baseline_failed",
@@ -338,6 +386,28 @@ impl AdviceJson {
             Advice::BaselineFailed(_) => plain("baseline_failed"),
             Advice::NothingToCompare => plain("nothing_to_compare"),
         }
+    }
+}
+
+/// The best placement for another tool: a text with notes, or why there is none.
+#[derive(Serialize)]
+struct EmittedJson {
+    tool: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl EmittedJson {
+    fn of(target: Target, study: &Study, analysis: &Analysis, scope: &Scope) -> Option<Self> {
+        let tool = target.name();
+        Some(match emit::best(target, study, &analysis.advice, scope)? {
+            Ok(Emitted { text, notes }) => Self { tool, text: Some(text), notes, reason: None },
+            Err(why) => Self { tool, text: None, notes: Vec::new(), reason: Some(why.to_string()) },
+        })
     }
 }
 

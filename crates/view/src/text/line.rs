@@ -59,6 +59,13 @@ impl Line {
         }
     }
 
+    /// The same line with another at its end.
+    #[must_use]
+    pub(crate) fn joined(mut self, other: &Self) -> Self {
+        self.append(other);
+        self
+    }
+
     /// Its width in columns.
     pub(crate) fn columns(&self) -> usize {
         self.spans.iter().map(|(_, text)| columns(text)).sum()

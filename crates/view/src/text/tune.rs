@@ -3,6 +3,7 @@
 use nodewise_measure::candidates::LeftOut;
 use nodewise_measure::metric::{Direction, Metric};
 use nodewise_measure::placement::Scope;
+use nodewise_measure::race::Rules;
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::stats::Interval;
 use nodewise_measure::study::{Dropped, End, Rounds, Study};
@@ -134,6 +135,7 @@ fn verdict(result: &ArmResult, metric: &Metric) -> Line {
         Verdict::TooFewRounds { blocks, needed } => {
             format!("too few rounds: {blocks}/{needed}").as_str().into()
         }
+        Verdict::Out(out) => Line::new().with(Ink::Faint, format!("out in round {}", out.block.number())),
         Verdict::Failed(dropped) => Line::new().with(Ink::Notable, failed(dropped)),
     }
 }
@@ -190,8 +192,11 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
         let text = format!("  the hypervisor took up to {} of the CPUs' time from a run", share(worst));
         page.line(4, &Line::new().with(Ink::Notable, text));
     }
+    if let Some(text) = study.plan.race.and_then(|rules| race(study, &rules)) {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  {text}")));
+    }
     let end = match &study.end {
-        End::Completed => None,
+        End::Completed | End::Settled => None,
         End::Interrupted => Some("ended before its time: these are the results so far"),
         End::BudgetSpent => Some("the time was up before all rounds were run"),
         End::BaselineFailed(_) => Some("the program does not work without any placement either"),
@@ -199,6 +204,24 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
     };
     if let Some(end) = end {
         page.line(4, &Line::new().with(Ink::Notable, format!("  {end}")));
+    }
+}
+
+/// How a race stands at its end.
+fn race(study: &Study, rules: &Rules) -> Option<String> {
+    let margin = share(rules.margin);
+    match (study.race.settled, &study.end) {
+        (Some(best), _) => Some(format!(
+            "settled: {} is within {margin} of the best ({:.0} % sure)",
+            study.plan.arm(best).name,
+            (1.0 - rules.error) * 100.0
+        )),
+        (None, End::Completed | End::BudgetSpent) if study.blocks_begun() >= rules.first_look => {
+            let out = study.race.out.len();
+            let left = study.plan.arms().len() - study.dropped.len() - out;
+            Some(format!("not settled: {left} placements may be the best by more than {margin}"))
+        }
+        _ => None,
     }
 }
 

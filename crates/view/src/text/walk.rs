@@ -49,11 +49,19 @@ const fn column(head: &'static str, align: Align) -> Column {
     Column { head, align, keep: Keep::Always }
 }
 
+const fn figure(head: &'static str, keep: Keep) -> Column {
+    Column { head, align: Align::Right, keep }
+}
+
+const fn interleaves(walk: &Walk<'_>) -> bool {
+    matches!(walk.policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave)
+}
+
 fn steps(walk: &Walk<'_>) -> Table {
     let mut table = Table::new(vec![
         column("step", Align::Right),
         column("pages", Align::Right),
-        column("size", Align::Right),
+        figure("size", Keep::Unless(1)),
         column("of zones above", Align::Left),
         column("from node:zone", Align::Left),
     ]);
@@ -137,13 +145,16 @@ fn nodes(walk: &Walk<'_>) -> Table {
 }
 
 fn counters(walk: &Walk<'_>) -> Table {
+    // Where all do not fit: nothing falls to turns without interleaving, and what is local follows from
+    // the CPU's node.
+    let (turns, local) = if interleaves(walk) { (2, 1) } else { (1, 2) };
     let mut table = Table::new(vec![
         column("node", Align::Right),
         column("hit", Align::Right),
         column("miss", Align::Right),
         column("foreign", Align::Right),
-        column("interleave", Align::Right),
-        column("local", Align::Right),
+        figure("interleave", Keep::Unless(turns)),
+        figure("local", Keep::Unless(local)),
         column("other", Align::Left),
     ]);
     for change in walk.nodes() {
@@ -174,7 +185,7 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if matches!(walk.policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave) {
+    if interleaves(walk) {
         notes.push("The first page is taken to be one whose turn falls on the first node.".to_owned());
     }
     notes

@@ -17,7 +17,7 @@ const SMALLEST: f64 = 9.5;
 const BYTES: (usize, usize) = (60_000, 1_500);
 
 /// Everything in a frame lies inside it, and nothing in it overlaps; and so on inside.
-fn tidy(frame: &Frame) -> Result<(), TestCaseError> {
+pub fn tidy(frame: &Frame) -> Result<(), TestCaseError> {
     let mut places: Vec<(Rect, String)> =
         frame.labels.iter().map(|label| (label.area(), label.text.clone())).collect();
     places

@@ -1,11 +1,11 @@
 //! What cannot be: the message names the cause, the limit and what would be right.
 
-use std::fs;
 use std::process::Command;
 
 use nodewise_machine::NodeId;
 
 use super::same;
+use crate::cpuset::Cpuset;
 use crate::nodewise::{Context, complaint, probed};
 
 pub fn no_cpus(context: &Context) -> Result<(), String> {
@@ -25,42 +25,6 @@ pub fn no_cpus(context: &Context) -> Result<(), String> {
              --membind={node}); the nearest node with CPUs is {nearest}: --cpunodebind={nearest}"
         ),
     )
-}
-
-const GROUPS: &str = "/sys/fs/cgroup";
-
-/// A control group that may use one memory node and one CPU; gone when dropped.
-struct Cpuset {
-    folder: String,
-}
-
-impl Cpuset {
-    fn new(cpus: &str, mems: &str) -> Result<Self, String> {
-        let write =
-            |path: String, text: &str| fs::write(&path, text).map_err(|error| format!("{path}: {error}"));
-        write(format!("{GROUPS}/cgroup.subtree_control"), "+cpuset")?;
-        let folder = format!("{GROUPS}/nodewise-test");
-        fs::create_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
-        let group = Self { folder };
-        write(format!("{}/cpuset.cpus", group.folder), cpus)?;
-        write(format!("{}/cpuset.mems", group.folder), mems)?;
-        Ok(group)
-    }
-
-    /// Runs a command inside the group.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", &format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.folder), "sh"])
-            .args(words);
-        command
-    }
-}
-
-impl Drop for Cpuset {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.folder);
-    }
 }
 
 pub fn cpuset(context: &Context) -> Result<(), String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 
-use nodewise_machine::{Bytes, CpuSet, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::movable::Movable;
 use nodewise_model::pcp::largest_refill;
 use nodewise_model::policy::interleave::Place;
@@ -21,6 +21,7 @@ use super::same;
 use crate::kernel;
 use crate::nodewise::Context;
 use crate::random::Random;
+use crate::script::{any_policy, homes};
 
 /// Policies that are set and read back, and requests whose pages are looked up, in each guest.
 const POLICIES: u64 = 400;
@@ -28,7 +29,7 @@ const REQUESTS: u64 = 60;
 /// Pages that the kernel may take for itself while a request of ours runs: stacks, page tables.
 const BACKGROUND: u64 = 400;
 
-fn release(context: &Context) -> Release {
+pub fn release(context: &Context) -> Release {
     Release::of(context.seen.kernel.as_ref())
 }
 
@@ -93,29 +94,13 @@ pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
     same("zones", ours, kernels?)
 }
 
-/// Any policy, good or bad: nodes that are there and some that are not.
-fn any_policy(random: &mut Random, context: &Context) -> MemPolicy {
-    let mode = random.one(&PolicyMode::ALL);
-    let flags = if random.percent(60) {
-        ModeFlags::NONE
-    } else {
-        ModeFlags::from_bits((random.below(8) << 13) as u16)
-    };
-    let most = context.seen.nodes.len() as u64 + 1;
-    let mut nodes: NodeSet = (0..random.below(4)).map(|_| NodeId::new(random.below(most) as u32)).collect();
-    if random.percent(10) {
-        nodes.insert(NodeId::new(random.one(&[9, 63, 64, 1023, 1024, 1100])));
-    }
-    MemPolicy { mode, flags, nodes }
-}
-
 pub fn answers(context: &Context) -> Result<(), String> {
     let allowed = context.seen.nodes_with_memory();
     let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
     let nr_node_ids = context.seen.possible_nodes.last().map_or(1, |node| node.number() + 1);
     let mut random = Random::new(1);
     for _ in 0..POLICIES {
-        let asked = any_policy(&mut random, context);
+        let asked = any_policy(&mut random, &context.seen);
         let answer = mempolicy::set_thread_policy(&asked);
         let kernels = match answer {
             Ok(()) => Ok(mempolicy::thread_policy().map_err(|error| error.to_string())?.to_string()),
@@ -233,16 +218,15 @@ fn any_request(random: &mut Random, context: &Context) -> Drawn {
     let allowed = context.seen.nodes_with_memory();
     let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
     let policy = loop {
-        let policy = any_policy(random, context);
+        let policy = any_policy(random, &context.seen);
         // A policy of memory cannot be Default, and a drawn one may be refused.
         if policy.mode != PolicyMode::Default && Policy::of(&policy, scope).is_ok() {
             break policy;
         }
     };
-    let with_cpus: Vec<NodeId> = context.seen.nodes_with_cpus().iter().collect();
     let huge = random.percent(20);
     let kib = if huge { 2048 * (1 + random.below(4)) } else { 4 * (1 + random.below(64)) };
-    Drawn { policy, on_memory: random.percent(50), cpu_node: random.one(&with_cpus), kib, huge }
+    Drawn { policy, on_memory: random.percent(50), cpu_node: random.one(&homes(&context.seen)), kib, huge }
 }
 
 pub fn drawn_requests(context: &Context) -> Result<(), String> {
@@ -309,7 +293,7 @@ const FIELDS: [(&str, Field); 6] = [
 ];
 
 /// The guest's memory as it is now, read through `nodewise zones`.
-fn memory(context: &Context) -> Result<Memory, String> {
+pub fn memory(context: &Context) -> Result<Memory, String> {
     let json = context.json(&["zones", "--json"])?;
     let state = |zone: &Value| -> Result<ZoneState, String> {
         let reserve = number(zone, "reserve_from_programs_pages")?;
@@ -347,7 +331,10 @@ fn first_seen(nodes: impl Iterator<Item = u32>) -> Vec<u32> {
 /// the CPU and what the kernel reclaims leave it exact.
 pub fn full_node(context: &Context) -> Result<(), String> {
     let nodes: Vec<NodeId> = context.seen.nodes_with_memory().iter().collect();
-    let node = *nodes.last().ok_or("there is memory")?;
+    let [.., _, node] = nodes[..] else {
+        // What goes beyond the only node ends the guest.
+        return Ok(());
+    };
     let cpu_node = context.seen.nodes_with_cpus().first().ok_or("there are CPUs")?;
     for mode in [PolicyMode::Preferred, PolicyMode::PreferredMany] {
         // What kswapd could reclaim while the node fills up would let it give more than it had free.

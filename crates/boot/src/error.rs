@@ -1,0 +1,184 @@
+//! Why a boot file is not changed.
+
+use nodewise_machine::printable::{printable, quote};
+use rustix::io::Errno;
+
+/// What a file holds that is not understood, or would not do what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It is no UTF-8 text, or holds a zero byte.
+    #[error("it is no text")]
+    NotText,
+    /// Nothing stands in it.
+    #[error("it is empty: a command line names at least the root file system")]
+    Empty,
+    /// A command line in several lines.
+    #[error("it has text on line {line}, but only its first line is read at boot")]
+    ManyLines {
+        /// The first line that is not read.
+        line: usize,
+    },
+    /// The note that stands where the file used to be.
+    #[error("it says that the file has moved, to /boot/firmware/cmdline.txt, which is not there")]
+    Moved,
+    /// A word has an opening quote only.
+    #[error("the quote in column {column} of its command line is not closed")]
+    Quote {
+        /// Column of the quote, from 1.
+        column: usize,
+    },
+    /// NUMA as a whole is switched off there.
+    #[error("its command line has numa=off, with which no nodes are emulated")]
+    NumaOff,
+    /// The line would not fit.
+    #[error("its command line would have {bytes} bytes, and a kernel reads {most}")]
+    TooLong {
+        /// How long it would be.
+        bytes: usize,
+        /// How long it may be.
+        most: usize,
+    },
+    /// Something else than a plain assignment.
+    #[error("its line {line} is no plain assignment NAME=value or NAME=\"value\"")]
+    Shell {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// An assignment whose value is worked out by the shell.
+    #[error("its line {line} gives {name} a value that the shell works out or joins")]
+    Expansion {
+        /// The line, from 1.
+        line: usize,
+        /// The variable.
+        name: &'static str,
+    },
+    /// An assignment that is made twice.
+    #[error("{name} is assigned twice, on lines {first} and {second}")]
+    Twice {
+        /// The variable.
+        name: &'static str,
+        /// The line of the first.
+        first: usize,
+        /// The line of the second.
+        second: usize,
+    },
+    /// Another file has the last word.
+    #[error("{} also sets {name} and has the last word", quote(path))]
+    Overridden {
+        /// The other file.
+        path: String,
+        /// What it sets.
+        name: &'static str,
+    },
+}
+
+/// Why nothing was changed, or not everything.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// The folder that is to stand for `/` cannot be opened.
+    #[error("cannot open {}: {}", quote(path), words(*errno))]
+    Root {
+        /// The folder.
+        path: String,
+        /// What the system said.
+        errno: Errno,
+    },
+    /// A file could not be read.
+    #[error("cannot read {}: {}", printable(path), words(*errno))]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        errno: Errno,
+    },
+    /// What should be a file is something else, or far too large.
+    #[error("{} is no regular file of at most 1 MiB", printable(path))]
+    NotAFile {
+        /// The path.
+        path: String,
+    },
+    /// There is nothing that could be changed.
+    #[error("no boot loader is known here: there is none of {looked}; by hand: {by_hand}")]
+    NoLoader {
+        /// The files that were looked for.
+        looked: String,
+        /// What to do instead.
+        by_hand: String,
+    },
+    /// A file is not understood.
+    #[error("{} is left alone: {refusal}; by hand: {by_hand}", printable(path))]
+    Refused {
+        /// The file.
+        path: String,
+        /// Why.
+        refusal: Refusal,
+        /// What to do instead.
+        by_hand: String,
+    },
+    /// A file changed between reading and writing.
+    #[error("{} was changed by somebody else meanwhile: try again", printable(path))]
+    Changed {
+        /// The file.
+        path: String,
+    },
+    /// Another process is at it.
+    #[error("another nodewise is changing files in {}: try again when it is done", printable(folder))]
+    Busy {
+        /// The folder.
+        folder: String,
+    },
+    /// A file could not be written; all are as they were.
+    #[error("cannot write {}: {}; all files are as they were", printable(path), words(*errno))]
+    Write {
+        /// The file.
+        path: String,
+        /// What the system said.
+        errno: Errno,
+    },
+    /// A file could not be written, nor could those before it be restored.
+    #[error(
+        "cannot write {}: {}; {} could not be restored ({}) and is the new one",
+        printable(path), words(*errno), printable(left), words(*why)
+    )]
+    HalfDone {
+        /// The file that could not be written.
+        path: String,
+        /// What the system said.
+        errno: Errno,
+        /// The file that stays changed.
+        left: String,
+        /// Why it could not be restored.
+        why: Errno,
+    },
+    /// A file is not what was written, so taking back would lose what somebody else did.
+    #[error(
+        "{} was changed since: to restore it all the same, copy {} over it",
+        printable(path),
+        printable(backup)
+    )]
+    Undone {
+        /// The file.
+        path: String,
+        /// The newest backup.
+        backup: String,
+    },
+}
+
+/// The system's word for an error, as it stands in a sentence.
+pub(crate) fn words(errno: Errno) -> String {
+    let text = std::io::Error::from(errno).to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_is_a_part_of_a_sentence() {
+        assert_eq!(words(Errno::ROFS), "read-only file system");
+        assert_eq!(words(Errno::NOSPC), "no space left on device");
+    }
+}

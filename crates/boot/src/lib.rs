@@ -1,0 +1,32 @@
+//! Boot files: the parameters of the next start, changed so that a crash leaves the old file or the new
+//! one, and so that the change can be taken back to the byte.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | a kernel command line and its words | [`line`] |
+//! | the files that hold one: `cmdline.txt`, GRUB's defaults, boot loader entries | [`cmdline_txt`], [`grub`], [`entry`] |
+//! | which of them a system has | [`loader`] |
+//! | what is to be changed, before it is | [`plan`] |
+//! | writing, backups and taking back | [`store`] |
+//! | paths that stay inside a folder | [`root`] |
+//! | the EEPROM of a Raspberry Pi | [`eeprom`] |
+//! | how a change is shown | [`diff`] |
+#![forbid(unsafe_code)]
+
+pub mod cmdline_txt;
+pub mod diff;
+pub mod eeprom;
+pub mod entry;
+mod error;
+pub mod grub;
+pub mod line;
+pub mod loader;
+pub mod plan;
+pub mod root;
+pub mod store;
+
+pub use error::{BootError, Refusal};
+pub use line::Change;
+pub use plan::{Edit, Plan};
+pub use root::Root;
+pub use store::Stamp;

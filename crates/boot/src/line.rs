@@ -1,0 +1,329 @@
+//! A kernel command line: its words, and changing some of them while all others stay as they are.
+//!
+//! # Source
+//! The kernel's own reading, as `Documentation/admin-guide/kernel-parameters.rst` describes it: words
+//! are divided by blanks, double quotes protect blanks, `-` and `_` in names are the same, and what
+//! stands behind `--` is not the kernel's.
+
+use std::ops::Range;
+
+use crate::error::Refusal;
+
+/// Bytes of a command line that x86-64 and arm64 kernels read (`COMMAND_LINE_SIZE` less the zero byte).
+pub const MOST_BYTES: usize = 2047;
+
+/// A parameter that is to have a value, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    /// How its words begin: `numa=fake=`.
+    prefix: &'static str,
+    /// The whole word; `None`: no such word is to be there.
+    word: Option<String>,
+}
+
+/// What is to become of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    settings: Vec<Setting>,
+}
+
+/// How the word that asks for emulated nodes begins.
+pub const FAKE: &str = "numa=fake=";
+/// How the word begins that gives Raspberry Pi kernels another default policy.
+pub const POLICY: &str = "numa_policy=";
+
+/// Whether a text can be a part of a word in every file this crate writes.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_=,:.+-".contains(c))
+}
+
+impl Change {
+    /// `numa=fake=FAKE`, and with `policy` the default policy of Raspberry Pi kernels,
+    /// `numa_policy=POLICY`; without it the latter is left as it is. `None` where a value holds
+    /// anything else than letters, digits and `_=,:.+-`.
+    pub fn emulate(fake: &str, policy: Option<&str>) -> Option<Self> {
+        let setting = |prefix, value: &str| {
+            is_plain(value).then(|| Setting { prefix, word: Some(format!("{prefix}{value}")) })
+        };
+        let mut settings = vec![setting(FAKE, fake)?];
+        if let Some(policy) = policy {
+            settings.push(setting(POLICY, policy)?);
+        }
+        Some(Self { settings })
+    }
+
+    /// No emulation: none of these words.
+    pub fn none() -> Self {
+        let setting = |prefix| Setting { prefix, word: None };
+        Self { settings: [FAKE, POLICY].map(setting).to_vec() }
+    }
+
+    /// One node only, in words, for boot loaders that ask for an emulation of their own: the last word
+    /// counts.
+    pub fn one_node() -> Self {
+        let mut change = Self::none();
+        change.settings[0].word = Some(format!("{FAKE}1"));
+        change
+    }
+
+    /// The same without the words that are wanted: for the lines before the one that gets them.
+    pub(crate) fn without_words(&self) -> Self {
+        let settings = self.settings.iter().map(|setting| Setting { word: None, ..setting.clone() });
+        Self { settings: settings.collect() }
+    }
+
+    /// The words that are wanted.
+    pub fn words(&self) -> Vec<&str> {
+        self.settings.iter().filter_map(|setting| setting.word.as_deref()).collect()
+    }
+
+    /// What a person does who does the same with an editor.
+    pub fn by_hand(&self) -> String {
+        let words = self.words();
+        if words.is_empty() {
+            "take numa=fake= and numa_policy= out of the kernel's command line".to_owned()
+        } else {
+            format!("put {} into the kernel's command line", words.join(" "))
+        }
+    }
+
+    /// The line with the change. What is there already stays where it is.
+    ///
+    /// # Errors
+    /// A quote that is not closed, `numa=off` where an emulation is wanted, and a line that would be too
+    /// long.
+    pub fn apply(&self, line: &str) -> Result<String, Refusal> {
+        let mut line = line.to_owned();
+        if !self.words().is_empty() && kernel_words(&line)?.iter().any(|word| is_off(&line[word.clone()])) {
+            return Err(Refusal::NumaOff);
+        }
+        let before = line.len();
+        for setting in &self.settings {
+            setting.apply(&mut line)?;
+        }
+        if line.len() > MOST_BYTES && line.len() > before {
+            return Err(Refusal::TooLong { bytes: line.len(), most: MOST_BYTES });
+        }
+        Ok(line)
+    }
+}
+
+impl Setting {
+    fn apply(&self, line: &mut String) -> Result<(), Refusal> {
+        let is_ours = |line: &str, word: &Range<usize>| begins(&line[word.clone()], self.prefix);
+        let mut ours = kernel_words(line)?;
+        ours.retain(|word| is_ours(line, word));
+        // The last word counts, so it is the one that stays.
+        let kept = if self.word.is_some() { ours.pop() } else { None };
+        if let Some(word) = &self.word {
+            match kept {
+                Some(there) => line.replace_range(there, word),
+                None => insert(line, word)?,
+            }
+        }
+        // From the end on, so that the ranges before stay true; the kept word was behind them all.
+        for word in ours.into_iter().rev() {
+            remove(line, word);
+        }
+        Ok(())
+    }
+}
+
+/// The value of the last word of a line that begins so: `8` for `numa=fake=`.
+///
+/// ```
+/// assert_eq!(nodewise_boot::line::value("root=/dev/sda1 numa=fake=4 ro", "numa=fake="), Some("4"));
+/// ```
+pub fn value<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
+    let words = kernel_words(line).ok()?;
+    let last = words.into_iter().rev().find(|word| begins(&line[word.clone()], prefix))?;
+    let word = line[last].trim_matches('"');
+    Some(word[prefix.len()..].trim_matches('"'))
+}
+
+/// Whether a word sets what begins so. A quote may stand around the whole word, and `-` for `_`.
+fn begins(word: &str, prefix: &str) -> bool {
+    let word = word.strip_prefix('"').unwrap_or(word).as_bytes();
+    let name = prefix.find('=').unwrap_or(prefix.len());
+    word.len() >= prefix.len()
+        && word
+            .iter()
+            .zip(prefix.bytes())
+            .enumerate()
+            .all(|(at, (found, wanted))| *found == wanted || at < name && *found == b'-' && wanted == b'_')
+}
+
+fn is_off(word: &str) -> bool {
+    word.trim_matches('"') == "numa=off"
+}
+
+/// The words of a line, as ranges of it.
+///
+/// # Errors
+/// A quote that is not closed.
+fn words(line: &str) -> Result<Vec<Range<usize>>, Refusal> {
+    let (mut words, mut start, mut quote) = (Vec::new(), None, None);
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'"' => {
+                quote = if quote.is_some() { None } else { Some(at) };
+                start = start.or(Some(at));
+            }
+            _ if quote.is_none() && is_blank(byte) => words.extend(start.take().map(|start| start..at)),
+            _ => start = start.or(Some(at)),
+        }
+    }
+    if let Some(at) = quote {
+        return Err(Refusal::Quote { column: line[..at].chars().count() + 1 });
+    }
+    words.extend(start.map(|start| start..line.len()));
+    Ok(words)
+}
+
+/// The words before `--`.
+fn kernel_words(line: &str) -> Result<Vec<Range<usize>>, Refusal> {
+    let mut words = words(line)?;
+    let end = words.iter().position(|word| &line[word.clone()] == "--").unwrap_or(words.len());
+    words.truncate(end);
+    Ok(words)
+}
+
+/// Whether the kernel's words end in this line.
+pub(crate) fn ends(line: &str) -> bool {
+    words(line).is_ok_and(|words| words.into_iter().any(|word| &line[word] == "--"))
+}
+
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}
+
+/// Puts a word before `rootwait`, behind which some guides and tools want nothing, or before `--`, or
+/// at the end.
+fn insert(line: &mut String, word: &str) -> Result<(), Refusal> {
+    let all = words(line)?;
+    let kernels = kernel_words(line)?.len();
+    let place = all[..kernels].iter().position(|word| &line[word.clone()] == "rootwait").unwrap_or(kernels);
+    // Behind the word before, so that all blanks stay those between the others.
+    match place.checked_sub(1) {
+        Some(before) => line.insert_str(all[before].end, &format!(" {word}")),
+        None if line.is_empty() => line.push_str(word),
+        None => line.insert_str(0, &format!("{word} ")),
+    }
+    Ok(())
+}
+
+/// Takes a word out, with the blank before it, or behind it where it is the first.
+fn remove(line: &mut String, word: Range<usize>) {
+    let bytes = line.as_bytes();
+    let range = if word.start > 0 {
+        word.start - 1..word.end
+    } else if bytes.get(word.end).copied().is_some_and(is_blank) {
+        word.start..word.end + 1
+    } else {
+        word
+    };
+    line.replace_range(range, "");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    fn four() -> Change {
+        Change::emulate("4", Some("interleave")).unwrap()
+    }
+
+    #[track_caller]
+    fn check(change: &Change, line: &str, expected: &str) {
+        assert_eq!(change.apply(line).as_deref(), Ok(expected), "{line}");
+        // Done twice it is done once.
+        assert_eq!(change.apply(expected).as_deref(), Ok(expected), "{line}");
+    }
+
+    #[test]
+    fn the_words_go_before_rootwait() {
+        check(
+            &four(),
+            "console=tty1 root=PARTUUID=1-02 fsck.repair=yes rootwait quiet",
+            "console=tty1 root=PARTUUID=1-02 fsck.repair=yes numa=fake=4 numa_policy=interleave rootwait quiet",
+        );
+        check(&four(), "ro  quiet \n", "ro  quiet numa=fake=4 numa_policy=interleave \n");
+        check(&four(), "ro -- rootwait", "ro numa=fake=4 numa_policy=interleave -- rootwait");
+        check(&four(), "", "numa=fake=4 numa_policy=interleave");
+    }
+
+    #[test]
+    fn words_that_are_there_are_changed_where_they_stand() {
+        check(&four(), "numa=fake=8 a rootwait", "numa=fake=4 a numa_policy=interleave rootwait");
+        check(
+            &four(),
+            "a numa=fake=8 b numa=fake=2 numa-policy=bind:0",
+            "a b numa=fake=4 numa_policy=interleave",
+        );
+        check(&four(), "a \"numa=fake=8\"", "a numa=fake=4 numa_policy=interleave");
+        // Words of other programs, and other parameters, are not ours.
+        check(
+            &four(),
+            "xnuma=fake=8 -- numa=fake=2",
+            "xnuma=fake=8 numa=fake=4 numa_policy=interleave -- numa=fake=2",
+        );
+        let only = Change::emulate("2", None).unwrap();
+        check(&only, "a numa_policy=interleave", "a numa_policy=interleave numa=fake=2");
+    }
+
+    #[test]
+    fn an_emulation_is_taken_out() {
+        check(&Change::none(), "numa=fake=8 a numa_policy=interleave rootwait", "a rootwait");
+        check(&Change::none(), "numa=fake=8", "");
+        check(&Change::none(), "a  b", "a  b");
+        check(&Change::one_node(), "a numa_policy=interleave rootwait", "a numa=fake=1 rootwait");
+    }
+
+    #[test]
+    fn blanks_in_quotes_divide_no_words() {
+        check(&four(), "a=\"b rootwait c\"", "a=\"b rootwait c\" numa=fake=4 numa_policy=interleave");
+        assert_eq!(four().apply("añb \"c d"), Err(Refusal::Quote { column: 5 }));
+    }
+
+    #[test]
+    fn what_would_have_no_effect_is_refused() {
+        assert_eq!(four().apply("a numa=off"), Err(Refusal::NumaOff));
+        assert_eq!(Change::none().apply("a numa=off").as_deref(), Ok("a numa=off"));
+        let line = "x".repeat(2040);
+        assert_eq!(four().apply(&line), Err(Refusal::TooLong { bytes: 2075, most: 2047 }));
+        for value in ["", "4 init=/bin/sh", "4\"", "$(a)", "4\n"] {
+            assert_eq!(Change::emulate(value, None), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_last_value_counts() {
+        assert_eq!(value("numa=fake=2 numa=fake=8 ro -- numa=fake=9", FAKE), Some("8"));
+        assert_eq!(value("\"numa=fake=2\"", FAKE), Some("2"));
+        assert_eq!(value("numa=off", FAKE), None);
+        assert_eq!(value("numa-policy=interleave", POLICY), Some("interleave"));
+    }
+
+    proptest! {
+        #[test]
+        fn everything_else_stays_byte_for_byte(line in "([a-z]{1,4}(=\"[a-z ]{0,4}\")?|rootwait|--|é)([ \t]{1,3}([a-z]{1,4}|rootwait|--)){0,6}[ \t]{0,2}\n?") {
+            let with = four().apply(&line).unwrap();
+            prop_assert_eq!(value(&with, FAKE), Some("4"));
+            prop_assert_eq!(Change::none().apply(&with).unwrap(), line);
+        }
+
+        #[test]
+        fn any_line_is_changed_once_or_refused(line in any::<String>(), near in "(numa=fake=[0-9]|numa_policy=i|\"| |--|rootwait|é){0,12}") {
+            for line in [line, near] {
+                for change in [four(), Change::none(), Change::one_node()] {
+                    let Ok(changed) = change.apply(&line) else { continue };
+                    prop_assert_eq!(change.apply(&changed), Ok(changed.clone()));
+                    for word in change.words() {
+                        prop_assert!(changed.split([' ', '\t', '\n', '\r', '\x0b', '\x0c']).any(|found| found == word));
+                    }
+                }
+            }
+        }
+    }
+}

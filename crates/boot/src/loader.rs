@@ -1,0 +1,168 @@
+//! Which boot loader a system has, and the files that hold its command lines.
+
+use crate::error::{BootError, Refusal};
+use crate::grub;
+use crate::line::Change;
+use crate::root::Root;
+
+/// The command line of a Raspberry Pi, where it is since 2023 and where it was before.
+const RASPBERRY_PI: [&str; 2] = ["/boot/firmware/cmdline.txt", "/boot/cmdline.txt"];
+/// The defaults of GRUB's menu.
+pub(crate) const GRUB: &str = "/etc/default/grub";
+/// Snippets that Debian's GRUB reads behind them.
+const GRUB_SNIPPETS: &str = "/etc/default/grub.d";
+/// The command line of kernels that are installed later.
+const KERNEL: &str = "/etc/kernel/cmdline";
+/// Folders of boot loader entries: `/boot`, and where the EFI partition is mounted.
+const ENTRIES: [&str; 4] = [
+    "/boot/loader/entries",
+    "/efi/loader/entries",
+    "/boot/efi/loader/entries",
+    "/boot/firmware/loader/entries",
+];
+
+/// How a file holds a command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It is one.
+    Line,
+    /// GRUB's defaults.
+    Grub,
+    /// An entry of the Boot Loader Specification.
+    Entry,
+}
+
+/// The files of a system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loader {
+    /// Path and kind of each.
+    pub files: Vec<(String, Kind)>,
+    /// Whether this is a Raspberry Pi's.
+    pub raspberry_pi: bool,
+    /// The command that makes GRUB's menu from its defaults, where there is GRUB.
+    pub grub_command: Option<String>,
+}
+
+/// Finds the files to change.
+///
+/// # Errors
+/// None that is known, and files that others overrule.
+pub fn find(root: &Root, change: &Change) -> Result<Loader, BootError> {
+    let loader = kept(root)?;
+    if loader.files.is_empty() {
+        let looked: Vec<&str> = RASPBERRY_PI.into_iter().chain([GRUB, KERNEL]).chain(ENTRIES).collect();
+        return Err(BootError::NoLoader { looked: looked.join(", "), by_hand: change.by_hand() });
+    }
+    overruled(root, &loader, change)?;
+    Ok(loader)
+}
+
+/// The files that are there and count.
+///
+/// # Errors
+/// What cannot be read.
+pub fn kept(root: &Root) -> Result<Loader, BootError> {
+    let all = candidates(root)?;
+    let pi = all.iter().find(|(path, _)| RASPBERRY_PI.contains(&path.as_str()));
+    if let Some(file) = pi {
+        // Its firmware reads nothing else, whatever else is installed.
+        return Ok(Loader { files: vec![file.clone()], raspberry_pi: true, grub_command: None });
+    }
+    let has_grub = all.iter().any(|(_, kind)| *kind == Kind::Grub);
+    let grub_command = if has_grub { Some(grub_command(root)?) } else { None };
+    Ok(Loader { files: all, raspberry_pi: false, grub_command })
+}
+
+/// Every file that could hold a command line and is there.
+pub(crate) fn candidates(root: &Root) -> Result<Vec<(String, Kind)>, BootError> {
+    let fixed = RASPBERRY_PI
+        .into_iter()
+        .map(|path| (path, Kind::Line))
+        .chain([(GRUB, Kind::Grub), (KERNEL, Kind::Line)]);
+    let mut paths: Vec<(String, Kind)> = fixed.map(|(path, kind)| (path.to_owned(), kind)).collect();
+    for folder in ENTRIES {
+        let names = root.list(folder)?.into_iter().filter(|name| name.ends_with(".conf"));
+        paths.extend(names.map(|name| (format!("{folder}/{name}"), Kind::Entry)));
+    }
+    // A partition can be mounted twice, and a link can lead to a file that has a path of its own.
+    let (mut seen, mut found) = (Vec::new(), Vec::new());
+    for (path, kind) in paths {
+        let Some(file) = root.find(&path)? else { continue };
+        let identity = (file.stat.st_dev, file.stat.st_ino);
+        if !seen.contains(&identity) {
+            seen.push(identity);
+            found.push((path, kind));
+        }
+    }
+    Ok(found)
+}
+
+/// Settings elsewhere that would make a change useless.
+fn overruled(root: &Root, loader: &Loader, change: &Change) -> Result<(), BootError> {
+    let refuse = |path: &str, other: String, name| {
+        let refusal = Refusal::Overridden { path: other, name };
+        Err(BootError::Refused { path: path.to_owned(), refusal, by_hand: change.by_hand() })
+    };
+    if loader.raspberry_pi {
+        let path = &loader.files[0].0;
+        let config = path.replace("cmdline.txt", "config.txt");
+        let text = root.read(&config)?.unwrap_or_default();
+        let other = other_command_line(&String::from_utf8_lossy(&text));
+        return other.map_or(Ok(()), |name| refuse(path, config, name));
+    }
+    if loader.grub_command.is_some() {
+        for name in root.list(GRUB_SNIPPETS)?.iter().filter(|name| name.ends_with(".cfg")) {
+            let path = format!("{GRUB_SNIPPETS}/{name}");
+            let text = root.read(&path)?.unwrap_or_default();
+            if let Some(name) = grub::takes_away(&String::from_utf8_lossy(&text), change) {
+                return refuse(GRUB, path, name);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A setting of `config.txt` that takes the command line from another file.
+fn other_command_line(config: &str) -> Option<&'static str> {
+    let set = |line: &str| {
+        let (name, value) = line.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        let moves = name == "cmdline" && value != "cmdline.txt" || name == "os_prefix" && !value.is_empty();
+        if !moves {
+            None
+        } else if name == "cmdline" {
+            Some("cmdline")
+        } else {
+            Some("os_prefix")
+        }
+    };
+    config.lines().find_map(set)
+}
+
+/// Debian's name for the command, or everybody else's.
+fn grub_command(root: &Root) -> Result<String, BootError> {
+    let debians = root.list("/usr/sbin")?.iter().any(|name| name == "update-grub");
+    if debians {
+        return Ok("update-grub".to_owned());
+    }
+    let (command, folder) = if root.list("/boot/grub2")?.is_empty() {
+        ("grub-mkconfig", "grub")
+    } else {
+        ("grub2-mkconfig", "grub2")
+    };
+    Ok(format!("{command} -o /boot/{folder}/grub.cfg"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_config_that_names_another_command_line_is_found() {
+        let check =
+            |text: &str, expected: Option<&str>| assert_eq!(other_command_line(text), expected, "{text}");
+        check("arm_64bit=1\n[pi5]\nos_prefix=current/\n", Some("os_prefix"));
+        check("cmdline=other.txt\n", Some("cmdline"));
+        check("cmdline=cmdline.txt\n#os_prefix=a/\ndtparam=sd_cqe=on\n", None);
+    }
+}

@@ -1,0 +1,134 @@
+//! What is to be changed, worked out before anything is.
+
+use crate::error::{BootError, Refusal};
+use crate::line::Change;
+use crate::loader::{self, Kind, Loader};
+use crate::root::Root;
+use crate::{cmdline_txt, entry, grub, line, store};
+
+/// A file as it is, and as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The file, seen from the root.
+    pub path: String,
+    /// Its text.
+    pub before: String,
+    /// What its text is to be.
+    pub after: String,
+}
+
+/// Changes to the files of one boot loader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The files, those that are right already among them.
+    pub edits: Vec<Edit>,
+    /// Of a plan that takes back: the backup behind each of the edits.
+    pub backups: Vec<String>,
+    /// What a person has to do then, as commands or sentences, in this order.
+    pub next: Vec<String>,
+}
+
+impl Plan {
+    /// The files that are not yet as they are to be.
+    pub fn changes(&self) -> impl Iterator<Item = &Edit> {
+        self.edits.iter().filter(|edit| edit.before != edit.after)
+    }
+}
+
+/// Plans a change of the command lines that the next start will use.
+///
+/// # Errors
+/// No boot loader that is known, and a file that is not understood: then nothing is to be changed,
+/// and the error says what to do by hand.
+pub fn change(root: &Root, change: &Change) -> Result<Plan, BootError> {
+    let loader = loader::find(root, change)?;
+    let mut edits = Vec::new();
+    for (path, kind) in &loader.files {
+        let refused = |refusal| BootError::Refused { path: path.clone(), refusal, by_hand: change.by_hand() };
+        let Some(bytes) = root.read(path)? else { continue };
+        let before = text(bytes).map_err(refused)?;
+        let after = match kind {
+            Kind::Line => cmdline_txt::edit(&before, change).map(Some),
+            Kind::Grub => grub::edit(&before, change).map(Some),
+            Kind::Entry => entry::edit(&before, change),
+        };
+        if let Some(after) = after.map_err(refused)? {
+            edits.push(Edit { path: path.clone(), before, after });
+        }
+    }
+    let next = next(&loader, edits.iter().filter(|edit| edit.before != edit.after));
+    Ok(Plan { edits, backups: Vec::new(), next })
+}
+
+/// Plans to take back the last change of every file that has one.
+///
+/// # Errors
+/// A file that somebody else changed since.
+pub fn undo(root: &Root) -> Result<Plan, BootError> {
+    let loader = Loader { files: loader::candidates(root)?, ..loader::kept(root)? };
+    let mut plan = Plan::default();
+    for (path, _) in &loader.files {
+        if let Some((edit, backup)) = store::backup_of(root, path)? {
+            plan.edits.push(edit);
+            plan.backups.push(backup);
+        }
+    }
+    plan.next = next(&loader, plan.edits.iter());
+    Ok(plan)
+}
+
+/// What a boot file asks the next kernel for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The file.
+    pub path: String,
+    /// The text behind `numa=fake=`.
+    pub fake: Option<String>,
+    /// The text behind `numa_policy=`.
+    pub policy: Option<String>,
+}
+
+/// What the boot files ask the next kernel for; files that ask for nothing are left out.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn asked(root: &Root) -> Result<Vec<Asked>, BootError> {
+    let mut asked = Vec::new();
+    for (path, kind) in loader::kept(root)?.files {
+        let Some(Ok(text)) = root.read(&path)?.map(text) else { continue };
+        let words = match kind {
+            Kind::Line => Some(text),
+            Kind::Grub => grub::words(&text),
+            Kind::Entry => entry::words(&text),
+        };
+        let of = |prefix| line::value(words.as_deref()?, prefix).map(str::to_owned);
+        let (fake, policy) = (of(line::FAKE), of(line::POLICY));
+        if fake.is_some() || policy.is_some() {
+            asked.push(Asked { path, fake, policy });
+        }
+    }
+    Ok(asked)
+}
+
+/// What has to be done after these files have changed.
+fn next<'a>(loader: &Loader, changed: impl Iterator<Item = &'a Edit>) -> Vec<String> {
+    let paths: Vec<&str> = changed.map(|edit| edit.path.as_str()).collect();
+    if paths.is_empty() {
+        return Vec::new();
+    }
+    let mut next: Vec<String> = Vec::new();
+    if paths.contains(&loader::GRUB) {
+        next.extend(loader.grub_command.clone());
+    }
+    next.push("reboot".to_owned());
+    next
+}
+
+/// A boot file as text.
+fn text(bytes: Vec<u8>) -> Result<String, Refusal> {
+    let text = String::from_utf8(bytes).map_err(|_| Refusal::NotText)?;
+    if text.contains('\0') { Err(Refusal::NotText) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! Writing: a file is the old one or the new one at every moment, and the old one is kept beside it.
+//!
+//! A backup is named after the file, the moment and the bytes that took its place:
+//! `cmdline.txt.20261121-134000.0123456789abcdef.nodewise`. So taking back needs no record elsewhere:
+//! it knows whether the file is still what was written, and refuses where somebody else changed it.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, flock, fsync, openat,
+    renameat, renameat_with, unlinkat,
+};
+use rustix::io::{Errno, write};
+
+use crate::error::BootError;
+use crate::plan::{Edit, Plan};
+use crate::root::{Place, Root, read_whole};
+
+/// The end of the names of backups.
+const SUFFIX: &str = ".nodewise";
+
+/// A moment, to the second, in UTC: `20261121-134000`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(String);
+
+impl Stamp {
+    /// The moment so long after the beginning of 1970.
+    pub fn since_1970(since: Duration) -> Self {
+        let seconds = since.as_secs();
+        let (days, second) = (seconds / 86_400, seconds % 86_400);
+        let (year, month, day) = date(days);
+        let (hour, minute) = (second / 3600, second / 60 % 60);
+        Self(format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}", second % 60))
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Year, month and day of a day counted from 1 January 1970: cycles of 400 years, which begin in March
+/// so that the leap day is their last.
+const fn date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (cycle, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (month_of_year, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (cycle * 400 + year + next_year, month_of_year, day - (153 * month + 2) / 5 + 1)
+}
+
+/// A file that was written, and where its old contents are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The file.
+    pub path: String,
+    /// The backup; for a restored file the one it was restored from, which is gone.
+    pub backup: String,
+}
+
+/// Makes the changes of a plan, one file after the other.
+///
+/// # Errors
+/// A file that changed meanwhile, or cannot be written: then those before it are restored.
+pub fn apply(root: &Root, plan: &Plan, stamp: &Stamp) -> Result<Vec<Written>, BootError> {
+    let mut written = Vec::new();
+    for edit in plan.edits.iter().filter(|edit| edit.before != edit.after) {
+        if let Err(error) = replace(root, edit, stamp, &mut written) {
+            return Err(restore_all(root, &written, error));
+        }
+    }
+    Ok(written)
+}
+
+/// Restores what was written before something failed.
+fn restore_all(root: &Root, written: &[Written], error: BootError) -> BootError {
+    for done in written.iter().rev() {
+        if let (Err(why), BootError::Write { path, errno }) = (restore(root, done), &error) {
+            return BootError::HalfDone { path: path.clone(), errno: *errno, left: done.path.clone(), why };
+        }
+    }
+    error
+}
+
+/// Replaces one file, and adds it to what was written as soon as the new one is in place: also where it
+/// is not known to last.
+fn replace(root: &Root, edit: &Edit, stamp: &Stamp, written: &mut Vec<Written>) -> Result<(), BootError> {
+    let fail = |errno| BootError::Write { path: edit.path.clone(), errno };
+    let changed = || BootError::Changed { path: edit.path.clone() };
+    let place = root.resolve(&edit.path).map_err(fail)?.ok_or_else(changed)?;
+    lock(&place, &edit.path)?;
+    let found = read_whole(&place.folder, &place.name).map_err(fail)?;
+    if found.bytes != edit.before.as_bytes() {
+        return Err(changed());
+    }
+    let name = backup_name(&place.name, stamp, edit.after.as_bytes());
+    let kept = keep(&place, &name, &found.bytes, &found.stat).map_err(fail)?;
+    let put = put(&place, &place.name, edit.after.as_bytes(), &found.stat, Over::Any);
+    match &put {
+        Err(Failed { in_place: false, .. }) => drop(unlinkat(&place.folder, &kept, AtFlags::empty())),
+        _ => written.push(Written { path: edit.path.clone(), backup: place.beside(&kept) }),
+    }
+    put.map_err(|failed| fail(failed.errno))
+}
+
+/// Puts a backup back and removes it.
+fn restore(root: &Root, done: &Written) -> Result<(), Errno> {
+    let place = root.resolve(&done.path)?.ok_or(Errno::NOENT)?;
+    let name = OsStr::new(done.backup.rsplit('/').next().unwrap_or_default());
+    let old = read_whole(&place.folder, name)?;
+    match put(&place, &place.name, &old.bytes, &old.stat, Over::Any) {
+        // In place, if not yet for good: that is what can be done on a disk that fails.
+        Ok(()) | Err(Failed { in_place: true, .. }) => {}
+        Err(failed) => return Err(failed.errno),
+    }
+    // What it held is in its place now; a crash before this line leaves one file too many.
+    let _ = unlinkat(&place.folder, name, AtFlags::empty());
+    let _ = fsync(&place.folder);
+    Ok(())
+}
+
+/// What taking back would restore in a file: the file as it is and as it was, and the backup.
+///
+/// # Errors
+/// A file that has backups, none of which was made when the file became what it is.
+pub(crate) fn backup_of(root: &Root, path: &str) -> Result<Option<(Edit, String)>, BootError> {
+    let error = |errno| BootError::Read { path: path.to_owned(), errno };
+    let Some(place) = root.resolve(path).map_err(error)? else { return Ok(None) };
+    let Some(found) = root.find(path)? else { return Ok(None) };
+    let name = place.name.to_string_lossy().into_owned();
+    let names = place.names().map_err(error)?;
+    // The moment stands first behind the name, so the newest is the last.
+    let backups: Vec<&String> = names.iter().filter(|file| parts(file, &name).is_some()).collect();
+    let kept = |backup: &str| read_whole(&place.folder, OsStr::new(backup)).map_err(error);
+    let now = hash(&found.bytes);
+    let ours = backups.iter().rev().find(|file| parts(file, &name).is_some_and(|(_, hash)| hash == now));
+    let Some(backup) = ours else {
+        // A backup that equals the file is left of a change that did not come about.
+        for backup in backups.iter().rev() {
+            if kept(backup)?.bytes != found.bytes {
+                let backup = place.beside(OsStr::new(backup));
+                return Err(BootError::Undone { path: path.to_owned(), backup });
+            }
+        }
+        return Ok(None);
+    };
+    let (before, after) = (String::from_utf8(found.bytes), String::from_utf8(kept(backup)?.bytes));
+    let (Ok(before), Ok(after)) = (before, after) else { return Ok(None) };
+    Ok(Some((Edit { path: path.to_owned(), before, after }, place.beside(OsStr::new(backup)))))
+}
+
+/// Takes back what a plan of [`crate::plan::undo`] names.
+///
+/// # Errors
+/// A file that changed meanwhile or cannot be written.
+pub fn take_back(root: &Root, plan: &Plan) -> Result<Vec<Written>, BootError> {
+    let mut written = Vec::new();
+    for (edit, backup) in plan.edits.iter().zip(&plan.backups) {
+        let fail = |errno| BootError::Write { path: edit.path.clone(), errno };
+        let place = root.resolve(&edit.path).map_err(fail)?;
+        let place = place.ok_or_else(|| BootError::Changed { path: edit.path.clone() })?;
+        lock(&place, &edit.path)?;
+        if read_whole(&place.folder, &place.name).map_err(fail)?.bytes != edit.before.as_bytes() {
+            return Err(BootError::Changed { path: edit.path.clone() });
+        }
+        let done = Written { path: edit.path.clone(), backup: backup.clone() };
+        restore(root, &done).map_err(fail)?;
+        written.push(done);
+    }
+    Ok(written)
+}
+
+/// Writes a text that is no file of this system, such as an EEPROM's configuration, as the backup that
+/// a file at this path would have; gives the backup's path.
+///
+/// # Errors
+/// What cannot be written.
+pub fn keep_text(root: &Root, path: &str, old: &str, new: &str, stamp: &Stamp) -> Result<String, BootError> {
+    let fail = |errno| BootError::Write { path: path.to_owned(), errno };
+    let place = root.resolve(path).map_err(fail)?.ok_or_else(|| fail(Errno::NOENT))?;
+    let mut like = rustix::fs::fstat(&place.folder).map_err(fail)?;
+    like.st_mode = 0o644;
+    let kept = keep(&place, &backup_name(&place.name, stamp, new.as_bytes()), old.as_bytes(), &like);
+    Ok(place.beside(&kept.map_err(fail)?))
+}
+
+/// The newest text that was kept so, with what it is called; only those whose place `new` took, or that
+/// are `new` themselves.
+///
+/// # Errors
+/// What cannot be read.
+pub fn kept_text(root: &Root, path: &str, new: &str) -> Result<Option<(String, String)>, BootError> {
+    let error = |errno| BootError::Read { path: path.to_owned(), errno };
+    let Some(place) = root.resolve(path).map_err(error)? else { return Ok(None) };
+    let name = place.name.to_string_lossy().into_owned();
+    for backup in place.names().map_err(error)?.iter().rev() {
+        let Some((_, hash_of_new)) = parts(backup, &name) else { continue };
+        let old = read_whole(&place.folder, OsStr::new(backup)).map_err(error)?.bytes;
+        if hash_of_new == hash(new.as_bytes()) || old == new.as_bytes() {
+            return Ok(String::from_utf8(old).ok().map(|old| (old, place.beside(OsStr::new(backup)))));
+        }
+    }
+    Ok(None)
+}
+
+/// Removes a backup that has served.
+///
+/// # Errors
+/// What cannot be removed.
+pub fn forget(root: &Root, backup: &str) -> Result<(), BootError> {
+    let fail = |errno| BootError::Write { path: backup.to_owned(), errno };
+    let Some(place) = root.resolve(backup).map_err(fail)? else { return Ok(()) };
+    unlinkat(&place.folder, &place.name, AtFlags::empty()).map_err(fail)
+}
+
+/// Held until the folder's descriptor is closed.
+fn lock(place: &Place, path: &str) -> Result<(), BootError> {
+    match flock(&place.folder, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(BootError::Busy { folder: folder_of(path).to_owned() }),
+        // A file system without locks has no second nodewise to be kept away.
+        _ => Ok(()),
+    }
+}
+
+/// Writes a backup that is not there yet; gives its name.
+fn keep(place: &Place, name: &str, bytes: &[u8], like: &Stat) -> Result<OsString, Errno> {
+    for number in 1..=99 {
+        // The same change within the same second, after it was taken back.
+        let name = match number {
+            1 => format!("{name}{SUFFIX}"),
+            _ => format!("{name}-{number}{SUFFIX}"),
+        };
+        let name = OsString::from(name);
+        match put(place, &name, bytes, like, Over::Nothing) {
+            Ok(()) => return Ok(name),
+            Err(Failed { errno: Errno::EXIST, .. }) => {}
+            Err(Failed { errno, in_place }) => {
+                if in_place {
+                    let _ = unlinkat(&place.folder, &name, AtFlags::empty());
+                }
+                return Err(errno);
+            }
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// Whether a name that is taken may be taken over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Any,
+    Nothing,
+}
+
+/// Why a file was not put in place, or not safely.
+struct Failed {
+    errno: Errno,
+    /// Whether it has its name already.
+    in_place: bool,
+}
+
+/// Writes a file beside its place, synchronises it, gives it its name, and synchronises the folder.
+fn put(place: &Place, name: &OsStr, bytes: &[u8], like: &Stat, over: Over) -> Result<(), Failed> {
+    // One name for all: what a killed process left is taken away by the next.
+    let temporary = ".nodewise-new";
+    let folder = &place.folder;
+    let renamed = fill(folder, temporary, bytes, like).and_then(|()| match over {
+        Over::Any => renameat(folder, temporary, folder, name),
+        Over::Nothing => rename_new(folder, temporary, name),
+    });
+    if let Err(errno) = renamed {
+        let _ = unlinkat(folder, temporary, AtFlags::empty());
+        return Err(Failed { errno, in_place: false });
+    }
+    match fsync(folder) {
+        // Some file systems cannot synchronise folders, and say so.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(errno) => Err(Failed { errno, in_place: true }),
+    }
+}
+
+/// Renames where the name is free. FAT and others cannot be asked to see to that; there a look must do,
+/// under the lock.
+fn rename_new(folder: &OwnedFd, from: &str, to: &OsStr) -> Result<(), Errno> {
+    match renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => match rustix::fs::statat(folder, to, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Err(Errno::EXIST),
+            Err(Errno::NOENT) => renameat(folder, from, folder, to),
+            Err(errno) => Err(errno),
+        },
+        result => result,
+    }
+}
+
+fn fill(folder: &OwnedFd, name: &str, bytes: &[u8], like: &Stat) -> Result<(), Errno> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags, Mode::from_raw_mode(0o600))?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match write(&file, rest) {
+            // A file system that takes nothing is full.
+            Ok(0) => return Err(Errno::NOSPC),
+            Ok(count) => rest = &rest[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    resemble(&file, like)?;
+    fsync(&file)
+}
+
+/// Gives a file the owner and permissions of the one whose place it takes.
+fn resemble(file: &OwnedFd, like: &Stat) -> Result<(), Errno> {
+    let own = rustix::fs::fstat(file)?;
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid) {
+        fchown(file, Some(Uid::from_raw(like.st_uid)), Some(Gid::from_raw(like.st_gid)))?;
+    }
+    match fchmod(file, Mode::from_raw_mode(like.st_mode & 0o7777)) {
+        // On FAT the permissions are those of the mount.
+        Err(Errno::PERM) => Ok(()),
+        result => result,
+    }
+}
+
+fn backup_name(name: &OsStr, stamp: &Stamp, new: &[u8]) -> String {
+    format!("{}.{stamp}.{}", name.to_string_lossy(), hash(new))
+}
+
+/// Moment and hash in the name of a file's backup; `None` for any other name.
+fn parts<'a>(backup: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
+    let rest = backup.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(SUFFIX)?;
+    let (stamp, hash) = rest.split_once('.')?;
+    let hash = hash.split('-').next().unwrap_or(hash);
+    let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (stamp.len() == 15 && is_hash).then_some((stamp, hash))
+}
+
+/// The 64-bit FNV-1a hash, as 16 digits: it tells a file from what somebody else made of it.
+fn hash(bytes: &[u8]) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+#[cfg(test)]
+mod tests;

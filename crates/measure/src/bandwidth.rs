@@ -1,0 +1,185 @@
+//! Bandwidth of memory: bytes per second on the ways between CPUs and nodes.
+//!
+//! Which variant of a kernel is fastest is not known before: it differs with the processor, the kind
+//! of pages, one thread or many, near or far memory. So the first way of each such kind holds a
+//! [`contest`], and what wins is named beside every figure. Each memory node has one buffer per kind of
+//! page and round, which the ways to it use in turn: every sample fills it anew, and what is in it
+//! afterwards is checked.
+
+pub mod contest;
+pub mod findings;
+pub mod report;
+pub mod weights;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
+use nodewise_syscall::PageKind;
+
+use crate::cell::{Cell, Facts, Glance, Placed, PlacedMemory, Probe, Refusal};
+use crate::kernel::bandwidth::{Kernel, Variant};
+use crate::survey::{Bench, Timed};
+use crate::team::{self, Member, Task};
+use crate::timer::Timer;
+
+pub use findings::{Finding, findings};
+pub use report::{Declared, Report, WayReport};
+pub use weights::Weights;
+
+/// How long each variant is tried in a contest: some 20 MB on a slow core. A variant goes on where the
+/// one before has ended, so that what is measured is memory and not what was left in a cache.
+const CONTEST: Duration = Duration::from_millis(2);
+
+/// CPUs and memory that are measured together, and what is done there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Way {
+    /// Which CPUs reach for the memory of which node, each with a thread of its own. One cell; or
+    /// several, that run at the same time and on memory of their own.
+    pub cells: Vec<Cell>,
+    /// What they do.
+    pub kernel: Kernel,
+}
+
+impl Way {
+    /// How many threads run.
+    pub fn threads(&self) -> usize {
+        self.cells.iter().map(|cell| cell.cpus.len()).sum()
+    }
+
+    /// All CPUs.
+    pub fn cpus(&self) -> CpuSet {
+        self.cells.iter().flat_map(|cell| cell.cpus.iter()).collect()
+    }
+
+    /// What decides which variant is fastest.
+    fn kind(&self) -> Kind {
+        let remote = self.cells.iter().any(|cell| cell.from != cell.memory);
+        let pages = self.cells.first().map_or(PageKind::Small, |cell| cell.pages);
+        Kind { kernel: self.kernel, pages, remote, several: self.threads() > 1 }
+    }
+}
+
+/// Ways of one kind share a variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    kernel: Kernel,
+    pages: PageKind,
+    remote: bool,
+    several: bool,
+}
+
+/// The bench of `nodewise bandwidth`: GB/s (10^9 bytes per second) that the program reads and writes.
+#[derive(Debug)]
+pub struct BandwidthBench {
+    timer: Timer,
+    size: Bytes,
+    time: Duration,
+    memories: HashMap<(NodeId, PageKind), PlacedMemory>,
+    variants: HashMap<Kind, Variant>,
+}
+
+impl BandwidthBench {
+    /// A bench whose ways have buffers of this size on each node, and whose samples take so long.
+    pub fn new(size: Bytes, time: Duration) -> Self {
+        Self { timer: Timer::choose(), size, time, memories: HashMap::new(), variants: HashMap::new() }
+    }
+
+    /// The variant that won the contest of a way; `None` before there was one.
+    pub fn variant(&self, way: &Way) -> Option<Variant> {
+        self.variants.get(&way.kind()).copied()
+    }
+
+    /// The clock.
+    pub fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
+    /// The threads of a way, each with its part of the memory.
+    fn members<'a>(
+        memories: &'a mut HashMap<(NodeId, PageKind), PlacedMemory>,
+        way: &Way,
+    ) -> Result<Vec<Member<'a>>, Refusal> {
+        let mut members = Vec::new();
+        let mut wanted: Vec<&Cell> = way.cells.iter().collect();
+        for ((node, pages), memory) in memories {
+            let Some(at) = wanted.iter().position(|cell| (cell.memory, cell.pages) == (*node, *pages)) else {
+                continue;
+            };
+            let cell = wanted.swap_remove(at);
+            let words = memory.buffer_mut().as_mut_words();
+            let part = words.len() / cell.cpus.len().max(1);
+            let cpus: Vec<CpuId> = cell.cpus.iter().collect();
+            let parts = words.chunks_mut(part.max(1));
+            members.extend(cpus.into_iter().zip(parts).map(|(cpu, part)| Member { cpu, part }));
+        }
+        let complete = wanted.is_empty() && members.len() == way.threads() && !members.is_empty();
+        let missing = || Refusal::Other("there is no CPU, or no memory, to run on".to_owned());
+        complete.then_some(members).ok_or_else(missing)
+    }
+}
+
+impl Bench for BandwidthBench {
+    type Cell = Way;
+
+    fn begin_round(&mut self, _round: u32) {
+        self.memories.clear();
+    }
+
+    fn prepare(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<(), Refusal> {
+        for cell in &way.cells {
+            if cell.cpus.is_empty() {
+                return Err(Refusal::NoCpu { node: cell.from });
+            }
+            let key = (cell.memory, cell.pages);
+            if !self.memories.contains_key(&key) {
+                let memory = PlacedMemory::new(self.size, cell.memory, cell.pages, facts)?;
+                self.memories.insert(key, memory);
+            }
+        }
+        if !self.variants.contains_key(&way.kind()) {
+            let winner = contest::hold(way.kernel, |variants| {
+                let task = Task { kernel: way.kernel, variants, time: CONTEST };
+                let results = team::run(Self::members(&mut self.memories, way)?, task, &self.timer)?;
+                Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
+            })?;
+            self.variants.insert(way.kind(), winner);
+        }
+        Ok(())
+    }
+
+    fn placed(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
+        let mut all: Option<Placed> = None;
+        for cell in &way.cells {
+            if let Some(memory) = self.memories.get(&(cell.memory, cell.pages)) {
+                let placed = memory.now(facts)?;
+                all = Some(match all {
+                    Some(all) => all.worse(placed),
+                    None => placed,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn sample(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
+        let variant = self.variants.get(&way.kind()).copied();
+        let variant = variant.ok_or_else(|| Refusal::Wrong { what: "there was no contest".to_owned() })?;
+        let task = Task { kernel: way.kernel, variants: &[variant], time: self.time };
+        let members = Self::members(&mut self.memories, way)?;
+        let probe = Probe::take(&self.timer);
+        let mut switched = None;
+        let timed = Timed::around(facts, Some(probe), || {
+            let results = team::run(members, task, &self.timer)?;
+            let throughput = results.into_iter().next().unwrap_or(Err(Refusal::TooShort))?;
+            switched = throughput.switched;
+            Ok(throughput.program / 1e9)
+        })?;
+        // Those of the team: the calling thread only waits for it, and its faults are of no interest.
+        let meanwhile = Glance { switched, faults: None, ..timed.meanwhile };
+        Ok(Timed { meanwhile, ..timed })
+    }
+}
+
+#[cfg(test)]
+mod tests;

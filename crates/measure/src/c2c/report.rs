@@ -1,0 +1,249 @@
+//! The record of `nodewise c2c`: everything that is shown, as plain data.
+
+use std::time::Duration;
+
+use nodewise_machine::{CpuId, NodeId};
+
+use super::pairs::Relation;
+use super::{Pair, Transfer};
+use crate::cell::{Glance, Placed, Refusal};
+use crate::conditions::Conditions;
+use crate::metric::Direction;
+use crate::stats::{median, quantile};
+use crate::survey::{Figure, Outcome};
+
+/// Where the memory of a line is, as seen by its two CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Home {
+    /// On the node of the CPU that gets the line; of both, where they share it.
+    Near,
+    /// On the node of the CPU that has it.
+    Far,
+    /// On a node of neither.
+    Elsewhere,
+}
+
+impl Home {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Near, Self::Far, Self::Elsewhere];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+            Self::Elsewhere => "elsewhere",
+        }
+    }
+}
+
+/// One pair and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PairReport {
+    /// The CPUs, the node of the memory, and what was timed.
+    pub pair: Pair,
+    /// How the CPUs are related.
+    pub relation: Relation,
+    /// Where the memory is, as they see it.
+    pub home: Home,
+    /// Its figure in ns per line; `None` where it was refused, or has no samples.
+    pub figure: Option<Figure>,
+    /// Why there is none, in words.
+    pub refused: Option<String>,
+    /// Where the memory was before samples were taken.
+    pub before: Option<Placed>,
+    /// And after them.
+    pub after: Option<Placed>,
+    /// Whether it is marked as disturbed.
+    pub disturbed: bool,
+}
+
+impl PairReport {
+    /// What came of a pair; `explain` makes a sentence of a refusal.
+    pub fn new(
+        pair: Pair,
+        relation: Relation,
+        home: Home,
+        outcome: &Outcome,
+        explain: &dyn Fn(&Refusal) -> String,
+    ) -> Self {
+        let moved = || outcome.has_moved().then(|| format!("its page did not stay on node {}", pair.home));
+        Self {
+            pair,
+            relation,
+            home,
+            figure: outcome.figure(Direction::LowerIsBetter),
+            refused: outcome.refusal.as_ref().map(explain).or_else(moved),
+            before: outcome.before.clone(),
+            after: outcome.after.clone(),
+            disturbed: outcome.is_disturbed(),
+        }
+    }
+}
+
+/// What pairs of one kind come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Group {
+    /// How the CPUs are related.
+    pub relation: Relation,
+    /// What was timed.
+    pub transfer: Transfer,
+    /// Where the memory is.
+    pub home: Home,
+    /// How many pairs have a figure.
+    pub pairs: usize,
+    /// The median of their medians, ns.
+    pub median_ns: f64,
+    /// The least of them.
+    pub least_ns: f64,
+    /// And the most.
+    pub most_ns: f64,
+}
+
+/// All pairs and how they were measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The circumstances.
+    pub conditions: Conditions,
+    /// The seed of the order of samples and of the places of lines.
+    pub seed: u64,
+    /// The kernel's name of the clock.
+    pub clock: String,
+    /// How long all of it took.
+    pub took: Duration,
+    /// Whether it was ended early.
+    pub interrupted: bool,
+    /// What happened around it, from its beginning to its end.
+    pub meanwhile: Glance,
+    /// CPUs that could have been measured, of which some stand for all.
+    pub candidates: usize,
+    /// The pairs.
+    pub pairs: Vec<PairReport>,
+}
+
+impl Report {
+    /// The CPUs, ascending.
+    pub fn cpus(&self) -> Vec<CpuId> {
+        distinct(self.pairs.iter().flat_map(|report| [report.pair.to, report.pair.from]))
+    }
+
+    /// What was timed, in the order of tables.
+    pub fn transfers(&self) -> Vec<Transfer> {
+        distinct(self.pairs.iter().map(|report| report.pair.transfer))
+    }
+
+    /// The homes that were measured, in the order of tables.
+    pub fn homes(&self) -> Vec<Home> {
+        distinct(self.pairs.iter().map(|report| report.home))
+    }
+
+    /// The cell of a matrix.
+    pub fn pair(&self, to: CpuId, from: CpuId, transfer: Transfer, home: Home) -> Option<&PairReport> {
+        self.pairs.iter().find(|report| {
+            (report.pair.to, report.pair.from, report.pair.transfer, report.home)
+                == (to, from, transfer, home)
+        })
+    }
+
+    /// What each kind of pairs comes to, nearest first.
+    pub fn groups(&self) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for relation in Relation::ALL {
+            for transfer in self.transfers() {
+                for home in self.homes() {
+                    groups.extend(self.group(relation, transfer, home));
+                }
+            }
+        }
+        groups
+    }
+
+    fn group(&self, relation: Relation, transfer: Transfer, home: Home) -> Option<Group> {
+        let is_one = |report: &&PairReport| {
+            (report.relation, report.pair.transfer, report.home) == (relation, transfer, home)
+        };
+        let medians: Vec<f64> = self
+            .pairs
+            .iter()
+            .filter(is_one)
+            .filter_map(|report| report.figure.as_ref())
+            .map(|figure| figure.median)
+            .collect();
+        Some(Group {
+            relation,
+            transfer,
+            home,
+            pairs: medians.len(),
+            median_ns: median(&medians)?,
+            least_ns: quantile(&medians, 0.0)?,
+            most_ns: quantile(&medians, 1.0)?,
+        })
+    }
+}
+
+/// Where a node is, as seen by two CPUs on these nodes.
+pub fn home(to: Option<NodeId>, from: Option<NodeId>, home: NodeId) -> Home {
+    if to == Some(home) {
+        Home::Near
+    } else if from == Some(home) {
+        Home::Far
+    } else {
+        Home::Elsewhere
+    }
+}
+
+fn distinct<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_seen_from_both_sides() {
+        let check = |to, from, of, expected| {
+            assert_eq!(home(Some(NodeId::new(to)), Some(NodeId::new(from)), NodeId::new(of)), expected);
+        };
+        check(0, 0, 0, Home::Near);
+        check(0, 1, 0, Home::Near);
+        check(0, 1, 1, Home::Far);
+        check(0, 1, 2, Home::Elsewhere);
+        assert_eq!(home(None, None, NodeId::new(0)), Home::Elsewhere);
+    }
+
+    #[test]
+    fn groups_are_medians_of_pairs_with_figures() {
+        let pair = |to: u32, from: u32, median: Option<f64>| PairReport {
+            pair: Pair {
+                to: CpuId::new(to),
+                from: CpuId::new(from),
+                home: NodeId::new(0),
+                transfer: Transfer::Dirty,
+            },
+            relation: Relation::Cache,
+            home: Home::Near,
+            figure: median.and_then(|median| Figure::of(&[vec![median]], Direction::LowerIsBetter)),
+            refused: None,
+            before: None,
+            after: None,
+            disturbed: false,
+        };
+        let report = Report {
+            conditions: Conditions::default(),
+            seed: 1,
+            clock: String::new(),
+            took: Duration::ZERO,
+            interrupted: false,
+            meanwhile: Glance::default(),
+            candidates: 2,
+            pairs: vec![pair(0, 1, Some(50.0)), pair(1, 0, Some(60.0)), pair(0, 2, None)],
+        };
+        let [group] = report.groups()[..] else { panic!("one group") };
+        assert_eq!((group.pairs, group.median_ns, group.least_ns, group.most_ns), (2, 55.0, 50.0, 60.0));
+        assert_eq!(report.cpus(), [0, 1, 2].map(CpuId::new));
+    }
+}

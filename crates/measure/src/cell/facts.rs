@@ -1,0 +1,100 @@
+//! What measuring has to know of the system and may not look up itself.
+
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_syscall::HugePageSize;
+
+/// Answers to what only files of the kernel tell. `None`: the kernel does not say.
+pub trait Facts {
+    /// Nodes whose memory this process may use.
+    fn allowed_nodes(&self) -> Option<NodeSet>;
+
+    /// Memory of a node that can be had without pushing out anybody's but caches of files.
+    fn available(&mut self, node: NodeId) -> Option<Bytes>;
+
+    /// Memory that this process may still take before the limit of its control group.
+    fn below_limit(&mut self) -> Option<Bytes>;
+
+    /// Free pages of a node's pool of huge pages.
+    fn free_huge_pages(&mut self, node: NodeId, size: HugePageSize) -> Option<u64>;
+
+    /// How much of this range of our own memory is in transparent huge pages.
+    fn transparent_huge(&mut self, address: usize, length: Bytes) -> Option<Bytes>;
+
+    /// What has happened up to now to the calling thread and around it.
+    fn glance(&mut self) -> Glance;
+}
+
+/// Counters that only grow; differences between two glances mean something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Glance {
+    /// Time of all CPUs that the hypervisor gave to others. Known to a tick of the kernel.
+    pub stolen: Option<Duration>,
+    /// Time of all CPUs that other programs used, beside this process.
+    pub others: Option<Duration>,
+    /// How often the calling thread had to leave its CPU without wanting to.
+    pub switched: Option<u64>,
+    /// Page faults of the calling thread: none belong into a timed loop.
+    pub faults: Option<u64>,
+}
+
+impl Glance {
+    /// What has come between an earlier glance and this one.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let time = |now: Option<Duration>, then: Option<Duration>| Some(now?.saturating_sub(then?));
+        let count = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        Self {
+            stolen: time(self.stolen, earlier.stolen),
+            others: time(self.others, earlier.others),
+            switched: count(self.switched, earlier.switched),
+            faults: count(self.faults, earlier.faults),
+        }
+    }
+}
+
+/// Facts where nobody can be asked: nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFacts;
+
+impl Facts for NoFacts {
+    fn allowed_nodes(&self) -> Option<NodeSet> {
+        None
+    }
+
+    fn available(&mut self, _: NodeId) -> Option<Bytes> {
+        None
+    }
+
+    fn below_limit(&mut self) -> Option<Bytes> {
+        None
+    }
+
+    fn free_huge_pages(&mut self, _: NodeId, _: HugePageSize) -> Option<u64> {
+        None
+    }
+
+    fn transparent_huge(&mut self, _: usize, _: Bytes) -> Option<Bytes> {
+        None
+    }
+
+    fn glance(&mut self) -> Glance {
+        Glance::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_at_both_ends_is_not_known_between() {
+        let early =
+            Glance { stolen: Some(Duration::from_millis(10)), switched: Some(7), ..Glance::default() };
+        let late = Glance { stolen: Some(Duration::from_millis(30)), faults: Some(2), ..Glance::default() };
+        let between = late.since(&early);
+        assert_eq!(between, Glance { stolen: Some(Duration::from_millis(20)), ..Glance::default() });
+        assert_eq!(early.since(&late).stolen, Some(Duration::ZERO), "a counter that went back");
+    }
+}

@@ -1,0 +1,330 @@
+//! The loop over the cells of a matrix: their samples interleaved, so that whatever drifts hits all
+//! of them alike.
+//!
+//! A survey has rounds. In each, every cell is made ready anew (new memory, so that no round shares
+//! the luck of another's pages), proven, sampled in an order that is drawn anew, and proven again. A
+//! round gives one value per cell, the median of its samples; the figure of a cell is the median over
+//! its rounds, with the interval that these give. Cells that were disturbed are measured once more.
+//!
+//! What is timed is a [`Bench`]; the loop knows neither clocks nor memory.
+
+pub mod figure;
+pub mod report;
+pub mod result;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::cell::{Facts, Glance, Placed, Probe, Refusal};
+use crate::executor::Clock;
+use crate::random::Random;
+
+pub use figure::Figure;
+pub use report::CellReport;
+pub use result::{Marks, Outcome, Sample, Survey};
+
+/// What is measured.
+pub trait Bench {
+    /// What tells one cell from another: a [`crate::cell::Cell`] with what is done in it.
+    type Cell;
+
+    /// Begins a round: nothing of the one before is used again, and its memory is given back.
+    fn begin_round(&mut self, round: u32);
+
+    /// Makes ready what a cell needs in this round; several cells may share it.
+    ///
+    /// # Errors
+    /// What stands in the way. The cell is not asked for again.
+    fn prepare(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<(), Refusal>;
+
+    /// Where the memory of a cell is now; `None` for what has no memory of its own.
+    ///
+    /// # Errors
+    /// What stands in the way of asking.
+    fn placed(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal>;
+
+    /// Takes one sample; [`Facts::glance`] right before and after what is timed tells what disturbed
+    /// it, see [`Timed::around`].
+    ///
+    /// # Errors
+    /// What stands in the way. The cell is not asked for again.
+    fn sample(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<Timed, Refusal>;
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// What came out, in the unit of the survey.
+    pub value: f64,
+    /// The speed of the CPU around it.
+    pub probe: Option<Probe>,
+    /// What happened meanwhile.
+    pub meanwhile: Glance,
+}
+
+impl Timed {
+    /// Times something between two glances.
+    ///
+    /// # Errors
+    /// Those of what is timed.
+    pub fn around(
+        facts: &mut dyn Facts,
+        probe: Option<Probe>,
+        timed: impl FnOnce() -> Result<f64, Refusal>,
+    ) -> Result<Self, Refusal> {
+        let before = facts.glance();
+        let value = timed()?;
+        Ok(Self { value, probe, meanwhile: facts.glance().since(&before) })
+    }
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Rounds; an interval needs [`crate::stats::order::FEWEST`].
+    pub rounds: u32,
+    /// Samples of a cell in a round, at most.
+    pub samples: u32,
+    /// How long the survey should take; samples are left out for it, but never rounds, so it takes
+    /// longer where one sample of each cell does.
+    pub budget: Option<Duration>,
+}
+
+impl Pace {
+    /// This many of each, however long that takes.
+    pub const fn exactly(rounds: u32, samples: u32) -> Self {
+        Self { rounds, samples, budget: None }
+    }
+
+    /// `--quick`: 15 s on one node, 60 s on eight, of which a fifth is kept for the repetition of
+    /// cells and for what comes before.
+    pub fn quick(nodes: usize) -> Self {
+        let seconds = (15.0 + 45.0 * (nodes.saturating_sub(1) as f64 / 7.0)).min(60.0);
+        Self { rounds: 6, samples: 9, budget: Some(Duration::from_secs_f64(seconds * 0.6)) }
+    }
+
+    /// Neither quick nor thorough: 9 rounds, three times as long as `--quick`.
+    pub fn usual(nodes: usize) -> Self {
+        let quick = Self::quick(nodes);
+        Self { rounds: 9, samples: 15, budget: quick.budget.map(|budget| budget * 3) }
+    }
+
+    /// `--thorough`: 15 rounds of 25 samples.
+    pub const fn thorough() -> Self {
+        Self::exactly(15, 25)
+    }
+}
+
+/// What a survey tells while it goes on; only ever between samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Steps done: a step is a cell made ready, or a sample taken.
+    pub done: u64,
+    /// Steps there are, as far as is known by now.
+    pub all: u64,
+    /// The time that is left, by what steps have taken so far; `None` before there are any.
+    pub left: Option<Duration>,
+    /// Whether disturbed cells are being measured once more.
+    pub again: bool,
+}
+
+/// What a survey needs besides its bench.
+pub struct Surveyor<'a> {
+    /// Tells what happens around the samples.
+    pub facts: &'a mut dyn Facts,
+    /// Tells how much of the budget is spent.
+    pub clock: &'a dyn Clock,
+    /// Is told how far it is.
+    pub observer: &'a mut dyn FnMut(Progress),
+    /// Ends the survey, between samples, when it becomes true.
+    pub interrupt: &'a AtomicBool,
+}
+
+impl Surveyor<'_> {
+    /// Measures cells; the outcomes stand in the order of the cells.
+    pub fn conduct<B: Bench>(&mut self, bench: &mut B, cells: &[B::Cell], pace: Pace, seed: u64) -> Survey {
+        let begin = self.clock.now();
+        let before = self.facts.glance();
+        let outcomes = vec![Outcome::default(); cells.len()];
+        let mut course =
+            Course { cells, pace, seed, outcomes, done: 0, first: 0, all: 0, begin, again: false, round: 0 };
+        let mut interrupted = self.rounds(bench, &mut course).is_err();
+        let first = course.outcomes.clone();
+        let disturbed: Vec<usize> = (0..cells.len()).filter(|at| first[*at].is_disturbed()).collect();
+        if !interrupted && !disturbed.is_empty() && self.has_time_again(&course, disturbed.len()) {
+            for at in disturbed {
+                course.outcomes[at].begin_again();
+            }
+            course.again = true;
+            course.first = course.done;
+            interrupted = self.rounds(bench, &mut course).is_err();
+            for (outcome, first) in course.outcomes.iter_mut().zip(first) {
+                outcome.keep_better(first);
+            }
+        }
+        bench.begin_round(course.round);
+        Survey {
+            outcomes: course.outcomes,
+            interrupted,
+            took: self.clock.now().saturating_sub(begin),
+            meanwhile: self.facts.glance().since(&before),
+            seed,
+        }
+    }
+
+    /// Whether so many cells can be measured once more within the budget and a quarter.
+    fn has_time_again<C>(&self, course: &Course<'_, C>, disturbed: usize) -> bool {
+        let Some(budget) = course.pace.budget else { return true };
+        let spent = self.clock.now().saturating_sub(course.begin);
+        let share = disturbed as f64 / course.cells.len().max(1) as f64;
+        spent + spent.mul_f64(share) <= budget.mul_f64(1.5)
+    }
+
+    fn rounds<B: Bench>(&mut self, bench: &mut B, course: &mut Course<'_, B::Cell>) -> Result<(), Stopped> {
+        let start = self.clock.now();
+        let mut samples = course.pace.samples;
+        for number in 0..course.pace.rounds {
+            bench.begin_round(course.round);
+            let ready = self.ready(bench, course, samples)?;
+            if number == 0 {
+                samples = 1;
+            }
+            let mut random = Random::stream(course.seed, u64::from(course.round));
+            let mut taken = 0;
+            while taken < samples {
+                let sampled_from = self.clock.now();
+                self.pass(bench, course, &ready, &mut random)?;
+                taken += 1;
+                if number == 0 && taken == 1 {
+                    samples = self.affordable(course, start, sampled_from);
+                    course.plan(samples, ready.len());
+                }
+            }
+            self.prove_again(bench, course, &ready);
+            course.round += 1;
+        }
+        Ok(())
+    }
+
+    /// How many samples each round can have, by what the first of them took.
+    fn affordable<C>(&self, course: &Course<'_, C>, start: Duration, sampled_from: Duration) -> u32 {
+        let Some(budget) = course.pace.budget else { return course.pace.samples };
+        let now = self.clock.now();
+        let (ready, pass) = (sampled_from.saturating_sub(start), now.saturating_sub(sampled_from));
+        let of_round = (budget / course.pace.rounds.max(1)).saturating_sub(ready);
+        let passes = of_round.as_secs_f64() / pass.as_secs_f64().max(1e-9);
+        // A number between the two, so the conversion cannot go wrong.
+        passes.clamp(1.0, f64::from(course.pace.samples.max(1))) as u32
+    }
+
+    /// Makes the cells ready that have not been refused; which these are.
+    fn ready<B: Bench>(
+        &mut self,
+        bench: &mut B,
+        course: &mut Course<'_, B::Cell>,
+        samples: u32,
+    ) -> Result<Vec<usize>, Stopped> {
+        let wanted = course.wanted();
+        if course.done == course.first {
+            course.plan(samples, wanted.len());
+        }
+        let mut ready = Vec::new();
+        for at in wanted {
+            self.step(course)?;
+            let cell = &course.cells[at];
+            let placed = bench.prepare(cell, self.facts).and_then(|()| bench.placed(cell, self.facts));
+            match placed {
+                Ok(placed) => {
+                    course.outcomes[at].begin_round(placed);
+                    ready.push(at);
+                }
+                Err(refusal) => course.outcomes[at].refuse(refusal),
+            }
+        }
+        Ok(ready)
+    }
+
+    /// One sample of each cell, in an order drawn anew.
+    fn pass<B: Bench>(
+        &mut self,
+        bench: &mut B,
+        course: &mut Course<'_, B::Cell>,
+        ready: &[usize],
+        random: &mut Random,
+    ) -> Result<(), Stopped> {
+        let mut order = ready.to_vec();
+        random.shuffle(&mut order);
+        for at in order {
+            self.step(course)?;
+            if course.outcomes[at].refusal.is_some() {
+                continue;
+            }
+            match bench.sample(&course.cells[at], self.facts) {
+                Ok(timed) => course.outcomes[at].add(timed),
+                Err(refusal) => course.outcomes[at].refuse(refusal),
+            }
+        }
+        Ok(())
+    }
+
+    fn prove_again<B: Bench>(&mut self, bench: &mut B, course: &mut Course<'_, B::Cell>, ready: &[usize]) {
+        for at in ready {
+            match bench.placed(&course.cells[*at], self.facts) {
+                Ok(placed) => course.outcomes[*at].end_round(placed),
+                Err(refusal) => course.outcomes[*at].refuse(refusal),
+            }
+        }
+    }
+
+    /// Tells how far it is, and whether it goes on.
+    fn step<C>(&mut self, course: &mut Course<'_, C>) -> Result<(), Stopped> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        let spent = self.clock.now().saturating_sub(course.begin);
+        let rest = course.all.saturating_sub(course.done);
+        let left = (course.done > 0).then(|| spent.mul_f64(rest as f64 / course.done as f64));
+        (self.observer)(Progress { done: course.done, all: course.all, left, again: course.again });
+        course.done += 1;
+        Ok(())
+    }
+}
+
+/// The survey was interrupted.
+struct Stopped;
+
+/// A survey while it goes on.
+struct Course<'a, C> {
+    cells: &'a [C],
+    pace: Pace,
+    seed: u64,
+    outcomes: Vec<Outcome>,
+    done: u64,
+    /// Steps that were done when its rounds began: more than none in a repetition.
+    first: u64,
+    all: u64,
+    begin: Duration,
+    again: bool,
+    /// Of the whole survey: a repetition goes on counting.
+    round: u32,
+}
+
+impl<C> Course<'_, C> {
+    /// Cells that are to be measured now.
+    fn wanted(&self) -> Vec<usize> {
+        let wanted = |at: &usize| {
+            let outcome = &self.outcomes[*at];
+            outcome.refusal.is_none() && (!self.again || outcome.again)
+        };
+        (0..self.cells.len()).filter(wanted).collect()
+    }
+
+    /// Reckons the steps there will be.
+    fn plan(&mut self, samples: u32, cells: usize) {
+        let of_round = cells as u64 * (1 + u64::from(samples));
+        self.all = (self.first + u64::from(self.pace.rounds) * of_round).max(self.done);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! The figure of a cell: what its samples come to.
+
+use crate::metric::Direction;
+use crate::stats::{Interval, median, median_interval};
+
+/// What the samples of a cell come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// The median over rounds of their medians: what a program gets.
+    pub median: f64,
+    /// Where the median lies with at least 95% certainty, by the rounds; `None` with too few of
+    /// them, see [`crate::stats::order`].
+    pub interval: Option<Interval>,
+    /// The best sample of all: what the hardware does when nothing disturbs it.
+    pub best: f64,
+    /// Rounds.
+    pub rounds: usize,
+    /// Samples in all of them.
+    pub samples: usize,
+}
+
+impl Figure {
+    /// The figure of samples by round; `None` without any.
+    pub fn of(rounds: &[Vec<f64>], direction: Direction) -> Option<Self> {
+        let medians: Vec<f64> = rounds.iter().filter_map(|samples| median(samples)).collect();
+        let samples = || rounds.iter().flatten().copied();
+        let best = match direction {
+            Direction::LowerIsBetter => samples().reduce(f64::min)?,
+            Direction::HigherIsBetter => samples().reduce(f64::max)?,
+        };
+        Some(Self {
+            median: median(&medians)?,
+            interval: median_interval(&medians),
+            best,
+            rounds: medians.len(),
+            samples: samples().count(),
+        })
+    }
+
+    /// Half the width of the interval as a share of the median.
+    pub fn uncertainty(&self) -> Option<f64> {
+        self.interval.map(|interval| interval.half_width() / self.median)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_made_of_the_medians_of_rounds() {
+        let rounds = [vec![3.0, 1.0, 2.0], vec![5.0], vec![], vec![4.0, 40.0, 4.0]];
+        let figure = Figure::of(&rounds, Direction::LowerIsBetter).unwrap();
+        assert_eq!((figure.median, figure.best, figure.rounds, figure.samples), (4.0, 1.0, 3, 7));
+        assert_eq!(figure.interval, None, "three rounds are too few");
+        assert_eq!(Figure::of(&rounds, Direction::HigherIsBetter).unwrap().best, 40.0);
+        assert_eq!(Figure::of(&[Vec::new()], Direction::LowerIsBetter), None);
+    }
+
+    #[test]
+    fn six_rounds_have_an_interval_from_the_least_to_the_most() {
+        let rounds: Vec<Vec<f64>> = [10.0, 14.0, 11.0, 13.0, 12.0, 12.0].map(|value| vec![value]).to_vec();
+        let figure = Figure::of(&rounds, Direction::LowerIsBetter).unwrap();
+        assert_eq!(figure.interval, Some(Interval { low: 10.0, high: 14.0 }));
+        assert_eq!(figure.uncertainty(), Some(2.0 / 12.0));
+    }
+}

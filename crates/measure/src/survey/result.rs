@@ -1,0 +1,157 @@
+//! What a survey leaves: a record for each cell, with all that was noticed about it.
+
+use std::time::Duration;
+
+use super::{Figure, Timed};
+use crate::cell::{Glance, Placed, Refusal};
+use crate::metric::Direction;
+
+/// A CPU counts as slower than itself when its probe takes this much longer than the quickest of the
+/// same cell: the probe alone repeats within 1%.
+const SLOWER: f64 = 1.05;
+
+/// The share of disturbed samples from which on a cell is.
+const DISTURBED: f64 = 0.25;
+
+/// One sample and what happened meanwhile.
+pub type Sample = Timed;
+
+/// How many samples of a cell were disturbed by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// The hypervisor gave time to others.
+    pub stolen: usize,
+    /// The thread had to leave its CPU.
+    pub switched: usize,
+    /// A page fault came into the timed loop.
+    pub faulted: usize,
+    /// The CPU was slower than at other times.
+    pub slower: usize,
+    /// Samples with any of these.
+    pub disturbed: usize,
+    /// All samples.
+    pub samples: usize,
+}
+
+impl Marks {
+    /// The share of disturbed samples, of 1; `None` without samples.
+    pub fn share(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.disturbed as f64 / self.samples as f64)
+    }
+}
+
+/// What came of one cell.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Outcome {
+    /// The samples, round by round.
+    pub rounds: Vec<Vec<Sample>>,
+    /// Where its memory was before samples were taken: of all rounds, that with the least in place.
+    pub before: Option<Placed>,
+    /// And after them.
+    pub after: Option<Placed>,
+    /// Why it has no value, or lost it on the way.
+    pub refusal: Option<Refusal>,
+    /// Whether it was measured once more because it was disturbed.
+    pub again: bool,
+}
+
+impl Outcome {
+    pub(super) fn begin_round(&mut self, placed: Option<Placed>) {
+        self.before = worse(self.before.take(), placed);
+        self.rounds.push(Vec::new());
+    }
+
+    pub(super) fn end_round(&mut self, placed: Option<Placed>) {
+        self.after = worse(self.after.take(), placed);
+    }
+
+    pub(super) fn add(&mut self, sample: Sample) {
+        if let Some(round) = self.rounds.last_mut() {
+            round.push(sample);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        self.refusal = Some(refusal);
+    }
+
+    pub(super) fn begin_again(&mut self) {
+        *self = Self { again: true, ..Self::default() };
+    }
+
+    /// After a repetition: keeps the measurement that was less disturbed. A repetition that was
+    /// refused or left unfinished is worth nothing.
+    pub(super) fn keep_better(&mut self, first: Self) {
+        if !self.again {
+            return;
+        }
+        let whole = self.refusal.is_none() && self.rounds.len() >= first.rounds.len();
+        if !whole || self.marks().share() > first.marks().share() {
+            *self = Self { again: true, ..first };
+        }
+    }
+
+    /// Its figure; `None` for a cell that was refused, or whose memory has moved.
+    pub fn figure(&self, direction: Direction) -> Option<Figure> {
+        if self.refusal.is_some() || self.has_moved() {
+            return None;
+        }
+        let values: Vec<Vec<f64>> =
+            self.rounds.iter().map(|round| round.iter().map(|sample| sample.value).collect()).collect();
+        Figure::of(&values, direction)
+    }
+
+    /// Whether pages had left the node by the end of a round: what was measured is then not what the
+    /// cell says.
+    pub fn has_moved(&self) -> bool {
+        self.after.as_ref().is_some_and(|placed| !placed.is_full())
+    }
+
+    /// What disturbed its samples.
+    pub fn marks(&self) -> Marks {
+        let samples = || self.rounds.iter().flatten();
+        let quickest = samples().filter_map(|sample| sample.probe).map(|probe| probe.ns_per_step);
+        let limit = quickest.fold(f64::INFINITY, f64::min) * SLOWER;
+        let mut marks = Marks { samples: samples().count(), ..Marks::default() };
+        for sample in samples() {
+            let stolen = sample.meanwhile.stolen.is_some_and(|time| time > Duration::ZERO);
+            let switched = sample.meanwhile.switched.is_some_and(|count| count > 0);
+            let faulted = sample.meanwhile.faults.is_some_and(|count| count > 0);
+            let slower = sample.probe.is_some_and(|probe| probe.ns_per_step > limit);
+            marks.stolen += usize::from(stolen);
+            marks.switched += usize::from(switched);
+            marks.faulted += usize::from(faulted);
+            marks.slower += usize::from(slower);
+            marks.disturbed += usize::from(stolen || switched || faulted || slower);
+        }
+        marks
+    }
+
+    /// Whether so many of its samples were disturbed that it is measured once more, and marked when
+    /// that was no better.
+    pub fn is_disturbed(&self) -> bool {
+        self.marks().share().is_some_and(|share| share > DISTURBED)
+    }
+}
+
+fn worse(one: Option<Placed>, other: Option<Placed>) -> Option<Placed> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.worse(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// What a survey leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Survey {
+    /// What came of each cell, in their order.
+    pub outcomes: Vec<Outcome>,
+    /// Whether it was ended early.
+    pub interrupted: bool,
+    /// How long it took.
+    pub took: Duration,
+    /// What happened around it, from its beginning to its end.
+    pub meanwhile: Glance,
+    /// The seed of the order of samples.
+    pub seed: u64,
+}

@@ -1,0 +1,53 @@
+use super::*;
+
+#[test]
+fn a_race_names_a_worse_arm_in_few_studies_and_takes_half_the_runs_of_a_fixed_design() {
+    let comparison = Comparison::play(2100, 1, 40, &[30, 40]);
+    let race = comparison.race;
+    assert_eq!(race.studies, 2100);
+    assert!(race.share(race.wrong) <= 0.05, "{race:?}");
+    assert!(race.share(race.certain_and_wrong) <= 0.01, "{race:?}");
+    assert!(race.share(race.certain) >= 0.9, "{race:?}");
+    for (kind, tally) in &comparison.by_kind {
+        assert!(tally.share(tally.wrong) <= 0.05, "{kind:?}: {tally:?}");
+    }
+    let (blocks, fixed) = comparison.equal().expect("one of the fixed designs is as certain");
+    let share = race.mean_runs() / fixed.mean_runs();
+    assert!(share <= 0.5, "{share} of the runs of {blocks} blocks: {race:?}, {fixed:?}");
+}
+
+#[test]
+fn where_nothing_differs_nothing_is_said_to_be_better() {
+    let mut better = 0;
+    for seed in 0..400 {
+        let setting =
+            Setting { kind: Kind::ALL[seed % Kind::ALL.len()], costs: vec![0.0; 6], seed: seed as u64 };
+        let study = setting.play(40, Some(Rules::DEFAULT));
+        better += usize::from(advised(&study).is_some_and(|arm| !arm.is_baseline()));
+    }
+    // The error that the race allows.
+    assert!(better <= 20, "{better}");
+}
+
+#[test]
+fn a_setting_is_the_same_for_the_same_seed_and_its_noise_does_not_depend_on_the_design() {
+    let setting = Setting::draw(11, 3);
+    let (race, fixed) = (setting.play(6, Some(Rules::DEFAULT)), setting.play(6, None));
+    assert_eq!(Setting::draw(11, 3).costs, setting.costs);
+    let before_the_first_look = setting.costs.len() + 1;
+    let values = |study: &Study| -> Vec<_> {
+        study.records.iter().take(6 * before_the_first_look).map(|record| record.run.wall).collect()
+    };
+    assert_eq!(values(&race), values(&fixed));
+}
+
+#[test]
+fn every_kind_of_noise_is_finite_and_has_its_strength() {
+    for kind in Kind::ALL {
+        let mut noise = kind.begin(5);
+        let values: Vec<f64> = (0..2000).map(|_| noise.next_run()).collect();
+        assert!(values.iter().all(|value| value.is_finite()), "{kind:?}");
+        let spread = crate::stats::median_absolute_deviation(&values).unwrap();
+        assert!((0.0003..0.3).contains(&spread), "{kind:?}: {spread}");
+    }
+}

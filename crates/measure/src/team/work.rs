@@ -1,0 +1,220 @@
+//! One thread's part of the memory: arrays, passed over piece by piece, and looked at afterwards.
+
+use crate::kernel::bandwidth::{Arrays, Kernel, Variant, pass, portable};
+
+/// Words of whole pages for one, two, three and four streams: arrays and pieces are made of these.
+pub const GROUP: usize = 12 * 512;
+
+/// Words of a piece: about 1 MiB, some 50 us, against 20 ns for a look at the clock.
+const PIECE: usize = 21 * GROUP;
+
+/// Words between the arrays, so that they do not begin at the same place of a page: a processor takes
+/// a load for one that depends on a recent store when the last 12 bits of their addresses are the
+/// same. Whole lines, and no divisor of a page.
+const SKEW: usize = 168;
+
+/// How many words of a piece are looked at.
+const LOOKED_AT: usize = 61;
+
+/// The arrays of one thread and what was done with them.
+#[derive(Debug)]
+pub struct Work<'a> {
+    kernel: Kernel,
+    a: &'a mut [u64],
+    b: &'a [u64],
+    c: &'a [u64],
+    pieces: Vec<Piece>,
+    /// Which piece is next, and how many were done.
+    next: usize,
+    done: u64,
+}
+
+/// What was done with a piece.
+#[derive(Clone, Copy, Debug, Default)]
+struct Piece {
+    /// The last factor; `None` before the first.
+    factor: Option<f64>,
+    /// The sum of the bits of all factors.
+    added: u64,
+    /// What the last pass returned.
+    sum: u64,
+}
+
+impl<'a> Work<'a> {
+    /// Makes arrays of a part and fills them; `None` where it is too small for one group each.
+    pub fn new(part: &'a mut [u64], kernel: Kernel) -> Option<Self> {
+        let arrays = kernel.arrays();
+        let room = (part.len() / arrays).checked_sub(SKEW)?;
+        let words = room / GROUP * GROUP;
+        if words == 0 {
+            return None;
+        }
+        let (a, rest) = part.split_at_mut(words + SKEW);
+        let (b, c) = rest.split_at_mut(if arrays > 1 { words + SKEW } else { 0 });
+        let of = |array: &'a mut [u64], wanted: bool| &mut array[..if wanted { words } else { 0 }];
+        let (a, b, c) = (of(a, true), of(b, arrays > 1), of(c, arrays > 2));
+        for (number, array) in [&mut *a, &mut *b, &mut *c].into_iter().enumerate() {
+            for (at, word) in array.iter_mut().enumerate() {
+                *word = content(number, at);
+            }
+        }
+        let pieces = vec![Piece::default(); words.div_ceil(PIECE)];
+        Some(Self { kernel, a, b, c, pieces, next: 0, done: 0 })
+    }
+
+    /// Passes over the next piece; how many words it has.
+    pub fn step(&mut self, variant: Variant) -> u64 {
+        let range = self.range(self.next);
+        let factor = factor(self.done);
+        let source = |array: &'a [u64]| array.get(range.clone()).unwrap_or_default();
+        let (b, c) = (source(self.b), source(self.c));
+        let a = &mut self.a[range];
+        let words = a.len() as u64;
+        let sum = pass(self.kernel, variant, &mut Arrays { a, b, c }, factor);
+        let piece = &mut self.pieces[self.next];
+        let added = piece.added.wrapping_add(factor.to_bits());
+        *piece = Piece { factor: Some(factor), added, sum };
+        self.done += 1;
+        self.next = (self.next + 1) % self.pieces.len();
+        words
+    }
+
+    fn range(&self, piece: usize) -> std::ops::Range<usize> {
+        piece * PIECE..self.a.len().min((piece + 1) * PIECE)
+    }
+
+    /// Looks at some words of every piece, and at the sum of one.
+    ///
+    /// # Errors
+    /// What is not as it should be.
+    pub fn check(&mut self) -> Result<(), String> {
+        for number in 0..self.pieces.len() {
+            let Piece { factor: Some(factor), added, .. } = self.pieces[number] else { continue };
+            let range = self.range(number);
+            for at in range.clone().step_by(range.len().div_ceil(LOOKED_AT)) {
+                let expected = self.expected(at, range.clone(), factor, added);
+                if self.a[at] != expected {
+                    return Err(format!(
+                        "word {at} of {} is not what {} makes of it",
+                        self.a.len(),
+                        self.kernel
+                    ));
+                }
+            }
+        }
+        self.check_sum()
+    }
+
+    /// What a word of `a` should be.
+    fn expected(&self, at: usize, range: std::ops::Range<usize>, factor: f64, added: u64) -> u64 {
+        let mut word = [content(0, at)];
+        let (b, c) = ([content(1, at)], [content(2, at)]);
+        match self.kernel {
+            Kernel::Read => {}
+            Kernel::Write | Kernel::WriteNt => portable::write(&mut word, factor),
+            Kernel::Copy | Kernel::CopyNt => portable::copy(&mut word, &b),
+            Kernel::Scale => portable::scale(&mut word, &b, factor),
+            Kernel::Add => portable::add(&mut word, &b, &c),
+            Kernel::Triad | Kernel::TriadNt => portable::triad(&mut word, &b, &c, factor),
+            Kernel::Mix3To1 | Kernel::Mix2To1 | Kernel::Mix1To1 => {
+                let parts = self.kernel.mix().expect("a mix has parts");
+                // Pieces are whole groups of pages, of which the last is updated.
+                let page = (at - range.start) / 512;
+                if page % parts == parts - 1 {
+                    word[0] = word[0].wrapping_add(added);
+                }
+            }
+        }
+        word[0]
+    }
+
+    /// The piece that was done last.
+    fn last(&self) -> usize {
+        (self.next + self.pieces.len() - 1) % self.pieces.len()
+    }
+
+    /// The sum of the piece that was done last, where the kernel makes one.
+    fn check_sum(&mut self) -> Result<(), String> {
+        let last = self.last();
+        let Piece { factor: Some(_), sum, .. } = self.pieces[last] else { return Ok(()) };
+        let range = self.range(last);
+        let expected = match self.kernel.mix() {
+            // What is read is never updated, so another pass finds the same.
+            Some(parts) => portable::mix(&mut self.a[range], parts, 0.0),
+            None if self.kernel == Kernel::Read => portable::read(&self.a[range]),
+            None => return Ok(()),
+        };
+        if sum == expected { Ok(()) } else { Err(format!("{} found another sum", self.kernel)) }
+    }
+}
+
+/// What the arrays are filled with: whole numbers, never all the same, for memory full of one value
+/// is special to some processors and hypervisors.
+fn content(array: usize, at: usize) -> u64 {
+    let mixed = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((array as u64) << 56);
+    ((mixed >> 40) as f64).to_bits()
+}
+
+/// Another factor for each piece that is done, so that one that was left out shows.
+fn factor(done: u64) -> f64 {
+    (done % 8191 + 3) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kernel: Kernel, words: usize, steps: usize) {
+        let mut part = vec![9; words];
+        let mut work = Work::new(&mut part, kernel).unwrap();
+        let variants = Variant::all(kernel);
+        let done: u64 = variants.iter().cycle().take(steps).map(|variant| work.step(*variant)).sum();
+        assert!(done > 0);
+        assert_eq!(work.check(), Ok(()), "{kernel}");
+    }
+
+    #[test]
+    fn what_was_done_is_found_right() {
+        for kernel in Kernel::ALL {
+            check(kernel, 3 * (GROUP + SKEW), 1);
+            check(kernel, 3 * (2 * PIECE + GROUP + SKEW) + 7, 8);
+        }
+    }
+
+    #[test]
+    fn a_step_that_was_left_out_is_noticed() {
+        for kernel in [Kernel::Write, Kernel::Scale, Kernel::Triad, Kernel::Mix1To1] {
+            let mut part = vec![9; 3 * (3 * PIECE + SKEW)];
+            let mut work = Work::new(&mut part, kernel).unwrap();
+            for _ in 0..5 {
+                work.step(Variant::PORTABLE);
+            }
+            // As if the last step had touched nothing: the piece is as the step before left it.
+            let range = work.range(work.last());
+            for at in range {
+                work.a[at] = content(0, at);
+            }
+            let wrong = work.check().unwrap_err();
+            assert!(wrong.contains(&format!("is not what {kernel} makes of it")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_sum_of_something_else_is_noticed() {
+        let mut part = vec![9; PIECE + SKEW];
+        let mut work = Work::new(&mut part, Kernel::Read).unwrap();
+        work.step(Variant::PORTABLE);
+        work.pieces[0].sum ^= 1;
+        assert_eq!(work.check(), Err("read found another sum".to_owned()));
+    }
+
+    #[test]
+    fn a_part_that_is_too_small_makes_no_arrays() {
+        for (kernel, least) in [(Kernel::Read, 1), (Kernel::Copy, 2), (Kernel::Triad, 3)] {
+            let mut part = vec![9; least * (GROUP + SKEW)];
+            assert!(Work::new(&mut part, kernel).is_some());
+            assert!(Work::new(&mut part[1..], kernel).is_none());
+            assert!(Work::new(&mut [], kernel).is_none());
+        }
+    }
+}

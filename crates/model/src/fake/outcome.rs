@@ -1,0 +1,224 @@
+//! What comes of an emulation: nodes, CPUs, distances, fallback orders.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::{
+    Bytes, CpuSet, Machine, MeminfoField, MeminfoValue, Node, NodeId, NodeMatrix, NodeSet, Origin,
+};
+
+use super::{Fake, Form, Piece, distance, pieces, raspberry_pi_6_6};
+use crate::ram::{Architecture, Range};
+use crate::zonelist::{BuiltAt, FallbackOrders};
+
+/// Whose way to cut memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Linux's own.
+    Mainline,
+    /// That of the Raspberry Pi kernels 6.6: slices of addresses, CPUs on node 0, distances 20.
+    RaspberryPi66,
+}
+
+impl Kind {
+    /// The kind of a machine's kernel, by the text of its release: `6.6.31+rpt-rpi-2712`.
+    pub fn of(machine: &Machine) -> Self {
+        let is_pi = |text: &str| ["rpt-rpi", "-v8", "raspi"].iter().any(|name| text.contains(name));
+        match &machine.kernel {
+            Some(kernel) if kernel.version() < (6, 12) && is_pi(kernel.text()) => Self::RaspberryPi66,
+            _ => Self::Mainline,
+        }
+    }
+}
+
+/// An emulated node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmulatedNode {
+    /// The node.
+    pub id: NodeId,
+    /// The node it is cut from.
+    pub physical: NodeId,
+    /// Its ranges, the end behind the last byte, in the order in which they were made.
+    pub ranges: Vec<(u64, u64)>,
+    /// RAM in them.
+    pub memory: Bytes,
+    /// The CPUs that it lists.
+    pub cpus: CpuSet,
+}
+
+/// What comes of an emulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emulation {
+    /// The nodes by number.
+    pub nodes: Vec<EmulatedNode>,
+    /// Distances between them.
+    pub distances: NodeMatrix<u32>,
+    /// The order in which each falls back.
+    pub orders: FallbackOrders,
+}
+
+/// What a kernel that is started with `numa=fake=` makes of a machine; `None` where it gives up and
+/// has the nodes of the hardware.
+///
+/// `ram` is where there is memory, `blocks` are the ranges of the physical nodes, holes included.
+pub fn emulate(
+    fake: &Fake,
+    kind: Kind,
+    machine: &Machine,
+    ram: &[Range],
+    blocks: &[Range],
+) -> Option<Emulation> {
+    let pieces = match (kind, fake.form) {
+        (Kind::Mainline, form) => pieces(form, Architecture::of(machine), ram, blocks)?,
+        (Kind::RaspberryPi66, Form::Count(count)) => raspberry_pi_6_6(count, ram)?,
+        (Kind::RaspberryPi66, _) => return None,
+    };
+    let nodes = nodes(&pieces, kind, machine, ram);
+    let distances = distances(fake, kind, machine, &pieces, &nodes);
+    let orders = orders(machine, &nodes, &distances);
+    Some(Emulation { nodes, distances, orders })
+}
+
+fn nodes(pieces: &[Piece], kind: Kind, machine: &Machine, ram: &[Range]) -> Vec<EmulatedNode> {
+    let mut nodes: BTreeMap<NodeId, EmulatedNode> = BTreeMap::new();
+    for piece in pieces {
+        let node = nodes.entry(piece.node).or_insert_with(|| EmulatedNode {
+            id: piece.node,
+            physical: piece.physical,
+            ranges: Vec::new(),
+            memory: Bytes::new(0),
+            cpus: cpus(piece, kind, machine),
+        });
+        let part = |range: &Range| range.end.min(piece.end).saturating_sub(range.start.max(piece.start));
+        let bytes: u64 = ram.iter().map(part).sum();
+        node.memory = Bytes::new(node.memory.get() + bytes);
+        node.ranges.push((piece.start, piece.end));
+    }
+    nodes.into_values().collect()
+}
+
+fn cpus(piece: &Piece, kind: Kind, machine: &Machine) -> CpuSet {
+    match kind {
+        Kind::Mainline => machine.cpus_of(piece.physical),
+        Kind::RaspberryPi66 if piece.node == NodeId::new(0) => machine.online_cpus(),
+        Kind::RaspberryPi66 => CpuSet::new(),
+    }
+}
+
+/// The pieces name the physical nodes; of several with the same number the first counts.
+fn distances(
+    fake: &Fake,
+    kind: Kind,
+    machine: &Machine,
+    pieces: &[Piece],
+    nodes: &[EmulatedNode],
+) -> NodeMatrix<u32> {
+    let first = |id: NodeId| pieces.iter().find(|piece| piece.node == id);
+    let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+    let mut matrix = NodeMatrix::new(nodes.iter().map(|node| node.id));
+    for from in nodes {
+        for to in nodes {
+            let unknown = if from.physical == to.physical { 10 } else { 20 };
+            let value = match (kind, first(from.id).zip(first(to.id))) {
+                (Kind::RaspberryPi66, _) | (_, None) => {
+                    if from.id == to.id {
+                        10
+                    } else {
+                        20
+                    }
+                }
+                (Kind::Mainline, Some((one, other))) => {
+                    let physical = machine.distance(from.physical, to.physical).unwrap_or(unknown);
+                    distance(fake, count, one, other, physical)
+                }
+            };
+            matrix.set(from.id, to.id, value);
+        }
+    }
+    matrix
+}
+
+fn orders(machine: &Machine, nodes: &[EmulatedNode], distances: &NodeMatrix<u32>) -> FallbackOrders {
+    let mut emulated = Machine::new(Origin::Live);
+    emulated.architecture.clone_from(&machine.architecture);
+    emulated.distances = distances.clone();
+    for node in nodes {
+        emulated.nodes.insert(node.id, node_of(node.id, node.cpus.clone(), node.memory));
+    }
+    emulated.possible_nodes = emulated.node_ids();
+    FallbackOrders::of(&emulated, BuiltAt::Boot)
+}
+
+fn node_of(id: NodeId, cpus: CpuSet, memory: Bytes) -> Node {
+    let total = MeminfoField { name: "MemTotal".to_owned(), value: MeminfoValue::Size(memory) };
+    Node { cpus, meminfo: vec![total], ..Node::new(id) }
+}
+
+/// The machine under an emulation: the nodes of the hardware with the CPUs of the nodes that were cut
+/// from them, and the distances between those. `None` where a piece lies in no block.
+pub fn physical(machine: &Machine, emulated: &[Range], blocks: &[Range]) -> Option<Machine> {
+    let block_of =
+        |piece: &Range| blocks.iter().find(|block| (block.start..block.end).contains(&piece.start));
+    let mut parts: BTreeMap<NodeId, NodeSet> = BTreeMap::new();
+    for piece in emulated {
+        parts.entry(block_of(piece)?.node).or_default().insert(piece.node);
+    }
+    let mut hardware = Machine::new(machine.origin.clone());
+    hardware.architecture.clone_from(&machine.architecture);
+    hardware.kernel.clone_from(&machine.kernel);
+    hardware.cpus.clone_from(&machine.cpus);
+    hardware.possible_cpus.clone_from(&machine.possible_cpus);
+    hardware.distances = NodeMatrix::new(parts.keys().copied());
+    for (id, own) in &parts {
+        let size = blocks.iter().filter(|block| block.node == *id).map(|block| block.end - block.start).sum();
+        hardware.nodes.insert(*id, node_of(*id, machine.cpus_of_nodes(own), Bytes::new(size)));
+        for (other, others) in &parts {
+            let pair = own.first().zip(others.first());
+            if let Some(value) = pair.and_then(|(from, to)| machine.distance(from, to)) {
+                hardware.distances.set(*id, *other, value);
+            }
+        }
+    }
+    hardware.possible_nodes = hardware.node_ids();
+    Some(hardware)
+}
+
+/// Why a kernel gave up, or made another number of nodes than was asked for; `None` where it makes
+/// what was asked for.
+pub fn remark(fake: &Fake, kind: Kind, made: Option<&Emulation>) -> Option<String> {
+    let Some(made) = made else {
+        return Some(match (kind, fake.form) {
+            (Kind::RaspberryPi66, Form::Size(_) | Form::PerNode(_)) => {
+                "this kernel reads a number of nodes only: it starts without emulation".to_owned()
+            }
+            (_, Form::PerNode(_)) => {
+                "a node of the hardware is too small for so many of 32 MiB: the kernel starts without emulation"
+                    .to_owned()
+            }
+            _ => "there is not enough memory for so many nodes of 32 MiB: the kernel starts without emulation"
+                .to_owned(),
+        });
+    };
+    let got = made.nodes.len();
+    let hardware: NodeSet = made.nodes.iter().map(|node| node.physical).collect();
+    let asked = match fake.form {
+        Form::Count(asked) => asked as usize,
+        Form::PerNode(asked) => asked as usize * hardware.len(),
+        Form::Size(size) => {
+            let small = made.nodes.iter().filter(|node| node.memory < size).count();
+            return (small > 0).then(|| {
+                let total = Bytes::new(made.nodes.iter().map(|node| node.memory.get()).sum());
+                format!("{total} of memory is no multiple of {size}, so nodes differ in size")
+            });
+        }
+    };
+    (asked != got).then(|| {
+        let fewer = if got < asked { "fewer" } else { "more" };
+        format!(
+            "{got} {nodes} instead of {asked}: pieces grow in steps of 32 MiB around holes, so {fewer} come out",
+            nodes = if got == 1 { "node" } else { "nodes" }
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! All tables together: the nodes that a kernel comes up with.
+
+use nodewise_machine::check::node_names;
+use nodewise_machine::firmware::{MadtEntry, SratEntry, Tables};
+use nodewise_machine::{NodeId, NodeMatrix, NodeSet};
+
+pub use super::blocks::Span;
+use super::cpus::{self, BootedCpu};
+use super::hmat::{self, Attributes};
+use super::note::{Note, NoteKind};
+use super::srat::{self, Affinities};
+use super::{blocks, distances, windows};
+use crate::ram::{Architecture, Range};
+
+/// What the tables do not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// Where RAM is, as the firmware's memory map has it. `None`: in every range of the tables that
+    /// is not marked as memory that may be added later.
+    pub ram: Option<Vec<Span>>,
+}
+
+/// The nodes that a kernel comes up with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Booted {
+    /// The architecture, by the kinds of structure in the tables.
+    pub architecture: Architecture,
+    /// Whether the tables were accepted; else there is one node.
+    pub is_accepted: bool,
+    /// The domain of each node that has one, by node.
+    pub domains: Vec<(NodeId, u32)>,
+    /// Ranges of memory that hold RAM.
+    pub ranges: Vec<Range>,
+    /// Ranges in which memory may appear later.
+    pub reserved: Vec<Range>,
+    /// RAM, as it was given or taken for granted.
+    pub ram: Vec<Span>,
+    /// Nodes that are possible.
+    pub possible: NodeSet,
+    /// Nodes that are there when the kernel has booted.
+    pub online: NodeSet,
+    /// Nodes with an initiator that is no CPU.
+    pub initiators: NodeSet,
+    /// The CPUs that are there.
+    pub cpus: Vec<BootedCpu>,
+    /// Distances between all possible nodes.
+    pub distances: NodeMatrix<u32>,
+    /// What the HMAT says, where there is one that the kernel takes.
+    pub(super) attributes: Option<Attributes>,
+    /// What is to be said.
+    pub notes: Vec<Note>,
+}
+
+impl Booted {
+    /// The node of a domain.
+    pub fn node(&self, domain: u32) -> Option<NodeId> {
+        self.domains.iter().find(|(_, other)| *other == domain).map(|(node, _)| *node)
+    }
+
+    /// Bytes of RAM on a node.
+    pub fn memory(&self, node: NodeId) -> u64 {
+        blocks::ram_of(node, &self.ranges, &self.ram)
+    }
+}
+
+/// What a kernel makes of these tables.
+pub fn boot(tables: &Tables, setting: &Setting) -> Booted {
+    let mut notes = Vec::new();
+    let architecture = architecture(tables, &mut notes);
+    let nodes = several(tables, setting, architecture, &mut notes);
+    let mut booted = nodes.unwrap_or_else(|why| {
+        notes.push(why);
+        one(tables, setting, architecture, &mut notes)
+    });
+    booted.attributes = tables.hmat().and_then(|hmat| hmat::read(hmat, &booted, &mut notes));
+    booted.notes = notes;
+    booted
+}
+
+/// The architecture, by how the tables name CPUs.
+fn architecture(tables: &Tables, notes: &mut Vec<Note>) -> Architecture {
+    let is_arm = |entry: &SratEntry| matches!(entry, SratEntry::Gicc(_) | SratEntry::GicIts(_));
+    let is_riscv = |entry: &SratEntry| matches!(entry, SratEntry::Rintc(_));
+    let srat = || tables.srat().into_iter().flat_map(|table| table.bodies());
+    let gicc =
+        tables.madt().is_some_and(|table| table.bodies().any(|entry| matches!(entry, MadtEntry::Gicc(_))));
+    if srat().any(is_riscv) {
+        let text = "RISC-V is read by the rules of arm64, which are alike as far as they are known";
+        notes.push(Note::new(NoteKind::Assumed, "SRAT", text));
+    }
+    if gicc || srat().any(|entry| is_arm(entry) || is_riscv(entry)) {
+        Architecture::Arm
+    } else {
+        Architecture::X86
+    }
+}
+
+/// The nodes of the SRAT; `Err` where the kernel has one.
+fn several(
+    tables: &Tables,
+    setting: &Setting,
+    architecture: Architecture,
+    notes: &mut Vec<Note>,
+) -> Result<Booted, Note> {
+    let table = tables.srat().ok_or_else(|| {
+        Note::new(NoteKind::Assumed, "SRAT", "the table is not there, so there is one node")
+    })?;
+    let Affinities { mut domains, cpus, initiators, mut blocks } = srat::read(table, architecture, notes)?;
+    let ram = setting.ram.clone().map_or_else(|| blocks::assumed_ram(&blocks), blocks::join);
+    let told = domains.clone();
+    let made = tables.cedt().map(|cedt| windows::add(cedt, &mut domains, &mut blocks, notes));
+    let made: NodeSet = made.into_iter().flatten().collect();
+    let cleaned = blocks::clean(&blocks, &ram, architecture, notes)?;
+    note_plugged(&blocks, &made, notes);
+    let possible = domains.nodes();
+    // A window's node is made after the distances were read, so no table speaks of it.
+    let distances = distances::between(&possible, &told, tables.slit(), notes);
+    let cpus = cpus::number(tables.madt(), &cpus, &domains, architecture, notes);
+    let online = match architecture {
+        Architecture::Arm => possible.clone(),
+        Architecture::X86 => {
+            let with_ram = cleaned.used.iter().map(|range| range.node);
+            let with_cpus = cpus.iter().filter_map(|cpu| cpu.node);
+            with_ram.chain(with_cpus).chain(&initiators).collect()
+        }
+    };
+    note_offline(&possible.difference(&online), &made, notes);
+    let with_ram: NodeSet = cleaned.used.iter().map(|range| range.node).collect();
+    let without = cpus.iter().filter_map(|cpu| cpu.node).filter(|node| !with_ram.contains(*node)).collect();
+    note_without_memory(&without, notes);
+    let memory = if setting.ram.is_some() {
+        ""
+    } else {
+        "the tables do not say where RAM is: each range is taken for full"
+    };
+    if !memory.is_empty() {
+        notes.push(Note::new(NoteKind::Assumed, "SRAT", memory));
+    }
+    Ok(Booted {
+        architecture,
+        is_accepted: true,
+        domains: domains.by_node().into_iter().collect(),
+        ranges: cleaned.used,
+        reserved: cleaned.reserved,
+        ram,
+        possible,
+        online,
+        initiators,
+        cpus,
+        distances,
+        attributes: None,
+        notes: Vec::new(),
+    })
+}
+
+/// Ranges of the SRAT in which memory may appear later.
+fn note_plugged(blocks: &[srat::Block], made: &NodeSet, notes: &mut Vec<Note>) {
+    for block in blocks.iter().filter(|block| block.is_hot_pluggable && !made.contains(block.range.node)) {
+        let Range { start, end, node } = block.range;
+        let text =
+            format!("{start:#x}-{:#x} of node {node} is marked as memory that can be added later", end - 1);
+        notes.push(Note::at(NoteKind::Unusual, "SRAT", block.offset, text));
+    }
+}
+
+/// Nodes that are possible and have nothing yet.
+fn note_offline(offline: &NodeSet, made: &NodeSet, notes: &mut Vec<Note>) {
+    let windows = offline.intersection(made);
+    if !windows.is_empty() {
+        let text = format!(
+            "windows make {} possible, without memory until a driver adds some",
+            node_names(&windows)
+        );
+        notes.push(Note::new(NoteKind::Unusual, "CEDT", text));
+    }
+    let others = offline.difference(made);
+    if !others.is_empty() {
+        let text =
+            format!("{} of the table have neither CPUs nor RAM, and stay offline", node_names(&others));
+        notes.push(Note::new(NoteKind::Unusual, "SRAT", text));
+    }
+}
+
+/// Nodes with CPUs whose memory is elsewhere: modules are missing, or plugged unevenly.
+fn note_without_memory(nodes: &NodeSet, notes: &mut Vec<Note>) {
+    if !nodes.is_empty() {
+        let verb = if nodes.len() == 1 { "has" } else { "have" };
+        let text = format!("{} {verb} CPUs and no memory", node_names(nodes));
+        notes.push(Note::new(NoteKind::Unusual, "SRAT", text));
+    }
+}
+
+/// One node with everything, as where there are no tables.
+fn one(tables: &Tables, setting: &Setting, architecture: Architecture, notes: &mut Vec<Note>) -> Booted {
+    let node = NodeId::new(0);
+    let mut unheard = Vec::new();
+    let read = tables.srat().map(|table| srat::read(table, architecture, &mut unheard));
+    let affine = read.and_then(Result::ok);
+    let blocks = affine.as_ref().map(|affine| affine.blocks.clone()).unwrap_or_default();
+    let ram = setting.ram.clone().map_or_else(|| blocks::assumed_ram(&blocks), blocks::join);
+    let names = affine.as_ref().map(|affine| affine.cpus.clone()).unwrap_or_default();
+    let mut domains = super::domains::Domains::new(1, u32::MAX);
+    let mut cpus = cpus::number(tables.madt(), &names, &domains, architecture, &mut unheard);
+    domains.meet(0);
+    cpus.iter_mut().for_each(|cpu| cpu.node = Some(node));
+    let ranges = ram.iter().map(|(start, end)| Range { start: *start, end: *end, node }).collect();
+    let mut distances = NodeMatrix::new([node]);
+    distances.set(node, node, 10);
+    if tables.slit().is_some() {
+        let text = "the table has no use where there is one node";
+        notes.push(Note::new(NoteKind::Ignored, "SLIT", text));
+    }
+    Booted {
+        architecture,
+        is_accepted: false,
+        domains: Vec::new(),
+        ranges,
+        reserved: Vec::new(),
+        ram,
+        possible: NodeSet::from([0]),
+        online: NodeSet::from([0]),
+        initiators: NodeSet::new(),
+        cpus,
+        distances,
+        attributes: None,
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Calls one after the other, worked out from the rules, and what holds for every script.
+
+use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
+use proptest::sample::select;
+
+use super::*;
+use crate::zonelist::BuiltAt;
+
+fn start() -> (Task, Memory) {
+    let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
+    let around = Surroundings {
+        with_memory: machine.nodes_with_memory(),
+        online: machine.node_ids(),
+        max_nodes: 1024,
+        release: Release::REFERENCE,
+        weights: Weights::new(),
+    };
+    (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE))
+}
+
+fn policy(text: &str) -> MemPolicy {
+    text.parse().unwrap()
+}
+
+fn touch(task: &mut Task, memory: &mut Memory, pages: Range<u64>) {
+    for page in pages {
+        task.touch(page, memory).unwrap();
+    }
+}
+
+#[track_caller]
+fn check(task: &Task, pages: Range<u64>, expected: &[u32]) {
+    let nodes: Vec<u32> = pages.map(|page| task.node_of(page).unwrap().number()).collect();
+    assert_eq!(nodes, expected);
+}
+
+#[test]
+fn the_policy_of_the_mapping_comes_before_that_of_the_program() {
+    let (mut task, mut memory) = start();
+    task.map(8..16);
+    task.set_policy(&policy("interleave:2-3")).unwrap();
+    task.bind(10..12, &policy("bind:1"), Present::Stay, &mut memory).unwrap();
+    touch(&mut task, &mut memory, 8..16);
+    check(&task, 8..16, &[2, 3, 1, 1, 2, 3, 2, 3]);
+    assert_eq!(task.policy_at(8), None);
+    assert_eq!(task.policy_at(10).unwrap().mode, PolicyMode::Bind);
+}
+
+#[test]
+fn a_refused_call_changes_nothing() {
+    let (mut task, mut memory) = start();
+    task.map(0..4);
+    touch(&mut task, &mut memory, 0..4);
+    assert_eq!(task.bind(0..5, &policy("bind:1"), Present::Stay, &mut memory), Err(Errno::Efault));
+    assert_eq!(task.bind(0..4, &policy("bind:1"), Present::Refuse, &mut memory), Err(Errno::Eio));
+    assert_eq!(task.bind(0..4, &policy("bind:9"), Present::Move, &mut memory), Err(Errno::Einval));
+    assert_eq!(task.policy_at(0), None);
+    check(&task, 0..4, &[0; 4]);
+}
+
+#[test]
+fn a_cpuset_takes_pages_and_policies_along() {
+    let (mut task, mut memory) = start();
+    task.map(0..8);
+    task.bind(0..4, &policy("interleave:0-3"), Present::Stay, &mut memory).unwrap();
+    touch(&mut task, &mut memory, 0..2);
+    task.restrict(&NodeSet::from([2, 3]), &mut memory);
+    check(&task, 0..2, &[2, 3]);
+    touch(&mut task, &mut memory, 0..8);
+    check(&task, 0..8, &[2, 3, 2, 3, 2, 2, 2, 2]);
+    assert_eq!(task.move_page(0, NodeId::new(1), &mut memory), Err(Errno::Eacces));
+    assert_eq!(task.migrate_pages(&NodeSet::from([2]), &NodeSet::from([0]), &mut memory), Err(Errno::Einval));
+}
+
+#[test]
+fn a_home_node_is_only_for_modes_that_have_one() {
+    let (mut task, mut memory) = start();
+    task.map(0..4);
+    let home = |task: &mut Task, pages| task.set_home(pages, NodeId::new(3));
+    assert_eq!(home(&mut task, 0..4), Err(Errno::Enoent));
+    task.bind(0..1, &policy("bind:1-2"), Present::Stay, &mut memory).unwrap();
+    task.bind(1..2, &policy("prefer:1"), Present::Stay, &mut memory).unwrap();
+    assert_eq!(home(&mut task, 0..4), Err(Errno::Eopnotsupp));
+    assert_eq!(task.set_home(0..1, NodeId::new(9)), Err(Errno::Einval));
+    touch(&mut task, &mut memory, 0..1);
+    // The first mapping was changed before the second was refused.
+    check(&task, 0..1, &[2]);
+}
+
+#[test]
+fn a_program_that_is_started_has_the_policy_and_not_the_memory() {
+    let (mut task, mut memory) = start();
+    task.map(0..1);
+    task.set_policy(&policy("prefer:3")).unwrap();
+    let mut child = task.start_program();
+    assert_eq!(child.touch(0, &mut memory), None);
+    child.map(0..1);
+    assert_eq!(child.touch(0, &mut memory), Some(NodeId::new(3)));
+}
+
+/// A call, drawn.
+#[derive(Clone, Debug)]
+enum Call {
+    Set(MemPolicy),
+    Bind(Range<u64>, MemPolicy, Present),
+    Touch(u64),
+    Restrict(NodeSet),
+    Migrate(NodeSet, NodeSet),
+    Move(u64, NodeId),
+    Home(Range<u64>, NodeId),
+    Unmap(Range<u64>),
+}
+
+fn nodes() -> impl Strategy<Value = NodeSet> {
+    proptest::collection::vec(0u32..5, 0..4)
+        .prop_map(|nodes| nodes.into_iter().map(NodeId::new).collect::<NodeSet>())
+}
+
+fn policies() -> impl Strategy<Value = MemPolicy> {
+    (select(PolicyMode::ALL.to_vec()), nodes()).prop_map(|(mode, nodes)| MemPolicy::new(mode, nodes))
+}
+
+fn calls() -> impl Strategy<Value = Call> {
+    let range = || (0u64..30, 1u64..8).prop_map(|(first, count)| first..first + count);
+    let node = || (0u32..5).prop_map(NodeId::new);
+    let present = select(vec![Present::Stay, Present::Refuse, Present::Move]);
+    proptest::prop_oneof![
+        policies().prop_map(Call::Set),
+        (range(), policies(), present)
+            .prop_map(|(pages, policy, present)| Call::Bind(pages, policy, present)),
+        (0u64..32).prop_map(Call::Touch),
+        (0u64..32).prop_map(Call::Touch),
+        nodes().prop_map(Call::Restrict),
+        (nodes(), nodes()).prop_map(|(old, new)| Call::Migrate(old, new)),
+        (0u64..32, node()).prop_map(|(page, node)| Call::Move(page, node)),
+        (range(), node()).prop_map(|(pages, node)| Call::Home(pages, node)),
+        range().prop_map(Call::Unmap),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_script_loses_a_page(script in proptest::collection::vec(calls(), 0..60), shift in any::<u32>()) {
+        let (mut task, mut memory) = start();
+        let all: u64 = memory.nodes().iter().map(|node| memory.free_of(node)).sum();
+        let from = u64::from(shift);
+        let at = |pages: &Range<u64>| pages.start + from..pages.end + from;
+        task.map(from..from + 32);
+        for call in &script {
+            // What is refused is refused; the rest must add up.
+            let _ = match call {
+                Call::Set(policy) => task.set_policy(policy),
+                Call::Bind(pages, policy, present) => task.bind(at(pages), policy, *present, &mut memory),
+                Call::Touch(page) => { task.touch(page + from, &mut memory); Ok(()) }
+                Call::Restrict(nodes) if nodes.is_disjoint(&memory.nodes()) => Ok(()),
+                Call::Restrict(nodes) => { task.restrict(nodes, &mut memory); Ok(()) }
+                Call::Migrate(old, new) => task.migrate_pages(old, new, &mut memory),
+                Call::Move(page, node) => task.move_page(page + from, *node, &mut memory),
+                Call::Home(pages, node) => task.set_home(at(pages), *node),
+                Call::Unmap(pages) => { task.unmap(at(pages), &mut memory); Ok(()) }
+            };
+            let homes: Vec<NodeId> = (from..from + 32).filter_map(|page| task.node_of(page)).collect();
+            let free: u64 = memory.nodes().iter().map(|node| memory.free_of(node)).sum();
+            prop_assert_eq!(all - free, homes.len() as u64);
+            prop_assert!(homes.iter().all(|node| memory.nodes().contains(*node)));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Routes: the ways of requests through the zones, worked out once for all requests of a kind.
+//!
+//! Which zones a page is looked for in, and in which order, follows from policy, CPU and cpuset alone;
+//! only how far a walk gets depends on what is free. So a program that touches memory often has one
+//! route, until its policy, its CPU or its cpuset changes.
+
+use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
+
+use super::turn::{Turn, Way};
+use super::{Class, Constraint, Mark, OutOfMemory, Request};
+use crate::memory::{Memory, ZoneState};
+use crate::policy::interleave::Turns;
+use crate::policy::{WhenFull, path};
+use crate::release::Change;
+
+/// The ways of all requests that differ only in place and number of pages.
+pub struct Route {
+    /// Order of the pages that are tried first; 0 for small pages only.
+    pub(super) order: u32,
+    /// Whose turn each page is.
+    pub(super) round: Turns,
+    pub(super) whose: Whose,
+    huge: Vec<Turn>,
+    small: Vec<Turn>,
+    /// What a refusal tells: the nodes that could be used, and what kept it from the others.
+    limit: (NodeSet, Constraint),
+}
+
+/// Who asks for pages, as far as counters and zones depend on it.
+#[derive(Clone, Copy)]
+pub(super) struct Whose {
+    pub(super) cpu_node: NodeId,
+    pub(super) class: Class,
+    /// Whether `interleave_hit` counts its pages.
+    pub(super) counts_turns: bool,
+}
+
+impl Route {
+    /// The turns of pages of an order, which is 0 or the route's own.
+    pub(super) fn turns(&mut self, order: u32) -> &mut [Turn] {
+        if order > 0 { &mut self.huge } else { &mut self.small }
+    }
+
+    pub(super) fn out_of_memory(&self, pages: u64) -> OutOfMemory {
+        OutOfMemory { pages, inside: self.limit.0.clone(), constraint: self.limit.1 }
+    }
+}
+
+impl Memory {
+    /// The route of a request and of all like it. It holds for this memory and its copies, however
+    /// full they are.
+    pub fn route(&self, request: &Request<'_>) -> Route {
+        let policy = request.policy.effective();
+        let interleaves = matches!(policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
+        let nodes = if interleaves { policy.nodes.clone() } else { [request.cpu_node.number()].into() };
+        let round = Turns::of(policy.mode, &nodes, request.weights);
+        let turns = |ways: &dyn Fn(NodeId) -> Vec<Way>| -> Vec<Turn> {
+            round.nodes().iter().map(|(node, weight)| Turn::new(*node, *weight, ways(*node))).collect()
+        };
+        let small = turns(&|node| self.ways(&policy, node, request));
+        let huge = match request.order {
+            0 => Vec::new(),
+            _ if interleaves => turns(&|node| self.ways(&policy, node, request)),
+            _ => turns(&|_| self.huge_ways(&policy, request)),
+        };
+        let counts_turns = match policy.mode {
+            PolicyMode::Interleave => true,
+            PolicyMode::WeightedInterleave => self.release.has(Change::WeightedInterleaveHits),
+            _ => false,
+        };
+        let whose = Whose { cpu_node: request.cpu_node, class: request.class, counts_turns };
+        let limit = self.limit(&policy, request);
+        Route { order: request.order, round, whose, huge, small, limit }
+    }
+
+    /// The ways of a page, each tried when the one before has nothing left.
+    fn ways(&self, policy: &MemPolicy, turn: NodeId, request: &Request<'_>) -> Vec<Way> {
+        let origin = self.origin(policy, request);
+        let bound = policy.mode != PolicyMode::Bind || self.binds(policy, request.class);
+        let policy = if bound { policy } else { &MemPolicy::DEFAULT };
+        let path = path(policy, origin, Some(turn), &self.orders, request.allowed);
+        let start = match policy.mode {
+            PolicyMode::Preferred => policy.nodes.first().unwrap_or(origin),
+            PolicyMode::Interleave | PolicyMode::WeightedInterleave => turn,
+            _ => origin,
+        };
+        // The first round keeps to the cpuset when it looks for the node that is wanted, the second
+        // only skips the zones of other nodes: so misses are counted then.
+        let everywhere = self.orders.from(start);
+        let way = |order: &[NodeId], mark, wanted: &[NodeId]| {
+            let zones = self.list(order, request.class);
+            Way { zones, mark, preferred: self.first_with_zone(wanted, request.class) }
+        };
+        let mut ways = match path.when_full {
+            WhenFull::ReclaimEverywhere => Vec::new(),
+            WhenFull::ReclaimInside | WhenFull::SecondPass => {
+                vec![way(&path.order, Mark::Low, &path.order), way(&path.order, Mark::Min, &path.order)]
+            }
+        };
+        if path.when_full != WhenFull::ReclaimInside {
+            let all: Vec<NodeId> =
+                everywhere.iter().copied().filter(|node| request.allowed.contains(*node)).collect();
+            ways.push(way(&all, Mark::Low, &all));
+            ways.push(way(&all, Mark::Min, everywhere));
+        }
+        ways
+    }
+
+    /// A huge page is looked for on the first node only, where the policy has such a node; the
+    /// others give small pages.
+    fn huge_ways(&self, policy: &MemPolicy, request: &Request<'_>) -> Vec<Way> {
+        let start = match policy.mode {
+            PolicyMode::Preferred => policy.nodes.first().unwrap_or(request.cpu_node),
+            _ => self.origin(policy, request),
+        };
+        let filtered = matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany);
+        let passes = !filtered || policy.nodes.contains(start);
+        if !passes || policy.mode == PolicyMode::PreferredMany {
+            return self.ways(policy, start, request);
+        }
+        let own: Vec<NodeId> =
+            Some(start).filter(|node| request.allowed.contains(*node)).into_iter().collect();
+        let zones = self.list(&own, request.class);
+        let preferred = self.first_with_zone(&own, request.class);
+        [Mark::Low, Mark::Min].map(|mark| Way { zones: zones.clone(), mark, preferred }).into()
+    }
+
+    /// Whose fallback order a policy without turns walks.
+    fn origin(&self, policy: &MemPolicy, request: &Request<'_>) -> NodeId {
+        let takes_home = matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany);
+        request.policy.home.filter(|_| takes_home).unwrap_or(request.cpu_node)
+    }
+
+    /// Whether a bind policy holds for a request: kernel pages are not bound to nodes that have
+    /// movable memory only.
+    fn binds(&self, policy: &MemPolicy, class: Class) -> bool {
+        let usable = |zone: &ZoneState| zone.kind <= class.highest() && policy.nodes.contains(zone.node);
+        self.zones.iter().any(usable)
+    }
+
+    /// The zones of these nodes that a request may use, node after node, each highest first.
+    fn list(&self, nodes: &[NodeId], class: Class) -> Vec<usize> {
+        let own = |node: &NodeId| {
+            let start = self.zones.partition_point(|zone| zone.node < *node);
+            let end = self.zones.partition_point(|zone| zone.node <= *node);
+            (start..end).rev()
+        };
+        nodes.iter().flat_map(own).filter(|at| self.zones[*at].kind <= class.highest()).collect()
+    }
+
+    fn first_with_zone(&self, nodes: &[NodeId], class: Class) -> Option<NodeId> {
+        nodes.iter().copied().find(|node| !self.list(&[*node], class).is_empty())
+    }
+
+    /// The nodes that a request can use, and what keeps it from the others.
+    fn limit(&self, policy: &MemPolicy, request: &Request<'_>) -> (NodeSet, Constraint) {
+        let bound = policy.mode == PolicyMode::Bind
+            && self.binds(policy, request.class)
+            && !policy.nodes.is_disjoint(request.allowed);
+        let nodes = self.nodes();
+        let allowed = nodes.intersection(request.allowed);
+        let inside = if bound { policy.nodes.intersection(&allowed) } else { allowed.clone() };
+        let constraint = if inside.len() < allowed.len() {
+            Constraint::MemoryPolicy
+        } else if allowed.len() < nodes.len() {
+            Constraint::Cpuset
+        } else {
+            Constraint::None
+        };
+        (inside, constraint)
+    }
+}

@@ -1,0 +1,85 @@
+//! Scripts of calls on which the model and a kernel once disagreed, cut down to what they turned on.
+//! Drawn by the lab's test and played on 6.12; the kernel's answers stand here.
+
+use nodewise_machine::{MemPolicy, NodeSet};
+use nodewise_model::migrate::Present;
+use nodewise_model::task::Surroundings;
+use nodewise_model::{Memory, Release, Task, Weights};
+
+use crate::server::{all, machine, memory, n};
+
+/// A program on the server, on a CPU of node 0, with eight pages from page 0 on.
+fn start() -> (Task, Memory) {
+    let around = Surroundings {
+        with_memory: all(),
+        online: machine().node_ids(),
+        max_nodes: 1024,
+        release: Release::REFERENCE,
+        weights: Weights::new(),
+    };
+    let mut task = Task::new(around, n(0));
+    task.map(0..8);
+    (task, memory())
+}
+
+fn policy(text: &str) -> MemPolicy {
+    text.parse().expect("the kernel's words")
+}
+
+#[track_caller]
+fn check(task: &Task, expected: &[u32]) {
+    let nodes: Vec<u32> = (0..8).filter_map(|page| task.node_of(page)).map(|node| node.number()).collect();
+    assert_eq!(nodes, expected);
+}
+
+/// Script 2 on `drawn-0`.
+#[test]
+fn nodes_kept_for_balancing_become_those_of_the_cpuset() {
+    let (mut task, mut memory) = start();
+    task.set_policy(&policy("bind=balancing:1-2")).unwrap();
+    task.restrict(&NodeSet::from([0, 2]), &mut memory);
+    assert_eq!(task.policy().reported(), policy("bind=balancing:0,2"));
+    task.restrict(&NodeSet::from([1, 3]), &mut memory);
+    assert_eq!(task.policy().reported(), policy("bind=balancing:1,3"));
+}
+
+/// Script 8 on `drawn-0`.
+#[test]
+fn a_preferred_policy_reports_the_cpuset_where_it_reported_what_was_asked() {
+    let (mut task, mut memory) = start();
+    task.set_policy(&policy("prefer=static:0-1,3")).unwrap();
+    assert_eq!(task.policy().reported(), policy("prefer=static:0-1,3"));
+    task.restrict(&NodeSet::from([0, 2]), &mut memory);
+    assert_eq!(task.policy().reported(), policy("prefer=static:0,2"));
+}
+
+/// Script 1034 on `drawn-1`.
+#[test]
+fn mbind_moves_pages_that_are_outside_the_nodes_of_the_call() {
+    let (mut task, mut memory) = start();
+    for page in 0..4 {
+        task.touch(page, &mut memory);
+    }
+    // In a cpuset of two nodes positions 2 and 3 are nodes 0 and 1: the policy has node 0, the call not.
+    task.restrict(&NodeSet::from([0, 1]), &mut memory);
+    check(&task, &[0; 4]);
+    let refused = task.bind(0..4, &policy("bind=relative:2-3"), Present::Refuse, &mut memory);
+    assert_eq!(refused.unwrap_err().name(), "EIO");
+    task.run_on(n(1));
+    task.bind(0..4, &policy("bind=relative:2-3"), Present::Move, &mut memory).unwrap();
+    check(&task, &[1; 4]);
+}
+
+/// Scripts 2048 on `drawn-2` and 3038 on `drawn-3`.
+#[test]
+fn a_cpuset_moves_pages_once_for_each_thread() {
+    let moved = |threads: u32| {
+        let (task, mut memory) = start();
+        let mut task = task.with_threads(threads);
+        task.restrict(&NodeSet::from([0, 1]), &mut memory);
+        task.touch(0, &mut memory);
+        task.restrict(&NodeSet::from([1, 2]), &mut memory);
+        task.node_of(0).map(|node| node.number())
+    };
+    assert_eq!((moved(1), moved(2), moved(99)), (Some(1), Some(2), Some(2)));
+}

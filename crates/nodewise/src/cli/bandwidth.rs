@@ -1,0 +1,73 @@
+//! `nodewise bandwidth`.
+
+use std::path::PathBuf;
+
+use nodewise_machine::Bytes;
+use nodewise_machine::printable::quote;
+use nodewise_measure::kernel::bandwidth::Kernel;
+
+use super::measure_options::MeasureOptions;
+
+/// Measures how many bytes per second come from each node's memory, to the CPUs of each node
+///
+/// A matrix of nodes with a thread on every CPU; every kernel near its memory with one thread and with
+/// all; more and more threads; and all nodes at once. Before that a short contest finds the fastest
+/// way to run each kernel here (instructions, streams, prefetching), which is named. Where the pages
+/// are is asked of the kernel before and after. Ctrl-C ends it with the figures so far.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise bandwidth                       every node to every node
+  nodewise bandwidth --kernel copy-NT      another kernel in the matrix
+  nodewise bandwidth --quick --svg map.svg
+  nodewise bandwidth --apply-weights old.weights
+                                           weights for weighted interleaving
+  nodewise bandwidth --undo-weights old.weights
+
+Kernels: read, write, copy, scale, add, triad; write-NT, copy-NT, triad-NT write past the caches; \
+3:1, 2:1, 1:1 read and write in that proportion.
+
+Exit codes: 0 when there are figures, also after Ctrl-C; 2 wrong usage; 3 when no way could be \
+measured, or weights cannot be set.")]
+pub struct Bandwidth {
+    #[command(flatten)]
+    pub measure: MeasureOptions,
+    /// Kernel of the matrix and of the curve of threads [default: read]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "read",
+        hide_default_value = true,
+        value_parser = kernel,
+        help_heading = "Measuring"
+    )]
+    pub kernel: Kernel,
+    /// Measure the matrix alone: no other kernels, no curve of threads
+    #[arg(long, help_heading = "Measuring")]
+    pub matrix: bool,
+    /// Memory on each node, as 256M [default: four times the last-level caches of a node, 64M to 2G]
+    #[arg(long, value_name = "SIZE", help_heading = "Measuring")]
+    pub size: Option<Bytes>,
+    /// Set the weights that are proposed for weighted interleaving, and keep the old ones in FILE
+    #[arg(long, value_name = "FILE", help_heading = "Weights")]
+    pub apply_weights: Option<PathBuf>,
+    /// Set the weights in FILE instead of measuring
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["apply_weights", "quick", "thorough", "huge", "cpus", "nodes", "seed", "size",
+                              "matrix", "json", "csv", "svg", "kernel"],
+        help_heading = "Weights"
+    )]
+    pub undo_weights: Option<PathBuf>,
+    /// Say which weights would be set, and set none
+    #[arg(long, help_heading = "Weights")]
+    pub dry_run: bool,
+}
+
+fn kernel(text: &str) -> Result<Kernel, String> {
+    Kernel::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = Kernel::ALL.into_iter().map(Kernel::name).collect();
+        format!("{} is no kernel: expected one of {}", quote(text), names.join(", "))
+    })
+}

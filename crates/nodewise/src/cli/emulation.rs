@@ -1,0 +1,151 @@
+//! `nodewise emulation`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use nodewise_machine::{Bytes, KernelRelease};
+
+/// Emulates NUMA nodes: shows what is there, plans, switches it on and off, verifies
+///
+/// A kernel that is started with numa=fake= cuts memory into nodes. On boards with one memory
+/// controller, such as a Raspberry Pi 4 or 5, interleaving over them keeps more banks of the memory
+/// busy; elsewhere they serve for tests.
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_value_name = "WHAT",
+    subcommand_help_heading = "Verbs",
+    after_help = "\
+Examples:
+  nodewise emulation status
+  nodewise emulation plan --nodes 4
+  nodewise emulation enable --nodes 4 --dry-run
+  nodewise emulation verify --against before.json"
+)]
+pub struct Emulation {
+    #[command(subcommand)]
+    pub kind: Kind,
+}
+
+/// What to do about emulation.
+#[derive(Debug, Subcommand)]
+pub enum Kind {
+    /// Shows what the kernel can, what it was asked for, and what is in force
+    Status(Status),
+    /// Shows the nodes that a kernel would make: ranges, CPUs, distances, fallback orders
+    Plan(Plan),
+    /// Has the next start emulate nodes: changes the boot loader's files
+    Enable(Enable),
+    /// Has the next start emulate none
+    Disable(Disable),
+    /// Takes the last change of the boot loader's files back, to the byte
+    Undo(Undo),
+    /// Tells whether the emulation that was asked for works
+    Verify(Verify),
+}
+
+/// How memory is to be cut.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[group(id = "cut", multiple = false)]
+pub struct Cut {
+    /// This many nodes [default: on a Raspberry Pi 4 two, on a Raspberry Pi 5 eight]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub nodes: Option<u32>,
+    /// Nodes of this size
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// This many nodes of every node of the hardware
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub per_node: Option<u32>,
+}
+
+/// Where boot files are, and whether they are to be written.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Target {
+    /// A folder that stands for /, as an image that is mounted there
+    #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true)]
+    pub root: PathBuf,
+    /// Show the difference and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON (schema nodewise.emulation-change/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `status`.
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// A folder that stands for /, whose boot files are shown
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Print JSON (schema nodewise.emulation-status/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `plan`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise emulation plan --nodes 8 --machine \"(4c 8G); arch=aarch64\"
+  nodewise emulation plan --per-node 2 --kernel 6.1")]
+pub struct Plan {
+    #[command(flatten)]
+    pub cut: Cut,
+    /// What a kernel of this release makes, as 6.12
+    #[arg(long, value_name = "R", value_parser = super::explain::release)]
+    pub kernel: Option<KernelRelease>,
+    /// Print JSON (schema nodewise.emulation-plan/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `enable`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise emulation enable --nodes 4 --dry-run
+  nodewise emulation enable --nodes 8 --root /mnt/image
+
+Changed are cmdline.txt of a Raspberry Pi, or /etc/default/grub, /etc/kernel/cmdline and the entries of \
+a boot loader. The old file is kept beside each; undo brings it back.")]
+pub struct Enable {
+    #[command(flatten)]
+    pub cut: Cut,
+    /// The default policy of Raspberry Pi kernels, or none [default: interleave on a Raspberry Pi,
+    /// else none]
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<String>,
+    /// Set SDRAM_BANKLOW in the EEPROM of a Raspberry Pi 4 or 5, from 0 to 4, with rpi-eeprom-config
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(0..=4))]
+    pub banklow: Option<u8>,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Options of `disable`.
+#[derive(Debug, clap::Args)]
+pub struct Disable {
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Options of `undo`.
+#[derive(Debug, clap::Args)]
+pub struct Undo {
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Options of `verify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 it works, 1 it does not.")]
+pub struct Verify {
+    /// The machine as it was before, as nodewise show --json printed it
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<String>,
+    /// Print JSON (schema nodewise.emulation-verify/1)
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,94 @@
+//! Options that the verbs share which measure memory.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use nodewise_machine::Bytes;
+use nodewise_machine::printable::quote;
+use nodewise_measure::cell::{HugePageSize, PageKind};
+
+/// How much, where and in which pages to measure, and how to print it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MeasureOptions {
+    /// Measure for at most 15 s on one node, 60 s on eight
+    #[arg(long, conflicts_with = "thorough", help_heading = "Measuring")]
+    pub quick: bool,
+    /// Measure with more rounds and samples, however long that takes
+    #[arg(long, help_heading = "Measuring")]
+    pub thorough: bool,
+    /// Huge pages beside small ones: never, thp (transparent), 2M or 1G (from that pool) [default:
+    /// thp]
+    #[arg(long, value_name = "KIND", help_heading = "Measuring")]
+    pub huge: Option<Huge>,
+    /// Run on these CPUs only, as 0-3,8 [default: all that may be used]
+    #[arg(long, value_name = "CPUS", help_heading = "Measuring")]
+    pub cpus: Option<String>,
+    /// Measure CPUs and memory of these nodes only, as 0,2 [default: all]
+    #[arg(long, value_name = "NODES", help_heading = "Measuring")]
+    pub nodes: Option<String>,
+    /// Seed of all that is drawn, as the order of samples [default: from the clock, and printed]
+    #[arg(long, value_name = "N", help_heading = "Measuring")]
+    pub seed: Option<u64>,
+    /// Print JSON: all figures, where the pages were, and the circumstances
+    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
+    pub json: bool,
+    /// Print a line per cell with commas
+    #[arg(long, help_heading = "Output")]
+    pub csv: bool,
+    /// Draw it as an SVG picture into this file, too
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub svg: Option<PathBuf>,
+}
+
+/// What is measured beside small pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Huge {
+    /// Nothing.
+    Never,
+    /// Huge pages of this kind.
+    Pages(PageKind),
+}
+
+impl FromStr for Huge {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "never" => Ok(Self::Never),
+            "thp" => Ok(Self::Pages(PageKind::TransparentHuge)),
+            size => size
+                .parse::<Bytes>()
+                .ok()
+                .and_then(HugePageSize::new)
+                .map(|size| Self::Pages(PageKind::Hugetlb(size)))
+                .ok_or_else(|| {
+                    format!(
+                        "{} is no kind of huge page: expected never, thp, or a size as 2M or 1G",
+                        quote(text)
+                    )
+                }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_huge_pages_are_words_or_sizes() {
+        let pool = |size| Ok(Huge::Pages(PageKind::Hugetlb(size)));
+        for (text, expected) in [
+            ("never", Ok(Huge::Never)),
+            ("thp", Ok(Huge::Pages(PageKind::TransparentHuge))),
+            ("2M", pool(HugePageSize::MIB_2)),
+            ("1G", pool(HugePageSize::GIB_1)),
+            ("512M", pool(HugePageSize::new(Bytes::from_mib(512)).unwrap())),
+        ] {
+            assert_eq!(text.parse(), expected, "{text}");
+        }
+        for text in ["", "3M", "4K", "always", "-1", "99999999999999999999G"] {
+            assert!(text.parse::<Huge>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `nodewise simulate`.
+
+use std::path::PathBuf;
+
+use nodewise_machine::KernelRelease;
+
+/// Plays programs that take memory over time on a machine, and tells where it comes from
+///
+/// Nothing is allocated: a model of the kernel's allocator plays the scenario. It is a file
+/// (docs/simulate.md has its grammar) or one of those that come with nodewise.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Scenarios: database, database-interleaved, jvm, hpc, pi5, cxl
+
+Examples:
+  nodewise simulate database
+  nodewise simulate scenario.toml --machine capture.tar.gz
+  nodewise simulate cxl --svg cxl.svg
+  nodewise simulate database --source > mine.toml")]
+pub struct Simulate {
+    /// A file, or the name of a scenario that comes with nodewise
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: String,
+    /// What a kernel of this release does, as 6.18
+    #[arg(long, value_name = "R", value_parser = super::explain::release)]
+    pub kernel: Option<KernelRelease>,
+    /// Print the file of a scenario that comes with nodewise
+    #[arg(long, conflicts_with_all = ["json", "svg"])]
+    pub source: bool,
+    /// Print JSON (schema nodewise.simulation/1)
+    #[arg(long, conflicts_with = "svg")]
+    pub json: bool,
+    /// Write a picture of the nodes over time
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}

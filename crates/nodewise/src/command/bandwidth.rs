@@ -1,0 +1,320 @@
+//! `nodewise bandwidth`: options to ways, ways to a survey, the survey to its reader.
+
+use std::time::Duration;
+
+use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId};
+use nodewise_measure::bandwidth::{BandwidthBench, Declared, Report, Way, WayReport};
+use nodewise_measure::cell::{Cell, Facts, PageKind};
+use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
+use nodewise_measure::latency::best_cpu;
+use nodewise_measure::survey::Survey;
+use nodewise_measure::workload::Size;
+use nodewise_source::Detail;
+use nodewise_view::svg::{Theme, bandwidth_svg};
+use nodewise_view::{csv, json, text};
+
+use crate::cli::Global;
+use crate::cli::bandwidth::Bandwidth;
+use crate::cli::measure_options::MeasureOptions;
+use crate::facts::LiveFacts;
+use crate::failure::{CANNOT, Failure, Outcome};
+use crate::measuring::{self, Field};
+use crate::{input, live, output, weights};
+
+/// The part of the memory that a node has to spare which memory of a default size takes.
+const PART_OF_SPARE: u64 = 4;
+/// The least default size, and the largest with `--quick`: making memory takes time in every round.
+const LEAST: Bytes = Bytes::from_mib(4);
+const MOST_QUICK: Bytes = Bytes::from_mib(256);
+
+/// Runs the verb.
+pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
+    if !input::is_live(&global.machine) {
+        return Err(Failure::usage(
+            "bandwidth is measured on this machine: --machine has no meaning with it",
+        ));
+    }
+    if let Some(path) = &args.undo_weights {
+        return weights::undo(path, args.dry_run);
+    }
+    if args.dry_run && args.apply_weights.is_none() {
+        return Err(Failure::usage(
+            "--dry-run goes with --apply-weights or --undo-weights: nothing else is set",
+        ));
+    }
+    let machine = input::load("live", Detail::Full)?.machine;
+    if let Some(path) = &args.apply_weights {
+        weights::check(path, &machine)?;
+    }
+    let report = measure(args, &machine)?;
+    if let Some(path) = &args.measure.svg {
+        output::write_file(path, bandwidth_svg(&report, Theme::Auto).as_bytes())?;
+    }
+    if args.measure.json {
+        output::print_json(&json::bandwidth(&report))?;
+    } else if args.measure.csv {
+        output::print(&csv::bandwidth(&report))?;
+    } else {
+        output::print(&text::bandwidth(&report, &output::style(global.color)))?;
+    }
+    if let Some(path) = &args.apply_weights {
+        return weights::apply(&report, &machine, path, args.dry_run);
+    }
+    let measured = report.ways().any(|way| way.cell.figure.is_some());
+    Ok(if measured || report.interrupted { 0 } else { CANNOT })
+}
+
+fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
+    let field = Field::of(&args.measure, machine)?;
+    let seed = measuring::seed(&args.measure);
+    let mut facts = LiveFacts::new(machine);
+    let size = match args.size {
+        Some(size) => checked(size)?,
+        None => default_size(args, machine, &field, &mut facts),
+    };
+    let plan = Plan::of(args, machine, &field)?;
+    let mut bench = BandwidthBench::new(size, sample_time(&args.measure));
+    let ways = plan.ways();
+    let conditions = live::conditions(machine, &[]);
+    let pace = measuring::pace(&args.measure, field.nodes());
+    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts)?;
+    let report = Reporter { ways: &ways, survey: &survey, bench: &bench, machine };
+    Ok(Report {
+        conditions,
+        size,
+        seed,
+        clock: bench.timer().source().name().to_owned(),
+        took: survey.took,
+        interrupted: survey.interrupted,
+        meanwhile: survey.meanwhile,
+        kernel: args.kernel,
+        matrix: report.of(&plan.matrix),
+        kernels: report.of(&plan.kernels),
+        scaling: report.of(&plan.scaling),
+        everywhere: report.of(plan.everywhere.as_slice()).pop(),
+        declared: declared(&field, machine),
+    })
+}
+
+/// A size that was typed: arrays of whole pages for one thread at least, and no more than any node has.
+fn checked(size: Bytes) -> Result<Bytes, Failure> {
+    let (least, most) = (Bytes::from_kib(256), Bytes::from_gib(16 << 10));
+    if (least..=most).contains(&size) {
+        Ok(size)
+    } else {
+        Err(Failure::usage(format_args!(
+            "--size: {size} is no size to measure with: expected {least} to {most}"
+        )))
+    }
+}
+
+/// How long a sample takes.
+const fn sample_time(options: &MeasureOptions) -> Duration {
+    match (options.quick, options.thorough) {
+        (true, _) => Duration::from_millis(15),
+        (false, true) => Duration::from_millis(100),
+        (false, false) => Duration::from_millis(40),
+    }
+}
+
+/// What is measured, by table.
+struct Plan {
+    matrix: Vec<Way>,
+    kernels: Vec<Way>,
+    scaling: Vec<Way>,
+    everywhere: Option<Way>,
+}
+
+impl Plan {
+    fn of(args: &Bandwidth, machine: &Machine, field: &Field) -> Result<Self, Failure> {
+        if Variant::all(args.kernel).is_empty() {
+            return Err(Failure::cannot(format_args!(
+                "this architecture has no stores past the caches, which {} needs",
+                args.kernel
+            )));
+        }
+        let pages = pages(&args.measure, machine);
+        let way = |cells: Vec<Cell>, kernel| Way { cells, kernel };
+        let cells = field.cells(&[pages]);
+        let local = if args.matrix { Vec::new() } else { local(field, machine) };
+        let near = local.first();
+        let with = |cell: &Cell, cpus: CpuSet| vec![Cell { cpus, ..cell.clone() }];
+        let kernels = || Kernel::ALL.into_iter().filter(|kernel| !Variant::all(*kernel).is_empty());
+        let of_kernels = |cell: &Cell| -> Vec<Way> {
+            let one: CpuSet = best_cpu(&cell.cpus).into_iter().collect();
+            let mut teams = vec![one, cell.cpus.clone()];
+            teams.dedup_by_key(|cpus| cpus.len());
+            let of = |kernel| teams.iter().map(move |cpus| (kernel, cpus.clone()));
+            kernels().flat_map(of).map(|(kernel, cpus)| way(with(cell, cpus), kernel)).collect()
+        };
+        let of_threads = |cell: &Cell| -> Vec<Way> {
+            let order = cores_first(machine, &cell.cpus);
+            let teams =
+                counts(order.len()).into_iter().map(|count| order.iter().copied().take(count).collect());
+            teams.map(|cpus| way(with(cell, cpus), args.kernel)).collect()
+        };
+        let local = cells_of(&local, pages);
+        Ok(Self {
+            matrix: cells.into_iter().map(|cell| way(vec![cell], args.kernel)).collect(),
+            kernels: near.map(|near| of_kernels(&cell_of(near, pages))).unwrap_or_default(),
+            scaling: near.map(|near| of_threads(&cell_of(near, pages))).unwrap_or_default(),
+            everywhere: (local.len() > 1).then(|| way(local, args.kernel)),
+        })
+    }
+
+    /// All ways, each once.
+    fn ways(&self) -> Vec<Way> {
+        let mut ways: Vec<Way> = Vec::new();
+        for way in self.matrix.iter().chain(&self.kernels).chain(&self.scaling).chain(&self.everywhere) {
+            if !ways.contains(way) {
+                ways.push(way.clone());
+            }
+        }
+        ways
+    }
+}
+
+/// Nodes with CPUs, and the memory that is nearest to each: each memory once.
+type Local = Vec<(NodeId, CpuSet, NodeId)>;
+
+fn local(field: &Field, machine: &Machine) -> Local {
+    let mut local: Local = Vec::new();
+    for (from, cpus) in field.sources.iter().filter(|(_, cpus)| !cpus.is_empty()) {
+        let nearest = machine.closest(*from).into_iter().find(|node| field.targets.contains(*node));
+        let own = Some(*from).filter(|node| field.targets.contains(*node)).or(nearest);
+        if let Some(memory) = own.filter(|memory| local.iter().all(|(_, _, taken)| taken != memory)) {
+            local.push((*from, cpus.clone(), memory));
+        }
+    }
+    local
+}
+
+fn cell_of((from, cpus, memory): &(NodeId, CpuSet, NodeId), pages: PageKind) -> Cell {
+    Cell { from: *from, cpus: cpus.clone(), memory: *memory, pages }
+}
+
+fn cells_of(local: &Local, pages: PageKind) -> Vec<Cell> {
+    local.iter().map(|of| cell_of(of, pages)).collect()
+}
+
+/// The kind of pages: the one that was asked for; else huge ones where the system has any.
+fn pages(options: &MeasureOptions, machine: &Machine) -> PageKind {
+    let kinds = measuring::page_kinds(options);
+    let none = matches!(machine.settings.transparent_hugepage.as_deref(), None | Some("never"));
+    let first = if options.huge.is_none() && none { kinds.last() } else { kinds.first() };
+    first.copied().unwrap_or(PageKind::Small)
+}
+
+/// CPUs in the order in which threads are added: one of each core before the second of any.
+fn cores_first(machine: &Machine, cpus: &CpuSet) -> Vec<CpuId> {
+    let place = |cpu: &CpuId| {
+        let siblings = machine.cpus.get(cpu).map(|cpu| cpu.siblings.intersection(cpus));
+        siblings.and_then(|siblings| siblings.iter().position(|of| of == *cpu)).unwrap_or(0)
+    };
+    let mut order: Vec<CpuId> = cpus.iter().collect();
+    order.sort_by_key(|cpu| (place(cpu), *cpu));
+    order
+}
+
+/// How many threads: twice as many each time, and all. Nothing to compare with fewer than two.
+fn counts(all: usize) -> Vec<usize> {
+    if all < 2 {
+        return Vec::new();
+    }
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |count: &usize| count.checked_mul(2))
+        .take_while(|count| *count < all)
+        .collect();
+    counts.push(all);
+    counts
+}
+
+/// Finds what came of ways.
+struct Reporter<'a> {
+    ways: &'a [Way],
+    survey: &'a Survey,
+    bench: &'a BandwidthBench,
+    machine: &'a Machine,
+}
+
+impl Reporter<'_> {
+    fn of(&self, ways: &[Way]) -> Vec<WayReport> {
+        let report = |way: &Way| {
+            let at = self.ways.iter().position(|known| known == way)?;
+            let variant = self.bench.variant(way).map(|variant| variant.to_string());
+            let explain = |refusal: &_| measuring::explain(refusal, self.machine);
+            WayReport::new(way, variant, &self.survey.outcomes[at], &explain)
+        };
+        ways.iter().filter_map(report).collect()
+    }
+}
+
+/// The size that [`Size::of_team`] finds, as far as the nodes have it to spare, all at the same time.
+fn default_size(args: &Bandwidth, machine: &Machine, field: &Field, facts: &mut LiveFacts) -> Bytes {
+    let wanted = Size::of_team(machine).bytes;
+    let wanted = if args.measure.quick { wanted.min(MOST_QUICK) } else { wanted };
+    let spare = field.targets.iter().filter_map(|node| facts.available(node)).min();
+    let limit = facts.below_limit().map(|limit| Bytes::new(limit.get() / field.targets.len().max(1) as u64));
+    let most = spare.into_iter().chain(limit).min();
+    let most = most.map_or(wanted, |most| Bytes::from_mib((most.get() / PART_OF_SPARE) >> 20));
+    wanted.min(most).max(LEAST)
+}
+
+/// What the firmware says of the pairs that are measured.
+fn declared(field: &Field, machine: &Machine) -> Vec<Declared> {
+    let mut declared = Vec::new();
+    for (from, _) in &field.sources {
+        for memory in field.targets.iter() {
+            let read = machine
+                .access(memory, AccessClass::Cpu)
+                .filter(|access| access.initiators.contains(*from))
+                .and_then(|access| access.read_bandwidth_mb_per_s);
+            let read_gb_per_s = read.map(|rate| f64::from(rate) / 1e3);
+            let distance = machine.distance(*from, memory);
+            declared.push(Declared { from: *from, memory, distance, read_gb_per_s });
+        }
+    }
+    declared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::spec;
+
+    #[test]
+    fn threads_double_up_to_all() {
+        for (all, expected) in
+            [(0, vec![]), (1, vec![]), (2, vec![1, 2]), (6, vec![1, 2, 4, 6]), (8, vec![1, 2, 4, 8])]
+        {
+            assert_eq!(counts(all), expected);
+        }
+    }
+
+    #[test]
+    fn every_core_has_a_thread_before_any_has_two() {
+        let machine = spec::machine("(4c2t 8G)").unwrap();
+        let order = cores_first(&machine, &machine.cpu_ids());
+        let cores: Vec<CpuSet> = order.iter().take(4).map(|cpu| machine.cpus[cpu].siblings.clone()).collect();
+        assert_eq!(order.len(), 8);
+        for (at, core) in cores.iter().enumerate() {
+            assert!(cores[at + 1..].iter().all(|other| other != core), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn every_node_with_cpus_has_a_memory_of_its_own() {
+        let check = |text: &str, expected: &[(u32, u32)]| {
+            let machine = spec::machine(text).unwrap();
+            let sources =
+                machine.nodes_with_cpus().iter().map(|node| (node, machine.cpus_of(node))).collect();
+            let field = Field { sources, targets: machine.memory_nodes() };
+            let local = local(&field, &machine);
+            let found: Vec<(u32, u32)> =
+                local.iter().map(|(from, _, memory)| (from.number(), memory.number())).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("2x(4c 8G)", &[(0, 0), (1, 1)]);
+        check("(4c 8G) (8G)", &[(0, 0)]);
+        check("(4c 8G) (4c)", &[(0, 0)]);
+    }
+}

@@ -1,0 +1,104 @@
+//! `nodewise emulation`: emulated nodes, from the boot loader's files to what a kernel made of them.
+
+mod change;
+mod facts;
+mod ground;
+mod status;
+mod verify;
+
+use nodewise_machine::{KernelRelease, Machine, NodeSet};
+use nodewise_model::fake::Fake;
+use nodewise_model::fake::outcome::{Kind as KernelKind, emulate, remark};
+use nodewise_model::ram::Architecture;
+use nodewise_model::{Change, Release};
+use nodewise_source::Detail;
+use nodewise_view::digest::emulation::Planned;
+use nodewise_view::{json, text};
+
+use crate::cli::Global;
+use crate::cli::emulation::{Cut, Emulation, Kind, Plan};
+use crate::failure::{Failure, Outcome};
+use crate::{input, output};
+use facts::Facts;
+use ground::Ground;
+
+/// Runs `emulation`.
+pub fn run(args: &Emulation, global: &Global) -> Outcome {
+    match &args.kind {
+        Kind::Status(args) => status::run(args, global),
+        Kind::Plan(args) => plan(args, global),
+        Kind::Enable(args) => change::enable(args, global),
+        Kind::Disable(args) => change::disable(args, global),
+        Kind::Undo(args) => change::undo(args, global),
+        Kind::Verify(args) => verify::run(args, global),
+    }
+}
+
+/// Runs `emulation plan`.
+fn plan(args: &Plan, global: &Global) -> Outcome {
+    let mut input = input::load(&global.machine, Detail::Full)?;
+    let facts = Facts::of(&input, input::is_live(&global.machine));
+    if let Some(kernel) = &args.kernel {
+        input.machine.kernel = Some(kernel.clone());
+    }
+    let machine = &input.machine;
+    let asked = facts.command_line_fake().map(str::to_owned);
+    let text = asked_for(&args.cut, facts.board_nodes()).map_err(Failure::usage)?.or(asked);
+    let text = text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?;
+    let fake: Fake = text.parse().map_err(|error| Failure::usage(format_args!("numa=fake={error}")))?;
+    let ground = Ground::of(machine, facts.log.as_ref());
+    let kind = KernelKind::of(machine);
+    // The command's own words for what the kernel lacks as a whole.
+    let lacks = if facts.support.is_there == Some(false) && args.kernel.is_none() {
+        Some(format!("this kernel emulates no nodes: {}", facts.support.by))
+    } else if is_before_arm(machine, kind) {
+        Some("Linux before 6.12 emulates nodes on x86-64 only".to_owned())
+    } else {
+        None
+    };
+    let made = emulate(&fake, kind, &ground.hardware, &ground.ram, &ground.blocks);
+    let made = made.filter(|_| !is_before_arm(machine, kind));
+    let why = lacks.or_else(|| remark(&fake, kind, made.as_ref()));
+    let kernel = machine.kernel.as_ref().map(KernelRelease::text);
+    let kernel = kernel.map_or_else(|| "a kernel as 6.12".to_owned(), |text| format!("kernel {text}"));
+    let planned = Planned {
+        word: &format!("numa=fake={text}"),
+        kernel: &kernel,
+        basis: ground.basis,
+        made: made.as_ref(),
+        remark: why.as_deref(),
+    };
+    if args.json {
+        output::print_json(&json::emulation::plan(&planned))?;
+    } else {
+        output::print(&text::emulation::plan(&planned, &output::style(global.color)))?;
+    }
+    Ok(0)
+}
+
+/// Whether a kernel for arm64 is too old to emulate nodes.
+fn is_before_arm(machine: &Machine, kind: KernelKind) -> bool {
+    let is_old = !Release::of(machine.kernel.as_ref()).has(Change::GenericEmulation);
+    kind == KernelKind::Mainline && Architecture::of(machine) == Architecture::Arm && is_old
+}
+
+/// What is missing when nobody says how memory is to be cut.
+const NOTHING_ASKED: &str = "how is memory to be cut? --nodes N, --size SIZE or --per-node N says so; only a Raspberry Pi 4 or 5 has a usual number";
+
+/// The text behind `numa=fake=` for what was typed, or for the board; `None` where neither says.
+fn asked_for(cut: &Cut, board_nodes: Option<u32>) -> Result<Option<String>, String> {
+    const MIB: u64 = 1 << 20;
+    if let Some(size) = cut.size {
+        return match size.get() {
+            bytes if bytes > 0 && bytes % MIB == 0 => Ok(Some(format!("{}M", bytes / MIB))),
+            _ => Err(format!("--size: {size} is no whole number of MiB, in which the kernel counts")),
+        };
+    }
+    let per_node = cut.per_node.map(|count| format!("{count}U"));
+    Ok(cut.nodes.or(board_nodes.filter(|_| per_node.is_none())).map(|count| count.to_string()).or(per_node))
+}
+
+/// Nodes as the kernel lists them, for a sentence: `node 0`, `nodes 0-3`.
+fn named(nodes: &NodeSet) -> String {
+    nodewise_machine::check::node_names(nodes)
+}

@@ -1,0 +1,135 @@
+//! `nodewise emulation status`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nodewise_boot::eeprom::{self, BankLow as Bits, EepromError};
+use nodewise_boot::{BootError, Root, Stamp, plan};
+use nodewise_machine::KernelRelease;
+use nodewise_source::tree::Tree;
+use nodewise_source::{Detail, boot};
+use nodewise_view::digest::emulation::{BankLow, Board, Request, Status, When, advice};
+use nodewise_view::{json, text};
+
+use super::facts::Facts;
+use crate::cli::Global;
+use crate::cli::emulation::Status as Args;
+use crate::failure::{Failure, Outcome};
+use crate::{input, output};
+
+/// The folder of a Raspberry Pi's boot partition, and the one of old.
+const CONFIGS: [&str; 2] = ["/boot/firmware/config.txt", "/boot/config.txt"];
+
+/// Runs `emulation status`.
+pub(super) fn run(args: &Args, global: &Global) -> Outcome {
+    let input = input::load(&global.machine, Detail::Full)?;
+    let is_live = input::is_live(&global.machine);
+    let facts = Facts::of(&input, is_live);
+    let folder = args.root.as_deref().or_else(|| boot_folder(global, is_live));
+    let root = folder.map(Root::open).transpose().map_err(Failure::usage)?;
+    let next = root.as_ref().map(next_start);
+    let (next, boot_files) = match next {
+        Some(Ok(next)) => (next, None),
+        Some(Err(error)) => (Vec::new(), Some(error.to_string())),
+        None => (Vec::new(), Some("not known: there are no boot files to look at".to_owned())),
+    };
+    let effect = facts.effect(&input.machine);
+    let status = Status {
+        kernel: input.machine.kernel.as_ref().map(|kernel| KernelRelease::text(kernel).to_owned()),
+        support: facts.support.clone(),
+        requests: running(&facts, &next).into_iter().chain(next).collect(),
+        boot_files,
+        advice: advice(&effect, facts.raspberry_pi().is_some()),
+        effect,
+        ignored: facts.ignored(),
+        no_log: facts.no_log.clone(),
+        board: input.tree().and_then(|tree| board(&facts, tree, root.as_ref(), is_live)),
+        vain: input.tree().and_then(|tree| boot::vain_settings(tree, "numa_policy").ok()).unwrap_or_default(),
+    };
+    if args.json {
+        output::print_json(&json::emulation::status(&status))?;
+    } else {
+        output::print(&text::emulation::status(&status, &output::style(global.color)))?;
+    }
+    Ok(0)
+}
+
+/// The folder that stands for `/` where nobody names one: of a capture that is a folder, its own.
+fn boot_folder(global: &Global, is_live: bool) -> Option<&Path> {
+    let named = Path::new(&global.machine);
+    if is_live { Some(Path::new("/")) } else { Some(named).filter(|path| path.is_dir()) }
+}
+
+/// What the running kernel was asked for, and by whom.
+fn running(facts: &Facts, next: &[Request]) -> Vec<Request> {
+    let request = |place: &str, line: &str| {
+        let of = |prefix| nodewise_boot::line::value(line, prefix).map(str::to_owned);
+        let (fake, policy) = (of(nodewise_boot::line::FAKE), of(nodewise_boot::line::POLICY));
+        let asks = fake.is_some() || policy.is_some();
+        asks.then(|| Request { place: place.to_owned(), when: When::Running, fake, policy })
+    };
+    let firmware = facts.firmware.as_deref().and_then(|line| request("the firmware's device tree", line));
+    // A Raspberry Pi's boot loader puts words of its own between the firmware's and those of its file.
+    let others = firmware.iter().chain(next).any(|request| request.fake.is_some());
+    let by_loader = facts.raspberry_pi().is_some() && facts.command_line_fake().is_some() && !others;
+    let place = if by_loader {
+        "the kernel's command line, put there by the boot loader"
+    } else {
+        "the kernel's command line"
+    };
+    let kernel = facts.command_line.as_deref().and_then(|line| request(place, line));
+    firmware.into_iter().chain(kernel).collect()
+}
+
+/// What the boot files ask for.
+fn next_start(root: &Root) -> Result<Vec<Request>, BootError> {
+    let asked = plan::asked(root)?.into_iter();
+    let request = |asked: plan::Asked| Request {
+        place: asked.path,
+        when: When::Next,
+        fake: asked.fake,
+        policy: asked.policy,
+    };
+    Ok(asked.map(request).collect())
+}
+
+/// What is special about a Raspberry Pi.
+fn board(facts: &Facts, tree: &Tree, root: Option<&Root>, is_live: bool) -> Option<Board> {
+    let number = facts.raspberry_pi()?;
+    let built = boot::boot_loader_built(tree).ok().flatten();
+    let day = |built: Duration| {
+        let stamp = Stamp::since_1970(built).to_string();
+        format!("{}-{}-{}", &stamp[..4], &stamp[4..6], &stamp[6..8])
+    };
+    let log = facts.log.as_ref().filter(|log| log.whole || log.card_queue);
+    Some(Board {
+        model: facts.board.clone()?,
+        banklow: Bits::default_of(number).map(|usual| {
+            if is_live { banklow(usual) } else { Err("the EEPROM is read on the board itself".to_owned()) }
+        }),
+        boot_loader: built.map(day),
+        card_queue_asked: root.and_then(card_queue),
+        card_queue_used: log.map(|log| log.card_queue),
+        sleep: boot::sleep(tree).ok().flatten().map(|choice| (choice.words, choice.chosen)),
+    })
+}
+
+/// The value in the EEPROM, or the boot loader's own.
+fn banklow(usual: Bits) -> Result<BankLow, String> {
+    let set = eeprom::read(None).and_then(|config| eeprom::banklow(&config));
+    let set = set.map_err(|error: EepromError| error.to_string())?;
+    let value = set.unwrap_or(usual);
+    Ok(BankLow { value: value.bits(), is_set: set.is_some(), layout: value.layout(), nodes: value.nodes() })
+}
+
+/// Whether `config.txt` asks for the command queue of memory cards.
+fn card_queue(root: &Root) -> Option<bool> {
+    let config = CONFIGS.into_iter().find_map(|path| root.read(path).ok().flatten())?;
+    let config = String::from_utf8_lossy(&config).into_owned();
+    let asks = |line: &str| {
+        let parameters = line.trim().strip_prefix("dtparam=")?;
+        let queue = parameters.split(',').find(|parameter| parameter.starts_with("sd_cqe"))?;
+        Some(!matches!(queue.split_once('='), Some((_, "off" | "0"))))
+    };
+    Some(config.lines().filter_map(asks).next_back().unwrap_or(false))
+}

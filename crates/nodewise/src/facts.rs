@@ -1,0 +1,97 @@
+//! What measuring asks of the running system.
+
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
+use nodewise_measure::cell::{Facts, Glance, HugePageSize};
+use nodewise_measure::timer::process_time;
+use nodewise_source::parse::proc_stat::CpuTimes;
+use nodewise_source::tree::Tree;
+use nodewise_source::{spare, system};
+use nodewise_syscall::pages::page_size;
+use nodewise_syscall::wait::Usage;
+
+/// A tick of the counters in `/proc/stat`: `USER_HZ` is 100 on every current architecture.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Facts of the running system.
+pub struct LiveFacts {
+    tree: Tree,
+    allowed_nodes: Option<NodeSet>,
+}
+
+impl LiveFacts {
+    /// Facts for a process that looked at this machine.
+    pub fn new(machine: &Machine) -> Self {
+        Self { tree: Tree::live(), allowed_nodes: machine.allowed_nodes.clone() }
+    }
+}
+
+impl Facts for LiveFacts {
+    fn allowed_nodes(&self) -> Option<NodeSet> {
+        self.allowed_nodes.clone()
+    }
+
+    fn available(&mut self, node: NodeId) -> Option<Bytes> {
+        spare::of_node(&self.tree, node, Some(Bytes::new(page_size() as u64))).ok().flatten()
+    }
+
+    fn below_limit(&mut self) -> Option<Bytes> {
+        spare::below_limit(&self.tree)
+    }
+
+    fn free_huge_pages(&mut self, node: NodeId, size: HugePageSize) -> Option<u64> {
+        spare::huge_pages(&self.tree, node, size.bytes()).ok().flatten()
+    }
+
+    fn transparent_huge(&mut self, address: usize, length: Bytes) -> Option<Bytes> {
+        let start = address as u64;
+        spare::transparent_huge(&self.tree, start, start.saturating_add(length.get())).ok().flatten()
+    }
+
+    fn glance(&mut self) -> Glance {
+        let usage = Usage::of_this_thread();
+        let times = system::cpu_times(&self.tree).ok().flatten().and_then(|parsed| parsed.value.total);
+        Glance {
+            stolen: times.and_then(|times| times.steal).map(ticks),
+            others: times.map(|times| ticks(busy(&times)).saturating_sub(process_time())),
+            switched: usage.as_ref().map(|usage| usage.involuntary_switches),
+            faults: usage.as_ref().map(|usage| usage.minor_faults.saturating_add(usage.major_faults)),
+        }
+    }
+}
+
+/// Ticks in which CPUs ran programs, or the kernel for them.
+fn busy(times: &CpuTimes) -> u64 {
+    times.user.saturating_add(times.nice).saturating_add(times.system)
+}
+
+fn ticks(count: u64) -> Duration {
+    TICK.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_measure::cell::PageKind;
+    use nodewise_syscall::NodeBuffer;
+
+    #[test]
+    fn the_running_system_tells_what_it_can() {
+        let mut facts = LiveFacts::new(&Machine::new(nodewise_machine::Origin::Live));
+        let before = facts.glance();
+        let buffer = NodeBuffer::new(Bytes::from_mib(8), PageKind::TransparentHuge, None).unwrap();
+        let after = facts.glance();
+        assert!(after.faults > before.faults, "{before:?} {after:?}");
+        if let Some(huge) = facts.transparent_huge(buffer.address(), buffer.length()) {
+            assert!(huge <= Bytes::from_mib(16), "{huge} of 8 MiB, and of what is beside it");
+        }
+        assert_eq!(facts.available(NodeId::new(100_000)), None);
+    }
+
+    #[test]
+    fn ticks_are_hundredths_of_a_second() {
+        assert_eq!(ticks(250), Duration::from_millis(2500));
+        assert!(ticks(u64::MAX) > Duration::from_secs(1_000_000));
+    }
+}

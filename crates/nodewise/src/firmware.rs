@@ -1,0 +1,47 @@
+//! Machines of firmware tables: `--machine acpi:DIR` and `--machine dtb:FILE`.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use nodewise_machine::firmware::Tables;
+use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
+use nodewise_model::firmware::{Setting, boot, boot_tree};
+use nodewise_source::acpi::files;
+use nodewise_source::devicetree;
+
+/// The path behind `acpi:`; `None` for another kind of machine.
+pub fn acpi_path(machine: &str) -> Option<&Path> {
+    machine.strip_prefix("acpi:").map(Path::new)
+}
+
+/// A message about what `--machine` names.
+pub fn of_machine(error: impl Display) -> String {
+    format!("--machine: {error}")
+}
+
+/// The machine that a kernel makes of tables or of a device tree, when `--machine` names some.
+///
+/// # Errors
+/// What holds no tables, or cannot be read.
+pub fn open(machine: &str) -> Option<Result<Machine, String>> {
+    if let Some(path) = acpi_path(machine) {
+        let tables = files::from_paths(&[path]).map_err(of_machine);
+        return Some(tables.map(|tables| of_tables(&tables, path)));
+    }
+    let path = Path::new(machine.strip_prefix("dtb:")?);
+    let tree = devicetree::from_path(path).map_err(of_machine);
+    Some(tree.map(|tree| boot_tree(&tree, &Setting::default()).machine(origin(path))))
+}
+
+fn origin(path: &Path) -> Origin {
+    Origin::Firmware(path.to_string_lossy().into_owned())
+}
+
+/// What is wrong with the tables stands before what the kernel makes of them.
+fn of_tables(tables: &Tables, path: &Path) -> Machine {
+    let mut machine = boot(tables, &Setting::default()).machine(origin(path));
+    let findings =
+        tables.findings.iter().map(|finding| Oddity::new(OddityKind::Unparseable, finding.to_string()));
+    machine.oddities.splice(0..0, findings);
+    machine
+}

@@ -1,0 +1,237 @@
+//! What the verbs share that measure memory: options to cells and a pace, a survey with its line of
+//! progress, and where the results go.
+
+use std::io::{self, IsTerminal, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nodewise_machine::expr::{Devices, ExprError, Scope, SetExpr};
+use nodewise_machine::printable::quote;
+use nodewise_machine::{CpuId, CpuSet, Machine, NodeId, NodeSet};
+use nodewise_measure::cell::{Cell, PageKind, Refusal};
+use nodewise_measure::experiment::Monotonic;
+use nodewise_measure::survey::{Bench, Pace, Progress, Survey, Surveyor};
+
+use crate::cli::measure_options::{Huge, MeasureOptions};
+use crate::facts::LiveFacts;
+use crate::failure::{Failure, INTERNAL};
+use crate::live;
+
+/// The largest result that is read back: one of a thousand nodes is smaller.
+const MOST_READ: u64 = 1 << 30;
+
+/// Where to measure.
+#[derive(Debug)]
+pub struct Field {
+    /// Nodes whose CPUs reach for memory, with the CPUs that may be used; none where none may.
+    pub sources: Vec<(NodeId, CpuSet)>,
+    /// Nodes whose memory is reached for, also those that may not be used: their cells say so.
+    pub targets: NodeSet,
+}
+
+impl Field {
+    /// What the options leave of a machine.
+    ///
+    /// # Errors
+    /// Options that name what is not there, and a machine where nothing is left.
+    pub fn of(options: &MeasureOptions, machine: &Machine) -> Result<Self, Failure> {
+        let nodes = options.nodes.as_deref().map(|text| nodes(text, machine)).transpose()?;
+        let cpus = options.cpus.as_deref().map(|text| cpus(text, machine)).transpose()?;
+        let wanted = |node: &NodeId| nodes.as_ref().is_none_or(|nodes| nodes.contains(*node));
+        let targets: NodeSet = machine.memory_nodes().iter().filter(wanted).collect();
+        let mut sources: Vec<(NodeId, CpuSet)> = Vec::new();
+        for node in machine.nodes_with_cpus().iter().filter(wanted) {
+            let own = machine.cpus_of(node).intersection(&machine.online_cpus());
+            let allowed = machine.allowed_cpus.as_ref().map_or(own.clone(), |cpus| own.intersection(cpus));
+            match &cpus {
+                // CPUs that were named choose the rows.
+                Some(named) if own.intersection(named).is_empty() => {}
+                Some(named) => sources.push((node, allowed.intersection(named))),
+                None => sources.push((node, allowed)),
+            }
+        }
+        if targets.is_empty() {
+            return Err(Failure::cannot("no node with memory is left to measure"));
+        }
+        if sources.is_empty() {
+            return Err(Failure::cannot("no node with CPUs is left to measure from"));
+        }
+        Ok(Self { sources, targets })
+    }
+
+    /// A cell for each pair of nodes and each kind of pages.
+    pub fn cells(&self, kinds: &[PageKind]) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for pages in kinds {
+            for (from, cpus) in &self.sources {
+                for memory in self.targets.iter() {
+                    cells.push(Cell { from: *from, cpus: cpus.clone(), memory, pages: *pages });
+                }
+            }
+        }
+        cells
+    }
+
+    /// How many nodes take part.
+    pub fn nodes(&self) -> usize {
+        let sources: NodeSet = self.sources.iter().map(|(node, _)| *node).collect();
+        sources.union(&self.targets).len()
+    }
+}
+
+/// The kinds of pages to measure: huge ones first, small ones always.
+pub fn page_kinds(options: &MeasureOptions) -> Vec<PageKind> {
+    match options.huge {
+        None => vec![PageKind::TransparentHuge, PageKind::Small],
+        Some(Huge::Pages(kind)) => vec![kind, PageKind::Small],
+        Some(Huge::Never) => vec![PageKind::Small],
+    }
+}
+
+/// How much is measured.
+pub fn pace(options: &MeasureOptions, nodes: usize) -> Pace {
+    match (options.quick, options.thorough) {
+        (true, _) => Pace::quick(nodes),
+        (false, true) => Pace::thorough(),
+        (false, false) => Pace::usual(nodes),
+    }
+}
+
+/// The seed that was named, or one from the clock.
+pub fn seed(options: &MeasureOptions) -> u64 {
+    options.seed.unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_secs() ^ u64::from(since.subsec_nanos())
+    })
+}
+
+/// A refusal as a sentence; what stands behind a refused call is looked up.
+pub fn explain(refusal: &Refusal, machine: &Machine) -> String {
+    match refusal {
+        Refusal::Call(error) => live::explain(error, machine).to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Surveys cells, with a line of progress on a terminal. Ctrl-C ends it early and well.
+///
+/// # Errors
+/// A signal that cannot be listened for.
+pub fn conduct<B: Bench>(
+    bench: &mut B,
+    cells: &[B::Cell],
+    pace: Pace,
+    seed: u64,
+    facts: &mut LiveFacts,
+) -> Result<Survey, Failure> {
+    let interrupt = interrupt()?;
+    let line = ProgressLine::new();
+    let survey = Surveyor {
+        facts,
+        clock: &Monotonic::start(),
+        observer: &mut |progress| line.draw(progress),
+        interrupt: &interrupt,
+    }
+    .conduct(bench, cells, pace, seed);
+    line.bar.finish_and_clear();
+    Ok(survey)
+}
+
+/// What becomes true when the user, or the system, wants an end.
+///
+/// # Errors
+/// A signal that cannot be listened for.
+pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupt))
+            .map_err(|error| Failure::new(INTERNAL, format_args!("cannot listen for Ctrl-C: {error}")))?;
+    }
+    Ok(interrupt)
+}
+
+/// The line that tells how far a survey is: on a terminal only, and never while a sample is taken,
+/// for nothing ticks by itself.
+struct ProgressLine {
+    bar: ProgressBar,
+}
+
+impl ProgressLine {
+    fn new() -> Self {
+        let target = if io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    fn draw(&self, progress: Progress) {
+        self.bar.set_length(progress.all);
+        self.bar.set_position(progress.done);
+        let again = if progress.again { "disturbed cells once more, " } else { "" };
+        let left = progress.left.map_or_else(String::new, |left| format!("{again}{} s left", left.as_secs()));
+        self.bar.set_message(left);
+    }
+}
+
+/// Reads a result that was written before, of which the whole is text.
+///
+/// # Errors
+/// A file that cannot be read, is too large, or is no text.
+pub fn read_result(path: &Path) -> Result<String, Failure> {
+    let fail = |why: &str| {
+        Failure::usage(format_args!("--from: cannot read {}: {why}", quote(&path.display().to_string())))
+    };
+    let why = |error: io::Error| match error.raw_os_error() {
+        Some(number) => fail(&nodewise_syscall::Errno::new(number).to_string()),
+        None => fail(&error.to_string()),
+    };
+    let file = std::fs::File::open(path).map_err(why)?;
+    let mut text = String::new();
+    let read = file.take(MOST_READ + 1).read_to_string(&mut text).map_err(why)?;
+    if read as u64 > MOST_READ { Err(fail("it is larger than 1 GiB")) } else { Ok(text) }
+}
+
+fn nodes(text: &str, machine: &Machine) -> Result<NodeSet, Failure> {
+    let existing = machine.node_ids();
+    let scope = Scope {
+        existing: &existing,
+        allowed: &existing,
+        limit: "",
+        own: &existing,
+        same: None,
+        device: None,
+    };
+    SetExpr::parse::<NodeId>(text, Devices::Refused)
+        .and_then(|expr| expr.resolve(&scope))
+        .map_err(|error| Failure::usage(format_args!("--nodes: {error}")))
+}
+
+fn cpus(text: &str, machine: &Machine) -> Result<CpuSet, Failure> {
+    let online = machine.online_cpus();
+    let own = machine.allowed_cpus.as_ref().map_or(online.clone(), |own| own.intersection(&online));
+    let scope = Scope {
+        existing: &online,
+        allowed: &own,
+        limit: "the CPUs of this process",
+        own: &own,
+        same: None,
+        device: None,
+    };
+    SetExpr::parse::<CpuId>(text, Devices::Refused).and_then(|expr| expr.resolve(&scope)).map_err(|error| {
+        match error {
+            ExprError::DoesNotExist { number, .. } if machine.cpu_ids().contains(CpuId::new(number)) => {
+                Failure::usage(format_args!("--cpus: CPU {number} is offline: online are {online}"))
+            }
+            other => Failure::usage(format_args!("--cpus: {other}")),
+        }
+    })
+}

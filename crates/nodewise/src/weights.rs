@@ -1,0 +1,266 @@
+//! Setting the weights of weighted interleaving, and taking that back.
+//!
+//! The old weights are in the user's file before the first new one is set; where one cannot be set,
+//! those before it are put back.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use nodewise_machine::id::Id as _;
+use nodewise_machine::printable::quote;
+use nodewise_machine::{Machine, NodeId};
+use nodewise_measure::bandwidth::Report;
+use nodewise_source::capture::{Overwrite, write_file};
+use nodewise_source::{Detail, paths};
+use nodewise_syscall::Errno;
+
+use crate::failure::{CANNOT, Failure, Outcome};
+use crate::{input, output};
+
+/// The first line of a file of weights.
+const SCHEMA: &str = "nodewise.weights/1";
+
+/// The largest file of weights that is read: a line for each node that Linux can number is smaller.
+const MOST_READ: u64 = 64 << 10;
+
+/// Weights as they were, or shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Weights {
+    /// Whether the kernel sets them itself; `None` before Linux 6.16.
+    auto: Option<bool>,
+    nodes: BTreeMap<NodeId, u32>,
+}
+
+impl Weights {
+    fn of(machine: &Machine) -> Self {
+        let settings = &machine.settings;
+        Self { auto: settings.interleave_weights_auto, nodes: settings.interleave_weights.clone() }
+    }
+
+    fn to_text(&self) -> String {
+        let auto = self.auto.map(|auto| format!("auto {}\n", u32::from(auto))).unwrap_or_default();
+        let nodes = self.nodes.iter().map(|(node, weight)| format!("node{node} {weight}\n"));
+        format!("{SCHEMA}\n{auto}{}", nodes.collect::<String>())
+    }
+
+    /// Reads what [`Weights::to_text`] wrote.
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = (1..).zip(text.lines());
+        match lines.next() {
+            Some((_, SCHEMA)) => {}
+            first => {
+                let first = first.map_or("", |(_, line)| line);
+                return Err(format!("line 1 is {}: expected {SCHEMA}", quote(first)));
+            }
+        }
+        let mut weights = Self { auto: None, nodes: BTreeMap::new() };
+        for (number, line) in lines {
+            let wrong =
+                || format!("line {number} is {}: expected a node and its weight, as node0 3", quote(line));
+            let (name, value) = line.split_once(' ').ok_or_else(wrong)?;
+            let value: u32 = value.parse().map_err(|_| wrong())?;
+            if name == "auto" && value <= 1 {
+                weights.auto = Some(value == 1);
+                continue;
+            }
+            let node = name.strip_prefix("node").and_then(|node| node.parse::<u32>().ok());
+            let node = node.filter(|node| *node < NodeId::LIMIT).ok_or_else(wrong)?;
+            if !(1..=255).contains(&value) {
+                return Err(format!("line {number}: weight {value} is not between 1 and 255"));
+            }
+            if weights.nodes.insert(NodeId::new(node), value).is_some() {
+                return Err(format!("line {number}: node {node} has a weight already"));
+            }
+        }
+        if weights.nodes.is_empty() { Err("it names no node".to_owned()) } else { Ok(weights) }
+    }
+
+    /// A line per weight that changes.
+    fn changes(&self, before: &Self, dry_run: bool) -> String {
+        let verb = if dry_run { "would become" } else { "becomes" };
+        let line = |(node, weight): (&NodeId, &u32)| match before.nodes.get(node) {
+            Some(old) if old == weight => format!("node {node}: weight {weight}, as it is\n"),
+            Some(old) => format!("node {node}: weight {old} {verb} {weight}\n"),
+            None => format!("node {node}: weight {verb} {weight}\n"),
+        };
+        self.nodes.iter().map(line).collect()
+    }
+
+    /// Sets those that differ from what is there.
+    fn set(&self, before: &Self) -> Result<(), Failure> {
+        let mut done: Vec<NodeId> = Vec::new();
+        for (node, weight) in &self.nodes {
+            if before.nodes.get(node) == Some(weight) {
+                continue;
+            }
+            if let Err(failure) = write(&paths::interleave_weight(*node), &weight.to_string()) {
+                // What cannot be put back is told by the file that holds it.
+                for node in done {
+                    if let Some(old) = before.nodes.get(&node) {
+                        let _ = write(&paths::interleave_weight(node), &old.to_string());
+                    }
+                }
+                restore_auto(before);
+                return Err(failure);
+            }
+            done.push(*node);
+        }
+        restore_auto(self);
+        Ok(())
+    }
+}
+
+/// Lets the kernel set the weights itself, where it did.
+fn restore_auto(weights: &Weights) {
+    if weights.auto == Some(true) {
+        // A kernel that had it takes it; the weights are set in any case.
+        let _ = write(paths::INTERLEAVE_WEIGHTS_AUTO, "1");
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MOST_READ).read_to_string(&mut text));
+    read.map_err(|error| {
+        let why =
+            error.raw_os_error().map_or_else(|| error.to_string(), |errno| Errno::new(errno).to_string());
+        let path = quote(&path.display().to_string());
+        Failure::usage(format_args!("--undo-weights: cannot read {path}: {why}"))
+    })?;
+    Ok(text)
+}
+
+fn write(path: &str, value: &str) -> Result<(), Failure> {
+    let open = std::fs::OpenOptions::new().write(true).open(path);
+    open.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| {
+        let why =
+            error.raw_os_error().map_or_else(|| error.to_string(), |errno| Errno::new(errno).to_string());
+        Failure::cannot(format_args!("cannot set {path} to {value}: {why}"))
+    })
+}
+
+/// Whether weights could be set, before anything is measured.
+///
+/// # Errors
+/// A kernel without weights, a machine with one node, and a file that is there already.
+pub fn check(path: &Path, machine: &Machine) -> Result<(), Failure> {
+    if machine.settings.interleave_weights.is_empty() {
+        let release = machine.kernel.as_ref().map_or("this kernel", |kernel| kernel.text()).to_owned();
+        return Err(Failure::cannot(format_args!(
+            "there are no weights to set: weighted interleave needs Linux 6.9 or newer, this is {release}"
+        )));
+    }
+    if machine.memory_nodes().len() < 2 {
+        return Err(Failure::cannot(
+            "one node with memory has nothing to interleave with: expected two or more",
+        ));
+    }
+    if path.exists() {
+        let path = quote(&path.display().to_string());
+        return Err(Failure::usage(format_args!(
+            "--apply-weights: {path} is there already, perhaps with the weights of an earlier run: expected \
+             the name of a new file"
+        )));
+    }
+    Ok(())
+}
+
+/// Sets what a report proposes. The old weights go into the file first.
+///
+/// # Errors
+/// A report that proposes nothing, and what cannot be written.
+pub fn apply(report: &Report, machine: &Machine, path: &Path, dry_run: bool) -> Outcome {
+    let Some(proposed) = report.weights() else {
+        return Err(Failure::new(CANNOT, "no weights are set: not every node's memory could be measured"));
+    };
+    let before = Weights::of(machine);
+    let after = Weights { auto: None, nodes: proposed.weights };
+    // Beside the figures, which may be a document.
+    output::narrate(&after.changes(&before, dry_run));
+    if !dry_run {
+        write_file(path, before.to_text().as_bytes(), Overwrite::Refuse).map_err(Failure::cannot)?;
+        after.set(&before)?;
+    }
+    Ok(0)
+}
+
+/// Sets what a file holds.
+///
+/// # Errors
+/// A file that cannot be read or holds no weights, and what cannot be written.
+pub fn undo(path: &Path, dry_run: bool) -> Outcome {
+    let text = read(path)?;
+    let wanted = Weights::parse(&text).map_err(|why| {
+        let path = quote(&path.display().to_string());
+        Failure::usage(format_args!("--undo-weights: {path} holds no weights: {why}"))
+    })?;
+    let machine = input::load("live", Detail::Full)?.machine;
+    let now = Weights::of(&machine);
+    output::narrate(&wanted.changes(&now, dry_run));
+    if !dry_run {
+        wanted.set(&now)?;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(Weights::parse(text).unwrap_err(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_file_that_holds_no_weights_is_refused_with_the_line() {
+        check("", "line 1 is \"\": expected nodewise.weights/1");
+        check("{}", "line 1 is \"{}\": expected nodewise.weights/1");
+        check("nodewise.weights/1\n", "it names no node");
+        check(
+            "nodewise.weights/1\nnode0 x\n",
+            "line 2 is \"node0 x\": expected a node and its weight, as node0 3",
+        );
+        check(
+            "nodewise.weights/1\n../../x 1\n",
+            "line 2 is \"../../x 1\": expected a node and its weight, as node0 3",
+        );
+        check("nodewise.weights/1\nnode0 256\n", "line 2: weight 256 is not between 1 and 255");
+        check("nodewise.weights/1\nnode0 0\n", "line 2: weight 0 is not between 1 and 255");
+        check("nodewise.weights/1\nnode0 1\nnode0 2\n", "line 3: node 0 has a weight already");
+    }
+
+    #[test]
+    fn changes_say_what_was_and_what_comes() {
+        let weights = |nodes: &[(u32, u32)]| Weights {
+            auto: None,
+            nodes: nodes.iter().map(|(node, weight)| (NodeId::new(*node), *weight)).collect(),
+        };
+        let before = weights(&[(0, 1), (1, 1)]);
+        let after = weights(&[(0, 3), (1, 1), (2, 2)]);
+        assert_eq!(
+            after.changes(&before, true),
+            "node 0: weight 1 would become 3\nnode 1: weight 1, as it is\nnode 2: weight would become 2\n"
+        );
+        assert!(after.changes(&before, false).starts_with("node 0: weight 1 becomes 3\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn weights_are_read_back(
+            auto in any::<Option<bool>>(),
+            nodes in prop::collection::btree_map(0u32..1000, 1u32..256, 1..20),
+        ) {
+            let nodes = nodes.into_iter().map(|(node, weight)| (NodeId::new(node), weight)).collect();
+            let weights = Weights { auto, nodes };
+            prop_assert_eq!(Weights::parse(&weights.to_text()), Ok(weights));
+        }
+
+        #[test]
+        fn any_text_is_survived(lines in "(node[0-9]{0,12} ?[0-9]{0,12}\n|.{0,20}\n){0,5}") {
+            let _ = Weights::parse(&lines);
+            let _ = Weights::parse(&format!("{SCHEMA}\n{lines}"));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `nodewise bandwidth` and `nodewise c2c`: figures for what can be measured, a reason for what cannot.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::nodewise::{command, output, run, wider};
+
+/// Small enough for any machine.
+const SMALL: [&str; 4] = ["--quick", "--size=1M", "--huge=never", "--seed=1"];
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn wrong(verb: &str, words: &[&str], expected: &str) {
+    let ran = run(&[&[verb], words].concat());
+    assert_eq!(ran.code, Some(2), "{verb} {words:?}: {}", ran.stderr);
+    assert!(ran.stderr.contains(expected), "{verb} {words:?}: {}", ran.stderr);
+}
+
+#[test]
+fn every_way_of_this_machine_is_measured_where_it_says_or_says_why_not() {
+    let document = json(&run(&[&["bandwidth", "--json"], &SMALL[..]].concat()).ok());
+    assert_eq!(document["schema"], "nodewise.bandwidth/1");
+    assert_eq!(document["size_bytes"], 1 << 20);
+    for table in ["matrix", "kernels"] {
+        let ways = document[table].as_array().unwrap();
+        assert!(!ways.is_empty(), "{table}");
+        for way in ways {
+            let Some(median) = way["median_gb_per_s"].as_f64() else {
+                assert!(way["refused"].as_str().is_some_and(|why| !why.is_empty()), "{way}");
+                continue;
+            };
+            assert!(median > 0.0 && way["best_gb_per_s"].as_f64().unwrap() >= median, "{way}");
+            assert!(way["bus_gb_per_s_at_most"].as_f64().unwrap() >= median, "{way}");
+            assert!(way["variant"].is_string(), "{way}");
+            assert_eq!(way["rounds"], 6, "{way}");
+            for moment in ["placed_before", "placed_after"] {
+                assert_eq!(way[moment]["pages_on_node"], way[moment]["pages"], "{way}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bandwidths_are_shown_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("a.svg");
+    let svg = format!("--svg={}", picture.display());
+    let of = |more: &[&str]| run(&[&["bandwidth", "--matrix"], &SMALL[..], more].concat()).ok();
+    let lines = of(&["--csv"]);
+    assert!(lines.starts_with("table,kernel,threads,from_node,"), "{lines}");
+    let fields = |line: &str| line.split('"').step_by(2).flat_map(|part| part.matches(',')).count();
+    assert!(lines.lines().all(|line| fields(line) == fields(lines.lines().next().unwrap())), "{lines}");
+    let text = of(&["--kernel=TRIAD", &svg]);
+    assert!(text.starts_with("Bandwidth  all threads of a node at once"), "{text}");
+    assert!(text.contains("triad, small pages") && text.contains("seed 1;"), "{text}");
+    assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
+}
+
+#[test]
+fn texts_fit_sixty_columns() {
+    let bandwidth = [&["bandwidth", "--matrix"], &SMALL[..]].concat();
+    let cores = vec!["c2c", "--quick", "--seed=1", "--transfer=dirty"];
+    for words in [bandwidth, cores] {
+        let ran = output(command(&words).env("COLUMNS", "60"));
+        assert!(wider(&ran.stdout, 60).is_empty(), "{words:?}: {}", ran.stdout);
+        assert!(!ran.stdout.contains('\x1b'));
+    }
+}
+
+#[test]
+fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
+    let check = |words: &[&str], expected: &str| wrong("bandwidth", words, expected);
+    check(&["--kernel=memset"], "\"memset\" is no kernel: expected one of read, write, write-NT, copy,");
+    check(&["--size=1K"], "--size: 1 KiB is no size to measure with: expected 256 KiB to 16 TiB");
+    check(&["--nodes=9999"], "--nodes: node 9999 does not exist");
+    check(&["--machine", "2x(8c 64G)"], "bandwidth is measured on this machine");
+    check(&["--dry-run"], "--dry-run goes with --apply-weights or --undo-weights");
+    check(
+        &["--undo-weights=/no/such"],
+        "--undo-weights: cannot read \"/no/such\": no such file or directory",
+    );
+    check(&["--undo-weights=/etc/hostname"], "holds no weights: line 1 is ");
+    check(&["--undo-weights=x", "--quick"], "--quick");
+    let cores = |words: &[&str], expected: &str| wrong("c2c", words, expected);
+    cores(&["--transfer=ping"], "\"ping\" is no transfer: expected hand-over, dirty, clean");
+    cores(&["--huge=thp"], "--huge has no meaning with c2c");
+    cores(&["--machine", "2x(8c 64G)"], "c2c is measured on this machine");
+}
+
+#[test]
+fn every_pair_of_cpus_is_measured_both_ways_or_says_why_not() {
+    let ran = run(&["c2c", "--quick", "--json", "--seed=1"]);
+    if ran.code == Some(3) {
+        // One CPU: there are no pairs.
+        assert!(ran.stderr.contains("one CPU has nobody to get a line from") || !ran.stdout.is_empty());
+        return;
+    }
+    let document = json(&ran.ok());
+    assert_eq!(document["schema"], "nodewise.c2c/1");
+    let pairs = document["pairs"].as_array().unwrap();
+    for pair in pairs {
+        let back = |other: &&Value| {
+            (&other["to_cpu"], &other["from_cpu"], &other["transfer"])
+                == (&pair["from_cpu"], &pair["to_cpu"], &pair["transfer"])
+        };
+        assert!(pairs.iter().any(|other| back(&other)), "no way back: {pair}");
+        match pair["median_ns"].as_f64() {
+            Some(median) => assert!(median > 0.0 && pair["best_ns"].as_f64().unwrap() <= median, "{pair}"),
+            None => assert!(pair["refused"].as_str().is_some_and(|why| !why.is_empty()), "{pair}"),
+        }
+        assert_eq!(pair["placed_before_share"], 1.0, "{pair}");
+    }
+}

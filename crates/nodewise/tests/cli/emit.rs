@@ -1,0 +1,112 @@
+//! Placements in the words of other tools, each put before the tool itself.
+
+use std::fs;
+
+use crate::nodewise::{a_memory_node, output, run, without_variables};
+use crate::sandbox::has;
+
+const TWO_NODES: &str = "2x(4c 8G)";
+
+/// What `run --emit` prints for two nodes.
+#[track_caller]
+fn emitted(tool: &str, options: &str, program: &str) -> String {
+    let words = ["run", "--machine", TWO_NODES, "--emit", tool];
+    let options = options.split_whitespace();
+    let program = program.split_whitespace();
+    let words: Vec<&str> = words.into_iter().chain(options).chain(["--"]).chain(program).collect();
+    run(&words).ok()
+}
+
+#[test]
+fn systemd_takes_every_drop_in() {
+    if !has("systemd-analyze", "systemd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for options in [
+        "--cpunodebind=1 --membind=1",
+        "--interleave=all",
+        "--preferred=1",
+        "--localalloc",
+        "--physcpubind=0-2,5",
+    ] {
+        let drop_in = emitted("systemd", options, "/bin/true");
+        let service = folder.path().join("numa.service");
+        fs::write(&service, format!("{drop_in}ExecStart=/bin/true\n")).unwrap();
+        let checked = output(without_variables("systemd-analyze").arg("verify").arg(&service));
+        // It says what it does not understand and goes on; what it says of this machine is not ours.
+        let ours: Vec<&str> = checked.stderr.lines().filter(|line| line.contains("numa.service")).collect();
+        assert_eq!(ours, [""; 0], "{drop_in}");
+    }
+    let wrong = folder.path().join("numa.service");
+    fs::write(&wrong, "[Service]\nNUMAPolicy=interleav\nNUMAMask=0\nExecStart=/bin/true\n").unwrap();
+    let checked = output(without_variables("systemd-analyze").arg("verify").arg(&wrong));
+    assert!(checked.stderr.contains("interleav"), "a check that finds nothing is none: {}", checked.stderr);
+}
+
+#[test]
+fn srun_takes_every_option() {
+    if !has("srun", "slurm-client") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let conf = folder.path().join("slurm.conf");
+    fs::write(
+        &conf,
+        "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/none\nCredType=cred/none\nTaskPlugin=task/affinity\nNodeName=localhost CPUs=2\nPartitionName=p Nodes=ALL Default=YES\n",
+    )
+    .unwrap();
+    // Options are read before usage is printed, and no controller is asked.
+    let srun = |options: &str| {
+        let options = options.split_whitespace();
+        output(without_variables("srun").env("SLURM_CONF", &conf).args(options).arg("--usage"))
+    };
+    for options in ["--cpunodebind=1 --membind=1", "--preferred=1", "--localalloc", "--interleave=all"] {
+        let line = emitted("slurm", options, "true");
+        let ours = line.strip_prefix("srun ").expect("it is a line of srun");
+        let ours = ours.split(" nodewise ").next().unwrap().trim_end().trim_end_matches(" true");
+        let checked = srun(ours);
+        assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{line}");
+    }
+    assert!(
+        srun("--mem-bind=interleave").stderr.contains("unrecognized"),
+        "a check that finds nothing is none"
+    );
+}
+
+#[test]
+fn what_is_written_can_be_typed() {
+    let line = emitted("numactl", "--cpunodebind=1 --membind=1", "./a b");
+    assert_eq!(line, "numactl --cpunodebind=1 --membind=1 ./a b\n");
+    let wrong = run(&["run", "--machine", TWO_NODES, "--interleave=all", "--emit", "numctl"]);
+    assert_eq!(wrong.code, Some(125));
+    assert!(wrong.stderr.contains("expected one of numactl, systemd"), "{}", wrong.stderr);
+    let weighted = ["run", "--machine", TWO_NODES, "--weighted-interleave=all", "--emit", "libvirt"];
+    let why = run(&weighted).stderr;
+    assert!(
+        why.starts_with("nodewise: --emit libvirt: libvirt has no mode for weighted-interleave"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_study_writes_its_best_placement() {
+    let script = "if grep -q ' bind' /proc/self/numa_maps; then echo score: 20; else echo score: 10; fi";
+    let node = a_memory_node();
+    let placement = format!("--placement=membind={node}");
+    let words = |extra: &'static str, direction: &'static str| {
+        let metric = "--metric=score: ([0-9.]+)";
+        let all = ["tune", "--emit=systemd", &placement, metric, direction, extra, "--", "sh", "-c", script];
+        run(&all.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>())
+    };
+    let text = words("", "--higher-is-better").ok();
+    assert!(text.contains(&format!("NUMAPolicy=bind\nNUMAMask={node}\n")), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&words("--json", "--higher-is-better").ok()).unwrap();
+    assert_eq!(json["emitted"]["tool"], "systemd");
+    let kept = words("", "");
+    assert!(
+        kept.stderr.contains("nothing to write for systemd: the default is to be kept"),
+        "{}",
+        kept.stderr
+    );
+}

@@ -1,0 +1,147 @@
+//! Emulated nodes: boot files changed and taken back, and what is said of machines that have some.
+
+mod crash;
+mod eeprom;
+mod machines;
+
+use std::fs;
+use std::path::Path;
+
+use crate::nodewise::{Ran, run};
+
+/// A command line as Raspberry Pi OS writes it.
+pub const CMDLINE: &str =
+    "console=serial0,115200 console=tty1 root=PARTUUID=4a5b-02 rootfstype=ext4 fsck.repair=yes rootwait\n";
+/// The same with four nodes.
+pub const EMULATED: &str = "console=serial0,115200 console=tty1 root=PARTUUID=4a5b-02 rootfstype=ext4 fsck.repair=yes numa=fake=4 numa_policy=interleave rootwait\n";
+/// Where it stands.
+pub const PATH: &str = "boot/firmware/cmdline.txt";
+
+/// A folder with these files.
+pub fn image(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// Runs a verb of `emulation` in an image.
+pub fn emulation(image: &Path, words: &[&str]) -> Ran {
+    let root = ["--root", image.to_str().unwrap()];
+    run(&[&["emulation"], words, &root].concat())
+}
+
+#[track_caller]
+fn check_file(image: &Path, path: &str, expected: &str) {
+    assert_eq!(fs::read_to_string(image.join(path)).unwrap(), expected, "{path}");
+}
+
+#[test]
+fn a_dry_run_shows_the_difference_and_changes_nothing() {
+    let image = image(&[(PATH, CMDLINE)]);
+    let text = emulation(image.path(), &["enable", "--nodes=4", "--dry-run"]).ok();
+    let expected =
+        format!("--- a/{PATH}\n+++ b/{PATH}\n@@ -1 +1 @@\n-{CMDLINE}+{EMULATED}\n  would change  /{PATH}\n");
+    assert_eq!(text, expected);
+    check_file(image.path(), PATH, CMDLINE);
+    assert_eq!(fs::read_dir(image.path().join("boot/firmware")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_enabled_can_be_disabled_and_undone_to_the_byte() {
+    let image = image(&[(PATH, CMDLINE)]);
+    let root = image.path();
+    assert!(emulation(root, &["enable", "--nodes", "4"]).ok().ends_with("  next          reboot\n"));
+    check_file(root, PATH, EMULATED);
+    let again = emulation(root, &["enable", "--nodes", "4"]).ok();
+    assert_eq!(again, format!("  right already /{PATH}\n"));
+    emulation(root, &["disable"]).ok();
+    let one = EMULATED.replace("numa=fake=4 numa_policy=interleave", "numa=fake=1");
+    check_file(root, PATH, &one);
+    for expected in [EMULATED, CMDLINE] {
+        emulation(root, &["undo"]).ok();
+        check_file(root, PATH, expected);
+    }
+    let text = emulation(root, &["undo"]).ok();
+    assert_eq!(text, "  note          there is nothing to take back\n");
+    assert_eq!(fs::read_dir(root.join("boot/firmware")).unwrap().count(), 1);
+}
+
+#[test]
+fn every_boot_file_of_a_pc_is_changed() {
+    let image = image(&[
+        ("etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX=\"ro\"\n"),
+        ("usr/sbin/update-grub", ""),
+        ("boot/loader/entries/a.conf", "linux /a\noptions root=b\n"),
+    ]);
+    let json = emulation(image.path(), &["enable", "--per-node=2", "--json"]).ok();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["next"], serde_json::json!(["update-grub", "reboot"]));
+    assert_eq!(json["files"].as_array().unwrap().len(), 2);
+    check_file(image.path(), "etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX=\"ro numa=fake=2U\"\n");
+    check_file(image.path(), "boot/loader/entries/a.conf", "linux /a\noptions root=b numa=fake=2U\n");
+    let undone = emulation(image.path(), &["undo"]).ok();
+    assert!(undone.ends_with("  next          update-grub, then reboot\n"), "{undone}");
+    check_file(image.path(), "boot/loader/entries/a.conf", "linux /a\noptions root=b\n");
+}
+
+#[test]
+fn what_is_not_understood_is_left_alone() {
+    let image = image(&[("etc/default/grub", "if true; then A=1; fi\n")]);
+    let ran = emulation(image.path(), &["enable", "--nodes=2"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            Some(3),
+            "nodewise: /etc/default/grub is left alone: its line 1 is no plain assignment NAME=value or \
+             NAME=\"value\"; by hand: put numa=fake=2 into the kernel's command line\n"
+        )
+    );
+    check_file(image.path(), "etc/default/grub", "if true; then A=1; fi\n");
+}
+
+#[test]
+fn wrong_words_are_refused_with_what_would_be_right() {
+    let image = image(&[(PATH, CMDLINE)]);
+    let check = |words: &[&str], message: &str| {
+        let ran = emulation(image.path(), words);
+        assert_eq!((ran.code, ran.stderr.lines().next()), (Some(2), Some(message)), "{words:?}");
+        check_file(image.path(), PATH, CMDLINE);
+    };
+    check(
+        &["enable"],
+        "nodewise: how is memory to be cut? --nodes N, --size SIZE or --per-node N says so; only a Raspberry Pi 4 or 5 has a usual number",
+    );
+    check(&["enable", "--nodes=2", "--size=1G"], "nodewise: --nodes and --size cannot be used together");
+    check(
+        &["enable", "--size=1000"],
+        "nodewise: --size: 1000 B is no whole number of MiB, in which the kernel counts",
+    );
+    check(
+        &["enable", "--nodes=2", "--policy=a b"],
+        "nodewise: --policy: expected a policy as in a mount option of tmpfs: interleave, or interleave:0-3",
+    );
+    check(
+        &["enable", "--nodes=2", "--banklow=1"],
+        "nodewise: --banklow: an image has no EEPROM; leave --root out to set this board's",
+    );
+    check(
+        &["enable", "--nodes=2", "--machine=(1c 1G)"],
+        "nodewise: --machine: boot files are changed on this system, or in an image that --root names",
+    );
+    let ran = run(&["emulation", "undo", "--root=/nonexistent"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (Some(2), "nodewise: cannot open \"/nonexistent\": no such file or directory\n")
+    );
+    let ran = run(&["emulation", "verify", "--against=/nonexistent.json"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.starts_with("nodewise: --against: /nonexistent.json does not exist"),
+        "{}",
+        ran.stderr
+    );
+}

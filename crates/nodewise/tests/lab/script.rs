@@ -1,0 +1,177 @@
+//! Scripts of system calls, drawn: the same from the same seed.
+
+use nodewise_machine::{Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_syscall::PageScope;
+use nodewise_syscall::mempolicy::BindOptions;
+
+use crate::random::Random;
+
+/// Calls in a script.
+const CALLS: u64 = 14;
+/// The most pages of a mapping.
+const MOST_PAGES: u64 = 48;
+
+/// A part of a mapping, in pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The number of the mapping, from 0.
+    pub mapping: usize,
+    pub first: u64,
+    pub count: u64,
+}
+
+/// One step of a script.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// Go to a CPU of this node.
+    RunOn(NodeId),
+    SetPolicy(MemPolicy),
+    /// A mapping of so many pages.
+    Map(u64),
+    /// Touch these pages of a mapping, in this order.
+    Touch(usize, Vec<u64>),
+    Bind(Part, MemPolicy, BindOptions),
+    SetHome(Part, NodeId),
+    /// `cpuset.mems`.
+    Restrict(NodeSet),
+    Migrate(NodeSet, NodeSet),
+    /// Each page to the node beside it.
+    Move(usize, Vec<(u64, NodeId)>),
+    /// Start a program that touches so many pages.
+    Program(u64),
+}
+
+/// A script, and the weights that nodes have while it runs.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub weights: Vec<(NodeId, u32)>,
+    pub calls: Vec<Call>,
+}
+
+/// Draws scripts for a machine.
+pub struct Drawer<'a> {
+    machine: &'a Machine,
+    random: Random,
+    /// Pages of the mappings so far.
+    mappings: Vec<u64>,
+}
+
+impl<'a> Drawer<'a> {
+    /// The script with this number on a machine.
+    pub fn script(machine: &'a Machine, number: u64) -> Script {
+        let mut drawer = Self { machine, random: Random::new(number), mappings: Vec::new() };
+        let nodes = machine.nodes_with_memory();
+        let weights = nodes.iter().map(|node| (node, 1 + drawer.random.below(4) as u32)).collect();
+        let calls = (0..CALLS).map(|_| drawer.call()).collect();
+        Script { weights, calls }
+    }
+
+    fn call(&mut self) -> Call {
+        if self.mappings.is_empty() || self.random.percent(8) {
+            let pages = 1 + self.random.below(MOST_PAGES);
+            self.mappings.push(pages);
+            return Call::Map(pages);
+        }
+        match self.random.below(100) {
+            0..8 => Call::RunOn(self.node_with_cpus()),
+            8..22 => Call::SetPolicy(any_policy(&mut self.random, self.machine)),
+            22..50 => self.touch(),
+            50..70 => {
+                let options = self.random.one(&OPTIONS);
+                Call::Bind(self.part(), any_policy(&mut self.random, self.machine), options)
+            }
+            70..75 => Call::SetHome(self.part(), self.any_node()),
+            75..83 => Call::Restrict(self.memory_nodes()),
+            83..89 => Call::Migrate(self.any_nodes(), self.any_nodes()),
+            89..97 => self.moved(),
+            _ => Call::Program(1 + self.random.below(MOST_PAGES)),
+        }
+    }
+
+    fn mapping(&mut self) -> (usize, u64) {
+        let mapping = self.random.below(self.mappings.len() as u64) as usize;
+        (mapping, self.mappings[mapping])
+    }
+
+    fn part(&mut self) -> Part {
+        let (mapping, pages) = self.mapping();
+        let first = self.random.below(pages);
+        Part { mapping, first, count: 1 + self.random.below(pages - first) }
+    }
+
+    fn some_pages(&mut self) -> (usize, Vec<u64>) {
+        let (mapping, pages) = self.mapping();
+        let count = 1 + self.random.below(pages);
+        (mapping, (0..count).map(|_| self.random.below(pages)).collect())
+    }
+
+    fn touch(&mut self) -> Call {
+        let (mapping, pages) = self.some_pages();
+        Call::Touch(mapping, pages)
+    }
+
+    /// Some pages each to a node with memory, or all to one node that may be wrong.
+    fn moved(&mut self) -> Call {
+        let (mapping, mut pages) = self.some_pages();
+        // The kernel takes a page that is named twice once only.
+        pages.sort_unstable();
+        pages.dedup();
+        if self.random.percent(40) {
+            let node = self.any_node();
+            return Call::Move(mapping, pages.into_iter().map(|page| (page, node)).collect());
+        }
+        let nodes: Vec<NodeId> = self.machine.nodes_with_memory().iter().collect();
+        Call::Move(mapping, pages.into_iter().map(|page| (page, self.random.one(&nodes))).collect())
+    }
+
+    fn node_with_cpus(&mut self) -> NodeId {
+        self.random.one(&homes(self.machine))
+    }
+
+    /// A node that may not be there.
+    fn any_node(&mut self) -> NodeId {
+        NodeId::new(self.random.below(self.machine.nodes.len() as u64 + 1) as u32)
+    }
+
+    fn any_nodes(&mut self) -> NodeSet {
+        let nodes: Vec<NodeId> = self.machine.node_ids().iter().collect();
+        (0..self.random.below(4)).map(|_| self.random.one(&nodes)).collect()
+    }
+
+    /// One or more nodes with memory.
+    fn memory_nodes(&mut self) -> NodeSet {
+        let nodes: Vec<NodeId> = self.machine.nodes_with_memory().iter().collect();
+        (0..1 + self.random.below(nodes.len() as u64)).map(|_| self.random.one(&nodes)).collect()
+    }
+}
+
+const OPTIONS: [BindOptions; 5] = [
+    BindOptions { moving: None, strict: false },
+    BindOptions { moving: None, strict: true },
+    BindOptions { moving: Some(PageScope::Own), strict: false },
+    BindOptions { moving: Some(PageScope::Own), strict: true },
+    BindOptions { moving: Some(PageScope::All), strict: false },
+];
+
+/// The nodes that the kernel takes for those of some CPU. Every emulated node lists the CPUs of the node
+/// it is cut from; they are at home on the first.
+pub fn homes(machine: &Machine) -> Vec<NodeId> {
+    let homes: NodeSet = machine.online_cpus().iter().filter_map(|cpu| machine.node_of(cpu)).collect();
+    homes.iter().collect()
+}
+
+/// Any policy, good or bad: nodes that are there and some that are not.
+pub fn any_policy(random: &mut Random, machine: &Machine) -> MemPolicy {
+    let mode = random.one(&PolicyMode::ALL);
+    let flags = if random.percent(60) {
+        ModeFlags::NONE
+    } else {
+        ModeFlags::from_bits((random.below(8) << 13) as u16)
+    };
+    let most = machine.nodes.len() as u64 + 1;
+    let mut nodes: NodeSet = (0..random.below(4)).map(|_| NodeId::new(random.below(most) as u32)).collect();
+    if random.percent(10) {
+        nodes.insert(NodeId::new(random.one(&[9, 63, 64, 1023, 1024, 1100])));
+    }
+    MemPolicy { mode, flags, nodes }
+}

@@ -1,0 +1,219 @@
+//! Memory that can still be had: on a node, in its pools of huge pages, below the limit of a control
+//! group.
+//!
+//! Who is about to take much memory of one node asks here first: a policy that allows no other node
+//! ends in the OOM killer, not in an error.
+
+use nodewise_machine::{Bytes, MeminfoField, MeminfoValue, NodeId};
+
+use crate::file::{self, FileError};
+use crate::parse::mounts::Mount;
+use crate::parse::zoneinfo::ZoneInfo;
+use crate::parse::{cgroup, counters, meminfo, mounts, number, smaps};
+use crate::paths;
+use crate::tree::{ReadError, Tree};
+
+/// The page that `/proc/zoneinfo` counts in, where nobody says: that of x86.
+const PAGE: Bytes = Bytes::from_kib(4);
+
+/// Memory of a node that can be had without pushing out anybody's but caches of files: free memory
+/// above the watermarks, and the part of the caches that the kernel counts as reclaimable. `None`
+/// where the files do not say.
+///
+/// # Source
+/// `/sys/devices/system/node/nodeN/meminfo` and the watermarks of `/proc/zoneinfo`, put together as
+/// `MemAvailable` of `/proc/meminfo` is (`si_mem_available()`, Linux 3.14; documented in proc(5)),
+/// for one node: caches down to their half or the low watermark do not count.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn of_node(tree: &Tree, node: NodeId, page: Option<Bytes>) -> Result<Option<Bytes>, ReadError> {
+    let Some(fields) = file::parsed(tree, &paths::of_node(node, "meminfo"), |t| meminfo::parse(t, node))?
+    else {
+        return Ok(None);
+    };
+    let zones = crate::system::zones(tree)?.map(|parsed| parsed.value).unwrap_or_default();
+    Ok(available(&fields.value, &zones, node, page.unwrap_or(PAGE)))
+}
+
+fn available(fields: &[MeminfoField], zones: &ZoneInfo, node: NodeId, page: Bytes) -> Option<Bytes> {
+    let size = |name: &str| {
+        fields.iter().find(|field| field.name == name).and_then(|field| match field.value {
+            MeminfoValue::Size(size) => Some(size.get()),
+            MeminfoValue::Count(_) => None,
+        })
+    };
+    let marks = |mark: fn(&crate::parse::zoneinfo::Zone) -> Option<u64>| {
+        let pages = zones.zones.iter().filter(|zone| zone.node == node).filter_map(mark);
+        pages.fold(0, u64::saturating_add).saturating_mul(page.get())
+    };
+    let (low, high) = (marks(|zone| zone.low), marks(|zone| zone.high));
+    let reclaimable = |size: u64| size - (size / 2).min(low);
+    let files = size("Active(file)").unwrap_or(0).saturating_add(size("Inactive(file)").unwrap_or(0));
+    let slab = size("SReclaimable").unwrap_or(0);
+    let free = size("MemFree")?.saturating_sub(high);
+    Some(Bytes::new(free.saturating_add(reclaimable(files)).saturating_add(reclaimable(slab))))
+}
+
+/// Free pages of a node's pool of huge pages; `None` where there is no such pool.
+///
+/// # Source
+/// `/sys/devices/system/node/nodeN/hugepages/hugepages-<size>kB/free_hugepages`, Linux 2.6.32.
+///
+/// # Errors
+/// A file that cannot be read or does not parse.
+pub fn huge_pages(tree: &Tree, node: NodeId, size: Bytes) -> Result<Option<u64>, FileError> {
+    let kib = size.get() / 1024;
+    let name = format!("hugepages/hugepages-{kib}kB/free_hugepages");
+    file::value(tree, &paths::of_node(node, &name), number::number::<u64>)
+}
+
+/// Memory of this process in transparent huge pages, of mappings that touch a range of addresses.
+///
+/// # Source
+/// `/proc/self/smaps`, Linux 2.6.38.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn transparent_huge(tree: &Tree, start: u64, end: u64) -> Result<Option<Bytes>, ReadError> {
+    let mappings = file::parsed(tree, "/proc/self/smaps", smaps::parse)?;
+    Ok(mappings.and_then(|mappings| smaps::anon_huge_within(&mappings.value, start, end)))
+}
+
+/// Memory that this process may take before it meets the nearest limit of its control groups;
+/// caches of files count as free. `None` without a limit, and where nobody says.
+///
+/// # Source
+/// `memory.max`, `memory.current` and `memory.stat` of the group and those above it, Linux 4.5; with
+/// version 1 `memory.limit_in_bytes` and `memory.usage_in_bytes`.
+pub fn below_limit(tree: &Tree) -> Option<Bytes> {
+    let mounts = file::parsed(tree, "/proc/mounts", mounts::parse).ok()??.value;
+    let memberships = file::parsed(tree, "/proc/self/cgroup", cgroup::parse).ok()??.value;
+    let path_of = |wanted: &dyn Fn(&cgroup::Membership) -> bool| {
+        let found = memberships.iter().find(|member| wanted(member))?;
+        // A path that climbs belongs to a process outside of the namespace.
+        (!found.path.contains("..")).then(|| found.path.trim_matches('/').to_owned())
+    };
+    let unified = |mount: &Mount| mount.kind == "cgroup2";
+    let old = |mount: &Mount| mount.kind == "cgroup" && mount.has("memory");
+    let groups = mounts.iter().filter(|mount| unified(mount) || old(mount)).filter_map(|mount| {
+        let group = if unified(mount) {
+            path_of(&cgroup::Membership::is_unified)?
+        } else {
+            path_of(&|member| member.controllers.iter().any(|name| name == "memory"))?
+        };
+        nearest(tree, &mount.folder, &group)
+    });
+    groups.min()
+}
+
+/// The least room in a group and those above it.
+fn nearest(tree: &Tree, mount: &str, group: &str) -> Option<Bytes> {
+    let mut folder = format!("{mount}/{group}");
+    let mut least = None;
+    loop {
+        let folder_now = folder.trim_end_matches('/');
+        if let Some(room) = room(tree, folder_now) {
+            least = Some(least.map_or(room, |least: Bytes| least.min(room)));
+        }
+        if folder_now.len() <= mount.len() {
+            return least;
+        }
+        folder.truncate(folder_now.rfind('/')?);
+    }
+}
+
+/// Names of the limit, the use, and the caches of files in the statistics; the last of version 1
+/// count the groups below too.
+const FILES: [(&str, &str, [&str; 2]); 2] = [
+    ("memory.max", "memory.current", ["active_file", "inactive_file"]),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", ["total_active_file", "total_inactive_file"]),
+];
+
+fn room(tree: &Tree, folder: &str) -> Option<Bytes> {
+    FILES.iter().find_map(|(limit, used, caches)| {
+        // Without a limit the file says `max`, which is no number.
+        let limit = file::value(tree, &format!("{folder}/{limit}"), number::number::<u64>).ok()??;
+        let used = file::value(tree, &format!("{folder}/{used}"), number::number::<u64>).ok()??;
+        let stat = file::parsed(tree, &format!("{folder}/memory.stat"), counters::parse).ok().flatten();
+        let cached = |name: &&str| stat.as_ref().and_then(|stat| stat.value.get(name)).unwrap_or(0);
+        let files = caches.iter().map(cached).fold(0, u64::saturating_add);
+        Some(Bytes::new(limit.saturating_sub(used.saturating_sub(files))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Memory;
+
+    const NODE: NodeId = NodeId::new(1);
+
+    fn tree(meminfo: &str, zones: &str) -> Tree {
+        let files = Memory::new().file("/sys/devices/system/node/node1/meminfo", meminfo);
+        Tree::memory(if zones.is_empty() { files } else { files.file("/proc/zoneinfo", zones) })
+    }
+
+    fn check(meminfo: &str, zones: &str, expected: Option<u64>) {
+        let found = of_node(&tree(meminfo, zones), NODE, None).unwrap();
+        assert_eq!(found.map(|size| size.get() / 1024), expected);
+    }
+
+    #[test]
+    fn what_is_available_is_free_memory_and_half_of_the_caches() {
+        check("Node 1 MemTotal: 900 kB\n", "", None);
+        check("Node 1 MemFree: 900 kB\n", "", Some(900));
+        let zones = "Node 0, zone Normal\n  pages free 9\n        min 900\n        low 900\n        high 900\nNode 1, zone Normal\n  pages free 9\n        min 5\n        low 10\n        high 20\n";
+        check("Node 1 MemFree: 900 kB\n", zones, Some(900 - 80));
+        check("Node 1 MemFree: 70 kB\n", zones, Some(0));
+        let files = "Node 1 MemFree: 900 kB\nNode 1 Active(file): 30 kB\nNode 1 Inactive(file): 30 kB\nNode 1 SReclaimable: 900 kB\n";
+        check(files, zones, Some(900 - 80 + 60 - 30 + 900 - 40));
+    }
+
+    #[test]
+    fn a_node_or_a_pool_that_is_not_there_is_not_known() {
+        let tree = Tree::memory(
+            Memory::new()
+                .file("/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages", "7\n"),
+        );
+        assert_eq!(of_node(&tree, NODE, None).unwrap(), None);
+        assert_eq!(huge_pages(&tree, NODE, Bytes::from_mib(2)).unwrap(), Some(7));
+        assert_eq!(huge_pages(&tree, NODE, Bytes::from_gib(1)).unwrap(), None);
+        assert_eq!(transparent_huge(&tree, 0, u64::MAX).unwrap(), None);
+        assert_eq!(below_limit(&tree), None);
+    }
+
+    #[test]
+    fn the_nearest_limit_of_the_groups_above_counts() {
+        let files = |job_limit: &str| {
+            Memory::new()
+                .file("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
+                .file("/proc/self/cgroup", "0::/job/step\n")
+                .file("/sys/fs/cgroup/job/memory.max", job_limit)
+                .file("/sys/fs/cgroup/job/memory.current", "700\n")
+                .file("/sys/fs/cgroup/job/memory.stat", "anon 100\nactive_file 100\ninactive_file 200\n")
+                .file("/sys/fs/cgroup/job/step/memory.max", "5000\n")
+                .file("/sys/fs/cgroup/job/step/memory.current", "600\n")
+        };
+        let check = |limit, expected| {
+            assert_eq!(below_limit(&Tree::memory(files(limit))), Some(Bytes::new(expected)));
+        };
+        check("1000\n", 600);
+        check("max\n", 4400);
+        check("10\n", 0);
+    }
+
+    #[test]
+    fn the_old_hierarchy_has_other_names() {
+        let tree = Tree::memory(
+            Memory::new()
+                .file("/proc/mounts", "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n")
+                .file("/proc/self/cgroup", "4:memory:/a\n0::/\n")
+                .file("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000\n")
+                .file("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "300\n")
+                .file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+                .file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "900\n"),
+        );
+        assert_eq!(below_limit(&tree), Some(Bytes::new(700)));
+    }
+}

@@ -1,0 +1,110 @@
+//! Measured matrices as lines with commas, a line per cell, for spreadsheets and scripts.
+
+mod bandwidth;
+mod c2c;
+
+use nodewise_measure::cell::{PageKind, Placed};
+use nodewise_measure::latency::sweep::SweepReport;
+use nodewise_measure::latency::{Lookup, Pattern, Report};
+use nodewise_measure::survey::CellReport;
+
+pub use bandwidth::bandwidth;
+pub use c2c::c2c;
+
+/// Writes latencies; a value that is not known is empty. Numbers have a point, times are in ns.
+pub fn latency(report: &Report) -> String {
+    let mut text = String::from(
+        "from_node,cpus,memory_node,pages,median_ns,interval_low_ns,interval_high_ns,best_ns,rounds,samples,\
+         disturbed_samples,disturbed,placed_before_share,placed_after_share,distance,refused\n",
+    );
+    let lookup = Lookup::of(report);
+    for cell in &report.cells {
+        let distance = lookup.declared(cell.from, cell.memory).and_then(|declared| declared.distance);
+        let (figure, interval) = (cell.figure.as_ref(), cell.figure.and_then(|figure| figure.interval));
+        let mut fields = names(cell);
+        fields.extend([
+            known(figure.map(|figure| figure.median)),
+            known(interval.map(|interval| interval.low)),
+            known(interval.map(|interval| interval.high)),
+            known(figure.map(|figure| figure.best)),
+            known(figure.map(|figure| figure.rounds)),
+            known(figure.map(|figure| figure.samples)),
+            cell.marks.disturbed.to_string(),
+            cell.disturbed.to_string(),
+            known(cell.before.as_ref().and_then(Placed::share)),
+            known(cell.after.as_ref().and_then(Placed::share)),
+            known(distance),
+            cell.refused.as_deref().map(quoted).unwrap_or_default(),
+        ]);
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+/// Writes a sweep or a table, as [`latency`] does.
+pub fn sweep(report: &SweepReport) -> String {
+    let mut text = String::from(
+        "size_bytes,pattern,from_node,cpus,memory_node,pages,median_ns,interval_low_ns,interval_high_ns,best_ns,\
+         disturbed,refused\n",
+    );
+    for chase in &report.chases {
+        let figure = chase.cell.figure.as_ref();
+        let interval = figure.and_then(|figure| figure.interval);
+        let pattern = match chase.pattern {
+            Pattern::Random => "random".to_owned(),
+            Pattern::Stride(elements) => format!("stride_{elements}"),
+        };
+        let mut fields = vec![chase.size.get().to_string(), pattern];
+        fields.extend(names(&chase.cell));
+        fields.extend([
+            known(figure.map(|figure| figure.median)),
+            known(interval.map(|interval| interval.low)),
+            known(interval.map(|interval| interval.high)),
+            known(figure.map(|figure| figure.best)),
+            chase.cell.disturbed.to_string(),
+            chase.cell.refused.as_deref().map(quoted).unwrap_or_default(),
+        ]);
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+/// Which cell it is: nodes, CPUs, pages.
+fn names(cell: &CellReport) -> Vec<String> {
+    let pages = match cell.pages {
+        PageKind::Small => "small".to_owned(),
+        PageKind::TransparentHuge => "transparent_huge".to_owned(),
+        PageKind::Hugetlb(size) => format!("hugetlb_{}", size.bytes().get()),
+    };
+    vec![cell.from.to_string(), quoted(&cell.cpus.to_string()), cell.memory.to_string(), pages]
+}
+
+fn known(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// A text as a field: in quotes where it holds what separates fields (RFC 4180), and without what
+/// could drive a terminal.
+pub fn quoted(text: &str) -> String {
+    let text = nodewise_machine::printable::printable(text);
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_holds_what_separates_fields_is_quoted() {
+        assert_eq!(quoted("0-3"), "0-3");
+        assert_eq!(quoted("0,2"), "\"0,2\"");
+        assert_eq!(quoted("the \"pool\""), "\"the \"\"pool\"\"\"");
+        assert!(!quoted("a\x1b[2Jb").contains('\x1b'));
+    }
+}

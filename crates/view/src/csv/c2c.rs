@@ -1,0 +1,39 @@
+//! Core-to-core latencies, a line per pair.
+
+use nodewise_measure::c2c::{PairReport, Report};
+use nodewise_measure::cell::Placed;
+
+use super::{known, quoted};
+
+/// Writes core-to-core latencies; a value that is not known is empty. Times are in ns.
+pub fn c2c(report: &Report) -> String {
+    let mut text = String::from(
+        "to_cpu,from_cpu,transfer,home_node,home,relation,median_ns,interval_low_ns,interval_high_ns,best_ns,\
+         rounds,samples,disturbed,placed_before_share,placed_after_share,refused\n",
+    );
+    report.pairs.iter().for_each(|of| text.push_str(&line(of)));
+    text
+}
+
+fn line(of: &PairReport) -> String {
+    let (figure, interval) = (of.figure.as_ref(), of.figure.and_then(|figure| figure.interval));
+    let fields = [
+        of.pair.to.to_string(),
+        of.pair.from.to_string(),
+        of.pair.transfer.name().to_owned(),
+        of.pair.home.to_string(),
+        of.home.name().to_owned(),
+        of.relation.name().to_owned(),
+        known(figure.map(|figure| figure.median)),
+        known(interval.map(|interval| interval.low)),
+        known(interval.map(|interval| interval.high)),
+        known(figure.map(|figure| figure.best)),
+        known(figure.map(|figure| figure.rounds)),
+        known(figure.map(|figure| figure.samples)),
+        of.disturbed.to_string(),
+        known(of.before.as_ref().and_then(Placed::share)),
+        known(of.after.as_ref().and_then(Placed::share)),
+        of.refused.as_deref().map(quoted).unwrap_or_default(),
+    ];
+    fields.join(",") + "\n"
+}

@@ -1,0 +1,123 @@
+//! What a report of bandwidths shows, as matrices, rows and sentences.
+
+use nodewise_measure::bandwidth::{Finding, Report, WayReport, Weights};
+use nodewise_measure::kernel::bandwidth::Kernel;
+use nodewise_measure::metric::Direction;
+
+use crate::digest::latency::{self, pages_words};
+use crate::digest::matrix::{Entry, Matrix};
+
+/// The matrix of nodes: all threads of a node on the memory of each.
+pub fn matrix(report: &Report) -> Matrix {
+    let pages = report.matrix.first().map(|way| pages_words(way.cell.pages)).unwrap_or_default();
+    let title = format!("{}, {pages}", report.kernel);
+    let remark = "GB/s, median of the rounds";
+    let mut matrix = Matrix::new(title, remark, "GB/s", Direction::HigherIsBetter);
+    for way in &report.matrix {
+        let entry = Entry { value: median(way), disturbed: way.cell.disturbed };
+        matrix.set(way.cell.from, way.cell.memory, entry);
+    }
+    matrix
+}
+
+/// The median of a way, GB/s.
+pub fn median(way: &WayReport) -> Option<f64> {
+    Some(way.cell.figure.as_ref()?.median)
+}
+
+/// What is known of one kernel near its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelRow<'a> {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// With one thread.
+    pub one: Option<&'a WayReport>,
+    /// With all threads of the node.
+    pub all: Option<&'a WayReport>,
+}
+
+impl<'a> KernelRow<'a> {
+    /// The way with the most threads.
+    pub fn most(&self) -> Option<&'a WayReport> {
+        self.all.or(self.one)
+    }
+}
+
+/// A row per kernel.
+pub fn kernel_rows(report: &Report) -> Vec<KernelRow<'_>> {
+    let of = |kernel: Kernel, one: bool| {
+        report.kernels.iter().find(|way| way.kernel == kernel && (way.threads == 1) == one)
+    };
+    let row = |kernel| KernelRow { kernel, one: of(kernel, true), all: of(kernel, false) };
+    Kernel::ALL.into_iter().map(row).filter(|row| row.most().is_some()).collect()
+}
+
+/// A finding as a sentence.
+pub fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::Nominal { ratio, distance } => format!(
+            "distances are nominal: memory gives the same everywhere (within {:.1} %), though distances go up \
+             to {distance}; one controller serves all nodes",
+            (ratio - 1.0) * 100.0
+        ),
+        Finding::Asymmetric { way: (from, memory), there, back, pairs } => {
+            let more = if *pairs > 1 { format!("; {pairs} pairs differ so") } else { String::new() };
+            format!(
+                "the matrix is asymmetric: node {from} to node {memory} has {there:.1} GB/s, the way back \
+                 {back:.1} GB/s{more}"
+            )
+        }
+        Finding::Hmat { way: (from, memory), measured, declared, pairs } => format!(
+            "the firmware (HMAT) says {declared:.1} GB/s from node {from} to node {memory}, measured \
+             {measured:.1} GB/s ({pairs} pair{} differ{} by more than 15 %)",
+            if *pairs == 1 { "" } else { "s" },
+            if *pairs == 1 { "s" } else { "" }
+        ),
+        Finding::Knee { threads, of } => format!(
+            "{threads} thread{} give{} what {of} do: more wait for memory",
+            if *threads == 1 { "" } else { "s" },
+            if *threads == 1 { "s" } else { "" }
+        ),
+        Finding::Weights(weights) => format!(
+            "weights for weighted interleaving in proportion: {} (within {:.0} %; --apply-weights=FILE sets \
+             them and keeps the old ones in FILE)",
+            weights_words(weights),
+            weights.error * 100.0
+        ),
+        Finding::Noise(finding) => latency::sentence(finding),
+    }
+}
+
+/// Weights as they are written: `node 0: 3, node 1: 1`.
+pub fn weights_words(weights: &Weights) -> String {
+    let one = |(node, weight): (&nodewise_machine::NodeId, &u32)| format!("node {node}: {weight}");
+    weights.weights.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// How it was measured, in one line.
+pub fn method(report: &Report) -> String {
+    let figures = || report.ways().filter_map(|way| way.cell.figure.as_ref());
+    let rounds = figures().map(|figure| figure.rounds).max().unwrap_or(0);
+    let samples = figures().map(|figure| figure.samples).max().unwrap_or(0);
+    format!(
+        "{} on each node, filled anew and checked in every sample; threads bound, counted over the time in \
+         which all run; {rounds} rounds, {samples} samples per way, interleaved; seed {}; {:.0} s",
+        report.size,
+        report.seed,
+        report.took.as_secs_f64()
+    )
+}
+
+/// How bytes are counted, in one line.
+pub const COUNTED: &str = "GB/s are 10^9 bytes that the program reads and writes; on the bus come lines \
+                           that are read because they are written, at most";
+
+/// What was proven of the placement, in one line.
+pub fn proof(report: &Report) -> Option<String> {
+    latency::proof(&report.as_cells())
+}
+
+/// The ways that have no figure, by reason: where, why.
+pub fn refusals(report: &Report) -> Vec<(String, String)> {
+    latency::refusals(&report.as_cells())
+}

@@ -1,0 +1,159 @@
+//! What a report of core-to-core latencies shows, as matrices, rows and sentences.
+
+use nodewise_machine::CpuId;
+use nodewise_measure::c2c::report::{Group, Home};
+use nodewise_measure::c2c::{PairReport, Relation, Report, Transfer};
+use nodewise_measure::metric::Direction;
+
+use crate::digest::matrix::{Entry, Matrix};
+
+/// What a transfer is, in a line.
+pub const fn transfer_words(transfer: Transfer) -> &'static str {
+    match transfer {
+        Transfer::HandOver => "a line both write: half a round trip",
+        Transfer::Dirty => "a load of a line the other wrote",
+        Transfer::Clean => "a load of a line the other only read",
+    }
+}
+
+/// Where the memory of the lines is, in words.
+pub const fn home_words(home: Home) -> &'static str {
+    match home {
+        Home::Near => "memory near the CPU that gets it",
+        Home::Far => "memory near the CPU that has it",
+        Home::Elsewhere => "memory near neither",
+    }
+}
+
+/// The matrix of one transfer with the lines at one home.
+pub fn matrix(report: &Report, transfer: Transfer, home: Home) -> Matrix<CpuId> {
+    let title = match report.homes()[..] {
+        [_] => transfer.name().to_owned(),
+        _ => format!("{}, {}", transfer.name(), home_words(home)),
+    };
+    let remark = format!("ns, {}", transfer_words(transfer));
+    let mut matrix = Matrix::new(title, remark, "ns", Direction::LowerIsBetter);
+    let pairs = report.pairs.iter().filter(|of| of.home == home && of.pair.transfer == transfer);
+    for of in pairs {
+        let entry = Entry { value: median(of), disturbed: of.disturbed };
+        matrix.set(of.pair.to, of.pair.from, entry);
+    }
+    matrix
+}
+
+/// The matrices that are shown: every transfer, with the memory near.
+pub fn matrices(report: &Report) -> Vec<Matrix<CpuId>> {
+    let home = report.homes().first().copied().unwrap_or(Home::Near);
+    let of = |transfer| matrix(report, transfer, home);
+    report.transfers().into_iter().map(of).filter(|matrix| !matrix.is_empty()).collect()
+}
+
+/// The median of a pair, ns.
+pub fn median(report: &PairReport) -> Option<f64> {
+    Some(report.figure.as_ref()?.median)
+}
+
+/// What pairs of one relation come to, with the memory at one home.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// How the CPUs are related.
+    pub relation: Relation,
+    /// Where the memory is.
+    pub home: Home,
+    /// What came of each transfer that was measured.
+    pub groups: Vec<Option<Group>>,
+    /// Pairs with a figure, of the transfer that has most.
+    pub pairs: usize,
+}
+
+/// A row per relation and home, nearest first; a value per transfer of [`Report::transfers`].
+pub fn rows(report: &Report) -> Vec<Row> {
+    let groups = report.groups();
+    let mut rows = Vec::new();
+    for relation in Relation::ALL {
+        for home in report.homes() {
+            let of = |transfer| {
+                let is_one = |group: &&Group| {
+                    (group.relation, group.home, group.transfer) == (relation, home, transfer)
+                };
+                groups.iter().find(is_one).copied()
+            };
+            let groups: Vec<Option<Group>> = report.transfers().into_iter().map(of).collect();
+            let pairs = groups.iter().flatten().map(|group| group.pairs).max();
+            rows.extend(pairs.map(|pairs| Row { relation, home, groups, pairs }));
+        }
+    }
+    rows
+}
+
+/// The pairs that have no figure, by reason: how many, why.
+pub fn refusals(report: &Report) -> Vec<(String, String)> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for why in report.pairs.iter().filter_map(|of| of.refused.as_deref()) {
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    let words = |(why, count): (&str, usize)| {
+        (format!("{count} pair{}", if count == 1 { "" } else { "s" }), why.to_owned())
+    };
+    reasons.into_iter().map(words).collect()
+}
+
+/// How it was measured, in one line.
+pub fn method(report: &Report) -> String {
+    let figures = || report.pairs.iter().filter_map(|of| of.figure.as_ref());
+    let rounds = figures().map(|figure| figure.rounds).max().unwrap_or(0);
+    let samples = figures().map(|figure| figure.samples).max().unwrap_or(0);
+    let cpus = report.cpus().len();
+    let chosen = if cpus < report.candidates {
+        format!("{cpus} of {} CPUs stand for all (--cpus chooses others); ", report.candidates)
+    } else {
+        String::new()
+    };
+    format!(
+        "{chosen}{rounds} rounds, {samples} samples per pair, interleaved; seed {}; {:.0} s",
+        report.seed,
+        report.took.as_secs_f64()
+    )
+}
+
+/// What was proven of the placement, in one line: the worst over all pairs with a figure.
+pub fn proof(report: &Report) -> Option<String> {
+    let pairs = || report.pairs.iter().filter(|of| of.figure.is_some());
+    let before = pairs().filter_map(|of| of.before.as_ref()?.share()).reduce(f64::min)?;
+    let after = pairs().filter_map(|of| of.after.as_ref()?.share()).reduce(f64::min);
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    Some(format!(
+        "lines on the node they should be on (move_pages): {} before, {} after",
+        percent(before),
+        after.map_or_else(|| "not asked".to_owned(), percent)
+    ))
+}
+
+/// What should be known before the figures are believed.
+pub fn remarks(report: &Report) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let took = report.took.as_secs_f64();
+    let share =
+        |time: Option<std::time::Duration>| time.filter(|_| took > 0.0).map(|time| time.as_secs_f64() / took);
+    if let Some(share) = share(report.meanwhile.stolen).filter(|share| *share > 0.01) {
+        remarks.push(format!(
+            "too noisy: this machine's host took {:.0} % of a CPU's time meanwhile",
+            share * 100.0
+        ));
+    }
+    if let Some(cpus) = share(report.meanwhile.others).filter(|cpus| *cpus > 0.25) {
+        remarks.push(format!("too noisy: other programs used {cpus:.1} CPUs on average meanwhile"));
+    }
+    let disturbed = report.pairs.iter().filter(|of| of.figure.is_some() && of.disturbed).count();
+    if disturbed > 0 {
+        let of = report.pairs.iter().filter(|of| of.figure.is_some()).count();
+        remarks.push(format!("too noisy: {disturbed} of {of} pairs (marked !) were disturbed"));
+    }
+    if report.interrupted {
+        remarks.push("ended early: figures are those of the samples taken so far".to_owned());
+    }
+    remarks
+}

@@ -1,0 +1,269 @@
+//! Emulated nodes: what a machine can, was asked for and has, and what comes of a change.
+
+use nodewise_machine::{Bytes, NodeId};
+use nodewise_model::fake::outcome::Emulation;
+
+use super::walk::Basis;
+
+/// Whether the kernel can emulate nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Support {
+    /// `None`: nothing says.
+    pub is_there: Option<bool>,
+    /// By what this is known, or why it is not.
+    pub by: String,
+}
+
+/// A place that can ask for an emulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The place: a file, or a program.
+    pub place: String,
+    /// Whether the running kernel was started with it, or the next one will be.
+    pub when: When,
+    /// The text behind `numa=fake=`.
+    pub fake: Option<String>,
+    /// The text behind `numa_policy=`.
+    pub policy: Option<String>,
+}
+
+/// Which start of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// The one that the running kernel came of.
+    Running,
+    /// The next.
+    Next,
+}
+
+impl When {
+    /// The word in text and JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Next => "next",
+        }
+    }
+}
+
+/// What is in force, by its effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// Nodes that are there.
+    pub nodes: usize,
+    /// Whether they are emulated; `None` where the kernel log that says so is lost or may not be read.
+    pub is_emulated: Option<bool>,
+    /// Nodes of the hardware below, where they are known.
+    pub hardware_nodes: Option<usize>,
+    /// The policy of a new process, in the kernel's words.
+    pub policy: Option<String>,
+}
+
+/// What is special about a Raspberry Pi.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Board {
+    /// Its model.
+    pub model: String,
+    /// `SDRAM_BANKLOW` as it is set, or why it is not known.
+    pub banklow: Option<Result<BankLow, String>>,
+    /// The day on which its boot loader was built: `2024-12-07`.
+    pub boot_loader: Option<String>,
+    /// Whether `config.txt` asks for the command queue of memory cards.
+    pub card_queue_asked: Option<bool>,
+    /// Whether the kernel uses it.
+    pub card_queue_used: Option<bool>,
+    /// The ways to sleep, and the chosen one.
+    pub sleep: Option<(Vec<String>, String)>,
+}
+
+/// Which bits of an address choose a bank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BankLow {
+    /// The value.
+    pub value: u8,
+    /// Whether it is set, or the boot loader's own.
+    pub is_set: bool,
+    /// The address from its highest bit down.
+    pub layout: &'static str,
+    /// Nodes that have banks of their own.
+    pub nodes: u32,
+}
+
+/// All that is known of emulation on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The release of its kernel.
+    pub kernel: Option<String>,
+    /// Whether it can.
+    pub support: Support,
+    /// Who asks.
+    pub requests: Vec<Request>,
+    /// What could not be read of the boot files, in words.
+    pub boot_files: Option<String>,
+    /// What is there.
+    pub effect: Effect,
+    /// Words of the command line on nodes that nothing in the kernel knows; `None` where the kernel
+    /// log does not reach back.
+    pub ignored: Option<Vec<String>>,
+    /// Why the kernel log could not be read.
+    pub no_log: Option<String>,
+    /// Of a Raspberry Pi.
+    pub board: Option<Board>,
+    /// Files that set `numa_policy` where it does nothing, with the line.
+    pub vain: Vec<(String, u32)>,
+    /// What follows for programs.
+    pub advice: Vec<String>,
+}
+
+/// What an emulation would be.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned<'a> {
+    /// The word: `numa=fake=8`.
+    pub word: &'a str,
+    /// Which kernel, in words.
+    pub kernel: &'a str,
+    /// Whether ranges are those of the kernel's log, or assumed.
+    pub basis: Basis,
+    /// What comes of it; `None`: the kernel gives up.
+    pub made: Option<&'a Emulation>,
+    /// Why it is not what was asked for.
+    pub remark: Option<&'a str>,
+}
+
+/// One condition of an emulation that works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What must hold.
+    pub what: &'static str,
+    /// Whether it does; `None` where that is not known.
+    pub holds: Option<bool>,
+    /// How this is known, or what is wrong.
+    pub reason: String,
+}
+
+/// A machine before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// Nodes before and now.
+    pub nodes: (usize, usize),
+    /// Memory that programs can use, before and now.
+    pub memory: Option<(Bytes, Bytes)>,
+    /// The release before and now, where it is another.
+    pub kernel: Option<(String, String)>,
+}
+
+/// Whether an emulation works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Each condition.
+    pub checks: Vec<Check>,
+    /// What it brought, where there is something to compare with.
+    pub brought: Option<Brought>,
+    /// What follows for programs.
+    pub advice: Vec<String>,
+}
+
+impl Verified {
+    /// Whether every condition that could be looked at holds.
+    pub fn holds(&self) -> bool {
+        self.checks.iter().all(|check| check.holds != Some(false))
+    }
+}
+
+/// A file of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Its path, seen from the root.
+    pub path: String,
+    /// The difference, as `patch` reads it.
+    pub diff: String,
+    /// Where the old one is kept; `None` where nothing was written.
+    pub backup: Option<String>,
+}
+
+/// A change of boot files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Whether it was only tried.
+    pub is_dry: bool,
+    /// The files.
+    pub files: Vec<ChangedFile>,
+    /// Files that were right already.
+    pub right: Vec<String>,
+    /// What the reader should know.
+    pub remarks: Vec<String>,
+    /// What has to be done next.
+    pub next: Vec<String>,
+}
+
+/// What follows from nodes for programs: the opposite for emulated and for real ones.
+///
+/// # Source
+/// Why interleaving pays on a board with one memory controller: the description of the patches that
+/// brought emulation to the Raspberry Pi. That `mpirun` cancels it: published runs of HPL on a
+/// Raspberry Pi 5, which were as slow as without emulation until they had `--bind-to none`.
+pub fn advice(effect: &Effect, is_board: bool) -> Vec<String> {
+    let mut advice = Vec::new();
+    let emulated = effect.is_emulated == Some(true);
+    if effect.nodes < 2 {
+        return advice;
+    }
+    let several = effect.hardware_nodes.is_some_and(|nodes| nodes > 1);
+    if emulated && several {
+        advice.push(
+            "These emulated nodes stand on several real ones: pages of the other hardware nodes stay remote. \
+             Interleave among the nodes at distance 10 of each other, and keep the rest local."
+                .to_owned(),
+        );
+    } else if emulated {
+        let interleaves = effect.policy.as_deref().is_some_and(|policy| policy.starts_with("interleave"));
+        let how = if interleaves {
+            "New processes do so already."
+        } else {
+            "Use nodewise run --interleave=all -- COMMAND."
+        };
+        advice.push(format!(
+            "Interleave: these nodes are slices of one memory, as near to every CPU, and pages spread over all of \
+             them keep more of its banks busy at once. {how}"
+        ));
+        advice.push(
+            "mpirun binds each rank to a node or a core unless told otherwise, and its memory with it: that cancels \
+             interleaving. Use mpirun --bind-to none."
+                .to_owned(),
+        );
+    } else if effect.is_emulated == Some(false) && !is_board {
+        advice.push(
+            "Do not interleave by default: these nodes are real, so a page on the CPU's own node is nearer than \
+             any other. Keep programs and memory together, and interleave what threads of all nodes share."
+                .to_owned(),
+        );
+    }
+    advice
+}
+
+/// The nodes of a planned emulation that a node falls back on.
+pub fn order_of(made: &Emulation, node: NodeId) -> String {
+    made.orders.from(node).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(nodes: usize, is_emulated: Option<bool>, hardware_nodes: Option<usize>, expected: &[&str]) {
+        let effect = Effect { nodes, is_emulated, hardware_nodes, policy: None };
+        let advice = advice(&effect, false);
+        let starts: Vec<&str> =
+            advice.iter().map(|line| line.split(' ').next().unwrap_or_default()).collect();
+        assert_eq!(starts, expected);
+    }
+
+    #[test]
+    fn emulated_and_real_nodes_get_opposite_advice() {
+        check(8, Some(true), Some(1), &["Interleave:", "mpirun"]);
+        check(2, Some(false), None, &["Do"]);
+        check(4, Some(true), Some(2), &["These"]);
+        check(1, Some(false), None, &[]);
+        check(4, None, None, &[]);
+    }
+}

@@ -1,0 +1,187 @@
+//! A measured matrix of nodes, ready to be shown: as a table, as a heat map.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+use nodewise_machine::{CpuId, NodeId};
+use nodewise_measure::metric::Direction;
+
+/// What stands on the sides of a matrix.
+pub trait Place: Copy + Ord + Display {
+    /// Before the number of a row: `node`.
+    const ROW: &str;
+    /// Above the heads of the rows: what rows are, and what columns.
+    const CORNER: &str;
+    /// What rows and columns are, in words.
+    const SIDES: &str;
+}
+
+impl Place for NodeId {
+    const ROW: &str = "node";
+    const CORNER: &str = "CPU\\mem";
+    const SIDES: &str = "CPUs of row, memory of column";
+}
+
+impl Place for CpuId {
+    const ROW: &str = "CPU";
+    const CORNER: &str = "to\\from";
+    const SIDES: &str = "CPU of row gets a line of CPU of column";
+}
+
+/// A cell: a value, and whether it is to be marked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// The value; `None` for a cell that was refused.
+    pub value: Option<f64>,
+    /// Whether it was disturbed and stayed so.
+    pub disturbed: bool,
+}
+
+/// A value for each pair of a node with CPUs and a node with memory, or of two CPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix<I = NodeId> {
+    /// What it shows: `huge pages`.
+    pub title: String,
+    /// More about that, in a line.
+    pub remark: String,
+    /// Its unit: `ns`, `GB/s`.
+    pub unit: &'static str,
+    /// Which values are good.
+    pub direction: Direction,
+    cells: BTreeMap<(I, I), Entry>,
+}
+
+impl<I: Place> Matrix<I> {
+    /// A matrix without cells.
+    pub fn new(
+        title: impl Into<String>,
+        remark: impl Into<String>,
+        unit: &'static str,
+        direction: Direction,
+    ) -> Self {
+        Self { title: title.into(), remark: remark.into(), unit, direction, cells: BTreeMap::new() }
+    }
+
+    /// Sets the cell of CPUs of a node and memory of a node.
+    pub fn set(&mut self, from: I, memory: I, entry: Entry) {
+        self.cells.insert((from, memory), entry);
+    }
+
+    /// A cell; `None` for a pair that was not measured.
+    pub fn get(&self, from: I, memory: I) -> Option<&Entry> {
+        self.cells.get(&(from, memory))
+    }
+
+    /// The nodes with CPUs, ascending.
+    pub fn rows(&self) -> Vec<I> {
+        self.cells.keys().map(|(from, _)| *from).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The nodes with memory, ascending.
+    pub fn columns(&self) -> Vec<I> {
+        self.cells.keys().map(|(_, memory)| *memory).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Whether no cell has a value.
+    pub fn is_empty(&self) -> bool {
+        self.values().next().is_none()
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        self.cells.values().filter_map(|entry| entry.value)
+    }
+
+    /// The best value.
+    pub fn best(&self) -> Option<f64> {
+        match self.direction {
+            Direction::LowerIsBetter => self.values().reduce(f64::min),
+            Direction::HigherIsBetter => self.values().reduce(f64::max),
+        }
+    }
+
+    /// How many times the best is better than a value; 1 for the best itself. `None` where that is no
+    /// number, as for differences around zero.
+    pub fn times_worse(&self, value: f64) -> Option<f64> {
+        let best = self.best()?;
+        let times = match self.direction {
+            Direction::LowerIsBetter => value / best,
+            Direction::HigherIsBetter => best / value,
+        };
+        (best > 0.0 && value > 0.0 && times.is_finite()).then_some(times)
+    }
+
+    /// The figures behind the point that its values are written with: so many that three digits
+    /// tell, in all cells alike.
+    pub fn decimals(&self) -> usize {
+        let most = self.values().map(f64::abs).fold(0.0, f64::max);
+        match most {
+            most if most >= 100.0 => 0,
+            most if most >= 10.0 => 1,
+            _ => 2,
+        }
+    }
+
+    /// A cell as it is written: `-` for a pair without value, `!` behind what was disturbed.
+    pub fn text(&self, entry: Option<&Entry>) -> String {
+        match entry.and_then(|entry| Some((entry.value?, entry.disturbed))) {
+            Some((value, disturbed)) => {
+                let mark = if disturbed { "!" } else { "" };
+                // What rounds to nothing has no sign.
+                let text = format!("{value:.*}", self.decimals());
+                let nothing = text.starts_with('-') && text.bytes().all(|byte| b"-0.".contains(&byte));
+                format!("{}{mark}", if nothing { &text[1..] } else { &text })
+            }
+            None => "-".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(direction: Direction, values: &[(u32, u32, Option<f64>)]) -> Matrix {
+        let mut matrix = Matrix::new("", "", "ns", direction);
+        for (from, memory, value) in values {
+            let entry = Entry { value: *value, disturbed: false };
+            matrix.set(NodeId::new(*from), NodeId::new(*memory), entry);
+        }
+        matrix
+    }
+
+    #[test]
+    fn rows_and_columns_are_the_nodes_that_were_measured() {
+        let matrix = matrix(Direction::LowerIsBetter, &[(0, 4, Some(1.0)), (0, 2, None), (7, 4, None)]);
+        assert_eq!(matrix.rows(), [NodeId::new(0), NodeId::new(7)]);
+        assert_eq!(matrix.columns(), [NodeId::new(2), NodeId::new(4)]);
+        assert_eq!(matrix.text(matrix.get(NodeId::new(7), NodeId::new(2))), "-");
+        assert!(!matrix.is_empty());
+    }
+
+    #[test]
+    fn the_best_is_the_least_time_and_the_most_bandwidth() {
+        let values = [(0, 0, Some(80.0)), (0, 1, Some(160.0)), (1, 0, Some(0.0))];
+        let times = |direction, value| matrix(direction, &values[..2]).times_worse(value);
+        assert_eq!(times(Direction::LowerIsBetter, 160.0), Some(2.0));
+        assert_eq!(times(Direction::HigherIsBetter, 80.0), Some(2.0));
+        assert_eq!(matrix(Direction::LowerIsBetter, &values).times_worse(80.0), None, "the best is 0");
+        assert_eq!(matrix(Direction::LowerIsBetter, &[]).times_worse(80.0), None);
+    }
+
+    #[test]
+    fn values_have_as_many_figures_as_tell() {
+        let check = |values: &[f64], expected: &[&str]| {
+            let cells: Vec<_> = (0_u32..).zip(values).map(|(node, value)| (0, node, Some(*value))).collect();
+            let matrix = matrix(Direction::LowerIsBetter, &cells);
+            let texts: Vec<String> =
+                matrix.columns().iter().map(|node| matrix.text(matrix.get(NodeId::new(0), *node))).collect();
+            assert_eq!(texts, expected);
+        };
+        check(&[136.24, 98.5], &["136", "98"]);
+        check(&[36.24, 9.5], &["36.2", "9.5"]);
+        check(&[1.204, -0.001], &["1.20", "0.00"]);
+        let mut disturbed = matrix(Direction::LowerIsBetter, &[]);
+        disturbed.set(NodeId::new(0), NodeId::new(0), Entry { value: Some(12.3), disturbed: true });
+        assert_eq!(disturbed.text(disturbed.get(NodeId::new(0), NodeId::new(0))), "12.3!");
+    }
+}

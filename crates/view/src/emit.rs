@@ -1,0 +1,273 @@
+//! A placement in the words of the tool that will apply it: a command line, a drop-in, a manifest.
+//!
+//! Most tools can say less than the kernel: a container engine binds memory and cannot interleave it,
+//! Slurm neither. Where one cannot, the text starts the program through `nodewise run`, which can, and a
+//! note says why; where that is impossible too there is no text but an [`Unsaid`]. Nothing here is
+//! tried: whether a program is better off is for `tune` to find out.
+//!
+//! One file per kind of tool: [`command`] for command lines, [`service`] for systemd and the databases it
+//! starts, [`container`] for container engines and Kubernetes, [`machine`] for virtual ones,
+//! [`runtime`] for OpenMP, PyTorch and Java.
+
+mod command;
+mod container;
+mod machine;
+mod runtime;
+mod service;
+
+use std::fmt;
+use std::str::FromStr;
+
+use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
+use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
+use nodewise_measure::study::Study;
+use nodewise_measure::verdict::Advice;
+
+use crate::digest::study::shell_word;
+
+/// A tool that starts programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// numactl.
+    Numactl,
+    /// A drop-in of a systemd service.
+    Systemd,
+    /// `docker run`.
+    Docker,
+    /// `podman run`.
+    Podman,
+    /// Slurm's srun.
+    Slurm,
+    /// Open MPI's mpirun.
+    Mpi,
+    /// A Kubernetes pod and the kubelet's settings.
+    K8s,
+    /// A libvirt domain.
+    Libvirt,
+    /// The environment of an OpenMP program.
+    OpenMp,
+    /// PyTorch's torchrun.
+    Torchrun,
+    /// Java.
+    Jvm,
+    /// MongoDB's server.
+    Mongod,
+    /// MySQL's or MariaDB's server.
+    Mysqld,
+    /// PostgreSQL's server.
+    Postgres,
+}
+
+impl Target {
+    /// All of them, in the order of the help.
+    pub const ALL: [Self; 14] = [
+        Self::Numactl,
+        Self::Systemd,
+        Self::Docker,
+        Self::Podman,
+        Self::Slurm,
+        Self::Mpi,
+        Self::K8s,
+        Self::Libvirt,
+        Self::OpenMp,
+        Self::Torchrun,
+        Self::Jvm,
+        Self::Mongod,
+        Self::Mysqld,
+        Self::Postgres,
+    ];
+
+    /// The word for it on a command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Numactl => "numactl",
+            Self::Systemd => "systemd",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+            Self::Slurm => "slurm",
+            Self::Mpi => "mpi",
+            Self::K8s => "k8s",
+            Self::Libvirt => "libvirt",
+            Self::OpenMp => "openmp",
+            Self::Torchrun => "torchrun",
+            Self::Jvm => "jvm",
+            Self::Mongod => "mongod",
+            Self::Mysqld => "mysqld",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
+/// A word that names no tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTarget(String);
+
+impl fmt::Display for UnknownTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Target::ALL.map(Target::name).join(", ");
+        write!(f, "{} is no tool that a placement can be written for: expected one of {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownTarget {}
+
+impl FromStr for Target {
+    type Err = UnknownTarget;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let quoted = || UnknownTarget(nodewise_machine::printable::quote(text).to_string());
+        Self::ALL.into_iter().find(|target| target.name() == text).ok_or_else(quoted)
+    }
+}
+
+/// What a tool needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emitted {
+    /// Lines to type or to put into a file; comments in them say which file.
+    pub text: String,
+    /// What the reader should know beside it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why a tool cannot apply a placement, not even through `nodewise run`; a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsaid(pub String);
+
+impl fmt::Display for Unsaid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unsaid {}
+
+/// Writes a placement for a tool. `program` is the program with its arguments, as a user would type
+/// them; `scope` what it may use here.
+///
+/// # Errors
+/// Where the tool cannot apply it.
+pub fn emit(
+    target: Target,
+    placement: &Placement,
+    program: &[String],
+    scope: &Scope,
+) -> Result<Emitted, Unsaid> {
+    let wish = Wish { placement, program, scope };
+    match target {
+        Target::Numactl => command::numactl(&wish),
+        Target::Systemd => service::systemd(&wish),
+        Target::Docker => container::engine("docker", &wish),
+        Target::Podman => container::engine("podman", &wish),
+        Target::Slurm => command::slurm(&wish),
+        Target::Mpi => command::mpi(&wish),
+        Target::K8s => container::kubernetes(&wish),
+        Target::Libvirt => machine::libvirt(&wish),
+        Target::OpenMp => runtime::openmp(&wish),
+        Target::Torchrun => runtime::torchrun(&wish),
+        Target::Jvm => runtime::java(&wish),
+        Target::Mongod => service::database("mongod", &wish),
+        Target::Mysqld => service::mysqld(&wish),
+        Target::Postgres => service::database("postgresql", &wish),
+    }
+}
+
+/// Writes the placement that a study advises; `None` where it advises none.
+pub fn best(
+    target: Target,
+    study: &Study,
+    advice: &Advice,
+    scope: &Scope,
+) -> Option<Result<Emitted, Unsaid>> {
+    let Advice::Use { best, .. } = advice else { return None };
+    Some(emit(target, &study.plan.arm(*best).placement, &study.conditions.command, scope))
+}
+
+/// What is to be said.
+struct Wish<'a> {
+    placement: &'a Placement,
+    program: &'a [String],
+    scope: &'a Scope,
+}
+
+impl Wish<'_> {
+    /// The program's words for a shell; `else_` when none was named.
+    fn program_or(&self, else_: &str) -> String {
+        if self.program.is_empty() {
+            return else_.to_owned();
+        }
+        self.program.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn cpus(&self) -> Option<&CpuSet> {
+        self.placement.cpus.as_ref()
+    }
+
+    /// The policy, where it changes anything.
+    fn policy(&self) -> Option<&MemPolicy> {
+        self.placement.policy.as_ref().filter(|policy| policy.mode != PolicyMode::Default)
+    }
+
+    /// The nodes of a policy that only binds memory.
+    fn bound(&self) -> Option<&NodeSet> {
+        self.policy().filter(|policy| policy.mode == PolicyMode::Bind).map(|policy| &policy.nodes)
+    }
+
+    /// The placement through `nodewise run`.
+    fn through_run(&self, program: &str) -> Result<String, Unsaid> {
+        let options = self.placement.run_options(self.scope);
+        let options =
+            options.ok_or_else(|| Unsaid("no option of nodewise run says this placement".to_owned()))?;
+        Ok(joined(
+            ["nodewise run".to_owned()]
+                .into_iter()
+                .chain(options)
+                .chain(["--".to_owned(), program.to_owned()]),
+        ))
+    }
+
+    /// The placement through numactl where it can say it, else through `nodewise run`.
+    fn wrapped(&self, program: &str) -> Result<String, Unsaid> {
+        match self.placement.numactl(self.scope) {
+            Some(options) if options.is_empty() => Ok(program.to_owned()),
+            Some(options) => {
+                Ok(joined(["numactl".to_owned()].into_iter().chain(options).chain([program.to_owned()])))
+            }
+            None => self.through_run(program),
+        }
+    }
+
+    /// What a tool without a word for huge pages leaves out.
+    fn huge_note(&self) -> Option<String> {
+        let wish = match self.placement.huge? {
+            TransparentHuge::Allowed => "on",
+            TransparentHuge::Never => "off",
+            TransparentHuge::OnlyAdvised => "only where advised",
+        };
+        Some(format!(
+            "transparent huge pages {wish} cannot be said here: start the program through nodewise run for it"
+        ))
+    }
+}
+
+fn joined(words: impl IntoIterator<Item = String>) -> String {
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+impl Emitted {
+    fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), notes: Vec::new() }
+    }
+
+    fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.notes.extend(notes);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

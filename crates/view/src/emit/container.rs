@@ -1,0 +1,91 @@
+//! Container engines and Kubernetes: they bind through cpusets, and their seccomp filters may keep a
+//! program inside from setting a policy of its own.
+
+use nodewise_machine::PolicyMode;
+
+use super::{Emitted, Unsaid, Wish, joined};
+
+const CAPABILITY: &str = "the capability SYS_NICE lets the program inside set a memory policy, which the engine's seccomp filter denies otherwise";
+
+/// `docker run` and `podman run` have the same options for this.
+///
+/// # Source
+/// docker-run(1) and podman-run(1), `--cpuset-cpus` and `--cpuset-mems`.
+pub(super) fn engine(name: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
+    let program = wish.program_or("");
+    let mut words = vec![name.to_owned(), "run".to_owned()];
+    words.extend(wish.cpus().map(|cpus| format!("--cpuset-cpus={cpus}")));
+    let bound = wish.bound().filter(|_| wish.placement.huge.is_none());
+    if let Some(nodes) = bound {
+        words.push(format!("--cpuset-mems={nodes}"));
+    }
+    if bound.is_some() || (wish.policy().is_none() && wish.placement.huge.is_none()) {
+        words.extend(["IMAGE".to_owned(), program]);
+        return Ok(Emitted::new(joined(words)));
+    }
+    let program = if program.is_empty() { "PROGRAM".to_owned() } else { program };
+    words.extend(["--cap-add=SYS_NICE".to_owned(), "IMAGE".to_owned(), wish.wrapped(&program)?]);
+    let tool = if wish.placement.numactl(wish.scope).is_some() { "numactl" } else { "nodewise" };
+    Ok(Emitted::new(joined(words))
+        .note(format!("{name} can bind memory and no more, so {tool} does it and has to be in the image"))
+        .note(CAPABILITY))
+}
+
+/// A pod of the guaranteed class on a kubelet that aligns CPUs and memory, or a program that is placed
+/// inside.
+///
+/// # Source
+/// Kubernetes, "Utilizing the NUMA-aware Memory Manager" and "Control Topology Management Policies on a
+/// node"; the fields are those of KubeletConfiguration and Pod v1.
+pub(super) fn kubernetes(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
+    let program = if wish.program.is_empty() { vec!["PROGRAM".to_owned()] } else { wish.program.to_vec() };
+    let is_one_node = wish.bound().is_some_and(|nodes| nodes.len() == 1) && wish.placement.huge.is_none();
+    if let Some(cpus) = wish.cpus().filter(|_| is_one_node) {
+        let text = format!(
+            "# the kubelet's configuration\n\
+             cpuManagerPolicy: static\n\
+             memoryManagerPolicy: Static\n\
+             topologyManagerPolicy: single-numa-node\n\
+             # reservedMemory has to name every NUMA node's share of what is reserved for the system\n\
+             ---\n\
+             # in the pod, for the container: requests equal to limits, in whole CPUs\n\
+             resources:\n  \
+             requests: {{cpu: \"{0}\", memory: SIZE}}\n  \
+             limits: {{cpu: \"{0}\", memory: SIZE}}\n",
+            cpus.len()
+        );
+        return Ok(Emitted::new(text).note(
+            "the kubelet chooses which NUMA node a pod gets: all of its CPUs and memory come from one, not necessarily from this one",
+        ));
+    }
+    let options = match wish.placement.numactl(wish.scope) {
+        Some(options) if options.is_empty() => Vec::new(),
+        Some(options) => [vec!["numactl".to_owned()], options].concat(),
+        None => {
+            let options = wish.placement.run_options(wish.scope);
+            let options =
+                options.ok_or_else(|| Unsaid("no option of nodewise run says this placement".to_owned()))?;
+            [vec!["nodewise".to_owned(), "run".to_owned()], options, vec!["--".to_owned()]].concat()
+        }
+    };
+    let words: Vec<String> = options.into_iter().chain(program).map(|word| quoted(&word)).collect();
+    let text = format!(
+        "# in the pod, for the container\n\
+         command: [{}]\n\
+         securityContext:\n  \
+         capabilities: {{add: [SYS_NICE]}}\n",
+        words.join(", ")
+    );
+    let why = match wish.policy().map(|policy| policy.mode) {
+        Some(PolicyMode::Interleave | PolicyMode::WeightedInterleave) => {
+            "the kubelet can give a pod one NUMA node and cannot interleave, so the program does it inside"
+        }
+        _ => "the kubelet has no word for this placement, so the program gets it inside",
+    };
+    Ok(Emitted::new(text).note(why).note(CAPABILITY))
+}
+
+/// A word as a double-quoted scalar, which YAML shares with JSON.
+fn quoted(word: &str) -> String {
+    serde_json::to_string(word).expect("a string is JSON")
+}

@@ -1,0 +1,188 @@
+//! The JSON of `nodewise bandwidth`.
+
+use std::collections::BTreeMap;
+
+use nodewise_measure::bandwidth::{Declared, Report, WayReport, findings};
+use nodewise_measure::cell::{PageKind, Placed};
+use serde::Serialize;
+
+use super::conditions::ConditionsJson;
+use crate::digest::bandwidth::sentence;
+
+/// The schema of the document.
+pub const SCHEMA: &str = "nodewise.bandwidth/1";
+
+/// Writes a report as JSON, indented, with a line end.
+pub fn bandwidth(report: &Report) -> String {
+    let mut text = serde_json::to_string_pretty(&Document::of(report))
+        .expect("the document holds no map with foreign keys");
+    text.push('\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    conditions: ConditionsJson,
+    size_bytes: u64,
+    seed: u64,
+    clock: String,
+    took_s: f64,
+    interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stolen_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_programs_s: Option<f64>,
+    kernel: &'static str,
+    matrix: Vec<WayJson>,
+    kernels: Vec<WayJson>,
+    threads: Vec<WayJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    knee_threads: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all_nodes: Option<WayJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interleave_weights: Option<BTreeMap<u32, u32>>,
+    declared: Vec<DeclaredJson>,
+    findings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct WayJson {
+    kernel: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variant: Option<String>,
+    threads: usize,
+    from_node: u32,
+    cpus: String,
+    memory_node: u32,
+    pages: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    huge_page_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_interval_95_gb_per_s: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bus_gb_per_s_at_most: Option<f64>,
+    rounds: usize,
+    samples: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placed_before: Option<PlacedJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placed_after: Option<PlacedJson>,
+    disturbed: bool,
+    measured_again: bool,
+    disturbed_samples: usize,
+}
+
+#[derive(Serialize)]
+struct PlacedJson {
+    pages_on_node: u64,
+    pages: u64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    other_nodes: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    huge_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct DeclaredJson {
+    from_node: u32,
+    memory_node: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_gb_per_s: Option<f64>,
+}
+
+impl Document {
+    fn of(report: &Report) -> Self {
+        let ways = |ways: &[WayReport]| ways.iter().map(WayJson::of).collect();
+        let weights = report.weights().map(|weights| {
+            weights.weights.into_iter().map(|(node, weight)| (node.number(), weight)).collect()
+        });
+        Self {
+            schema: SCHEMA,
+            conditions: ConditionsJson::of(&report.conditions),
+            size_bytes: report.size.get(),
+            seed: report.seed,
+            clock: report.clock.clone(),
+            took_s: report.took.as_secs_f64(),
+            interrupted: report.interrupted,
+            stolen_s: report.meanwhile.stolen.map(|time| time.as_secs_f64()),
+            other_programs_s: report.meanwhile.others.map(|time| time.as_secs_f64()),
+            kernel: report.kernel.name(),
+            matrix: ways(&report.matrix),
+            kernels: ways(&report.kernels),
+            threads: ways(&report.scaling),
+            knee_threads: report.knee(),
+            all_nodes: report.everywhere.as_ref().map(WayJson::of),
+            interleave_weights: weights,
+            declared: report.declared.iter().map(DeclaredJson::of).collect(),
+            findings: findings(report).iter().map(sentence).collect(),
+        }
+    }
+}
+
+impl WayJson {
+    fn of(way: &WayReport) -> Self {
+        let cell = &way.cell;
+        let figure = cell.figure.as_ref();
+        let (pages, huge_page_bytes) = match cell.pages {
+            PageKind::Small => ("small", None),
+            PageKind::TransparentHuge => ("transparent_huge", None),
+            PageKind::Hugetlb(size) => ("hugetlb", Some(size.bytes().get())),
+        };
+        Self {
+            kernel: way.kernel.name(),
+            variant: way.variant.clone(),
+            threads: way.threads,
+            from_node: cell.from.number(),
+            cpus: cell.cpus.to_string(),
+            memory_node: cell.memory.number(),
+            pages,
+            huge_page_bytes,
+            median_gb_per_s: figure.map(|figure| figure.median),
+            median_interval_95_gb_per_s: figure
+                .and_then(|figure| figure.interval)
+                .map(|interval| [interval.low, interval.high]),
+            best_gb_per_s: figure.map(|figure| figure.best),
+            bus_gb_per_s_at_most: way.bus_gb_per_s(),
+            rounds: figure.map_or(0, |figure| figure.rounds),
+            samples: figure.map_or(0, |figure| figure.samples),
+            refused: cell.refused.clone(),
+            placed_before: cell.before.as_ref().map(PlacedJson::of),
+            placed_after: cell.after.as_ref().map(PlacedJson::of),
+            disturbed: cell.disturbed,
+            measured_again: cell.again,
+            disturbed_samples: cell.marks.disturbed,
+        }
+    }
+}
+
+impl PlacedJson {
+    fn of(placed: &Placed) -> Self {
+        Self {
+            pages_on_node: placed.on_node,
+            pages: placed.pages,
+            other_nodes: placed.elsewhere.to_string(),
+            huge_bytes: placed.huge.map(nodewise_machine::Bytes::get),
+        }
+    }
+}
+
+impl DeclaredJson {
+    const fn of(declared: &Declared) -> Self {
+        Self {
+            from_node: declared.from.number(),
+            memory_node: declared.memory.number(),
+            distance: declared.distance,
+            read_gb_per_s: declared.read_gb_per_s,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Core-to-core latencies as heat maps.
+
+use nodewise_measure::c2c::Report;
+
+use crate::digest::c2c::{home_words, matrices, method, proof, refusals, remarks, rows};
+use crate::svg::frame::Frame;
+use crate::svg::heatmap::page;
+use crate::svg::paint::paint;
+use crate::svg::palette::Theme;
+
+/// Draws a report of core-to-core latencies as an SVG document.
+///
+/// # Units
+/// Lengths in px; at most 980 wide.
+pub fn c2c_svg(report: &Report, theme: Theme) -> String {
+    let (title, page) = c2c_page(report);
+    paint(&page, &title, &method(report), theme)
+}
+
+/// Lays out the picture: its title, and the page.
+pub fn c2c_page(report: &Report) -> (String, Frame) {
+    let title = format!("Core-to-core latency, {} CPUs", report.cpus().len());
+    let conditions = &report.conditions;
+    let kernel = conditions.kernel.as_ref().map(|kernel| format!("Linux {}", kernel.text()));
+    let known = [conditions.cpu_model.clone(), kernel, conditions.hypervisor.clone()];
+    let subtitle: Vec<String> = known.into_iter().flatten().collect();
+    let transfers = report.transfers();
+    let group = |row: &crate::digest::c2c::Row| {
+        let values: Vec<String> = transfers
+            .iter()
+            .zip(&row.groups)
+            .filter_map(|(transfer, group)| {
+                Some(format!("{} {:.0} ns", transfer.name(), group.as_ref()?.median_ns))
+            })
+            .collect();
+        format!("{}, {}: {}", row.relation.words(), home_words(row.home), values.join(", "))
+    };
+    let mut foot: Vec<String> = rows(report).iter().map(group).collect();
+    foot.push(method(report));
+    foot.extend(proof(report));
+    let mut notes: Vec<String> =
+        refusals(report).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
+    notes.extend(remarks(report));
+    let page = page(&title, &subtitle.join(", "), &matrices(report), &foot, &notes);
+    (title, page)
+}

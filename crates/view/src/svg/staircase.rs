@@ -1,0 +1,180 @@
+//! Latency by the size of what is chased, as steps: a bar for each size, both scales logarithmic.
+
+use nodewise_machine::Bytes;
+use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
+
+use crate::digest::latency::{nodes_with_memory, pages_words, pattern_words, sweep_method, sweep_refusals};
+use crate::svg::font::Font;
+use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::paint::paint;
+use crate::svg::palette::Theme;
+
+const WIDTH: f64 = 940.0;
+const MARGIN: f64 = 24.0;
+const TITLE: Font = Font::bold(18.0);
+const HEAD: Font = Font::bold(12.0);
+const TEXT: Font = Font::regular(12.0);
+const SMALL: Font = Font::regular(10.0);
+/// Height of the bars, of the room above them for a number, and of the sizes below.
+const PLOT: f64 = 200.0;
+const ABOVE: f64 = 16.0;
+const BELOW: f64 = 16.0;
+/// Room for the scale on the left.
+const LEFT: f64 = 64.0;
+/// How the bars of several series look.
+const ROLES: [Role; 4] = [Role::Thread, Role::SlowThread, Role::Used, Role::Distance(4)];
+
+/// Bars of one kind: what they show, and a value for each size.
+struct Series {
+    name: String,
+    points: Vec<(Bytes, f64)>,
+}
+
+/// Draws a sweep or a table as an SVG document.
+///
+/// # Units
+/// Lengths in px.
+pub fn sweep_svg(report: &SweepReport, theme: Theme) -> String {
+    let page = sweep_page(report);
+    paint(&page, "Memory latency by size", &sweep_method(report), theme)
+}
+
+/// Lays out the picture.
+pub fn sweep_page(report: &SweepReport) -> Frame {
+    let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
+    stack.text("Memory latency by size", TITLE, Tone::Plain, 1);
+    let conditions = &report.conditions;
+    let kernel = conditions.kernel.as_ref().map(|kernel| format!("Linux {}", kernel.text()));
+    let known = [conditions.cpu_model.clone(), kernel, conditions.hypervisor.clone()];
+    let subtitle: Vec<String> = known.into_iter().flatten().collect();
+    stack.text(&printable(&subtitle.join(", ")), TEXT, Tone::Faint, 2);
+    for node in nodes_with_memory(report) {
+        let of_node: Vec<&ChaseReport> =
+            report.chases.iter().filter(|chase| chase.cell.memory == node).collect();
+        let series = series(&of_node);
+        stack.gap(14.0);
+        stack.text(&format!("Memory of node {node}"), HEAD, Tone::Plain, 1);
+        stack.text(
+            "ns per load by size, best of all samples; both scales logarithmic",
+            SMALL,
+            Tone::Faint,
+            1,
+        );
+        stack.gap(4.0);
+        if let Some(plot) = plot(&series) {
+            stack.frame(plot);
+        }
+        stack.gap(6.0);
+        stack.flow(legend(&series), 6.0);
+    }
+    stack.gap(10.0);
+    for line in levels_words(report) {
+        stack.text(&printable(&line), TEXT, Tone::Plain, 2);
+    }
+    stack.gap(6.0);
+    stack.text(&printable(&sweep_method(report)), SMALL, Tone::Faint, 3);
+    for why in sweep_refusals(report).iter().take(6) {
+        stack.text(&printable(why), TEXT, Tone::Notable, 2);
+    }
+    stack.finish()
+}
+
+fn printable(text: &str) -> String {
+    nodewise_machine::printable::printable(text).into_owned()
+}
+
+/// The levels of the first series, where one goes through sizes in random order.
+fn levels_words(report: &SweepReport) -> Vec<String> {
+    let Some(first) = report.chases.first() else { return Vec::new() };
+    if report.chases.iter().any(|chase| chase.pattern != first.pattern) {
+        return Vec::new();
+    }
+    let found = levels(&report.staircase(first.cell.memory, first.cell.pages));
+    let words = |level: &nodewise_measure::latency::sweep::Level| {
+        let more = if level.is_last { " and more" } else { "" };
+        let claim = report.claim_of(level).map_or_else(String::new, |claimed| {
+            format!(" (the system claims {} of {})", claimed.name, claimed.size)
+        });
+        format!("up to {}{more}: {:.1} ns{claim}", level.holds, level.ns)
+    };
+    found.iter().map(words).collect()
+}
+
+/// The bars, by kind of page and way.
+fn series(chases: &[&ChaseReport]) -> Vec<Series> {
+    let several_pages = chases.iter().any(|chase| chase.cell.pages != chases[0].cell.pages);
+    let mut series: Vec<Series> = Vec::new();
+    for chase in chases {
+        let name = if several_pages { pages_words(chase.cell.pages) } else { pattern_words(chase.pattern) };
+        if !series.iter().any(|one| one.name == name) {
+            series.push(Series { name: name.clone(), points: Vec::new() });
+        }
+        let best = chase.cell.figure.as_ref().map(|figure| figure.best).filter(|best| *best > 0.0);
+        if let (Some(best), Some(one)) = (best, series.iter_mut().find(|one| one.name == name)) {
+            one.points.push((chase.size, best));
+        }
+    }
+    series.truncate(ROLES.len());
+    series
+}
+
+/// The bars of all series, side by side for each size; `None` without any.
+fn plot(series: &[Series]) -> Option<Frame> {
+    let mut sizes: Vec<Bytes> =
+        series.iter().flat_map(|one| one.points.iter().map(|point| point.0)).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let values = || series.iter().flat_map(|one| one.points.iter().map(|point| point.1));
+    let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
+    // From a decade's beginning to a decade's end, so that bars have a height to compare.
+    let (low, high) = (least.log10().floor(), (most.log10() + 1e-9).ceil());
+    let decades = (high - low).max(1.0);
+    let height = |ns: f64| ((ns.log10() - low) / decades * PLOT).clamp(1.0, PLOT);
+    let column = (WIDTH - LEFT) / sizes.len() as f64;
+    let bar = ((column - 3.0) / series.len() as f64).max(0.5);
+    let mut frame = Frame::new(Role::Group, WIDTH, ABOVE + PLOT + BELOW);
+    for decade in 0..=decades as i32 {
+        let ns = 10_f64.powi(low as i32 + decade);
+        let y = ABOVE + PLOT - f64::from(decade) / decades * PLOT;
+        let text = ns.to_string();
+        let y = Label::baseline(SMALL.size, y - SMALL.size / 2.0, SMALL.size);
+        frame.labels.push(label(LEFT - 6.0, y, Anchor::End, Tone::Faint, text));
+    }
+    // As many sizes below as fit.
+    let widest = sizes.iter().map(|size| SMALL.width(&short(*size))).fold(0.0, f64::max) + 4.0;
+    let every = (widest / column).ceil().max(1.0) as usize;
+    for (at, size) in sizes.iter().enumerate() {
+        let left = LEFT + at as f64 * column;
+        if at % every == 0 && left + column / 2.0 + widest / 2.0 <= WIDTH {
+            let y = Label::baseline(SMALL.size, ABOVE + PLOT + 2.0, BELOW - 2.0);
+            frame.labels.push(label(left + column / 2.0, y, Anchor::Middle, Tone::Faint, short(*size)));
+        }
+        for (place, (one, role)) in series.iter().zip(ROLES).enumerate() {
+            let Some((_, ns)) = one.points.iter().find(|(known, _)| known == size) else { continue };
+            let bar_frame = Frame::new(role, bar, height(*ns));
+            frame.children.push(bar_frame.moved(left + place as f64 * bar, ABOVE + PLOT - height(*ns)));
+        }
+    }
+    Some(frame)
+}
+
+const fn label(x: f64, y: f64, anchor: Anchor, tone: Tone, text: String) -> Label {
+    Label { x, y, font: SMALL, anchor, tone, text }
+}
+
+/// `4K`, `128M`.
+fn short(size: Bytes) -> String {
+    size.to_string().replace(" B", "").replace([' ', 'i', 'B'], "")
+}
+
+fn legend(series: &[Series]) -> Vec<Frame> {
+    let entry = |(one, role): (&Series, Role)| {
+        let text = printable(&one.name);
+        let mut entry = Frame::new(Role::Group, 16.0 + SMALL.width(&text) + 2.0, 14.0);
+        entry.children.push(Frame::new(role, 10.0, 10.0).moved(0.0, 2.0));
+        let y = Label::baseline(SMALL.size, 0.0, 14.0);
+        entry.labels.push(label(15.0, y, Anchor::Start, Tone::Plain, text));
+        entry
+    };
+    series.iter().zip(ROLES).map(entry).collect()
+}

@@ -1,0 +1,144 @@
+//! The text of `nodewise bandwidth`.
+
+use nodewise_measure::bandwidth::{Finding, Report, WayReport, findings};
+
+use crate::digest::bandwidth::{COUNTED, kernel_rows, matrix, median, method, proof, refusals, sentence};
+use crate::style::{Ink, Style};
+use crate::text::line::{Line, Page};
+use crate::text::matrix;
+use crate::text::table::{Align, Column, Keep, Table};
+
+/// Writes bandwidths.
+pub fn bandwidth(report: &Report, style: &Style) -> String {
+    let mut page = Page::new(*style);
+    page.heading("Bandwidth", "all threads of a node at once, a thread per CPU");
+    matrix::write(&matrix(report), &mut page);
+    if let Some(everywhere) = &report.everywhere {
+        write_everywhere(everywhere, &mut page);
+    }
+    if !report.kernels.is_empty() {
+        page.heading("Kernels", &place(&report.kernels));
+        kernels(report).write(&mut page);
+    }
+    if !report.scaling.is_empty() {
+        page.heading("Threads", &format!("{}, {}", report.kernel, place(&report.scaling)));
+        scaling(report).write(&mut page);
+    }
+    page.heading("How", "");
+    for line in [Some(method(report)), Some(COUNTED.to_owned()), proof(report)].into_iter().flatten() {
+        page.line(4, &Line::from(format!("  {line}")));
+    }
+    let refusals = refusals(report);
+    if !refusals.is_empty() {
+        page.heading("Not measured", "");
+        for (place, why) in refusals {
+            let line = Line::from("  ").with(Ink::Notable, place).with(Ink::Plain, format!(": {why}"));
+            page.line(4, &line);
+        }
+    }
+    let findings = findings(report);
+    if !findings.is_empty() {
+        page.heading("Findings", "");
+        findings.iter().for_each(|finding| write_finding(finding, &mut page));
+    }
+    page.finish()
+}
+
+fn write_finding(finding: &Finding, page: &mut Page) {
+    let ink = if finding.is_noise() { Ink::Notable } else { Ink::Plain };
+    page.line(4, &Line::from("  ").with(ink, sentence(finding)));
+}
+
+/// From where to where, for a heading.
+fn place(ways: &[WayReport]) -> String {
+    ways.first().map_or_else(String::new, |way| {
+        format!("CPUs of node {} to the memory of node {}", way.cell.from, way.cell.memory)
+    })
+}
+
+fn write_everywhere(way: &WayReport, page: &mut Page) {
+    let value = number(way).map_or_else(|| "not measured".to_owned(), |value| format!("{value} GB/s"));
+    let line = Line::from("  ")
+        .with(Ink::Plain, "all nodes at once, each on its own memory: ")
+        .with(Ink::Strong, value)
+        .with(Ink::Faint, format!("  {} threads", way.threads));
+    page.line(4, &line);
+}
+
+/// A median with three digits, and a mark where the way stayed disturbed.
+fn number(way: &WayReport) -> Option<String> {
+    let mark = if way.cell.disturbed { "!" } else { "" };
+    median(way).map(|value| format!("{}{mark}", digits(value)))
+}
+
+/// Three digits that tell.
+fn digits(value: f64) -> String {
+    let decimals = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+fn cell(way: Option<&WayReport>, of: impl Fn(&WayReport) -> Option<String>) -> Line {
+    let ink = if way.is_some_and(|way| way.cell.disturbed) { Ink::Notable } else { Ink::Plain };
+    way.and_then(of).map_or_else(Line::new, |text| Line::new().with(ink, text))
+}
+
+/// A row per kernel.
+fn kernels(report: &Report) -> Table {
+    let column = |head, align, keep| Column { head, align, keep };
+    let mut table = Table::new(vec![
+        column("kernel", Align::Left, Keep::Always),
+        column("1 thread", Align::Right, Keep::Always),
+        column("all", Align::Right, Keep::Always),
+        column("95% interval", Align::Right, Keep::Unless(1)),
+        column("best", Align::Right, Keep::Unless(2)),
+        column("on the bus", Align::Right, Keep::Unless(3)),
+        column("won with", Align::Left, Keep::Always),
+    ]);
+    for row in kernel_rows(report) {
+        let most = row.most();
+        let interval = |way: &WayReport| {
+            let interval = way.cell.figure.as_ref()?.interval?;
+            Some(format!("{}-{}", digits(interval.low), digits(interval.high)))
+        };
+        table.row(vec![
+            row.kernel.to_string().into(),
+            cell(row.one, number),
+            cell(row.all, number),
+            cell(most, interval),
+            cell(most, |way| Some(digits(way.cell.figure.as_ref()?.best))),
+            cell(most, |way| {
+                let sign = if way.bus_factor() > 1.0 { "<=" } else { "" };
+                Some(format!("{sign}{}", digits(way.bus_gb_per_s()?)))
+            }),
+            cell(most, |way| way.variant.clone()),
+        ]);
+    }
+    table
+}
+
+/// A row per number of threads.
+fn scaling(report: &Report) -> Table {
+    let column = |head, align, keep| Column { head, align, keep };
+    let mut table = Table::new(vec![
+        column("threads", Align::Right, Keep::Always),
+        column("GB/s", Align::Right, Keep::Always),
+        column("per thread", Align::Right, Keep::Always),
+        column("", Align::Left, Keep::Always),
+    ]);
+    let knee = report.knee();
+    for way in &report.scaling {
+        let per_thread = |way: &WayReport| median(way).map(|value| digits(value / way.threads as f64));
+        let mark = if knee == Some(way.threads) { Line::from("the knee") } else { Line::blank() };
+        table.row(vec![
+            way.threads.to_string().into(),
+            cell(Some(way), number),
+            cell(Some(way), per_thread),
+            mark,
+        ]);
+    }
+    table
+}

@@ -1,0 +1,75 @@
+//! The text of `nodewise c2c`.
+
+use nodewise_measure::c2c::Report;
+use nodewise_measure::c2c::report::Group;
+
+use crate::digest::c2c::{Row, home_words, matrices, method, proof, refusals, remarks, rows};
+use crate::style::{Ink, Style};
+use crate::text::line::{Line, Page};
+use crate::text::matrix;
+use crate::text::table::{Align, Column, Keep, Table};
+
+/// Up to so many CPUs have matrices; more would fill screens.
+const SHOWN: usize = 32;
+
+/// Writes core-to-core latencies.
+pub fn c2c(report: &Report, style: &Style) -> String {
+    let mut page = Page::new(*style);
+    page.heading("Core to core", "what it costs a CPU to get a cache line that another one has, ns");
+    groups(report).write(&mut page);
+    if report.cpus().len() <= SHOWN {
+        page.heading("Pairs", "median of the rounds");
+        matrices(report).iter().for_each(|matrix| matrix::write(matrix, &mut page));
+    }
+    page.heading("How", "");
+    for line in [Some(method(report)), proof(report)].into_iter().flatten() {
+        page.line(4, &Line::from(format!("  {line}")));
+    }
+    let refusals = refusals(report);
+    if !refusals.is_empty() {
+        page.heading("Not measured", "");
+        for (place, why) in refusals {
+            page.line(4, &Line::from("  ").with(Ink::Notable, place).with(Ink::Plain, format!(": {why}")));
+        }
+    }
+    let remarks = remarks(report);
+    if !remarks.is_empty() {
+        page.heading("Findings", "");
+        for remark in remarks {
+            page.line(4, &Line::from("  ").with(Ink::Notable, remark));
+        }
+    }
+    page.finish()
+}
+
+/// A row per relation and home.
+fn groups(report: &Report) -> Table {
+    let column = |head, align, keep| Column { head, align, keep };
+    let mut columns = vec![column("CPUs", Align::Left, Keep::Always)];
+    for transfer in report.transfers() {
+        columns.push(column(transfer.name(), Align::Right, Keep::Always));
+    }
+    columns.push(column("from-to", Align::Right, Keep::Unless(1)));
+    columns.push(column("pairs", Align::Right, Keep::Unless(2)));
+    columns.push(column("memory of the line", Align::Left, Keep::Always));
+    let mut table = Table::new(columns);
+    for row in rows(report) {
+        let mut cells: Vec<Line> = vec![row.relation.words().into()];
+        cells
+            .extend(row.groups.iter().map(|group| text(group.as_ref(), |of| format!("{:.1}", of.median_ns))));
+        cells.push(range(&row));
+        cells.push(row.pairs.to_string().into());
+        cells.push(home_words(row.home).trim_start_matches("memory ").into());
+        table.row(cells);
+    }
+    table
+}
+
+fn text(group: Option<&Group>, of: impl Fn(&Group) -> String) -> Line {
+    group.map_or_else(Line::new, |group| Line::from(of(group)))
+}
+
+/// From the least pair to the most, of the first transfer.
+fn range(row: &Row) -> Line {
+    text(row.groups.iter().flatten().next(), |of| format!("{:.0}-{:.0}", of.least_ns, of.most_ns))
+}

@@ -1,0 +1,195 @@
+//! The texts of `nodewise latency --sweep` and `--table`.
+
+use nodewise_machine::{Bytes, NodeId};
+use nodewise_measure::cell::PageKind;
+use nodewise_measure::latency::Pattern;
+use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
+use nodewise_measure::survey::Figure;
+
+use crate::digest::latency::{nodes_with_memory, pages_words, pattern_words, sweep_method, sweep_refusals};
+use crate::style::{Ink, Style};
+use crate::text::line::{Line, Page};
+use crate::text::table::{Align, Column, Keep, Table};
+
+/// The least room for a figure in the table, with the blanks before it.
+const FIGURE: usize = 8;
+
+/// Writes a sweep: a line per size, and the levels that it shows.
+pub fn sweep(report: &SweepReport, style: &Style) -> String {
+    let mut page = Page::new(*style);
+    for node in nodes_with_memory(report) {
+        for pages in page_kinds(report) {
+            let remark = format!("by the size of what is chased, in {}; ns per load", pages_words(pages));
+            page.heading(&format!("Latency to node {node}"), &remark);
+            sizes(report, node, pages).write(&mut page);
+        }
+        page.heading(
+            &format!("Levels to node {node}"),
+            "found from the best samples, beside what the system claims",
+        );
+        found(report, node).write(&mut page);
+    }
+    unseen(report, &mut page);
+    foot(report, &mut page);
+    page.finish()
+}
+
+fn page_kinds(report: &SweepReport) -> Vec<PageKind> {
+    let mut kinds: Vec<PageKind> = Vec::new();
+    for chase in &report.chases {
+        if !kinds.contains(&chase.cell.pages) {
+            kinds.push(chase.cell.pages);
+        }
+    }
+    kinds
+}
+
+const fn column(head: &'static str, align: Align, keep: Keep) -> Column {
+    Column { head, align, keep }
+}
+
+fn text(figure: Option<&Figure>, of: &dyn Fn(&Figure) -> Option<f64>) -> Line {
+    figure.and_then(of).map_or_else(Line::new, |value| Line::from(nanos(value)))
+}
+
+/// Three figures tell.
+fn nanos(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+fn sizes(report: &SweepReport, node: NodeId, pages: PageKind) -> Table {
+    let mut table = Table::new(vec![
+        column("size", Align::Right, Keep::Always),
+        column("median", Align::Right, Keep::Always),
+        column("95% interval", Align::Right, Keep::Unless(1)),
+        column("best", Align::Right, Keep::Always),
+        column("", Align::Left, Keep::Always),
+    ]);
+    for chase in report.chases.iter().filter(|chase| (chase.cell.memory, chase.cell.pages) == (node, pages)) {
+        let figure = chase.cell.figure.as_ref();
+        let interval = figure.and_then(|figure| figure.interval);
+        table.row(vec![
+            chase.size.to_string().into(),
+            text(figure, &|figure| Some(figure.median)),
+            interval.map_or_else(Line::new, |interval| {
+                Line::from(format!("{}-{}", nanos(interval.low), nanos(interval.high)))
+            }),
+            text(figure, &|figure| Some(figure.best)),
+            remark(chase),
+        ]);
+    }
+    table
+}
+
+fn remark(chase: &ChaseReport) -> Line {
+    match (&chase.cell.refused, chase.cell.disturbed) {
+        (Some(why), _) => Line::new().with(Ink::Notable, why),
+        (None, true) => Line::new().with(Ink::Notable, "disturbed"),
+        (None, false) => Line::blank(),
+    }
+}
+
+fn found(report: &SweepReport, node: NodeId) -> Table {
+    let mut table = Table::new(vec![
+        column("holds", Align::Right, Keep::Always),
+        column("ns", Align::Right, Keep::Always),
+        column("the system claims", Align::Left, Keep::Always),
+    ]);
+    let pages = page_kinds(report).first().copied().unwrap_or(PageKind::Small);
+    for level in levels(&report.staircase(node, pages)) {
+        let holds = if level.is_last { format!("{} and more", level.holds) } else { level.holds.to_string() };
+        let claim = match report.claim_of(&level) {
+            Some(claimed) => Line::from(format!("{} {}", claimed.name, claimed.size)),
+            None if level.is_last => Line::from("memory, or a cache larger than what was tried"),
+            None => Line::new().with(Ink::Notable, "nothing of this size"),
+        };
+        table.row(vec![holds.into(), nanos(level.ns).into(), claim]);
+    }
+    table
+}
+
+/// Caches that are claimed and do not show.
+fn unseen(report: &SweepReport, page: &mut Page) {
+    let pages = page_kinds(report).first().copied().unwrap_or(PageKind::Small);
+    let seen: Vec<&str> = nodes_with_memory(report)
+        .into_iter()
+        .flat_map(|node| levels(&report.staircase(node, pages)))
+        .filter_map(|level| report.claim_of(&level).map(|claimed| claimed.name.as_str()))
+        .collect();
+    for claimed in report.claimed.iter().filter(|claimed| !seen.contains(&claimed.name.as_str())) {
+        let line = format!("  {} of {} is claimed and does not show", claimed.name, claimed.size);
+        page.line(4, &Line::new().with(Ink::Notable, line));
+    }
+}
+
+/// Writes the table of sizes and ways, one block for each node.
+pub fn table(report: &SweepReport, style: &Style) -> String {
+    let mut page = Page::new(*style);
+    let mut sizes: Vec<Bytes> = report.chases.iter().map(|chase| chase.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut patterns: Vec<Pattern> = Vec::new();
+    for chase in &report.chases {
+        if !patterns.contains(&chase.pattern) {
+            patterns.push(chase.pattern);
+        }
+    }
+    let names: Vec<String> = patterns.iter().map(|pattern| pattern_words(*pattern)).collect();
+    let first = names.iter().map(String::len).max().unwrap_or(0);
+    let room = (page.width().saturating_sub(first + 2) / FIGURE).max(1);
+    for node in nodes_with_memory(report) {
+        let from = report.chases.iter().find(|chase| chase.cell.memory == node).map(|chase| chase.cell.from);
+        let place = match from {
+            Some(from) if from == node => "local".to_owned(),
+            Some(from) => format!("remote, from node {from}"),
+            None => String::new(),
+        };
+        page.heading(&format!("Memory of node {node}"), &format!("{place}; ns"));
+        for block in sizes.chunks(room) {
+            let mut heads = Line::from(format!("  {:first$}", ""));
+            block.iter().for_each(|size| heads.push(Ink::Faint, format!("{:>FIGURE$}", short(*size))));
+            page.line(2, &heads);
+            for (pattern, name) in patterns.iter().zip(&names) {
+                let mut line = Line::from(format!("  {name:<first$}"));
+                for size in block {
+                    let chase = report.chases.iter().find(|chase| {
+                        (chase.cell.memory, chase.size, chase.pattern) == (node, *size, *pattern)
+                    });
+                    let figure = chase.and_then(|chase| chase.cell.figure.as_ref());
+                    let mark = if chase.is_some_and(|chase| chase.cell.disturbed) { "!" } else { "" };
+                    let text =
+                        figure.map_or_else(|| "-".to_owned(), |f| format!("{}{mark}", nanos(f.median)));
+                    line.push(Ink::Plain, format!("{text:>FIGURE$}"));
+                }
+                page.line(2, &line);
+            }
+        }
+    }
+    page.line(2, &Line::new());
+    let words = "  random is the latency of a load; stride N steps over N elements of 8 bytes until all were \
+                 visited: the cost of an access that caches can fetch ahead, no latency. ! was disturbed.";
+    page.line(2, &Line::new().with(Ink::Faint, words));
+    foot(report, &mut page);
+    page.finish()
+}
+
+/// `2K`, `8M`: as sizes are typed.
+fn short(size: Bytes) -> String {
+    size.to_string().replace(" B", "").replace([' ', 'i', 'B'], "")
+}
+
+fn foot(report: &SweepReport, page: &mut Page) {
+    page.heading("How", "");
+    page.line(4, &Line::from(format!("  {}", sweep_method(report))));
+    let refusals = sweep_refusals(report);
+    if !refusals.is_empty() {
+        page.heading("Findings", "");
+        for why in refusals {
+            page.line(4, &Line::from("  ").with(Ink::Notable, why));
+        }
+    }
+}

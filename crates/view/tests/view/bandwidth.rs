@@ -1,0 +1,221 @@
+//! Reports of bandwidths and of core-to-core latencies as text, JSON, lines with commas, and pictures:
+//! all say the same.
+
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
+use nodewise_measure::bandwidth::{Declared, Report, WayReport};
+use nodewise_measure::c2c::report::Home;
+use nodewise_measure::c2c::{self, Pair, PairReport, Relation, Transfer};
+use nodewise_measure::cell::{Glance, PageKind, Placed};
+use nodewise_measure::conditions::Conditions;
+use nodewise_measure::kernel::bandwidth::Kernel;
+use nodewise_measure::stats::Interval;
+use nodewise_measure::survey::{CellReport, Figure, Marks};
+use nodewise_view::svg::bandwidth::bandwidth_page;
+use nodewise_view::svg::c2c::c2c_page;
+use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg};
+use nodewise_view::{Style, csv, json, text};
+
+use crate::golden::check as golden;
+use crate::picture::tidy;
+
+fn figure(median: f64) -> Figure {
+    let interval = Some(Interval { low: median * 0.99, high: median * 1.005 });
+    Figure { median, interval, best: median * 1.02, rounds: 9, samples: 45 }
+}
+
+/// A way whose figure follows from what it is.
+fn way(from: u32, memory: u32, threads: u32, kernel: Kernel) -> WayReport {
+    let remote = if from == memory { 1.0 } else { 0.45 };
+    let kernel_factor = 1.0 + Kernel::ALL.iter().position(|of| *of == kernel).unwrap_or(0) as f64 / 16.0;
+    let median = 18.25 * f64::from(threads.min(4)) * remote * kernel_factor;
+    let placed =
+        Placed { on_node: 65_536, pages: 65_536, huge: Some(Bytes::from_mib(256)), ..Placed::default() };
+    let cell = CellReport {
+        from: NodeId::new(from),
+        cpus: (from * 8..from * 8 + threads).map(CpuId::new).collect(),
+        memory: NodeId::new(memory),
+        pages: PageKind::TransparentHuge,
+        figure: Some(figure(median)),
+        refused: None,
+        before: Some(placed.clone()),
+        after: Some(placed),
+        marks: Marks { samples: 45, ..Marks::default() },
+        disturbed: false,
+        again: false,
+    };
+    let variant = Some("AVX2, 2 streams, prefetch 1 KiB".to_owned());
+    WayReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
+}
+
+fn report(nodes: u32) -> Report {
+    let pairs = || (0..nodes).flat_map(move |from| (0..nodes).map(move |memory| (from, memory)));
+    let of_kernel = |kernel| [way(0, 0, 1, kernel), way(0, 0, 8, kernel)];
+    Report {
+        conditions: Conditions { cpu_model: Some("Example CPU 9000".to_owned()), ..Conditions::default() },
+        size: Bytes::from_mib(256),
+        seed: 7,
+        clock: "CLOCK_MONOTONIC_RAW".to_owned(),
+        took: Duration::from_millis(41_500),
+        interrupted: false,
+        meanwhile: Glance::default(),
+        kernel: Kernel::Read,
+        matrix: pairs().map(|(from, memory)| way(from, memory, 8, Kernel::Read)).collect(),
+        kernels: Kernel::ALL.into_iter().flat_map(of_kernel).collect(),
+        scaling: [1, 2, 4, 8].map(|threads| way(0, 0, threads, Kernel::Read)).to_vec(),
+        everywhere: (nodes > 1).then(|| WayReport {
+            everywhere: true,
+            threads: 8 * nodes as usize,
+            ..way(0, 0, 8, Kernel::Read)
+        }),
+        declared: pairs()
+            .map(|(from, memory)| Declared {
+                from: NodeId::new(from),
+                memory: NodeId::new(memory),
+                distance: Some(if from == memory { 10 } else { 21 }),
+                read_gb_per_s: None,
+            })
+            .collect(),
+    }
+}
+
+/// A report in which something went wrong with everything that can.
+fn troubled() -> Report {
+    let mut report = report(2);
+    for at in [1, 3] {
+        let cell = &mut report.matrix[at].cell;
+        cell.figure = None;
+        cell.refused =
+            Some("node 1 has 96 MiB to spare, 288 MiB are needed: try a smaller --size".to_owned());
+    }
+    report.matrix[0].cell.disturbed = true;
+    report.kernels[2].cell.disturbed = true;
+    report.kernels.remove(5);
+    report.interrupted = true;
+    report
+}
+
+fn cores(cpus: u32) -> c2c::Report {
+    let pairs =
+        (0..cpus).flat_map(|to| (0..cpus).filter(move |from| *from != to).map(move |from| (to, from)));
+    let of = |(to, from): (u32, u32)| {
+        let near = to / 4 == from / 4;
+        let homes: &[(Home, u32)] =
+            if near { &[(Home::Near, 0)] } else { &[(Home::Near, 0), (Home::Far, 1)] };
+        let pair = move |transfer, home: Home, node| {
+            let far = if near { 0.0 } else { 90.0 };
+            let median = 40.0 + far + f64::from(to + from) / 4.0 + f64::from(home as u8) * 12.0;
+            PairReport {
+                pair: Pair { to: CpuId::new(to), from: CpuId::new(from), home: NodeId::new(node), transfer },
+                relation: if near { Relation::Cache } else { Relation::Machine },
+                home,
+                figure: Some(figure(median + f64::from(transfer as u8) * 20.0)),
+                refused: None,
+                before: Some(Placed { on_node: 256, pages: 256, ..Placed::default() }),
+                after: Some(Placed { on_node: 256, pages: 256, ..Placed::default() }),
+                disturbed: false,
+            }
+        };
+        let all =
+            homes.iter().flat_map(|(home, node)| Transfer::ALL.map(|transfer| (transfer, *home, *node)));
+        all.map(|(transfer, home, node)| pair(transfer, home, node)).collect::<Vec<_>>()
+    };
+    c2c::Report {
+        conditions: Conditions::default(),
+        seed: 7,
+        clock: "CLOCK_MONOTONIC_RAW".to_owned(),
+        took: Duration::from_millis(12_500),
+        interrupted: false,
+        meanwhile: Glance::default(),
+        candidates: 64,
+        pairs: pairs.flat_map(of).collect(),
+    }
+}
+
+fn bandwidths(report: &Report, width: usize) -> String {
+    text::bandwidth(report, &Style::plain(width))
+}
+
+#[test]
+fn texts_are_what_a_person_accepted() {
+    golden("bandwidth-1-node", bandwidths(&report(1), 60));
+    golden("bandwidth-2-nodes-troubled", bandwidths(&troubled(), 80));
+    golden("c2c-8-cpus", text::c2c(&cores(8), &Style::plain(80)));
+}
+
+#[test]
+fn texts_fit_their_width() {
+    for width in [60, 80, 120] {
+        let mut texts: Vec<String> = [1, 2, 8, 24].map(|nodes| bandwidths(&report(nodes), width)).to_vec();
+        texts.push(bandwidths(&troubled(), width));
+        texts.extend([2, 8, 32].map(|cpus| text::c2c(&cores(cpus), &Style::plain(width))));
+        for line in texts.iter().flat_map(|text| text.lines()) {
+            assert!(line.chars().count() <= width, "in {width} columns: {line}");
+        }
+    }
+}
+
+#[test]
+fn text_csv_and_json_have_the_same_bandwidths() {
+    let report = troubled();
+    let document: serde_json::Value = serde_json::from_str(&json::bandwidth(&report)).unwrap();
+    let lines = csv::bandwidth(&report);
+    let wide = bandwidths(&report, 200);
+    let ways = ["matrix", "kernels", "threads"].iter().flat_map(|table| document[table].as_array().unwrap());
+    let ways: Vec<&serde_json::Value> = ways.chain([&document["all_nodes"]]).collect();
+    assert_eq!(ways.len() + 1, lines.lines().count());
+    for (way, line) in ways.iter().zip(lines.lines().skip(1)) {
+        assert!(
+            line.contains(&format!(",{},{},", way["kernel"].as_str().unwrap(), way["threads"])),
+            "{line}"
+        );
+        match way["median_gb_per_s"].as_f64() {
+            Some(median) => {
+                assert!(line.contains(&format!(",{median},")), "{line}");
+                let shown = if median >= 100.0 { format!("{median:.0}") } else { format!("{median:.1}") };
+                assert!(wide.contains(&shown), "{shown}: {wide}");
+            }
+            None => assert!(wide.contains(way["refused"].as_str().unwrap()), "{wide}"),
+        }
+    }
+    assert_eq!(document["knee_threads"], 4);
+    for finding in document["findings"].as_array().unwrap() {
+        let words = finding.as_str().unwrap().split_whitespace().next().unwrap();
+        assert!(wide.contains(words), "{finding}");
+    }
+}
+
+#[test]
+fn text_csv_and_json_have_the_same_core_to_core_latencies() {
+    let report = cores(8);
+    let document: serde_json::Value = serde_json::from_str(&json::c2c(&report)).unwrap();
+    let lines = csv::c2c(&report);
+    let pairs = document["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len() + 1, lines.lines().count());
+    for (pair, line) in pairs.iter().zip(lines.lines().skip(1)) {
+        assert!(line.starts_with(&format!("{},{},", pair["to_cpu"], pair["from_cpu"])), "{line}");
+        assert!(line.contains(&format!(",{},", pair["median_ns"].as_f64().unwrap())), "{line}");
+    }
+    let wide = text::c2c(&report, &Style::plain(160));
+    for group in document["groups"].as_array().unwrap() {
+        let median = group["median_ns"].as_f64().unwrap();
+        assert!(wide.contains(&format!("{median:.1}")), "{median}: {wide}");
+    }
+}
+
+#[test]
+fn heat_maps_are_tidy_and_well_formed() {
+    for nodes in [1, 2, 4, 8, 16, 40] {
+        tidy(&bandwidth_page(&report(nodes)).1).unwrap_or_else(|error| panic!("{nodes} nodes: {error}"));
+    }
+    tidy(&bandwidth_page(&troubled()).1).unwrap();
+    for cpus in [2, 8, 32] {
+        tidy(&c2c_page(&cores(cpus)).1).unwrap_or_else(|error| panic!("{cpus} CPUs: {error}"));
+    }
+    for svg in [bandwidth_svg(&report(8), Theme::Auto), c2c_svg(&cores(8), Theme::Dark)] {
+        roxmltree::Document::parse(&svg).unwrap();
+    }
+    let all: CpuSet = cores(8).cpus().into_iter().collect();
+    assert_eq!(all.len(), 8);
+}

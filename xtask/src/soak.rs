@@ -1,0 +1,47 @@
+//! `lab-soak`: the model of the allocator beside a real kernel, on many more drawn machines and scripts
+//! than the tests have.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::{program, setup};
+
+/// What is played, and where.
+pub struct Soak {
+    /// The kernel, by the start of its release.
+    pub kernel: String,
+    /// The number of the first machine.
+    pub first: u64,
+    /// How many machines are drawn and booted.
+    pub machines: u64,
+    /// How many scripts are played on each.
+    pub scripts: u64,
+}
+
+/// Fetches the kernel where it is missing, and plays the scripts; fails when any of them differs.
+pub fn run(root: &Path, soak: &Soak) -> Result<()> {
+    setup::run(std::slice::from_ref(&soak.kernel))?;
+    let start = Instant::now();
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root).args(["test", "--package", "nodewise", "--test", "lab", "--"]);
+    command.args([
+        format!("--soak={}", soak.machines),
+        format!("--first={}", soak.first),
+        format!("--scripts={}", soak.scripts),
+        format!("--kernel={}", soak.kernel),
+        // Machines that were drawn, and not those of the tests.
+        "drawn-".to_owned(),
+    ]);
+    let result = program::show(&mut command);
+    println!(
+        "{} scripts on {} machines, Linux {}: {:.0} s",
+        soak.machines * soak.scripts,
+        soak.machines,
+        soak.kernel,
+        start.elapsed().as_secs_f64()
+    );
+    result
+}
