@@ -17,6 +17,7 @@
 //! | what such strings can name here | [`members`], [`device`] |
 //! | numbers and sizes as C reads them | [`number`] |
 //! | errors in C's words | [`strerror`] |
+//! | what the small tools did, as JSON | `report` |
 //! | why a call is refused | [`explain`] |
 //! | warnings in libnuma's words | [`warning`] |
 //! | what is asked of the kernel | [`kernel`] |
@@ -37,6 +38,7 @@ pub mod numactl;
 pub mod numastat;
 pub mod number;
 pub mod release;
+mod report;
 pub mod strerror;
 pub mod warning;
 

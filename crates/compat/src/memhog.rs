@@ -11,15 +11,16 @@ use nodewise_machine::printable::printable;
 use nodewise_machine::{MemPolicy, NodeSet, PolicyMode};
 use nodewise_syscall::error::ReadError;
 use nodewise_syscall::mempolicy::{BindOptions, bind_range, policy_at};
-use nodewise_syscall::pages::page_size;
+use nodewise_syscall::pages::{self, page_size};
 use nodewise_syscall::shared::SharedMemory;
-use nodewise_syscall::{Advice, Errno, advice};
+use nodewise_syscall::{Advice, Errno, Task, advice};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno as RawErrno, pwrite};
+use serde_json::json;
 
 use crate::kernel::Kernel;
 use crate::warning::Warnings;
-use crate::{Call, Release, node_argument, number, strerror};
+use crate::{Call, Release, node_argument, number, report, strerror};
 
 /// A point is written for this much memory.
 const POINT: usize = 10 << 20;
@@ -46,6 +47,8 @@ struct Options {
     passes: i64,
     /// `-H`: no transparent huge pages.
     small_pages: bool,
+    /// `--json`: nothing else is written to standard output.
+    json: bool,
 }
 
 /// Why a run ends early.
@@ -55,6 +58,9 @@ enum Stop {
     /// The reason has been written.
     Told,
 }
+
+/// The name and version of what `--json` writes.
+const SCHEMA: &str = "nodewise.memhog/1";
 
 /// Runs memhog; returns its exit status.
 pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
@@ -101,18 +107,30 @@ fn hog(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn 
     }
     let differs = compare(address, &policy, without, out, err);
     for _ in 0..options.passes {
-        memory.write(out).map_err(|(name, errno)| {
+        let points: &mut dyn Write = if options.json { &mut std::io::sink() } else { &mut *out };
+        memory.write(points).map_err(|(name, errno)| {
             let name = printable(&name.to_string_lossy()).into_owned();
             let _ = writeln!(err, "\nmemhog: {name}: {}", strerror::words(errno.number()));
             Stop::Told
         })?;
+    }
+    if options.json {
+        let addresses = pages::addresses(address, length, page_size());
+        report::write(
+            out,
+            &json!({
+                "schema": SCHEMA, "bytes": length, "passes": options.passes.max(0),
+                "policy": policy.mode.to_string(), "nodes": report::numbers(&policy.nodes),
+                "pages_by_node": report::places(pages::count(Task::CURRENT, addresses)),
+            }),
+        );
     }
     Ok(u8::from(differs))
 }
 
 /// Takes the options from the front of the words.
 fn options<'a>(mut words: &'a [OsString], err: &mut dyn Write) -> (Options, Result<&'a [OsString], Stop>) {
-    let mut options = Options { file: None, passes: 1, small_pages: false };
+    let mut options = Options { file: None, passes: 1, small_pages: false, json: false };
     while let [word, rest @ ..] = words {
         match word.as_bytes() {
             [b'-', b'f', name @ ..] => options.file = open_file(OsStr::from_bytes(name), err),
@@ -121,6 +139,7 @@ fn options<'a>(mut words: &'a [OsString], err: &mut dyn Write) -> (Options, Resu
                 options.passes = number::leading(&text, 10).map_or(0, |(number, _)| number as i64);
             }
             [b'-', b'H', ..] => options.small_pages = true,
+            b"--json" => options.json = true,
             [b'-', ..] => return (options, Err(Stop::Usage)),
             _ => break,
         }

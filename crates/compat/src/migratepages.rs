@@ -5,18 +5,22 @@ use std::io::Write;
 
 use nodewise_machine::NodeSet;
 use nodewise_syscall::{Errno, Task, pages};
+use serde_json::json;
 
 use crate::getopt::{Argument, Getopt, Long, Operands, Short, Spec};
 use crate::kernel::Kernel;
 use crate::warning::Warnings;
-use crate::{Call, node_argument, number, strerror};
+use crate::{Call, node_argument, number, report, strerror};
 
 const SPEC: Spec<'static> = Spec {
     shorts: &[
         Short { letter: 'h', argument: Argument::None },
         Short { letter: '?', argument: Argument::None },
     ],
-    longs: &[Long { name: "help", argument: Argument::None, value: 'h' }],
+    longs: &[
+        Long { name: "help", argument: Argument::None, value: 'h' },
+        Long { name: "json", argument: Argument::None, value: 'j' },
+    ],
     operands: Operands::AnyPlace,
 };
 
@@ -25,15 +29,23 @@ usage: migratepages pid from-nodes to-nodes
 
 nodes is a comma delimited list of node numbers or A-B ranges or all.";
 
-/// Runs migratepages; returns its exit status. How many pages stayed where they were is not told,
-/// as the original does not.
+/// The name and version of what `--json` writes.
+const SCHEMA: &str = "nodewise.migratepages/1";
+
+/// Runs migratepages; returns its exit status. How many pages stayed where they were is told with
+/// `--json` only, as the original does not.
 pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let mut words = Getopt::new(&call.args, SPEC);
-    if let Some(word) = words.next() {
-        if let Err(wrong) = word {
-            let _ = writeln!(err, "migratepages: {wrong}");
+    let mut as_json = false;
+    for word in words.by_ref() {
+        match word {
+            Ok(found) if found.value == 'j' => as_json = true,
+            Ok(_) => return usage(err),
+            Err(wrong) => {
+                let _ = writeln!(err, "migratepages: {wrong}");
+                return usage(err);
+            }
         }
-        return usage(err);
     }
     let operands = words.operands();
     let [pid, from, to] = &operands[..] else { return usage(err) };
@@ -43,7 +55,16 @@ pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut 
     let Ok(from) = nodes(from) else { return 1 };
     let Ok(to) = nodes(to) else { return 1 };
     match migrate(call, pid, &from, &to) {
-        Ok(_) => 0,
+        Ok(left) => {
+            if as_json {
+                let (from, to) = (report::numbers(&from), report::numbers(&to));
+                let document = json!({
+                    "schema": SCHEMA, "pid": pid, "from": from, "to": to, "pages_not_moved": left,
+                });
+                report::write(out, &document);
+            }
+            0
+        }
         Err(errno) => {
             let _ = writeln!(err, "migrate_pages: {}", strerror::words(errno.number()));
             1

@@ -12,11 +12,12 @@ use nodewise_syscall::call::Call as SystemCall;
 use nodewise_syscall::mempolicy::{BindOptions, bind_range};
 use nodewise_syscall::pages::{PageScope, page_size};
 use nodewise_syscall::{CallError, Errno};
+use serde_json::json;
 
-use crate::getopt::{Argument, Found, Getopt, Operands, Short, Spec, Wrong};
+use crate::getopt::{Argument, Found, Getopt, Long, Operands, Short, Spec, Wrong};
 use crate::kernel::Kernel;
 use crate::warning::Warnings;
-use crate::{Call, node_argument, number, strerror};
+use crate::{Call, node_argument, number, report, strerror};
 
 const SPEC: Spec<'static> = Spec {
     shorts: &[
@@ -24,7 +25,7 @@ const SPEC: Spec<'static> = Spec {
         Short { letter: 'h', argument: Argument::None },
         Short { letter: 'v', argument: Argument::None },
     ],
-    longs: &[],
+    longs: &[Long { name: "json", argument: Argument::None, value: 'j' }],
     operands: Operands::AnyPlace,
 };
 
@@ -37,17 +38,22 @@ struct Options {
     pages: u64,
     /// How often `-v` was given.
     verbose: u32,
+    /// `--json`: nothing else is written to standard output.
+    json: bool,
 }
 
 /// Why a run ends early. The reason has been written.
 struct Stop;
+
+/// The name and version of what `--json` writes.
+const SCHEMA: &str = "nodewise.migspeed/1";
 
 /// The status when there is not enough memory.
 const OUT_OF_MEMORY: u8 = 2;
 
 /// Runs migspeed; returns its exit status.
 pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let mut options = Options { pages: USUAL_PAGES, verbose: 0 };
+    let mut options = Options { pages: USUAL_PAGES, verbose: 0, json: false };
     let mut words = Getopt::new(&call.args, SPEC);
     for word in words.by_ref() {
         let taken = match word {
@@ -85,6 +91,10 @@ impl Options {
                 self.verbose += 1;
                 Ok(())
             }
+            ('j', _) => {
+                self.json = true;
+                Ok(())
+            }
             _ => Err(Stop),
         }
     }
@@ -112,6 +122,7 @@ fn measure(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
+    let options = Options { verbose: if options.json { 0 } else { options.verbose }, ..options };
     if options.verbose > 1 {
         let last = facts::nodes(call.tree).ok().and_then(|nodes| nodes.last());
         let _ = writeln!(out, "numa_max_node = {}", last.map_or(0, |node| node.number()));
@@ -181,14 +192,27 @@ fn move_pages(
     tell(out, "Dirtying memory....");
     buffer.as_mut().map_or(Ok(()), NodeBuffer::prefault)?;
     tell(out, "Starting test");
-    show_bound(call, out);
+    if !options.json {
+        show_bound(call, out);
+    }
     let start = Instant::now();
     if let Some(buffer) = &buffer {
-        let options = BindOptions { moving: Some(PageScope::Own), strict: false };
-        bind_range(buffer.address(), bytes as usize, &bind(to), options)
+        let moving = BindOptions { moving: Some(PageScope::Own), strict: false };
+        bind_range(buffer.address(), bytes as usize, &bind(to), moving)
             .map_err(|error| Failure::Move(error.errno))?;
     }
     let seconds = start.elapsed().as_secs_f64();
+    if options.json {
+        let placed = buffer.as_ref().map(|buffer| report::places(buffer.locations()));
+        report::write(
+            out,
+            &json!({
+                "schema": SCHEMA, "from": report::numbers(from), "to": report::numbers(to), "bytes": bytes,
+                "seconds": seconds, "bytes_per_second": bytes as f64 / seconds, "pages_by_node": placed,
+            }),
+        );
+        return Ok(());
+    }
     show_bound(call, out);
     let mib = bytes as f64 / f64::from(1 << 20);
     let _ = writeln!(out, "{mib:.1} Mbyte migrated in {seconds:.2} secs. {:.1} Mbytes/second", mib / seconds);

@@ -207,9 +207,13 @@ impl Task {
     /// # Source
     /// `update_tasks_nodemask`, which goes through threads, not programs: the memory that threads share
     /// is moved once for each of them, from the old nodes to the new ones every time. A page that the
-    /// first move brings to a node of the old set is moved on by the second. Seen on 6.12.
+    /// first move brings to a node of the old set is moved on by the second. A set that is in force already
+    /// is not looked at: no policy follows. Both seen on 6.12.
     pub fn restrict(&mut self, allowed: &NodeSet, memory: &mut Memory) {
         let allowed = allowed.intersection(&self.around.with_memory);
+        if allowed == self.allowed {
+            return;
+        }
         let before = std::mem::replace(&mut self.allowed, allowed);
         self.policy.rebind(&self.allowed);
         for page in self.pages.values_mut() {

@@ -43,6 +43,15 @@ fn nodes_kept_for_balancing_become_those_of_the_cpuset() {
     assert_eq!(task.policy().reported(), policy("bind=balancing:1,3"));
 }
 
+/// Script 1000001016 on `two-sockets`: nodes 0-1 were all that there was.
+#[test]
+fn a_cpuset_that_is_set_to_what_it_is_changes_no_policy() {
+    let (mut task, mut memory) = start();
+    task.set_policy(&policy("bind=balancing:1")).unwrap();
+    task.restrict(&all(), &mut memory);
+    assert_eq!(task.policy().reported(), policy("bind=balancing:1"));
+}
+
 /// Script 8 on `drawn-0`.
 #[test]
 fn a_preferred_policy_reports_the_cpuset_where_it_reported_what_was_asked() {
