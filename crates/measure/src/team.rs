@@ -13,7 +13,7 @@ pub mod work;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nodewise_machine::CpuId;
 use nodewise_syscall::Usage;
@@ -139,20 +139,58 @@ fn work_at(member: Member<'_>, task: Task<'_>, timer: &Timer, shared: &Shared) -
     let seat = Seat::take(member.cpu, WARM_UP, timer);
     let mut work = Work::new(member.part, task.kernel);
     let mut tracks = Vec::with_capacity(task.variants.len());
-    let switches = || Usage::of_this_thread().map(|usage| usage.involuntary_switches);
-    let before = switches();
+    let mut away = Away::default();
     for (variant, started) in task.variants.iter().zip(&shared.started) {
         shared.together.wait();
         match (&mut work, &seat) {
-            (Some(work), Ok(_)) => tracks.push(track(work, *variant, task.time, timer, (shared, started))),
+            (Some(work), Ok(_)) => {
+                let run = || track(work, *variant, task.time, timer, (shared, started));
+                tracks.push(away.around(run));
+            }
             _ => _ = started.fetch_add(1, Ordering::Relaxed),
         }
     }
-    let switched = before.zip(switches()).map(|(before, after)| after.saturating_sub(before));
     let (seat, mut work) = (seat?, work.ok_or_else(too_small)?);
     seat.check()?;
     work.check().map_err(|what| Refusal::Wrong { what })?;
-    Ok(Done { tracks, switched })
+    Ok(Done { tracks, switched: away.switched() })
+}
+
+/// How long a thread did not have its CPU while it should have worked.
+#[derive(Default)]
+struct Away {
+    /// How often it had to leave.
+    switches: u64,
+    /// For how long.
+    lost: Duration,
+    /// Of how much.
+    time: Duration,
+    is_unknown: bool,
+}
+
+impl Away {
+    fn around<T>(&mut self, run: impl FnOnce() -> T) -> T {
+        let (start, before) = (Instant::now(), Usage::of_this_thread());
+        let result = run();
+        let (time, after) = (start.elapsed(), Usage::of_this_thread());
+        match before.zip(after) {
+            Some((before, after)) => {
+                let worked = (after.user + after.system).saturating_sub(before.user + before.system);
+                self.switches += after.involuntary_switches.saturating_sub(before.involuntary_switches);
+                self.lost += time.saturating_sub(worked);
+                self.time += time;
+            }
+            None => self.is_unknown = true,
+        }
+        result
+    }
+
+    /// How often it had to leave. Work of the kernel that took less than a hundredth of the time is none:
+    /// every sample as long as these has some.
+    fn switched(&self) -> Option<u64> {
+        let matters = self.lost > self.time / 100;
+        (!self.is_unknown).then_some(if matters { self.switches } else { 0 })
+    }
 }
 
 fn too_small() -> Refusal {
