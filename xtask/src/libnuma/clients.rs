@@ -81,7 +81,7 @@ const CLIENTS: &[Client] = &[
     Client {
         name: "mariadbd",
         needs: "mariadbd",
-        line: "mkdir -p db/mysql; echo 'select 1' | strace -f -e trace=set_mempolicy,mbind mariadbd \
+        line: "rm -rf db; mkdir -p db/mysql; echo 'select 1' | strace -f -e trace=set_mempolicy,mbind mariadbd \
                --no-defaults --user=root --datadir=$PWD/db --bootstrap --innodb-numa-interleave=1 \
                --innodb-buffer-pool-size=32M 2>&1 | grep -aE 'mempolicy|mbind|NUMA' | \
                sed -E 's/.*(get_mem|set_mem|mbind|InnoDB)/\\1/; s/0x7[0-9a-f]*/ADDRESS/' | cut -c1-60 | \
