@@ -7,6 +7,7 @@
 pub mod acpi;
 pub mod bandwidth;
 pub mod c2c;
+mod cells;
 mod conditions;
 pub mod emulation;
 pub mod latency;
@@ -22,3 +23,13 @@ pub use bandwidth::bandwidth;
 pub use c2c::c2c;
 pub use latency::latency;
 pub use tune::tune;
+
+use serde::Serialize;
+
+/// A document as JSON, indented, with a line end.
+fn pretty(document: &impl Serialize) -> String {
+    let mut text =
+        serde_json::to_string_pretty(document).expect("the document holds no map with foreign keys");
+    text.push('\n');
+    text
+}

@@ -7,6 +7,7 @@ use nodewise_machine::{CpuSet, NodeId};
 use nodewise_model::firmware::Booted;
 use serde::Serialize;
 
+use super::pretty;
 use crate::digest::acpi::{Acpi, id};
 
 /// The schema.
@@ -124,10 +125,7 @@ pub fn acpi(acpi: &Acpi<'_>) -> String {
         findings: findings.collect(),
         kernel: kernel(acpi.booted),
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&document)
 }
 
 fn table(table: &Table) -> TableJson {

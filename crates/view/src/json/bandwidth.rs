@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use nodewise_measure::bandwidth::{Declared, Report, WayReport, findings};
-use nodewise_measure::cell::{PageKind, Placed};
 use serde::Serialize;
 
+use super::cells::{PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
+use super::pretty;
 use crate::digest::bandwidth::sentence;
 
 /// The schema of the document.
@@ -14,10 +15,7 @@ pub const SCHEMA: &str = "nodewise.bandwidth/1";
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn bandwidth(report: &Report) -> String {
-    let mut text = serde_json::to_string_pretty(&Document::of(report))
-        .expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&Document::of(report))
 }
 
 #[derive(Serialize)]
@@ -81,16 +79,6 @@ struct WayJson {
 }
 
 #[derive(Serialize)]
-struct PlacedJson {
-    pages_on_node: u64,
-    pages: u64,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    other_nodes: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    huge_bytes: Option<u64>,
-}
-
-#[derive(Serialize)]
 struct DeclaredJson {
     from_node: u32,
     memory_node: u32,
@@ -133,11 +121,7 @@ impl WayJson {
     fn of(way: &WayReport) -> Self {
         let cell = &way.cell;
         let figure = cell.figure.as_ref();
-        let (pages, huge_page_bytes) = match cell.pages {
-            PageKind::Small => ("small", None),
-            PageKind::TransparentHuge => ("transparent_huge", None),
-            PageKind::Hugetlb(size) => ("hugetlb", Some(size.bytes().get())),
-        };
+        let (pages, huge_page_bytes) = page_kind(cell.pages);
         Self {
             kernel: way.kernel.name(),
             variant: way.variant.clone(),
@@ -161,17 +145,6 @@ impl WayJson {
             disturbed: cell.disturbed,
             measured_again: cell.again,
             disturbed_samples: cell.marks.disturbed,
-        }
-    }
-}
-
-impl PlacedJson {
-    fn of(placed: &Placed) -> Self {
-        Self {
-            pages_on_node: placed.on_node,
-            pages: placed.pages,
-            other_nodes: placed.elsewhere.to_string(),
-            huge_bytes: placed.huge.map(nodewise_machine::Bytes::get),
         }
     }
 }

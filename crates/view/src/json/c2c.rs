@@ -6,6 +6,7 @@ use nodewise_measure::cell::Placed;
 use serde::Serialize;
 
 use super::conditions::ConditionsJson;
+use super::pretty;
 use crate::digest::c2c::remarks;
 
 /// The schema of the document.
@@ -13,10 +14,7 @@ pub const SCHEMA: &str = "nodewise.c2c/1";
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn c2c(report: &Report) -> String {
-    let mut text = serde_json::to_string_pretty(&Document::of(report))
-        .expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&Document::of(report))
 }
 
 #[derive(Serialize)]

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::pretty;
 use crate::digest::emulation::{Board, Changed, Planned, Status, Verified};
 
 /// The schema of the state.
@@ -12,13 +13,6 @@ pub const PLAN_SCHEMA: &str = "nodewise.emulation-plan/1";
 pub const VERIFY_SCHEMA: &str = "nodewise.emulation-verify/1";
 /// The schema of a change of boot files.
 pub const CHANGE_SCHEMA: &str = "nodewise.emulation-change/1";
-
-fn write(document: &impl Serialize) -> String {
-    let mut text =
-        serde_json::to_string_pretty(document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
-}
 
 #[derive(Serialize)]
 struct StatusJson<'a> {
@@ -107,7 +101,7 @@ fn board(board: &Board) -> BoardJson<'_> {
 
 /// Writes what a machine can, was asked for and has.
 pub fn status(status: &Status) -> String {
-    write(&StatusJson {
+    pretty(&StatusJson {
         schema: STATUS_SCHEMA,
         kernel: status.kernel.as_deref(),
         is_supported: status.support.is_there,
@@ -180,7 +174,7 @@ pub fn plan(planned: &Planned<'_>) -> String {
             fallback_nodes: order.iter().map(|node| node.number()).collect(),
         };
     let made = planned.made;
-    write(&PlanJson {
+    pretty(&PlanJson {
         schema: PLAN_SCHEMA,
         word: planned.word,
         kernel: planned.kernel,
@@ -233,7 +227,7 @@ pub fn verify(verified: &Verified) -> String {
         kernel_before: brought.kernel.as_ref().map(|(before, _)| before.as_str()),
     });
     let checks = verified.checks.iter();
-    write(&VerifyJson {
+    pretty(&VerifyJson {
         schema: VERIFY_SCHEMA,
         holds: verified.holds(),
         checks: checks
@@ -265,7 +259,7 @@ struct FileJson<'a> {
 /// Writes a change of boot files.
 pub fn changed(changed: &Changed) -> String {
     let files = changed.files.iter();
-    write(&ChangeJson {
+    pretty(&ChangeJson {
         schema: CHANGE_SCHEMA,
         is_dry: changed.is_dry,
         files: files

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use nodewise_machine::id::Id as _;
 use nodewise_machine::printable::quote;
-use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
-use nodewise_measure::cell::{Glance, HugePageSize, PageKind, Placed};
+use nodewise_machine::{Bytes, CpuSet, NodeId};
+use nodewise_measure::cell::{Glance, HugePageSize, PageKind};
 use nodewise_measure::latency::{Declared, Lookup, Report, findings};
 use nodewise_measure::stats::Interval;
 use nodewise_measure::survey::{CellReport, Figure, Marks};
 use serde::{Deserialize, Serialize};
 
+use super::cells::{PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
+use super::pretty;
 use crate::digest::latency::sentence;
 
 /// The schema of the document.
@@ -24,10 +26,7 @@ const MOST_CELLS: usize = 2 * 1024 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn latency(report: &Report) -> String {
-    let mut text = serde_json::to_string_pretty(&Document::of(report))
-        .expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&Document::of(report))
 }
 
 /// Reads a report that [`latency`] has written.
@@ -95,16 +94,6 @@ pub(super) struct CellJson {
     disturbed: bool,
     measured_again: bool,
     disturbed_samples: MarksJson,
-}
-
-#[derive(Serialize, Deserialize)]
-struct PlacedJson {
-    pages_on_node: u64,
-    pages: u64,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    other_nodes: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    huge_bytes: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -208,11 +197,7 @@ fn rounded(nanos: f64) -> f64 {
 impl CellJson {
     pub(super) fn of(cell: &CellReport) -> Self {
         let figure = cell.figure.as_ref();
-        let (pages, huge_page_bytes) = match cell.pages {
-            PageKind::Small => ("small", None),
-            PageKind::TransparentHuge => ("transparent_huge", None),
-            PageKind::Hugetlb(size) => ("hugetlb", Some(size.bytes().get())),
-        };
+        let (pages, huge_page_bytes) = page_kind(cell.pages);
         Self {
             from_node: cell.from.number(),
             cpus: cell.cpus.to_string(),
@@ -281,26 +266,6 @@ fn pages(word: &str, size: Option<u64>) -> Result<PageKind, String> {
 
 fn set(name: &str, text: &str) -> Result<CpuSet, String> {
     text.parse().map_err(|error| format!("{name}: {error}"))
-}
-
-impl PlacedJson {
-    fn of(placed: &Placed) -> Self {
-        Self {
-            pages_on_node: placed.on_node,
-            pages: placed.pages,
-            other_nodes: placed.elsewhere.to_string(),
-            huge_bytes: placed.huge.map(Bytes::get),
-        }
-    }
-
-    fn read(self) -> Result<Placed, String> {
-        let elsewhere: NodeSet = match self.other_nodes.as_str() {
-            "" => NodeSet::new(),
-            text => text.parse().map_err(|error| format!("other_nodes: {error}"))?,
-        };
-        let huge = self.huge_bytes.map(Bytes::new);
-        Ok(Placed { on_node: self.pages_on_node, pages: self.pages, elsewhere, huge })
-    }
 }
 
 impl MarksJson {

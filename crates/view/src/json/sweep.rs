@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::conditions::ConditionsJson;
 use super::latency::CellJson;
+use super::pretty;
 use crate::digest::latency::nodes_with_memory;
 
 /// The schema of a sweep.
@@ -98,8 +99,5 @@ fn write(report: &SweepReport, schema: &'static str, levels: Option<Vec<LevelJso
             .map(|claimed| ClaimedJson { name: &claimed.name, size_bytes: claimed.size.get() })
             .collect(),
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&document)
 }

@@ -6,6 +6,7 @@ use nodewise_machine::NodeId;
 use nodewise_model::Memory;
 use serde::Serialize;
 
+use super::pretty;
 use crate::digest::timeline::{Moment, Timeline};
 
 /// The schema of the document.
@@ -114,8 +115,5 @@ pub fn timeline(timeline: &Timeline) -> String {
         steps: timeline.moments.iter().map(|moment| step(moment, &ids)).collect(),
         nodes: ids.iter().map(|id| node(*id, timeline.after(), timeline.least_free(*id))).collect(),
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&document)
 }

@@ -1,9 +1,8 @@
 //! `nodewise.tune/1`: a study with every raw sample, the circumstances and the conclusions.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::{Direction, Metric};
 use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
@@ -14,6 +13,8 @@ use nodewise_measure::study::{End, Record, Study};
 use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 use serde::Serialize;
 
+use super::conditions::ConditionsJson;
+use super::pretty;
 use crate::digest::study::command_lines;
 use crate::emit::{self, Emitted, Target};
 
@@ -51,16 +52,13 @@ pub fn tune(
         left_out: left_out.iter().map(|one| LeftOutJson { name: &one.name, why: &one.why }).collect(),
         samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan.metric)).collect(),
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&document)
 }
 
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    conditions: ConditionsJson<'a>,
+    conditions: ConditionsJson,
     metric: MetricJson<'a>,
     seed: u64,
     rounds: u32,
@@ -76,58 +74,6 @@ struct Document<'a> {
     emitted: Option<EmittedJson>,
     left_out: Vec<LeftOutJson<'a>>,
     samples: Vec<SampleJson>,
-}
-
-#[derive(Serialize)]
-struct ConditionsJson<'a> {
-    command: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    began_unix_s: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nodewise_version: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kernel: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    architecture: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hypervisor: Option<&'a str>,
-    governors: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transparent_hugepage: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    numa_balancing: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed_cpus: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed_nodes: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    load: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steal_share: Option<f64>,
-}
-
-impl<'a> ConditionsJson<'a> {
-    fn of(conditions: &'a Conditions) -> Self {
-        let began = conditions.began.and_then(|began| began.duration_since(UNIX_EPOCH).ok());
-        Self {
-            command: &conditions.command,
-            began_unix_s: began.map(|began| began.as_secs()),
-            nodewise_version: conditions.nodewise_version.as_deref(),
-            kernel: conditions.kernel.as_ref().map(|kernel| kernel.text()),
-            architecture: conditions.architecture.as_deref(),
-            cpu_model: conditions.cpu_model.as_deref(),
-            hypervisor: conditions.hypervisor.as_deref(),
-            governors: &conditions.governors,
-            transparent_hugepage: conditions.transparent_hugepage.as_deref(),
-            numa_balancing: conditions.numa_balancing,
-            allowed_cpus: conditions.allowed_cpus.as_ref().map(ToString::to_string),
-            allowed_nodes: conditions.allowed_nodes.as_ref().map(ToString::to_string),
-            load: conditions.load,
-            steal_share: conditions.steal_share,
-        }
-    }
 }
 
 #[derive(Serialize)]

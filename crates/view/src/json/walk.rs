@@ -4,6 +4,7 @@ use nodewise_model::ram::PAGE;
 use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
 use serde::Serialize;
 
+use super::pretty;
 use crate::digest::walk::{NodeChange, Walk};
 
 /// The schema of the document.
@@ -86,10 +87,7 @@ pub fn walk(walk: &Walk<'_>) -> String {
             .map(|passed| Function { name: passed.function, does: passed.does.clone() })
             .collect(),
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
+    pretty(&document)
 }
 
 fn step(stretch: &Stretch) -> Step {

@@ -4,6 +4,7 @@ use nodewise_measure::workload::chase::ChaseResult;
 use nodewise_measure::workload::stream::StreamResult;
 use serde::Serialize;
 
+use super::pretty;
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.workload/1";
 
@@ -33,16 +34,9 @@ struct Document<'a> {
     latency_ns: Option<&'a [f64]>,
 }
 
-fn write(document: &Document<'_>) -> String {
-    let mut text =
-        serde_json::to_string_pretty(document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
-}
-
 /// Writes the result of `nodewise workload stream` as JSON.
 pub fn stream(result: &StreamResult) -> String {
-    write(&Document {
+    pretty(&Document {
         schema: SCHEMA,
         workload: "stream",
         size_bytes: result.size.get(),
@@ -61,7 +55,7 @@ pub fn stream(result: &StreamResult) -> String {
 
 /// Writes the result of `nodewise workload chase` as JSON.
 pub fn chase(result: &ChaseResult) -> String {
-    write(&Document {
+    pretty(&Document {
         schema: SCHEMA,
         workload: "chase",
         size_bytes: result.size.get(),

@@ -6,6 +6,7 @@ use nodewise_model::zonelist::Zonelist;
 use nodewise_model::{BuiltAt, FallbackOrders, Zone, ZoneKind, ZoneState};
 use serde::Serialize;
 
+use super::pretty;
 use crate::digest::walk::Basis;
 
 /// The schema of the zones.
@@ -55,16 +56,9 @@ fn zone((zone, state): &(Zone, ZoneState)) -> ZoneJson {
     }
 }
 
-fn write(document: &impl Serialize) -> String {
-    let mut text =
-        serde_json::to_string_pretty(document).expect("the document holds no map with foreign keys");
-    text.push('\n');
-    text
-}
-
 /// Writes zones as JSON; `model` as for the text.
 pub fn zones(rows: &[(Zone, ZoneState)], basis: Basis, model: &[(Zone, ZoneState)]) -> String {
-    write(&Zones {
+    pretty(&Zones {
         schema: ZONES_SCHEMA,
         page_bytes: PAGE,
         zones_from: basis.word(),
@@ -112,5 +106,5 @@ pub fn zonelist(orders: &FallbackOrders, zones: &[Zone], built: BuiltAt) -> Stri
         BuiltAt::Boot => "boot",
         BuiltAt::RunTime => "run_time",
     };
-    write(&Lists { schema: ZONELIST_SCHEMA, built_at, nodes: orders.iter().map(list).collect() })
+    pretty(&Lists { schema: ZONELIST_SCHEMA, built_at, nodes: orders.iter().map(list).collect() })
 }
