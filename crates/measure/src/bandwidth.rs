@@ -24,7 +24,7 @@ use crate::team::{self, Member, Task};
 use crate::timer::Timer;
 
 pub use findings::{Finding, findings};
-pub use report::{Declared, Report, WayReport};
+pub use report::{Report, WayReport};
 pub use weights::Weights;
 
 /// How long each variant is tried in a contest: some 20 MB on a slow core. A variant goes on where the

@@ -27,7 +27,7 @@ use crate::survey::{Bench, Timed};
 use crate::timer::Timer;
 
 pub use findings::{Finding, findings};
-pub use report::{Declared, Lookup, Report};
+pub use report::{Lookup, Report};
 
 /// Loads in one sample: some 80 us where every load hits the first cache, some 15 ms in memory.
 const LOADS: u64 = 1 << 16;

@@ -8,6 +8,7 @@
 //!
 //! What is timed is a [`Bench`]; the loop knows neither clocks nor memory.
 
+pub mod account;
 pub mod figure;
 pub mod report;
 pub mod result;
@@ -19,6 +20,7 @@ use crate::cell::{Facts, Glance, Placed, Probe, Refusal};
 use crate::executor::Clock;
 use crate::random::Random;
 
+pub use account::{Account, Declared, Noise, extent};
 pub use figure::Figure;
 pub use report::CellReport;
 pub use result::{Marks, Outcome, Sample, Survey};

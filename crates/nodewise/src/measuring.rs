@@ -1,24 +1,31 @@
 //! What the verbs share that measure memory: options to cells and a pace, a survey with its line of
 //! progress, and where the results go.
 
-use std::io::{self, IsTerminal, Read as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_machine::expr::{Devices, ExprError, Scope, SetExpr};
 use nodewise_machine::printable::quote;
-use nodewise_machine::{CpuId, CpuSet, Machine, NodeId, NodeSet};
-use nodewise_measure::cell::{Cell, PageKind, Refusal};
+use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId, NodeSet};
+use nodewise_measure::cell::{Cell, Facts as _, PageKind, Refusal};
 use nodewise_measure::experiment::Monotonic;
-use nodewise_measure::survey::{Bench, Pace, Progress, Survey, Surveyor};
+use nodewise_measure::survey::{Account, Bench, Declared, Pace, Progress, Survey, Surveyor};
+use nodewise_view::Style;
 
+use crate::cli::Global;
 use crate::cli::measure_options::{Huge, MeasureOptions};
 use crate::facts::LiveFacts;
-use crate::failure::{Failure, INTERNAL};
-use crate::live;
+use crate::failure::{CANNOT, Failure, INTERNAL};
+use crate::{input, live, output, progress};
+
+/// The least memory that is measured with by default.
+const LEAST: Bytes = Bytes::from_mib(4);
+/// The most with `--quick`: making more takes too much of its time.
+const MOST_QUICK: Bytes = Bytes::from_mib(256);
 
 /// The largest result that is read back: one of a thousand nodes is smaller.
 const MOST_READ: u64 = 1 << 30;
@@ -75,11 +82,77 @@ impl Field {
         cells
     }
 
+    /// What the firmware says of the pairs that are measured.
+    pub fn declared(&self, machine: &Machine) -> Vec<Declared> {
+        let mut declared = Vec::new();
+        for (from, _) in &self.sources {
+            for memory in self.targets.iter() {
+                let access = machine
+                    .access(memory, AccessClass::Cpu)
+                    .filter(|access| access.initiators.contains(*from));
+                let rate = access.as_ref().and_then(|access| access.read_bandwidth_mb_per_s);
+                declared.push(Declared {
+                    from: *from,
+                    memory,
+                    distance: machine.distance(*from, memory),
+                    read_latency_ns: access.as_ref().and_then(|access| access.read_latency_ns),
+                    read_gb_per_s: rate.map(|rate| f64::from(rate) / 1e3),
+                });
+            }
+        }
+        declared
+    }
+
+    /// The memory of a node itself, where it takes part, or else the nearest that does.
+    pub fn nearest(&self, machine: &Machine, from: NodeId) -> Option<NodeId> {
+        let nearest = || machine.closest(from).into_iter().find(|node| self.targets.contains(*node));
+        Some(from).filter(|node| self.targets.contains(*node)).or_else(nearest)
+    }
+
     /// How many nodes take part.
     pub fn nodes(&self) -> usize {
         let sources: NodeSet = self.sources.iter().map(|(node, _)| *node).collect();
         sources.union(&self.targets).len()
     }
+}
+
+/// Refuses a machine that is not the running one.
+///
+/// # Errors
+/// `--machine`, with what is measured, and what can be had instead.
+pub fn must_be_live(global: &Global, what: &str, instead: &str) -> Result<(), Failure> {
+    if input::is_live(&global.machine) {
+        return Ok(());
+    }
+    Err(Failure::usage(format_args!(
+        "{what} is measured on this machine: --machine has no meaning with it{instead}"
+    )))
+}
+
+/// How much of what is spare a measurement takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// One part in so many of a node's.
+    pub part: u64,
+    /// How many nodes have their part at the same time.
+    pub nodes: usize,
+}
+
+/// The wanted size, as far as the nodes have it to spare: a cell should not be refused for a size that
+/// nobody asked for.
+pub fn default_size(
+    wanted: Bytes,
+    options: &MeasureOptions,
+    field: &Field,
+    share: Share,
+    facts: &mut LiveFacts,
+) -> Bytes {
+    let wanted = if options.quick { wanted.min(MOST_QUICK) } else { wanted };
+    let spare = field.targets.iter().filter_map(|node| facts.available(node)).min();
+    let limit = facts.below_limit().map(|limit| Bytes::new(limit.get() / share.nodes.max(1) as u64));
+    let most = spare.into_iter().chain(limit).min();
+    let most = most.map_or(wanted, |most| Bytes::from_mib((most.get() / share.part) >> 20));
+    wanted.min(most).max(LEAST)
 }
 
 /// The kinds of pages to measure: huge ones first, small ones always.
@@ -101,8 +174,8 @@ pub fn pace(options: &MeasureOptions, nodes: usize) -> Pace {
 }
 
 /// The seed that was named, or one from the clock.
-pub fn seed(options: &MeasureOptions) -> u64 {
-    options.seed.unwrap_or_else(|| {
+pub fn seed(named: Option<u64>) -> u64 {
+    named.unwrap_or_else(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         since.as_secs() ^ u64::from(since.subsec_nanos())
     })
@@ -161,12 +234,7 @@ struct ProgressLine {
 
 impl ProgressLine {
     fn new() -> Self {
-        let target = if io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
+        let bar = ProgressBar::with_draw_target(None, progress::target());
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}") {
             bar.set_style(style);
         }
@@ -180,6 +248,42 @@ impl ProgressLine {
         let left = progress.left.map_or_else(String::new, |left| format!("{again}{} s left", left.as_secs()));
         self.bar.set_message(left);
     }
+}
+
+/// A result in every form that it is shown in; only those that are wanted are made.
+pub struct Forms<'a> {
+    /// The picture.
+    pub svg: &'a dyn Fn() -> String,
+    /// The document.
+    pub json: &'a dyn Fn() -> String,
+    /// For spreadsheets.
+    pub csv: &'a dyn Fn() -> String,
+    /// For people.
+    pub text: &'a dyn Fn(&Style) -> String,
+}
+
+/// Shows a result as the options want it.
+///
+/// # Errors
+/// A picture that cannot be written, an output that is no longer read.
+pub fn show(options: &MeasureOptions, global: &Global, forms: &Forms) -> Result<(), Failure> {
+    if let Some(path) = &options.svg {
+        output::write_file(path, (forms.svg)().as_bytes())?;
+    }
+    if options.json {
+        output::print_json(&(forms.json)())?;
+    } else if options.csv {
+        output::print(&(forms.csv)())?;
+    } else {
+        output::print(&(forms.text)(&output::style(global.color)))?;
+    }
+    Ok(())
+}
+
+/// The exit code of a measurement: this machine cannot do it when not one figure came, unless the user
+/// ended it.
+pub const fn exit_code(measured: bool, account: &Account) -> u8 {
+    if measured || account.interrupted { 0 } else { CANNOT }
 }
 
 /// Reads a result that was written before, of which the whole is text.

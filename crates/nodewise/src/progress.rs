@@ -32,8 +32,9 @@ impl Progress {
     }
 }
 
-/// Nothing ticks by itself: the bar is drawn by the calls below, which come between runs.
-fn target() -> ProgressDrawTarget {
+/// Where lines of progress are drawn: on a terminal only. Nothing ticks by itself: a line is drawn by calls
+/// that come between runs and samples.
+pub fn target() -> ProgressDrawTarget {
     if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 

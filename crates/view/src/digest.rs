@@ -18,6 +18,7 @@ pub mod matrix;
 pub mod node;
 pub mod oddity;
 pub mod study;
+pub mod survey;
 pub mod timeline;
 pub mod walk;
 

@@ -18,6 +18,7 @@ pub(crate) mod line;
 pub(crate) mod matrix;
 pub mod overview;
 pub mod show;
+mod survey;
 pub mod sweep;
 pub(crate) mod table;
 pub mod timeline;

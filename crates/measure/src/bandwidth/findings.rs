@@ -4,8 +4,7 @@ use nodewise_machine::NodeId;
 
 use super::report::{Report, WayReport};
 use super::weights::Weights;
-use crate::latency;
-use crate::survey::Figure;
+use crate::survey::{Figure, Noise};
 
 /// Two ways differ when one gives this much more than the other and their intervals are apart.
 const DIFFERENT: f64 = 1.05;
@@ -53,8 +52,8 @@ pub enum Finding {
     },
     /// What weights for weighted interleaving would be in proportion.
     Weights(Weights),
-    /// How far all of it can be believed, as for latencies.
-    Noise(latency::Finding),
+    /// How far all of it can be believed.
+    Noise(Noise),
 }
 
 impl Finding {
@@ -76,10 +75,7 @@ pub fn findings(report: &Report) -> Vec<Finding> {
         findings.push(Finding::Knee { threads, of: last.threads });
     }
     findings.extend(report.weights().map(Finding::Weights));
-    let of_noise =
-        |finding: &latency::Finding| finding.is_noise() || matches!(finding, latency::Finding::Interrupted);
-    let noise = latency::findings(&report.as_cells()).into_iter().filter(of_noise);
-    findings.extend(noise.map(Finding::Noise));
+    findings.extend(report.account.noise(report.cells()).into_iter().map(Finding::Noise));
     findings
 }
 
@@ -147,12 +143,9 @@ mod tests {
     use nodewise_syscall::PageKind;
 
     use super::*;
-    use crate::bandwidth::report::Declared;
-    use crate::cell::Glance;
-    use crate::conditions::Conditions;
     use crate::kernel::bandwidth::Kernel;
     use crate::stats::Interval;
-    use crate::survey::{CellReport, Marks};
+    use crate::survey::{Account, CellReport, Declared, Marks};
 
     /// A way of so many threads with a 1% interval.
     fn way(from: u32, memory: u32, threads: u32, median: f64) -> WayReport {
@@ -182,17 +175,19 @@ mod tests {
             for ((memory, median), distance) in nodes().zip(*medians).zip(*distances) {
                 matrix.push(way(from, memory, 4, *median));
                 let (from, memory) = (NodeId::new(from), NodeId::new(memory));
-                declared.push(Declared { from, memory, distance: Some(*distance), read_gb_per_s: None });
+                let distance = Some(*distance);
+                declared.push(Declared {
+                    from,
+                    memory,
+                    distance,
+                    read_latency_ns: None,
+                    read_gb_per_s: None,
+                });
             }
         }
         Report {
-            conditions: Conditions::default(),
+            account: Account { took: Duration::from_secs(10), ..Account::default() },
             size: Bytes::from_mib(64),
-            seed: 1,
-            clock: "CLOCK_MONOTONIC_RAW".to_owned(),
-            took: Duration::from_secs(10),
-            interrupted: false,
-            meanwhile: Glance::default(),
             kernel: Kernel::Read,
             matrix,
             kernels: Vec::new(),
@@ -254,7 +249,7 @@ mod tests {
     fn the_knee_and_noise_are_told() {
         let mut report = report(&[&[100.0]], &[&[10]]);
         report.scaling = vec![way(0, 0, 1, 30.0), way(0, 0, 2, 60.0), way(0, 0, 4, 60.5)];
-        report.interrupted = true;
-        check(&report, &[Finding::Knee { threads: 2, of: 4 }, Finding::Noise(latency::Finding::Interrupted)]);
+        report.account.interrupted = true;
+        check(&report, &[Finding::Knee { threads: 2, of: 4 }, Finding::Noise(Noise::Interrupted)]);
     }
 }

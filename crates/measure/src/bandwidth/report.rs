@@ -1,17 +1,14 @@
 //! The record of `nodewise bandwidth`: everything that is shown, as plain data.
 
-use std::time::Duration;
-
 use nodewise_machine::{Bytes, NodeId};
 
 use super::Way;
 use super::weights::{Weights, weights};
-use crate::cell::{Glance, Refusal};
-use crate::conditions::Conditions;
+use crate::cell::Refusal;
 use crate::kernel::bandwidth::Kernel;
-use crate::latency;
 use crate::metric::Direction;
-use crate::survey::{CellReport, Figure, Outcome};
+use crate::survey::account::distinct;
+use crate::survey::{Account, CellReport, Declared, Figure, Outcome};
 use crate::team::work::GROUP;
 
 /// A thread more counts as gain while it adds this share of what the first thread had.
@@ -60,36 +57,13 @@ impl WayReport {
     }
 }
 
-/// What the firmware says of a pair of nodes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Declared {
-    /// The node of the CPUs.
-    pub from: NodeId,
-    /// The node of the memory.
-    pub memory: NodeId,
-    /// Its distance in the SLIT: 10 is local.
-    pub distance: Option<u32>,
-    /// Its read bandwidth in the HMAT, GB/s.
-    pub read_gb_per_s: Option<f64>,
-}
-
 /// All bandwidths and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The circumstances.
-    pub conditions: Conditions,
+    /// The survey as a whole.
+    pub account: Account,
     /// The size of the memory that a way uses on each node.
     pub size: Bytes,
-    /// The seed of the order of samples.
-    pub seed: u64,
-    /// The kernel's name of the clock.
-    pub clock: String,
-    /// How long all of it took.
-    pub took: Duration,
-    /// Whether it was ended early.
-    pub interrupted: bool,
-    /// What happened around it, from its beginning to its end.
-    pub meanwhile: Glance,
     /// The kernel of the matrix and of the scaling curve.
     pub kernel: Kernel,
     /// The cells of the matrix: all threads of a node on the memory of each node.
@@ -131,19 +105,9 @@ impl Report {
         tables.chain(self.everywhere.as_ref())
     }
 
-    /// The cells of all ways, for what is asked of cells whatever is measured in them.
-    pub fn as_cells(&self) -> latency::Report {
-        latency::Report {
-            conditions: self.conditions.clone(),
-            size: self.size,
-            seed: self.seed,
-            clock: self.clock.clone(),
-            took: self.took,
-            interrupted: self.interrupted,
-            meanwhile: self.meanwhile,
-            cells: self.ways().map(|way| way.cell.clone()).collect(),
-            declared: Vec::new(),
-        }
+    /// The cells of all ways.
+    pub fn cells(&self) -> impl Iterator<Item = &CellReport> {
+        self.ways().map(|way| &way.cell)
     }
 
     /// The number of threads beyond which another one gains next to nothing. `None` where the curve has
@@ -181,13 +145,6 @@ fn knee(points: &[(usize, f64)]) -> Option<usize> {
         points.iter().filter(|later| later.0 > point.0).all(|later| !gains(point, later))
     })?;
     (points.len() >= 3 && points[at].0 < last.0).then_some(points[at].0)
-}
-
-fn distinct(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
-    let mut nodes: Vec<NodeId> = nodes.collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! The record of `nodewise c2c`: everything that is shown, as plain data.
 
-use std::time::Duration;
-
 use nodewise_machine::{CpuId, NodeId};
 
 use super::pairs::Relation;
 use super::{Pair, Transfer};
-use crate::cell::{Glance, Placed, Refusal};
-use crate::conditions::Conditions;
+use crate::cell::{Placed, Refusal};
 use crate::metric::Direction;
 use crate::stats::{median, quantile};
-use crate::survey::{Figure, Outcome};
+use crate::survey::account::distinct;
+use crate::survey::{Account, Figure, Outcome};
 
 /// Where the memory of a line is, as seen by its two CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -103,18 +101,8 @@ pub struct Group {
 /// All pairs and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The circumstances.
-    pub conditions: Conditions,
-    /// The seed of the order of samples and of the places of lines.
-    pub seed: u64,
-    /// The kernel's name of the clock.
-    pub clock: String,
-    /// How long all of it took.
-    pub took: Duration,
-    /// Whether it was ended early.
-    pub interrupted: bool,
-    /// What happened around it, from its beginning to its end.
-    pub meanwhile: Glance,
+    /// The survey as a whole.
+    pub account: Account,
     /// CPUs that could have been measured, of which some stand for all.
     pub candidates: usize,
     /// The pairs.
@@ -192,13 +180,6 @@ pub fn home(to: Option<NodeId>, from: Option<NodeId>, home: NodeId) -> Home {
     }
 }
 
-fn distinct<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut items: Vec<T> = items.collect();
-    items.sort_unstable();
-    items.dedup();
-    items
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,12 +214,7 @@ mod tests {
             disturbed: false,
         };
         let report = Report {
-            conditions: Conditions::default(),
-            seed: 1,
-            clock: String::new(),
-            took: Duration::ZERO,
-            interrupted: false,
-            meanwhile: Glance::default(),
+            account: Account::default(),
             candidates: 2,
             pairs: vec![pair(0, 1, Some(50.0)), pair(1, 0, Some(60.0)), pair(0, 2, None)],
         };

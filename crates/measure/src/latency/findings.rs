@@ -5,20 +5,13 @@ use nodewise_syscall::PageKind;
 
 use super::report::{Lookup, Report};
 use crate::stats::median;
-use crate::survey::{CellReport, Figure};
+use crate::survey::{CellReport, Figure, Noise};
 
 /// Two ways differ when one costs this much more than the other and their intervals are apart. What
 /// is less than a tenth of the step to a neighbour (1.1 by the SLIT's own scale) places no memory.
 const DIFFERENT: f64 = 1.05;
 /// Measured ratios that are this far from those that the firmware tells are worth a word.
 const FAR_FROM_DECLARED: f64 = 1.15;
-/// A cell is not known well when its interval reaches this far from its median.
-const UNCERTAIN: f64 = 0.05;
-/// The share of the CPUs' time that makes a machine too noisy: stolen by its host, or used by other
-/// programs, as a share of one CPU.
-const STOLEN: f64 = 0.01;
-const OTHERS: f64 = 0.25;
-
 /// Something that the matrix shows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
@@ -60,43 +53,14 @@ pub enum Finding {
         /// How many pairs differ.
         pairs: usize,
     },
-    /// The system's host took time while this was measured.
-    Stolen {
-        /// Of one CPU's time, of 1.
-        share: f64,
-    },
-    /// Other programs ran.
-    Others {
-        /// CPUs that they used on average.
-        cpus: f64,
-    },
-    /// Some cells stay disturbed after they were measured once more.
-    Disturbed {
-        /// How many.
-        cells: usize,
-        /// Of how many.
-        of: usize,
-    },
-    /// Some intervals are wide.
-    Uncertain {
-        /// How many.
-        cells: usize,
-        /// Of how many.
-        of: usize,
-        /// The widest: half of it as a share of the median.
-        widest: f64,
-    },
-    /// It was ended early.
-    Interrupted,
+    /// How far all of it can be believed.
+    Noise(Noise),
 }
 
 impl Finding {
     /// Whether it says that figures may not repeat, here and now.
     pub fn is_noise(&self) -> bool {
-        matches!(
-            self,
-            Self::Stolen { .. } | Self::Others { .. } | Self::Disturbed { .. } | Self::Uncertain { .. }
-        )
+        matches!(self, Self::Noise(noise) if *noise != Noise::Interrupted)
     }
 }
 
@@ -112,7 +76,7 @@ pub fn findings(report: &Report) -> Vec<Finding> {
         findings.extend(slit(report, &lookup, pages));
     }
     findings.extend(hmat(report, &lookup, pages));
-    findings.extend(noise(report));
+    findings.extend(report.account.noise(report.cells.iter()).into_iter().map(Finding::Noise));
     findings
 }
 
@@ -197,40 +161,6 @@ fn hmat(report: &Report, lookup: &Lookup<'_>, pages: PageKind) -> Option<Finding
     })
 }
 
-fn noise(report: &Report) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if report.interrupted {
-        findings.push(Finding::Interrupted);
-    }
-    let of = report.cells.iter().filter(|cell| cell.figure.is_some()).count();
-    if of == 0 {
-        // There is nothing that noise could have changed.
-        return findings;
-    }
-    let share = |time: Option<std::time::Duration>| {
-        let took = report.took.as_secs_f64();
-        time.filter(|_| took > 0.0).map(|time| time.as_secs_f64() / took)
-    };
-    if let Some(share) = share(report.meanwhile.stolen).filter(|share| *share > STOLEN) {
-        findings.push(Finding::Stolen { share });
-    }
-    if let Some(cpus) = share(report.meanwhile.others).filter(|cpus| *cpus > OTHERS) {
-        findings.push(Finding::Others { cpus });
-    }
-    let disturbed = report.cells.iter().filter(|cell| cell.figure.is_some() && cell.disturbed).count();
-    if disturbed > 0 {
-        findings.push(Finding::Disturbed { cells: disturbed, of });
-    }
-    let figures = || report.cells.iter().filter_map(|cell| cell.figure.as_ref());
-    // Without an interval nothing is known of how sure a figure is.
-    let uncertainty = |figure: &Figure| figure.uncertainty().unwrap_or(f64::INFINITY);
-    let wide: Vec<f64> = figures().map(uncertainty).filter(|wide| *wide > UNCERTAIN).collect();
-    if let Some(widest) = wide.iter().copied().reduce(f64::max) {
-        findings.push(Finding::Uncertain { cells: wide.len(), of, widest });
-    }
-    findings
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -238,11 +168,8 @@ mod tests {
     use nodewise_machine::{Bytes, CpuSet};
 
     use super::*;
-    use crate::cell::Glance;
-    use crate::conditions::Conditions;
-    use crate::latency::Declared;
     use crate::stats::Interval;
-    use crate::survey::Marks;
+    use crate::survey::{Account, Declared, Marks};
 
     /// A matrix of huge pages with 1% intervals, and the distances beside it.
     fn report(medians: &[&[f64]], distances: &[&[u32]]) -> Report {
@@ -274,17 +201,18 @@ mod tests {
                     again: false,
                 });
                 let distance = Some(*distance);
-                declared.push(Declared { from, memory, distance, read_latency_ns: None });
+                declared.push(Declared {
+                    from,
+                    memory,
+                    distance,
+                    read_latency_ns: None,
+                    read_gb_per_s: None,
+                });
             }
         }
         Report {
-            conditions: Conditions::default(),
+            account: Account { took: Duration::from_secs(10), ..Account::default() },
             size: Bytes::from_mib(64),
-            seed: 1,
-            clock: "CLOCK_MONOTONIC_RAW".to_owned(),
-            took: Duration::from_secs(10),
-            interrupted: false,
-            meanwhile: Glance::default(),
             cells,
             declared,
         }
@@ -340,26 +268,26 @@ mod tests {
     #[test]
     fn noise_is_told_with_its_size() {
         let mut report = report(&[&[100.0]], &[&[10]]);
-        report.meanwhile.stolen = Some(Duration::from_millis(500));
-        report.meanwhile.others = Some(Duration::from_secs(8));
+        report.account.meanwhile.stolen = Some(Duration::from_millis(500));
+        report.account.meanwhile.others = Some(Duration::from_secs(8));
         report.cells[0].disturbed = true;
         if let Some(figure) = &mut report.cells[0].figure {
             figure.interval = Some(Interval { low: 90.0, high: 110.0 });
         }
-        report.interrupted = true;
+        report.account.interrupted = true;
         let found = findings(&report);
         assert_eq!(
             found,
             [
-                Finding::Interrupted,
-                Finding::Stolen { share: 0.05 },
-                Finding::Others { cpus: 0.8 },
-                Finding::Disturbed { cells: 1, of: 1 },
-                Finding::Uncertain { cells: 1, of: 1, widest: 0.1 },
+                Finding::Noise(Noise::Interrupted),
+                Finding::Noise(Noise::Stolen { share: 0.05 }),
+                Finding::Noise(Noise::Others { cpus: 0.8 }),
+                Finding::Noise(Noise::Disturbed { cells: 1, of: 1 }),
+                Finding::Noise(Noise::Uncertain { cells: 1, of: 1, widest: 0.1 }),
             ]
         );
         assert_eq!(found.iter().filter(|finding| finding.is_noise()).count(), 4);
         report.cells[0].figure = None;
-        assert_eq!(findings(&report), [Finding::Interrupted], "noise has changed nothing");
+        assert_eq!(findings(&report), [Finding::Noise(Noise::Interrupted)], "noise has changed nothing");
     }
 }

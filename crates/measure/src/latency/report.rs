@@ -1,45 +1,20 @@
 //! The record of `nodewise latency`: everything that is shown, as plain data.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_syscall::PageKind;
 
-use crate::cell::Glance;
-use crate::conditions::Conditions;
-use crate::survey::CellReport;
-
-/// What the firmware says of a pair of nodes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Declared {
-    /// The node of the CPUs.
-    pub from: NodeId,
-    /// The node of the memory.
-    pub memory: NodeId,
-    /// Its distance in the SLIT: 10 is local.
-    pub distance: Option<u32>,
-    /// Its read latency in the HMAT, ns.
-    pub read_latency_ns: Option<u32>,
-}
+use crate::survey::account::distinct;
+use crate::survey::{Account, CellReport, Declared};
 
 /// The matrix of latencies and how it was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The circumstances.
-    pub conditions: Conditions,
+    /// The survey as a whole.
+    pub account: Account,
     /// The size of each buffer.
     pub size: Bytes,
-    /// The seed of the order of samples and of the chain.
-    pub seed: u64,
-    /// The kernel's name of the clock.
-    pub clock: String,
-    /// How long all of it took.
-    pub took: Duration,
-    /// Whether it was ended early.
-    pub interrupted: bool,
-    /// What happened around it, from its beginning to its end.
-    pub meanwhile: Glance,
     /// The cells.
     pub cells: Vec<CellReport>,
     /// What the firmware says of the same pairs.
@@ -110,11 +85,4 @@ impl<'a> Lookup<'a> {
     pub fn declared(&self, from: NodeId, memory: NodeId) -> Option<&'a Declared> {
         self.declared.get(&(from, memory)).copied()
     }
-}
-
-fn distinct(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
-    let mut nodes: Vec<NodeId> = nodes.collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes
 }

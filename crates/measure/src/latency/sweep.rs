@@ -1,13 +1,10 @@
 //! Latency by the size of what is chased: the staircase of caches, and the table of sizes and ways.
 
-use std::time::Duration;
-
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_syscall::PageKind;
 
 use super::Pattern;
-use crate::conditions::Conditions;
-use crate::survey::CellReport;
+use crate::survey::{Account, CellReport};
 
 /// Sizes that cost at most this much more than the first of them belong to one level: a second level
 /// costs twice the first at least, and noise and page walks less than this.
@@ -44,14 +41,8 @@ pub struct Claimed {
 /// A sweep over sizes, or a table of sizes and ways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepReport {
-    /// The circumstances.
-    pub conditions: Conditions,
-    /// The seed.
-    pub seed: u64,
-    /// How long it took.
-    pub took: Duration,
-    /// Whether it was ended early.
-    pub interrupted: bool,
+    /// The survey as a whole.
+    pub account: Account,
     /// The chases, by size within each way, kind of page and node.
     pub chases: Vec<ChaseReport>,
     /// The caches that the system claims for the CPU, from the nearest.
@@ -183,10 +174,7 @@ mod tests {
     fn a_claim_is_matched_by_size_and_never_to_memory() {
         let claimed = |name: &str, size| Claimed { name: name.to_owned(), size };
         let report = SweepReport {
-            conditions: Conditions::default(),
-            seed: 1,
-            took: Duration::ZERO,
-            interrupted: false,
+            account: Account::default(),
             chases: Vec::new(),
             claimed: vec![claimed("L1d", Bytes::from_kib(48)), claimed("L3", Bytes::from_mib(480))],
         };

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId};
-use nodewise_measure::bandwidth::{BandwidthBench, Declared, Report, Way, WayReport};
-use nodewise_measure::cell::{Cell, Facts, PageKind};
+use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
+use nodewise_measure::bandwidth::{BandwidthBench, Report, Way, WayReport};
+use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::latency::best_cpu;
-use nodewise_measure::survey::Survey;
+use nodewise_measure::survey::{Account, Survey};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, bandwidth_svg};
@@ -17,23 +17,16 @@ use crate::cli::Global;
 use crate::cli::bandwidth::Bandwidth;
 use crate::cli::measure_options::MeasureOptions;
 use crate::facts::LiveFacts;
-use crate::failure::{CANNOT, Failure, Outcome};
-use crate::measuring::{self, Field};
-use crate::{input, live, output, weights};
+use crate::failure::{Failure, Outcome};
+use crate::measuring::{self, Field, Forms, Share};
+use crate::{input, live, weights};
 
 /// The part of the memory that a node has to spare which memory of a default size takes.
 const PART_OF_SPARE: u64 = 4;
-/// The least default size, and the largest with `--quick`: making memory takes time in every round.
-const LEAST: Bytes = Bytes::from_mib(4);
-const MOST_QUICK: Bytes = Bytes::from_mib(256);
 
 /// Runs the verb.
 pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
-    if !input::is_live(&global.machine) {
-        return Err(Failure::usage(
-            "bandwidth is measured on this machine: --machine has no meaning with it",
-        ));
-    }
+    measuring::must_be_live(global, "bandwidth", "")?;
     if let Some(path) = &args.undo_weights {
         return weights::undo(path, args.dry_run);
     }
@@ -47,30 +40,29 @@ pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
         weights::check(path, &machine)?;
     }
     let report = measure(args, &machine)?;
-    if let Some(path) = &args.measure.svg {
-        output::write_file(path, bandwidth_svg(&report, Theme::Auto).as_bytes())?;
-    }
-    if args.measure.json {
-        output::print_json(&json::bandwidth(&report))?;
-    } else if args.measure.csv {
-        output::print(&csv::bandwidth(&report))?;
-    } else {
-        output::print(&text::bandwidth(&report, &output::style(global.color)))?;
-    }
+    let forms = Forms {
+        svg: &|| bandwidth_svg(&report, Theme::Auto),
+        json: &|| json::bandwidth(&report),
+        csv: &|| csv::bandwidth(&report),
+        text: &|style| text::bandwidth(&report, style),
+    };
+    measuring::show(&args.measure, global, &forms)?;
     if let Some(path) = &args.apply_weights {
         return weights::apply(&report, &machine, path, args.dry_run);
     }
-    let measured = report.ways().any(|way| way.cell.figure.is_some());
-    Ok(if measured || report.interrupted { 0 } else { CANNOT })
+    Ok(measuring::exit_code(report.ways().any(|way| way.cell.figure.is_some()), &report.account))
 }
 
 fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
     let field = Field::of(&args.measure, machine)?;
-    let seed = measuring::seed(&args.measure);
+    let seed = measuring::seed(args.measure.seed);
     let mut facts = LiveFacts::new(machine);
     let size = match args.size {
         Some(size) => checked(size)?,
-        None => default_size(args, machine, &field, &mut facts),
+        None => {
+            let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
+            measuring::default_size(Size::of_team(machine).bytes, &args.measure, &field, share, &mut facts)
+        }
     };
     let plan = Plan::of(args, machine, &field)?;
     let mut bench = BandwidthBench::new(size, sample_time(&args.measure));
@@ -80,19 +72,14 @@ fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
     let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts)?;
     let report = Reporter { ways: &ways, survey: &survey, bench: &bench, machine };
     Ok(Report {
-        conditions,
+        account: Account::of(&survey, conditions, bench.timer().source().name()),
         size,
-        seed,
-        clock: bench.timer().source().name().to_owned(),
-        took: survey.took,
-        interrupted: survey.interrupted,
-        meanwhile: survey.meanwhile,
         kernel: args.kernel,
         matrix: report.of(&plan.matrix),
         kernels: report.of(&plan.kernels),
         scaling: report.of(&plan.scaling),
         everywhere: report.of(plan.everywhere.as_slice()).pop(),
-        declared: declared(&field, machine),
+        declared: field.declared(machine),
     })
 }
 
@@ -180,9 +167,8 @@ type Local = Vec<(NodeId, CpuSet, NodeId)>;
 fn local(field: &Field, machine: &Machine) -> Local {
     let mut local: Local = Vec::new();
     for (from, cpus) in field.sources.iter().filter(|(_, cpus)| !cpus.is_empty()) {
-        let nearest = machine.closest(*from).into_iter().find(|node| field.targets.contains(*node));
-        let own = Some(*from).filter(|node| field.targets.contains(*node)).or(nearest);
-        if let Some(memory) = own.filter(|memory| local.iter().all(|(_, _, taken)| taken != memory)) {
+        let nearest = field.nearest(machine, *from);
+        if let Some(memory) = nearest.filter(|memory| local.iter().all(|(_, _, taken)| taken != memory)) {
             local.push((*from, cpus.clone(), memory));
         }
     }
@@ -246,34 +232,6 @@ impl Reporter<'_> {
         };
         ways.iter().filter_map(report).collect()
     }
-}
-
-/// The size that [`Size::of_team`] finds, as far as the nodes have it to spare, all at the same time.
-fn default_size(args: &Bandwidth, machine: &Machine, field: &Field, facts: &mut LiveFacts) -> Bytes {
-    let wanted = Size::of_team(machine).bytes;
-    let wanted = if args.measure.quick { wanted.min(MOST_QUICK) } else { wanted };
-    let spare = field.targets.iter().filter_map(|node| facts.available(node)).min();
-    let limit = facts.below_limit().map(|limit| Bytes::new(limit.get() / field.targets.len().max(1) as u64));
-    let most = spare.into_iter().chain(limit).min();
-    let most = most.map_or(wanted, |most| Bytes::from_mib((most.get() / PART_OF_SPARE) >> 20));
-    wanted.min(most).max(LEAST)
-}
-
-/// What the firmware says of the pairs that are measured.
-fn declared(field: &Field, machine: &Machine) -> Vec<Declared> {
-    let mut declared = Vec::new();
-    for (from, _) in &field.sources {
-        for memory in field.targets.iter() {
-            let read = machine
-                .access(memory, AccessClass::Cpu)
-                .filter(|access| access.initiators.contains(*from))
-                .and_then(|access| access.read_bandwidth_mb_per_s);
-            let read_gb_per_s = read.map(|rate| f64::from(rate) / 1e3);
-            let distance = machine.distance(*from, memory);
-            declared.push(Declared { from: *from, memory, distance, read_gb_per_s });
-        }
-    }
-    declared
 }
 
 #[cfg(test)]

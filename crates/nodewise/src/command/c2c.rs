@@ -4,6 +4,7 @@ use nodewise_machine::{CpuId, CpuSet, Machine, NodeId, NodeSet};
 use nodewise_measure::c2c::pairs::representatives;
 use nodewise_measure::c2c::report::home;
 use nodewise_measure::c2c::{CoreBench, Pair, PairReport, Report, Transfer, relation};
+use nodewise_measure::survey::Account;
 use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, c2c_svg};
 use nodewise_view::{csv, json, text};
@@ -12,33 +13,27 @@ use crate::cli::Global;
 use crate::cli::c2c::C2c;
 use crate::cli::measure_options::MeasureOptions;
 use crate::facts::LiveFacts;
-use crate::failure::{CANNOT, Failure, Outcome};
-use crate::measuring::{self, Field};
-use crate::{input, live, output};
+use crate::failure::{Failure, Outcome};
+use crate::measuring::{self, Field, Forms};
+use crate::{input, live};
 
 /// Runs the verb.
 pub fn run(args: &C2c, global: &Global) -> Outcome {
-    if !input::is_live(&global.machine) {
-        return Err(Failure::usage("c2c is measured on this machine: --machine has no meaning with it"));
-    }
+    measuring::must_be_live(global, "c2c", "")?;
     if args.measure.huge.is_some() {
         return Err(Failure::usage(
             "--huge has no meaning with c2c: a cache line lies in one page of any size",
         ));
     }
     let report = measure(args)?;
-    if let Some(path) = &args.measure.svg {
-        output::write_file(path, c2c_svg(&report, Theme::Auto).as_bytes())?;
-    }
-    if args.measure.json {
-        output::print_json(&json::c2c(&report))?;
-    } else if args.measure.csv {
-        output::print(&csv::c2c(&report))?;
-    } else {
-        output::print(&text::c2c(&report, &output::style(global.color)))?;
-    }
-    let measured = report.pairs.iter().any(|pair| pair.figure.is_some());
-    Ok(if measured || report.interrupted { 0 } else { CANNOT })
+    let forms = Forms {
+        svg: &|| c2c_svg(&report, Theme::Auto),
+        json: &|| json::c2c(&report),
+        csv: &|| csv::c2c(&report),
+        text: &|style| text::c2c(&report, style),
+    };
+    measuring::show(&args.measure, global, &forms)?;
+    Ok(measuring::exit_code(report.pairs.iter().any(|pair| pair.figure.is_some()), &report.account))
 }
 
 fn measure(args: &C2c) -> Result<Report, Failure> {
@@ -54,7 +49,7 @@ fn measure(args: &C2c) -> Result<Report, Failure> {
     let cpus = if named { all.clone() } else { representatives(&machine, &all, most(&args.measure)) };
     let transfers = if args.transfer.is_empty() { Transfer::ALL.to_vec() } else { args.transfer.clone() };
     let pairs = pairs(&machine, &cpus, &field.targets, &transfers);
-    let seed = measuring::seed(&args.measure);
+    let seed = measuring::seed(args.measure.seed);
     let mut bench = CoreBench::new(seed);
     let mut facts = LiveFacts::new(&machine);
     let conditions = live::conditions(&machine, &[]);
@@ -66,12 +61,7 @@ fn measure(args: &C2c) -> Result<Report, Failure> {
         PairReport::new(*pair, relation(&machine, pair.to, pair.from), home, outcome, &explain)
     };
     Ok(Report {
-        conditions,
-        seed,
-        clock: bench.timer().source().name().to_owned(),
-        took: survey.took,
-        interrupted: survey.interrupted,
-        meanwhile: survey.meanwhile,
+        account: Account::of(&survey, conditions, bench.timer().source().name()),
         candidates: all.len(),
         pairs: pairs.iter().zip(&survey.outcomes).map(report).collect(),
     })

@@ -4,11 +4,11 @@ mod sweep;
 
 use std::path::Path;
 
-use nodewise_machine::{AccessClass, Bytes, CpuSet, Machine};
-use nodewise_measure::cell::{Cell, Facts};
-use nodewise_measure::latency::{Chase, Declared, LatencyBench, Pattern, Report, best_cpu};
+use nodewise_machine::{Bytes, CpuSet, Machine};
+use nodewise_measure::cell::Cell;
+use nodewise_measure::latency::{Chase, LatencyBench, Pattern, Report, best_cpu};
 use nodewise_measure::metric::Direction;
-use nodewise_measure::survey::{CellReport, Survey};
+use nodewise_measure::survey::{Account, CellReport, Survey};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, latency_svg};
@@ -17,17 +17,13 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::latency::Latency;
 use crate::facts::LiveFacts;
-use crate::failure::{CANNOT, Failure, Outcome};
-use crate::measuring::{self, Field};
-use crate::{input, live, output};
+use crate::failure::{Failure, Outcome};
+use crate::measuring::{self, Field, Forms, Share};
+use crate::{input, live};
 
 /// The part of the memory that a node has to spare which the buffers of a default size take: one in
 /// small pages and one in huge ones are there at once.
-const PART_OF_SPARE: u64 = 8;
-/// The least default size.
-const LEAST: Bytes = Bytes::from_mib(4);
-/// The largest with `--quick`: making a larger chain takes too much of its time.
-const MOST_QUICK: Bytes = Bytes::from_mib(256);
+const SHARE: Share = Share { part: 8, nodes: 1 };
 
 /// Runs the verb.
 pub fn run(args: &Latency, global: &Global) -> Outcome {
@@ -43,18 +39,14 @@ pub fn run(args: &Latency, global: &Global) -> Outcome {
         Some(path) => read(path)?,
         None => measure(args, global)?,
     };
-    if let Some(path) = &args.measure.svg {
-        output::write_file(path, latency_svg(&report, Theme::Auto).as_bytes())?;
-    }
-    if args.measure.json {
-        output::print_json(&json::latency(&report))?;
-    } else if args.measure.csv {
-        output::print(&csv::latency(&report))?;
-    } else {
-        output::print(&text::latency(&report, &output::style(global.color)))?;
-    }
-    let measured = report.cells.iter().any(|cell| cell.figure.is_some());
-    Ok(if measured || report.interrupted { 0 } else { CANNOT })
+    let forms = Forms {
+        svg: &|| latency_svg(&report, Theme::Auto),
+        json: &|| json::latency(&report),
+        csv: &|| csv::latency(&report),
+        text: &|style| text::latency(&report, style),
+    };
+    measuring::show(&args.measure, global, &forms)?;
+    Ok(measuring::exit_code(report.cells.iter().any(|cell| cell.figure.is_some()), &report.account))
 }
 
 fn read(path: &Path) -> Result<Report, Failure> {
@@ -67,24 +59,21 @@ fn read(path: &Path) -> Result<Report, Failure> {
 
 /// Latency is measured on the running system.
 fn must_be_live(global: &Global) -> Result<(), Failure> {
-    if !input::is_live(&global.machine) {
-        return Err(Failure::usage(
-            "latency is measured on this machine: --machine has no meaning with it (--from=FILE shows a \
-             result from elsewhere)",
-        ));
-    }
-    Ok(())
+    measuring::must_be_live(global, "latency", " (--from=FILE shows a result from elsewhere)")
 }
 
 fn measure(args: &Latency, global: &Global) -> Result<Report, Failure> {
     must_be_live(global)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
-    let seed = measuring::seed(&args.measure);
+    let seed = measuring::seed(args.measure.seed);
     let mut facts = LiveFacts::new(&machine);
     let size = match args.size {
         Some(size) => checked(size)?,
-        None => default_size(args, &machine, &field, &mut facts),
+        None => {
+            let wanted = Size::of_chase(&machine).bytes;
+            measuring::default_size(wanted, &args.measure, &field, SHARE, &mut facts)
+        }
     };
     let cells = field.cells(&measuring::page_kinds(&args.measure));
     let chases: Vec<Chase> =
@@ -94,15 +83,10 @@ fn measure(args: &Latency, global: &Global) -> Result<Report, Failure> {
     let conditions = live::conditions(&machine, &[]);
     let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts)?;
     Ok(Report {
-        conditions,
+        account: Account::of(&survey, conditions, bench.timer().source().name()),
         size,
-        seed,
-        clock: bench.timer().source().name().to_owned(),
-        took: survey.took,
-        interrupted: survey.interrupted,
-        meanwhile: survey.meanwhile,
         cells: reports(&cells, &survey, &machine),
-        declared: declared(&field, &machine),
+        declared: field.declared(&machine),
     })
 }
 
@@ -123,31 +107,4 @@ fn reports(cells: &[Cell], survey: &Survey, machine: &Machine) -> Vec<CellReport
         CellReport::new(cell, cpus, outcome, Direction::LowerIsBetter, &explain)
     };
     cells.iter().zip(&survey.outcomes).map(report).collect()
-}
-
-/// The size that [`Size::of_chase`] finds, as far as the nodes have it to spare: a cell should not be
-/// refused for a size that nobody asked for.
-fn default_size(args: &Latency, machine: &Machine, field: &Field, facts: &mut LiveFacts) -> Bytes {
-    let wanted = Size::of_chase(machine).bytes;
-    let wanted = if args.measure.quick { wanted.min(MOST_QUICK) } else { wanted };
-    let spare = field.targets.iter().filter_map(|node| facts.available(node)).min();
-    let most = spare.into_iter().chain(facts.below_limit()).min();
-    let most = most.map_or(wanted, |most| Bytes::from_mib((most.get() / PART_OF_SPARE) >> 20));
-    wanted.min(most).max(LEAST)
-}
-
-/// What the firmware says of the pairs that are measured.
-fn declared(field: &Field, machine: &Machine) -> Vec<Declared> {
-    let mut declared = Vec::new();
-    for (from, _) in &field.sources {
-        for memory in field.targets.iter() {
-            let read_latency_ns = machine
-                .access(memory, AccessClass::Cpu)
-                .filter(|access| access.initiators.contains(*from))
-                .and_then(|access| access.read_latency_ns);
-            let distance = machine.distance(*from, memory);
-            declared.push(Declared { from: *from, memory, distance, read_latency_ns });
-        }
-    }
-    declared
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::{Args as _, FromArgMatches as _};
 use nodewise_machine::{DeviceRef, Machine};
@@ -28,7 +26,7 @@ use crate::failure::{CANNOT, Failure, INTERNAL, Outcome};
 use crate::input::{self, Input};
 use crate::placement::Resolver;
 use crate::progress::Progress;
-use crate::{huge, live, output, usage};
+use crate::{huge, live, measuring, output, usage};
 
 /// Most rounds when only the time is limited.
 const MOST_ROUNDS: u32 = 200;
@@ -47,7 +45,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let input = input::load("live", Detail::Full)?;
     let (treatments, left_out) = treatments(args, &input)?;
     let scope = Scope::of(&input.machine);
-    let seed = args.seed.unwrap_or_else(seed_from_the_clock);
+    let seed = measuring::seed(args.seed);
     let plan = Plan::new(treatments, metric, rounds, seed)
         .map_err(|error| Failure::usage(format_args!("--runs: {error}")))?;
     let plan = if args.no_race { plan } else { plan.with_race(Rules::DEFAULT) };
@@ -74,11 +72,7 @@ fn conduct(
     limit: Option<Duration>,
     machine: &Machine,
 ) -> Result<Study, Failure> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupt))
-            .map_err(|error| Failure::new(INTERNAL, format_args!("cannot listen for Ctrl-C: {error}")))?;
-    }
+    let interrupt = measuring::interrupt()?;
     let program = Program::new(command).ok_or_else(|| Failure::usage("no program to tune"))?;
     let program = match limit {
         Some(limit) => program.with_time_limit(limit),
@@ -181,11 +175,6 @@ fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     };
     let number: f64 = number.parse().map_err(|_| fail())?;
     Duration::try_from_secs_f64(number * scale).ok().filter(|time| !time.is_zero()).ok_or_else(fail)
-}
-
-fn seed_from_the_clock() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs() ^ u64::from(since.subsec_nanos())
 }
 
 /// What is compared: the placements that were named, or those that make sense here.

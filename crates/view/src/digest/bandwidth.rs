@@ -3,9 +3,10 @@
 use nodewise_measure::bandwidth::{Finding, Report, WayReport, Weights};
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::metric::Direction;
+use nodewise_measure::survey::extent;
 
-use crate::digest::latency::{self, pages_words};
 use crate::digest::matrix::{Entry, Matrix};
+use crate::digest::survey::{noise_sentence, pages_words};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
 pub fn matrix(report: &Report) -> Matrix {
@@ -84,7 +85,7 @@ pub fn sentence(finding: &Finding) -> String {
             weights_words(weights),
             weights.error * 100.0
         ),
-        Finding::Noise(finding) => latency::sentence(finding),
+        Finding::Noise(noise) => noise_sentence(noise),
     }
 }
 
@@ -96,28 +97,16 @@ pub fn weights_words(weights: &Weights) -> String {
 
 /// How it was measured, in one line.
 pub fn method(report: &Report) -> String {
-    let figures = || report.ways().filter_map(|way| way.cell.figure.as_ref());
-    let rounds = figures().map(|figure| figure.rounds).max().unwrap_or(0);
-    let samples = figures().map(|figure| figure.samples).max().unwrap_or(0);
+    let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     format!(
         "{} on each node, filled anew and checked in every sample; threads bound, counted over the time in \
          which all run; {rounds} rounds, {samples} samples per way, interleaved; seed {}; {:.0} s",
         report.size,
-        report.seed,
-        report.took.as_secs_f64()
+        report.account.seed,
+        report.account.took.as_secs_f64()
     )
 }
 
 /// How bytes are counted, in one line.
 pub const COUNTED: &str = "GB/s are 10^9 bytes that the program reads and writes; on the bus come lines \
                            that are read because they are written, at most";
-
-/// What was proven of the placement, in one line.
-pub fn proof(report: &Report) -> Option<String> {
-    latency::proof(&report.as_cells())
-}
-
-/// The ways that have no figure, by reason: where, why.
-pub fn refusals(report: &Report) -> Vec<(String, String)> {
-    latency::refusals(&report.as_cells())
-}

@@ -4,8 +4,10 @@ use nodewise_machine::CpuId;
 use nodewise_measure::c2c::report::{Group, Home};
 use nodewise_measure::c2c::{PairReport, Relation, Report, Transfer};
 use nodewise_measure::metric::Direction;
+use nodewise_measure::survey::{Noise, extent};
 
 use crate::digest::matrix::{Entry, Matrix};
+use crate::digest::survey::{noise_sentence, proof_sentence};
 
 /// What a transfer is, in a line.
 pub const fn transfer_words(transfer: Transfer) -> &'static str {
@@ -103,9 +105,7 @@ pub fn refusals(report: &Report) -> Vec<(String, String)> {
 
 /// How it was measured, in one line.
 pub fn method(report: &Report) -> String {
-    let figures = || report.pairs.iter().filter_map(|of| of.figure.as_ref());
-    let rounds = figures().map(|figure| figure.rounds).max().unwrap_or(0);
-    let samples = figures().map(|figure| figure.samples).max().unwrap_or(0);
+    let (rounds, samples) = extent(report.pairs.iter().filter_map(|of| of.figure.as_ref()));
     let cpus = report.cpus().len();
     let chosen = if cpus < report.candidates {
         format!("{cpus} of {} CPUs stand for all (--cpus chooses others); ", report.candidates)
@@ -114,8 +114,8 @@ pub fn method(report: &Report) -> String {
     };
     format!(
         "{chosen}{rounds} rounds, {samples} samples per pair, interleaved; seed {}; {:.0} s",
-        report.seed,
-        report.took.as_secs_f64()
+        report.account.seed,
+        report.account.took.as_secs_f64()
     )
 }
 
@@ -124,36 +124,20 @@ pub fn proof(report: &Report) -> Option<String> {
     let pairs = || report.pairs.iter().filter(|of| of.figure.is_some());
     let before = pairs().filter_map(|of| of.before.as_ref()?.share()).reduce(f64::min)?;
     let after = pairs().filter_map(|of| of.after.as_ref()?.share()).reduce(f64::min);
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    Some(format!(
-        "lines on the node they should be on (move_pages): {} before, {} after",
-        percent(before),
-        after.map_or_else(|| "not asked".to_owned(), percent)
-    ))
+    Some(proof_sentence("lines", before, after))
 }
 
 /// What should be known before the figures are believed.
 pub fn remarks(report: &Report) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let took = report.took.as_secs_f64();
-    let share =
-        |time: Option<std::time::Duration>| time.filter(|_| took > 0.0).map(|time| time.as_secs_f64() / took);
-    if let Some(share) = share(report.meanwhile.stolen).filter(|share| *share > 0.01) {
-        remarks.push(format!(
-            "too noisy: this machine's host took {:.0} % of a CPU's time meanwhile",
-            share * 100.0
-        ));
-    }
-    if let Some(cpus) = share(report.meanwhile.others).filter(|cpus| *cpus > 0.25) {
-        remarks.push(format!("too noisy: other programs used {cpus:.1} CPUs on average meanwhile"));
-    }
+    let around = report.account.stolen().into_iter().chain(report.account.others());
+    let mut remarks: Vec<String> = around.map(|noise| noise_sentence(&noise)).collect();
     let disturbed = report.pairs.iter().filter(|of| of.figure.is_some() && of.disturbed).count();
     if disturbed > 0 {
         let of = report.pairs.iter().filter(|of| of.figure.is_some()).count();
         remarks.push(format!("too noisy: {disturbed} of {of} pairs (marked !) were disturbed"));
     }
-    if report.interrupted {
-        remarks.push("ended early: figures are those of the samples taken so far".to_owned());
+    if report.account.interrupted {
+        remarks.push(noise_sentence(&Noise::Interrupted));
     }
     remarks
 }

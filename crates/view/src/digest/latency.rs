@@ -5,18 +5,10 @@ use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::sweep::SweepReport;
 use nodewise_measure::latency::{Finding, Lookup, Pattern, Report};
 use nodewise_measure::metric::Direction;
-use nodewise_measure::survey::{CellReport, Figure};
+use nodewise_measure::survey::{Figure, extent};
 
 use crate::digest::matrix::{Entry, Matrix};
-
-/// What pages are called in a table's title.
-pub fn pages_words(pages: PageKind) -> String {
-    match pages {
-        PageKind::Small => "small pages".to_owned(),
-        PageKind::TransparentHuge => "huge pages, transparent".to_owned(),
-        PageKind::Hugetlb(size) => format!("huge pages of {} from the pool", size.bytes()),
-    }
-}
+use crate::digest::survey::{noise_sentence, pages_words};
 
 /// Which figure of a cell a matrix shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,41 +52,6 @@ pub fn page_walks(report: &Report) -> Option<Matrix> {
     (!matrix.is_empty()).then_some(matrix)
 }
 
-/// The cells that have no figure, by reason: how many, where, why.
-pub fn refusals(report: &Report) -> Vec<(String, String)> {
-    let mut reasons: Vec<(&str, Vec<&CellReport>)> = Vec::new();
-    for cell in &report.cells {
-        let Some(why) = cell.refused.as_deref() else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, cells)) => cells.push(cell),
-            None => reasons.push((why, vec![cell])),
-        }
-    }
-    reasons.into_iter().map(|(why, cells)| (place(report, &cells), why.to_owned())).collect()
-}
-
-/// Where some cells are, in as few words as say it.
-fn place(report: &Report, cells: &[&CellReport]) -> String {
-    let same = |of: fn(&CellReport) -> NodeId| {
-        let first = cells.first().map(|cell| of(cell))?;
-        cells.iter().all(|cell| of(cell) == first).then_some(first)
-    };
-    let kinds = report.page_kinds();
-    let pages = match cells.first() {
-        Some(first) if kinds.len() > 1 && cells.iter().all(|cell| cell.pages == first.pages) => {
-            format!(", {}", pages_words(first.pages))
-        }
-        _ => String::new(),
-    };
-    let where_ = match (same(|cell| cell.from), same(|cell| cell.memory)) {
-        (Some(from), Some(memory)) => format!("node {from} to node {memory}"),
-        (None, Some(memory)) => format!("memory of node {memory}"),
-        (Some(from), None) => format!("CPUs of node {from}"),
-        (None, None) => format!("{} cells", cells.len()),
-    };
-    format!("{where_}{pages}")
-}
-
 /// A finding as a sentence.
 pub fn sentence(finding: &Finding) -> String {
     match finding {
@@ -120,24 +77,7 @@ pub fn sentence(finding: &Finding) -> String {
              {measured_ns:.0} ns ({pairs} pair{} differ by more than 15 %)",
             plural(*pairs)
         ),
-        Finding::Stolen { share } => {
-            format!("too noisy: this machine's host took {:.0} % of a CPU's time meanwhile", share * 100.0)
-        }
-        Finding::Others { cpus } => {
-            format!("too noisy: other programs used {cpus:.1} CPUs on average meanwhile")
-        }
-        Finding::Disturbed { cells, of } => format!(
-            "too noisy: {cells} of {of} cells (marked !) were disturbed in more than a quarter of their \
-             samples, also when measured once more"
-        ),
-        Finding::Uncertain { cells, of, widest } if widest.is_finite() => format!(
-            "too noisy: {cells} of {of} intervals reach more than 5 % from their median (the widest {:.0} %)",
-            widest * 100.0
-        ),
-        Finding::Uncertain { cells, of, .. } => {
-            format!("{cells} of {of} cells have too few rounds for an interval: expected 6 or more")
-        }
-        Finding::Interrupted => "ended early: figures are those of the samples taken so far".to_owned(),
+        Finding::Noise(noise) => noise_sentence(noise),
     }
 }
 
@@ -147,39 +87,14 @@ const fn plural(count: usize) -> &'static str {
 
 /// How it was measured, in one line.
 pub fn method(report: &Report) -> String {
-    let figures = || report.cells.iter().filter_map(|cell| cell.figure.as_ref());
-    let rounds = figures().map(|figure| figure.rounds).max().unwrap_or(0);
-    let samples = figures().map(|figure| figure.samples).max().unwrap_or(0);
+    let (rounds, samples) = extent(report.cells.iter().filter_map(|cell| cell.figure.as_ref()));
     format!(
         "one random cycle through {} per buffer; {rounds} rounds, {samples} samples of 65,536 loads per cell, \
          interleaved; seed {}; {:.0} s",
         report.size,
-        report.seed,
-        report.took.as_secs_f64()
+        report.account.seed,
+        report.account.took.as_secs_f64()
     )
-}
-
-/// What was proven of the placement, in one line: the worst over all cells with a figure.
-pub fn proof(report: &Report) -> Option<String> {
-    let cells = || report.cells.iter().filter(|cell| cell.figure.is_some());
-    let share = |of: fn(&CellReport) -> Option<f64>| cells().filter_map(of).reduce(f64::min);
-    let before = share(|cell| cell.before.as_ref()?.share())?;
-    let after = share(|cell| cell.after.as_ref()?.share());
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let huge = cells().filter(|cell| cell.pages != PageKind::Small).filter_map(|cell| {
-        let huge = cell.before.as_ref()?.huge?;
-        Some(huge.get() as f64 / report.size.get().max(1) as f64)
-    });
-    let huge = huge.reduce(f64::min).map_or_else(
-        || "; how much is huge the kernel does not say".to_owned(),
-        |share| format!("; {} of the huge ones are", percent(share.min(1.0))),
-    );
-    let huge = if cells().any(|cell| cell.pages != PageKind::Small) { huge } else { String::new() };
-    Some(format!(
-        "pages on the node they should be on (move_pages): {} before, {} after{huge}",
-        percent(before),
-        after.map_or_else(|| "not asked".to_owned(), percent)
-    ))
 }
 
 /// What a way through a buffer is called.
@@ -203,18 +118,16 @@ pub fn nodes_with_memory(report: &SweepReport) -> Vec<NodeId> {
 
 /// How a sweep was measured, in one line.
 pub fn sweep_method(report: &SweepReport) -> String {
-    let figures = || report.chases.iter().filter_map(|chase| chase.cell.figure.as_ref());
-    let rounds = figures().map(|figure| figure.rounds).max().unwrap_or(0);
-    let samples = figures().map(|figure| figure.samples).max().unwrap_or(0);
+    let (rounds, samples) = extent(report.chases.iter().filter_map(|chase| chase.cell.figure.as_ref()));
     let cpus: Vec<String> =
         report.chases.first().map(|chase| chase.cell.cpus.to_string()).into_iter().collect();
-    let ended = if report.interrupted { "; ended early" } else { "" };
+    let ended = if report.account.interrupted { "; ended early" } else { "" };
     format!(
         "from CPU {}; {rounds} rounds, {samples} samples of 65,536 loads for each size, interleaved; pages proven \
          on their node before and after; seed {}; {:.0} s{ended}",
         cpus.join(","),
-        report.seed,
-        report.took.as_secs_f64()
+        report.account.seed,
+        report.account.took.as_secs_f64()
     )
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_measure::bandwidth::{Declared, Report, WayReport, findings};
+use nodewise_measure::bandwidth::{Report, WayReport, findings};
+use nodewise_measure::survey::Declared;
 use serde::Serialize;
 
-use super::cells::{PlacedJson, page_kind};
+use super::cells::{AccountJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use crate::digest::bandwidth::sentence;
@@ -23,14 +24,8 @@ struct Document {
     schema: &'static str,
     conditions: ConditionsJson,
     size_bytes: u64,
-    seed: u64,
-    clock: String,
-    took_s: f64,
-    interrupted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stolen_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_programs_s: Option<f64>,
+    #[serde(flatten)]
+    account: AccountJson,
     kernel: &'static str,
     matrix: Vec<WayJson>,
     kernels: Vec<WayJson>,
@@ -96,14 +91,9 @@ impl Document {
         });
         Self {
             schema: SCHEMA,
-            conditions: ConditionsJson::of(&report.conditions),
+            conditions: ConditionsJson::of(&report.account.conditions),
             size_bytes: report.size.get(),
-            seed: report.seed,
-            clock: report.clock.clone(),
-            took_s: report.took.as_secs_f64(),
-            interrupted: report.interrupted,
-            stolen_s: report.meanwhile.stolen.map(|time| time.as_secs_f64()),
-            other_programs_s: report.meanwhile.others.map(|time| time.as_secs_f64()),
+            account: AccountJson::of(&report.account),
             kernel: report.kernel.name(),
             matrix: ways(&report.matrix),
             kernels: ways(&report.kernels),

@@ -5,6 +5,7 @@ use nodewise_measure::c2c::{PairReport, Report};
 use nodewise_measure::cell::Placed;
 use serde::Serialize;
 
+use super::cells::AccountJson;
 use super::conditions::ConditionsJson;
 use super::pretty;
 use crate::digest::c2c::remarks;
@@ -21,14 +22,8 @@ pub fn c2c(report: &Report) -> String {
 struct Document {
     schema: &'static str,
     conditions: ConditionsJson,
-    seed: u64,
-    clock: String,
-    took_s: f64,
-    interrupted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stolen_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_programs_s: Option<f64>,
+    #[serde(flatten)]
+    account: AccountJson,
     candidate_cpus: usize,
     groups: Vec<GroupJson>,
     pairs: Vec<PairJson>,
@@ -75,13 +70,8 @@ impl Document {
     fn of(report: &Report) -> Self {
         Self {
             schema: SCHEMA,
-            conditions: ConditionsJson::of(&report.conditions),
-            seed: report.seed,
-            clock: report.clock.clone(),
-            took_s: report.took.as_secs_f64(),
-            interrupted: report.interrupted,
-            stolen_s: report.meanwhile.stolen.map(|time| time.as_secs_f64()),
-            other_programs_s: report.meanwhile.others.map(|time| time.as_secs_f64()),
+            conditions: ConditionsJson::of(&report.account.conditions),
+            account: AccountJson::of(&report.account),
             candidate_cpus: report.candidates,
             groups: report.groups().iter().map(GroupJson::of).collect(),
             pairs: report.pairs.iter().map(PairJson::of).collect(),

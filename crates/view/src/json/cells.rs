@@ -1,8 +1,58 @@
-//! What every measured cell has in its document, whatever was measured.
+//! What every survey and every cell of one has in its document, whatever was measured.
+
+use std::time::Duration;
 
 use nodewise_machine::{Bytes, NodeSet};
-use nodewise_measure::cell::{PageKind, Placed};
+use nodewise_measure::cell::{Glance, PageKind, Placed};
+use nodewise_measure::conditions::Conditions;
+use nodewise_measure::survey::Account;
 use serde::{Deserialize, Serialize};
+
+/// How a survey went; its circumstances stand apart.
+#[derive(Serialize, Deserialize)]
+pub(super) struct AccountJson {
+    seed: u64,
+    clock: String,
+    took_s: f64,
+    interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stolen_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_programs_s: Option<f64>,
+}
+
+impl AccountJson {
+    pub(super) fn of(account: &Account) -> Self {
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        Self {
+            seed: account.seed,
+            clock: account.clock.clone(),
+            took_s: account.took.as_secs_f64(),
+            interrupted: account.interrupted,
+            stolen_s: seconds(account.meanwhile.stolen),
+            other_programs_s: seconds(account.meanwhile.others),
+        }
+    }
+
+    pub(super) fn read(self, conditions: Conditions) -> Result<Account, String> {
+        Ok(Account {
+            conditions,
+            seed: self.seed,
+            clock: self.clock,
+            took: seconds("took_s", self.took_s)?,
+            interrupted: self.interrupted,
+            meanwhile: Glance {
+                stolen: self.stolen_s.map(|time| seconds("stolen_s", time)).transpose()?,
+                others: self.other_programs_s.map(|time| seconds("other_programs_s", time)).transpose()?,
+                ..Glance::default()
+            },
+        })
+    }
+}
+
+fn seconds(name: &str, value: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(value).map_err(|_| format!("{name} is {value}: expected a time in seconds"))
+}
 
 /// Where pages were.
 #[derive(Serialize, Deserialize)]

@@ -1,18 +1,17 @@
 //! `nodewise.latency/1`: a matrix of latencies, with how each cell was measured. Written, and read
 //! back to be drawn.
 
-use std::time::Duration;
-
 use nodewise_machine::id::Id as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
-use nodewise_measure::cell::{Glance, HugePageSize, PageKind};
-use nodewise_measure::latency::{Declared, Lookup, Report, findings};
+use nodewise_measure::cell::{HugePageSize, PageKind};
+use nodewise_measure::latency::{Lookup, Report, findings};
 use nodewise_measure::stats::Interval;
-use nodewise_measure::survey::{CellReport, Figure, Marks};
+use nodewise_measure::survey::{CellReport, Declared, Figure, Marks};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::cells::{PlacedJson, page_kind};
+use super::cells::{AccountJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use crate::digest::latency::sentence;
@@ -34,16 +33,30 @@ pub fn latency(report: &Report) -> String {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn read(text: &str) -> Result<Report, String> {
+    let document: Document = document(text, SCHEMA)?;
+    document.read()
+}
+
+/// The schema that a document names.
+///
+/// # Errors
+/// What is wrong, fit to be shown.
+pub fn schema(text: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     struct Named {
         schema: String,
     }
     let named: Named = serde_json::from_str(text).map_err(|error| fault(&error))?;
-    if named.schema != SCHEMA {
-        return Err(format!("its schema is {}: expected {SCHEMA}", quote(&named.schema)));
+    Ok(named.schema)
+}
+
+/// A document that names this schema.
+pub(super) fn document<D: DeserializeOwned>(text: &str, expected: &str) -> Result<D, String> {
+    let schema = schema(text)?;
+    if schema != expected {
+        return Err(format!("its schema is {}: expected {expected}", quote(&schema)));
     }
-    let document: Document = serde_json::from_str(text).map_err(|error| fault(&error))?;
-    document.read()
+    serde_json::from_str(text).map_err(|error| fault(&error))
 }
 
 fn fault(error: &serde_json::Error) -> String {
@@ -55,14 +68,8 @@ struct Document {
     schema: String,
     conditions: ConditionsJson,
     size_bytes: u64,
-    seed: u64,
-    clock: String,
-    took_s: f64,
-    interrupted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stolen_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_programs_s: Option<f64>,
+    #[serde(flatten)]
+    account: AccountJson,
     cells: Vec<CellJson>,
     page_walks: Vec<WalkJson>,
     declared: Vec<DeclaredJson>,
@@ -137,14 +144,9 @@ impl Document {
         };
         Self {
             schema: SCHEMA.to_owned(),
-            conditions: ConditionsJson::of(&report.conditions),
+            conditions: ConditionsJson::of(&report.account.conditions),
             size_bytes: report.size.get(),
-            seed: report.seed,
-            clock: report.clock.clone(),
-            took_s: report.took.as_secs_f64(),
-            interrupted: report.interrupted,
-            stolen_s: report.meanwhile.stolen.map(|time| time.as_secs_f64()),
-            other_programs_s: report.meanwhile.others.map(|time| time.as_secs_f64()),
+            account: AccountJson::of(&report.account),
             cells: report.cells.iter().map(CellJson::of).collect(),
             page_walks: pairs.filter_map(walk).collect(),
             declared: report.declared.iter().map(DeclaredJson::of).collect(),
@@ -157,40 +159,27 @@ impl Document {
             return Err(format!("it has more than {MOST_CELLS} cells"));
         }
         Ok(Report {
-            conditions: self.conditions.read(),
+            account: self.account.read(self.conditions.read())?,
             size: Bytes::new(self.size_bytes),
-            seed: self.seed,
-            clock: self.clock,
-            took: seconds("took_s", self.took_s)?,
-            interrupted: self.interrupted,
-            meanwhile: Glance {
-                stolen: self.stolen_s.map(|time| seconds("stolen_s", time)).transpose()?,
-                others: self.other_programs_s.map(|time| seconds("other_programs_s", time)).transpose()?,
-                ..Glance::default()
-            },
             cells: self.cells.into_iter().map(CellJson::read).collect::<Result<_, _>>()?,
             declared: self.declared.into_iter().map(DeclaredJson::read).collect::<Result<_, _>>()?,
         })
     }
 }
 
-fn seconds(name: &str, value: f64) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(value).map_err(|_| format!("{name} is {value}: expected a time in seconds"))
-}
-
-fn node(number: u32) -> Result<NodeId, String> {
+pub(super) fn node(number: u32) -> Result<NodeId, String> {
     let most = NodeId::LIMIT;
     (number < most).then(|| NodeId::new(number)).ok_or_else(|| format!("node {number} is beyond {most}"))
 }
 
 /// A latency: above nothing, and finite.
-fn positive(name: &str, value: f64) -> Result<f64, String> {
+pub(super) fn positive(name: &str, value: f64) -> Result<f64, String> {
     let right = value.is_finite() && value > 0.0;
     right.then_some(value).ok_or_else(|| format!("{name} is {value}: expected a number above 0"))
 }
 
 /// To a ten-thousandth: no clock tells more of a load, and so few digits are read back exactly.
-fn rounded(nanos: f64) -> f64 {
+pub(super) fn rounded(nanos: f64) -> f64 {
     (nanos * 1e4).round() / 1e4
 }
 
@@ -220,7 +209,7 @@ impl CellJson {
         }
     }
 
-    fn read(self) -> Result<CellReport, String> {
+    pub(super) fn read(self) -> Result<CellReport, String> {
         let figure = match (self.median_ns, self.best_ns) {
             (Some(median), Some(best)) => Some(Figure {
                 median: positive("median_ns", median)?,
@@ -247,12 +236,12 @@ impl CellJson {
     }
 }
 
-fn interval([low, high]: [f64; 2]) -> Result<Interval, String> {
+pub(super) fn interval([low, high]: [f64; 2]) -> Result<Interval, String> {
     let interval = Interval { low: positive("an interval", low)?, high: positive("an interval", high)? };
     (low <= high).then_some(interval).ok_or_else(|| format!("an interval from {low} to {high} is none"))
 }
 
-fn pages(word: &str, size: Option<u64>) -> Result<PageKind, String> {
+pub(super) fn pages(word: &str, size: Option<u64>) -> Result<PageKind, String> {
     match (word, size.map(Bytes::new).map(HugePageSize::new)) {
         ("small", None) => Ok(PageKind::Small),
         ("transparent_huge", None) => Ok(PageKind::TransparentHuge),
@@ -264,7 +253,7 @@ fn pages(word: &str, size: Option<u64>) -> Result<PageKind, String> {
     }
 }
 
-fn set(name: &str, text: &str) -> Result<CpuSet, String> {
+pub(super) fn set(name: &str, text: &str) -> Result<CpuSet, String> {
     text.parse().map_err(|error| format!("{name}: {error}"))
 }
 
@@ -296,6 +285,7 @@ impl DeclaredJson {
             memory: node(self.memory_node)?,
             distance: self.distance,
             read_latency_ns: self.read_latency_ns,
+            read_gb_per_s: None,
         })
     }
 }

@@ -89,10 +89,10 @@ fn write(report: &SweepReport, schema: &'static str, levels: Option<Vec<LevelJso
     let claimed = report.claimed.iter();
     let document = Document {
         schema,
-        conditions: ConditionsJson::of(&report.conditions),
-        seed: report.seed,
-        took_s: report.took.as_secs_f64(),
-        interrupted: report.interrupted,
+        conditions: ConditionsJson::of(&report.account.conditions),
+        seed: report.account.seed,
+        took_s: report.account.took.as_secs_f64(),
+        interrupted: report.account.interrupted,
         chases: report.chases.iter().map(chase).collect(),
         levels,
         claimed_caches: claimed

@@ -2,7 +2,8 @@
 
 use nodewise_measure::bandwidth::{Report, findings};
 
-use crate::digest::bandwidth::{COUNTED, matrix, method, proof, refusals, sentence};
+use crate::digest::bandwidth::{COUNTED, matrix, method, sentence};
+use crate::digest::survey::{platform, proof, refusals};
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::page;
 use crate::svg::paint::paint;
@@ -21,15 +22,12 @@ pub fn bandwidth_svg(report: &Report, theme: Theme) -> String {
 pub fn bandwidth_page(report: &Report) -> (String, Frame) {
     let nodes = report.targets().len().max(report.sources().len());
     let title = format!("Memory bandwidth, {nodes} node{}", if nodes == 1 { "" } else { "s" });
-    let conditions = &report.conditions;
-    let kernel = conditions.kernel.as_ref().map(|kernel| format!("Linux {}", kernel.text()));
-    let known = [conditions.cpu_model.clone(), kernel, conditions.hypervisor.clone()];
-    let subtitle: Vec<String> = known.into_iter().flatten().collect();
+    let subtitle = platform(&report.account.conditions);
     let mut foot = vec![method(report), COUNTED.to_owned()];
-    foot.extend(proof(report));
+    foot.extend(proof(report.cells(), report.size));
     let mut notes: Vec<String> =
-        refusals(report).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
+        refusals(report.cells()).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
     notes.extend(findings(report).iter().map(sentence));
-    let page = page(&title, &subtitle.join(", "), &[matrix(report)], &foot, &notes);
+    let page = page(&title, &subtitle, &[matrix(report)], &foot, &notes);
     (title, page)
 }

@@ -3,6 +3,7 @@
 use nodewise_measure::c2c::Report;
 
 use crate::digest::c2c::{home_words, matrices, method, proof, refusals, remarks, rows};
+use crate::digest::survey::platform;
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::page;
 use crate::svg::paint::paint;
@@ -20,10 +21,7 @@ pub fn c2c_svg(report: &Report, theme: Theme) -> String {
 /// Lays out the picture: its title, and the page.
 pub fn c2c_page(report: &Report) -> (String, Frame) {
     let title = format!("Core-to-core latency, {} CPUs", report.cpus().len());
-    let conditions = &report.conditions;
-    let kernel = conditions.kernel.as_ref().map(|kernel| format!("Linux {}", kernel.text()));
-    let known = [conditions.cpu_model.clone(), kernel, conditions.hypervisor.clone()];
-    let subtitle: Vec<String> = known.into_iter().flatten().collect();
+    let subtitle = platform(&report.account.conditions);
     let transfers = report.transfers();
     let group = |row: &crate::digest::c2c::Row| {
         let values: Vec<String> = transfers
@@ -41,6 +39,6 @@ pub fn c2c_page(report: &Report) -> (String, Frame) {
     let mut notes: Vec<String> =
         refusals(report).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
     notes.extend(remarks(report));
-    let page = page(&title, &subtitle.join(", "), &matrices(report), &foot, &notes);
+    let page = page(&title, &subtitle, &matrices(report), &foot, &notes);
     (title, page)
 }

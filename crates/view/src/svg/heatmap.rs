@@ -5,8 +5,9 @@
 
 use nodewise_measure::latency::{Report, findings};
 
-use crate::digest::latency::{Shown, matrix, method, page_walks, proof, refusals, sentence};
+use crate::digest::latency::{Shown, matrix, method, page_walks, sentence};
 use crate::digest::matrix::{Entry, Matrix, Place};
+use crate::digest::survey::{platform, proof, refusals};
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
@@ -47,16 +48,13 @@ pub fn latency_page(report: &Report) -> (String, Frame) {
     matrices.extend(page_walks(report));
     let nodes = report.targets().len().max(report.sources().len());
     let title = format!("Memory latency, {nodes} node{}", if nodes == 1 { "" } else { "s" });
-    let conditions = &report.conditions;
-    let kernel = conditions.kernel.as_ref().map(|kernel| format!("Linux {}", kernel.text()));
-    let known = [conditions.cpu_model.clone(), kernel, conditions.hypervisor.clone()];
-    let subtitle: Vec<String> = known.into_iter().flatten().collect();
+    let subtitle = platform(&report.account.conditions);
     let mut foot = vec![method(report)];
-    foot.extend(proof(report));
+    foot.extend(proof(report.cells.iter(), report.size));
     let mut notes: Vec<String> =
-        refusals(report).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
+        refusals(report.cells.iter()).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
     notes.extend(findings(report).iter().map(sentence));
-    let page = page(&title, &subtitle.join(", "), &matrices, &foot, &notes);
+    let page = page(&title, &subtitle, &matrices, &foot, &notes);
     (title, page)
 }
 

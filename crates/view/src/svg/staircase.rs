@@ -3,7 +3,8 @@
 use nodewise_machine::Bytes;
 use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
 
-use crate::digest::latency::{nodes_with_memory, pages_words, pattern_words, sweep_method, sweep_refusals};
+use crate::digest::latency::{nodes_with_memory, pattern_words, sweep_method, sweep_refusals};
+use crate::digest::survey::{pages_words, platform};
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
@@ -43,11 +44,8 @@ pub fn sweep_svg(report: &SweepReport, theme: Theme) -> String {
 pub fn sweep_page(report: &SweepReport) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
     stack.text("Memory latency by size", TITLE, Tone::Plain, 1);
-    let conditions = &report.conditions;
-    let kernel = conditions.kernel.as_ref().map(|kernel| format!("Linux {}", kernel.text()));
-    let known = [conditions.cpu_model.clone(), kernel, conditions.hypervisor.clone()];
-    let subtitle: Vec<String> = known.into_iter().flatten().collect();
-    stack.text(&printable(&subtitle.join(", ")), TEXT, Tone::Faint, 2);
+    let subtitle = platform(&report.account.conditions);
+    stack.text(&printable(&subtitle), TEXT, Tone::Faint, 2);
     for node in nodes_with_memory(report) {
         let of_node: Vec<&ChaseReport> =
             report.chases.iter().filter(|chase| chase.cell.memory == node).collect();

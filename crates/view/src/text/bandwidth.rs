@@ -1,12 +1,13 @@
 //! The text of `nodewise bandwidth`.
 
-use nodewise_measure::bandwidth::{Finding, Report, WayReport, findings};
+use nodewise_measure::bandwidth::{Report, WayReport, findings};
 
-use crate::digest::bandwidth::{COUNTED, kernel_rows, matrix, median, method, proof, refusals, sentence};
+use crate::digest::bandwidth::{COUNTED, kernel_rows, matrix, median, method, sentence};
+use crate::digest::survey::{digits, proof, refusals};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
-use crate::text::matrix;
 use crate::text::table::{Align, Column, Keep, Table};
+use crate::text::{matrix, survey};
 
 /// Writes bandwidths.
 pub fn bandwidth(report: &Report, style: &Style) -> String {
@@ -24,29 +25,17 @@ pub fn bandwidth(report: &Report, style: &Style) -> String {
         page.heading("Threads", &format!("{}, {}", report.kernel, place(&report.scaling)));
         scaling(report).write(&mut page);
     }
-    page.heading("How", "");
-    for line in [Some(method(report)), Some(COUNTED.to_owned()), proof(report)].into_iter().flatten() {
-        page.line(4, &Line::from(format!("  {line}")));
-    }
-    let refusals = refusals(report);
-    if !refusals.is_empty() {
-        page.heading("Not measured", "");
-        for (place, why) in refusals {
-            let line = Line::from("  ").with(Ink::Notable, place).with(Ink::Plain, format!(": {why}"));
-            page.line(4, &line);
-        }
-    }
-    let findings = findings(report);
-    if !findings.is_empty() {
-        page.heading("Findings", "");
-        findings.iter().for_each(|finding| write_finding(finding, &mut page));
-    }
+    survey::how(
+        [Some(method(report)), Some(COUNTED.to_owned()), proof(report.cells(), report.size)]
+            .into_iter()
+            .flatten(),
+        &mut page,
+    );
+    survey::not_measured(refusals(report.cells()), &mut page);
+    let shown = findings(report);
+    let shown = shown.iter().map(|finding| (survey::ink(finding.is_noise()), sentence(finding)));
+    survey::findings(shown.collect(), &mut page);
     page.finish()
-}
-
-fn write_finding(finding: &Finding, page: &mut Page) {
-    let ink = if finding.is_noise() { Ink::Notable } else { Ink::Plain };
-    page.line(4, &Line::from("  ").with(ink, sentence(finding)));
 }
 
 /// From where to where, for a heading.
@@ -69,16 +58,6 @@ fn write_everywhere(way: &WayReport, page: &mut Page) {
 fn number(way: &WayReport) -> Option<String> {
     let mark = if way.cell.disturbed { "!" } else { "" };
     median(way).map(|value| format!("{}{mark}", digits(value)))
-}
-
-/// Three digits that tell.
-fn digits(value: f64) -> String {
-    let decimals = match value {
-        value if value >= 100.0 => 0,
-        value if value >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$}")
 }
 
 fn cell(way: Option<&WayReport>, of: impl Fn(&WayReport) -> Option<String>) -> Line {

@@ -6,8 +6,8 @@ use nodewise_measure::c2c::report::Group;
 use crate::digest::c2c::{Row, home_words, matrices, method, proof, refusals, remarks, rows};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
-use crate::text::matrix;
 use crate::text::table::{Align, Column, Keep, Table};
+use crate::text::{matrix, survey};
 
 /// Up to so many CPUs have matrices; more would fill screens.
 const SHOWN: usize = 32;
@@ -21,24 +21,10 @@ pub fn c2c(report: &Report, style: &Style) -> String {
         page.heading("Pairs", "median of the rounds");
         matrices(report).iter().for_each(|matrix| matrix::write(matrix, &mut page));
     }
-    page.heading("How", "");
-    for line in [Some(method(report)), proof(report)].into_iter().flatten() {
-        page.line(4, &Line::from(format!("  {line}")));
-    }
-    let refusals = refusals(report);
-    if !refusals.is_empty() {
-        page.heading("Not measured", "");
-        for (place, why) in refusals {
-            page.line(4, &Line::from("  ").with(Ink::Notable, place).with(Ink::Plain, format!(": {why}")));
-        }
-    }
-    let remarks = remarks(report);
-    if !remarks.is_empty() {
-        page.heading("Findings", "");
-        for remark in remarks {
-            page.line(4, &Line::from("  ").with(Ink::Notable, remark));
-        }
-    }
+    survey::how([Some(method(report)), proof(report)].into_iter().flatten(), &mut page);
+    survey::not_measured(refusals(report), &mut page);
+    let remarks = remarks(report).into_iter().map(|remark| (Ink::Notable, remark));
+    survey::findings(remarks.collect(), &mut page);
     page.finish()
 }
 

@@ -1,14 +1,15 @@
 //! The text of `nodewise latency`.
 
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::latency::{Finding, Report, findings};
+use nodewise_measure::latency::{Report, findings};
 use nodewise_measure::survey::{CellReport, Figure};
 
-use crate::digest::latency::{Shown, matrix, method, page_walks, proof, refusals, sentence};
+use crate::digest::latency::{Shown, matrix, method, page_walks, sentence};
+use crate::digest::survey::{proof, refusals};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
-use crate::text::matrix;
 use crate::text::table::{Align, Column, Keep, Table};
+use crate::text::{matrix, survey};
 
 /// Up to this many cells are told one by one.
 const TOLD: usize = 16;
@@ -32,29 +33,15 @@ pub fn latency(report: &Report, style: &Style) -> String {
         }
         page.line(2, &Line::from(format!("  {}", intervals(report))));
     }
-    page.heading("How", "");
-    for line in [Some(method(report)), proof(report)].into_iter().flatten() {
-        page.line(4, &Line::from(format!("  {line}")));
-    }
-    let refusals = refusals(report);
-    if !refusals.is_empty() {
-        page.heading("Not measured", "");
-        for (place, why) in refusals {
-            let line = Line::from("  ").with(Ink::Notable, place).with(Ink::Plain, format!(": {why}"));
-            page.line(4, &line);
-        }
-    }
-    let findings = findings(report);
-    if !findings.is_empty() {
-        page.heading("Findings", "");
-        findings.iter().for_each(|finding| write_finding(finding, &mut page));
-    }
+    survey::how(
+        [Some(method(report)), proof(report.cells.iter(), report.size)].into_iter().flatten(),
+        &mut page,
+    );
+    survey::not_measured(refusals(report.cells.iter()), &mut page);
+    let shown = findings(report);
+    let shown = shown.iter().map(|finding| (survey::ink(finding.is_noise()), sentence(finding)));
+    survey::findings(shown.collect(), &mut page);
     page.finish()
-}
-
-fn write_finding(finding: &Finding, page: &mut Page) {
-    let ink = if finding.is_noise() { Ink::Notable } else { Ink::Plain };
-    page.line(4, &Line::from("  ").with(ink, sentence(finding)));
 }
 
 /// A row per cell.
@@ -102,7 +89,7 @@ fn pages_word(pages: PageKind) -> String {
 }
 
 /// `3/30`, with a mark where it stays disturbed.
-fn disturbed(cell: &CellReport) -> Line {
+pub(super) fn disturbed(cell: &CellReport) -> Line {
     if cell.marks.samples == 0 {
         return Line::new();
     }

@@ -6,9 +6,11 @@ use nodewise_measure::latency::Pattern;
 use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
 use nodewise_measure::survey::Figure;
 
-use crate::digest::latency::{nodes_with_memory, pages_words, pattern_words, sweep_method, sweep_refusals};
+use crate::digest::latency::{nodes_with_memory, pattern_words, sweep_method, sweep_refusals};
+use crate::digest::survey::{digits, pages_words};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
+use crate::text::survey;
 use crate::text::table::{Align, Column, Keep, Table};
 
 /// The least room for a figure in the table, with the blanks before it.
@@ -49,16 +51,7 @@ const fn column(head: &'static str, align: Align, keep: Keep) -> Column {
 }
 
 fn text(figure: Option<&Figure>, of: &dyn Fn(&Figure) -> Option<f64>) -> Line {
-    figure.and_then(of).map_or_else(Line::new, |value| Line::from(nanos(value)))
-}
-
-/// Three figures tell.
-fn nanos(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
-    }
+    figure.and_then(of).map_or_else(Line::new, |value| Line::from(digits(value)))
 }
 
 fn sizes(report: &SweepReport, node: NodeId, pages: PageKind) -> Table {
@@ -76,7 +69,7 @@ fn sizes(report: &SweepReport, node: NodeId, pages: PageKind) -> Table {
             chase.size.to_string().into(),
             text(figure, &|figure| Some(figure.median)),
             interval.map_or_else(Line::new, |interval| {
-                Line::from(format!("{}-{}", nanos(interval.low), nanos(interval.high)))
+                Line::from(format!("{}-{}", digits(interval.low), digits(interval.high)))
             }),
             text(figure, &|figure| Some(figure.best)),
             remark(chase),
@@ -107,7 +100,7 @@ fn found(report: &SweepReport, node: NodeId) -> Table {
             None if level.is_last => Line::from("memory, or a cache larger than what was tried"),
             None => Line::new().with(Ink::Notable, "nothing of this size"),
         };
-        table.row(vec![holds.into(), nanos(level.ns).into(), claim]);
+        table.row(vec![holds.into(), digits(level.ns).into(), claim]);
     }
     table
 }
@@ -162,7 +155,7 @@ pub fn table(report: &SweepReport, style: &Style) -> String {
                     let figure = chase.and_then(|chase| chase.cell.figure.as_ref());
                     let mark = if chase.is_some_and(|chase| chase.cell.disturbed) { "!" } else { "" };
                     let text =
-                        figure.map_or_else(|| "-".to_owned(), |f| format!("{}{mark}", nanos(f.median)));
+                        figure.map_or_else(|| "-".to_owned(), |f| format!("{}{mark}", digits(f.median)));
                     line.push(Ink::Plain, format!("{text:>FIGURE$}"));
                 }
                 page.line(2, &line);
@@ -183,13 +176,7 @@ fn short(size: Bytes) -> String {
 }
 
 fn foot(report: &SweepReport, page: &mut Page) {
-    page.heading("How", "");
-    page.line(4, &Line::from(format!("  {}", sweep_method(report))));
-    let refusals = sweep_refusals(report);
-    if !refusals.is_empty() {
-        page.heading("Findings", "");
-        for why in refusals {
-            page.line(4, &Line::from("  ").with(Ink::Notable, why));
-        }
-    }
+    survey::how([sweep_method(report)], page);
+    let refusals = sweep_refusals(report).into_iter().map(|why| (Ink::Notable, why));
+    survey::findings(refusals.collect(), page);
 }

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
-use nodewise_measure::bandwidth::{Declared, Report, WayReport};
+use nodewise_measure::bandwidth::{Report, WayReport};
 use nodewise_measure::c2c::report::Home;
 use nodewise_measure::c2c::{self, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
 use nodewise_measure::conditions::Conditions;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::stats::Interval;
-use nodewise_measure::survey::{CellReport, Figure, Marks};
+use nodewise_measure::survey::{Account, CellReport, Declared, Figure, Marks};
 use nodewise_view::svg::bandwidth::bandwidth_page;
 use nodewise_view::svg::c2c::c2c_page;
 use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg};
@@ -53,13 +53,18 @@ fn report(nodes: u32) -> Report {
     let pairs = || (0..nodes).flat_map(move |from| (0..nodes).map(move |memory| (from, memory)));
     let of_kernel = |kernel| [way(0, 0, 1, kernel), way(0, 0, 8, kernel)];
     Report {
-        conditions: Conditions { cpu_model: Some("Example CPU 9000".to_owned()), ..Conditions::default() },
+        account: Account {
+            conditions: Conditions {
+                cpu_model: Some("Example CPU 9000".to_owned()),
+                ..Conditions::default()
+            },
+            seed: 7,
+            clock: "CLOCK_MONOTONIC_RAW".to_owned(),
+            took: Duration::from_millis(41_500),
+            interrupted: false,
+            meanwhile: Glance::default(),
+        },
         size: Bytes::from_mib(256),
-        seed: 7,
-        clock: "CLOCK_MONOTONIC_RAW".to_owned(),
-        took: Duration::from_millis(41_500),
-        interrupted: false,
-        meanwhile: Glance::default(),
         kernel: Kernel::Read,
         matrix: pairs().map(|(from, memory)| way(from, memory, 8, Kernel::Read)).collect(),
         kernels: Kernel::ALL.into_iter().flat_map(of_kernel).collect(),
@@ -74,6 +79,7 @@ fn report(nodes: u32) -> Report {
                 from: NodeId::new(from),
                 memory: NodeId::new(memory),
                 distance: Some(if from == memory { 10 } else { 21 }),
+                read_latency_ns: None,
                 read_gb_per_s: None,
             })
             .collect(),
@@ -92,7 +98,7 @@ fn troubled() -> Report {
     report.matrix[0].cell.disturbed = true;
     report.kernels[2].cell.disturbed = true;
     report.kernels.remove(5);
-    report.interrupted = true;
+    report.account.interrupted = true;
     report
 }
 
@@ -122,12 +128,14 @@ fn cores(cpus: u32) -> c2c::Report {
         all.map(|(transfer, home, node)| pair(transfer, home, node)).collect::<Vec<_>>()
     };
     c2c::Report {
-        conditions: Conditions::default(),
-        seed: 7,
-        clock: "CLOCK_MONOTONIC_RAW".to_owned(),
-        took: Duration::from_millis(12_500),
-        interrupted: false,
-        meanwhile: Glance::default(),
+        account: Account {
+            conditions: Conditions::default(),
+            seed: 7,
+            clock: "CLOCK_MONOTONIC_RAW".to_owned(),
+            took: Duration::from_millis(12_500),
+            interrupted: false,
+            meanwhile: Glance::default(),
+        },
         candidates: 64,
         pairs: pairs.flat_map(of).collect(),
     }

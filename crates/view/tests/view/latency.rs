@@ -5,9 +5,9 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::cell::{Glance, HugePageSize, PageKind, Placed};
 use nodewise_measure::conditions::Conditions;
-use nodewise_measure::latency::{Declared, Report};
+use nodewise_measure::latency::Report;
 use nodewise_measure::stats::Interval;
-use nodewise_measure::survey::{CellReport, Figure, Marks};
+use nodewise_measure::survey::{Account, CellReport, Declared, Figure, Marks};
 use nodewise_view::svg::heatmap::latency_page;
 use nodewise_view::svg::{Theme, latency_svg};
 use nodewise_view::{Style, csv, json, text};
@@ -56,17 +56,19 @@ fn report(nodes: u32) -> Report {
     let of = |pages| pairs().map(move |(from, memory)| cell(from, memory, nodes, pages));
     let distance = |from, memory| if from == memory { 10 } else { 21 };
     Report {
-        conditions: Conditions {
-            cpu_model: Some("Example CPU 9000".to_owned()),
-            kernel: nodewise_machine::KernelRelease::new("6.12.0"),
-            ..Conditions::default()
+        account: Account {
+            conditions: Conditions {
+                cpu_model: Some("Example CPU 9000".to_owned()),
+                kernel: nodewise_machine::KernelRelease::new("6.12.0"),
+                ..Conditions::default()
+            },
+            seed: 7,
+            clock: "CLOCK_MONOTONIC_RAW".to_owned(),
+            took: Duration::from_millis(41_500),
+            interrupted: false,
+            meanwhile: Glance { stolen: Some(Duration::from_millis(100)), ..Glance::default() },
         },
         size: Bytes::from_mib(128),
-        seed: 7,
-        clock: "CLOCK_MONOTONIC_RAW".to_owned(),
-        took: Duration::from_millis(41_500),
-        interrupted: false,
-        meanwhile: Glance { stolen: Some(Duration::from_millis(100)), ..Glance::default() },
         cells: of(PageKind::TransparentHuge).chain(of(PageKind::Small)).collect(),
         declared: pairs()
             .map(|(from, memory)| Declared {
@@ -74,6 +76,7 @@ fn report(nodes: u32) -> Report {
                 memory: NodeId::new(memory),
                 distance: Some(distance(from, memory)),
                 read_latency_ns: None,
+                read_gb_per_s: None,
             })
             .collect(),
     }
@@ -92,7 +95,7 @@ fn troubled() -> Report {
     report.cells[6].after = Some(Placed { on_node: 5, pages: 8, ..Placed::default() });
     report.cells[0].disturbed = true;
     report.cells[0].again = true;
-    report.interrupted = true;
+    report.account.interrupted = true;
     report
 }
 
@@ -229,7 +232,7 @@ proptest! {
                 }
             }
         }
-        report.conditions.cpu_model = Some(words);
+        report.account.conditions.cpu_model = Some(words);
         tidy(&latency_page(&report).1)?;
         prop_assert!(roxmltree::Document::parse(&latency_svg(&report, Theme::Auto)).is_ok());
         prop_assert!(!everything(&report, 60).chars().any(|c| c.is_control() && c != '\n'));

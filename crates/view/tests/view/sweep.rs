@@ -8,7 +8,7 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::Pattern;
 use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, sizes};
 use nodewise_measure::stats::Interval;
-use nodewise_measure::survey::{CellReport, Figure, Marks};
+use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
 use nodewise_view::svg::staircase::sweep_page;
 use nodewise_view::svg::{Theme, sweep_svg};
 use nodewise_view::{Style, csv, json, text};
@@ -46,10 +46,15 @@ fn chase(size: Bytes, pattern: Pattern, memory: u32, pages: PageKind, ns: Option
 fn report(chases: Vec<ChaseReport>) -> SweepReport {
     let claimed = |name: &str, size| Claimed { name: name.to_owned(), size };
     SweepReport {
-        conditions: Conditions { cpu_model: Some("Example CPU 9000".to_owned()), ..Conditions::default() },
-        seed: 7,
-        took: Duration::from_secs(9),
-        interrupted: false,
+        account: Account {
+            conditions: Conditions {
+                cpu_model: Some("Example CPU 9000".to_owned()),
+                ..Conditions::default()
+            },
+            seed: 7,
+            took: Duration::from_secs(9),
+            ..Account::default()
+        },
         chases,
         claimed: vec![
             claimed("L1d", Bytes::from_kib(48)),

@@ -5,7 +5,7 @@ use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, sizes};
 use nodewise_measure::latency::{Chase, LatencyBench, Pattern, best_cpu};
 use nodewise_measure::metric::Direction;
-use nodewise_measure::survey::CellReport;
+use nodewise_measure::survey::{Account, CellReport};
 use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, sweep_svg};
 use nodewise_view::{csv, json, text};
@@ -15,9 +15,9 @@ use crate::cli::Global;
 use crate::cli::latency::Latency;
 use crate::cli::measure_options::Huge;
 use crate::facts::LiveFacts;
-use crate::failure::{CANNOT, Failure, Outcome};
-use crate::measuring::{self, Field};
-use crate::{input, live, output};
+use crate::failure::{Failure, Outcome};
+use crate::measuring::{self, Field, Forms};
+use crate::{input, live};
 
 /// The table of old: sizes of its columns, and elements of 8 bytes from one access to the next.
 const COLUMNS: [Bytes; 9] = [
@@ -43,24 +43,21 @@ pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
     let report = measure(args, &machine, &field)?;
-    if let Some(path) = &args.measure.svg {
-        output::write_file(path, sweep_svg(&report, Theme::Auto).as_bytes())?;
-    }
-    let style = output::style(global.color);
-    match (args.measure.json, args.measure.csv, args.table) {
-        (true, _, true) => output::print_json(&json::sweep::table(&report))?,
-        (true, _, false) => output::print_json(&json::sweep::sweep(&report))?,
-        (_, true, _) => output::print(&csv::sweep(&report))?,
-        (_, _, true) => output::print(&text::sweep::table(&report, &style))?,
-        _ => output::print(&text::sweep::sweep(&report, &style))?,
-    }
-    let measured = report.chases.iter().any(|chase| chase.cell.figure.is_some());
-    Ok(if measured || report.interrupted { 0 } else { CANNOT })
+    let forms = Forms {
+        svg: &|| sweep_svg(&report, Theme::Auto),
+        json: &|| if args.table { json::sweep::table(&report) } else { json::sweep::sweep(&report) },
+        csv: &|| csv::sweep(&report),
+        text: &|style| {
+            if args.table { text::sweep::table(&report, style) } else { text::sweep::sweep(&report, style) }
+        },
+    };
+    measuring::show(&args.measure, global, &forms)?;
+    Ok(measuring::exit_code(report.chases.iter().any(|chase| chase.cell.figure.is_some()), &report.account))
 }
 
 fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<SweepReport, Failure> {
     let chases = if args.table { table(args, machine, field)? } else { sweep(args, machine, field)? };
-    let seed = measuring::seed(&args.measure);
+    let seed = measuring::seed(args.measure.seed);
     let mut bench = LatencyBench::new(seed);
     let mut facts = LiveFacts::new(machine);
     let pace = measuring::pace(&args.measure, 1);
@@ -74,10 +71,7 @@ fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<SweepRepo
         ChaseReport { size: chase.size, pattern: chase.pattern, cell }
     });
     Ok(SweepReport {
-        conditions,
-        seed,
-        took: survey.took,
-        interrupted: survey.interrupted,
+        account: Account::of(&survey, conditions, bench.timer().source().name()),
         chases: reports.collect(),
         claimed: cpu.map(|cpu| claimed(machine, cpu)).unwrap_or_default(),
     })

@@ -1,0 +1,125 @@
+//! What a survey says of itself whatever was measured: how far it can be believed, what was proven, what
+//! could not be measured.
+
+use nodewise_machine::{Bytes, NodeId};
+use nodewise_measure::cell::PageKind;
+use nodewise_measure::conditions::Conditions;
+use nodewise_measure::survey::{CellReport, Noise};
+
+/// What pages are called in a table's title.
+pub fn pages_words(pages: PageKind) -> String {
+    match pages {
+        PageKind::Small => "small pages".to_owned(),
+        PageKind::TransparentHuge => "huge pages, transparent".to_owned(),
+        PageKind::Hugetlb(size) => format!("huge pages of {} from the pool", size.bytes()),
+    }
+}
+
+/// Three digits that tell.
+pub fn digits(value: f64) -> String {
+    let decimals = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A reason to believe figures less, as a sentence.
+pub fn noise_sentence(noise: &Noise) -> String {
+    match noise {
+        Noise::Stolen { share } => {
+            format!("too noisy: this machine's host took {:.0} % of a CPU's time meanwhile", share * 100.0)
+        }
+        Noise::Others { cpus } => {
+            format!("too noisy: other programs used {cpus:.1} CPUs on average meanwhile")
+        }
+        Noise::Disturbed { cells, of } => format!(
+            "too noisy: {cells} of {of} cells (marked !) were disturbed in more than a quarter of their \
+             samples, also when measured once more"
+        ),
+        Noise::Uncertain { cells, of, widest } if widest.is_finite() => format!(
+            "too noisy: {cells} of {of} intervals reach more than 5 % from their median (the widest {:.0} %)",
+            widest * 100.0
+        ),
+        Noise::Uncertain { cells, of, .. } => {
+            format!("{cells} of {of} cells have too few rounds for an interval: expected 6 or more")
+        }
+        Noise::Interrupted => "ended early: figures are those of the samples taken so far".to_owned(),
+    }
+}
+
+/// The machine in a few words, as far as it is known: CPU, kernel, hypervisor.
+pub fn platform(conditions: &Conditions) -> String {
+    let kernel = conditions.kernel.as_ref().map(|kernel| format!("Linux {}", kernel.text()));
+    let known = [conditions.cpu_model.clone(), kernel, conditions.hypervisor.clone()];
+    known.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The cells that have no figure, by reason: how many, where, why.
+pub fn refusals<'c>(cells: impl Iterator<Item = &'c CellReport>) -> Vec<(String, String)> {
+    let cells: Vec<&CellReport> = cells.collect();
+    let mut reasons: Vec<(&str, Vec<&CellReport>)> = Vec::new();
+    for cell in &cells {
+        let Some(why) = cell.refused.as_deref() else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, refused)) => refused.push(cell),
+            None => reasons.push((why, vec![cell])),
+        }
+    }
+    let several_kinds = cells.iter().any(|cell| cell.pages != cells[0].pages);
+    reasons.into_iter().map(|(why, refused)| (place(&refused, several_kinds), why.to_owned())).collect()
+}
+
+/// Where some cells are, in as few words as say it.
+fn place(cells: &[&CellReport], several_kinds: bool) -> String {
+    let same = |of: fn(&CellReport) -> NodeId| {
+        let first = cells.first().map(|cell| of(cell))?;
+        cells.iter().all(|cell| of(cell) == first).then_some(first)
+    };
+    let pages = match cells.first() {
+        Some(first) if several_kinds && cells.iter().all(|cell| cell.pages == first.pages) => {
+            format!(", {}", pages_words(first.pages))
+        }
+        _ => String::new(),
+    };
+    let where_ = match (same(|cell| cell.from), same(|cell| cell.memory)) {
+        (Some(from), Some(memory)) => format!("node {from} to node {memory}"),
+        (None, Some(memory)) => format!("memory of node {memory}"),
+        (Some(from), None) => format!("CPUs of node {from}"),
+        (None, None) => format!("{} cells", cells.len()),
+    };
+    format!("{where_}{pages}")
+}
+
+/// What was proven of the placement, in one line: the worst over all cells with a figure.
+pub fn proof<'c>(cells: impl Iterator<Item = &'c CellReport>, size: Bytes) -> Option<String> {
+    let measured: Vec<&CellReport> = cells.filter(|cell| cell.figure.is_some()).collect();
+    let cells = || measured.iter().copied();
+    let share = |of: fn(&CellReport) -> Option<f64>| cells().filter_map(of).reduce(f64::min);
+    let before = share(|cell| cell.before.as_ref()?.share())?;
+    let after = share(|cell| cell.after.as_ref()?.share());
+    let huge = cells().filter(|cell| cell.pages != PageKind::Small).filter_map(|cell| {
+        let huge = cell.before.as_ref()?.huge?;
+        Some(huge.get() as f64 / size.get().max(1) as f64)
+    });
+    let huge = huge.reduce(f64::min).map_or_else(
+        || "; how much is huge the kernel does not say".to_owned(),
+        |share| format!("; {} of the huge ones are", percent(share.min(1.0))),
+    );
+    let huge = if cells().any(|cell| cell.pages != PageKind::Small) { huge } else { String::new() };
+    Some(format!("{}{huge}", proof_sentence("pages", before, after)))
+}
+
+/// What was proven: the worst shares that lay where they should be.
+pub fn proof_sentence(what: &str, before: f64, after: Option<f64>) -> String {
+    format!(
+        "{what} on the node they should be on (move_pages): {} before, {} after",
+        percent(before),
+        after.map_or_else(|| "not asked".to_owned(), percent)
+    )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
