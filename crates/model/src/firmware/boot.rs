@@ -155,8 +155,12 @@ fn several(
 
 /// Ranges of the SRAT in which memory may appear later.
 fn note_plugged(blocks: &[srat::Block], made: &NodeSet, notes: &mut Vec<Note>) {
-    for block in blocks.iter().filter(|block| block.is_hot_pluggable && !made.contains(block.range.node)) {
+    let is_later = |block: &&srat::Block| block.is_hot_pluggable && !made.contains(block.range.node);
+    for block in blocks.iter().filter(is_later) {
         let Range { start, end, node } = block.range;
+        if start == end {
+            continue;
+        }
         let text =
             format!("{start:#x}-{:#x} of node {node} is marked as memory that can be added later", end - 1);
         notes.push(Note::at(NoteKind::Unusual, "SRAT", block.offset, text));
@@ -175,8 +179,9 @@ fn note_offline(offline: &NodeSet, made: &NodeSet, notes: &mut Vec<Note>) {
     }
     let others = offline.difference(made);
     if !others.is_empty() {
+        let (have, stay) = if others.len() == 1 { ("has", "stays") } else { ("have", "stay") };
         let text =
-            format!("{} of the table have neither CPUs nor RAM, and stay offline", node_names(&others));
+            format!("{} of the table {have} neither CPUs nor RAM, and {stay} offline", node_names(&others));
         notes.push(Note::new(NoteKind::Unusual, "SRAT", text));
     }
 }

@@ -183,6 +183,11 @@ impl Reading<'_> {
                 self.notes.push(Note::at(NoteKind::Ignored, TABLE, offset, text));
                 continue;
             };
+            if memory.length == 0 {
+                let text =
+                    format!("a range of memory without a byte: all it does is to make node {node} known");
+                self.notes.push(Note::at(NoteKind::Unusual, TABLE, offset, text));
+            }
             self.affinities.blocks.push(Block {
                 range: Range { start: memory.base_address, end, node },
                 offset,

@@ -214,6 +214,18 @@ fn a_processor_with_more_bytes_than_it_has_fields_costs_the_table() {
     assert_eq!((table(vec![]), table(vec![0])), (true, false));
 }
 
+// Found by the fuzz target.
+#[test]
+fn a_range_without_a_byte_adds_no_memory_now_or_later() {
+    let empty = srat(3, [cpu(0, 0, 1), memory(0, 0..1, 1), memory(1, 0..0, 1 | srat::HOT_PLUGGABLE)]);
+    let told = [
+        "SRAT at 0x0: a range of memory without a byte: all it does is to make node 1 known",
+        "SRAT: node 1 of the table has neither CPUs nor RAM, and stays offline",
+    ];
+    let booted = check([empty], &[0, 1], NoteKind::Unusual, &told);
+    assert_eq!(booted.possible, NodeSet::from([0, 1]));
+}
+
 #[test]
 fn windows_that_meet_no_memory_become_nodes() {
     let entries = || {
