@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{
@@ -94,7 +94,7 @@ fn replace(root: &Root, edit: &Edit, stamp: &Stamp, written: &mut Vec<Written>) 
     let fail = |errno| BootError::Write { path: edit.path.clone(), errno };
     let changed = || BootError::Changed { path: edit.path.clone() };
     let place = root.resolve(&edit.path).map_err(fail)?.ok_or_else(changed)?;
-    lock(&place, &edit.path)?;
+    let _lock = lock(&place, &edit.path)?;
     let found = read_whole(&place.folder, &place.name).map_err(fail)?;
     if found.bytes != edit.before.as_bytes() {
         return Err(changed());
@@ -165,7 +165,7 @@ pub fn take_back(root: &Root, plan: &Plan) -> Result<Vec<Written>, BootError> {
         let fail = |errno| BootError::Write { path: edit.path.clone(), errno };
         let place = root.resolve(&edit.path).map_err(fail)?;
         let place = place.ok_or_else(|| BootError::Changed { path: edit.path.clone() })?;
-        lock(&place, &edit.path)?;
+        let _lock = lock(&place, &edit.path)?;
         if read_whole(&place.folder, &place.name).map_err(fail)?.bytes != edit.before.as_bytes() {
             return Err(BootError::Changed { path: edit.path.clone() });
         }
@@ -219,12 +219,22 @@ pub fn forget(root: &Root, backup: &str) -> Result<(), BootError> {
     unlinkat(&place.folder, &place.name, AtFlags::empty()).map_err(fail)
 }
 
-/// Held until the folder's descriptor is closed.
-fn lock(place: &Place, path: &str) -> Result<(), BootError> {
+/// A folder that no other nodewise writes in meanwhile.
+struct Lock<'a>(BorrowedFd<'a>);
+
+impl Drop for Lock<'_> {
+    /// Closing the descriptor is not enough: a program that another thread is just starting has a copy of it
+    /// until it runs, and the lock is held as long as any copy is open.
+    fn drop(&mut self) {
+        flock(self.0, FlockOperation::Unlock).ok();
+    }
+}
+
+fn lock<'a>(place: &'a Place, path: &str) -> Result<Lock<'a>, BootError> {
     match flock(&place.folder, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(BootError::Busy { folder: folder_of(path).to_owned() }),
         // A file system without locks has no second nodewise to be kept away.
-        _ => Ok(()),
+        _ => Ok(Lock(place.folder.as_fd())),
     }
 }
 

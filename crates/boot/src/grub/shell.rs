@@ -146,7 +146,12 @@ impl<'a> Reader<'a> {
             '"' => self.double(start),
             '`' => self.backquotes().map(|()| Value::Other(start..self.at)),
             '$' if self.peek() == Some('(') => self.command().map(|()| Value::Other(start..self.at)),
-            '\\' => self.take().map(|_| Value::Other(start..self.at)),
+            '\\' => {
+                let escaped = self.take()?;
+                // A line that goes on where the file ends: whatever is put there belongs to its value.
+                let is_open = escaped == '\n' && self.rest().is_empty();
+                (!is_open).then_some(Value::Other(start..self.at))
+            }
             c => {
                 let special = |c: char| " \t\r\n'\"`$\\;&|<>()".contains(c);
                 let rest = self.rest();

@@ -50,6 +50,15 @@ fn a_value_keeps_its_kind_of_quotes() {
     check(&two(), "GRUB_TIMEOUT=5", Ok("GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX=\"numa=fake=2\"\n"));
 }
 
+// Found by the fuzz target.
+#[test]
+fn a_line_that_goes_on_where_the_file_ends_is_not_added_to() {
+    check(&two(), "GRUB_TIMEOUT=5\nA=b\\\n", Err(Refusal::Shell { line: 2 }));
+    check(&two(), "GRUB_TIMEOUT=5\nA=b\\", Err(Refusal::Shell { line: 2 }));
+    let goes_on = "A=b\\\nc\n";
+    check(&two(), goes_on, Ok(&format!("{goes_on}GRUB_CMDLINE_LINUX=\"numa=fake=2\"\n")));
+}
+
 #[test]
 fn the_variable_with_the_last_word_loses_ours() {
     check(
