@@ -61,7 +61,7 @@ pub fn words(text: &str) -> Option<String> {
 fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.trim_start_matches([' ', '\t']).strip_prefix(key)?;
     let value = rest.trim_start_matches([' ', '\t']);
-    (value.len() < rest.len() || value.trim_end().is_empty()).then_some(value)
+    (value.len() < rest.len() || value.trim_ascii_end().is_empty()).then_some(value)
 }
 
 #[cfg(test)]
