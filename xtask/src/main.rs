@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
 
+mod aa;
 mod bench;
 mod dist;
 mod fuzz;
@@ -28,6 +29,32 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Tune a program against itself, under two names: whatever is found is an error
+    Aa {
+        /// How many studies
+        #[arg(long, default_value_t = 20)]
+        studies: u32,
+        /// Rounds that each has at most
+        #[arg(long, default_value_t = 40)]
+        runs: u32,
+        /// What the orders of runs are drawn from; each study has its own
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
+        command: Vec<String>,
+    },
+    /// Write a file to compress: words drawn at random, always the same for a seed
+    AaInput {
+        /// The file
+        file: PathBuf,
+        /// Its size in megabytes of 10^6 bytes
+        #[arg(long, default_value_t = 200)]
+        megabytes: u64,
+        /// What the words are drawn from
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Compare nodewise with its peers, side by side in one run
     Bench {
         /// What to compare: start, family, peers
@@ -105,6 +132,8 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
+        Task::Aa { studies, runs, seed, command } => aa::run(studies, runs, seed, &command),
+        Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
         Task::Bench { suite, rounds } => root().and_then(|root| bench::run(&root, &suite, rounds)),
         Task::Dist => root().and_then(|root| {
             println!("{}", dist::build(&root)?.display());

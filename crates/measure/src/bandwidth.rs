@@ -7,6 +7,7 @@
 //! afterwards is checked.
 
 pub mod contest;
+pub mod file;
 pub mod findings;
 pub mod report;
 pub mod weights;
@@ -20,6 +21,7 @@ use nodewise_syscall::PageKind;
 use crate::cell::{Cell, Facts, Glance, Placed, PlacedMemory, Probe, Refusal};
 use crate::kernel::bandwidth::{Kernel, Variant};
 use crate::survey::{Bench, Timed};
+use crate::team::work::PAGE;
 use crate::team::{self, Member, Task};
 use crate::timer::Timer;
 
@@ -108,7 +110,10 @@ impl BandwidthBench {
             };
             let cell = wanted.swap_remove(at);
             let words = memory.buffer_mut().as_mut_words();
-            let part = words.len() / cell.cpus.len().max(1);
+            // Whole pages, unless there are too few: a part that begins within a line would have its ends
+            // moved word by word.
+            let even = words.len() / cell.cpus.len().max(1);
+            let part = if even < PAGE { even } else { even / PAGE * PAGE };
             let cpus: Vec<CpuId> = cell.cpus.iter().collect();
             let parts = words.chunks_mut(part.max(1));
             members.extend(cpus.into_iter().zip(parts).map(|(cpu, part)| Member { cpu, part }));

@@ -4,6 +4,7 @@
 //! was not tried. Placements with the same effect are tried once: on a machine with one node hardly
 //! anything remains, and the reasons say so.
 
+pub mod binding;
 mod cores;
 mod nodes;
 
@@ -52,6 +53,7 @@ impl Candidates {
         gathering.weighted();
         gathering.preferred();
         gathering.compact_and_spread();
+        gathering.balancing();
         gathering.huge_pages();
         gathering.candidates
     }
@@ -194,6 +196,23 @@ impl<'a> Gathering<'a> {
         match cores.one_thread_each() {
             Some(cpus) => self.offer_cpus("one thread per core", cpus),
             None => self.leave_out("one thread per core", "no core has two CPUs that may be used"),
+        }
+    }
+
+    /// Pages that stay where they are, where the kernel balances. It leaves the pages of a program
+    /// with a policy of its own alone; to ask for local memory is to ask for what the default does in
+    /// the first place. That is the model's rule (`nodewise_model::balancing`), seen on Linux 6.12.
+    fn balancing(&mut self) {
+        let name = "balancing off";
+        match self.machine.settings.numa_balancing {
+            // A kernel that was built without has nothing to switch off.
+            None => {}
+            Some(_) if self.scope.memory_nodes.len() < 2 => {}
+            Some(0) => self.leave_out(name, "the system's setting is off: no program is balanced"),
+            Some(_) => {
+                let local = Placement::memory(PolicyMode::Local, NodeSet::new());
+                self.offer(format!("{name}: {}", local.name(&self.scope)), &local);
+            }
         }
     }
 

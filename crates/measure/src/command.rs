@@ -8,10 +8,11 @@
 //! too; it would disturb the next run.
 
 pub mod environment;
-mod output;
+pub(crate) mod output;
 mod sampling;
-mod supervise;
+pub(crate) mod supervise;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -19,9 +20,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use nodewise_machine::printable::printable;
+use nodewise_syscall::perf::{Counter, Counting};
 use nodewise_syscall::{CallError, Errno, Finished, Setup, StartError};
 
-use crate::executor::{Arm, Ending, Executor, Run, Witness};
+use crate::evidence::Evidence;
+use crate::executor::{Arm, Ending, Executor, Run, Usage, Witness};
 use crate::metric::{Metric, MetricError, Pattern};
 use crate::placement::Placement;
 use environment::Padding;
@@ -49,6 +52,46 @@ impl Program {
     pub fn with_time_limit(self, limit: Duration) -> Self {
         Self { time_limit: Some(limit), ..self }
     }
+
+    /// Whether its words leave the number of threads open, as `{threads}`.
+    pub fn asks_for_threads(&self) -> bool {
+        self.arguments.iter().any(|word| word.to_str().is_some_and(|word| word.contains(THREADS)))
+    }
+
+    /// The program as an arm runs it, in a process group of its own, with an empty input.
+    pub(crate) fn command(&self, arm: &Arm, padding: Padding, output: &Output) -> std::io::Result<Command> {
+        let mut command = Command::new(&self.name);
+        let filled = |word: &OsString| match (word.to_str(), arm.threads) {
+            (Some(text), Some(threads)) => text.replace(THREADS, &threads.to_string()).into(),
+            _ => word.clone(),
+        };
+        command.args(self.arguments.iter().map(filled)).envs(&arm.environment);
+        let (name, value) = padding.variable(&arm.environment);
+        command.env(name, value).stdin(Stdio::null());
+        command.stdout(output.stdout()?).stderr(output.stderr()?);
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        Ok(command)
+    }
+
+    /// Why it could not be started under a placement.
+    pub(crate) fn start_error(&self, error: &StartError) -> String {
+        match error {
+            StartError::Setup(CallError { .. }) => error.to_string(),
+            StartError::Start(error) => {
+                format!("{}: {}", printable(&self.name.to_string_lossy()), in_words(error))
+            }
+        }
+    }
+}
+
+/// What stands for the number of threads in the words of a program.
+pub const THREADS: &str = "{threads}";
+
+/// Files for what a program writes, or why there are none.
+pub(crate) fn no_output(error: &std::io::Error) -> String {
+    let folder = std::env::temp_dir();
+    let folder = printable(&folder.to_string_lossy()).into_owned();
+    format!("no file for its output in {folder} (TMPDIR names another folder): {}", in_words(error))
 }
 
 /// Runs one program under the placements of arms.
@@ -56,6 +99,7 @@ pub struct CommandExecutor<'a> {
     program: Program,
     metric: Metric,
     padding: Padding,
+    counters: Vec<Counter>,
     witness: &'a mut dyn Witness,
     interrupt: &'a AtomicBool,
 }
@@ -71,7 +115,7 @@ impl<'a> CommandExecutor<'a> {
         interrupt: &'a AtomicBool,
     ) -> Self {
         let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
-        Self { program, metric: plan.metric.clone(), padding, witness, interrupt }
+        Self { program, metric: plan.metric.clone(), padding, counters: Vec::new(), witness, interrupt }
     }
 
     /// Whether a placement can be applied by this process, asked of the kernel without running
@@ -83,26 +127,19 @@ impl<'a> CommandExecutor<'a> {
         setup(placement).try_on_scratch_thread()
     }
 
-    fn command(&self, arm: &Arm, output: &Output) -> std::io::Result<Command> {
-        let mut command = Command::new(&self.program.name);
-        command.args(&self.program.arguments).envs(&arm.environment);
-        let (name, value) = self.padding.variable(&arm.environment);
-        command.env(name, value).stdin(Stdio::null());
-        command.stdout(output.stdout()?).stderr(output.stderr()?);
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        Ok(command)
+    /// The executor with events counted in what it runs; those that cannot be counted here are passed
+    /// over ([`crate::evidence::Evidence::events`] lacks them).
+    #[must_use]
+    pub fn with_counters(self, counters: impl IntoIterator<Item = Counter>) -> Self {
+        Self { counters: counters.into_iter().collect(), ..self }
     }
 
     fn try_run(&mut self, arm: &Arm) -> Result<Run, String> {
-        let no_output = |error: std::io::Error| {
-            let folder = std::env::temp_dir();
-            let folder = printable(&folder.to_string_lossy()).into_owned();
-            format!("no file for its output in {folder} (TMPDIR names another folder): {}", in_words(&error))
-        };
-        let output = Output::new().map_err(no_output)?;
-        let command = self.command(arm, &output).map_err(no_output)?;
+        let output = Output::new().map_err(|error| no_output(&error))?;
+        let command = self.program.command(arm, self.padding, &output).map_err(|error| no_output(&error))?;
         let setup = setup(&arm.placement);
         self.witness.before();
+        let counting = Counters::open(&self.counters);
         let supervision = Supervision {
             limit: self.program.time_limit,
             interrupt: self.interrupt,
@@ -110,47 +147,64 @@ impl<'a> CommandExecutor<'a> {
         };
         let ended = supervision.run(|| setup.spawn(command));
         let surroundings = self.witness.after();
-        let ended = ended.map_err(|error| self.start_error(&error))?;
-        Ok(Run { surroundings, ..self.judge(ended, &output) })
+        let evidence = Evidence { events: counting.read(), ..self.witness.evidence() };
+        let ended = ended.map_err(|error| self.program.start_error(&error))?;
+        let run = judge(ended, &self.metric, &output);
+        let own = run.usage.as_ref().map(cpu_time);
+        Ok(Run { surroundings, evidence: Evidence { own, ..evidence }, ..run })
+    }
+}
+
+/// What a run that ended is worth.
+pub(crate) fn judge(ended: Ended, metric: &Metric, output: &Output) -> Run {
+    let Finished { status, usage } = ended.finished;
+    let (ending, printed) = match ended.cut_short {
+        Some(ending) => (ending, None),
+        None => ending(status, metric, output),
+    };
+    let complaint = if ending.is_failure() { output.complaint() } else { None };
+    Run {
+        wall: Some(ended.wall),
+        usage: Some(usage),
+        residency: ended.residency,
+        printed,
+        complaint,
+        ..Run::ended(ending)
+    }
+}
+
+fn ending(status: ExitStatus, metric: &Metric, output: &Output) -> (Ending, Option<f64>) {
+    match (status.code(), status.signal(), metric) {
+        (Some(0), _, Metric::Wall) => (Ending::Done, None),
+        (Some(0), _, Metric::Printed(pattern, _)) => match printed(pattern, output) {
+            Ok(number) => (Ending::Done, Some(number)),
+            Err(error) => (Ending::NoMetric(error), None),
+        },
+        (Some(code), _, _) => (Ending::Code(code), None),
+        (None, signal, _) => (Ending::Signal(signal.unwrap_or(0)), None),
+    }
+}
+
+/// Time on CPUs, in the program and in the kernel for it.
+pub(crate) fn cpu_time(usage: &Usage) -> Duration {
+    usage.user.saturating_add(usage.system)
+}
+
+/// Counters that are open for the programs that this thread starts next.
+pub(crate) struct Counters(Vec<(Counter, Counting)>);
+
+impl Counters {
+    /// Those of them that can be counted here.
+    pub fn open(counters: &[Counter]) -> Self {
+        let open = |counter: &Counter| Some((*counter, Counting::open(*counter).ok()?));
+        Self(counters.iter().filter_map(open).collect())
     }
 
-    /// What a run that ended is worth.
-    fn judge(&self, ended: Ended, output: &Output) -> Run {
-        let Finished { status, usage } = ended.finished;
-        let (ending, printed) = match ended.cut_short {
-            Some(ending) => (ending, None),
-            None => self.ending(status, output),
-        };
-        let complaint = if ending.is_failure() { output.complaint() } else { None };
-        Run {
-            wall: Some(ended.wall),
-            usage: Some(usage),
-            residency: ended.residency,
-            printed,
-            complaint,
-            ..Run::ended(ending)
-        }
-    }
-
-    fn ending(&self, status: ExitStatus, output: &Output) -> (Ending, Option<f64>) {
-        match (status.code(), status.signal(), &self.metric) {
-            (Some(0), _, Metric::Wall) => (Ending::Done, None),
-            (Some(0), _, Metric::Printed(pattern, _)) => match printed(pattern, output) {
-                Ok(number) => (Ending::Done, Some(number)),
-                Err(error) => (Ending::NoMetric(error), None),
-            },
-            (Some(code), _, _) => (Ending::Code(code), None),
-            (None, signal, _) => (Ending::Signal(signal.unwrap_or(0)), None),
-        }
-    }
-
-    fn start_error(&self, error: &StartError) -> String {
-        match error {
-            StartError::Setup(CallError { .. }) => error.to_string(),
-            StartError::Start(error) => {
-                format!("{}: {}", printable(&self.program.name.to_string_lossy()), in_words(error))
-            }
-        }
+    /// What they have counted; without those that could not be.
+    pub fn read(self) -> BTreeMap<Counter, u64> {
+        let read =
+            |(counter, mut counting): (Counter, Counting)| Some((counter, counting.read().ok().flatten()?));
+        self.0.into_iter().filter_map(read).collect()
     }
 }
 
@@ -185,7 +239,7 @@ pub fn setup(placement: &Placement) -> Setup {
 }
 
 /// An error of the system without its number.
-fn in_words(error: &std::io::Error) -> String {
+pub(crate) fn in_words(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::new(number).to_string())
 }
 

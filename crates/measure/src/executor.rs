@@ -11,6 +11,7 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 pub use nodewise_syscall::Usage;
 
+use crate::evidence::Evidence;
 use crate::metric::{Metric, MetricError};
 use crate::placement::Placement;
 use crate::schedule::ArmId;
@@ -26,6 +27,8 @@ pub struct Arm {
     pub placement: Placement,
     /// Variables that its environment has besides those of nodewise's own.
     pub environment: BTreeMap<String, String>,
+    /// What stands for `{threads}` in its command.
+    pub threads: Option<u32>,
 }
 
 /// How a run ended.
@@ -43,6 +46,8 @@ pub enum Ending {
     TimedOut(Duration),
     /// It ended well and did not print the metric.
     NoMetric(MetricError),
+    /// Something is wrong with a server or its client; a sentence.
+    Service(String),
     /// The user ended the experiment while it ran. Says nothing of the arm.
     Interrupted,
 }
@@ -68,6 +73,7 @@ impl std::fmt::Display for Ending {
             Self::NotStarted(why) => write!(f, "could not be started: {why}"),
             Self::TimedOut(limit) => write!(f, "did not end within {:?}", limit),
             Self::NoMetric(error) => error.fmt(f),
+            Self::Service(what) => f.write_str(what),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -78,7 +84,7 @@ impl std::fmt::Display for Ending {
 /// # Source
 /// `signal(7)`; these numbers are the same on all architectures that Linux runs on but the last,
 /// SIGBUS, which MIPS, Alpha and SPARC number differently.
-fn signal_name(signal: i32) -> &'static str {
+pub(crate) fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
         2 => " (SIGINT)",
@@ -143,6 +149,8 @@ pub struct Run {
     pub residency: Option<Residency>,
     /// What else the machine did.
     pub surroundings: Surroundings,
+    /// What the kernel counted.
+    pub evidence: Evidence,
     /// The last lines of its standard error, where it failed and wrote any. As it wrote them: not
     /// fit for a terminal.
     pub complaint: Option<String>,
@@ -158,6 +166,7 @@ impl Run {
             usage: None,
             residency: None,
             surroundings: Surroundings::default(),
+            evidence: Evidence::default(),
             complaint: None,
         }
     }
@@ -195,6 +204,10 @@ pub trait Witness {
     fn residency(&mut self, process: u32) -> Option<Residency>;
     /// Called after the program has ended: what the machine did since [`Witness::before`].
     fn after(&mut self) -> Surroundings;
+    /// What the kernel counted between [`Witness::before`] and [`Witness::after`]; called after both.
+    fn evidence(&mut self) -> Evidence {
+        Evidence::default()
+    }
 }
 
 /// A witness that sees nothing.

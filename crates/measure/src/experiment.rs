@@ -6,11 +6,12 @@
 //! nothing else: they are looked at when all is over, in [`crate::verdict`].
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::conditions::Conditions;
-use crate::executor::{Arm, Clock, Ending, Executor};
+use crate::executor::{Arm, Clock, Ending, Executor, Run};
 use crate::race::{self, Out, Standing};
 use crate::schedule::{ArmId, Block, Slot, order};
 use crate::study::{Dropped, End, Plan, Record, Rounds, Study};
@@ -93,12 +94,48 @@ pub struct Experiment<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
+/// What remembers the runs of a study beyond its process: those of an earlier sitting come from it,
+/// and every finished one goes to it.
+pub trait Ledger {
+    /// The run of an earlier sitting that comes next, which has to be this one; `None` when there are
+    /// no more. A break ends the experiment: what comes next belongs elsewhere.
+    fn recall(&mut self, block: Block, slot: Slot) -> ControlFlow<(), Option<Record>>;
+    /// The last measured block that an earlier sitting began, 0 for none.
+    fn blocks(&self) -> u32;
+    /// Keeps a run that has just ended. A break ends the experiment: nothing more can be kept.
+    fn keep(&mut self, record: &Record) -> ControlFlow<()>;
+}
+
+/// Remembers nothing.
+struct NoLedger;
+
+impl Ledger for NoLedger {
+    fn recall(&mut self, _block: Block, _slot: Slot) -> ControlFlow<(), Option<Record>> {
+        ControlFlow::Continue(None)
+    }
+    fn blocks(&self) -> u32 {
+        0
+    }
+    fn keep(&mut self, _record: &Record) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
 impl Experiment<'_> {
     /// Carries out a plan. What fails is part of the study.
     pub fn conduct(&mut self, plan: Plan, conditions: Conditions) -> Study {
-        let mut course = Course::new(self.clock.now(), plan, conditions);
+        self.conduct_with(plan, conditions, &mut NoLedger)
+    }
+
+    /// Carries out a plan, of which the ledger holds runs already or none.
+    ///
+    /// Runs from the ledger are taken in as if they had been made now, so that the same runs come to the
+    /// same study, in one sitting or in many. No block that an earlier sitting began is left out, however
+    /// few the plan asks for.
+    pub fn conduct_with(&mut self, plan: Plan, conditions: Conditions, ledger: &mut dyn Ledger) -> Study {
+        let mut course = Course::new(self.clock.now(), plan, conditions, ledger);
         let end = self.run_blocks(&mut course).err().unwrap_or(End::Completed);
-        course.study.took = self.clock.now().saturating_sub(course.origin);
+        course.study.took = course.elapsed(self.clock);
         course.study.end = end;
         course.study
     }
@@ -113,7 +150,7 @@ impl Experiment<'_> {
         }
         for number in 1..=rounds {
             if let Rounds::Within { budget, .. } = course.study.plan.rounds {
-                if self.clock.now().saturating_sub(course.origin) >= budget {
+                if number > course.ledger.blocks() && course.elapsed(self.clock) >= budget {
                     return Err(End::BudgetSpent);
                 }
             }
@@ -132,10 +169,10 @@ impl Experiment<'_> {
             if out || course.study.dropped(slot.arm).is_some() {
                 continue;
             }
-            if self.interrupt.load(Ordering::Relaxed) {
-                return Err(End::Interrupted);
+            let mut repeated = 0;
+            while self.run_slot(course, block, place, slot, repeated)? == Counts::SetAside {
+                repeated += 1;
             }
-            self.run_slot(course, block, place, slot)?;
         }
         Ok(())
     }
@@ -154,26 +191,54 @@ impl Experiment<'_> {
         if seen.settled.is_some() { Err(End::Settled) } else { Ok(()) }
     }
 
-    fn run_slot(&mut self, course: &mut Course, block: Block, place: u32, slot: Slot) -> Result<(), End> {
-        let arm = course.study.plan.arm(slot.arm);
+    /// Takes a run from the ledger or makes it.
+    fn run_slot(
+        &mut self,
+        course: &mut Course,
+        block: Block,
+        place: u32,
+        slot: Slot,
+        repeated: u32,
+    ) -> Result<Counts, End> {
+        let ControlFlow::Continue(recalled) = course.ledger.recall(block, slot) else {
+            return Err(End::Interrupted);
+        };
+        let known = recalled.is_some();
+        course.turn(known, self.clock);
+        if !known && self.interrupt.load(Ordering::Relaxed) {
+            return Err(End::Interrupted);
+        }
         let number = course.study.records.len() as u32 + 1;
+        let arm = course.study.plan.arm(slot.arm);
         self.observer.event(Event::Begins { number, block, arm });
-        let began = self.clock.now().saturating_sub(course.origin);
-        let run = self.executor.run(arm);
-        let record = Record { block, place, slot, began, run };
+        let record = match recalled {
+            Some(record) => {
+                course.spent = record.ended();
+                record
+            }
+            None => {
+                let began = course.elapsed(self.clock);
+                let run = self.executor.run(arm);
+                let set_aside = course.again(&run, repeated);
+                Record { block, place, slot, began, run, set_aside }
+            }
+        };
         self.observer.event(Event::Ended(&record));
         let interrupted = record.run.ending == Ending::Interrupted;
+        // An interrupted run says nothing, and is made anew in the next sitting.
+        let lost = !known && !interrupted && course.ledger.keep(&record).is_break();
+        let counts = if record.set_aside { Counts::SetAside } else { Counts::Yes };
         let dropped = course.keep(record);
         if let Some(dropped) = dropped {
             self.observer.event(Event::Dropped(&dropped));
             course.drop_arm(dropped)?;
         }
-        if interrupted { Err(End::Interrupted) } else { Ok(()) }
+        if interrupted || lost { Err(End::Interrupted) } else { Ok(counts) }
     }
 
     /// Decides how many blocks are measured, once and for all.
     fn fix_rounds(&mut self, course: &mut Course) -> u32 {
-        let per_block = self.clock.now().saturating_sub(course.origin);
+        let per_block = course.elapsed(self.clock);
         let rounds = match course.study.plan.rounds {
             Rounds::Exactly(rounds) => rounds,
             Rounds::Within { budget, at_most } => {
@@ -182,6 +247,7 @@ impl Experiment<'_> {
                 u32::try_from(fit).unwrap_or(u32::MAX).min(at_most)
             }
         };
+        let rounds = rounds.max(course.ledger.blocks());
         course.study.rounds = Some(rounds);
         let needed = course.study.plan.rounds_needed();
         self.observer.event(Event::Fixed { rounds, needed, per_block });
@@ -189,15 +255,28 @@ impl Experiment<'_> {
     }
 }
 
-/// An experiment under way.
-struct Course {
-    origin: Duration,
-    study: Study,
-    failures: BTreeMap<ArmId, u32>,
+/// Whether a run counts, or is made again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Yes,
+    SetAside,
 }
 
-impl Course {
-    fn new(origin: Duration, plan: Plan, conditions: Conditions) -> Self {
+/// An experiment under way.
+struct Course<'a> {
+    /// When this sitting began to run arms, by the clock.
+    origin: Duration,
+    /// Time of the experiment that earlier sittings spent.
+    spent: Duration,
+    /// Whether the last run came from the ledger.
+    recalling: bool,
+    study: Study,
+    failures: BTreeMap<ArmId, u32>,
+    ledger: &'a mut dyn Ledger,
+}
+
+impl<'a> Course<'a> {
+    fn new(origin: Duration, plan: Plan, conditions: Conditions, ledger: &'a mut dyn Ledger) -> Self {
         let study = Study {
             plan,
             conditions,
@@ -207,8 +286,34 @@ impl Course {
             race: Standing::default(),
             end: End::Completed,
             took: Duration::ZERO,
+            service: None,
+            not_counted: BTreeMap::new(),
         };
-        Self { origin, study, failures: BTreeMap::new() }
+        Self { origin, spent: Duration::ZERO, recalling: false, study, failures: BTreeMap::new(), ledger }
+    }
+
+    /// Time of the experiment up to now, over all sittings.
+    fn elapsed(&self, clock: &dyn Clock) -> Duration {
+        if self.recalling {
+            return self.spent;
+        }
+        self.spent.saturating_add(clock.now().saturating_sub(self.origin))
+    }
+
+    /// Notes whether the next run comes from the ledger; time goes on with the first that does not.
+    fn turn(&mut self, known: bool, clock: &dyn Clock) {
+        if self.recalling && !known {
+            self.origin = clock.now();
+        }
+        self.recalling = known;
+    }
+
+    /// Whether a run that has just ended is set aside and made again.
+    fn again(&self, run: &Run, repeated: u32) -> bool {
+        let Some(repeats) = self.study.plan.repeats else { return false };
+        let set_aside = self.study.records.iter().filter(|record| record.set_aside).count();
+        let counted = self.study.records.len() - set_aside;
+        run.ending.is_done() && repeats.spoilt(&run.evidence) && repeats.allow(repeated, counted, set_aside)
     }
 
     /// Keeps a run; gives its arm back when it has failed once too often.

@@ -7,6 +7,7 @@
 //! and huge pages is what looking up costs.
 
 pub mod findings;
+pub mod loaded;
 pub mod report;
 pub mod sweep;
 

@@ -29,6 +29,13 @@ pub(crate) struct Mock<F> {
     play: F,
 }
 
+impl<F: FnMut(&Arm, usize) -> Run> Mock<F> {
+    /// An executor whose runs advance this clock.
+    pub(crate) fn new(clock: MockClock, play: F) -> Self {
+        Self { clock, runs: 0, play }
+    }
+}
+
 impl<F: FnMut(&Arm, usize) -> Run> Executor for Mock<F> {
     fn run(&mut self, arm: &Arm) -> Run {
         let run = (self.play)(arm, self.runs);
@@ -62,7 +69,7 @@ pub(crate) fn observe(
     mut observer: impl FnMut(Event<'_>),
 ) -> Study {
     let clock = MockClock::default();
-    let mut executor = Mock { clock: clock.clone(), runs: 0, play };
+    let mut executor = Mock::new(clock.clone(), play);
     Experiment { executor: &mut executor, clock: &clock, observer: &mut observer, interrupt }
         .conduct(plan, Conditions::default())
 }

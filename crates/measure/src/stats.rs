@@ -8,6 +8,7 @@
 //! | an interval for any of them | [`bootstrap`] |
 //! | an interval for a median of few values | [`order`] |
 //! | whether paired differences are centred on zero | [`signed_rank`] |
+//! | whether two samples that are not paired lie at the same place | [`rank_sum`] |
 //! | whether a mean is zero, looked at as often as one likes | [`anytime`] |
 //! | several tests at once | [`multiple`] |
 //! | what a study of this size can and cannot see | [`power`] |
@@ -20,6 +21,7 @@ pub mod location;
 pub mod multiple;
 pub mod order;
 pub mod power;
+pub mod rank_sum;
 pub mod signed_rank;
 
 pub use bootstrap::{Bootstrap, Interval};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::candidates::Candidate;
 use crate::conditions::Conditions;
+use crate::evidence::{Counter, Repeats};
 use crate::executor::{Arm, Ending, Residency, Run};
 use crate::metric::{Direction, Metric};
 use crate::placement::Placement;
@@ -49,12 +50,14 @@ pub struct Treatment {
     pub placement: Placement,
     /// Variables to add to its environment, as `OMP_NUM_THREADS`.
     pub environment: BTreeMap<String, String>,
+    /// How many threads it is told to use, where its command leaves that open as `{threads}`.
+    pub threads: Option<u32>,
 }
 
 impl Treatment {
     /// A placement under a name.
     pub fn new(name: impl Into<String>, placement: Placement) -> Self {
-        Self { name: name.into(), placement, environment: BTreeMap::new() }
+        Self { name: name.into(), placement, environment: BTreeMap::new(), threads: None }
     }
 }
 
@@ -76,6 +79,8 @@ pub struct Plan {
     /// By which rules arms drop out before the last block, and when the best is known; `None`: every
     /// arm runs in every block.
     pub race: Option<Rules>,
+    /// When a run that others spoilt is repeated; `None`: never.
+    pub repeats: Option<Repeats>,
     /// What the order of runs and the resamples are drawn from.
     pub seed: u64,
 }
@@ -103,8 +108,8 @@ impl Plan {
         seed: u64,
     ) -> Result<Self, PlanError> {
         let arm = |(number, treatment)| {
-            let Treatment { name, placement, environment } = treatment;
-            Arm { id: ArmId::new(number), name, placement, environment }
+            let Treatment { name, placement, environment, threads } = treatment;
+            Arm { id: ArmId::new(number), name, placement, environment, threads }
         };
         let arms: Vec<Arm> = (0..).zip(treatments).map(arm).collect();
         if arms.is_empty() {
@@ -113,12 +118,17 @@ impl Plan {
         if matches!(rounds, Rounds::Exactly(0) | Rounds::Within { at_most: 0, .. }) {
             return Err(PlanError::NoRounds);
         }
-        Ok(Self { arms, metric, rounds, race: None, seed })
+        Ok(Self { arms, metric, rounds, race: None, repeats: None, seed })
     }
 
     /// The plan with arms that drop out by these rules.
     pub fn with_race(self, rules: Rules) -> Self {
         Self { race: Some(rules), ..self }
+    }
+
+    /// The plan with runs repeated that others spoilt.
+    pub fn with_repeats(self, repeats: Option<Repeats>) -> Self {
+        Self { repeats, ..self }
     }
 
     /// The things compared, the baseline first.
@@ -166,6 +176,15 @@ pub struct Record {
     pub began: Duration,
     /// What it left.
     pub run: Run,
+    /// Others spoilt it and it was run again: it does not count.
+    pub set_aside: bool,
+}
+
+impl Record {
+    /// When it ended, from the beginning of the experiment.
+    pub fn ended(&self) -> Duration {
+        self.began.saturating_add(self.run.wall.unwrap_or_default())
+    }
 }
 
 /// An arm that failed too often to go on with.
@@ -217,12 +236,36 @@ pub struct Study {
     pub end: End,
     /// How long it took.
     pub took: Duration,
+    /// Of a server: what waits for it and drives it.
+    pub service: Option<Drive>,
+    /// Events that were to be counted and are not counted here, with the reasons.
+    pub not_counted: BTreeMap<Counter, String>,
+}
+
+/// How a server was driven, in words. As they were given: not fit for a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// What said that it was ready.
+    pub ready: String,
+    /// The client.
+    pub client: Vec<String>,
 }
 
 impl Study {
-    /// The runs of an arm in measured blocks.
+    /// The runs of an arm in measured blocks, without those that were set aside.
     pub fn measured(&self, arm: ArmId) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(move |record| record.slot.arm == arm && record.block != Block::WarmUp)
+        let counts = |record: &&Record| record.block != Block::WarmUp && !record.set_aside;
+        self.records.iter().filter(move |record| record.slot.arm == arm && counts(record))
+    }
+
+    /// How many runs of an arm others spoilt, those of the warm-up left out: first those that were set
+    /// aside, then those that count all the same, because they had been repeated often enough.
+    pub fn spoilt(&self, arm: ArmId) -> (usize, usize) {
+        let Some(repeats) = self.plan.repeats else { return (0, 0) };
+        let of_arm = self.records.iter().filter(|r| r.slot.arm == arm && r.block != Block::WarmUp);
+        let aside = of_arm.filter(|record| record.set_aside).count();
+        let kept = self.measured(arm).filter(|record| repeats.spoilt(&record.run.evidence)).count();
+        (aside, kept)
     }
 
     /// The values of an arm by block; those of the warm-up and of failed runs are left out.

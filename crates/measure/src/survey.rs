@@ -62,6 +62,18 @@ pub struct Timed {
     pub probe: Option<Probe>,
     /// What happened meanwhile.
     pub meanwhile: Glance,
+    /// What else was measured at the same time.
+    pub beside: Option<Beside>,
+}
+
+/// What a sample shows beside its value, where that is a latency under load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beside {
+    /// The 90th percentile of that of which the value is the median, ns.
+    pub p90: f64,
+    /// What others moved meanwhile, GB/s (10^9 bytes per second) that the program names; `None` where
+    /// nobody did.
+    pub load: Option<f64>,
 }
 
 impl Timed {
@@ -76,7 +88,7 @@ impl Timed {
     ) -> Result<Self, Refusal> {
         let before = facts.glance();
         let value = timed()?;
-        Ok(Self { value, probe, meanwhile: facts.glance().since(&before) })
+        Ok(Self { value, probe, meanwhile: facts.glance().since(&before), beside: None })
     }
 }
 

@@ -101,7 +101,8 @@ pub fn run(
     Ok((0..task.variants.len()).map(of_variant).collect())
 }
 
-fn throughput(tracks: &[Track], kernel: Kernel, timer: &Timer) -> Result<Throughput, Refusal> {
+/// What the threads with these tracks did in the time in which all of them were running.
+pub(crate) fn throughput(tracks: &[Track], kernel: Kernel, timer: &Timer) -> Result<Throughput, Refusal> {
     let window = Window::of(tracks).filter(|window| timer.resolves(window.length()));
     let Some(window) = window else { return Err(Refusal::TooShort) };
     let words = tracks.iter().map(|track| window.words(track)).sum::<f64>();
@@ -158,7 +159,7 @@ fn work_at(member: Member<'_>, task: Task<'_>, timer: &Timer, shared: &Shared) -
 
 /// How long a thread did not have its CPU while it should have worked.
 #[derive(Default)]
-struct Away {
+pub(crate) struct Away {
     /// How often it had to leave.
     switches: u64,
     /// For how long.
@@ -169,7 +170,8 @@ struct Away {
 }
 
 impl Away {
-    fn around<T>(&mut self, run: impl FnOnce() -> T) -> T {
+    /// Runs something, and looks at how much of the time the thread had its CPU.
+    pub(crate) fn around<T>(&mut self, run: impl FnOnce() -> T) -> T {
         let (start, before) = (Instant::now(), Usage::of_this_thread());
         let result = run();
         let (time, after) = (start.elapsed(), Usage::of_this_thread());
@@ -187,13 +189,14 @@ impl Away {
 
     /// How often it had to leave. Work of the kernel that took less than a hundredth of the time is none:
     /// every sample as long as these has some.
-    fn switched(&self) -> Option<u64> {
+    pub(crate) fn switched(&self) -> Option<u64> {
         let matters = self.lost > self.time / 100;
         (!self.is_unknown).then_some(if matters { self.switches } else { 0 })
     }
 }
 
-fn too_small() -> Refusal {
+/// The refusal of a part of which no arrays can be made.
+pub(crate) fn too_small() -> Refusal {
     Refusal::Other("a thread's part of the memory is too small: expected a larger --size".to_owned())
 }
 

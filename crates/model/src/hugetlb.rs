@@ -98,7 +98,7 @@ impl Pool {
     }
 
     /// Takes the page that a fault gets: its node; `None` for a signal (`SIGBUS`). `index` is the
-    /// page's place in the turns, in huge pages.
+    /// page's place in the turns: its number in the mapping, in huge pages, and not in the address space.
     pub fn fault(
         &mut self,
         policy: &Policy,

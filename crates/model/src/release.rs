@@ -14,6 +14,10 @@ pub enum Change {
     PreferredMany,
     /// `set_mempolicy_home_node(2)`.
     HomeNode,
+    /// The index that says whose turn an interleaved page is counts with all its bits; before, with the
+    /// lower 32. Pages above 16 TiB, where programs have theirs, then fall to other nodes wherever the
+    /// number of nodes is no power of two.
+    WholeInterleaveIndex,
     /// The mode `MPOL_WEIGHTED_INTERLEAVE`, each node's weight 1 unless it is set.
     WeightedInterleave,
     /// The flag `MPOL_F_NUMA_BALANCING` with `MPOL_PREFERRED_MANY`.
@@ -36,10 +40,11 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 11] = [
+    pub const ALL: [(Self, u16, u16); 12] = [
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
         (Self::HomeNode, 5, 17),
+        (Self::WholeInterleaveIndex, 6, 7),
         (Self::WeightedInterleave, 6, 9),
         (Self::BalancingPreferredMany, 6, 10),
         (Self::GenericEmulation, 6, 12),

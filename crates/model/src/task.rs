@@ -7,6 +7,8 @@
 //! `mm/mempolicy.c`, `mm/migrate.c` and `kernel/cgroup/cpuset.c`; 6.8 to at least 7.2. Drawn scripts
 //! were played in 6.12 guests: the same node for every page, and the same answer to every call.
 
+pub mod family;
+mod page;
 #[cfg(test)]
 mod tests;
 
@@ -16,13 +18,14 @@ use std::ops::Range;
 use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use crate::errno::Errno;
+use crate::hugetlb::Pool;
 use crate::memory::Memory;
 use crate::migrate::{self, Present};
-use crate::policy::interleave::{Place, Weights};
+use crate::policy::interleave::Weights;
 use crate::policy::set::{Policy, Scope};
 use crate::release::Release;
-use crate::walk::{Class, Request};
-use crate::zones::ZoneKind;
+use crate::walk::{Class, HUGE_ORDER, Request};
+use page::{BLOCK, Backing, Home, Page};
 
 /// What is the same for all programs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,18 +40,6 @@ pub struct Surroundings {
     pub release: Release,
     /// The weights of the nodes.
     pub weights: Weights,
-}
-
-/// The zone that a page is in.
-type Home = (NodeId, ZoneKind);
-
-/// A page of a mapping.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-struct Page {
-    /// The policy of its mapping, if it has one.
-    policy: Option<Policy>,
-    /// Where it is, once it was touched.
-    home: Option<Home>,
 }
 
 /// A program, of whose threads one makes the calls. Pages are numbered by address: byte 4096 is in page 1.
@@ -101,9 +92,27 @@ impl Task {
         Policy::of(policy, Scope { allowed: &self.allowed, max_nodes, release })
     }
 
-    /// `mmap(2)` of private anonymous memory.
+    /// `mmap(2)` of private anonymous memory in small pages.
     pub fn map(&mut self, pages: Range<u64>) {
-        self.pages.extend(pages.map(|page| (page, Page::default())));
+        self.pages.extend(pages.map(|page| (page, Page::of(Backing::Small))));
+    }
+
+    /// `mmap(2)` of private anonymous memory that is advised to be in transparent huge pages
+    /// (`MADV_HUGEPAGE`); a whole number of them.
+    pub fn map_huge(&mut self, pages: Range<u64>) {
+        self.pages.extend(pages.map(|page| (page, Page::of(Backing::Huge))));
+    }
+
+    /// `mmap(2)` of a file in memory, shared (`MAP_SHARED` of a file of tmpfs or of `memfd_create(2)`), from
+    /// one of the file's pages on. Nobody else has it mapped.
+    pub fn map_file(&mut self, pages: Range<u64>, inode: u64, first: u64) {
+        let of_file = (first..).map(|page| Page::of(Backing::File { inode, page }));
+        self.pages.extend(pages.zip(of_file));
+    }
+
+    /// Keeps memory from children: `madvise(2)` with `MADV_DONTFORK`.
+    pub fn keep_from_children(&mut self, pages: Range<u64>) {
+        self.pages.range_mut(pages).for_each(|(_, page)| page.inherited = false);
     }
 
     /// `munmap(2)`: gives the pages back.
@@ -134,14 +143,13 @@ impl Task {
         }
         // Pages whose policy is taken away go where the program's own policy would have them.
         let placed = if policy.mode == PolicyMode::Default { self.policy.clone() } else { policy.clone() };
-        let there: Vec<(u64, Home)> =
-            self.pages.range(pages.clone()).filter_map(|(page, is)| Some((*page, is.home?))).collect();
+        let there = self.present(pages.clone());
         let mut nodes: Vec<NodeId> = there.iter().map(|(_, home)| home.0).collect();
         let mut moved = Vec::new();
         migrate::mbind(&mut nodes, asked, present, |at| {
             let (page, home) = there[at];
             // Where no page is to be had the old one stays.
-            let target = self.allocate(&placed, page, memory).unwrap_or(home);
+            let target = self.allocate(&placed, page, self.order_at(page), memory).unwrap_or(home);
             moved.push((page, home, target));
             target.0
         })?;
@@ -150,7 +158,7 @@ impl Task {
         }
         let kept = Some(policy).filter(|policy| policy.mode != PolicyMode::Default);
         for (_, page) in self.pages.range_mut(pages) {
-            page.policy.clone_from(&kept);
+            page.set_policy(&kept);
         }
         Ok(())
     }
@@ -166,11 +174,13 @@ impl Task {
         }
         let mut result = Err(Errno::Enoent);
         for (_, page) in self.pages.range_mut(pages) {
-            let Some(policy) = &mut page.policy else { continue };
+            let Some(policy) = page.of_mapping_mut() else { continue };
             if !matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany) {
                 return Err(Errno::Eopnotsupp);
             }
             policy.home = Some(node);
+            let kept = Some(policy.clone());
+            page.set_policy(&kept);
             result = Ok(());
         }
         result
@@ -178,28 +188,78 @@ impl Task {
 
     /// Touches a page: its node, or `None` where it is not mapped or no page is to be had.
     pub fn touch(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
-        let own = self.pages.get(&page)?;
-        if own.home.is_none() {
-            let policy = own.policy.as_ref().unwrap_or(&self.policy);
-            let home = self.allocate(policy, page, memory)?;
+        let block = page - page % BLOCK..page - page % BLOCK + BLOCK;
+        let is_huge = |page: &Page| page.backing == Backing::Huge && page.home.is_none();
+        // A huge page comes where all of its place is mapped and nothing of it is there.
+        let huge = self.pages.range(block.clone()).filter(|(_, page)| is_huge(page)).count() as u64 == BLOCK;
+        if huge {
+            let policy = self.policy_of(page)?;
+            if let Some(home) = self.allocate(policy, block.start, HUGE_ORDER, memory) {
+                for (_, page) in self.pages.range_mut(block) {
+                    (page.home, page.order, page.mapped) = (Some(home), HUGE_ORDER, true);
+                }
+                return Some(home.0);
+            }
+        }
+        self.touch_small(page, memory)
+    }
+
+    /// Touches a page where the kernel has found no huge one, as [`Task::touch`].
+    pub fn touch_small(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
+        if self.pages.get(&page)?.home.is_none() {
+            let home = self.allocate(self.policy_of(page)?, page, 0, memory)?;
             self.pages.get_mut(&page)?.home = Some(home);
         }
+        self.pages.get_mut(&page)?.mapped = true;
         self.node_of(page)
     }
 
-    /// A page as a policy gives it to this program now.
-    fn allocate(&self, policy: &Policy, page: u64, memory: &mut Memory) -> Option<Home> {
+    /// The policy that a page which is mapped would be placed by.
+    fn policy_of(&self, page: u64) -> Option<&Policy> {
+        Some(self.pages.get(&page)?.policy.as_ref().unwrap_or(&self.policy))
+    }
+
+    /// A page of an order as a policy gives it to this program now.
+    fn allocate(&self, policy: &Policy, page: u64, order: u32, memory: &mut Memory) -> Option<Home> {
         let request = Request {
             policy,
             weights: &self.around.weights,
             cpu_node: self.cpu_node,
             allowed: &self.allowed,
             pages: 1,
-            order: 0,
-            place: Place::Address(page << 12),
+            order,
+            place: self.pages.get(&page).map_or(Backing::Small, |page| page.backing).place(page),
             class: Class::User,
         };
-        memory.allocate(&request).zones().first().map(|(node, kind, _)| (*node, *kind))
+        let outcome = memory.allocate(&request);
+        if outcome.stretches.iter().any(|stretch| stretch.order != order) {
+            // Small pages instead of a huge one are not what was asked for here.
+            outcome.zones().into_iter().for_each(|(node, kind, pages)| memory.free(node, kind, pages));
+            return None;
+        }
+        outcome.zones().first().map(|(node, kind, _)| (*node, *kind))
+    }
+
+    fn order_at(&self, page: u64) -> u32 {
+        self.pages.get(&page).map_or(0, |page| page.order)
+    }
+
+    /// Takes a page from a pool of huge pages for a mapping under a policy, as [`Pool::fault`].
+    pub fn fault_from(
+        &self,
+        pool: &mut Pool,
+        policy: &Policy,
+        index: u64,
+        memory: &Memory,
+    ) -> Option<NodeId> {
+        pool.fault(policy, &self.around.weights, index, self.cpu_node, memory.orders(), &self.allowed)
+    }
+
+    /// Pages that are there, each with its zone; of a huge one the first.
+    fn present(&self, pages: Range<u64>) -> Vec<(u64, Home)> {
+        let is_first = |page: u64, order: u32| order == 0 || page % BLOCK == 0;
+        let there = self.pages.range(pages).filter(|(page, is)| is.mapped && is_first(**page, is.order));
+        there.filter_map(|(page, is)| Some((*page, is.home?))).collect()
     }
 
     /// `cpuset.mems` of version 2 of the cgroups: policies follow, and so do pages.
@@ -216,10 +276,8 @@ impl Task {
         }
         let before = std::mem::replace(&mut self.allowed, allowed);
         self.policy.rebind(&self.allowed);
-        for page in self.pages.values_mut() {
-            if let Some(policy) = &mut page.policy {
-                policy.rebind(&self.allowed);
-            }
+        for policy in self.pages.values_mut().filter_map(Page::of_mapping_mut) {
+            policy.rebind(&self.allowed);
         }
         let plan = migrate::moves(&before, &self.allowed);
         // A plan brings every page to rest in as many rounds as it has moves.
@@ -240,9 +298,7 @@ impl Task {
     }
 
     fn move_along(&mut self, plan: &[(NodeId, NodeId)], memory: &mut Memory) {
-        let there: Vec<(u64, NodeId)> =
-            self.pages.iter().filter_map(|(page, is)| Some((*page, is.home?.0))).collect();
-        for (page, node) in there {
+        for (page, (node, _)) in self.present(0..u64::MAX) {
             self.send(page, migrate::migrated(node, plan), memory);
         }
     }
@@ -255,14 +311,16 @@ impl Task {
         }
         let nodes = NodeSet::from_iter([node]);
         let only = Policy { mode: PolicyMode::Bind, nodes, ..Policy::DEFAULT };
-        if let Some(target) = self.allocate(&only, page, memory) {
+        if let Some(target) = self.allocate(&only, page, self.order_at(page), memory) {
             self.settle(page, home, target, memory);
         }
     }
 
+    /// Puts a page, or the huge page that it is part of, into another zone.
     fn settle(&mut self, page: u64, old: Home, new: Home, memory: &mut Memory) {
-        memory.free(old.0, old.1, 1);
-        if let Some(page) = self.pages.get_mut(&page) {
+        let count = 1 << self.order_at(page);
+        memory.free(old.0, old.1, count);
+        for (_, page) in self.pages.range_mut(page - page % count..page - page % count + count) {
             page.home = Some(new);
         }
     }
@@ -277,9 +335,9 @@ impl Task {
         Ok(())
     }
 
-    /// The node of a page; `None` before it is touched.
+    /// The node of a page; `None` before it is touched by this program.
     pub fn node_of(&self, page: u64) -> Option<NodeId> {
-        self.pages.get(&page)?.home.map(|(node, _)| node)
+        self.pages.get(&page).filter(|page| page.mapped)?.home.map(|(node, _)| node)
     }
 
     /// The program's own policy.

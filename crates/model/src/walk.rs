@@ -18,6 +18,7 @@ use nodewise_machine::{NodeId, NodeSet};
 use crate::memory::{Counters, Memory};
 use crate::policy::interleave::{Place, Weights};
 use crate::policy::set::Policy;
+use crate::release::Change;
 use crate::zones::ZoneKind;
 pub use route::Route;
 use route::Whose;
@@ -195,7 +196,10 @@ impl Memory {
         outcome: &mut Outcome,
     ) -> u64 {
         let (whose, round) = (route.whose, route.round.round());
-        let Some(mut place) = route.round.place(place.index(order)) else { return 0 };
+        let index = place.index(order);
+        let whole = self.release.has(Change::WholeInterleaveIndex);
+        let index = if whole { index } else { index & u64::from(u32::MAX) };
+        let Some(mut place) = route.round.place(index) else { return 0 };
         let turns = route.turns(order);
         turns.iter_mut().for_each(Turn::restart);
         let mut left = pages;

@@ -62,11 +62,11 @@ impl Facts for LiveFacts {
 }
 
 /// Ticks in which CPUs ran programs, or the kernel for them.
-fn busy(times: &CpuTimes) -> u64 {
+pub(crate) fn busy(times: &CpuTimes) -> u64 {
     times.user.saturating_add(times.nice).saturating_add(times.system)
 }
 
-fn ticks(count: u64) -> Duration {
+pub(crate) fn ticks(count: u64) -> Duration {
     TICK.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
 }
 

@@ -18,6 +18,8 @@ mod progress;
 mod scenario;
 mod usage;
 mod weights;
+mod witness;
+mod words;
 mod zones;
 
 use std::io::{self, Write as _};
@@ -76,8 +78,10 @@ fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
         Some(Verb::Capture(args)) => command::capture::run(args, global),
         Some(Verb::Run(args)) => command::run::run(args, global, own(matches)),
         Some(Verb::Tune(args)) => command::tune::run(args, global),
+        Some(Verb::Compare(args)) => command::compare::run(args, global),
         Some(Verb::Latency(args)) => command::latency::run(args, global),
         Some(Verb::Bandwidth(args)) => command::bandwidth::run(args, global),
+        Some(Verb::Io(args)) => command::io::run(args, global),
         Some(Verb::C2c(args)) => command::c2c::run(args, global),
         Some(Verb::Workload(args)) => command::workload::run(args, global),
         Some(Verb::Emulation(args)) => command::emulation::run(args, global),

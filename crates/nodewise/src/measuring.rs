@@ -164,6 +164,15 @@ pub fn page_kinds(options: &MeasureOptions) -> Vec<PageKind> {
     }
 }
 
+/// The one kind of pages to measure with: the one that was asked for; else huge ones where the system has
+/// any.
+pub fn one_page_kind(options: &MeasureOptions, machine: &Machine) -> PageKind {
+    let kinds = page_kinds(options);
+    let none = matches!(machine.settings.transparent_hugepage.as_deref(), None | Some("never"));
+    let first = if options.huge.is_none() && none { kinds.last() } else { kinds.first() };
+    first.copied().unwrap_or(PageKind::Small)
+}
+
 /// How much is measured.
 pub fn pace(options: &MeasureOptions, nodes: usize) -> Pace {
     match (options.quick, options.thorough) {
@@ -286,13 +295,21 @@ pub const fn exit_code(measured: bool, account: &Account) -> u8 {
     if measured || account.interrupted { 0 } else { CANNOT }
 }
 
-/// Reads a result that was written before, of which the whole is text.
+/// Reads a result that `--from` names, as [`read_saved`] does.
+///
+/// # Errors
+/// As there.
+pub fn read_result(path: &Path) -> Result<String, Failure> {
+    read_saved("--from", path)
+}
+
+/// Reads a file that was written before, of which the whole is text; `option` named it.
 ///
 /// # Errors
 /// A file that cannot be read, is too large, or is no text.
-pub fn read_result(path: &Path) -> Result<String, Failure> {
+pub fn read_saved(option: &str, path: &Path) -> Result<String, Failure> {
     let fail = |why: &str| {
-        Failure::usage(format_args!("--from: cannot read {}: {why}", quote(&path.display().to_string())))
+        Failure::usage(format_args!("{option}: cannot read {}: {why}", quote(&path.display().to_string())))
     };
     let why = |error: io::Error| match error.raw_os_error() {
         Some(number) => fail(&nodewise_syscall::Errno::new(number).to_string()),

@@ -22,6 +22,9 @@ use std::process::Command;
 use nodewise_machine::spec;
 use serde_json::Value;
 
+/// A print-out of perftest.
+const PERFTEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/perftest/latency");
+
 /// A fenced block.
 struct Block {
     /// What stands behind the backquotes.
@@ -312,11 +315,21 @@ fn every_field_of_the_json_documents_is_explained() {
         vec!["workload", "chase", "--json", "--size=1M", "--samples=1"],
         vec!["workload", "stream", "--json", "--size=3M", "--passes=1", "--threads=1"],
         vec!["explain", "bind:0", "--json", "--trace", "--machine", spec],
+        vec!["explain", "bind:1", "--json", "--cost", "--machine", spec],
         vec!["zonelist", "--json", "--machine", spec],
         vec!["zones", "--json", "--machine", spec],
         vec!["simulate", "database", "--json"],
         vec!["bandwidth", "--json", "--quick", "--matrix", "--huge=never", "--size=1M"],
+        vec!["bandwidth", "--json", "--quick", "--file=/dev/shm", "--size=1M"],
+        vec!["io", "--json", "--quick", "--size=64K", env!("CARGO_BIN_EXE_nodewise"), "net:none"],
+        vec!["io", "--json", "--from", PERFTEST],
         vec!["tune", "--json", "--runs=2", "--seed=1", "--", "true"],
+        vec![
+            "compare",
+            "--json",
+            "--before=../../suites/recorded/pi5-without.json",
+            "--after=../../suites/recorded/pi5-with.json",
+        ],
         vec!["emulation", "plan", "--nodes=2", "--json", "--machine", spec],
         vec!["emulation", "status", "--json"],
         vec!["emulation", "verify", "--json"],

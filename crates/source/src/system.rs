@@ -2,7 +2,7 @@
 //!
 //! Each function reads one kind of file and answers `None` where this kernel does not have it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{NodeId, NodeSet};
@@ -224,6 +224,23 @@ pub fn cpu_model(tree: &Tree) -> Option<String> {
     found.into_iter().flatten().find(|model| !model.is_empty())
 }
 
+/// The revision of the CPUs' microcode: one, or several where CPUs differ; `None` where the kernel does
+/// not say, as on other architectures than x86. Fit for a terminal.
+///
+/// # Source
+/// `microcode` in `/proc/cpuinfo`, Linux 3.3.
+pub fn microcode(tree: &Tree) -> Option<String> {
+    let mut found = BTreeSet::new();
+    let read = tree.read_lines("/proc/cpuinfo", &mut |line| {
+        if let Some((_, value)) = line.split_once(':').filter(|(name, _)| name.trim_end() == "microcode") {
+            found.insert(printable(value.trim()).into_owned());
+        }
+    });
+    read.ok()?;
+    let text = found.into_iter().collect::<Vec<_>>().join(", ");
+    (!text.is_empty()).then_some(text)
+}
+
 /// The hypervisor that the machine runs on, by the name that the firmware gives it; `None` where
 /// nothing says that there is one. Fit for a terminal.
 ///
@@ -324,6 +341,15 @@ mod tests {
         assert!(zones(&tree).unwrap().is_none_or(|parsed| parsed.problems.is_empty()));
         assert!(free_blocks(&tree).unwrap().is_none_or(|parsed| parsed.problems.is_empty()));
         assert!(counters(&tree).unwrap().is_none_or(|parsed| parsed.problems.is_empty()));
+    }
+
+    #[test]
+    fn microcode_is_told_once_for_all_cpus_that_have_the_same() {
+        let of = |text: &str| microcode(&Tree::memory(Memory::new().file("/proc/cpuinfo", text)));
+        let two = "processor\t: 0\nmicrocode\t: 0x2b\n\nprocessor\t: 1\nmicrocode\t: 0x2b\n";
+        assert_eq!(of(two).as_deref(), Some("0x2b"));
+        assert_eq!(of(&two.replacen("0x2b", "0x1\u{1b}", 1)).as_deref(), Some("0x1\\x1b, 0x2b"));
+        assert_eq!(of("processor\t: 0\n"), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum Advice {
     SmallPages,
     /// `MADV_DONTFORK`: leave the range out of what `fork(2)` copies. Linux 2.6.16.
     NotForChildren,
+    /// `MADV_DOFORK`: take [`Advice::NotForChildren`] back. Linux 2.6.16.
+    ForChildren,
     /// `MADV_POPULATE_WRITE`: allocate every page now, as a write would. Linux 5.14.
     Populate,
 }
@@ -28,6 +30,7 @@ impl Advice {
             Self::HugePages => libc::MADV_HUGEPAGE,
             Self::SmallPages => libc::MADV_NOHUGEPAGE,
             Self::NotForChildren => libc::MADV_DONTFORK,
+            Self::ForChildren => libc::MADV_DOFORK,
             Self::Populate => libc::MADV_POPULATE_WRITE,
         }
     }
@@ -39,6 +42,7 @@ impl fmt::Display for Advice {
             Self::HugePages => "MADV_HUGEPAGE",
             Self::SmallPages => "MADV_NOHUGEPAGE",
             Self::NotForChildren => "MADV_DONTFORK",
+            Self::ForChildren => "MADV_DOFORK",
             Self::Populate => "MADV_POPULATE_WRITE",
         })
     }

@@ -14,9 +14,11 @@
 //! | have memory on chosen nodes, in pages of a chosen size | [`buffer`] |
 //! | have memory that other processes share | [`shared`] |
 //! | start a program under a placement | [`setup`] |
+//! | have a copy of this process | [`fork`] |
 //! | learn what this process was started with | [`inherited`] |
 //! | start without what a short command does not need | [`entry!`] |
 //! | wait for it and read what it used | [`wait`] |
+//! | count events in it | [`perf`] |
 //! | learn which of the calls and modes work here | [`support`] |
 //! | turn an error into cause, limit and mend | [`cause`] |
 //!
@@ -33,11 +35,14 @@ pub mod call;
 pub mod cause;
 mod entry;
 pub mod error;
+#[expect(unsafe_code, reason = "a child that has become no other program can only be made unsafely")]
+pub mod fork;
 pub mod huge;
 #[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
 pub mod inherited;
 pub mod mempolicy;
 pub mod pages;
+pub mod perf;
 #[expect(unsafe_code, reason = "the system calls themselves")]
 mod raw;
 pub mod setup;

@@ -7,12 +7,14 @@
 
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::ptr::{self, NonNull};
 
 use nodewise_machine::set::words::BITS_PER_WORD;
 
 use crate::advice::Advice;
 use crate::error::Errno;
+use crate::perf::Attributes;
 
 /// `get_mempolicy`: the node instead of the policy.
 pub(crate) const MPOL_F_NODE: c_int = 1;
@@ -298,6 +300,22 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(4096)
 }
 
+/// `perf_event_open(2)` for the calling thread on any CPU, closed by `execve(2)`.
+pub(crate) fn perf_event_open(attributes: &Attributes) -> Result<OwnedFd, Errno> {
+    const CLOSE_ON_EXEC: c_ulong = 1 << 3;
+    let attributes: *const Attributes = attributes;
+    let (this_thread, any_cpu, no_group): (c_long, c_long, c_long) = (0, -1, -1);
+    // SAFETY: the kernel reads as many bytes at the pointer as the structure says that it has, which is
+    // its size; when it knows a larger form it takes the rest as zero. It writes nothing but the size
+    // it expects, into the same structure and only after E2BIG, which a size that it knows never gives.
+    let descriptor = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, attributes, this_thread, any_cpu, no_group, CLOSE_ON_EXEC)
+    };
+    let descriptor = done(descriptor)? as c_int;
+    // SAFETY: the kernel has just opened this descriptor for us, and nobody else knows its number.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,6 +380,7 @@ mod tests {
             (libc::SYS_sched_setaffinity, numbers::__NR_sched_setaffinity),
             (libc::SYS_sched_getaffinity, numbers::__NR_sched_getaffinity),
             (libc::SYS_getcpu, numbers::__NR_getcpu),
+            (libc::SYS_perf_event_open, numbers::__NR_perf_event_open),
         ] {
             assert_eq!(ours, c_long::from(expected));
         }

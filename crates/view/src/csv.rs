@@ -2,6 +2,11 @@
 
 mod bandwidth;
 mod c2c;
+mod compare;
+mod file;
+mod io;
+mod loaded;
+mod perftest;
 
 use nodewise_measure::cell::{PageKind, Placed};
 use nodewise_measure::latency::sweep::SweepReport;
@@ -10,6 +15,11 @@ use nodewise_measure::survey::CellReport;
 
 pub use bandwidth::bandwidth;
 pub use c2c::c2c;
+pub use compare::{compare, suite};
+pub use file::file;
+pub use io::io;
+pub use loaded::loaded;
+pub use perftest::perftest;
 
 /// Writes latencies; a value that is not known is empty. Numbers have a point, times are in ns.
 pub fn latency(report: &Report) -> String {

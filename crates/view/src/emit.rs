@@ -23,7 +23,7 @@ use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
 use nodewise_measure::study::Study;
 use nodewise_measure::verdict::Advice;
 
-use crate::digest::study::shell_word;
+use crate::digest::study::{program_words, shell_word};
 
 /// A tool that starts programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ pub fn best(
     scope: &Scope,
 ) -> Option<Result<Emitted, Unsaid>> {
     let Advice::Use { best, .. } = advice else { return None };
-    Some(emit(target, &study.plan.arm(*best).placement, &study.conditions.command, scope))
+    Some(emit(target, &study.plan.arm(*best).placement, &program_words(study, *best), scope))
 }
 
 /// What is to be said.

@@ -8,21 +8,31 @@
 
 pub mod bandwidth;
 pub mod c2c;
+pub mod compare;
+pub mod file;
 pub mod font;
 pub mod frame;
 pub mod heatmap;
+pub mod io;
+pub mod loaded;
 pub mod machine;
 mod paint;
 mod palette;
+pub mod perftest;
 pub mod staircase;
 pub mod timeline;
 mod writer;
 
 pub use bandwidth::bandwidth_svg;
 pub use c2c::c2c_svg;
+pub use compare::compare_svg;
+pub use file::file_svg;
 pub use frame::{Frame, Label, Rect, Role};
 pub use heatmap::latency_svg;
+pub use io::io_svg;
+pub use loaded::loaded_svg;
 pub use machine::{layout, machine_svg};
 pub use palette::Theme;
+pub use perftest::perftest_svg;
 pub use staircase::sweep_svg;
 pub use timeline::timeline_svg;

@@ -59,6 +59,23 @@ fn two_sockets() {
 }
 
 #[test]
+fn balancing_can_be_kept_off_one_program_where_the_system_has_it_on() {
+    let with = |setting| {
+        let mut two = machine("2x(4c 64G); kernel=6.12.1");
+        two.settings.numa_balancing = setting;
+        let Candidates { chosen, left_out } = Candidates::of(&two);
+        let chosen = chosen.into_iter().find(|candidate| candidate.name.contains("balancing"));
+        let left_out = left_out.into_iter().find(|left| left.name.contains("balancing"));
+        (chosen.map(|candidate| candidate.placement), left_out.map(|left| left.why))
+    };
+    let local = Placement::memory(PolicyMode::Local, NodeSet::new());
+    assert_eq!(with(Some(1)), (Some(local), None));
+    let off = "the system's setting is off: no program is balanced".to_owned();
+    assert_eq!(with(Some(0)), (None, Some(off)));
+    assert_eq!(with(None), (None, None));
+}
+
+#[test]
 fn one_node_leaves_what_does_not_need_two() {
     let mut one = machine("(2c 16G l3=32M/2c); kernel=6.18.44");
     one.settings.transparent_hugepage = Some("madvise".to_owned());

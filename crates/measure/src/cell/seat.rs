@@ -29,18 +29,25 @@ impl Probe {
         let mut seed = 1;
         for _ in 0..TIMES {
             let begin = timer.now();
-            seed = spin(seed);
+            seed = spin(seed, STEPS);
             least = least.min(timer.now().since(begin));
         }
         black_box(seed);
         Self { ns_per_step: least.as_nanos() as f64 / f64::from(STEPS) }
     }
+
+    /// How many steps take so long, to the next one.
+    pub fn steps(&self, ns: u32) -> u32 {
+        // A number that does not fit becomes the largest that does.
+        (f64::from(ns) / self.ns_per_step.max(1e-3)).round() as u32
+    }
 }
 
-/// A chain of multiplications, each of which needs the one before.
-fn spin(seed: u64) -> u64 {
+/// So many steps of a chain of multiplications, each of which needs the one before: nothing but
+/// registers is used.
+pub(crate) fn spin(seed: u64, steps: u32) -> u64 {
     let mut value = black_box(seed);
-    for _ in 0..STEPS {
+    for _ in 0..steps {
         value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1;
     }
     black_box(value)
@@ -72,7 +79,7 @@ impl Seat {
         let seat = Self { cpu, before };
         let begin = timer.now();
         while timer.now().since(begin) < warm_up {
-            black_box(spin(1));
+            black_box(spin(1, STEPS));
         }
         seat.check()?;
         Ok(seat)
@@ -145,6 +152,10 @@ mod tests {
 
     #[test]
     fn a_probe_has_a_speed() {
-        assert!(Probe::take(&Timer::choose()).ns_per_step > 0.0);
+        let probe = Probe::take(&Timer::choose());
+        assert!(probe.ns_per_step > 0.0);
+        assert_eq!(probe.steps(0), 0);
+        assert_eq!(Probe { ns_per_step: 0.5 }.steps(100), 200);
+        assert_eq!(Probe { ns_per_step: 0.0 }.steps(u32::MAX), u32::MAX);
     }
 }

@@ -12,6 +12,18 @@ use std::collections::BTreeMap;
 /// The variable that fills the difference up.
 pub const VARIABLE: &str = "NODEWISE_PADDING";
 
+/// Variables that tell programs how many threads to use: of OpenMP, BLAS libraries, Rayon, Go, Julia and
+/// NumExpr.
+pub const THREAD_VARIABLES: [&str; 7] = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "GOMAXPROCS",
+    "JULIA_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+];
+
 /// How much the arms of a plan add to the environment at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Padding {

@@ -15,7 +15,7 @@ const COMPLAINT_LINES: usize = 5;
 ///
 /// Not a pipe, which would make the program wait for the reader, and not `/dev/null`, which some
 /// programs recognise and then do less (`grep` stops at its first match).
-pub(super) struct Output {
+pub(crate) struct Output {
     stdout: File,
     stderr: File,
 }

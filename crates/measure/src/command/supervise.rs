@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A run that has ended.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     pub wall: Duration,
     pub finished: Finished,
     /// Set when it did not end by itself.
@@ -28,7 +28,7 @@ pub(super) struct Ended {
 }
 
 /// What a run is watched with.
-pub(super) struct Supervision<'a> {
+pub(crate) struct Supervision<'a> {
     pub limit: Option<Duration>,
     pub interrupt: &'a AtomicBool,
     pub witness: &'a mut dyn Witness,

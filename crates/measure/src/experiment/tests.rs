@@ -1,6 +1,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::evidence::{CpuTime, Evidence, Repeats};
 use crate::executor::Run;
 use crate::mock::{conduct, observe, plan, took};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
@@ -244,4 +245,62 @@ proptest! {
         let analysis = crate::verdict::Analysis::with_resamples(&study, 50);
         prop_assert_eq!(analysis.arms.len(), others + 1);
     }
+}
+
+/// A run of a second on two CPUs, of which others used this share.
+fn beside(others: f64) -> Run {
+    let cpu = CpuTime {
+        all: Duration::from_secs(2),
+        busy: Duration::from_secs_f64(1.0 + 2.0 * others),
+        stolen: None,
+    };
+    let evidence = Evidence { cpu: Some(cpu), own: Some(Duration::from_secs(1)), ..Evidence::default() };
+    Run { evidence, ..took(1.0) }
+}
+
+#[test]
+fn a_spoilt_run_is_set_aside_and_made_again() {
+    let spoilt = [4, 5, 9];
+    let plan = plan(1, Rounds::Exactly(3), 1).with_repeats(Some(Repeats::DEFAULT));
+    let study = conduct(plan, |_, at| beside(if spoilt.contains(&at) { 0.3 } else { 0.02 }));
+    let aside: Vec<usize> = (0..study.records.len()).filter(|at| study.records[*at].set_aside).collect();
+    assert_eq!(aside, spoilt);
+    assert_eq!(study.records.len(), 4 * 3 + spoilt.len());
+    for at in spoilt {
+        let (run, next) = (&study.records[at], &study.records[at + 1]);
+        assert_eq!((run.block, run.slot, run.place), (next.block, next.slot, next.place));
+    }
+    for arm in [0, 1] {
+        let counted = study.measured(ArmId::new(arm)).count();
+        assert_eq!(counted, if arm == 0 { 6 } else { 3 }, "what is set aside does not count");
+    }
+    let (repeated, kept) = [0, 1]
+        .map(|arm| study.spoilt(ArmId::new(arm)))
+        .into_iter()
+        .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    assert_eq!((repeated, kept), (3, 0));
+}
+
+#[test]
+fn on_a_machine_that_is_never_quiet_repeats_end() {
+    let plan = plan(1, Rounds::Exactly(20), 1).with_repeats(Some(Repeats::DEFAULT));
+    let study = conduct(plan, |_, _| beside(0.5));
+    assert_eq!(study.end, End::Completed);
+    let aside = study.records.iter().filter(|record| record.set_aside).count();
+    let counted = study.records.len() - aside;
+    assert_eq!(counted, 21 * 3);
+    assert!(aside >= counted / 5 && aside <= 2 + counted / 4, "{aside} of {counted}");
+    assert!(study.spoilt(ArmId::new(1)).1 == 20, "those that count are known to be spoilt");
+}
+
+#[test]
+fn without_the_wish_nothing_is_repeated_and_a_failure_never_is() {
+    let never = conduct(plan(1, Rounds::Exactly(3), 1), |_, _| beside(0.9));
+    assert_eq!((never.records.len(), never.spoilt(ArmId::BASELINE)), (12, (0, 0)));
+    let plan = plan(2, Rounds::Exactly(3), 1).with_repeats(Some(Repeats::DEFAULT));
+    let failing = conduct(plan, |arm, _| match arm.id.number() {
+        1 => Run { ending: Ending::Code(1), ..beside(0.9) },
+        _ => beside(0.0),
+    });
+    assert_eq!(failing.records.iter().filter(|record| record.set_aside).count(), 0);
 }

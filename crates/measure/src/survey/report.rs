@@ -82,7 +82,7 @@ mod tests {
             memory: NodeId::new(2),
             pages: PageKind::Small,
         };
-        let timed = Timed { value: 3.0, probe: None, meanwhile: Glance::default() };
+        let timed = Timed { value: 3.0, probe: None, meanwhile: Glance::default(), beside: None };
         let placed = |on_node| Some(Placed { on_node, pages: 8, ..Placed::default() });
         let mut outcome =
             Outcome { rounds: vec![vec![timed]], before: placed(8), after: placed(8), ..Outcome::default() };

@@ -93,11 +93,16 @@ impl Outcome {
 
     /// Its figure; `None` for a cell that was refused, or whose memory has moved.
     pub fn figure(&self, direction: Direction) -> Option<Figure> {
+        self.figure_of(direction, |sample| Some(sample.value))
+    }
+
+    /// As [`Self::figure`], of something else that its samples hold.
+    pub fn figure_of(&self, direction: Direction, value: impl Fn(&Sample) -> Option<f64>) -> Option<Figure> {
         if self.refusal.is_some() || self.has_moved() {
             return None;
         }
         let values: Vec<Vec<f64>> =
-            self.rounds.iter().map(|round| round.iter().map(|sample| sample.value).collect()).collect();
+            self.rounds.iter().map(|round| round.iter().filter_map(&value).collect()).collect();
         Figure::of(&values, direction)
     }
 

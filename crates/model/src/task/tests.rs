@@ -6,7 +6,7 @@ use proptest::sample::select;
 use super::*;
 use crate::zonelist::BuiltAt;
 
-fn start() -> (Task, Memory) {
+pub(super) fn start() -> (Task, Memory) {
     let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
     let around = Surroundings {
         with_memory: machine.nodes_with_memory(),
@@ -18,7 +18,7 @@ fn start() -> (Task, Memory) {
     (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE))
 }
 
-fn policy(text: &str) -> MemPolicy {
+pub(super) fn policy(text: &str) -> MemPolicy {
     text.parse().unwrap()
 }
 
@@ -98,6 +98,49 @@ fn a_program_that_is_started_has_the_policy_and_not_the_memory() {
     assert_eq!(child.touch(0, &mut memory), Some(NodeId::new(3)));
 }
 
+#[test]
+fn a_file_keeps_its_policy_in_every_cpuset() {
+    let (mut task, mut memory) = start();
+    task.map_file(8..16, 3, 5);
+    task.bind(8..16, &policy("interleave:0-1"), Present::Stay, &mut memory).unwrap();
+    // Page 5 of inode 3 has index 8.
+    touch(&mut task, &mut memory, 8..12);
+    check(&task, 8..12, &[0, 1, 0, 1]);
+    task.restrict(&NodeSet::from([1, 2]), &mut memory);
+    assert_eq!(task.policy_at(8).unwrap().reported(), policy("interleave:0-1"));
+    touch(&mut task, &mut memory, 12..16);
+    // The turn of node 0 falls to the nearest of the nodes that are allowed.
+    check(&task, 12..16, &[1; 4]);
+}
+
+#[test]
+fn a_huge_page_comes_goes_and_moves_as_one() {
+    let (mut task, mut memory) = start();
+    task.map_huge(512..1536);
+    task.set_policy(&policy("interleave:0-3")).unwrap();
+    task.touch(700, &mut memory);
+    check(&task, 512..1024, &[1; 512]);
+    assert_eq!(task.node_of(1024), None);
+    task.move_page(512, NodeId::new(3), &mut memory).unwrap();
+    check(&task, 512..1024, &[3; 512]);
+    task.bind(512..1024, &policy("bind:0-1"), Present::Move, &mut memory).unwrap();
+    check(&task, 512..1024, &[0; 512]);
+    let before = memory.free_of(NodeId::new(0));
+    task.unmap(512..1024, &mut memory);
+    assert_eq!(memory.free_of(NodeId::new(0)) - before, 512);
+}
+
+#[test]
+fn small_pages_in_the_place_of_a_huge_one_stay_small() {
+    let (mut task, mut memory) = start();
+    task.map_huge(0..512);
+    task.touch_small(3, &mut memory);
+    task.touch(5, &mut memory);
+    check(&task, 3..4, &[0]);
+    check(&task, 5..6, &[0]);
+    assert_eq!(task.node_of(4), None);
+}
+
 /// A call, drawn.
 #[derive(Clone, Debug)]
 enum Call {
@@ -129,12 +172,14 @@ fn calls() -> impl Strategy<Value = Call> {
         (range(), policies(), present)
             .prop_map(|(pages, policy, present)| Call::Bind(pages, policy, present)),
         (0u64..32).prop_map(Call::Touch),
+        (512u64..1024).prop_map(Call::Touch),
         (0u64..32).prop_map(Call::Touch),
         nodes().prop_map(Call::Restrict),
         (nodes(), nodes()).prop_map(|(old, new)| Call::Migrate(old, new)),
         (0u64..32, node()).prop_map(|(page, node)| Call::Move(page, node)),
         (range(), node()).prop_map(|(pages, node)| Call::Home(pages, node)),
         range().prop_map(Call::Unmap),
+        (500u64..1024).prop_map(|page| Call::Move(page, NodeId::new(1))),
     ]
 }
 
@@ -143,9 +188,11 @@ proptest! {
     fn no_script_loses_a_page(script in proptest::collection::vec(calls(), 0..60), shift in any::<u32>()) {
         let (mut task, mut memory) = start();
         let all: u64 = memory.nodes().iter().map(|node| memory.free_of(node)).sum();
-        let from = u64::from(shift);
+        let from = u64::from(shift) * 512;
         let at = |pages: &Range<u64>| pages.start + from..pages.end + from;
-        task.map(from..from + 32);
+        task.map(from..from + 16);
+        task.map_file(from + 16..from + 32, 7, from);
+        task.map_huge(from + 512..from + 1024);
         for call in &script {
             // What is refused is refused; the rest must add up.
             let _ = match call {
@@ -159,7 +206,7 @@ proptest! {
                 Call::Home(pages, node) => task.set_home(at(pages), *node),
                 Call::Unmap(pages) => { task.unmap(at(pages), &mut memory); Ok(()) }
             };
-            let homes: Vec<NodeId> = (from..from + 32).filter_map(|page| task.node_of(page)).collect();
+            let homes: Vec<NodeId> = (from..from + 1024).filter_map(|page| task.node_of(page)).collect();
             let free: u64 = memory.nodes().iter().map(|node| memory.free_of(node)).sum();
             prop_assert_eq!(all - free, homes.len() as u64);
             prop_assert!(homes.iter().all(|node| memory.nodes().contains(*node)));

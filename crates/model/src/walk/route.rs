@@ -107,7 +107,8 @@ impl Memory {
     }
 
     /// A huge page is looked for on the first node only, where the policy has such a node; the
-    /// others give small pages.
+    /// others give small pages. A first node outside the cpuset is none: memory that is advised to be
+    /// in huge pages then has them from the next node that is allowed. Seen on 6.12.
     fn huge_ways(&self, policy: &MemPolicy, request: &Request<'_>) -> Vec<Way> {
         let start = match policy.mode {
             PolicyMode::Preferred => policy.nodes.first().unwrap_or(request.cpu_node),
@@ -115,13 +116,11 @@ impl Memory {
         };
         let filtered = matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany);
         let passes = !filtered || policy.nodes.contains(start);
-        if !passes || policy.mode == PolicyMode::PreferredMany {
+        if !passes || policy.mode == PolicyMode::PreferredMany || !request.allowed.contains(start) {
             return self.ways(policy, start, request);
         }
-        let own: Vec<NodeId> =
-            Some(start).filter(|node| request.allowed.contains(*node)).into_iter().collect();
-        let zones = self.list(&own, request.class);
-        let preferred = self.first_with_zone(&own, request.class);
+        let zones = self.list(&[start], request.class);
+        let preferred = self.first_with_zone(&[start], request.class);
         [Mark::Low, Mark::Min].map(|mark| Way { zones: zones.clone(), mark, preferred }).into()
     }
 

@@ -4,7 +4,7 @@
 use nodewise_machine::{MemPolicy, NodeSet};
 use nodewise_model::migrate::Present;
 use nodewise_model::task::Surroundings;
-use nodewise_model::{Memory, Release, Task, Weights};
+use nodewise_model::{BuiltAt, Memory, Release, Task, Weights};
 
 use crate::server::{all, machine, memory, n};
 
@@ -79,6 +79,31 @@ fn mbind_moves_pages_that_are_outside_the_nodes_of_the_call() {
     check(&task, &[1; 4]);
 }
 
+/// `interleave=relative:3-5` on a mapping, 6.1: where programs have their memory the number of a page has
+/// more than 32 bits, and of three nodes another one's turn it is by the lower 32.
+#[test]
+fn before_6_7_the_turn_of_a_page_goes_by_32_bits_of_its_number() {
+    let first = 0x7_f123_4567;
+    let nodes = |release: Release| {
+        let around = Surroundings {
+            with_memory: all(),
+            online: machine().node_ids(),
+            max_nodes: 1024,
+            release,
+            weights: Weights::new(),
+        };
+        let mut task = Task::new(around, n(0));
+        let mut memory = Memory::of(&machine(), BuiltAt::Boot, release);
+        task.map(first..first + 3);
+        task.bind(first..first + 3, &policy("interleave=relative:0-2"), Present::Stay, &mut memory).unwrap();
+        (0..3).filter_map(|page| task.touch(first + page, &mut memory)).map(|node| node.number()).collect()
+    };
+    let (old, new): (Vec<u32>, Vec<u32>) = (nodes(Release::new(6, 1)), nodes(Release::new(6, 7)));
+    let turns = |first: u64| (first..first + 3).map(|index| (index % 3) as u32).collect::<Vec<_>>();
+    assert_eq!((old, new), (turns(first & 0xffff_ffff), turns(first)));
+    assert_ne!(turns(first & 0xffff_ffff), turns(first));
+}
+
 /// Scripts 2048 on `drawn-2` and 3038 on `drawn-3`.
 #[test]
 fn a_cpuset_moves_pages_once_for_each_thread() {
@@ -91,4 +116,15 @@ fn a_cpuset_moves_pages_once_for_each_thread() {
         task.node_of(0).map(|node| node.number())
     };
     assert_eq!((moved(1), moved(2), moved(99)), (Some(1), Some(2), Some(2)));
+}
+
+/// Scripts 34 on `drawn-0`, 2010 on `drawn-2`, 3018 on `drawn-3` and 4008 on `drawn-4`.
+#[test]
+fn a_huge_page_comes_from_the_next_node_where_the_cpuset_leaves_out_the_first() {
+    let (mut task, mut memory) = start();
+    task.map_huge(512..1024);
+    task.restrict(&NodeSet::from([1]), &mut memory);
+    task.touch(600, &mut memory);
+    let on_1 = (512..1024).filter(|page| task.node_of(*page) == Some(n(1))).count();
+    assert_eq!(on_1, 512);
 }

@@ -20,6 +20,7 @@ Examples:
   nodewise bandwidth                       every node to every node
   nodewise bandwidth --kernel copy-NT      another kernel in the matrix
   nodewise bandwidth --quick --svg map.svg
+  nodewise bandwidth --file             what dd and cp get on /dev/shm
   nodewise bandwidth --apply-weights old.weights
                                            weights for weighted interleaving
   nodewise bandwidth --undo-weights old.weights
@@ -45,6 +46,17 @@ pub struct Bandwidth {
     /// Measure the matrix alone: no other kernels, no curve of threads
     #[arg(long, help_heading = "Measuring")]
     pub matrix: bool,
+    /// Measure files in memory (tmpfs) instead: written anew, written again and read, with their pages on each
+    /// node; in DIR, as /dev/shm, or without a mount
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["kernel", "matrix", "huge", "apply_weights", "undo_weights"],
+        help_heading = "Measuring"
+    )]
+    pub file: Option<Option<PathBuf>>,
     /// Memory on each node, as 256M [default: four times the last-level caches of a node, 64M to 2G]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring")]
     pub size: Option<Bytes>,
@@ -65,7 +77,11 @@ pub struct Bandwidth {
     pub dry_run: bool,
 }
 
-fn kernel(text: &str) -> Result<Kernel, String> {
+/// A kernel by its name.
+///
+/// # Errors
+/// A name of none, with those that there are.
+pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
     Kernel::from_name(text).ok_or_else(|| {
         let names: Vec<&str> = Kernel::ALL.into_iter().map(Kernel::name).collect();
         format!("{} is no kernel: expected one of {}", quote(text), names.join(", "))

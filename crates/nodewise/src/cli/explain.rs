@@ -1,5 +1,7 @@
 //! `nodewise explain`, `zonelist` and `zones`.
 
+use std::path::PathBuf;
+
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, KernelRelease};
 
@@ -14,7 +16,8 @@ use nodewise_machine::{Bytes, KernelRelease};
 Examples:
   nodewise explain bind:1,3 --cpu-node 0
   nodewise explain interleave:all --size 10G
-  nodewise explain preferred:2 --machine \"4x(12c 128G)\" --trace")]
+  nodewise explain preferred:2 --machine \"4x(12c 128G)\" --trace
+  nodewise explain interleave:all --size 10G --cost --latency lat.json")]
 pub struct Explain {
     /// The memory policy
     #[arg(value_name = "POLICY", default_value = "default", hide_default_value = true)]
@@ -37,9 +40,36 @@ pub struct Explain {
     /// Name the functions of the kernel that are passed
     #[arg(long)]
     pub trace: bool,
+    /// Tell what reading the memory once costs at least, and what bounds that
+    ///
+    /// Latencies and bandwidths are those of the firmware (or of a machine's "access="), unless measured ones
+    /// are given.
+    #[arg(long)]
+    pub cost: bool,
+    /// With --cost: latencies from what nodewise latency --json has printed
+    #[arg(long, value_name = "FILE", requires = "cost")]
+    pub latency: Option<PathBuf>,
+    /// With --cost: bandwidths from what nodewise bandwidth --json has printed
+    #[arg(long, value_name = "FILE", requires = "cost")]
+    pub bandwidth: Option<PathBuf>,
+    /// With --cost: threads that read, on the CPU's node; without it, one for each CPU there
+    #[arg(long, value_name = "N", requires = "cost", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: Option<u32>,
+    /// With --cost: how they read
+    #[arg(long, value_name = "HOW", requires = "cost", default_value = "stream")]
+    pub access: Access,
     /// Print JSON (schema nodewise.explain/1)
     #[arg(long)]
     pub json: bool,
+}
+
+/// How a program reads its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Access {
+    /// In order: each thread has ten cache lines under way
+    Stream,
+    /// Each load waits for the one before
+    Chase,
 }
 
 /// Shows the order in which each node's allocations try nodes and zones

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use nodewise_machine::Bytes;
+use nodewise_machine::id::Id as _;
+use nodewise_machine::{Bytes, NodeId};
+use nodewise_measure::kernel::bandwidth::Kernel;
 
 use super::measure_options::MeasureOptions;
 
@@ -20,6 +22,9 @@ Examples:
   nodewise latency --nodes 0,1 --huge 2M   huge pages from the pool
   nodewise latency --sweep                 caches, found by measuring
   nodewise latency --table                 sizes and strides, local and remote
+  nodewise latency --loaded                against the bandwidth that others use
+  nodewise latency --loaded --chase 0:0 --traffic 1:0
+                                           and that of another node's CPUs
   nodewise latency --json > before.json    to draw later, with --from
 
 Exit codes: 0 when there are figures, also after Ctrl-C; 2 wrong usage; 3 when no cell could be \
@@ -27,7 +32,8 @@ measured.")]
 pub struct Latency {
     #[command(flatten)]
     pub measure: MeasureOptions,
-    /// Size of each buffer, as 256M [default: four times the last-level cache, 64M to 512M]
+    /// Size of each buffer, as 256M; with --loaded, of the chase's and of the traffic's memory [default:
+    /// four times the last-level cache, 64M to 512M]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring")]
     pub size: Option<Bytes>,
     /// Measure sizes from 4K on instead of nodes: the staircase of caches, and the caches it shows
@@ -40,6 +46,37 @@ pub struct Latency {
     /// Sizes of the table, or the largest one of the sweep [default: 2K,8K,32K,128K,512K,2M,8M,32M,128M]
     #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Measuring")]
     pub sizes: Vec<Bytes>,
+    /// Measure while other CPUs move data, with shorter and shorter pauses: latency against bandwidth,
+    /// and the knee
+    #[arg(long, conflicts_with_all = ["sweep", "table", "sizes", "from"], help_heading = "Under load")]
+    pub loaded: bool,
+    /// CPU of which node chases in the memory of which, as 0:1 [default: the first node in its own, and
+    /// in the farthest]
+    #[arg(long, value_name = "NODE:NODE", requires = "loaded", value_parser = pair, help_heading = "Under load")]
+    pub chase: Option<(NodeId, NodeId)>,
+    /// CPUs of which node move data in the memory of which [default: those of the chase]
+    #[arg(long, value_name = "NODE:NODE", requires = "loaded", value_parser = pair, help_heading = "Under load")]
+    pub traffic: Option<(NodeId, NodeId)>,
+    /// What they do, as kernels of nodewise bandwidth [default: read,2:1,1:1,copy-NT]
+    #[arg(
+        long,
+        value_name = "KERNELS",
+        requires = "loaded",
+        value_delimiter = ',',
+        value_parser = super::bandwidth::kernel,
+        help_heading = "Under load"
+    )]
+    pub mix: Vec<Kernel>,
+    /// Pauses after each 4 KiB, ns [default: 19 of them, from 0 to 20000]
+    #[arg(
+        long,
+        value_name = "NS",
+        requires = "loaded",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(..=MOST_PAUSE),
+        help_heading = "Under load"
+    )]
+    pub pauses: Vec<u32>,
     /// Print a result that --json has written instead of measuring
     #[arg(
         long,
@@ -48,4 +85,39 @@ pub struct Latency {
         help_heading = "Output"
     )]
     pub from: Option<PathBuf>,
+}
+
+/// The longest pause, ns: a burst takes four of them.
+const MOST_PAUSE: i64 = 1_000_000;
+
+/// Two nodes: that of the CPUs, and that of the memory.
+fn pair(text: &str) -> Result<(NodeId, NodeId), String> {
+    let both = text.split_once(':').and_then(|(cpus, memory)| Some((node(cpus)?, node(memory)?)));
+    both.ok_or_else(|| {
+        format!(
+            "{} is no pair of nodes: expected CPUs:memory, as 0:1",
+            nodewise_machine::printable::quote(text)
+        )
+    })
+}
+
+fn node(text: &str) -> Option<NodeId> {
+    let number: u32 = text.parse().ok()?;
+    (number < NodeId::LIMIT).then(|| NodeId::new(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_two_nodes_with_a_colon() {
+        let pair_of = |cpus, memory| Ok((NodeId::new(cpus), NodeId::new(memory)));
+        assert_eq!(pair("0:1"), pair_of(0, 1));
+        assert_eq!(pair("12:0"), pair_of(12, 0));
+        for text in ["", "0", "0:", ":1", "0:1:2", "a:b", "0:-1", "0:99999999999", "0:4000000000"] {
+            let refused = pair(text).unwrap_err();
+            assert!(refused.ends_with("is no pair of nodes: expected CPUs:memory, as 0:1"), "{refused}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `nodewise tune`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Runs a program under many placements and says which is best
 ///
@@ -18,6 +19,8 @@ Examples:
   nodewise tune --placement 'cpunodebind=0 membind=0' -- ./bench
   nodewise tune --metric 'Triad: +([0-9.]+)' --higher-is-better -- ./stream
   nodewise tune --time 10m --json -- make -j8 > study.json
+  nodewise tune --journal study.journal --time 2h -- ./solver
+  nodewise tune --serve './server --port 8080' --ready 8080 --drive './client' --metric 'rate ([0-9.]+)'
   nodewise tune --emit systemd -- /usr/sbin/server --benchmark
 
 Exit codes: 0 when there is a result, also after Ctrl-C; 2 wrong usage; 3 when the program fails \
@@ -29,6 +32,13 @@ pub struct Tune {
     /// may be repeated [default: every one that makes sense here]
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     pub placement: Vec<String>,
+    /// Try the placements that this TOML file describes by its axes: memory, cpus, huge, threads
+    #[arg(long, value_name = "FILE", conflicts_with = "placement")]
+    pub space: Option<PathBuf>,
+    /// Numbers of threads to try, as 1,4,cores,cpus: put in place of {threads} in the command, or, without
+    /// that, told by OMP_NUM_THREADS and the like [default: {threads} is the CPUs of the placement]
+    #[arg(long, value_name = "LIST")]
+    pub threads: Option<String>,
     /// Rounds to run at most [default: 40, or as many as --time allows; 10 with --no-race]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: Option<u32>,
@@ -52,6 +62,29 @@ pub struct Tune {
     /// printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Repeat a run this often at most when other programs or the hypervisor have spoilt it; 0: never
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
+    pub repeats: u32,
+    /// Write every run down in this file as soon as it has ended, and go on behind the runs that it
+    /// holds already
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// Place this server instead of a program; its words are split at blanks
+    #[arg(long, value_name = "CMD", requires_all = ["ready", "drive"])]
+    pub serve: Option<String>,
+    /// The server is ready when this port of the machine accepts, or when it has written what matches
+    #[arg(long, value_name = "PORT|REGEX", requires = "serve")]
+    pub ready: Option<String>,
+    /// The client to run when the server is ready, on the CPUs that the placement leaves if it leaves
+    /// any; its time or its number is what is compared
+    #[arg(long, value_name = "CMD", requires = "serve")]
+    pub drive: Option<String>,
+    /// How long the server may take to be ready [default: 60s]
+    #[arg(long, value_name = "TIME", requires = "serve")]
+    pub ready_limit: Option<String>,
+    /// How long it may take to stop after SIGTERM, before SIGKILL [default: 10s]
+    #[arg(long, value_name = "TIME", requires = "serve")]
+    pub stop_limit: Option<String>,
     /// Write the best placement in the words of another tool too, as `nodewise run --emit` does
     #[arg(long, value_name = "TOOL")]
     pub emit: Option<String>,

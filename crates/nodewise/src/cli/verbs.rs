@@ -8,8 +8,8 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args as _, Command, Error, FromArgMatches, Subcommand};
 
 use super::{
-    acpi, bandwidth, c2c, capture, emulation, explain, lab, latency, personality, run, show, simulate, tune,
-    workload,
+    acpi, bandwidth, c2c, capture, compare, emulation, explain, io, lab, latency, personality, run, show,
+    simulate, tune, workload,
 };
 
 macro_rules! verbs {
@@ -62,11 +62,15 @@ verbs! {
     "capture" Capture(capture::Capture) "Saves this machine for another one to look at"
     "run" Run(run::Run) "Starts a program under a placement"
     "tune" Tune(tune::Tune) "Runs a program under many placements and says which is best"
+    "compare" Compare(compare::Compare)
+        "Runs a suite of benchmarks before and after a change and says what changed"
     "latency" Latency(latency::Latency)
         "Measures what a load from each node's memory costs, from the CPUs of each node"
     "bandwidth" Bandwidth(bandwidth::Bandwidth)
         "Measures how many bytes per second come from each node's memory, to the CPUs of each node"
     "c2c" C2c(c2c::C2c) "Measures what it costs one CPU to get a cache line that another one has"
+    "io" Io(io::Io)
+        "Shows the node of each device, and measures what reading disks into memory of each node gives"
     "workload" Workload(workload::Workload) "Runs a built-in program whose speed depends on memory"
     "explain" Explain(explain::Explain)
         "Tells which nodes the kernel takes memory from under a policy, and when each gives way"

@@ -2,6 +2,8 @@
 
 use clap::Subcommand;
 use nodewise_machine::Bytes;
+use nodewise_machine::printable::quote;
+use nodewise_measure::kernel::stream::Operation;
 
 /// Runs a built-in program whose speed depends on memory
 ///
@@ -37,6 +39,10 @@ pub struct Stream {
     /// bounds]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
+    /// What is done with each element: copy (a = b), add (a = b + c) or triad (a = b + s c) [default:
+    /// triad]
+    #[arg(long, value_name = "NAME", value_parser = operation)]
+    pub operation: Option<Operation>,
     /// Threads [default: one for each CPU that it may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
@@ -69,4 +75,10 @@ pub struct Common {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn operation(name: &str) -> Result<Operation, String> {
+    let known = Operation::ALL.map(Operation::name).join(", ");
+    Operation::from_name(name)
+        .ok_or_else(|| format!("{} is no operation: expected one of {known}", quote(name)))
 }

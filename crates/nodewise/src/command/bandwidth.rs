@@ -1,5 +1,7 @@
 //! `nodewise bandwidth`: options to ways, ways to a survey, the survey to its reader.
 
+mod file;
+
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
@@ -34,6 +36,9 @@ pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
         return Err(Failure::usage(
             "--dry-run goes with --apply-weights or --undo-weights: nothing else is set",
         ));
+    }
+    if let Some(folder) = &args.file {
+        return file::run(args, folder.as_deref(), global);
     }
     let machine = input::load("live", Detail::Full)?.machine;
     if let Some(path) = &args.apply_weights {
@@ -120,7 +125,7 @@ impl Plan {
                 args.kernel
             )));
         }
-        let pages = pages(&args.measure, machine);
+        let pages = measuring::one_page_kind(&args.measure, machine);
         let way = |cells: Vec<Cell>, kernel| Way { cells, kernel };
         let cells = field.cells(&[pages]);
         let local = if args.matrix { Vec::new() } else { local(field, machine) };
@@ -181,14 +186,6 @@ fn cell_of((from, cpus, memory): &(NodeId, CpuSet, NodeId), pages: PageKind) -> 
 
 fn cells_of(local: &Local, pages: PageKind) -> Vec<Cell> {
     local.iter().map(|of| cell_of(of, pages)).collect()
-}
-
-/// The kind of pages: the one that was asked for; else huge ones where the system has any.
-fn pages(options: &MeasureOptions, machine: &Machine) -> PageKind {
-    let kinds = measuring::page_kinds(options);
-    let none = matches!(machine.settings.transparent_hugepage.as_deref(), None | Some("never"));
-    let first = if options.huge.is_none() && none { kinds.last() } else { kinds.first() };
-    first.copied().unwrap_or(PageKind::Small)
 }
 
 /// CPUs in the order in which threads are added: one of each core before the second of any.

@@ -2,7 +2,8 @@
 
 use nodewise_machine::expr::{Devices, Scope as ExprScope, SetExpr};
 use nodewise_machine::printable::quote;
-use nodewise_machine::{DeviceRef, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{DeviceRef, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_model::cost::Costs;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, PAGE};
@@ -10,6 +11,7 @@ use nodewise_model::walk::{Class, HUGE_ORDER, Request};
 use nodewise_model::{BuiltAt, Memory, Policy, Release, Scope, trace};
 use nodewise_source::Detail;
 use nodewise_syscall::affinity;
+use nodewise_view::digest::cost::{Access, Reading};
 use nodewise_view::digest::walk::Walk;
 use nodewise_view::{json, text};
 
@@ -18,7 +20,7 @@ use crate::cli::explain::{Explain, Zonelist, Zones as ZonesArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::zones::Zones;
-use crate::{input, output};
+use crate::{cli, input, measuring, output};
 
 /// Runs `explain`.
 pub fn run(args: &Explain, global: &Global) -> Outcome {
@@ -59,7 +61,10 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
         after: &after,
         outcome: &outcome,
         trace: &trace,
+        reading: None,
     };
+    let reading = if args.cost { cost(args, &input.machine, &walk)? } else { None };
+    let walk = Walk { reading: reading.as_ref(), ..walk };
     let shown = if args.json {
         json::walk::walk(&walk)
     } else {
@@ -67,6 +72,36 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     };
     output::print(&shown)?;
     Ok(0)
+}
+
+/// What reading the memory of a request costs.
+fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Reading>, Failure> {
+    let mut costs = Costs::of(machine);
+    type Reader = fn(&str, &mut Costs) -> Result<(), String>;
+    let results: [(_, _, Reader); 2] = [
+        ("--latency", &args.latency, json::costs::add_latencies),
+        ("--bandwidth", &args.bandwidth, json::costs::add_bandwidths),
+    ];
+    for (option, path, add) in results {
+        let Some(path) = path else { continue };
+        let text = measuring::read_saved(option, path)?;
+        let verb = option.trim_start_matches('-');
+        let path = quote(&path.display().to_string());
+        add(&text, &mut costs).map_err(|error| {
+            Failure::usage(format_args!("{option}: {path} is no result of nodewise {verb}: {error}"))
+        })?;
+    }
+    let cpus = u32::try_from(machine.cpus_of(walk.cpu_node).len()).unwrap_or(u32::MAX);
+    let threads = args.threads.unwrap_or(cpus.max(1));
+    let access = match args.access {
+        cli::explain::Access::Stream => Access::Stream,
+        cli::explain::Access::Chase => Access::Chase,
+    };
+    Reading::of(walk, &costs, threads, access).map_err(|unknown| {
+        Failure::cannot(format_args!(
+            "--cost: {unknown}: \"nodewise latency --json\" measures it, and --latency=FILE takes the result"
+        ))
+    })
 }
 
 /// Runs `zonelist`.

@@ -1,8 +1,7 @@
 //! `nodewise latency`: options to cells, cells to a survey, the survey to its reader.
 
+mod loaded;
 mod sweep;
-
-use std::path::Path;
 
 use nodewise_machine::{Bytes, CpuSet, Machine};
 use nodewise_measure::cell::Cell;
@@ -27,6 +26,9 @@ const SHARE: Share = Share { part: 8, nodes: 1 };
 
 /// Runs the verb.
 pub fn run(args: &Latency, global: &Global) -> Outcome {
+    if args.loaded {
+        return loaded::run(args, global);
+    }
     if args.sweep || args.table {
         return sweep::run(args, global);
     }
@@ -35,26 +37,27 @@ pub fn run(args: &Latency, global: &Global) -> Outcome {
             "--sizes has no meaning without --table or --sweep: --size is that of a matrix",
         ));
     }
-    let report = match &args.from {
-        Some(path) => read(path)?,
-        None => measure(args, global)?,
+    let Some(path) = &args.from else { return show(&measure(args, global)?, args, global) };
+    let text = measuring::read_result(path)?;
+    let foreign = |error: String| {
+        let path = nodewise_machine::printable::quote(&path.display().to_string());
+        Failure::usage(format_args!("--from: {path} is no result of nodewise latency: {error}"))
     };
+    if json::latency::schema(&text).is_ok_and(|schema| schema == json::loaded::SCHEMA) {
+        return loaded::show(&json::loaded::read(&text).map_err(foreign)?, args, global);
+    }
+    show(&json::latency::read(&text).map_err(foreign)?, args, global)
+}
+
+fn show(report: &Report, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| latency_svg(&report, Theme::Auto),
-        json: &|| json::latency(&report),
-        csv: &|| csv::latency(&report),
-        text: &|style| text::latency(&report, style),
+        svg: &|| latency_svg(report, Theme::Auto),
+        json: &|| json::latency(report),
+        csv: &|| csv::latency(report),
+        text: &|style| text::latency(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
     Ok(measuring::exit_code(report.cells.iter().any(|cell| cell.figure.is_some()), &report.account))
-}
-
-fn read(path: &Path) -> Result<Report, Failure> {
-    let text = measuring::read_result(path)?;
-    json::latency::read(&text).map_err(|error| {
-        let path = nodewise_machine::printable::quote(&path.display().to_string());
-        Failure::usage(format_args!("--from: {path} is no result of nodewise latency: {error}"))
-    })
 }
 
 /// Latency is measured on the running system.

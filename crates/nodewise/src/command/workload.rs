@@ -31,13 +31,15 @@ fn stream(args: &Stream) -> Outcome {
     let threads = args.threads.unwrap_or_else(|| own_cpus(&machine));
     let mut options = StreamOptions::new(size.bytes, threads);
     options.passes = args.passes.unwrap_or(options.passes);
+    options.operation = args.operation.unwrap_or(options.operation);
     options.seed = args.common.seed;
     let result = stream_workload::run(&options).map_err(fail)?;
     output::print(&if args.common.json {
         json::workload::stream(&result)
     } else {
         format!(
-            "triad over {} ({}) with {threads} threads, {} passes\nmedian {:.2} GB/s, best {:.2} GB/s, program bytes\n",
+            "{} over {} ({}) with {threads} threads, {} passes\nmedian {:.2} GB/s, best {:.2} GB/s, program bytes\n",
+            result.operation.name(),
             result.size,
             reason(size.basis),
             result.gb_per_s.len(),

@@ -159,3 +159,92 @@ fn every_capture_has_zones_and_orders_or_says_why_not() {
         }
     }
 }
+
+/// Two sockets and CXL memory, with what the firmware says of the ways from node 0.
+const TIERED: &str = "2x(8c 64G) (128G tier=22); dist=10,21,14/21,10,24/14,24,10; access=0>0:90ns/100G; \
+                      access=0>1:140ns/40G; access=0>2:250ns/30G";
+
+/// The cost of reading 8 GiB under a policy, in JSON.
+fn cost(policy: &str, options: &[&str]) -> Value {
+    let words = [&["explain", policy, "--size=8G", "--cost", "--machine", TIERED], options].concat();
+    json(&words)["cost"].clone()
+}
+
+#[test]
+fn a_cost_names_its_bottleneck() {
+    let check = |policy: &str, options: &[&str], bottleneck: Value, seconds: f64| {
+        let cost = cost(policy, options);
+        assert_eq!(cost["bottleneck"], bottleneck, "{policy} {options:?}");
+        let least = cost["least_s"].as_f64().unwrap();
+        assert!((least / seconds - 1.0).abs() < 1e-9, "{policy} {options:?}: {least}");
+    };
+    let bytes = f64::from(1 << 30) * 8.0;
+    let threads = serde_json::json!({"kind": "threads", "from_node": 0});
+    check("bind:0", &["--threads=1"], threads.clone(), bytes * 90e-9 / 640.0);
+    check("bind:0", &["--threads=1", "--access=chase"], threads.clone(), bytes * 90e-9 / 64.0);
+    // Without a number of threads each CPU of node 0 has one.
+    check("bind:0", &["--access=chase"], threads, bytes * 90e-9 / 64.0 / 8.0);
+    let memory = |node: u32| serde_json::json!({"kind": "memory", "memory_node": node});
+    check("bind:0", &["--threads=99"], memory(0), bytes / 100e9);
+    check("interleave:0,2", &["--threads=99"], memory(2), bytes / 2.0 / 30e9);
+}
+
+#[test]
+fn text_and_json_tell_the_same_cost() {
+    for columns in ["60", "80", "120"] {
+        let words = ["explain", "interleave:0,2", "--size=8G", "--cost", "--machine", TIERED];
+        let text = output(command(words).env("COLUMNS", columns)).ok();
+        assert_eq!(wider(&text, columns.parse().unwrap()), [""; 0]);
+        let cost = cost("interleave:0,2", &[]);
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .skip_while(|line| !line.starts_with("Cost "))
+            .skip_while(|line| !line.contains("memory "))
+            .skip(1)
+            .take(2)
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        for (row, way) in rows.iter().zip(cost["ways"].as_array().unwrap()) {
+            let node = way["memory_node"].to_string();
+            let (latency, rate) = (&way["latency_ns"], &way["memory_gb_per_s"]);
+            assert_eq!(*row, [&node, "4", "GiB", &latency.to_string(), "-", &rate.to_string()], "{text}");
+        }
+        assert!(text.contains(&format!("at least {:.4} s", cost["least_s"].as_f64().unwrap())), "{text}");
+    }
+}
+
+#[track_caller]
+fn refused(options: &[&str], code: i32, expected: &str) {
+    let ran = run(&[&["explain", "--machine", TIERED], options].concat());
+    assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+}
+
+#[test]
+fn a_cost_needs_to_know_every_way() {
+    let unknown = "--cost: the latency from node 1 to node 2 is not known";
+    refused(&["bind:2", "--cpu-node=1", "--cost"], 3, unknown);
+    refused(&["bind:0", "--threads=2"], 2, "--cost");
+    refused(&["bind:0", "--cost", "--threads=0"], 2, "--threads: 0 is out of range");
+    refused(&["bind:0", "--cost", "--latency=/nowhere"], 2, "--latency: cannot read");
+}
+
+#[test]
+fn a_cost_takes_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bandwidth.json");
+    let way = |from: u32, to: u32, rate: f64| serde_json::json!({"from_node": from, "memory_node": to, "median_gb_per_s": rate});
+    let ways = [way(0, 0, 80.0), way(0, 2, 20.0), way(1, 2, 25.0)];
+    let document = serde_json::json!({"schema": "nodewise.bandwidth/1", "matrix": ways});
+    std::fs::write(&file, document.to_string()).unwrap();
+    let option = format!("--bandwidth={}", file.display());
+    let cost = cost("bind:2", &["--threads=99", &option]);
+    assert_eq!(cost["bottleneck"], serde_json::json!({"kind": "link", "from_node": 0, "memory_node": 2}));
+    assert_eq!(
+        (&cost["ways"][0]["link_gb_per_s"], &cost["ways"][0]["memory_gb_per_s"]),
+        (&20.0.into(), &25.0.into())
+    );
+    let wrong = option.replace("bandwidth=", "latency=");
+    let expected = "is no result of nodewise latency: its schema is \"nodewise.bandwidth/1\"";
+    refused(&["bind:0", "--cost", &wrong], 2, expected);
+}

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::nodewise::{a_memory_node, command, missing, output, run, wider};
-use crate::sandbox::{ENOSYS, EPERM, can_contain, filtered};
+use crate::sandbox::{ENOSYS, EPERM, can_contain, filtered, without_move_pages};
 
 /// Small enough for any machine, and so quick that nothing has to be waited for.
 const SMALL: [&str; 4] = ["--quick", "--size=1M", "--huge=never", "--seed=1"];
@@ -137,6 +137,23 @@ fn a_filter_on_memory_policies_is_named_in_every_cell() {
         assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
         let text = ran.stdout.replace("\n    ", " ");
         assert!(text.contains("Not measured") && text.contains("a seccomp filter answers mbind"), "{text}");
+    }
+}
+
+#[test]
+fn memory_that_nobody_can_ask_about_is_not_measured_as_if_it_were_proven() {
+    if !can_contain() {
+        return;
+    }
+    for errno in [EPERM, ENOSYS] {
+        let words = [&["latency", "--json"], &SMALL[..]].concat();
+        let ran = output(&mut without_move_pages(errno, &words));
+        assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
+        for cell in cells(&json(&ran.stdout)) {
+            let why = cell["refused"].as_str().unwrap_or_default();
+            assert!(why.contains("a seccomp filter answers move_pages"), "{cell}");
+            assert!(cell["median_ns"].is_null() && cell["placed_before"].is_null(), "{cell}");
+        }
     }
 }
 

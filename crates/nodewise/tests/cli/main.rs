@@ -7,13 +7,16 @@
 mod acpi;
 mod bandwidth;
 mod capture;
+mod compare;
 mod emit;
 mod emulation;
 mod explain;
 mod help;
+mod io;
 mod lab;
 mod latency;
 mod limits;
+mod loaded;
 mod nodewise;
 mod run;
 mod sandbox;

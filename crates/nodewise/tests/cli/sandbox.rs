@@ -85,15 +85,30 @@ const POLICY_CALLS: [u32; 6] = [237, 238, 239, 256, 279, 450];
 #[cfg(target_arch = "aarch64")]
 const POLICY_CALLS: [u32; 6] = [235, 237, 236, 238, 239, 450];
 
+/// The call that tells where pages are.
+#[cfg(target_arch = "x86_64")]
+const MOVE_PAGES: [u32; 1] = [279];
+#[cfg(target_arch = "aarch64")]
+const MOVE_PAGES: [u32; 1] = [239];
+
 /// Docker's default profile answers EPERM, gVisor and podman's profile ENOSYS.
 pub const EPERM: u32 = 1;
 pub const ENOSYS: u32 = 38;
 
 /// nodewise behind a seccomp filter that answers calls about memory policies with an error.
 pub fn filtered(errno: u32, arguments: &[&str]) -> Command {
+    behind(&POLICY_CALLS, errno, arguments)
+}
+
+/// nodewise where policies can be set, and nobody can ask where pages are.
+pub fn without_move_pages(errno: u32, arguments: &[&str]) -> Command {
+    behind(&MOVE_PAGES, errno, arguments)
+}
+
+fn behind(calls: &[u32], errno: u32, arguments: &[&str]) -> Command {
     let folder = tempfile::tempdir().unwrap();
     let filter = folder.path().join("filter");
-    fs::write(&filter, program(errno)).unwrap();
+    fs::write(&filter, program(calls, errno)).unwrap();
     let mut command = without_variables("sh");
     let script = "exec 9<\"$0\"; rm -r \"${0%/*}\"; exec bwrap --dev-bind / / --seccomp 9 \"$@\"";
     command.args(["-c", script]).arg(&filter).arg(path()).args(arguments);
@@ -104,14 +119,14 @@ pub fn filtered(errno: u32, arguments: &[&str]) -> Command {
 
 /// The filter in classic BPF (`linux/filter.h`, `linux/seccomp.h`): load the number of the call,
 /// answer those of the list, allow the rest.
-fn program(errno: u32) -> Vec<u8> {
+fn program(calls: &[u32], errno: u32) -> Vec<u8> {
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
     const ALLOW: u32 = 0x7fff_0000;
     const ERRNO: u32 = 0x0005_0000;
-    let count = POLICY_CALLS.len() as u8;
-    let jumps = (0..).zip(POLICY_CALLS).map(|(at, call)| (JUMP_IF_EQUAL, count - at, 0, call));
+    let count = calls.len() as u8;
+    let jumps = (0..).zip(calls).map(|(at, call)| (JUMP_IF_EQUAL, count - at, 0, *call));
     let all = [(LOAD, 0, 0, 0)]
         .into_iter()
         .chain(jumps)

@@ -5,12 +5,16 @@ use std::fs;
 
 use serde_json::Value;
 
+mod journal;
+mod serve;
+mod space;
+
 use crate::nodewise::{Ran, a_memory_node, command, output, run, shell, wider};
 
 /// Tunes a shell script under one placement beside the default.
 fn tune(options: &[&str], script: &str) -> Ran {
     let placement = format!("--placement=membind={}", a_memory_node());
-    run(&[&["tune", &placement, "--seed=1"], options, &["--", "sh", "-c", script]].concat())
+    run(&[&["tune", &placement, "--seed=1", "--repeats=0"], options, &["--", "sh", "-c", script]].concat())
 }
 
 fn json(options: &[&str], script: &str) -> Value {
@@ -94,6 +98,7 @@ fn a_seed_fixes_the_order() {
             "--placement=localalloc",
             "--runs=8",
             "--no-race",
+            "--repeats=0",
             "--json",
             seed,
             "true",

@@ -2,7 +2,9 @@
 
 mod bandwidth;
 mod firmware;
+mod io;
 mod limits;
+mod loaded;
 mod measure;
 mod model;
 mod policies;
@@ -58,9 +60,14 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("latency_marks_what_a_cpuset_forbids", measure::forbidden_node),
     ("latency_refuses_what_a_node_cannot_give", measure::too_little_memory),
     ("latency_goes_on_without_a_cpu_that_is_switched_off", measure::lost_cpu),
+    ("latency_under_load_is_measured_where_its_paths_say", loaded::placement),
+    ("cross_traffic_is_moved_where_its_path_says", loaded::cross_traffic),
     ("bandwidth_is_measured_on_the_pages_of_the_node_it_names", bandwidth::placement),
     ("interleave_weights_are_set_and_put_back", bandwidth::weights),
     ("c2c_lines_are_on_the_nodes_that_are_their_homes", bandwidth::cores),
+    ("files_in_memory_are_on_the_node_that_bandwidth_names", io::files),
+    ("a_file_system_without_room_is_named_with_its_figure", io::no_room),
+    ("a_block_device_is_read_into_buffers_on_each_node", io::block_device),
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
 ];
 

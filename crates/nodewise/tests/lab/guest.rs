@@ -23,6 +23,8 @@ pub struct Plan {
     pub spec: String,
     /// Words for its kernel's command line.
     pub append: Option<String>,
+    /// Words for QEMU.
+    pub qemu: Option<String>,
     /// Whether it was drawn, for the checks of the model alone.
     pub drawn: bool,
     /// Numbers of the scripts that are played there.
@@ -42,6 +44,7 @@ impl Plan {
         Self {
             spec: words[0].clone(),
             append: None,
+            qemu: None,
             drawn: words[1] == "drawn",
             scripts: number(2)..number(3),
         }
@@ -101,6 +104,9 @@ impl Guest {
         let command: Vec<OsString> = words.into_iter().chain(self.plan.words().map(OsString::from)).collect();
         let mut guest = lab.guest(layout);
         guest.append.extend(self.plan.append.clone());
+        guest.qemu_arguments.extend(
+            self.plan.qemu.iter().flat_map(|words| words.split_ascii_whitespace()).map(OsString::from),
+        );
         let scripts = self.plan.scripts.end - self.plan.scripts.start;
         guest.timeout = guest.timeout.max(Duration::from_secs(scripts * SECONDS_PER_SCRIPT));
         match guest.run(&command) {

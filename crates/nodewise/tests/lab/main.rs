@@ -57,13 +57,18 @@ fn main() {
     });
     let scripts = |number: u64| number * 1000..number * 1000 + scripts.min(1000);
     let fixed = (0..).zip(LAYOUTS).map(|(number, (name, spec))| {
-        let plan =
-            Plan { spec: spec.to_owned(), append: None, drawn: false, scripts: scripts(1_000_000 + number) };
+        let plan = Plan {
+            spec: spec.to_owned(),
+            append: None,
+            qemu: None,
+            drawn: false,
+            scripts: scripts(1_000_000 + number),
+        };
         (name.to_owned(), plan)
     });
     let drawn = (first..first + drawn).map(|seed| {
-        let (spec, append) = random::machine(seed);
-        (format!("drawn-{seed}"), Plan { spec, append, drawn: true, scripts: scripts(seed) })
+        let random::Drawn { spec, append, qemu } = random::machine(seed);
+        (format!("drawn-{seed}"), Plan { spec, append, qemu, drawn: true, scripts: scripts(seed) })
     });
     let guests = fixed.chain(drawn).map(|(name, plan)| Guest::new(name, plan, kernel.clone()));
     let mut trials: Vec<(usize, Trial)> =

@@ -35,9 +35,22 @@ impl Random {
 /// Memory that drawn machines have, in MiB: what the lab gives its guests.
 const MEMORY: u64 = 2048;
 
-/// A machine, as a spec, and words for its kernel's command line: one to eight nodes of different sizes,
-/// some without CPUs or without memory, at any legal distances, and some of them cut into emulated nodes.
-pub fn machine(seed: u64) -> (String, Option<String>) {
+/// A machine that was drawn.
+pub struct Drawn {
+    pub spec: String,
+    /// Words for its kernel's command line.
+    pub append: Option<String>,
+    /// Words for QEMU.
+    pub qemu: Option<String>,
+}
+
+/// A host bridge and a window that CXL memory could come into later: a node without memory till then.
+const WINDOW: &str = "-machine cxl=on -device pxb-cxl,id=cxl.1,bus=pcie.0,bus_nr=52 \
+                      -machine cxl-fmw.0.targets.0=cxl.1,cxl-fmw.0.size=4G";
+
+/// A machine: one to eight nodes of different sizes, some without CPUs or without memory, at any legal
+/// distances, some of them in a slower tier, behind a window for CXL memory, or cut into emulated nodes.
+pub fn machine(seed: u64) -> Drawn {
     let mut random = Random::new(seed);
     let nodes = 1 + random.below(8);
     // Linux numbers nodes with CPUs first.
@@ -65,5 +78,19 @@ pub fn machine(seed: u64) -> (String, Option<String>) {
         let form = random.one(&["2", "3", "4", "5", "256M", "384M", "2U"]);
         format!("numa=fake={form}")
     });
-    (format!("{}{distances}", parts.join(" ")), fake)
+    let plain = fake.is_none();
+    let tier = if plain && random.percent(40) { tier(with_cpus..nodes, &mut random) } else { String::new() };
+    let qemu = (plain && random.percent(25)).then(|| WINDOW.to_owned());
+    Drawn { spec: format!("{}{distances}{tier}", parts.join(" ")), append: fake, qemu }
+}
+
+/// What the firmware says of nodes that have memory only, and of node 0 beside them.
+fn tier(nodes: std::ops::Range<u64>, random: &mut Random) -> String {
+    if nodes.is_empty() {
+        return String::new();
+    }
+    let cost = |random: &mut Random| format!("{}ns/{}G", 150 + 50 * random.below(8), 5 + random.below(40));
+    nodes.fold("; access=0>0:80ns/100G".to_owned(), |text, node| {
+        format!("{text}; access=0>{node}:{}", cost(random))
+    })
 }

@@ -8,8 +8,36 @@ use crate::random::Random;
 
 /// Calls in a script.
 const CALLS: u64 = 14;
-/// The most pages of a mapping.
+/// The most pages of a mapping of small pages, and the most huge pages of another.
 const MOST_PAGES: u64 = 48;
+const MOST_BLOCKS: u64 = 3;
+/// Small pages in a huge one.
+pub const BLOCK: u64 = 512;
+
+/// What a mapping is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Small,
+    /// Transparent huge pages.
+    Huge,
+    /// A file of tmpfs, from this page of it on.
+    File(u64),
+}
+
+/// Who of a program and its child does something.
+pub use nodewise_model::task::family::Member;
+
+/// A step while a program has a child that shares its memory.
+#[derive(Clone, Debug)]
+pub enum Step {
+    RunOn(Member, NodeId),
+    /// Write to these pages of a mapping, in this order.
+    Write(Member, usize, Vec<u64>),
+    /// The policy of the parent.
+    SetPolicy(MemPolicy),
+    /// The policy of the parent's mapping, without a look at what is there.
+    Bind(Part, MemPolicy),
+}
 
 /// A part of a mapping, in pages.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +54,8 @@ pub enum Call {
     /// Go to a CPU of this node.
     RunOn(NodeId),
     SetPolicy(MemPolicy),
-    /// A mapping of so many pages.
-    Map(u64),
+    /// A mapping of so many small pages.
+    Map(Kind, u64),
     /// Touch these pages of a mapping, in this order.
     Touch(usize, Vec<u64>),
     Bind(Part, MemPolicy, BindOptions),
@@ -39,6 +67,16 @@ pub enum Call {
     Move(usize, Vec<(u64, NodeId)>),
     /// Start a program that touches so many pages.
     Program(u64),
+    /// Have a child for so long.
+    Fork(Vec<Step>),
+    /// With so many pages in the nodes' pools of huge pages, map some, under a policy or none, and touch
+    /// them in this order.
+    Pool {
+        pools: Vec<(NodeId, u64)>,
+        pages: u64,
+        policy: Option<MemPolicy>,
+        touched: Vec<u64>,
+    },
 }
 
 /// A script, and the weights that nodes have while it runs.
@@ -52,8 +90,8 @@ pub struct Script {
 pub struct Drawer<'a> {
     machine: &'a Machine,
     random: Random,
-    /// Pages of the mappings so far.
-    mappings: Vec<u64>,
+    /// The mappings so far, and their pages.
+    mappings: Vec<(Kind, u64)>,
 }
 
 impl<'a> Drawer<'a> {
@@ -67,41 +105,77 @@ impl<'a> Drawer<'a> {
     }
 
     fn call(&mut self) -> Call {
-        if self.mappings.is_empty() || self.random.percent(8) {
-            let pages = 1 + self.random.below(MOST_PAGES);
-            self.mappings.push(pages);
-            return Call::Map(pages);
+        if self.mappings.is_empty() || self.random.percent(9) {
+            return self.map();
         }
         match self.random.below(100) {
-            0..8 => Call::RunOn(self.node_with_cpus()),
-            8..22 => Call::SetPolicy(any_policy(&mut self.random, self.machine)),
-            22..50 => self.touch(),
-            50..70 => {
+            0..7 => Call::RunOn(self.node_with_cpus()),
+            7..20 => Call::SetPolicy(any_policy(&mut self.random, self.machine)),
+            20..45 => self.touch(),
+            45..65 => {
                 let options = self.random.one(&OPTIONS);
                 Call::Bind(self.part(), any_policy(&mut self.random, self.machine), options)
             }
-            70..75 => Call::SetHome(self.part(), self.any_node()),
-            75..83 => Call::Restrict(self.memory_nodes()),
-            83..89 => Call::Migrate(self.any_nodes(), self.any_nodes()),
-            89..97 => self.moved(),
+            65..70 => Call::SetHome(self.part(), self.any_node()),
+            70..77 => Call::Restrict(self.memory_nodes()),
+            77..82 => Call::Migrate(self.any_nodes(), self.any_nodes()),
+            82..88 => self.moved(),
+            88..95 => Call::Fork((0..2 + self.random.below(5)).map(|_| self.step()).collect()),
+            95..98 => self.pool(),
             _ => Call::Program(1 + self.random.below(MOST_PAGES)),
         }
     }
 
-    fn mapping(&mut self) -> (usize, u64) {
-        let mapping = self.random.below(self.mappings.len() as u64) as usize;
-        (mapping, self.mappings[mapping])
+    fn map(&mut self) -> Call {
+        let (kind, pages) = match self.random.below(100) {
+            0..60 => (Kind::Small, 1 + self.random.below(MOST_PAGES)),
+            60..80 => (Kind::File(self.random.below(8)), 1 + self.random.below(MOST_PAGES)),
+            _ => (Kind::Huge, BLOCK * (1 + self.random.below(MOST_BLOCKS))),
+        };
+        self.mappings.push((kind, pages));
+        Call::Map(kind, pages)
     }
 
+    fn step(&mut self) -> Step {
+        let member = self.random.one(&[Member::Parent, Member::Child]);
+        match self.random.below(100) {
+            0..15 => Step::RunOn(member, self.node_with_cpus()),
+            15..75 => {
+                let (mapping, pages) = self.some_pages();
+                Step::Write(member, mapping, pages)
+            }
+            75..88 => Step::SetPolicy(any_policy(&mut self.random, self.machine)),
+            _ => Step::Bind(self.part(), any_policy(&mut self.random, self.machine)),
+        }
+    }
+
+    fn pool(&mut self) -> Call {
+        let nodes = self.machine.nodes_with_memory();
+        let pools = nodes.iter().map(|node| (node, self.random.below(4))).collect();
+        let pages = 1 + self.random.below(6);
+        let policy = self.random.percent(60).then(|| any_policy(&mut self.random, self.machine));
+        let touched = (0..pages).map(|_| self.random.below(pages)).collect();
+        Call::Pool { pools, pages, policy, touched }
+    }
+
+    fn mapping(&mut self) -> (usize, Kind, u64) {
+        let mapping = self.random.below(self.mappings.len() as u64) as usize;
+        let (kind, pages) = self.mappings[mapping];
+        (mapping, kind, pages)
+    }
+
+    /// Some pages one after the other; whole huge ones.
     fn part(&mut self) -> Part {
-        let (mapping, pages) = self.mapping();
-        let first = self.random.below(pages);
-        Part { mapping, first, count: 1 + self.random.below(pages - first) }
+        let (mapping, kind, pages) = self.mapping();
+        let unit = if kind == Kind::Huge { BLOCK } else { 1 };
+        let first = self.random.below(pages / unit);
+        let count = 1 + self.random.below(pages / unit - first);
+        Part { mapping, first: first * unit, count: count * unit }
     }
 
     fn some_pages(&mut self) -> (usize, Vec<u64>) {
-        let (mapping, pages) = self.mapping();
-        let count = 1 + self.random.below(pages);
+        let (mapping, _, pages) = self.mapping();
+        let count = 1 + self.random.below(pages.min(MOST_PAGES));
         (mapping, (0..count).map(|_| self.random.below(pages)).collect())
     }
 

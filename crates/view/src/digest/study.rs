@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, NodeSet};
+use nodewise_measure::command::THREADS;
+use nodewise_measure::command::environment::THREAD_VARIABLES;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::Scope;
@@ -73,15 +75,33 @@ pub fn pages_words(residency: &Residency) -> String {
 /// it has one.
 pub fn command_lines(study: &Study, arm: ArmId, scope: &Scope) -> Vec<String> {
     let placement = &study.plan.arm(arm).placement;
-    let program: Vec<String> = study.conditions.command.iter().map(|word| shell_word(word)).collect();
+    let program: Vec<String> = program_words(study, arm).iter().map(|word| shell_word(word)).collect();
+    let variables = thread_variables(study, arm);
     let line = |tool: &str, options: Vec<String>, end: &str| {
-        let words = std::iter::once(tool.to_owned()).chain(options);
+        let words = variables.iter().cloned().chain(std::iter::once(tool.to_owned())).chain(options);
         let words = words.chain((!end.is_empty()).then(|| end.to_owned())).chain(program.clone());
         words.collect::<Vec<_>>().join(" ")
     };
     let ours = placement.run_options(scope).map(|options| line("nodewise run", options, "--"));
     let theirs = placement.numactl(scope).map(|options| line("numactl", options, ""));
     ours.into_iter().chain(theirs).collect()
+}
+
+/// The words of the study's program as an arm runs it: with its number of threads. As they were given:
+/// not fit for a terminal.
+pub fn program_words(study: &Study, arm: ArmId) -> Vec<String> {
+    let filled = |word: &String| match study.plan.arm(arm).threads {
+        Some(threads) => word.replace(THREADS, &threads.to_string()),
+        None => word.clone(),
+    };
+    study.conditions.command.iter().map(filled).collect()
+}
+
+/// The variables that tell the program of an arm how many threads to use, as a shell sets them.
+fn thread_variables(study: &Study, arm: ArmId) -> Vec<String> {
+    let environment = &study.plan.arm(arm).environment;
+    let told = |name: &&str| Some(format!("{name}={}", environment.get(*name)?));
+    THREAD_VARIABLES.iter().filter_map(told).collect()
 }
 
 /// A word as a shell would need it, fit for a terminal.

@@ -5,6 +5,8 @@ use nodewise_model::trace::Passed;
 use nodewise_model::walk::Outcome;
 use nodewise_model::{Counters, Memory, Policy, Release};
 
+use super::cost::Reading;
+
 /// Where the zones and their free pages come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
@@ -47,6 +49,8 @@ pub struct Walk<'a> {
     pub outcome: &'a Outcome,
     /// The functions that were passed, where they were asked for.
     pub trace: &'a [Passed],
+    /// What reading the memory costs, where that was asked for.
+    pub reading: Option<&'a Reading>,
 }
 
 /// A node before and after.

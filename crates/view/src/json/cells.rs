@@ -5,7 +5,7 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
 use nodewise_measure::conditions::Conditions;
-use nodewise_measure::survey::Account;
+use nodewise_measure::survey::{Account, CellReport};
 use serde::{Deserialize, Serialize};
 
 /// How a survey went; its circumstances stand apart.
@@ -82,6 +82,50 @@ impl PlacedJson {
         };
         let huge = self.huge_bytes.map(Bytes::new);
         Ok(Placed { on_node: self.pages_on_node, pages: self.pages, elsewhere, huge })
+    }
+}
+
+/// Who reached for what, how often, where that was, and how quietly; the figures stand beside it, for their
+/// names hold their units.
+#[derive(Serialize)]
+pub(super) struct ReachJson {
+    from_node: u32,
+    cpus: String,
+    memory_node: u32,
+    pages: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    huge_page_bytes: Option<u64>,
+    rounds: usize,
+    samples: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placed_before: Option<PlacedJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placed_after: Option<PlacedJson>,
+    disturbed: bool,
+    measured_again: bool,
+    disturbed_samples: usize,
+}
+
+impl ReachJson {
+    pub(super) fn of(cell: &CellReport) -> Self {
+        let (pages, huge_page_bytes) = page_kind(cell.pages);
+        Self {
+            from_node: cell.from.number(),
+            cpus: cell.cpus.to_string(),
+            memory_node: cell.memory.number(),
+            pages,
+            huge_page_bytes,
+            rounds: cell.figure.map_or(0, |figure| figure.rounds),
+            samples: cell.figure.map_or(0, |figure| figure.samples),
+            refused: cell.refused.clone(),
+            placed_before: cell.before.as_ref().map(PlacedJson::of),
+            placed_after: cell.after.as_ref().map(PlacedJson::of),
+            disturbed: cell.disturbed,
+            measured_again: cell.again,
+            disturbed_samples: cell.marks.disturbed,
+        }
     }
 }
 

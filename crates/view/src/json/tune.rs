@@ -1,5 +1,6 @@
 //! `nodewise.tune/1`: a study with every raw sample, the circumstances and the conclusions.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_measure::candidates::LeftOut;
@@ -15,8 +16,12 @@ use serde::Serialize;
 
 use super::conditions::ConditionsJson;
 use super::pretty;
+use crate::digest::evidence::Counted;
 use crate::digest::study::command_lines;
 use crate::emit::{self, Emitted, Target};
+use evidence::EvidenceJson;
+
+mod evidence;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.tune/1";
@@ -50,6 +55,15 @@ pub fn tune(
         advice: AdviceJson::of(study, &analysis.advice, scope),
         emitted: target.and_then(|target| EmittedJson::of(target, study, analysis, scope)),
         left_out: left_out.iter().map(|one| LeftOutJson { name: &one.name, why: &one.why }).collect(),
+        service: study
+            .service
+            .as_ref()
+            .map(|service| ServiceJson { ready: &service.ready, client: &service.client }),
+        not_counted: study
+            .not_counted
+            .iter()
+            .map(|(event, why)| NotCountedJson { event: event.name(), why })
+            .collect(),
         samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan.metric)).collect(),
     };
     pretty(&document)
@@ -73,7 +87,31 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     emitted: Option<EmittedJson>,
     left_out: Vec<LeftOutJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<ServiceJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_counted: Vec<NotCountedJson<'a>>,
     samples: Vec<SampleJson>,
+}
+
+/// A variable that an arm adds to the environment.
+#[derive(Serialize)]
+struct VariableJson<'a> {
+    name: &'a str,
+    value: &'a str,
+}
+
+/// An event that cannot be counted.
+#[derive(Serialize)]
+struct NotCountedJson<'a> {
+    event: &'static str,
+    why: &'a str,
+}
+
+#[derive(Serialize)]
+struct ServiceJson<'a> {
+    ready: &'a str,
+    client: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -156,6 +194,16 @@ struct ArmJson<'a> {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Vec<PagesJson>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    environment: Vec<VariableJson<'a>>,
+    /// Medians over its runs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    counted: BTreeMap<&'static str, f64>,
+    /// Runs that others spoilt: made again, and not.
+    repeated: usize,
+    spoilt: usize,
 }
 
 #[derive(Serialize)]
@@ -235,6 +283,14 @@ impl<'a> ArmJson<'a> {
             verdict: verdict_word(&result.verdict),
             reason,
             pages: study.residency(result.arm).as_ref().map(pages),
+            threads: arm.threads,
+            environment: arm.environment.iter().map(|(name, value)| VariableJson { name, value }).collect(),
+            counted: Counted::ALL
+                .into_iter()
+                .filter_map(|counted| Some((counted.field(), counted.median(study, result.arm)?)))
+                .collect(),
+            repeated: study.spoilt(result.arm).0,
+            spoilt: study.spoilt(result.arm).1,
         }
     }
 }
@@ -386,6 +442,11 @@ struct SampleJson {
     steal_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<f64>,
+    /// Spoilt by others and made again: it does not count.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    set_aside: bool,
+    #[serde(flatten)]
+    evidence: EvidenceJson,
 }
 
 #[derive(Serialize)]
@@ -428,6 +489,8 @@ impl SampleJson {
             pages: run.residency.as_ref().map(pages),
             steal_share: run.surroundings.steal_share,
             load: run.surroundings.load,
+            set_aside: record.set_aside,
+            evidence: EvidenceJson::of(&run.evidence),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! `nodewise.explain/1`: a request and what became of it.
 
+use nodewise_model::cost::Bottleneck;
 use nodewise_model::ram::PAGE;
 use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
 use serde::Serialize;
 
 use super::pretty;
+use crate::digest::cost::{Part, Reading};
 use crate::digest::walk::{NodeChange, Walk};
 
 /// The schema of the document.
@@ -26,6 +28,38 @@ struct Document {
     nodes: Vec<Node>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     functions: Vec<Function>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostJson>,
+}
+
+#[derive(Serialize)]
+struct CostJson {
+    threads: u32,
+    access: &'static str,
+    least_s: f64,
+    gb_per_s: f64,
+    bottleneck: BottleneckJson,
+    ways: Vec<WayJson>,
+}
+
+#[derive(Serialize)]
+struct BottleneckJson {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_node: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_node: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct WayJson {
+    memory_node: u32,
+    size_bytes: u64,
+    latency_ns: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_gb_per_s: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -86,8 +120,37 @@ pub fn walk(walk: &Walk<'_>) -> String {
             .iter()
             .map(|passed| Function { name: passed.function, does: passed.does.clone() })
             .collect(),
+        cost: walk.reading.map(cost),
     };
     pretty(&document)
+}
+
+fn cost(reading: &Reading) -> CostJson {
+    let way = |part: &Part| WayJson {
+        memory_node: part.node.number(),
+        size_bytes: part.bytes,
+        latency_ns: part.latency_ns,
+        link_gb_per_s: part.link.map(|rate| rate / 1e9),
+        memory_gb_per_s: part.controller.map(|rate| rate / 1e9),
+    };
+    let (kind, from, memory) = match reading.bottleneck {
+        Bottleneck::Threads(from) => ("threads", Some(from), None),
+        Bottleneck::Link(from, memory) => ("link", Some(from), Some(memory)),
+        Bottleneck::Controller(memory) => ("memory", None, Some(memory)),
+    };
+    let bottleneck = BottleneckJson {
+        kind,
+        from_node: from.map(|node| node.number()),
+        memory_node: memory.map(|node| node.number()),
+    };
+    CostJson {
+        threads: reading.threads,
+        access: reading.access.word(),
+        least_s: reading.seconds,
+        gb_per_s: reading.gb_per_s(),
+        bottleneck,
+        ways: reading.parts.iter().map(way).collect(),
+    }
 }
 
 fn step(stretch: &Stretch) -> Step {

@@ -12,6 +12,8 @@ pub const SCHEMA: &str = "nodewise.workload/1";
 struct Document<'a> {
     schema: &'static str,
     workload: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<&'static str>,
     size_bytes: u64,
     setup_s: f64,
     timed_s: f64,
@@ -39,6 +41,7 @@ pub fn stream(result: &StreamResult) -> String {
     pretty(&Document {
         schema: SCHEMA,
         workload: "stream",
+        operation: Some(result.operation.name()),
         size_bytes: result.size.get(),
         setup_s: result.setup.as_secs_f64(),
         timed_s: result.timed.as_secs_f64(),
@@ -58,6 +61,7 @@ pub fn chase(result: &ChaseResult) -> String {
     pretty(&Document {
         schema: SCHEMA,
         workload: "chase",
+        operation: None,
         size_bytes: result.size.get(),
         setup_s: result.setup.as_secs_f64(),
         timed_s: result.timed.as_secs_f64(),

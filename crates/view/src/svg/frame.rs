@@ -162,6 +162,33 @@ impl Label {
     }
 }
 
+/// How a line through points looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pen {
+    /// A line of a scale, behind everything.
+    Grid,
+    /// A limit: dashed.
+    Limit,
+    /// One of several series, by its place; there are colours for [`Pen::SERIES`].
+    Series(u8),
+}
+
+impl Pen {
+    /// How many series differ in colour.
+    pub const SERIES: u8 = 6;
+}
+
+/// A line through points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stroke {
+    /// Its points, px.
+    pub points: Vec<(f64, f64)>,
+    /// How it looks.
+    pub pen: Pen,
+    /// The radius of a ring around each point, px; 0 for none.
+    pub ring: f64,
+}
+
 /// A rectangle of the picture with what is in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
@@ -177,13 +204,23 @@ pub struct Frame {
     pub labels: Vec<Label>,
     /// The frames inside.
     pub children: Vec<Frame>,
+    /// Lines over what is inside; their points lie inside, and they may cross.
+    pub strokes: Vec<Stroke>,
 }
 
 impl Frame {
     /// A frame of a size, its corner in the origin.
     pub const fn new(role: Role, width: f64, height: f64) -> Self {
         let area = Rect::sized(width, height);
-        Self { area, role, id: None, tip: None, labels: Vec::new(), children: Vec::new() }
+        Self {
+            area,
+            role,
+            id: None,
+            tip: None,
+            labels: Vec::new(),
+            children: Vec::new(),
+            strokes: Vec::new(),
+        }
     }
 
     /// The frame with everything in it, moved.
@@ -199,6 +236,9 @@ impl Frame {
         for label in &mut self.labels {
             label.x += dx;
             label.y += dy;
+        }
+        for point in self.strokes.iter_mut().flat_map(|stroke| &mut stroke.points) {
+            *point = (point.0 + dx, point.1 + dy);
         }
         self.children.iter_mut().for_each(|child| child.shift(dx, dy));
     }

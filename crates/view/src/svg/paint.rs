@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::svg::font::Weight;
-use crate::svg::frame::{Anchor, Frame, Label, Rect, Role, Tone};
-use crate::svg::palette::{Theme, role_class, style_sheet, tone_class};
+use crate::svg::frame::{Anchor, Frame, Label, Rect, Role, Stroke, Tone};
+use crate::svg::palette::{Theme, role_class, stroke_class, stroke_sheet, style_sheet, tone_class};
 use crate::svg::writer::{Writer, px};
 
 /// Writes a laid-out page as an SVG document.
@@ -25,7 +25,11 @@ pub(crate) fn paint(page: &Frame, title: &str, description: &str, theme: Theme) 
     writer.line();
     writer.text("title", &[], title);
     writer.text("desc", &[], description);
-    writer.text("style", &[], &style_sheet(theme));
+    let mut sheet = style_sheet(theme);
+    if has_strokes(page) {
+        sheet.push_str(&stroke_sheet(theme));
+    }
+    writer.text("style", &[], &sheet);
     writer.line();
     frame(page, &mut writer);
     writer.close();
@@ -59,10 +63,31 @@ fn frame(frame_: &Frame, writer: &mut Writer) {
     }
     cells.iter().flat_map(|cell| &cell.labels).for_each(|text| label(text, writer));
     others.into_iter().for_each(|child| frame(child, writer));
+    frame_.strokes.iter().for_each(|line| stroke(line, writer));
     frame_.labels.iter().for_each(|text| label(text, writer));
     if grouped {
         writer.close();
         writer.line();
+    }
+}
+
+fn has_strokes(frame: &Frame) -> bool {
+    !frame.strokes.is_empty() || frame.children.iter().any(has_strokes)
+}
+
+fn stroke(stroke: &Stroke, writer: &mut Writer) {
+    let class = stroke_class(stroke.pen);
+    if stroke.points.len() > 1 {
+        let points: Vec<String> =
+            stroke.points.iter().map(|(x, y)| format!("{},{}", px(*x), px(*y))).collect();
+        writer.empty("polyline", &[("class", &class), ("points", &points.join(" "))]);
+    }
+    if stroke.ring > 0.0 {
+        for (x, y) in &stroke.points {
+            let attributes =
+                [("class", class.as_str()), ("cx", &px(*x)), ("cy", &px(*y)), ("r", &px(stroke.ring))];
+            writer.empty("circle", &attributes);
+        }
     }
 }
 

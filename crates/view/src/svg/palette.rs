@@ -1,7 +1,7 @@
 //! Colours, for light and for dark viewers.
 
 use crate::svg::font::{Font, STACK};
-use crate::svg::frame::{Role, Tone};
+use crate::svg::frame::{Pen, Role, Tone};
 
 /// The numbers of CPUs; in the style sheet, because there can be a thousand of them.
 pub(crate) const ON_THREAD: Font = Font::regular(9.5);
@@ -85,6 +85,47 @@ pub(crate) const fn tone_class(tone: Tone) -> &'static str {
         Tone::Notable => "n",
         Tone::OnThread => "w",
     }
+}
+
+/// Colours of lines, in light and in dark: of the scale, of limits, and of series, which differ also for
+/// those who see few colours (Okabe and Ito, "Color Universal Design", 2008, somewhat darkened or
+/// lightened).
+const PENS: [(&str, &str, &str); 8] = [
+    ("kg", "#dde3e9", "#333d47"),
+    ("kl", "#8a97a5", "#76838f"),
+    ("k0", "#0072b2", "#4aa8e0"),
+    ("k1", "#d55e00", "#f08a3c"),
+    ("k2", "#00896a", "#35c29a"),
+    ("k3", "#b0508a", "#dc8cbc"),
+    ("k4", "#8a7a00", "#e0cf4a"),
+    ("k5", "#4d5b69", "#a9b7c4"),
+];
+
+/// The classes of a pen.
+pub(crate) fn stroke_class(pen: Pen) -> String {
+    match pen {
+        Pen::Grid => "k kg".to_owned(),
+        Pen::Limit => "k kl".to_owned(),
+        Pen::Series(at) => format!("k k{}", at % Pen::SERIES),
+    }
+}
+
+/// The style sheet of lines, for pictures that have any.
+pub(crate) fn stroke_sheet(theme: Theme) -> String {
+    let rules = |dark: bool| {
+        PENS.iter().fold(String::new(), |css, (class, light, other)| {
+            css + &format!(".{class}{{stroke:{}}}", if dark { other } else { light })
+        })
+    };
+    let colours = match theme {
+        Theme::Light => rules(false),
+        Theme::Dark => rules(true),
+        Theme::Auto => format!("{}@media (prefers-color-scheme:dark){{{}}}", rules(false), rules(true)),
+    };
+    format!(
+        ".k{{fill:none;stroke-width:2;stroke-linejoin:round}}.kg{{stroke-width:1}}\
+         .kl{{stroke-width:1;stroke-dasharray:5 4}}{colours}"
+    )
 }
 
 /// The style sheet.

@@ -9,6 +9,7 @@ use nodewise_measure::stats::Interval;
 use nodewise_measure::study::{Dropped, End, Rounds, Study};
 use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 
+use crate::digest::evidence::Counted;
 use crate::digest::study::{command_lines, duration, metric_value, pages_words, percent};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -81,6 +82,76 @@ fn tables(study: &Study, analysis: &Analysis, page: &mut Page) {
         }
         table.write(page);
     }
+    evidence(study, analysis, page);
+}
+
+/// What was counted, as far as it says something, and which runs others spoilt.
+fn evidence(study: &Study, analysis: &Analysis, page: &mut Page) {
+    let told: Vec<Counted> = Counted::ALL.into_iter().filter(|counted| counted.tells(study)).collect();
+    let spoilt: Vec<(usize, usize)> = analysis.arms.iter().map(|result| study.spoilt(result.arm)).collect();
+    let (repeated, kept) = spoilt.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    if !told.is_empty() || repeated > 0 {
+        page.heading("Counted", "medians of the runs");
+        let mut columns = vec![Column { head: "placement", align: Align::Left, keep: Keep::Always }];
+        // Those that are counted of every program go first where there is no room.
+        let keep = |counted: &Counted| match counted {
+            Counted::MinorFaults | Counted::MajorFaults => Keep::Unless(1),
+            Counted::Others | Counted::Stolen => Keep::Unless(2),
+            Counted::Event(_) => Keep::Unless(3),
+            Counted::Moved | Counted::Interleaved => Keep::Unless(4),
+            Counted::Local | Counted::Missed | Counted::Balanced => Keep::Unless(5),
+        };
+        let column =
+            |counted: &Counted| Column { head: counted.head(), align: Align::Right, keep: keep(counted) };
+        columns.extend(told.iter().map(column));
+        columns.push(Column { head: "repeated", align: Align::Left, keep: Keep::Always });
+        let mut table = Table::new(columns);
+        for (result, (aside, _)) in analysis.arms.iter().zip(&spoilt) {
+            let value = |counted: &Counted| -> Line {
+                counted
+                    .median(study, result.arm)
+                    .map_or(String::new(), |value| counted.words(value))
+                    .as_str()
+                    .into()
+            };
+            let mut row: Vec<Line> = vec![study.plan.arm(result.arm).name.as_str().into()];
+            row.extend(told.iter().map(value));
+            row.push(if *aside > 0 { aside.to_string().as_str().into() } else { Line::new() });
+            table.row(row);
+        }
+        table.write(page);
+    }
+    if repeated > 0 || kept > 0 {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  {}", spoilt_words(repeated, kept))));
+    }
+    if !study.not_counted.is_empty() {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  not counted: {}", not_counted(study))));
+    }
+}
+
+/// How many runs others spoilt, and what became of them.
+fn spoilt_words(repeated: usize, kept: usize) -> String {
+    let all = repeated + kept;
+    let what = match (repeated, kept) {
+        (_, 0) => "repeated".to_owned(),
+        (0, _) => "counted all the same".to_owned(),
+        _ => format!("{repeated} repeated, {kept} counted all the same"),
+    };
+    let runs = if all == 1 { "1 run was".to_owned() } else { format!("{all} runs were") };
+    format!("{runs} spoilt by other programs or the hypervisor: {what}")
+}
+
+/// Events that are not counted here, those with the same reason together.
+fn not_counted(study: &Study) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (counter, why) in &study.not_counted {
+        match reasons.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, names)) => names.push(counter.name()),
+            None => reasons.push((why, vec![counter.name()])),
+        }
+    }
+    let reason = |(why, names): &(&str, Vec<&str>)| format!("{} ({why})", names.join(", "));
+    reasons.iter().map(reason).collect::<Vec<_>>().join("; ")
 }
 
 fn pages(study: &Study, result: &ArmResult) -> Line {

@@ -7,6 +7,7 @@ use nodewise_model::pcp::largest_refill;
 use nodewise_model::ram::PAGE;
 use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
 
+use super::cost;
 use super::explain::rule;
 use crate::digest::walk::{Basis, Walk};
 use crate::style::{Ink, Style};
@@ -30,6 +31,9 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     nodes(walk).write(&mut page);
     page.heading("Counters", "what numastat gains");
     counters(walk).write(&mut page);
+    if let Some(reading) = walk.reading {
+        cost::reading(&mut page, reading, walk.cpu_node.number());
+    }
     if !walk.trace.is_empty() {
         page.heading("Functions of the kernel", "as Linux 6.12 names them");
         let mut table = Table::new(vec![column("function", Align::Left), column("does", Align::Left)]);
@@ -185,6 +189,12 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if walk.reading.is_some() {
+        notes.push(
+            "The cost is a bound: latency is that of an idle machine, and nothing else is running."
+                .to_owned(),
+        );
+    }
     if interleaves(walk) {
         notes.push("The first page is taken to be one whose turn falls on the first node.".to_owned());
     }
@@ -233,6 +243,7 @@ mod tests {
             after: &after,
             outcome: &outcome,
             trace: &trace,
+            reading: None,
         };
         (walk(&shown, &Style::plain(80)), json::walk::walk(&shown))
     }

@@ -2,8 +2,11 @@
 
 mod any_machine;
 mod bandwidth;
+mod compare;
 mod golden;
+mod io;
 mod latency;
+mod loaded;
 mod picture;
 mod study;
 mod sweep;

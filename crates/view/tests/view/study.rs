@@ -7,7 +7,8 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, NodeId, spec};
 use nodewise_measure::candidates::Candidates;
 use nodewise_measure::conditions::Conditions;
-use nodewise_measure::executor::{Arm, Clock, Ending, Executor, Residency, Run};
+use nodewise_measure::evidence::{Allocations, Counter, CpuTime, Evidence, Moves, Repeats};
+use nodewise_measure::executor::{Arm, Clock, Ending, Executor, Residency, Run, Usage};
 use nodewise_measure::experiment::{Event, Experiment};
 use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::Scope;
@@ -49,8 +50,49 @@ impl Executor for Player {
         Run {
             wall: Some(Duration::from_secs_f64(seconds)),
             residency: Some(residency),
+            usage: Some(usage(seconds)),
+            evidence: self.evidence(local, seconds),
             ..Run::ended(Ending::Done)
         }
+    }
+}
+
+impl Player {
+    /// What is counted of a run on four CPUs. Others spoil every seventh.
+    fn evidence(&self, local: bool, seconds: f64) -> Evidence {
+        let others = if self.run % 7 == 0 { 1.2 } else { 0.004 };
+        let (here, there) = if local { (250_000, 12) } else { (155_000, 95_000) };
+        let node = |local, other, miss| Allocations {
+            hit: Some(local + other),
+            miss: Some(miss),
+            foreign: Some(0),
+            interleave_hit: Some(0),
+            local: Some(local),
+            other: Some(other),
+        };
+        Evidence {
+            cpu: Some(CpuTime {
+                all: Duration::from_secs_f64(4.0 * seconds),
+                busy: Duration::from_secs_f64(seconds + others),
+                stolen: Some(Duration::ZERO),
+            }),
+            own: Some(Duration::from_secs_f64(seconds)),
+            allocations: [(NodeId::new(0), node(here, 0, 0)), (NodeId::new(1), node(0, there, 31))].into(),
+            moves: Moves { migrated: Some(if local { 0 } else { 1_500 }), ..Moves::default() },
+            events: [(Counter::TlbLoadMisses, 12_345_678)].into(),
+        }
+    }
+}
+
+fn usage(seconds: f64) -> Usage {
+    Usage {
+        user: Duration::from_secs_f64(seconds),
+        system: Duration::ZERO,
+        max_rss: Bytes::from_mib(1000),
+        minor_faults: 256_123,
+        major_faults: 0,
+        voluntary_switches: 4,
+        involuntary_switches: 7,
     }
 }
 
@@ -72,19 +114,23 @@ fn play() -> (Study, Scope, Candidates) {
     let treatments = candidates.chosen.iter().cloned().map(Treatment::from);
     let plan =
         Plan::new(treatments, Metric::Wall, Rounds::Exactly(10), 42).expect("there are arms and rounds");
+    let plan = plan.with_repeats(Some(Repeats::DEFAULT));
     let conditions = Conditions {
         command: vec!["./solver".to_owned(), "input one.dat".to_owned()],
         ..Conditions::of(&machine)
     };
     let interrupt = AtomicBool::new(false);
     let mut observer = |_: Event<'_>| {};
-    let study = Experiment {
+    let mut study = Experiment {
         executor: &mut Player { run: 0 },
         clock: &Ticking::default(),
         observer: &mut observer,
         interrupt: &interrupt,
     }
     .conduct(plan, conditions);
+    for counter in [Counter::NodeLoads, Counter::NodeLoadMisses] {
+        study.not_counted.insert(counter, "this CPU does not count it".to_owned());
+    }
     (study, Scope::of(&machine), candidates)
 }
 
@@ -130,6 +176,15 @@ fn the_json_twin_says_the_same() {
     }
     let samples = json["samples"].as_array().unwrap();
     assert_eq!(samples.len(), study.records.len());
+    let aside = samples.iter().filter(|sample| sample["set_aside"] == true).count();
+    let repeated: u64 = arms.iter().map(|arm| arm["repeated"].as_u64().unwrap()).sum();
+    assert!(repeated > 0 && aside as u64 >= repeated, "{aside} with the warm-up, {repeated}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("{repeated} runs were spoilt by other programs")), "{text}");
+    assert_eq!(arms[0]["counted"]["dtlb_load_misses"], 12_345_678.0);
+    assert!(text.contains("12.3M"), "{text}");
+    assert_eq!(json["not_counted"][0]["event"], "node-loads");
+    assert_eq!(json["not_counted"][0]["why"], "this CPU does not count it");
     assert_eq!(json["advice"]["kind"], "use");
     let line = json["advice"]["command_lines"][0].as_str().unwrap();
     assert!(text.contains(&format!("use: {line}")), "{text}");

@@ -127,6 +127,14 @@ impl Kernel {
         }
     }
 
+    /// How many times the bytes that the program names may cross the bus, at most: what is read because
+    /// it is written makes it more than 1.
+    pub fn bus_factor(self) -> f64 {
+        // Whole groups of every mix.
+        let traffic = self.traffic(6 * super::STRIDE_WORDS);
+        traffic.bus() as f64 / traffic.program() as f64
+    }
+
     /// Whether a line is read because it is written.
     const fn allocates(self) -> bool {
         !self.is_non_temporal() && self.mix().is_none()
@@ -170,6 +178,7 @@ mod tests {
         // Six pages: whole groups of each mix.
         let traffic = kernel.traffic(6 * 512);
         assert_eq!((traffic.program(), traffic.bus()), (program * 1024, bus * 1024), "{kernel}");
+        assert_eq!(kernel.bus_factor(), bus as f64 / program as f64, "{kernel}");
     }
 
     #[test]

@@ -78,19 +78,19 @@ fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<SweepRepo
 }
 
 /// The node to measure from, with its CPUs: the first that has any to use.
-fn source(field: &Field) -> Result<&(NodeId, CpuSet), Failure> {
+pub(super) fn source(field: &Field) -> Result<&(NodeId, CpuSet), Failure> {
     let source = field.sources.iter().find(|(_, cpus)| !cpus.is_empty());
     source.ok_or_else(|| Failure::cannot("no CPU of the nodes to measure from may be used by this process"))
 }
 
 /// The memory of the node itself, or the nearest.
-fn local(field: &Field, machine: &Machine, from: NodeId) -> Result<NodeId, Failure> {
+pub(super) fn local(field: &Field, machine: &Machine, from: NodeId) -> Result<NodeId, Failure> {
     let nearest = |node: &NodeId| (*node != from, machine.distance(from, *node).unwrap_or(u32::MAX));
     field.targets.iter().min_by_key(nearest).ok_or_else(|| Failure::cannot("no node with memory is left"))
 }
 
 /// The memory that is farthest by distance, where there is another node at all.
-fn remote(field: &Field, machine: &Machine, from: NodeId, local: NodeId) -> Option<NodeId> {
+pub(super) fn remote(field: &Field, machine: &Machine, from: NodeId, local: NodeId) -> Option<NodeId> {
     let others = field.targets.iter().filter(|node| *node != local);
     others.max_by_key(|node| machine.distance(from, *node))
 }

@@ -16,18 +16,18 @@ use crate::nodewise::{Context, complaint};
 const SMALL: [&str; 4] = ["latency", "--quick", "--json", "--size=4M"];
 
 /// The nodes with memory, and those with CPUs, as the kernel tells.
-fn nodes() -> (BTreeSet<u32>, BTreeSet<u32>) {
+pub(super) fn nodes() -> (BTreeSet<u32>, BTreeSet<u32>) {
     let memory = online_nodes().into_iter().filter(|node| memory_of(*node) > 0).collect();
     let cpus = online_nodes().into_iter().filter(|node| !cpus_of(*node).is_empty()).collect();
     (memory, cpus)
 }
 
-fn start(command: &mut Command) -> Result<Child, String> {
+pub(super) fn start(command: &mut Command) -> Result<Child, String> {
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     spawned.map_err(|error| format!("latency: {error}"))
 }
 
-fn document(child: Child, code: i32) -> Result<Value, String> {
+pub(super) fn document(child: Child, code: i32) -> Result<Value, String> {
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.code() != Some(code) {
@@ -40,13 +40,13 @@ fn cells(document: &Value) -> Result<&Vec<Value>, String> {
     document["cells"].as_array().ok_or_else(|| format!("no cells: {document}"))
 }
 
-fn node_of(cell: &Value, name: &str) -> u32 {
+pub(super) fn node_of(cell: &Value, name: &str) -> u32 {
     cell[name].as_u64().and_then(|node| u32::try_from(node).ok()).unwrap_or(u32::MAX)
 }
 
 /// The pages of mappings that are bound to one node, by that node and the node they are on: what the
 /// kernel says of a process while it runs.
-fn bound_pages(pid: u32) -> BTreeMap<(u32, u32), u64> {
+pub(super) fn bound_pages(pid: u32) -> BTreeMap<(u32, u32), u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_default();
     let mut pages = BTreeMap::new();
     for line in text.lines() {

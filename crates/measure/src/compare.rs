@@ -1,0 +1,327 @@
+//! What two sessions of a suite show, or two placements in one: changes with intervals, their geometric
+//! mean, and a word for each.
+//!
+//! A change is one of speed, so that up is better whatever the metric: half the time and twice the rate
+//! are both +100 %. All of it is worked out in logarithms, where a gain and the loss that undoes it are
+//! equally large.
+//!
+//! A difference is called one when three things agree, as in [`crate::verdict`]: the interval holds no
+//! zero, the p value stays below 5 % with all rows of the table taken into account (Holm), and the
+//! estimate is beyond the noise of both sides. The noise is that of a thing against itself: the first
+//! placement runs twice in every round. A row whose benchmark moves no memory has a higher bar: it must
+//! be beyond everything by which two runs of the same have differed, for what is changed here is where
+//! memory lies; and if it clears that bar, something else has changed too.
+
+mod contrast;
+pub mod differences;
+
+use std::collections::BTreeSet;
+
+use crate::metric::Direction;
+use crate::stats::multiple::holm;
+use crate::stats::power::smallest_detectable;
+use crate::stats::{Interval, median};
+use crate::suite::session::{ArmRecord, CaseRecord, Session};
+use crate::verdict::{ALPHA, SMALLEST_EFFECT};
+use contrast::{Contrast, Resampling};
+
+/// What is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// A table for each thing that is compared with the first.
+    pub tables: Vec<Table>,
+}
+
+/// One thing against another, benchmark by benchmark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What is compared: a placement, or `after`.
+    pub subject: String,
+    /// With what: a placement, or `before`.
+    pub reference: String,
+    /// Whether their runs were taken in pairs.
+    pub paired: bool,
+    /// A row for each benchmark and number of threads.
+    pub rows: Vec<Row>,
+    /// A geometric mean for each number of threads.
+    pub means: Vec<Mean>,
+}
+
+/// A benchmark with a number of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The name of the benchmark.
+    pub benchmark: String,
+    /// Its threads.
+    pub threads: u32,
+    /// The unit of its values.
+    pub unit: String,
+    /// Which way is better.
+    pub direction: Direction,
+    /// Whether it moves more memory than the caches hold.
+    pub memory_traffic: bool,
+    /// The median of the reference; `None` where it has no value.
+    pub before: Option<f64>,
+    /// The median of the subject.
+    pub after: Option<f64>,
+    /// The change; `None` where one side has no value.
+    pub change: Option<Change>,
+    /// What is concluded.
+    pub verdict: Verdict,
+}
+
+/// A change of speed, as a ratio: 1.08 is 8 % faster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// The estimate.
+    pub ratio: f64,
+    /// The range that holds the true ratio with 95 % confidence; `None` for figures without repeats.
+    pub interval: Option<Interval>,
+    /// The p value, with the number of rows taken into account.
+    pub adjusted_p: Option<f64>,
+    /// By how much the same thing differs from itself, as a share: changes below it are noise.
+    pub noise: f64,
+    /// The smallest true change that would be found four times in five, as a share.
+    pub smallest_detectable: Option<f64>,
+}
+
+/// What is concluded about a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Faster.
+    Better,
+    /// Slower.
+    Worse,
+    /// No difference was shown; which is not that there is none.
+    NoDifference,
+    /// Figures without repeats, or too few of them to show anything.
+    TooFewRounds {
+        /// The rounds of the side that has fewer.
+        rounds: usize,
+        /// How many it takes.
+        needed: usize,
+    },
+    /// One side has no figure, or neither; why.
+    Missing(String),
+}
+
+/// The geometric mean of the rows with one number of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mean {
+    /// The number of threads.
+    pub threads: u32,
+    /// How many rows it is of.
+    pub rows: usize,
+    /// The mean ratio of speed.
+    pub ratio: f64,
+    /// The range that holds the true one with 95 % confidence.
+    pub interval: Option<Interval>,
+    /// The row with the smallest ratio.
+    pub least: (String, f64),
+    /// The row with the largest.
+    pub most: (String, f64),
+}
+
+impl Comparison {
+    /// A session before a change and one after it. Their runs are not paired: rank-sum test, and the
+    /// estimate that belongs to it ([`crate::stats::rank_sum`]).
+    ///
+    /// What a session has of placements besides its first is not compared.
+    pub fn between(before: &Session, after: &Session) -> Self {
+        let mut names: Vec<(&str, u32)> = Vec::new();
+        for session in [before, after] {
+            let skipped = session.skipped.iter();
+            let skipped = skipped.filter_map(|one| Some((one.benchmark.as_str(), one.threads?)));
+            let cases = session.cases.iter().map(|case| (case.benchmark.as_str(), case.threads));
+            for name in cases.chain(skipped) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let pair = |(benchmark, threads): (&str, u32)| {
+            let sides = [before, after].map(|session| side(session, benchmark, threads, 0));
+            Pair { benchmark: benchmark.to_owned(), threads, sides, paired: false }
+        };
+        let seed = before.seed ^ after.seed.rotate_left(1);
+        let pairs = in_order(names.into_iter().map(pair).collect());
+        Self { tables: vec![Table::of("after", "before", pairs, seed)] }
+    }
+
+    /// The placements of a session with its first, in pairs: signed-rank test over rounds.
+    pub fn of_placements(session: &Session) -> Self {
+        let table = |(arm, name): (usize, &String)| {
+            let pair = |case: &CaseRecord| {
+                let sides = [0, arm].map(|arm| side(session, &case.benchmark, case.threads, arm));
+                Pair { benchmark: case.benchmark.clone(), threads: case.threads, sides, paired: true }
+            };
+            let reference = session.placements.first().map_or("default", String::as_str);
+            let pairs = session.cases.iter().map(pair).collect();
+            Table::of(name, reference, pairs, session.seed.wrapping_add(arm as u64))
+        };
+        Self { tables: session.placements.iter().enumerate().skip(1).map(table).collect() }
+    }
+
+    /// Whether something is slower beyond doubt.
+    pub fn is_lost(&self) -> bool {
+        let mut rows = self.tables.iter().flat_map(|table| &table.rows);
+        rows.any(|row| row.verdict == Verdict::Worse)
+    }
+}
+
+/// Rows of one benchmark together, in the order in which they came first.
+fn in_order(pairs: Vec<Pair<'_>>) -> Vec<Pair<'_>> {
+    let mut order: Vec<String> = Vec::new();
+    for pair in &pairs {
+        if !order.contains(&pair.benchmark) {
+            order.push(pair.benchmark.clone());
+        }
+    }
+    let mut pairs = pairs;
+    pairs.sort_by_key(|pair| (order.iter().position(|name| *name == pair.benchmark), pair.threads));
+    pairs
+}
+
+/// A case on one side.
+struct Side<'a> {
+    case: Option<&'a CaseRecord>,
+    arm: Option<&'a ArmRecord>,
+    /// Why there is nothing.
+    why: String,
+}
+
+fn side<'a>(session: &'a Session, benchmark: &str, threads: u32, arm: usize) -> Side<'a> {
+    let case = session.case(benchmark, threads);
+    let arm = case.and_then(|case| case.arms.get(arm));
+    let failed = arm.and_then(|arm| arm.failed.as_deref());
+    let reference = case.and_then(|case| case.arms.first()?.failed.as_deref());
+    let why = failed.or(reference).or_else(|| session.why_skipped(benchmark, threads));
+    Side { case, arm: arm.filter(|arm| !arm.samples.is_empty()), why: why.unwrap_or("not run").to_owned() }
+}
+
+/// A case on both sides.
+struct Pair<'a> {
+    benchmark: String,
+    threads: u32,
+    /// The reference, and what is compared with it.
+    sides: [Side<'a>; 2],
+    paired: bool,
+}
+
+impl Pair<'_> {
+    /// What the two sides say by themselves; why nothing, where that is so.
+    fn contrast(&self) -> Result<Contrast, String> {
+        let [before, after] = &self.sides;
+        match (before.case.zip(before.arm), after.case.zip(after.arm)) {
+            (Some((case, before)), Some((other, after))) => {
+                if (case.direction, &case.unit) != (other.direction, &other.unit) {
+                    return Err("the two are of different metrics".to_owned());
+                }
+                let contrast = if self.paired { Contrast::paired } else { Contrast::apart };
+                contrast(case.direction, before, after)
+                    .ok_or_else(|| "no round has a value of both".to_owned())
+            }
+            (None, None) if before.why == after.why => Err(before.why.clone()),
+            (None, None) => Err(format!("before: {}; after: {}", before.why, after.why)),
+            (None, Some(_)) => Err(format!("before: {}", before.why)),
+            (Some(_), None) if self.paired => Err(after.why.clone()),
+            (Some(_), None) => Err(format!("after: {}", after.why)),
+        }
+    }
+
+    fn row(&self, change: Option<Change>, verdict: Verdict) -> Row {
+        let case = self.sides.iter().find_map(|side| side.case);
+        let of = |side: &Side<'_>| side.arm.and_then(|arm| median(&arm.values()));
+        Row {
+            benchmark: self.benchmark.clone(),
+            threads: self.threads,
+            unit: case.map_or_else(String::new, |case| case.unit.clone()),
+            direction: case.map_or(Direction::HigherIsBetter, |case| case.direction),
+            memory_traffic: case.is_none_or(|case| case.memory_traffic),
+            before: of(&self.sides[0]),
+            after: of(&self.sides[1]),
+            change,
+            verdict,
+        }
+    }
+}
+
+impl Table {
+    fn of(subject: &str, reference: &str, pairs: Vec<Pair<'_>>, seed: u64) -> Self {
+        let contrasts: Vec<Result<Contrast, String>> = pairs.iter().map(Pair::contrast).collect();
+        let known: Vec<&Contrast> = contrasts.iter().flatten().collect();
+        let adjusted = holm(&known.iter().map(|contrast| contrast.p().unwrap_or(1.0)).collect::<Vec<_>>());
+        let mut adjusted = adjusted.into_iter();
+        let rows = pairs.iter().zip(&contrasts).zip(0..).map(|((pair, contrast), at)| match contrast {
+            Err(why) => pair.row(None, Verdict::Missing(why.clone())),
+            Ok(contrast) => {
+                let p = adjusted.next().unwrap_or(1.0);
+                judge(pair, contrast, p, known.len(), Resampling::of_rows(seed.wrapping_add(at)))
+            }
+        });
+        let rows: Vec<Row> = rows.collect();
+        let threads: BTreeSet<u32> = rows.iter().map(|row| row.threads).collect();
+        let mean = |threads: u32| {
+            let of: Vec<(&Row, &Contrast)> = rows
+                .iter()
+                .zip(&contrasts)
+                .filter(|(row, _)| row.threads == threads)
+                .filter_map(|(row, contrast)| Some((row, contrast.as_ref().ok()?)))
+                .collect();
+            Mean::of(threads, &of, Resampling::of_means(seed))
+        };
+        let means = threads.into_iter().filter_map(mean).collect();
+        let paired = pairs.first().is_some_and(|pair| pair.paired);
+        Self { subject: subject.to_owned(), reference: reference.to_owned(), paired, rows, means }
+    }
+}
+
+fn judge(pair: &Pair<'_>, contrast: &Contrast, p: f64, compared: usize, with: Resampling) -> Row {
+    let interval = contrast::interval_of_mean(&[contrast], with);
+    let moves_memory = pair.sides[0].case.is_none_or(|case| case.memory_traffic);
+    let noise = if moves_memory { contrast.noise(with) } else { contrast.widest() };
+    let floor = SMALLEST_EFFECT.ln_1p().max(noise);
+    let estimate = contrast.estimate();
+    let detectable = interval.map(|interval| {
+        let error = interval.half_width() / 1.96;
+        smallest_detectable(error, contrast.degrees() + 1, compared, ALPHA, floor).exp_m1()
+    });
+    let needed = contrast.rounds_needed(compared);
+    let verdict = match interval {
+        _ if contrast.rounds() < needed => Verdict::TooFewRounds { rounds: contrast.rounds(), needed },
+        Some(interval) if !interval.contains(0.0) && p < ALPHA && estimate.abs() > floor => {
+            if estimate > 0.0 { Verdict::Better } else { Verdict::Worse }
+        }
+        _ => Verdict::NoDifference,
+    };
+    let change = Change {
+        ratio: estimate.exp(),
+        interval: interval.map(|interval| interval.map(f64::exp)),
+        adjusted_p: contrast.p().map(|_| p),
+        noise: noise.exp_m1(),
+        smallest_detectable: detectable,
+    };
+    pair.row(Some(change), verdict)
+}
+
+impl Mean {
+    /// The mean of some rows; `None` of none. One row has no mean to speak of, but still a value.
+    fn of(threads: u32, rows: &[(&Row, &Contrast)], with: Resampling) -> Option<Self> {
+        let contrasts: Vec<&Contrast> = rows.iter().map(|(_, contrast)| *contrast).collect();
+        let named = rows.iter().map(|(row, contrast)| (row.benchmark.clone(), contrast.estimate().exp()));
+        let named: Vec<(String, f64)> = named.collect();
+        let least = named.iter().min_by(|a, b| a.1.total_cmp(&b.1))?.clone();
+        let most = named.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.clone();
+        Some(Self {
+            threads,
+            rows: rows.len(),
+            ratio: contrast::mean_estimate(&contrasts).exp(),
+            interval: contrast::interval_of_mean(&contrasts, with).map(|interval| interval.map(f64::exp)),
+            least,
+            most,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! What differs between the circumstances of two sessions, besides what was changed on purpose.
+
+use crate::conditions::Conditions;
+use crate::suite::session::Session;
+
+/// A circumstance that is not the same before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is: `kernel`, `governor`.
+    pub what: String,
+    /// Before; `None` where it is not known.
+    pub before: Option<String>,
+    /// After.
+    pub after: Option<String>,
+}
+
+/// The circumstances that differ, those of [`Conditions`] first. What is known of neither side does not
+/// count; what is known of one side only does.
+pub fn differences(before: &Session, after: &Session) -> Vec<Difference> {
+    let own = known(&before.conditions).into_iter().zip(known(&after.conditions));
+    let own = own.map(|((what, before), (_, after))| (what.to_owned(), before, after));
+    let mut names: Vec<&String> = before.settings.keys().chain(after.settings.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let others = names
+        .into_iter()
+        .map(|name| (name.clone(), before.settings.get(name).cloned(), after.settings.get(name).cloned()));
+    own.chain(others)
+        .filter(|(_, before, after)| before != after)
+        .map(|(what, before, after)| Difference { what, before, after })
+        .collect()
+}
+
+/// The circumstances by name, always the same names. When a session began and how busy the machine was
+/// are not among them: they differ every time.
+fn known(conditions: &Conditions) -> [(&'static str, Option<String>); 10] {
+    let set = |text: String| (!text.is_empty()).then_some(text);
+    [
+        ("kernel", conditions.kernel.as_ref().map(|kernel| kernel.text().to_owned())),
+        ("architecture", conditions.architecture.clone()),
+        ("CPU", conditions.cpu_model.clone()),
+        ("hypervisor", conditions.hypervisor.clone()),
+        ("governor", set(conditions.governors.join(", "))),
+        ("transparent huge pages", conditions.transparent_hugepage.clone()),
+        ("numa_balancing", conditions.numa_balancing.map(|value| value.to_string())),
+        ("CPUs that may be used", conditions.allowed_cpus.as_ref().map(ToString::to_string)),
+        ("nodes that may be used", conditions.allowed_nodes.as_ref().map(ToString::to_string)),
+        ("nodewise", conditions.nodewise_version.clone()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::tests::session;
+
+    #[test]
+    fn what_differs_is_named_and_what_is_the_same_is_not() {
+        let mut before = session(&[], 1);
+        let mut after = before.clone();
+        before.conditions.governors = vec!["powersave".to_owned()];
+        after.conditions.governors = vec!["performance".to_owned()];
+        after.conditions.numa_balancing = Some(0);
+        before.conditions.load = Some(0.1);
+        before.settings.insert("nodes".to_owned(), "1".to_owned());
+        after.settings.insert("nodes".to_owned(), "8".to_owned());
+        before.settings.insert("microcode".to_owned(), "0x1".to_owned());
+        after.settings.insert("microcode".to_owned(), "0x1".to_owned());
+        let found: Vec<(String, Option<String>, Option<String>)> =
+            differences(&before, &after).into_iter().map(|one| (one.what, one.before, one.after)).collect();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            found,
+            [
+                ("governor".to_owned(), text("powersave"), text("performance")),
+                ("numa_balancing".to_owned(), None, text("0")),
+                ("nodes".to_owned(), text("1"), text("8")),
+            ]
+        );
+        assert_eq!(differences(&before, &before), []);
+    }
+}

@@ -1,0 +1,125 @@
+//! What reading devices shows, and how far it can be believed.
+
+use nodewise_machine::NodeId;
+
+use super::{Access, DeviceReport, Report, WayReport};
+use crate::metric::Direction;
+use crate::survey::{Figure, Noise};
+
+/// Two nodes differ when one is this much better than the other and their intervals are apart.
+const DIFFERENT: f64 = 1.05;
+
+/// Something that reading devices shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// Buffers on one node cost more than on another.
+    Far {
+        /// The device.
+        device: String,
+        /// How it was read.
+        access: Access,
+        /// The best node, and the worst.
+        nodes: (NodeId, NodeId),
+        /// How many times the best is better than the worst: above 1.
+        times: f64,
+        /// The node that the device hangs on, where it is known.
+        home: Option<NodeId>,
+    },
+    /// How far all of it can be believed.
+    Noise(Noise),
+}
+
+/// What a report shows.
+pub fn findings(report: &Report) -> Vec<Finding> {
+    let far = report.devices.iter().flat_map(|device| Access::ALL.map(|access| far(device, access)));
+    let mut findings: Vec<Finding> = far.flatten().collect();
+    findings.extend(report.account.noise(report.cells()).into_iter().map(Finding::Noise));
+    findings
+}
+
+fn far(device: &DeviceReport, access: Access) -> Option<Finding> {
+    let measured = |way: &'_ WayReport| way.cell.figure.map(|figure| (way.cell.memory, figure));
+    let of_access = device.ways.iter().filter(|way| way.access == access);
+    let mut figures: Vec<(NodeId, Figure)> = of_access.filter_map(measured).collect();
+    figures.sort_by(|one, other| one.1.median.total_cmp(&other.1.median));
+    let ((least, low), (most, high)) = (figures.first()?, figures.last()?);
+    let apart = low.interval.zip(high.interval).is_some_and(|(low, high)| low.high < high.low);
+    let times = high.median / low.median;
+    let nodes = match access.direction() {
+        Direction::LowerIsBetter => (*least, *most),
+        Direction::HigherIsBetter => (*most, *least),
+    };
+    let home = device.home.node();
+    (apart && times > DIFFERENT).then(|| Finding::Far {
+        device: device.name.clone(),
+        access,
+        nodes,
+        times,
+        home,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use nodewise_machine::{Bytes, CpuSet};
+
+    use super::*;
+    use crate::cell::PageKind;
+    use crate::io::{Home, Kind};
+    use crate::stats::Interval;
+    use crate::survey::{Account, CellReport, Marks};
+
+    fn report(access: Access, medians: &[f64]) -> Report {
+        let way = |(memory, median): (u32, &f64)| {
+            let interval = Some(Interval { low: median * 0.99, high: median * 1.01 });
+            let cell = CellReport {
+                from: NodeId::new(0),
+                cpus: CpuSet::from([1]),
+                memory: NodeId::new(memory),
+                pages: PageKind::Small,
+                figure: Some(Figure { median: *median, interval, best: *median, rounds: 6, samples: 6 }),
+                refused: None,
+                before: None,
+                after: None,
+                marks: Marks::default(),
+                disturbed: false,
+                again: false,
+            };
+            WayReport { access, cell }
+        };
+        let device = DeviceReport {
+            name: "sda".to_owned(),
+            kind: Kind::Block,
+            home: Home::Node(NodeId::new(1)),
+            size: None,
+            refused: None,
+            ways: (0..).zip(medians).map(way).collect(),
+            perftest: Vec::new(),
+        };
+        Report { account: Account::default(), size: Bytes::from_mib(16), devices: vec![device] }
+    }
+
+    fn check(access: Access, medians: &[f64], expected: Option<(u32, u32)>) {
+        let found = findings(&report(access, medians));
+        let nodes: Vec<(u32, u32)> = found
+            .iter()
+            .map(|finding| match finding {
+                Finding::Far { nodes: (best, worst), times, home, .. } => {
+                    assert!(*times > 1.0 && *home == Some(NodeId::new(1)));
+                    (best.number(), worst.number())
+                }
+                Finding::Noise(noise) => panic!("{noise:?}"),
+            })
+            .collect();
+        assert_eq!(nodes, Vec::from_iter(expected), "{access:?} {medians:?}");
+    }
+
+    #[test]
+    fn the_best_and_the_worst_node_are_named_where_their_intervals_are_apart() {
+        check(Access::Random, &[90.0, 80.0, 120.0], Some((1, 2)));
+        check(Access::Sequential, &[3.0, 6.0, 5.0], Some((1, 0)));
+        check(Access::Sequential, &[6.0, 6.1], None);
+        check(Access::Random, &[80.0], None);
+        check(Access::Random, &[], None);
+    }
+}

@@ -1,0 +1,128 @@
+//! The record of `nodewise io`: everything that is shown, as plain data.
+
+use nodewise_machine::{Bytes, NodeId};
+
+use super::{Access, Way};
+use crate::cell::Refusal;
+use crate::perftest::Comparison;
+use crate::survey::{Account, CellReport, Outcome};
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A disk.
+    Block,
+    /// A file on one.
+    File,
+    /// A network interface.
+    Network,
+    /// An RDMA device.
+    Rdma,
+    /// Nothing that could be found.
+    Unknown,
+}
+
+impl Kind {
+    /// The word for text and JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::File => "file",
+            Self::Network => "network",
+            Self::Rdma => "rdma",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Where a device hangs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// On this node.
+    Node(NodeId),
+    /// Nobody knows; why, in a sentence.
+    Unknown(String),
+}
+
+impl Home {
+    /// The node, where it is known.
+    pub fn node(&self) -> Option<NodeId> {
+        match self {
+            Self::Node(node) => Some(*node),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// One way and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WayReport {
+    /// How the device was read.
+    pub access: Access,
+    /// Its figure, in GB/s or us by [`Access::unit`], and where the buffer was.
+    pub cell: CellReport,
+}
+
+impl WayReport {
+    /// What came of a way; `explain` makes a sentence of a refusal.
+    pub fn new(way: &Way, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Self {
+        let cpus = crate::latency::best_cpu(&way.cell.cpus).into_iter().collect();
+        let cell = CellReport::new(&way.cell, cpus, outcome, way.access.direction(), explain);
+        Self { access: way.access, cell }
+    }
+}
+
+/// A device and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceReport {
+    /// What it is called: its kernel name, or the path of a file. Foreign text.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Where it hangs.
+    pub home: Home,
+    /// How much it holds; `None` where that is not known, or means nothing.
+    pub size: Option<Bytes>,
+    /// Why nothing was read, in words.
+    pub refused: Option<String>,
+    /// What was read: for each node, in each way.
+    pub ways: Vec<WayReport>,
+    /// What perftest printed for buffers on each node: latency, bandwidth.
+    pub perftest: Vec<Comparison>,
+}
+
+impl DeviceReport {
+    /// What came of reading it in one way into the memory of one node.
+    pub fn way(&self, access: Access, memory: NodeId) -> Option<&WayReport> {
+        self.ways.iter().find(|way| way.access == access && way.cell.memory == memory)
+    }
+
+    /// The nodes of the buffers, ascending.
+    pub fn memory_nodes(&self) -> Vec<NodeId> {
+        crate::survey::account::distinct(self.ways.iter().map(|way| way.cell.memory))
+    }
+}
+
+/// All devices, and how they were measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The survey as a whole.
+    pub account: Account,
+    /// The size of each buffer.
+    pub size: Bytes,
+    /// The devices, in the order in which they are shown.
+    pub devices: Vec<DeviceReport>,
+}
+
+impl Report {
+    /// The cells of all ways.
+    pub fn cells(&self) -> impl Iterator<Item = &CellReport> {
+        self.devices.iter().flat_map(|device| &device.ways).map(|way| &way.cell)
+    }
+
+    /// Whether there is a figure of any device.
+    pub fn has_figures(&self) -> bool {
+        let perftest = self.devices.iter().any(|device| !device.perftest.is_empty());
+        perftest || self.cells().any(|cell| cell.figure.is_some())
+    }
+}

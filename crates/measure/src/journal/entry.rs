@@ -1,0 +1,302 @@
+//! The entries of a journal as JSON, and back.
+//!
+//! Types of their own, so that a change of the library's types does not change what lies on disks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, NodeId};
+use serde::{Deserialize, Serialize};
+
+use super::Head;
+use crate::evidence::{Allocations, Counter, CpuTime, Evidence, Moves};
+use crate::executor::{Ending, Residency, Run, Surroundings, Usage};
+use crate::metric::MetricError;
+use crate::schedule::{ArmId, Block, Slot};
+use crate::study::Record;
+
+/// The schema of a journal, in its first line.
+pub const SCHEMA: &str = "nodewise.journal/1";
+
+/// One line.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Entry {
+    /// The first: what is studied.
+    Study(StudyJson),
+    /// A sitting begins: the time, in seconds since 1970.
+    Sitting {
+        /// When.
+        began_unix_s: u64,
+    },
+    /// A run that ended.
+    Run(Box<RunJson>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StudyJson {
+    schema: String,
+    seed: u64,
+    facts: BTreeMap<String, String>,
+}
+
+impl From<&Head> for StudyJson {
+    fn from(head: &Head) -> Self {
+        Self { schema: SCHEMA.to_owned(), seed: head.seed, facts: head.facts.clone() }
+    }
+}
+
+impl StudyJson {
+    /// The head, or what was expected instead.
+    pub fn head(self) -> Result<Head, String> {
+        if self.schema != SCHEMA {
+            return Err(format!("expected the schema {SCHEMA}, found {:?}", self.schema));
+        }
+        Ok(Head { seed: self.seed, facts: self.facts })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunJson {
+    round: u32,
+    place: u32,
+    arm: u32,
+    replicate: u8,
+    began_ns: u64,
+    set_aside: bool,
+    ending: EndingJson,
+    wall_ns: Option<u64>,
+    printed: Option<f64>,
+    usage: Option<UsageJson>,
+    pages: Option<BTreeMap<u32, u64>>,
+    steal_share: Option<f64>,
+    load: Option<f64>,
+    cpu: Option<CpuJson>,
+    own_ns: Option<u64>,
+    allocations: BTreeMap<u32, AllocationsJson>,
+    moves: MovesJson,
+    events: BTreeMap<String, u64>,
+    complaint: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum EndingJson {
+    Done,
+    Code(i32),
+    Signal(i32),
+    NotStarted(String),
+    TimedOutNs(u64),
+    NoMatch(String),
+    NotANumber(String),
+    NotPositive(f64),
+    Service(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UsageJson {
+    user_ns: u64,
+    system_ns: u64,
+    max_rss_bytes: u64,
+    minor_faults: u64,
+    major_faults: u64,
+    voluntary_switches: u64,
+    involuntary_switches: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CpuJson {
+    all_ns: u64,
+    busy_ns: u64,
+    stolen_ns: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AllocationsJson {
+    hit: Option<u64>,
+    miss: Option<u64>,
+    foreign: Option<u64>,
+    interleave_hit: Option<u64>,
+    local: Option<u64>,
+    other: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MovesJson {
+    migrated: Option<u64>,
+    failed: Option<u64>,
+    balanced: Option<u64>,
+    hints: Option<u64>,
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl RunJson {
+    /// The entry of a record; `None` for a run that was interrupted, of which nothing is kept.
+    pub fn of(record: &Record) -> Option<Self> {
+        let Record { block, place, slot, began, run, set_aside } = record;
+        let Evidence { cpu, own, allocations, moves, events } = &run.evidence;
+        Some(Self {
+            round: block.number(),
+            place: *place,
+            arm: slot.arm.number(),
+            replicate: slot.replicate,
+            began_ns: ns(*began),
+            set_aside: *set_aside,
+            ending: EndingJson::of(&run.ending)?,
+            wall_ns: run.wall.map(ns),
+            printed: run.printed,
+            usage: run.usage.as_ref().map(UsageJson::of),
+            pages: run
+                .residency
+                .as_ref()
+                .map(|seen| seen.by_node.iter().map(|(node, size)| (node.number(), size.get())).collect()),
+            steal_share: run.surroundings.steal_share,
+            load: run.surroundings.load,
+            cpu: cpu.map(|cpu| CpuJson {
+                all_ns: ns(cpu.all),
+                busy_ns: ns(cpu.busy),
+                stolen_ns: cpu.stolen.map(ns),
+            }),
+            own_ns: own.map(ns),
+            allocations: allocations.iter().map(|(node, a)| (node.number(), a.into())).collect(),
+            moves: MovesJson {
+                migrated: moves.migrated,
+                failed: moves.failed,
+                balanced: moves.balanced,
+                hints: moves.hints,
+            },
+            events: events.iter().map(|(counter, count)| (counter.name().to_owned(), *count)).collect(),
+            complaint: run.complaint.clone(),
+        })
+    }
+
+    /// The record of an entry, or what was expected of it.
+    pub fn record(self) -> Result<Record, String> {
+        let block = if self.round == 0 { Block::WarmUp } else { Block::Measured(self.round) };
+        let slot = Slot { arm: ArmId::new(self.arm), replicate: self.replicate };
+        // A comparison takes logarithms, of which only these have one.
+        if self.printed.is_some_and(|printed| !(printed.is_finite() && printed > 0.0)) {
+            return Err("printed: expected a number above 0".to_owned());
+        }
+        let mut events = BTreeMap::new();
+        for (name, count) in self.events {
+            let counter = Counter::named(&name).ok_or_else(|| {
+                format!("events: expected {}, found {name:?}", Counter::ALL.map(Counter::name).join(", "))
+            })?;
+            events.insert(counter, count);
+        }
+        let evidence = Evidence {
+            cpu: self.cpu.map(|cpu| CpuTime {
+                all: Duration::from_nanos(cpu.all_ns),
+                busy: Duration::from_nanos(cpu.busy_ns),
+                stolen: cpu.stolen_ns.map(Duration::from_nanos),
+            }),
+            own: self.own_ns.map(Duration::from_nanos),
+            allocations: self.allocations.iter().map(|(node, a)| (NodeId::new(*node), a.into())).collect(),
+            moves: Moves {
+                migrated: self.moves.migrated,
+                failed: self.moves.failed,
+                balanced: self.moves.balanced,
+                hints: self.moves.hints,
+            },
+            events,
+        };
+        let run = Run {
+            wall: self.wall_ns.map(Duration::from_nanos),
+            printed: self.printed,
+            usage: self.usage.map(UsageJson::usage),
+            residency: self.pages.map(|pages| Residency {
+                by_node: pages
+                    .into_iter()
+                    .map(|(node, size)| (NodeId::new(node), Bytes::new(size)))
+                    .collect(),
+            }),
+            surroundings: Surroundings { steal_share: self.steal_share, load: self.load },
+            evidence,
+            complaint: self.complaint,
+            ..Run::ended(self.ending.ending())
+        };
+        let began = Duration::from_nanos(self.began_ns);
+        Ok(Record { block, place: self.place, slot, began, run, set_aside: self.set_aside })
+    }
+}
+
+impl EndingJson {
+    fn of(ending: &Ending) -> Option<Self> {
+        Some(match ending {
+            Ending::Done => Self::Done,
+            Ending::Code(code) => Self::Code(*code),
+            Ending::Signal(signal) => Self::Signal(*signal),
+            Ending::NotStarted(why) => Self::NotStarted(why.clone()),
+            Ending::TimedOut(limit) => Self::TimedOutNs(ns(*limit)),
+            Ending::NoMetric(MetricError::NoMatch { pattern }) => Self::NoMatch(pattern.clone()),
+            Ending::NoMetric(MetricError::NotANumber { text }) => Self::NotANumber(text.clone()),
+            Ending::NoMetric(MetricError::NotPositive { number }) => Self::NotPositive(*number),
+            Ending::Service(what) => Self::Service(what.clone()),
+            Ending::Interrupted => return None,
+        })
+    }
+
+    fn ending(self) -> Ending {
+        match self {
+            Self::Done => Ending::Done,
+            Self::Code(code) => Ending::Code(code),
+            Self::Signal(signal) => Ending::Signal(signal),
+            Self::NotStarted(why) => Ending::NotStarted(why),
+            Self::TimedOutNs(limit) => Ending::TimedOut(Duration::from_nanos(limit)),
+            Self::NoMatch(pattern) => Ending::NoMetric(MetricError::NoMatch { pattern }),
+            Self::NotANumber(text) => Ending::NoMetric(MetricError::NotANumber { text }),
+            Self::Service(what) => Ending::Service(what),
+            Self::NotPositive(number) => Ending::NoMetric(MetricError::NotPositive { number }),
+        }
+    }
+}
+
+impl UsageJson {
+    fn of(usage: &Usage) -> Self {
+        Self {
+            user_ns: ns(usage.user),
+            system_ns: ns(usage.system),
+            max_rss_bytes: usage.max_rss.get(),
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+        }
+    }
+
+    fn usage(self) -> Usage {
+        Usage {
+            user: Duration::from_nanos(self.user_ns),
+            system: Duration::from_nanos(self.system_ns),
+            max_rss: Bytes::new(self.max_rss_bytes),
+            minor_faults: self.minor_faults,
+            major_faults: self.major_faults,
+            voluntary_switches: self.voluntary_switches,
+            involuntary_switches: self.involuntary_switches,
+        }
+    }
+}
+
+impl From<&Allocations> for AllocationsJson {
+    fn from(a: &Allocations) -> Self {
+        let Allocations { hit, miss, foreign, interleave_hit, local, other } = *a;
+        Self { hit, miss, foreign, interleave_hit, local, other }
+    }
+}
+
+impl From<&AllocationsJson> for Allocations {
+    fn from(a: &AllocationsJson) -> Self {
+        let AllocationsJson { hit, miss, foreign, interleave_hit, local, other } = *a;
+        Self { hit, miss, foreign, interleave_hit, local, other }
+    }
+}

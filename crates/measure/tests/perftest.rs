@@ -1,0 +1,171 @@
+//! Four full tables of a real pair of adapters: latency and bandwidth of all sizes of messages, with the
+//! buffers near the adapter and on the far node.
+//!
+//! They lie outside of this repository, in `../shared/research/perftest` beside it or in the folder that
+//! `NODEWISE_PERFTEST` names; without them these tests do nothing but say so.
+
+#![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
+#![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+
+use std::path::{Path, PathBuf};
+
+use nodewise_machine::Bytes;
+use nodewise_measure::perftest::{Column, Comparison, Kind, Side, Table, kinks};
+
+const HEADS: [(Kind, &str); 2] = [
+    (
+        Kind::Latency,
+        " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
+         99% percentile[usec]   99.9% percentile[usec] ",
+    ),
+    (Kind::Bandwidth, " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"),
+];
+const DASHES: &str =
+    "---------------------------------------------------------------------------------------";
+
+fn recorded(name: &str) -> Option<String> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/research/perftest");
+    let folder = std::env::var_os("NODEWISE_PERFTEST").map_or(beside, PathBuf::from);
+    let text = std::fs::read_to_string(folder.join(name)).ok();
+    if text.is_none() {
+        eprintln!(
+            "skipped: no ../shared/research/perftest, and NODEWISE_PERFTEST names no folder with {name}"
+        );
+    }
+    text
+}
+
+/// A recorded table in the form in which perftest prints it, and its numbers row by row.
+fn print_out(recorded: &str, kind: Kind) -> (String, Vec<Vec<f64>>) {
+    let rows = recorded.lines().filter(|line| !line.starts_with('#')).skip(1);
+    let rows: Vec<Vec<&str>> = rows.map(|line| line.split('\t').collect()).collect();
+    let heads = HEADS.iter().find(|(of, _)| *of == kind).unwrap().1;
+    let mut text = format!(
+        "{DASHES}\n                    Send Test\n Dual-port       : OFF\t\tDevice         : mlx5_2\n{DASHES}\n \
+         local address: LID 0x05 QPN 0x0127 PSN 0x41b0f4\n remote address: LID 0x03 QPN 0x0127 PSN 0x2ee6e0\n\
+         {DASHES}\n{heads}\n"
+    );
+    for row in &rows {
+        text.push_str(&format!(" {:<10} {:<10}", row[0], row[1]));
+        row[2..].iter().for_each(|value| text.push_str(&format!(" {value:>16}")));
+        text.push('\n');
+    }
+    let numbers = |row: Vec<&str>| row.into_iter().map(|text| text.parse().unwrap()).collect();
+    (text + DASHES + "\n", rows.into_iter().map(numbers).collect())
+}
+
+/// Reads a recorded table in both of its forms; its 23 rows come out as they were written.
+fn table(name: &str, kind: Kind) -> Option<Table> {
+    let recorded = recorded(name)?;
+    let (text, rows) = print_out(&recorded, kind);
+    let table = Table::parse(&text).unwrap();
+    assert_eq!((table.kind, table.rows.len(), &table.problems), (kind, 23, &Vec::new()), "{name}");
+    for expected in rows {
+        let row = &table.rows[&Bytes::new(expected[0] as u64)];
+        let values: Vec<f64> = table.columns.iter().map(|column| row.get(*column).unwrap()).collect();
+        assert_eq!((row.iterations, &values[..]), (Some(expected[1] as u64), &expected[2..]), "{name}");
+    }
+    assert_eq!(Table::parse(&recorded).as_ref(), Ok(&table), "{name}, with tabs");
+    Some(table)
+}
+
+fn comparison(kind: Kind, near: &str, far: &str) -> Option<Comparison> {
+    let side =
+        |label: &str, name| Some(Side { label: label.to_owned(), node: None, table: table(name, kind)? });
+    Comparison::of(vec![side("near", near)?, side("far", far)?]).pop()
+}
+
+/// Side, size, and whether values fall there.
+fn kinks_of(comparison: &Comparison) -> Vec<(usize, u64, bool)> {
+    let found = comparison.kinks().into_iter();
+    found.map(|(side, kink)| (side, kink.sizes[1].get(), kink.falls)).collect()
+}
+
+#[test]
+fn latencies_are_read_whole_and_their_kinks_are_the_end_of_inline_data_and_the_fall_at_16_kib() {
+    let Some(latency) = comparison(Kind::Latency, "lat-local.tsv", "lat-membind1.tsv") else { return };
+    assert_eq!(kinks_of(&latency), [(0, 256, false), (1, 256, false), (1, 16_384, true)]);
+    let worst = latency.extremes(1).unwrap();
+    assert_eq!((worst.worst.0.get(), worst.best.0.get()), (16_384, 65_536));
+    assert!((worst.worst.1 - 11.42 / 3.43).abs() < 1e-12 && (worst.best.1 - 628.0 / 575.0).abs() < 1e-12);
+    let first = &latency.sides()[0].table.rows[&Bytes::new(2)];
+    assert_eq!((first.get(Column::Typical), first.get(Column::Percentile999)), (Some(1.27), Some(5.05)));
+}
+
+#[test]
+fn bandwidths_are_read_whole_and_their_kinks_are_the_slow_64_bytes_and_the_end_of_the_collapse() {
+    let Some(bandwidth) = comparison(Kind::Bandwidth, "bw-local.tsv", "bw-membind1.tsv") else { return };
+    let expected = [(0, 64, false), (1, 64, false), (1, 8192, true), (1, 16_384, false)];
+    assert_eq!(kinks_of(&bandwidth), expected);
+    let far = bandwidth.extremes(1).unwrap();
+    assert_eq!((far.worst.0.get(), far.best.0.get()), (8192, 2));
+    assert!((far.worst.1 - 15.17 / 151.77).abs() < 1e-12);
+    assert_eq!(bandwidth.ratio(1, Bytes::new(3)), None);
+}
+
+#[test]
+fn a_curve_without_the_points_that_are_off_has_no_kink() {
+    let Some(mut table) = table("lat-membind1.tsv", Kind::Latency) else { return };
+    for size in [16_384, 8192, 4096, 2048, 1024, 512, 256, 128, 64] {
+        table.rows.remove(&Bytes::new(size));
+    }
+    assert_eq!(kinks(&table), []);
+}
+
+/// The client's program is looked for in PATH, so a test that has one of its own is a process of its own:
+/// this test starts itself again with PATH set, and says in `PERFTEST_CHILD` what is expected there.
+#[test]
+fn the_client_runs_what_path_has_under_its_placement_and_reads_what_it_prints() {
+    if let Some(expected) = std::env::var_os("PERFTEST_CHILD") {
+        return client_sees(&expected.to_string_lossy());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let table = "#bytes #iterations t_typical[usec]\\n2 1000 1.5\\n4 1000 1.6\\n";
+    let script = |name: &str, body: &str| {
+        let path = folder.path().join(name);
+        // Written by a child: a process that is started at this moment would inherit our open file, and
+        // what is open to be written cannot be executed.
+        let write = "printf '%s' \"$0\" > \"$1\" && chmod +x \"$1\"";
+        let status = std::process::Command::new("sh").args(["-c", write, body]).arg(&path).status();
+        assert!(status.unwrap().success());
+    };
+    let check = |body: &str, expected: &str| {
+        script("ib_send_lat", body);
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        let own = std::env::current_exe().unwrap();
+        let name = "the_client_runs_what_path_has_under_its_placement_and_reads_what_it_prints";
+        let mut again = std::process::Command::new(own);
+        again.args(["--exact", name]).env("PATH", path).env("PERFTEST_CHILD", expected);
+        let output = again.output().unwrap();
+        assert!(output.status.success(), "{body}: {}", String::from_utf8_lossy(&output.stdout));
+    };
+    check(&format!("#!/bin/sh\nprintf '{table}'\n"), "2 rows of mlx5_2 for far");
+    let sees = "#!/bin/sh\n[ \"$*\" = '-a -F -d mlx5_2 -p 18515 far' ] || exit 9\n";
+    check(&format!("{sees}printf '{table}'\n"), "2 rows of mlx5_2 for far");
+    check(
+        "#!/bin/sh\necho greeting >&2\necho \"Couldn't connect to far:18515\" >&2\nexit 1\n",
+        "ib_send_lat ended with exit code 1: Couldn't connect to far:18515",
+    );
+    check(
+        "#!/bin/sh\necho nothing\n",
+        "what ib_send_lat printed cannot be used: it holds no table of perftest: expected a line that begins \
+         with #bytes",
+    );
+}
+
+fn client_sees(expected: &str) {
+    use nodewise_measure::perftest::client::Client;
+    use nodewise_measure::placement::Placement;
+    let client = Client {
+        kind: Kind::Latency,
+        device: "mlx5_2".to_owned(),
+        host: "far".to_owned(),
+        port: Some(18515),
+    };
+    let ended = client.run(&Placement::DEFAULT, &std::sync::atomic::AtomicBool::new(false));
+    let seen = match ended {
+        Ok(table) => format!("{} rows of {} for {}", table.rows.len(), client.device, client.host),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(seen, expected);
+}

@@ -1,0 +1,243 @@
+//! A program and its child, while they have pages in common.
+//!
+//! # Source
+//! `fork(2)`: the child has copies of the policies and the same pages. `do_wp_page` in `mm/memory.c`: who
+//! writes to a common page first gets a copy, and the other keeps the page; 5.19 to at least 7.2. Seen on
+//! 6.1 and 6.12, where one exception showed that is not modelled: a page that another CPU touched so lately
+//! that it still waits there for its place in the kernel's lists is copied for the other too.
+
+use std::collections::BTreeSet;
+
+use nodewise_machine::NodeId;
+
+use super::Task;
+use super::page::Page;
+use crate::memory::Memory;
+
+/// Who of the two does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Member {
+    /// The program that has forked.
+    Parent,
+    /// The child.
+    Child,
+}
+
+/// A program that has forked, and its child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family {
+    parent: Task,
+    child: Task,
+    /// Private pages that neither has written to since: one page for both.
+    common: BTreeSet<u64>,
+}
+
+impl Family {
+    /// `fork(2)`. The child has one thread, and nothing that was kept from it
+    /// ([`Task::keep_from_children`]).
+    pub fn fork(parent: Task) -> Self {
+        let inherited = parent.pages.iter().filter(|(_, page)| page.inherited);
+        // Pages of a file are found again when they are touched.
+        let copy = |page: &Page| Page { mapped: page.mapped && !page.is_file(), ..page.clone() };
+        let pages = inherited.map(|(number, page)| (*number, copy(page))).collect();
+        let child = Task { threads: 1, pages, ..parent.clone() };
+        let is_common = |page: &Page| page.home.is_some() && !page.is_file();
+        let common = child.pages.iter().filter(|(_, page)| is_common(page)).map(|(number, _)| *number);
+        Self { common: common.collect(), parent, child }
+    }
+
+    /// One of the two.
+    pub const fn member(&self, member: Member) -> &Task {
+        match member {
+            Member::Parent => &self.parent,
+            Member::Child => &self.child,
+        }
+    }
+
+    /// One of the two, for what it does with memory that the other does not have.
+    pub const fn member_mut(&mut self, member: Member) -> &mut Task {
+        match member {
+            Member::Parent => &mut self.parent,
+            Member::Child => &mut self.child,
+        }
+    }
+
+    /// A call of one of the two that takes no page and moves none: policies of files are then those of the
+    /// other too.
+    pub fn call<T>(&mut self, member: Member, call: impl FnOnce(&mut Task) -> T) -> T {
+        let (caller, other) = self.both(member);
+        let answer = call(caller);
+        for (number, page) in other.pages.iter_mut().filter(|(_, page)| page.is_file()) {
+            if let Some(callers) = caller.pages.get(number) {
+                page.policy.clone_from(&callers.policy);
+            }
+        }
+        answer
+    }
+
+    /// The one and the other.
+    const fn both(&mut self, member: Member) -> (&mut Task, &mut Task) {
+        match member {
+            Member::Parent => (&mut self.parent, &mut self.child),
+            Member::Child => (&mut self.child, &mut self.parent),
+        }
+    }
+
+    /// Writes to a page: the writer's node of it, or `None` as [`Task::touch`].
+    pub fn write(&mut self, member: Member, page: u64, memory: &mut Memory) -> Option<NodeId> {
+        let common = self.common.remove(&page);
+        let (writer, other) = self.both(member);
+        if common {
+            // The page that was is the other's alone now.
+            let copied = writer.pages.get_mut(&page)?;
+            (copied.home, copied.order) = (None, 0);
+            return writer.touch_small(page, memory);
+        }
+        let files = |page: &&mut Page| page.is_file();
+        if let Some(own) = writer.pages.get_mut(&page).filter(files) {
+            // The other may have brought it into the file.
+            own.home = own.home.or_else(|| other.pages.get(&page)?.home);
+        }
+        let node = writer.touch(page, memory);
+        let home = writer.pages.get(&page)?.home;
+        if let Some(others) = other.pages.get_mut(&page).filter(files) {
+            others.home = home;
+        }
+        node
+    }
+
+    /// The child ends: its own pages are given back.
+    pub fn end(self, memory: &mut Memory) -> Task {
+        let own =
+            self.child.pages.iter().filter(|(number, page)| !page.is_file() && !self.common.contains(number));
+        for (node, kind) in own.filter_map(|(_, page)| page.home) {
+            memory.free(node, kind, 1);
+        }
+        self.parent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{policy, start};
+    use super::*;
+    use Member::{Child, Parent};
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    /// The nodes of pages 0-3 of one of the two; 9 for a page that it does not have.
+    #[track_caller]
+    fn check(family: &Family, member: Member, expected: [u32; 4]) {
+        let node = |page: u64| family.member(member).node_of(page).map_or(9, |node| node.number());
+        assert_eq!([0, 1, 2, 3].map(node), expected, "{member:?}");
+    }
+
+    /// Two pages of four on node 0, a child on node 2.
+    fn family() -> (Family, Memory) {
+        let (mut task, mut memory) = start();
+        task.map(0..4);
+        task.touch(0, &mut memory);
+        task.touch(1, &mut memory);
+        let mut family = Family::fork(task);
+        family.call(Child, |child| child.run_on(NodeId::new(2)));
+        (family, memory)
+    }
+
+    #[test]
+    fn who_writes_first_gets_the_copy_and_the_other_keeps_the_page() {
+        let (mut family, mut memory) = family();
+        family.write(Child, 0, &mut memory);
+        family.call(Parent, |parent| parent.run_on(NodeId::new(3)));
+        family.write(Parent, 0, &mut memory);
+        family.write(Parent, 1, &mut memory);
+        family.write(Child, 1, &mut memory);
+        check(&family, Child, [2, 0, 9, 9]);
+        check(&family, Parent, [0, 3, 9, 9]);
+    }
+
+    #[test]
+    fn a_copy_is_placed_by_the_policy_of_its_writer() {
+        let (mut family, mut memory) = family();
+        family.call(Parent, |parent| parent.set_policy(&policy("prefer:1"))).unwrap();
+        family.write(Child, 0, &mut memory);
+        family.write(Parent, 1, &mut memory);
+        check(&family, Child, [2, 0, 9, 9]);
+        check(&family, Parent, [0, 1, 9, 9]);
+    }
+
+    #[test]
+    fn what_is_touched_later_is_not_common() {
+        let (mut family, mut memory) = family();
+        family.write(Child, 2, &mut memory);
+        family.write(Parent, 3, &mut memory);
+        check(&family, Child, [0, 0, 2, 9]);
+        check(&family, Parent, [0, 0, 9, 0]);
+    }
+
+    #[test]
+    fn a_page_of_a_file_is_where_the_first_of_the_two_put_it() {
+        let (mut task, mut memory) = start();
+        task.map_file(0..4, 0, 0);
+        let mut family = Family::fork(task);
+        family.call(Child, |child| child.run_on(NodeId::new(2)));
+        family.write(Child, 0, &mut memory);
+        check(&family, Parent, [9; 4]);
+        family.write(Parent, 0, &mut memory);
+        family.write(Parent, 1, &mut memory);
+        check(&family, Parent, [2, 0, 9, 9]);
+        // The policy is the file's, whoever sets it.
+        let stay = crate::migrate::Present::Stay;
+        family.call(Parent, |parent| parent.bind(2..4, &policy("bind:3"), stay, &mut memory)).unwrap();
+        family.write(Child, 2, &mut memory);
+        check(&family, Child, [2, 9, 3, 9]);
+    }
+
+    #[test]
+    fn what_is_kept_from_children_is_missing() {
+        let (mut task, mut memory) = start();
+        task.map(0..4);
+        task.touch(0, &mut memory);
+        task.keep_from_children(0..2);
+        let mut family = Family::fork(task);
+        assert_eq!(family.write(Child, 0, &mut memory), None);
+        assert_eq!(family.write(Child, 2, &mut memory), Some(NodeId::new(0)));
+    }
+
+    #[test]
+    fn the_childs_end_gives_back_what_was_its_own() {
+        let (mut family, mut memory) = family();
+        let free = |memory: &Memory| memory.nodes().iter().map(|node| memory.free_of(node)).sum::<u64>();
+        let before = free(&memory);
+        for (member, page) in [(Child, 0), (Parent, 0), (Parent, 1), (Child, 2), (Parent, 3)] {
+            family.write(member, page, &mut memory);
+        }
+        assert_eq!(before - free(&memory), 4);
+        let parent = family.end(&mut memory);
+        assert_eq!(before - free(&memory), 1);
+        assert_eq!(parent.node_of(2), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_page_is_lost_or_given_twice(writes in proptest::collection::vec((any::<bool>(), 0u64..8), 0..40)) {
+            let (mut task, mut memory) = start();
+            let free = |memory: &Memory| memory.nodes().iter().map(|node| memory.free_of(node)).sum::<u64>();
+            let before = free(&memory);
+            task.map(0..4);
+            task.map_file(4..8, 9, 0);
+            for page in [0, 1, 4] {
+                task.touch(page, &mut memory);
+            }
+            let mut family = Family::fork(task);
+            for (childs, page) in writes {
+                family.write(if childs { Child } else { Parent }, page, &mut memory);
+                let of = |member: Member, page: u64| family.member(member).pages[&page].home.is_some();
+                let private = (0..4).map(|page| u64::from(of(Parent, page)) + u64::from(of(Child, page))).sum::<u64>();
+                let files = (4..8).filter(|page| of(Parent, *page)).count() as u64;
+                prop_assert_eq!(before - free(&memory), private - family.common.len() as u64 + files);
+            }
+            let parent = family.end(&mut memory);
+            let kept = parent.pages.values().filter(|page| page.home.is_some()).count() as u64;
+            prop_assert_eq!(before - free(&memory), kept);
+        }
+    }
+}

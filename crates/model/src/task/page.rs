@@ -1,0 +1,75 @@
+//! A page of a program's memory: what it is part of, its policy and where it is.
+
+use nodewise_machine::NodeId;
+
+use crate::policy::interleave::Place;
+use crate::policy::set::Policy;
+use crate::walk::HUGE_ORDER;
+use crate::zones::ZoneKind;
+
+/// Small pages in a transparent huge one, which begins at a multiple of as many.
+pub(super) const BLOCK: u64 = 1 << HUGE_ORDER;
+
+/// The zone that a page is in.
+pub(super) type Home = (NodeId, ZoneKind);
+
+/// What a mapping is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// Private anonymous memory in small pages.
+    Small,
+    /// Private anonymous memory in transparent huge pages.
+    Huge,
+    /// A page of a file in memory.
+    File { inode: u64, page: u64 },
+}
+
+impl Backing {
+    /// Where a page at this number stands in the turns of an interleaving policy.
+    pub fn place(self, number: u64) -> Place {
+        match self {
+            Self::Small | Self::Huge => Place::Address(number << 12),
+            Self::File { inode, page } => Place::File { inode, page },
+        }
+    }
+}
+
+/// A page of a mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub backing: Backing,
+    /// The policy that it is placed by, if it has one: that of the mapping, or of the file.
+    pub policy: Option<Policy>,
+    /// The mapping's own copy of a file's policy. No page is placed by it, but it follows the cpuset, and
+    /// it is what a home node is added to.
+    pub copy: Option<Policy>,
+    /// Where it is, once somebody has touched it.
+    pub home: Option<Home>,
+    /// Whether this program has touched it, and not only another that has the same file.
+    pub mapped: bool,
+    /// The order of the page it is part of: 0, or [`HUGE_ORDER`].
+    pub order: u32,
+    /// Whether children have it (`MADV_DONTFORK` keeps it from them).
+    pub inherited: bool,
+}
+
+impl Page {
+    pub const fn of(backing: Backing) -> Self {
+        Self { backing, policy: None, copy: None, home: None, mapped: false, order: 0, inherited: true }
+    }
+
+    pub const fn is_file(&self) -> bool {
+        matches!(self.backing, Backing::File { .. })
+    }
+
+    /// What `mbind(2)` leaves. The policy of a file is one for all who have it.
+    pub fn set_policy(&mut self, policy: &Option<Policy>) {
+        self.policy.clone_from(policy);
+        self.copy = policy.clone().filter(|_| self.is_file());
+    }
+
+    /// The policy of the mapping: with a file, the copy.
+    pub fn of_mapping_mut(&mut self) -> Option<&mut Policy> {
+        if self.is_file() { self.copy.as_mut() } else { self.policy.as_mut() }
+    }
+}

@@ -1,0 +1,70 @@
+//! `nodewise bandwidth --file`: files in memory with their pages on each node.
+
+use std::path::Path;
+
+use nodewise_machine::{Bytes, Machine};
+use nodewise_measure::bandwidth::file::{FileBench, FileReport, FileWay, FileWayReport, Operation, Place};
+use nodewise_measure::cell::PageKind;
+use nodewise_measure::survey::Account;
+use nodewise_source::Detail;
+use nodewise_view::svg::{Theme, file_svg};
+use nodewise_view::{csv, json, text};
+
+use super::{PART_OF_SPARE, checked};
+use crate::cli::Global;
+use crate::cli::bandwidth::Bandwidth;
+use crate::facts::LiveFacts;
+use crate::failure::{Failure, Outcome};
+use crate::measuring::{self, Field, Forms, Share};
+use crate::{input, live};
+
+/// The size of a file that nobody chose: larger than most caches, written within some 100 ms.
+const SIZE: Bytes = Bytes::from_mib(256);
+/// The same with `--quick`.
+const QUICK: Bytes = Bytes::from_mib(64);
+
+/// Measures and shows files in a folder, or in the kernel's own tmpfs.
+pub fn run(args: &Bandwidth, folder: Option<&Path>, global: &Global) -> Outcome {
+    let machine = input::load("live", Detail::Full)?.machine;
+    let report = measure(args, folder, &machine)?;
+    let forms = Forms {
+        svg: &|| file_svg(&report, Theme::Auto),
+        json: &|| json::file(&report),
+        csv: &|| csv::file(&report),
+        text: &|style| text::file(&report, style),
+    };
+    measuring::show(&args.measure, global, &forms)?;
+    Ok(measuring::exit_code(report.cells().any(|cell| cell.figure.is_some()), &report.account))
+}
+
+fn measure(args: &Bandwidth, folder: Option<&Path>, machine: &Machine) -> Result<FileReport, Failure> {
+    let field = Field::of(&args.measure, machine)?;
+    let seed = measuring::seed(args.measure.seed);
+    let mut facts = LiveFacts::new(machine);
+    let size = match args.size {
+        Some(size) => checked(size)?,
+        None => {
+            let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
+            let wanted = if args.measure.quick { QUICK } else { SIZE };
+            measuring::default_size(wanted, &args.measure, &field, share, &mut facts)
+        }
+    };
+    let place = folder.map_or(Place::Kernel, |folder| Place::Folder(folder.to_owned()));
+    let cells = field.cells(&[PageKind::Small]);
+    let ways: Vec<FileWay> = cells
+        .iter()
+        .flat_map(|cell| Operation::ALL.map(|operation| FileWay { cell: cell.clone(), operation }))
+        .collect();
+    let mut bench = FileBench::new(size, place.clone());
+    let conditions = live::conditions(machine, &[]);
+    let pace = measuring::pace(&args.measure, field.nodes());
+    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts)?;
+    let explain = |refusal: &_| measuring::explain(refusal, machine);
+    let reports = ways.iter().zip(&survey.outcomes);
+    Ok(FileReport {
+        account: Account::of(&survey, conditions, bench.timer().source().name()),
+        size,
+        place,
+        ways: reports.map(|(way, outcome)| FileWayReport::new(way, outcome, &explain)).collect(),
+    })
+}

@@ -1,0 +1,183 @@
+//! `nodewise compare`: a suite to a session, sessions to a comparison, the comparison to its reader.
+
+mod circumstances;
+mod inputs;
+mod needs;
+mod placements;
+mod running;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use nodewise_machine::printable::quote;
+use nodewise_measure::compare::Comparison;
+use nodewise_measure::suite::session::Session;
+use nodewise_measure::suite::{SHIPPED, Suite, parse};
+use nodewise_view::digest::compare::Shown;
+use nodewise_view::svg::{Theme, compare_svg};
+use nodewise_view::{csv, json, text};
+
+use crate::cli::Global;
+use crate::cli::compare::Compare;
+use crate::failure::{CANNOT, Failure, Outcome};
+use crate::{measuring, output};
+
+/// The exit code of a comparison that is lost: something became slower.
+const LOST: u8 = 1;
+
+/// Runs the verb.
+pub fn run(args: &Compare, global: &Global) -> Outcome {
+    measuring::must_be_live(global, "a suite", "")?;
+    match (&args.suite, &args.before, &args.after) {
+        (Some(name), ..) => with_suite(args, global, name),
+        (None, Some(before), Some(after)) => {
+            let before = only(saved("--before", before)?, &args.only)?;
+            let after = only(saved("--after", after)?, &args.only)?;
+            show_change(args, global, &before, &after)
+        }
+        _ => Err(Failure::usage("nothing to compare: expected --suite, or --before and --after")),
+    }
+}
+
+fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
+    if args.source {
+        let (_, source) = shipped(name).ok_or_else(|| unknown(name))?;
+        output::print(source)?;
+        return Ok(0);
+    }
+    let suite = suite(name)?.only(&args.only).map_err(|missing| {
+        Failure::usage(format_args!("--only: suite {} has no benchmark {}", quote(name), quote(&missing)))
+    })?;
+    if args.list {
+        let missing: Vec<Option<String>> = suite.benchmarks.iter().map(needs::missing).collect();
+        output::print(&text::compare::list(&suite, &missing, &output::style(global.color)))?;
+        return Ok(0);
+    }
+    // A file that cannot be read must not be found out after an hour.
+    let before = match &args.against {
+        Some(path) => Some(only(saved("--against", path)?, &args.only)?),
+        None => None,
+    };
+    if let Some(before) = before.as_ref().filter(|before| before.suite != suite.title) {
+        let (theirs, own) = (quote(&before.suite), quote(&suite.title));
+        return Err(Failure::usage(format_args!("--against: its suite is {theirs}: expected {own}")));
+    }
+    if args.install {
+        needs::install(&suite)?;
+    }
+    let session = running::run(args, &suite)?;
+    if let Some(path) = &args.save {
+        output::write_file(path, json::suite::suite(&session).as_bytes())?;
+    }
+    let works = session.cases.iter().any(|case| case.arms.iter().any(|arm| arm.failed.is_none()));
+    let shown = match &before {
+        Some(before) => show_change(args, global, before, &session)?,
+        None if session.placements.len() > 1 => {
+            let comparison = Comparison::of_placements(&session);
+            show(args, global, &Shown { before: &session, after: None, comparison: &comparison })?
+        }
+        None => show_session(args, global, &session)?,
+    };
+    Ok(if works { shown } else { CANNOT })
+}
+
+fn show_change(args: &Compare, global: &Global, before: &Session, after: &Session) -> Outcome {
+    if before.suite != after.suite {
+        let (before, after) = (quote(&before.suite), quote(&after.suite));
+        return Err(Failure::usage(format_args!("the suites are {before} and {after}: expected the same")));
+    }
+    let comparison = Comparison::between(before, after);
+    show(args, global, &Shown { before, after: Some(after), comparison: &comparison })
+}
+
+fn show(args: &Compare, global: &Global, shown: &Shown<'_>) -> Outcome {
+    if let Some(path) = &args.svg {
+        output::write_file(path, compare_svg(shown, Theme::Auto).as_bytes())?;
+    }
+    if args.json {
+        output::print_json(&json::compare(shown))?;
+    } else if args.csv {
+        output::print(&csv::compare(shown.comparison))?;
+    } else {
+        output::print(&text::compare::compare(shown, &output::style(global.color)))?;
+    }
+    Ok(if shown.comparison.is_lost() { LOST } else { 0 })
+}
+
+fn show_session(args: &Compare, global: &Global, session: &Session) -> Outcome {
+    if args.svg.is_some() {
+        output::tell("nothing is compared, so there is no picture (--against or --placements compare)");
+    }
+    if args.json {
+        output::print_json(&json::suite::suite(session))?;
+    } else if args.csv {
+        output::print(&csv::suite(session))?;
+    } else {
+        output::print(&text::compare::session(session, &output::style(global.color)))?;
+    }
+    Ok(0)
+}
+
+/// A session that was saved.
+fn saved(option: &str, path: &Path) -> Result<Session, Failure> {
+    let text = measuring::read_saved(option, path)?;
+    json::suite::read(&text).map_err(|error| {
+        let path = quote(&path.display().to_string());
+        Failure::usage(format_args!("{option}: {path} is no session of nodewise compare: {error}"))
+    })
+}
+
+/// The session with only these benchmarks; all of them without a name.
+fn only(mut session: Session, names: &[String]) -> Result<Session, Failure> {
+    let known = |name: &String| {
+        session.cases.iter().any(|case| case.benchmark == *name)
+            || session.skipped.iter().any(|one| one.benchmark == *name)
+    };
+    if let Some(missing) = names.iter().find(|name| !known(name)) {
+        let message = format!("--only: no benchmark {} was saved", quote(missing));
+        return Err(Failure::usage(message));
+    }
+    if !names.is_empty() {
+        session.cases.retain(|case| names.contains(&case.benchmark));
+        session.skipped.retain(|one| names.contains(&one.benchmark));
+    }
+    Ok(session)
+}
+
+fn shipped(name: &str) -> Option<&'static (&'static str, &'static str)> {
+    SHIPPED.iter().find(|(known, _)| *known == name)
+}
+
+fn unknown(name: &str) -> Failure {
+    let known = SHIPPED.map(|(name, _)| name).join(" and ");
+    Failure::usage(format_args!("--suite: {} does not come with nodewise: {known} do", quote(name)))
+}
+
+/// A suite that comes with nodewise, or a file.
+fn suite(name: &str) -> Result<Suite, Failure> {
+    let text = match shipped(name) {
+        Some((_, source)) => (*source).to_owned(),
+        None => read(name)?,
+    };
+    parse::parse(&text).map_err(|error| Failure::usage(format_args!("--suite: {}: {error}", quote(name))))
+}
+
+fn read(name: &str) -> Result<String, Failure> {
+    let fail = |error: std::io::Error| {
+        let why = match error.raw_os_error() {
+            Some(number) => nodewise_syscall::Errno::new(number).to_string(),
+            None => error.to_string(),
+        };
+        let known = SHIPPED.map(|(name, _)| name).join(" and ");
+        Failure::usage(format_args!(
+            "--suite: cannot read {}: {why} ({known} come with nodewise)",
+            quote(name)
+        ))
+    };
+    let mut text = String::new();
+    // One byte more than may be: the parser says what is too large.
+    let file = File::open(name).map_err(fail)?;
+    file.take(parse::MOST_BYTES as u64 + 1).read_to_string(&mut text).map_err(fail)?;
+    Ok(text)
+}

@@ -1,0 +1,186 @@
+//! A suite to a session: what is installed, inputs, rounds, a line of progress.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use nodewise_machine::Machine;
+use nodewise_machine::printable::printable;
+use nodewise_measure::experiment::Monotonic;
+use nodewise_measure::metric::Metric;
+use nodewise_measure::placement::Scope;
+use nodewise_measure::schedule::Block;
+use nodewise_measure::stats::power::blocks_needed;
+use nodewise_measure::study::{Plan, Rounds, Treatment};
+use nodewise_measure::suite::conduct::{Agenda, Conductor, Event, Outcome};
+use nodewise_measure::suite::programs::Programs;
+use nodewise_measure::suite::session::{Session, Skipped};
+use nodewise_measure::suite::{Case, Suite};
+use nodewise_measure::verdict::ALPHA;
+use nodewise_source::Detail;
+use nodewise_view::digest::compare::threads_words;
+
+use super::inputs::Folder;
+use super::{circumstances, needs, placements};
+use crate::cli::compare::Compare;
+use crate::command::tune::options::time;
+use crate::failure::{Failure, INTERNAL};
+use crate::{input, live, measuring, output, progress};
+
+/// Rounds unless told otherwise: enough for a verdict among 85 rows of two sessions.
+const ROUNDS: u32 = 7;
+/// Rounds of a first look.
+const QUICK: u32 = 3;
+/// Most rounds when only the time is limited; what is saved is read back up to it.
+const MOST_ROUNDS: u32 = 200;
+
+/// Runs what can be run of a suite.
+///
+/// # Errors
+/// Wrong options, a folder that cannot be made, and a suite of which nothing can be run.
+pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
+    let budget = args.time.as_deref().map(|text| time("--time", text)).transpose()?;
+    let input = input::load("live", Detail::Full)?;
+    let treatments = placements::treatments(args.placements.as_deref(), &input)?;
+    let (suite, skipped) = installed(suite)?;
+    let machine = &input.machine;
+    let cpus = u32::try_from(Scope::of(machine).cpus.len()).unwrap_or(1).max(1);
+    let cases = suite.cases(cpus);
+    let rounds = rounds(args, budget, cases.len());
+    let seed = measuring::seed(args.seed);
+    let mut conditions = live::conditions(machine, &[]);
+    let settings = circumstances::settings(machine);
+    let steal = live::Steal::begin();
+    let outcome = conduct(&suite, &cases, treatments.clone(), rounds, seed, machine)?;
+    conditions.steal_share = steal.end();
+    Ok(Session {
+        suite: suite.title.clone(),
+        origin: None,
+        conditions,
+        settings,
+        seed,
+        rounds: outcome.rounds,
+        end: outcome.end,
+        took: outcome.took,
+        placements: treatments.into_iter().map(|treatment| treatment.name).collect(),
+        cases: outcome.cases,
+        skipped,
+    })
+}
+
+fn rounds(args: &Compare, budget: Option<Duration>, rows: usize) -> Rounds {
+    let asked = if args.quick { Some(QUICK) } else { args.runs };
+    // Pairs need more of them than sessions do before any difference among so many rows can be shown.
+    let usual = if args.placements.is_some() { ROUNDS.max(blocks_needed(rows, ALPHA)) } else { ROUNDS };
+    match budget {
+        Some(budget) => Rounds::Within { budget, at_most: asked.unwrap_or(MOST_ROUNDS) },
+        None => Rounds::Exactly(asked.unwrap_or(usual)),
+    }
+}
+
+/// The suite without what is not installed, which is told.
+fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
+    let mut skipped = Vec::new();
+    for benchmark in &suite.benchmarks {
+        if let Some(why) = needs::missing(benchmark) {
+            output::tell(&format!("{} is left out: {why}", benchmark.name));
+            skipped.push(Skipped { benchmark: benchmark.name.clone(), threads: None, why });
+        }
+    }
+    let left_out: BTreeSet<&str> = skipped.iter().map(|one| one.benchmark.as_str()).collect();
+    let mut kept = suite.clone();
+    kept.benchmarks.retain(|benchmark| !left_out.contains(benchmark.name.as_str()));
+    if kept.benchmarks.is_empty() {
+        let apt =
+            needs::apt_line_of(suite).map_or_else(String::new, |line| format!(": {line}, or --install"));
+        return Err(Failure::cannot(format_args!("nothing of this suite can be run here{apt}")));
+    }
+    Ok((kept, skipped))
+}
+
+fn conduct(
+    suite: &Suite,
+    cases: &[Case<'_>],
+    treatments: Vec<Treatment>,
+    rounds: Rounds,
+    seed: u64,
+    machine: &Machine,
+) -> Result<Outcome, Failure> {
+    let interrupt = measuring::interrupt()?;
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::new(INTERNAL, format_args!("cannot find nodewise itself to run its workloads: {error}"))
+    })?;
+    let fail = |error: std::io::Error| {
+        let folder = std::env::temp_dir();
+        let folder = printable(&folder.to_string_lossy()).into_owned();
+        Failure::cannot(format_args!("no room for inputs in {folder} (TMPDIR names another folder): {error}"))
+    };
+    // The arms of any plan: its metric and rounds are each benchmark's own.
+    let plan = Plan::new(treatments.clone(), Metric::Wall, rounds, seed)
+        .map_err(|error| Failure::usage(format_args!("--placements: {error}")))?;
+    let mut witness = live::SystemWitness::new();
+    let mut programs = Programs::new(&own, treatments, &mut witness, &interrupt).map_err(fail)?;
+    let mut folder = Folder::make(programs.inputs()).map_err(fail)?;
+    suite.inputs_in_use().try_for_each(|input| input.generate(&mut folder)).map_err(fail)?;
+    let agenda = Agenda { cases, arms: plan.arms(), rounds, seed };
+    let per_round = cases.len() as u64 * u64::from(plan.runs_per_block());
+    let one = if machine.nodes.len() < 2 { "; this machine has one node" } else { "" };
+    output::tell(&format!(
+        "running {} of {}, {per_round} runs a round{one}; Ctrl-C ends it with the results so far",
+        benchmarks(suite.benchmarks.len()),
+        suite.title
+    ));
+    let line = Line::new(per_round);
+    let outcome = Conductor {
+        stage: &mut programs,
+        clock: &Monotonic::start(),
+        observer: &mut |event| line.event(event),
+        interrupt: &interrupt,
+    }
+    .conduct(&agenda);
+    line.bar.finish_and_clear();
+    Ok(outcome)
+}
+
+fn benchmarks(count: usize) -> String {
+    if count == 1 { "1 benchmark".to_owned() } else { format!("{count} benchmarks") }
+}
+
+/// The line that tells how far it is: drawn between runs only.
+struct Line {
+    bar: ProgressBar,
+    per_round: u64,
+}
+
+impl Line {
+    fn new(per_round: u64) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(per_round), progress::target());
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg:!40}  {eta} left") {
+            bar.set_style(style);
+        }
+        Self { bar, per_round }
+    }
+
+    fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Begins { block, case, arm } => {
+                let round = match block {
+                    Block::WarmUp => "warm-up".to_owned(),
+                    Block::Measured(number) => format!("round {number}"),
+                };
+                let (name, threads) = (&case.benchmark.name, threads_words(case.threads));
+                self.bar.set_message(format!("{round}: {name}, {threads}, {}", arm.name));
+                self.bar.tick();
+            }
+            Event::Ended => self.bar.inc(1),
+            Event::Fixed { rounds, runs } => {
+                self.bar.set_position(self.per_round);
+                self.bar.set_length(self.per_round + u64::from(runs) * u64::from(rounds));
+            }
+            Event::GivenUp { case, why } => {
+                let text = format!("{} is given up: {why}", case.benchmark.name);
+                self.bar.suspend(|| output::tell(&text));
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What `tune` compares, how often, and in which program: options to values.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use nodewise_measure::command::Program;
+use nodewise_measure::metric::{Direction, Metric, Pattern};
+use nodewise_measure::serve::{Patience, Ready, Service};
+use nodewise_measure::study::{Drive, Rounds};
+
+use crate::cli::tune::Tune;
+use crate::failure::{Failure, INTERNAL};
+use crate::words;
+
+/// Most rounds when only the time is limited.
+const MOST_ROUNDS: u32 = 200;
+
+/// What runs in a run.
+pub enum Subject {
+    /// A program.
+    Program(Program),
+    /// A server and its client.
+    Service(Box<Service>),
+}
+
+/// What runs, in the words in which it was given.
+pub struct Named {
+    /// The program that is placed.
+    pub command: Vec<OsString>,
+    /// Of a server, what drives it.
+    pub drive: Option<Drive>,
+    /// What runs.
+    pub subject: Subject,
+}
+
+impl Named {
+    /// What the options name.
+    ///
+    /// # Errors
+    /// Options that contradict each other or do not read.
+    pub fn of(args: &Tune) -> Result<Self, Failure> {
+        let limit = args.run_limit.as_deref().map(|text| time("--run-limit", text)).transpose()?;
+        let limited = |program: Program| match limit {
+            Some(limit) => program.with_time_limit(limit),
+            None => program,
+        };
+        let Some(serve) = &args.serve else {
+            let command = command(args)?;
+            let program = program(&command)?;
+            return Ok(Self { command, drive: None, subject: Subject::Program(limited(program)) });
+        };
+        if !args.command.is_empty() {
+            return Err(Failure::usage(
+                "--serve names the program that is placed: a client belongs into --drive",
+            ));
+        }
+        let (Some(ready), Some(drive)) = (&args.ready, &args.drive) else {
+            return Err(Failure::usage("--serve needs --ready PORT|REGEX and --drive CMD"));
+        };
+        let server = split("--serve", serve)?;
+        let client = split("--drive", drive)?;
+        let said = Ready::parse(ready).map_err(|error| Failure::usage(format_args!("--ready: {error}")))?;
+        let limit = |option, text: &Option<String>, usual| match text {
+            Some(text) => time(option, text),
+            None => Ok(usual),
+        };
+        let patience = Patience {
+            ready: limit("--ready-limit", &args.ready_limit, Patience::DEFAULT.ready)?,
+            stop: limit("--stop-limit", &args.stop_limit, Patience::DEFAULT.stop)?,
+        };
+        let service =
+            Service { server: program(&server)?, ready: said, client: limited(program(&client)?), patience };
+        let text =
+            |words: &[OsString]| words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(Self {
+            drive: Some(Drive { ready: ready.clone(), client: text(&client) }),
+            command: server,
+            subject: Subject::Service(Box::new(service)),
+        })
+    }
+}
+
+impl Named {
+    /// Whether its words leave the number of threads open.
+    pub fn asks_for_threads(&self) -> bool {
+        match &self.subject {
+            Subject::Program(program) => program.asks_for_threads(),
+            Subject::Service(service) => {
+                service.server.asks_for_threads() || service.client.asks_for_threads()
+            }
+        }
+    }
+}
+
+fn split(option: &str, text: &str) -> Result<Vec<OsString>, Failure> {
+    let words = words::split(text).map_err(|error| Failure::usage(format_args!("{option}: {error}")))?;
+    Ok(words.into_iter().map(Into::into).collect())
+}
+
+fn program(words: &[OsString]) -> Result<Program, Failure> {
+    Program::new(words).ok_or_else(|| Failure::usage("no program to tune"))
+}
+
+/// The program: the user's, or one of ours.
+fn command(args: &Tune) -> Result<Vec<OsString>, Failure> {
+    if !args.command.is_empty() {
+        return Ok(args.command.clone());
+    }
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::new(INTERNAL, format_args!("cannot find nodewise itself to run its workload: {error}"))
+    })?;
+    Ok(vec![own.into(), "workload".into(), "stream".into()])
+}
+
+/// What is compared.
+///
+/// # Errors
+/// A pattern that does not read, and a direction that contradicts time.
+pub fn metric(args: &Tune) -> Result<Metric, Failure> {
+    let direction = if args.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
+    match args.metric.as_str() {
+        "wall" if args.higher_is_better => {
+            Err(Failure::usage("--higher-is-better contradicts --metric=wall: less time is better"))
+        }
+        "wall" => Ok(Metric::Wall),
+        pattern => {
+            let pattern =
+                Pattern::new(pattern).map_err(|error| Failure::usage(format_args!("--metric: {error}")))?;
+            Ok(Metric::Printed(pattern, direction))
+        }
+    }
+}
+
+/// How many rounds.
+///
+/// # Errors
+/// A time that does not read.
+pub fn rounds(args: &Tune) -> Result<Rounds, Failure> {
+    let budget = args.time.as_deref().map(|text| time("--time", text)).transpose()?;
+    Ok(match (args.runs, budget) {
+        (Some(runs), None) => Rounds::Exactly(runs),
+        (runs, Some(budget)) => Rounds::Within { budget, at_most: runs.unwrap_or(MOST_ROUNDS) },
+        (None, None) if args.no_race => Rounds::DEFAULT,
+        (None, None) => Rounds::RACE,
+    })
+}
+
+/// `500ms`, `90s`, `1.5m`, `2h`; a bare number is seconds.
+pub fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+    let fail = || {
+        let text = nodewise_machine::printable::quote(text);
+        Failure::usage(format_args!(
+            "{option}: {text} is not a time: expected seconds, or a number with ms, s, m or h as in 10m"
+        ))
+    };
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(fail()),
+    };
+    let number: f64 = number.parse().map_err(|_| fail())?;
+    Duration::try_from_secs_f64(number * scale).ok().filter(|time| !time.is_zero()).ok_or_else(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_units() {
+        for (text, seconds) in [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("500ms", 0.5)] {
+            assert_eq!(time("--time", text).unwrap(), Duration::from_secs_f64(seconds), "{text}");
+        }
+        for text in ["", "m", "1d", "-1", "0", "1e9h", "1.2.3", "99999999999999999999h"] {
+            assert!(time("--time", text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `nodewise compare` with suites of tiny shell commands whose numbers are known, and with files that
+//! were saved.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::nodewise::{Ran, command, output, run, wider};
+
+/// A suite whose one benchmark prints a number from a file, so that a change is a change of the file.
+fn suite(folder: &tempfile::TempDir, rest: &str) -> String {
+    let path = folder.path().join("suite.toml");
+    let number = folder.path().join("number");
+    let text = format!(
+        "title = \"tiny\"\n[[benchmark]]\nname = \"speed\"\ncommand = \"echo speed $(cat {}) {{threads}}\"\n\
+         metric = \"speed ([0-9.]+)\"\nbetter = \"higher\"\nunit = \"GB/s\"\nthreads = [1, 3]\n{rest}",
+        number.display()
+    );
+    fs::write(&path, text).unwrap();
+    fs::write(number, "10\n").unwrap();
+    path.display().to_string()
+}
+
+fn path(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+fn compare(words: &[&str]) -> Ran {
+    run(&[&["compare"], words].concat())
+}
+
+fn document(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.stdout, ran.stderr))
+}
+
+/// A file of the articles' tables.
+fn recorded(name: &str) -> String {
+    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suites/recorded");
+    folder.join(name).display().to_string()
+}
+
+#[test]
+fn a_change_between_two_sessions_is_shown_and_a_loss_ends_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let (suite, before, after) =
+        (suite(&folder, ""), path(&folder, "before.json"), path(&folder, "after.json"));
+    let saved = compare(&["--suite", &suite, "--save", &before, "--runs=5", "--seed=1"]);
+    assert_eq!(saved.code, Some(0), "{}", saved.stderr);
+    assert!(saved.stdout.contains("tiny: 5 rounds in "), "{}", saved.stdout);
+    // A number that never varies has no noise: every change of it is shown.
+    fs::write(folder.path().join("number"), "12\n").unwrap();
+    let words = ["--suite", &suite, "--against", &before, "--save", &after, "--runs=5", "--seed=2"];
+    let faster = compare(&[&words[..], &["--json"]].concat());
+    assert_eq!(faster.code, Some(0), "{}", faster.stderr);
+    let table = &document(&faster)["tables"][0];
+    assert_eq!(document(&faster)["schema"], "nodewise.compare/1");
+    for row in table["rows"].as_array().unwrap() {
+        assert_eq!(row["verdict"], "better", "{row}");
+        assert!((row["change"]["speed_ratio"].as_f64().unwrap() - 1.2).abs() < 1e-9, "{row}");
+    }
+    let means: Vec<&Value> =
+        table["geometric_means"].as_array().unwrap().iter().map(|mean| &mean["threads"]).collect();
+    assert_eq!(means, [&1, &3]);
+    // The other way round it is lost; nothing is run for that.
+    let slower = compare(&["--before", &after, "--after", &before]);
+    assert_eq!(slower.code, Some(1), "{}", slower.stderr);
+    assert!(slower.stdout.contains("-16.7 %") && slower.stdout.contains("slower"), "{}", slower.stdout);
+    assert_eq!(slower.stderr, "");
+}
+
+#[test]
+fn what_is_saved_holds_every_sample_and_is_what_json_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let (suite, saved) = (suite(&folder, ""), path(&folder, "saved.json"));
+    let ran = compare(&["--suite", &suite, "--save", &saved, "--runs=2", "--seed=9", "--json"]);
+    assert_eq!(fs::read_to_string(&saved).unwrap(), ran.stdout);
+    let session = document(&ran);
+    assert_eq!((&session["schema"], &session["end"]), (&"nodewise.suite/1".into(), &"completed".into()));
+    assert_eq!((&session["rounds"], &session["seed"]), (&2.into(), &9.into()));
+    assert!(session["conditions"]["kernel"].is_string() && session["settings"]["nodes"].is_string());
+    for case in session["benchmarks"].as_array().unwrap() {
+        let samples = case["arms"][0]["samples"].as_array().unwrap();
+        assert_eq!(samples.len(), 4, "two rounds of two runs; the warm-up does not count");
+        assert!(samples.iter().all(|sample| sample["value"] == 10.0), "{samples:?}");
+    }
+    let lines = compare(&["--suite", &suite, "--runs=1", "--csv"]).ok();
+    assert_eq!(lines.lines().count(), 1 + 2 * 2, "{lines}");
+    assert!(lines.starts_with("benchmark,threads,unit,placement,round,replicate,value,"), "{lines}");
+}
+
+#[test]
+fn placements_are_compared_in_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = suite(&folder, "");
+    let words = ["--suite", &suite, "--placements=default,localalloc,huge=never", "--runs=2", "--json"];
+    let ran = compare(&words);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let tables = document(&ran)["tables"].as_array().unwrap().clone();
+    let subjects: Vec<&str> = tables.iter().map(|table| table["subject"].as_str().unwrap()).collect();
+    assert_eq!(subjects.len(), 2);
+    assert!(tables.iter().all(|table| table["reference"] == "default" && table["paired"] == true));
+    assert_eq!(tables[0]["rows"][0]["verdict"], "too_few_rounds");
+}
+
+#[test]
+fn what_is_not_installed_and_what_fails_is_named_and_the_rest_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let rest = "[[benchmark]]\nname = \"absent\"\ncommand = \"x\"\nneeds = { nodewise-absent = \"absent-package\" }\n\
+                [[benchmark]]\nname = \"broken\"\ncommand = \"echo no space >&2; exit 3\"\n";
+    let suite = suite(&folder, rest);
+    let ran = compare(&["--suite", &suite, "--runs=1"]);
+    assert_eq!(ran.code, Some(0));
+    for words in [
+        "nodewise: absent is left out: nodewise-absent not installed: apt-get install absent-package\n",
+        "nodewise: broken is given up: ended with exit code 3: no space\n",
+    ] {
+        assert!(ran.stderr.contains(words), "{words} is not in\n{}", ran.stderr);
+    }
+    assert!(ran.stdout.contains("Not run\n  absent: nodewise-absent not installed"), "{}", ran.stdout);
+    let only = compare(&["--suite", &suite, "--runs=1", "--only=absent"]);
+    assert_eq!(only.code, Some(3));
+    assert!(only.stderr.ends_with(
+        "nodewise: nothing of this suite can be run here: apt-get install absent-package, or --install\n"
+    ));
+    assert_eq!(compare(&["--suite", &suite, "--runs=1", "--only=broken"]).code, Some(3));
+    let list = output(command(["compare", "--suite", &suite, "--list"]).env("COLUMNS", "120")).ok();
+    assert!(list.contains("apt-get install absent-package"), "{list}");
+}
+
+#[test]
+fn the_tables_of_the_articles_come_out_of_their_files() {
+    let files =
+        |board: &str| [recorded(&format!("{board}-without.json")), recorded(&format!("{board}-with.json"))];
+    let [before, after] = files("pi4");
+    for columns in ["60", "80", "140"] {
+        let ran =
+            output(command(["compare", "--before", &before, "--after", &after]).env("COLUMNS", columns));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        assert_eq!(wider(&ran.stdout, columns.parse().unwrap()), [""; 0]);
+        let mean = ran.stdout.lines().find(|line| line.contains("geometric mean")).unwrap();
+        let words: Vec<&str> = mean.split_whitespace().collect();
+        assert_eq!(words, ["geometric", "mean", "+1.96", "%", "+8.46", "%"]);
+    }
+    let [before, after] = files("pi5");
+    let folder = tempfile::tempdir().unwrap();
+    let picture = path(&folder, "pi5.svg");
+    let ran = compare(&["--before", &before, "--after", &after, "--csv", "--svg", &picture]);
+    for name in ["zstd", "xz"] {
+        for threads in [1, 4] {
+            let line = format!("after,before,{name},{threads},,,,,,,,,,missing\n");
+            assert!(ran.stdout.contains(&line), "{line} is not in\n{}", ran.stdout);
+        }
+    }
+    assert!(fs::read_to_string(picture).unwrap().contains("geometric mean"));
+    let one = compare(&["--before", &before, "--after", &after, "--only=zstd"]).ok();
+    assert!(
+        one.contains("zstd, 4 threads: the article's table lacks this row; its text says +164 %"),
+        "{one}"
+    );
+    assert!(!one.contains("Geekbench"));
+}
+
+#[test]
+fn the_suites_that_come_with_nodewise_are_listed_and_printed() {
+    for (name, row) in [("board", "STREAM add"), ("server", "PostgreSQL")] {
+        for columns in ["60", "80"] {
+            let ran = output(command(["compare", "--suite", name, "--list"]).env("COLUMNS", columns));
+            assert_eq!(wider(&ran.stdout, columns.parse().unwrap()), [""; 0]);
+            assert!(ran.stdout.contains(row), "{}", ran.stdout);
+        }
+        let source = compare(&["--suite", name, "--source"]).ok();
+        assert!(source.contains(&format!("title = \"{name}\"\n")), "{source}");
+    }
+}
+
+#[test]
+fn wrong_files_and_options_are_named_with_what_would_be_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = suite(&folder, "typo = 1\n");
+    let (board, foreign) = (recorded("pi4-with.json"), path(&folder, "foreign.json"));
+    fs::write(&foreign, "{\"schema\": \"nodewise.tune/1\"}").unwrap();
+    let right = path(&folder, "right.toml");
+    fs::write(&right, "title = \"other\"\n[[benchmark]]\nname = \"a\"\ncommand = \"true\"\n").unwrap();
+    let check = |words: &[&str], expected: &str| {
+        let ran = compare(words);
+        assert_eq!(ran.code, Some(2), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{expected} is not in {}", ran.stderr);
+        assert_eq!(ran.stdout, "", "{words:?}");
+    };
+    check(&["--suite", &suite], "line 9: unknown field `typo`, expected one of `name`, ");
+    check(
+        &["--suite=nosuch"],
+        "cannot read \"nosuch\": no such file or directory (board and server come with nodewise)",
+    );
+    check(&["--suite=board", "--only=xy"], "--only: suite \"board\" has no benchmark \"xy\"");
+    check(
+        &["--suite", &right, "--against", &foreign],
+        "its schema is \"nodewise.tune/1\": expected nodewise.suite/1",
+    );
+    check(&["--suite", &right, "--against", &board], "--against: its suite is \"board\": expected \"other\"");
+    check(
+        &["--suite", &right, "--against", "/nonexistent"],
+        "--against: cannot read \"/nonexistent\": no such file",
+    );
+    check(&["--suite", &right, "--placements=default"], "expected two or more with commas between");
+    check(&["--suite", &right, "--time=soon"], "--time: \"soon\" is not a time");
+    check(&["--suite", &right, "--source"], "does not come with nodewise: board and server do");
+    check(&["--before", &board], "needs --after FILE");
+    check(&[], "needs --suite NAME|FILE");
+    check(&["--suite=board", "--machine=2x(2c 1G)"], "--machine has no meaning with it");
+    check(&["--suite=board", "--runs=0"], "--runs: 0 is out of range: expected 1 to 200");
+}
+
+#[test]
+fn ctrl_c_saves_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = path(&folder, "saved.json");
+    let suite = path(&folder, "suite.toml");
+    // The benchmark itself presses Ctrl-C, in its fourth run: the second of the first measured round.
+    let script = "echo x >> {inputs}/runs; test $(wc -l < {inputs}/runs) -lt 4 || kill -INT $NODEWISE_TEST_PARENT; echo 5";
+    fs::write(
+        &suite,
+        format!("title = \"t\"\n[[benchmark]]\nname = \"a\"\ncommand = \"{script}\"\nmetric = \"([0-9]+)\"\nbetter = \"lower\"\n")
+            .replace("{inputs}/", &format!("{}/", folder.path().display())),
+    )
+    .unwrap();
+    let shell = format!(
+        "NODEWISE_TEST_PARENT=$$; export NODEWISE_TEST_PARENT; exec {} compare --suite {suite} --save {saved} --runs=50",
+        crate::nodewise::path()
+    );
+    let ran = crate::nodewise::shell(&shell);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let session: Value = serde_json::from_str(&fs::read_to_string(&saved).unwrap()).unwrap();
+    assert_eq!(session["end"], "interrupted");
+    let samples = session["benchmarks"][0]["arms"][0]["samples"].as_array().unwrap().len();
+    assert!((1..=2).contains(&samples), "{session}");
+    assert!(ran.stdout.contains("ended before its time"), "{}", ran.stdout);
+}

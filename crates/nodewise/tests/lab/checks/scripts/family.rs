@@ -1,0 +1,101 @@
+//! A child that shares memory with the thread of the script: which policy places the copies.
+
+use nodewise_machine::CpuSet;
+use nodewise_model::migrate::Present;
+use nodewise_model::task::family::Family;
+use nodewise_syscall::fork::Twin;
+use nodewise_syscall::{BindOptions, Task, affinity, mempolicy, pages};
+
+use super::super::same;
+use super::mapping::PAGE;
+use super::stage::{Stage, located, of_kernel, of_model, same_nodes};
+use crate::script::{Kind, Member, Step};
+
+impl Stage<'_> {
+    pub fn fork(&mut self, steps: &[Step]) -> Result<(), String> {
+        // A page that waits on another CPU for its place in the kernel's lists has one user more, and would
+        // be copied for its last owner too. Moving pages from nodes to themselves puts all in their places.
+        let nodes = self.task.allowed();
+        pages::migrate(Task::CURRENT, nodes, nodes).map_err(|error| error.to_string())?;
+        let mut twin = Twin::fork().map_err(|error| format!("fork: {error}"))?;
+        let mut family = Family::fork(self.task.clone());
+        for step in steps {
+            let done = self.family_step(&mut twin, &mut family, step);
+            done.and_then(|()| self.compare_child(&twin, &family))
+                .map_err(|why| format!("{step:?}: {why}"))?;
+        }
+        drop(twin);
+        self.task = family.end(&mut self.memory);
+        Ok(())
+    }
+
+    fn family_step(&mut self, twin: &mut Twin, family: &mut Family, step: &Step) -> Result<(), String> {
+        let answers = match step {
+            Step::RunOn(member, node) => {
+                let cpu = self.context.seen.cpus_of(*node).first().ok_or("the node has a CPU")?;
+                let task = if *member == Member::Child { twin.task() } else { Task::CURRENT };
+                family.call(*member, |task| task.run_on(*node));
+                (of_kernel(affinity::set_cpus(task, &CpuSet::from_iter([cpu]))), Ok(()))
+            }
+            Step::Write(member, mapping, numbers) => {
+                return numbers
+                    .iter()
+                    .try_for_each(|number| self.write(twin, family, *member, *mapping, *number));
+            }
+            Step::SetPolicy(policy) => {
+                let ours = family.call(Member::Parent, |task| task.set_policy(policy));
+                (of_kernel(mempolicy::set_thread_policy(policy)), of_model(ours))
+            }
+            Step::Bind(part, policy) => {
+                let ((address, length), pages) = (self.bytes(*part), self.pages(*part));
+                let memory = &mut self.memory;
+                let ours =
+                    family.call(Member::Parent, |task| task.bind(pages, policy, Present::Stay, memory));
+                let kernels = mempolicy::bind_range(address, length, policy, BindOptions::default());
+                (of_kernel(kernels), of_model(ours))
+            }
+        };
+        same("the answers of kernel and model", answers.0, answers.1)
+    }
+
+    fn write(
+        &mut self,
+        twin: &mut Twin,
+        family: &mut Family,
+        member: Member,
+        mapping: usize,
+        number: u64,
+    ) -> Result<(), String> {
+        let page = self.page(mapping, number);
+        match (member, self.mappings[mapping].kind) {
+            // Not for children.
+            (Member::Child, Kind::Huge) => return Ok(()),
+            (Member::Parent, Kind::Huge) => {
+                std::mem::swap(&mut self.task, family.member_mut(Member::Parent));
+                let touched = self.touch(mapping, number);
+                std::mem::swap(&mut self.task, family.member_mut(Member::Parent));
+                return touched;
+            }
+            (Member::Parent, _) => self.mappings[mapping].write(number)?,
+            (Member::Child, _) => {
+                let written = twin.write((page * PAGE) as usize, PAGE as usize);
+                written.map_err(|error| error.to_string())?;
+            }
+        }
+        family.write(member, page, &mut self.memory);
+        Ok(())
+    }
+
+    /// Where the two have their pages.
+    fn compare_child(&self, twin: &Twin, family: &Family) -> Result<(), String> {
+        for (number, mapping) in self.mappings.iter().enumerate() {
+            let pages = mapping.page(0)..mapping.page(mapping.pages());
+            for (member, task) in [(Member::Parent, Task::CURRENT), (Member::Child, twin.task())] {
+                let ours: Vec<_> = pages.clone().map(|page| family.member(member).node_of(page)).collect();
+                let kernels = located(task, pages.clone())?;
+                same_nodes(&format!("mapping {number} of {member:?}"), &ours, &kernels)?;
+            }
+        }
+        Ok(())
+    }
+}

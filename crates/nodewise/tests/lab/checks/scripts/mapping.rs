@@ -1,0 +1,89 @@
+//! A mapping of a script in the kernel.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+
+use nodewise_machine::Bytes;
+use nodewise_syscall::advice::advise;
+use nodewise_syscall::shared::SharedMemory;
+use nodewise_syscall::{Advice, NodeBuffer, PageKind};
+
+use crate::script::Kind;
+
+pub const PAGE: u64 = 4096;
+/// A file of tmpfs: guests have one at /run.
+const FILE: &str = "/run/nodewise-script";
+
+enum Memory {
+    Own(NodeBuffer),
+    /// With the number of its inode.
+    File(SharedMemory, u64),
+}
+
+pub struct Mapping {
+    pub kind: Kind,
+    memory: Memory,
+}
+
+impl Mapping {
+    /// A mapping of so many pages that nobody has touched.
+    pub fn new(kind: Kind, pages: u64) -> Result<Self, String> {
+        let size = Bytes::new(pages * PAGE);
+        let own = |kind: PageKind| NodeBuffer::reserve(size, kind, None).map_err(|error| error.to_string());
+        let memory = match kind {
+            Kind::Huge => Memory::Own(own(PageKind::TransparentHuge)?),
+            Kind::Small => {
+                let buffer = own(PageKind::Small)?;
+                advise(buffer.address(), size.get() as usize, Advice::ForChildren)
+                    .map_err(|error| error.to_string())?;
+                Memory::Own(buffer)
+            }
+            Kind::File(first) => file(first, pages).map_err(|error| format!("{FILE}: {error}"))?,
+        };
+        Ok(Self { kind, memory })
+    }
+
+    pub fn address(&self) -> usize {
+        match &self.memory {
+            Memory::Own(buffer) => buffer.address(),
+            Memory::File(memory, _) => memory.address(),
+        }
+    }
+
+    pub fn pages(&self) -> u64 {
+        match &self.memory {
+            Memory::Own(buffer) => buffer.length().get() / PAGE,
+            Memory::File(memory, _) => memory.length() as u64 / PAGE,
+        }
+    }
+
+    /// The number by address of one of its pages.
+    pub fn page(&self, number: u64) -> u64 {
+        self.address() as u64 / PAGE + number
+    }
+
+    pub fn inode(&self) -> Option<u64> {
+        if let Memory::File(_, inode) = self.memory { Some(inode) } else { None }
+    }
+
+    pub fn write(&mut self, number: u64) -> Result<(), String> {
+        let at = (number * PAGE) as usize;
+        match &mut self.memory {
+            Memory::Own(buffer) => buffer.as_mut_slice()[at] = 1,
+            Memory::File(memory, _) => advise(memory.address() + at, PAGE as usize, Advice::Populate)
+                .map_err(|error| error.to_string())?,
+        }
+        Ok(())
+    }
+}
+
+/// Part of a new file, whose name is gone again.
+fn file(first: u64, pages: u64) -> Result<Memory, Box<dyn std::error::Error>> {
+    let file = File::options().read(true).write(true).create_new(true).open(FILE)?;
+    std::fs::remove_file(FILE)?;
+    file.set_len((first + pages) * PAGE)?;
+    let memory = SharedMemory::map(file.as_fd(), first * PAGE, (pages * PAGE) as usize)
+        .map_err(|errno| format!("mmap: {errno:?}"))?;
+    Ok(Memory::File(memory, file.metadata()?.ino()))
+}

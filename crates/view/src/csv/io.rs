@@ -1,0 +1,57 @@
+//! Devices, a line per way; a device that was not read has one line.
+
+use nodewise_measure::cell::Placed;
+use nodewise_measure::io::{DeviceReport, Home, Report, WayReport};
+
+use super::{known, names, quoted};
+
+/// Writes devices; a value that is not known is empty. Medians are in GB/s for sequential reads, in us for
+/// random ones: `unit` says which.
+pub fn io(report: &Report) -> String {
+    let mut text = String::from(
+        "device,kind,device_node,size_bytes,access,unit,from_node,cpus,memory_node,pages,median,interval_low,\
+         interval_high,best,rounds,samples,disturbed_samples,disturbed,placed_before_share,placed_after_share,\
+         refused\n",
+    );
+    for device in &report.devices {
+        if device.ways.is_empty() {
+            let mut fields = about(device);
+            fields.extend(std::iter::repeat_n(String::new(), 16));
+            fields.push(device.refused.as_deref().map(quoted).unwrap_or_default());
+            text.push_str(&(fields.join(",") + "\n"));
+        }
+        device.ways.iter().for_each(|way| text.push_str(&line(device, way)));
+    }
+    text
+}
+
+fn about(device: &DeviceReport) -> Vec<String> {
+    let node = match &device.home {
+        Home::Node(node) => node.to_string(),
+        Home::Unknown(_) => String::new(),
+    };
+    let size = known(device.size.map(nodewise_machine::Bytes::get));
+    vec![quoted(&device.name), device.kind.word().to_owned(), node, size]
+}
+
+fn line(device: &DeviceReport, way: &WayReport) -> String {
+    let cell = &way.cell;
+    let (figure, interval) = (cell.figure.as_ref(), cell.figure.and_then(|figure| figure.interval));
+    let mut fields = about(device);
+    fields.extend([way.access.word().to_owned(), way.access.unit().to_owned()]);
+    fields.extend(names(cell));
+    fields.extend([
+        known(figure.map(|figure| figure.median)),
+        known(interval.map(|interval| interval.low)),
+        known(interval.map(|interval| interval.high)),
+        known(figure.map(|figure| figure.best)),
+        known(figure.map(|figure| figure.rounds)),
+        known(figure.map(|figure| figure.samples)),
+        cell.marks.disturbed.to_string(),
+        cell.disturbed.to_string(),
+        known(cell.before.as_ref().and_then(Placed::share)),
+        known(cell.after.as_ref().and_then(Placed::share)),
+        cell.refused.as_deref().map(quoted).unwrap_or_default(),
+    ]);
+    fields.join(",") + "\n"
+}

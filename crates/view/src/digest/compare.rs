@@ -1,0 +1,240 @@
+//! What text, JSON, lines with commas and pictures say of suites and their comparison.
+
+use nodewise_measure::compare::differences::{Difference, differences};
+use nodewise_measure::compare::{Comparison, Row, Table, Verdict};
+use nodewise_measure::executor::Residency;
+use nodewise_measure::metric::Direction;
+use nodewise_measure::suite::session::{End, Session};
+
+/// What is shown: two sessions, or one whose placements are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// The session before the change, or the only one.
+    pub before: &'a Session,
+    /// The one after it.
+    pub after: Option<&'a Session>,
+    /// What they show.
+    pub comparison: &'a Comparison,
+}
+
+impl Shown<'_> {
+    /// The circumstances that differ.
+    pub fn differences(&self) -> Vec<Difference> {
+        self.after.map_or_else(Vec::new, |after| differences(self.before, after))
+    }
+
+    /// What is compared, in one line.
+    pub fn head(&self) -> String {
+        let rounds = |session: &Session| match session.rounds {
+            1 => "1 round".to_owned(),
+            rounds => format!("{rounds} rounds"),
+        };
+        let what = match self.after {
+            Some(after) if self.before.rounds == after.rounds => {
+                format!("after against before, {} each", rounds(after))
+            }
+            Some(after) => {
+                format!("after ({}) against before ({})", rounds(after), rounds(self.before))
+            }
+            None => format!(
+                "{} placements, {}, seed {}",
+                self.before.placements.len(),
+                rounds(self.before),
+                self.before.seed
+            ),
+        };
+        format!("{}: {what}; changes are of speed, + is faster", self.before.suite)
+    }
+}
+
+/// The number of threads as a column's head.
+pub fn threads_words(threads: u32) -> String {
+    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
+}
+
+/// A ratio as a change with so many digits behind the point: 1.0846 is `+8.46 %`.
+pub fn change_words(ratio: f64, digits: usize) -> String {
+    if ratio >= 1e4 {
+        return format!("x {ratio:.1e}");
+    }
+    let change = (ratio - 1.0) * 100.0;
+    let text = format!("{change:+.digits$}");
+    // What rounds to nothing has no sign.
+    let is_nothing = text.bytes().all(|byte| !(b'1'..=b'9').contains(&byte));
+    if is_nothing { format!("{:.digits$} %", 0.0) } else { format!("{text} %") }
+}
+
+/// A range of ratios as changes: `+7.0..+9.9 %`.
+pub fn range_words(low: f64, high: f64) -> String {
+    format!("{}..{}", change_words(low, 1).trim_end_matches(" %"), change_words(high, 1))
+}
+
+/// A measured value with about four digits.
+pub fn value_words(value: f64) -> String {
+    match value {
+        value if value >= 1e6 => format!("{value:.3e}"),
+        value if value >= 1000.0 => format!("{value:.0}"),
+        value if value >= 100.0 => format!("{value:.1}"),
+        value if value >= 10.0 => format!("{value:.2}"),
+        value if value >= 0.001 => format!("{value:.4}"),
+        value => format!("{value:.3e}"),
+    }
+}
+
+/// What is concluded about a row, in words.
+pub fn verdict_words(row: &Row) -> String {
+    // Where memory lies cannot be what changed.
+    let cause = if row.memory_traffic { "" } else { ", but not by memory" };
+    let detectable = row.change.and_then(|change| change.smallest_detectable);
+    match &row.verdict {
+        Verdict::Better => format!("faster{cause}"),
+        Verdict::Worse => format!("slower{cause}"),
+        Verdict::NoDifference => match detectable {
+            Some(least) => {
+                format!("no difference shown (smallest detectable: {:.1} %)", least * 100.0)
+            }
+            None => "no difference shown".to_owned(),
+        },
+        Verdict::TooFewRounds { rounds: 1, .. } => "no repeats".to_owned(),
+        Verdict::TooFewRounds { rounds, needed } => format!("too few rounds: {rounds} of {needed}"),
+        Verdict::Missing(_) => "missing".to_owned(),
+    }
+}
+
+/// The rows of a table that have no change, with the reason.
+pub fn missing(table: &Table) -> Vec<String> {
+    let missing = table.rows.iter().filter_map(|row| match &row.verdict {
+        Verdict::Missing(why) => Some(format!("{}, {}: {why}", row.benchmark, threads_words(row.threads))),
+        _ => None,
+    });
+    missing.collect()
+}
+
+/// The verdict as one word, for programs.
+pub const fn verdict_name(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no_difference",
+        Verdict::TooFewRounds { .. } => "too_few_rounds",
+        Verdict::Missing(_) => "missing",
+    }
+}
+
+/// Which way is better, for programs.
+pub const fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::LowerIsBetter => "lower",
+        Direction::HigherIsBetter => "higher",
+    }
+}
+
+/// How a session ended, for programs.
+pub const fn end_name(end: End) -> &'static str {
+    match end {
+        End::Completed => "completed",
+        End::Interrupted => "interrupted",
+        End::BudgetSpent => "budget_spent",
+    }
+}
+
+/// How a session ended, where that was before its time.
+pub const fn end_words(end: End) -> Option<&'static str> {
+    match end {
+        End::Completed => None,
+        End::Interrupted => Some("ended before its time: these are the runs until then"),
+        End::BudgetSpent => Some("the time was up before all rounds were run"),
+    }
+}
+
+/// The largest share of the CPUs' time that the hypervisor took from a run, where it is worth a word.
+pub fn worst_steal(session: &Session) -> Option<f64> {
+    let samples = session.cases.iter().flat_map(|case| &case.arms).flat_map(|arm| &arm.samples);
+    let worst = samples.filter_map(|sample| sample.steal_share).fold(0.0, f64::max);
+    (worst >= 0.01).then_some(worst)
+}
+
+/// What others ran when a session began, where that is worth a word: a quarter of the CPUs or more.
+pub fn others(session: &Session) -> Option<String> {
+    let load = session.conditions.load?;
+    let cpus = session.conditions.allowed_cpus.as_ref()?.len();
+    (load >= cpus as f64 / 4.0).then(|| {
+        format!("other programs wanted {load:.1} CPUs when it began, of the {cpus} that may be used")
+    })
+}
+
+/// Where the pages of all benchmarks were under each placement.
+pub fn residency_by_placement(session: &Session) -> Vec<(&str, Residency)> {
+    let all_of = |at: usize| {
+        let seen = session.cases.iter().filter_map(move |case| case.arms.get(at)?.residency.as_ref());
+        seen.fold(Residency::default(), |mut all, one| {
+            for (node, size) in &one.by_node {
+                *all.by_node.entry(*node).or_default() += *size;
+            }
+            all
+        })
+    };
+    let names = session.placements.iter().enumerate();
+    let seen = names.map(|(at, name)| (name.as_str(), all_of(at)));
+    seen.filter(|(_, seen)| !seen.by_node.is_empty()).collect()
+}
+
+/// The benchmarks of a table in order, each once.
+pub fn benchmarks(table: &Table) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in &table.rows {
+        if !names.contains(&row.benchmark.as_str()) {
+            names.push(&row.benchmark);
+        }
+    }
+    names
+}
+
+/// The numbers of threads of a table, in order.
+pub fn threads(table: &Table) -> Vec<u32> {
+    let mut threads: Vec<u32> = table.rows.iter().map(|row| row.threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// The row of a benchmark with a number of threads.
+pub fn row<'a>(table: &'a Table, benchmark: &str, threads: u32) -> Option<&'a Row> {
+    table.rows.iter().find(|row| row.benchmark == benchmark && row.threads == threads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_a_sign_unless_they_are_nothing() {
+        for (ratio, digits, words) in [
+            (1.0846, 2, "+8.46 %"),
+            (1.0196, 1, "+2.0 %"),
+            (0.99, 1, "-1.0 %"),
+            (1.0001, 1, "0.0 %"),
+            (0.99996, 1, "0.0 %"),
+            (2.64, 0, "+164 %"),
+            (1e90, 1, "x 1.0e90"),
+        ] {
+            assert_eq!(change_words(ratio, digits), words);
+        }
+        assert_eq!(range_words(0.97, 1.011), "-3.0..+1.1 %");
+    }
+
+    #[test]
+    fn values_have_about_four_digits() {
+        for (value, words) in [
+            (0.00123456, "0.0012"),
+            (0.000012, "1.200e-5"),
+            (3.24159, "3.2416"),
+            (12.3456, "12.35"),
+            (123.456, "123.5"),
+            (123456.7, "123457"),
+            (12345678.0, "1.235e7"),
+        ] {
+            assert_eq!(value_words(value), words);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What was counted while the runs of a study went on: for each arm the median over its runs.
+
+use nodewise_measure::evidence::{Counter, Evidence};
+use nodewise_measure::schedule::ArmId;
+use nodewise_measure::stats::median;
+use nodewise_measure::study::{Record, Study};
+
+/// What was counted, in the order in which it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counted {
+    /// Page faults that needed no reading.
+    MinorFaults,
+    /// Page faults that had to read.
+    MajorFaults,
+    /// The share of allocations that a CPU made on its own node.
+    Local,
+    /// Allocations that another node had wanted.
+    Missed,
+    /// Allocations that went where interleaving wanted them.
+    Interleaved,
+    /// Pages that were moved.
+    Moved,
+    /// Pages that NUMA balancing moved.
+    Balanced,
+    /// An event.
+    Event(Counter),
+    /// The share of the CPUs' time that other programs used.
+    Others,
+    /// The share of the CPUs' time that the hypervisor took.
+    Stolen,
+}
+
+impl Counted {
+    /// Everything.
+    pub const ALL: [Self; 12] = [
+        Self::MinorFaults,
+        Self::MajorFaults,
+        Self::Local,
+        Self::Missed,
+        Self::Interleaved,
+        Self::Moved,
+        Self::Balanced,
+        Self::Event(Counter::NodeLoads),
+        Self::Event(Counter::NodeLoadMisses),
+        Self::Event(Counter::TlbLoadMisses),
+        Self::Others,
+        Self::Stolen,
+    ];
+
+    /// What stands above its column.
+    pub const fn head(self) -> &'static str {
+        match self {
+            Self::MinorFaults => "faults",
+            Self::MajorFaults => "major",
+            Self::Local => "local",
+            Self::Missed => "missed",
+            Self::Interleaved => "interleaved",
+            Self::Moved => "moved",
+            Self::Balanced => "balanced",
+            Self::Event(event) => event.name(),
+            Self::Others => "others",
+            Self::Stolen => "stolen",
+        }
+    }
+
+    /// Its field in a document: the unit is in the name.
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::MinorFaults => "minor_faults",
+            Self::MajorFaults => "major_faults",
+            Self::Local => "local_share",
+            Self::Missed => "numa_miss",
+            Self::Interleaved => "interleave_hit",
+            Self::Moved => "pgmigrate_success",
+            Self::Balanced => "numa_pages_migrated",
+            Self::Event(Counter::NodeLoads) => "node_loads",
+            Self::Event(Counter::NodeLoadMisses) => "node_load_misses",
+            Self::Event(Counter::TlbLoadMisses) => "dtlb_load_misses",
+            Self::Event(Counter::PageFaults) => "page_faults",
+            Self::Others => "others_share",
+            Self::Stolen => "stolen_share",
+        }
+    }
+
+    /// What was counted of a run; `None` where it is not known.
+    fn of(self, record: &Record) -> Option<f64> {
+        let (usage, evidence) = (record.run.usage.as_ref(), &record.run.evidence);
+        let count = |count: Option<u64>| count.map(|count| count as f64);
+        match self {
+            Self::MinorFaults => count(usage.map(|usage| usage.minor_faults)),
+            Self::MajorFaults => count(usage.map(|usage| usage.major_faults)),
+            Self::Local => evidence.local_share(),
+            Self::Missed => count(evidence.total(|node| node.miss)),
+            Self::Interleaved => count(evidence.total(|node| node.interleave_hit)),
+            Self::Moved => count(evidence.moves.migrated),
+            Self::Balanced => count(evidence.moves.balanced),
+            Self::Event(event) => count(evidence.events.get(&event).copied()),
+            Self::Others => evidence.disturbance().map(|disturbance| disturbance.others),
+            Self::Stolen => evidence.disturbance().and_then(|disturbance| disturbance.stolen),
+        }
+    }
+
+    /// The median over the runs of an arm that count; `None` where nothing is known of any.
+    pub fn median(self, study: &Study, arm: ArmId) -> Option<f64> {
+        let done = study.measured(arm).filter(|record| record.run.ending.is_done());
+        median(&done.filter_map(|record| self.of(record)).collect::<Vec<_>>())
+    }
+
+    /// Whether it says something of a study: a share of what is local only where there is another
+    /// node, and anything else where it was not nothing throughout.
+    pub fn tells(self, study: &Study) -> bool {
+        let nodes = |evidence: &Evidence| evidence.allocations.len();
+        if self == Self::Local && study.records.iter().all(|record| nodes(&record.run.evidence) < 2) {
+            return false;
+        }
+        let least = if matches!(self, Self::Others | Self::Stolen) { 0.001 } else { 0.0 };
+        study.plan.arms().iter().any(|arm| self.median(study, arm.id).is_some_and(|value| value > least))
+    }
+
+    /// A value in words: a share in percent, a count with three digits or more.
+    pub fn words(self, value: f64) -> String {
+        match self {
+            Self::Local | Self::Others | Self::Stolen => format!("{:.1} %", value * 100.0),
+            _ => count_words(value),
+        }
+    }
+}
+
+/// A count: as it is below ten thousand, then in thousands, millions, and so on.
+fn count_words(count: f64) -> String {
+    if count < 10_000.0 {
+        return format!("{count:.0}");
+    }
+    let mut scaled = count;
+    let mut unit = "";
+    for next in ["k", "M", "G", "T", "P", "E"] {
+        if scaled < 999.5 {
+            break;
+        }
+        scaled /= 1000.0;
+        unit = next;
+    }
+    match scaled {
+        scaled if scaled >= 99.95 => format!("{scaled:.0}{unit}"),
+        _ => format!("{scaled:.1}{unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_keep_three_digits() {
+        for (count, words) in [
+            (0.0, "0"),
+            (9_999.0, "9999"),
+            (10_000.0, "10.0k"),
+            (123_456.0, "123k"),
+            (999_600.0, "1.0M"),
+            (1e9, "1.0G"),
+            (1.8e19, "18.0E"),
+        ] {
+            assert_eq!(count_words(count), words);
+        }
+    }
+}

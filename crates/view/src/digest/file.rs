@@ -1,0 +1,70 @@
+//! What a report of files in memory shows, as matrices and sentences.
+
+use nodewise_machine::printable::printable;
+use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place};
+use nodewise_measure::metric::Direction;
+use nodewise_measure::survey::extent;
+
+use crate::digest::matrix::{Entry, Matrix};
+use crate::digest::survey::noise_sentence;
+
+/// What is done, as a title.
+pub const fn operation_words(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Write => "write, a new file",
+        Operation::Rewrite => "write, a file that has its pages",
+        Operation::Read => "read",
+    }
+}
+
+/// A matrix for each operation.
+pub fn matrices(report: &FileReport) -> Vec<Matrix> {
+    let matrix = |operation| {
+        let remark = "GB/s, median of the rounds";
+        let mut matrix = Matrix::new(operation_words(operation), remark, "GB/s", Direction::HigherIsBetter);
+        for way in report.of(operation) {
+            let value = way.cell.figure.map(|figure| figure.median);
+            let entry = Entry { value, disturbed: way.cell.disturbed };
+            matrix.set(way.cell.from, way.cell.memory, entry);
+        }
+        matrix
+    };
+    Operation::ALL.map(matrix).to_vec()
+}
+
+/// A finding as a sentence.
+pub fn sentence(finding: &FileFinding) -> String {
+    match finding {
+        FileFinding::Far { operation, from, nodes: (best, worst), times } => format!(
+            "{}: CPUs of node {from} get {times:.2} times more from a file on node {best} than on node {worst}",
+            operation_words(*operation)
+        ),
+        FileFinding::Noise(noise) => noise_sentence(noise),
+    }
+}
+
+/// Whether a finding says that figures may not repeat.
+pub const fn is_noise(finding: &FileFinding) -> bool {
+    matches!(finding, FileFinding::Noise(_))
+}
+
+/// How it was measured, in one line.
+pub fn method(report: &FileReport) -> String {
+    let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
+    let place = match &report.place {
+        Place::Kernel => "memfd_create".to_owned(),
+        Place::Folder(folder) => format!("without a name in {}", printable(&folder.to_string_lossy())),
+    };
+    format!(
+        "a file of {} on each node ({place}), its pages bound by a policy of its own; one thread, write(2) and \
+         read(2) of {BLOCK}; {rounds} rounds, {samples} samples per way, interleaved; seed {}; {:.0} s",
+        report.size,
+        report.account.seed,
+        report.account.took.as_secs_f64()
+    )
+}
+
+/// How bytes are counted, in one line.
+pub const COUNTED: &str = "GB/s are 10^9 bytes that the program writes or reads, each counted once; the kernel copies \
+                           them, so at least twice as much moves, and clears or fills new pages besides: this is no \
+                           bandwidth of memory";

@@ -1,0 +1,81 @@
+//! What a report of devices shows, as words and sentences.
+
+use nodewise_measure::io::{Access, DeviceReport, Finding, Home, Kind, LARGE, Report, SMALL};
+use nodewise_measure::survey::extent;
+
+use crate::digest::survey::noise_sentence;
+
+/// What a device is, in words.
+pub const fn kind_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Block => "block device",
+        Kind::File => "file",
+        Kind::Network => "network interface",
+        Kind::Rdma => "RDMA device",
+        Kind::Unknown => "not found",
+    }
+}
+
+/// What a device is, how much it holds, and where it hangs: `block device, 256 GiB, on node 0`.
+pub fn about(device: &DeviceReport) -> String {
+    if device.kind == Kind::Unknown {
+        return kind_words(device.kind).to_owned();
+    }
+    let size = device.size.map_or_else(String::new, |size| format!(", {size}"));
+    let home = match &device.home {
+        Home::Node(node) => format!("on node {node}"),
+        Home::Unknown(why) => format!("its node is not known: {why}"),
+    };
+    format!("{}{size}, {home}", kind_words(device.kind))
+}
+
+/// Where the thread ran that read a device: `CPU 1 of node 0`.
+pub fn reader(device: &DeviceReport) -> Option<String> {
+    let cell = &device.ways.first()?.cell;
+    let cpu = cell.cpus.first()?;
+    Some(format!("read by CPU {cpu} of node {}", cell.from))
+}
+
+/// A finding as a sentence.
+pub fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::Far { device, access, nodes: (best, worst), times, home } => {
+            let what = match access {
+                Access::Sequential => "bandwidth",
+                Access::Random => "latency",
+            };
+            let near = match home {
+                Some(home) if home == best => " (the node of the device)",
+                _ => "",
+            };
+            format!(
+                "{device}: buffers on node {best}{near} have {times:.2} times better {what} than on node {worst}"
+            )
+        }
+        Finding::Noise(noise) => noise_sentence(noise),
+    }
+}
+
+/// Whether a finding says that figures may not repeat.
+pub const fn is_noise(finding: &Finding) -> bool {
+    matches!(finding, Finding::Noise(_))
+}
+
+/// How it was measured, in one line; `None` where nothing was.
+pub fn method(report: &Report) -> Option<String> {
+    let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
+    (samples > 0).then(|| {
+        format!(
+            "direct I/O (O_DIRECT), opened for reading alone, one read at a time: blocks of up to {LARGE} one after \
+             the other, and of {SMALL} at random places; buffers of {}; {rounds} rounds, {samples} samples per way, \
+             interleaved; seed {}; {:.0} s",
+            report.size,
+            report.account.seed,
+            report.account.took.as_secs_f64()
+        )
+    })
+}
+
+/// What the figures are, in one line.
+pub const COUNTED: &str = "GB/s are 10^9 bytes that the device gave; us is the median of the reads of a sample, from \
+                           the call to its return; both the median over rounds";

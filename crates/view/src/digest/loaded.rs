@@ -1,0 +1,75 @@
+//! What curves of latency under load show, in words.
+
+use nodewise_machine::CpuSet;
+use nodewise_measure::latency::loaded::{Curve, Finding, Knee, Path, Report};
+use nodewise_measure::survey::extent;
+
+use crate::digest::survey::{digits, noise_sentence, pages_words};
+
+/// What GB/s and ns mean here.
+pub const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
+                           more, for what is written is read before; the knee is where a load takes twice its \
+                           idle time";
+
+/// Who chases and who moves data, in one line.
+pub fn path_words(path: &Path) -> String {
+    let chase = &path.idle;
+    format!(
+        "{} of node {} chases in node {}; {} of node {} move{} data in node {}; {}",
+        cpus(&chase.cpus),
+        chase.from,
+        chase.memory,
+        cpus(&path.traffic_cpus),
+        path.traffic_from,
+        if path.traffic_cpus.len() == 1 { "s" } else { "" },
+        path.traffic_memory,
+        pages_words(chase.pages)
+    )
+}
+
+/// The chase of a path, as short as a column wants it: nodes of the CPU and of the memory, as `--chase`
+/// takes them.
+pub fn chase_short(path: &Path) -> String {
+    format!("{}:{}", path.idle.from, path.idle.memory)
+}
+
+/// Likewise its traffic.
+pub fn traffic_short(path: &Path) -> String {
+    format!("{}:{}", path.traffic_from, path.traffic_memory)
+}
+
+fn cpus(cpus: &CpuSet) -> String {
+    format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" })
+}
+
+/// Where a curve bends, in words; `None` where there is nothing to say it of.
+pub fn knee_words(path: &Path, curve: &Curve) -> Option<String> {
+    Some(match path.knee(curve)? {
+        Knee::At { gb_per_s } => format!("at {} GB/s", digits(gb_per_s)),
+        Knee::NotReached { most, .. } => format!("not reached: {most:.2}x"),
+    })
+}
+
+/// How it was measured, in one line.
+pub fn method(report: &Report) -> String {
+    let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
+    format!(
+        "one random cycle through {}, medians and 90th percentiles of 512 loads each; traffic over {}, with a \
+         pause after each 4 KiB; {rounds} rounds, {samples} samples per point, interleaved; seed {}; {:.0} s",
+        report.size,
+        report.traffic_size,
+        report.account.seed,
+        report.account.took.as_secs_f64()
+    )
+}
+
+/// A finding as a sentence.
+pub fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::SharedCore { cpu, node } => format!(
+            "CPU {cpu}, which chases, shares its core with a CPU that moves data: node {node} has no other core to \
+             use; part of what a load waits for is the core"
+        ),
+        Finding::Noise(noise) => noise_sentence(noise),
+    }
+}

@@ -1,0 +1,246 @@
+//! `nodewise.latency_loaded/1`: latency under load, as curves. Written, and read back to be drawn.
+//!
+//! A document of its own, as those of sweeps and tables are: a reader of `nodewise.latency/1` expects a
+//! matrix.
+
+use nodewise_machine::Bytes;
+use nodewise_machine::printable::quote;
+use nodewise_measure::kernel::bandwidth::Kernel;
+use nodewise_measure::latency::loaded::{Curve, Knee, Path, Point, Report, findings};
+use nodewise_measure::stats::Interval;
+use nodewise_measure::survey::Figure;
+use serde::{Deserialize, Serialize};
+
+use super::cells::{AccountJson, page_kind};
+use super::conditions::ConditionsJson;
+use super::latency::{CellJson, interval, node, pages, positive, rounded, set};
+use super::pretty;
+use crate::digest::loaded::sentence;
+
+/// The schema of the document.
+pub const SCHEMA: &str = "nodewise.latency_loaded/1";
+
+/// More points than anybody measures, for documents that are read.
+const MOST_POINTS: usize = 1 << 20;
+
+/// Writes a report as JSON, indented, with a line end.
+pub fn loaded(report: &Report) -> String {
+    pretty(&Document::of(&to_digits(report)))
+}
+
+/// Reads a report that [`loaded`] has written.
+///
+/// # Errors
+/// What is wrong and where, fit to be shown.
+pub fn read(text: &str) -> Result<Report, String> {
+    let document: Document = super::latency::document(text, SCHEMA)?;
+    document.read()
+}
+
+/// The report with so many digits as are written: what is derived of it is then the same when it is read
+/// back.
+fn to_digits(report: &Report) -> Report {
+    let mut report = report.clone();
+    let figure = |figure: &mut Figure| {
+        for value in [&mut figure.median, &mut figure.best] {
+            *value = rounded(*value);
+        }
+        if let Some(interval) = &mut figure.interval {
+            *interval = Interval { low: rounded(interval.low), high: rounded(interval.high) };
+        }
+    };
+    for path in &mut report.paths {
+        path.idle.figure.iter_mut().for_each(figure);
+        for point in path.curves.iter_mut().flat_map(|curve| &mut curve.points) {
+            point.cell.figure.iter_mut().chain(&mut point.load).for_each(figure);
+        }
+    }
+    report
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    conditions: ConditionsJson,
+    pages: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    huge_page_bytes: Option<u64>,
+    size_bytes: u64,
+    traffic_size_bytes: u64,
+    #[serde(flatten)]
+    account: AccountJson,
+    paths: Vec<PathJson>,
+    findings: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PathJson {
+    idle: IdleJson,
+    traffic_from_node: u32,
+    traffic_cpus: String,
+    traffic_memory_node: u32,
+    shares_core: bool,
+    curves: Vec<CurveJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct IdleJson {
+    #[serde(flatten)]
+    cell: CellJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p90_ns: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CurveJson {
+    kernel: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    knee: Option<KneeJson>,
+    points: Vec<PointJson>,
+}
+
+/// Derived from the points, and so not read.
+#[derive(Serialize, Deserialize)]
+struct KneeJson {
+    reached: bool,
+    gb_per_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times_idle_at_most: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PointJson {
+    pause_ns: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_interval_95_gb_per_s: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bus_gb_per_s_at_most: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p90_ns: Option<f64>,
+    #[serde(flatten)]
+    cell: CellJson,
+}
+
+impl Document {
+    fn of(report: &Report) -> Self {
+        let (pages, huge_page_bytes) = page_kind(report.pages);
+        Self {
+            schema: SCHEMA.to_owned(),
+            conditions: ConditionsJson::of(&report.account.conditions),
+            pages: pages.to_owned(),
+            huge_page_bytes,
+            size_bytes: report.size.get(),
+            traffic_size_bytes: report.traffic_size.get(),
+            account: AccountJson::of(&report.account),
+            paths: report.paths.iter().map(PathJson::of).collect(),
+            findings: findings(report).iter().map(sentence).collect(),
+        }
+    }
+
+    fn read(self) -> Result<Report, String> {
+        let points =
+            |path: &PathJson| 1 + path.curves.iter().map(|curve| 1 + curve.points.len()).sum::<usize>();
+        if self.paths.iter().map(points).sum::<usize>() > MOST_POINTS {
+            return Err(format!("it has more than {MOST_POINTS} points"));
+        }
+        Ok(Report {
+            account: self.account.read(self.conditions.read())?,
+            pages: pages(&self.pages, self.huge_page_bytes)?,
+            size: Bytes::new(self.size_bytes),
+            traffic_size: Bytes::new(self.traffic_size_bytes),
+            paths: self.paths.into_iter().map(PathJson::read).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl PathJson {
+    fn of(path: &Path) -> Self {
+        Self {
+            idle: IdleJson { cell: CellJson::of(&path.idle), p90_ns: path.idle_p90_ns.map(rounded) },
+            traffic_from_node: path.traffic_from.number(),
+            traffic_cpus: path.traffic_cpus.to_string(),
+            traffic_memory_node: path.traffic_memory.number(),
+            shares_core: path.shares_core,
+            curves: path.curves.iter().map(|curve| CurveJson::of(path, curve)).collect(),
+        }
+    }
+
+    fn read(self) -> Result<Path, String> {
+        Ok(Path {
+            idle: self.idle.cell.read()?,
+            idle_p90_ns: self.idle.p90_ns.map(|p90| positive("p90_ns", p90)).transpose()?,
+            traffic_from: node(self.traffic_from_node)?,
+            traffic_cpus: set("traffic_cpus", &self.traffic_cpus)?,
+            traffic_memory: node(self.traffic_memory_node)?,
+            shares_core: self.shares_core,
+            curves: self.curves.into_iter().map(CurveJson::read).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl CurveJson {
+    fn of(path: &Path, curve: &Curve) -> Self {
+        let knee = path.knee(curve).map(|knee| match knee {
+            Knee::At { gb_per_s } => {
+                KneeJson { reached: true, gb_per_s: rounded(gb_per_s), times_idle_at_most: None }
+            }
+            Knee::NotReached { most, gb_per_s } => KneeJson {
+                reached: false,
+                gb_per_s: rounded(gb_per_s),
+                times_idle_at_most: Some(rounded(most)),
+            },
+        });
+        Self {
+            kernel: curve.kernel.name().to_owned(),
+            variant: curve.variant.clone(),
+            knee,
+            points: curve.points.iter().map(|point| PointJson::of(curve.kernel, point)).collect(),
+        }
+    }
+
+    fn read(self) -> Result<Curve, String> {
+        let kernel = Kernel::from_name(&self.kernel);
+        let kernel = kernel.ok_or_else(|| format!("{} is no kernel", quote(&self.kernel)))?;
+        let points = self.points.into_iter().map(PointJson::read).collect::<Result<_, _>>()?;
+        Ok(Curve { kernel, variant: self.variant, points })
+    }
+}
+
+impl PointJson {
+    fn of(kernel: Kernel, point: &Point) -> Self {
+        let load = point.load.as_ref();
+        Self {
+            pause_ns: point.pause_ns,
+            median_gb_per_s: load.map(|load| load.median),
+            median_interval_95_gb_per_s: load
+                .and_then(|load| load.interval)
+                .map(|interval| [interval.low, interval.high]),
+            best_gb_per_s: load.map(|load| load.best),
+            bus_gb_per_s_at_most: load.map(|load| rounded(load.median * kernel.bus_factor())),
+            p90_ns: point.p90_ns.map(rounded),
+            cell: CellJson::of(&point.cell),
+        }
+    }
+
+    fn read(self) -> Result<Point, String> {
+        let cell = self.cell.read()?;
+        let load = match (self.median_gb_per_s, self.best_gb_per_s, &cell.figure) {
+            (Some(median), Some(best), Some(latency)) => Some(Figure {
+                median: positive("median_gb_per_s", median)?,
+                interval: self.median_interval_95_gb_per_s.map(interval).transpose()?,
+                best: positive("best_gb_per_s", best)?,
+                rounds: latency.rounds,
+                samples: latency.samples,
+            }),
+            _ => None,
+        };
+        let p90_ns = self.p90_ns.map(|p90| positive("p90_ns", p90)).transpose()?;
+        Ok(Point { pause_ns: self.pause_ns, cell, p90_ns, load })
+    }
+}

@@ -1,0 +1,203 @@
+//! A comparison as bars: for each benchmark one per number of threads, to the right of the middle line
+//! where it is faster; below each bar a thin one for its interval.
+
+use nodewise_measure::compare::{Change, Table, Verdict};
+use nodewise_measure::stats::Interval;
+
+use crate::digest::compare::{Shown, benchmarks, change_words, missing, row, threads, threads_words};
+use crate::digest::survey::platform;
+use crate::svg::font::Font;
+use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::paint::paint;
+use crate::svg::palette::Theme;
+
+const WIDTH: f64 = 940.0;
+const MARGIN: f64 = 24.0;
+const TITLE: Font = Font::bold(18.0);
+const HEAD: Font = Font::bold(13.0);
+const TEXT: Font = Font::regular(12.0);
+const SMALL: Font = Font::regular(10.0);
+/// Room for names on the left, and for numbers at both ends of the bars.
+const NAMES: f64 = 150.0;
+const NUMBERS: f64 = 64.0;
+/// Height of a bar, of the strip for its interval, and of the room between benchmarks.
+const BAR: f64 = 12.0;
+const STRIP: f64 = 3.0;
+const GAP: f64 = 8.0;
+/// How the bars of the numbers of threads look, and those that show no difference.
+const ROLES: [Role; 4] = [Role::SlowThread, Role::Thread, Role::Used, Role::Distance(4)];
+const PALE: [Role; 4] = [Role::Distance(1), Role::Cache, Role::Memory, Role::Distance(3)];
+/// Most rows that are drawn: a picture of more is no picture.
+const MOST_ROWS: usize = 60;
+
+/// Draws a comparison as an SVG document.
+///
+/// # Units
+/// Lengths in px.
+pub fn compare_svg(shown: &Shown<'_>, theme: Theme) -> String {
+    paint(&compare_page(shown), &title(shown), &shown.head(), theme)
+}
+
+fn title(shown: &Shown<'_>) -> String {
+    format!("Change of speed: {}", printable(&shown.before.suite))
+}
+
+/// Lays out the picture.
+pub fn compare_page(shown: &Shown<'_>) -> Frame {
+    let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
+    stack.text(&title(shown), TITLE, Tone::Plain, 1);
+    let after = shown.after.unwrap_or(shown.before);
+    let origin = after.origin.clone().unwrap_or_else(|| platform(&after.conditions));
+    stack.text(&printable(&origin), TEXT, Tone::Faint, 2);
+    for table in &shown.comparison.tables {
+        stack.gap(14.0);
+        let head = format!("{} against {}", table.subject, table.reference);
+        stack.text(&printable(&head), HEAD, Tone::Plain, 1);
+        stack.text(
+            "to the right: faster; pale and in parentheses: no difference shown; thin bar: 95 % interval",
+            SMALL,
+            Tone::Faint,
+            1,
+        );
+        stack.gap(6.0);
+        stack.frame(chart(table));
+        stack.gap(6.0);
+        stack.flow(legend(&threads(table)), 10.0);
+        for one in missing(table).iter().take(8) {
+            stack.text(&printable(&format!("missing: {one}")), SMALL, Tone::Notable, 2);
+        }
+    }
+    stack.gap(8.0);
+    for one in shown.differences().iter().take(12) {
+        let words = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
+        let text = format!("{}: {} -> {}", one.what, words(&one.before), words(&one.after));
+        stack.text(&printable(&text), SMALL, Tone::Faint, 2);
+    }
+    stack.finish()
+}
+
+fn printable(text: &str) -> String {
+    nodewise_machine::printable::printable(text).into_owned()
+}
+
+/// A bar: which number of threads it is of, its change, and whether that is shown beyond doubt.
+struct Bar {
+    threads: usize,
+    ratio: f64,
+    interval: Option<Interval>,
+    shown: bool,
+}
+
+fn bars(table: &Table, name: &str) -> Vec<Bar> {
+    let bar = |(at, threads): (usize, u32)| {
+        let row = row(table, name, threads)?;
+        let Change { ratio, interval, .. } = row.change?;
+        // Figures without an interval cannot show anything; they are drawn as what they are.
+        let shown = matches!(row.verdict, Verdict::Better | Verdict::Worse) || interval.is_none();
+        Some(Bar { threads: at, ratio, interval, shown })
+    };
+    threads(table).into_iter().enumerate().filter_map(bar).collect()
+}
+
+fn mean_bars(table: &Table) -> Vec<Bar> {
+    let threads = threads(table);
+    let bar = |mean: &nodewise_measure::compare::Mean| {
+        let at = threads.iter().position(|threads| *threads == mean.threads)?;
+        let shown = mean.interval.is_none_or(|interval| !interval.contains(1.0));
+        Some(Bar { threads: at, ratio: mean.ratio, interval: mean.interval, shown })
+    };
+    table.means.iter().filter_map(bar).collect()
+}
+
+/// The rows of bars, the geometric mean last.
+fn chart(table: &Table) -> Frame {
+    let names = benchmarks(table).into_iter().take(MOST_ROWS);
+    let mut rows: Vec<(String, Vec<Bar>)> = names.map(|name| (name.to_owned(), bars(table, name))).collect();
+    rows.push(("geometric mean".to_owned(), mean_bars(table)));
+    let scale = Scale::of(rows.iter().flat_map(|(_, bars)| bars.iter()));
+    let mut frame = Frame::new(Role::Group, WIDTH, 0.0);
+    let mut y = 0.0;
+    for (name, bars) in &rows {
+        let height = (bars.len().max(1) as f64) * (BAR + STRIP + 3.0);
+        let name = TEXT.fit(&printable(name), NAMES - 10.0);
+        let at = Label::baseline(TEXT.size, y, BAR + STRIP);
+        frame.labels.push(label(NAMES - 8.0, at, TEXT, Anchor::End, Tone::Plain, name));
+        if bars.is_empty() {
+            let at = Label::baseline(SMALL.size, y, BAR + STRIP);
+            frame.labels.push(label(NAMES, at, SMALL, Anchor::Start, Tone::Notable, "missing".to_owned()));
+        }
+        for (at, bar) in bars.iter().enumerate() {
+            draw(&mut frame, bar, &scale, y + at as f64 * (BAR + STRIP + 3.0));
+        }
+        y += height + GAP;
+    }
+    frame.area.height = y;
+    frame
+}
+
+/// Changes to places: in logarithms, so that a gain is as long as the loss that undoes it.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// From the smallest to the largest change, with its interval as long as that leaves room for the bars.
+    fn of<'a>(bars: impl Iterator<Item = &'a Bar> + Clone) -> Self {
+        let widest = bars.clone().map(|bar| bar.ratio.ln().abs()).fold(0.02, f64::max).min(5.0);
+        let ends = |bar: &Bar| {
+            let interval = bar.interval.unwrap_or(Interval { low: bar.ratio, high: bar.ratio });
+            [bar.ratio, interval.low, interval.high].map(|end| end.ln().clamp(-1.5 * widest, 1.5 * widest))
+        };
+        let (low, high) = bars
+            .flat_map(ends)
+            .fold((0.0, 0.0), |(low, high): (f64, f64), end| (low.min(end), high.max(end)));
+        // So far apart at least that the middle line stands inside.
+        Self { low: low.min(-0.1 * widest), high: high.max(0.1 * widest) }
+    }
+
+    /// Where a ratio lies; farther than the scale reaches is at its end.
+    fn x(&self, ratio: f64) -> f64 {
+        let share = (ratio.ln().clamp(self.low, self.high) - self.low) / (self.high - self.low);
+        NAMES + NUMBERS + share * (WIDTH - NAMES - 2.0 * NUMBERS)
+    }
+}
+
+fn draw(frame: &mut Frame, bar: &Bar, scale: &Scale, y: f64) {
+    let (middle, end) = (scale.x(1.0), scale.x(bar.ratio));
+    let roles = if bar.shown { ROLES } else { PALE };
+    // The middle line, with the bar beside it.
+    frame.children.push(Frame::new(Role::Used, 1.0, BAR).moved(middle - 0.5, y));
+    let (left, right) = if bar.ratio < 1.0 {
+        (end.min(middle - 1.5), middle - 0.5)
+    } else {
+        (middle + 0.5, end.max(middle + 1.5))
+    };
+    frame.children.push(Frame::new(roles[bar.threads % roles.len()], right - left, BAR).moved(left, y));
+    if let Some(interval) = bar.interval {
+        let (low, high) = (scale.x(interval.low), scale.x(interval.high));
+        let strip = Frame::new(Role::OtherDevice, (high - low).max(1.0), STRIP);
+        frame.children.push(strip.moved(low, y + BAR + 0.5));
+    }
+    let text = change_words(bar.ratio, 1);
+    let text = if bar.shown { text } else { format!("({text})") };
+    let at = Label::baseline(SMALL.size, y, BAR);
+    let (x, anchor) = if bar.ratio < 1.0 { (left - 4.0, Anchor::End) } else { (right + 5.0, Anchor::Start) };
+    frame.labels.push(label(x, at, SMALL, anchor, Tone::Plain, text));
+}
+
+const fn label(x: f64, y: f64, font: Font, anchor: Anchor, tone: Tone, text: String) -> Label {
+    Label { x, y, font, anchor, tone, text }
+}
+
+fn legend(threads: &[u32]) -> Vec<Frame> {
+    let entry = |(at, threads): (usize, &u32)| {
+        let text = threads_words(*threads);
+        let mut entry = Frame::new(Role::Group, 16.0 + SMALL.width(&text) + 2.0, 14.0);
+        entry.children.push(Frame::new(ROLES[at % ROLES.len()], 10.0, 10.0).moved(0.0, 2.0));
+        let y = Label::baseline(SMALL.size, 0.0, 14.0);
+        entry.labels.push(label(15.0, y, SMALL, Anchor::Start, Tone::Plain, text));
+        entry
+    };
+    threads.iter().enumerate().map(entry).collect()
+}

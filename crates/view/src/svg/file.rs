@@ -1,0 +1,30 @@
+//! Bandwidths of files in memory as heat maps, one per operation.
+
+use nodewise_measure::bandwidth::file::{FileReport, file_findings};
+
+use crate::digest::file::{COUNTED, matrices, method, sentence};
+use crate::digest::survey::{platform, proof, refusals};
+use crate::svg::frame::Frame;
+use crate::svg::heatmap::page;
+use crate::svg::paint::paint;
+use crate::svg::palette::Theme;
+
+const TITLE: &str = "Bandwidth of files in memory";
+
+/// Draws a report of files as an SVG document.
+///
+/// # Units
+/// Lengths in px; at most 980 wide.
+pub fn file_svg(report: &FileReport, theme: Theme) -> String {
+    paint(&file_page(report), TITLE, &method(report), theme)
+}
+
+/// Lays out the picture.
+pub fn file_page(report: &FileReport) -> Frame {
+    let mut foot = vec![method(report), COUNTED.to_owned()];
+    foot.extend(proof(report.cells(), report.size));
+    let mut notes: Vec<String> =
+        refusals(report.cells()).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
+    notes.extend(file_findings(report).iter().map(sentence));
+    page(TITLE, &platform(&report.account.conditions), &matrices(report), &foot, &notes)
+}

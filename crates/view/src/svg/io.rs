@@ -1,0 +1,93 @@
+//! Devices as bars: for each, what buffers on each node get; tables of perftest as curves.
+
+use nodewise_measure::io::{Access, DeviceReport, Report, findings};
+
+use crate::digest::io::{about, method, sentence};
+use crate::digest::survey::{digits, platform};
+use crate::svg::font::Font;
+use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::paint::paint;
+use crate::svg::palette::Theme;
+use crate::svg::perftest;
+
+const WIDTH: f64 = 940.0;
+const MARGIN: f64 = 24.0;
+const TITLE: Font = Font::bold(18.0);
+const HEAD: Font = Font::bold(12.0);
+const TEXT: Font = Font::regular(12.0);
+const SMALL: Font = Font::regular(10.0);
+/// Width of the bars of one access with all that is beside them, and the room for names and numbers.
+const PANEL: f64 = 450.0;
+const NAME: f64 = 60.0;
+const NUMBER: f64 = 70.0;
+const ROW: f64 = 18.0;
+const BAR: f64 = 12.0;
+/// So many devices are drawn, and so many nodes of each.
+const MOST_DEVICES: usize = 32;
+const MOST_NODES: usize = 64;
+
+/// Draws a report of devices as an SVG document.
+///
+/// # Units
+/// Lengths in px.
+pub fn io_svg(report: &Report, theme: Theme) -> String {
+    paint(&io_page(report), "Devices by node", &method(report).unwrap_or_default(), theme)
+}
+
+/// Lays out the picture.
+pub fn io_page(report: &Report) -> Frame {
+    let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
+    stack.text("Devices by node", TITLE, Tone::Plain, 1);
+    stack.text(&printable(&platform(&report.account.conditions)), TEXT, Tone::Faint, 2);
+    for device in report.devices.iter().take(MOST_DEVICES) {
+        stack.gap(14.0);
+        stack.text(&printable(&device.name), HEAD, Tone::Plain, 2);
+        stack.text(&printable(&about(device)), SMALL, Tone::Faint, 3);
+        stack.flow(Access::ALL.into_iter().filter_map(|access| bars(device, access)).collect(), 20.0);
+        if let Some(why) = &device.refused {
+            stack.text(&printable(why), TEXT, Tone::Notable, 3);
+        }
+        perftest::panels(&device.perftest, &mut stack);
+    }
+    if let Some(more) = report.devices.len().checked_sub(MOST_DEVICES).filter(|more| *more > 0) {
+        stack.text(&format!("and {more} devices more"), SMALL, Tone::Faint, 1);
+    }
+    stack.gap(10.0);
+    stack.text(&printable(&method(report).unwrap_or_default()), SMALL, Tone::Faint, 4);
+    for finding in findings(report).iter().take(12) {
+        stack.text(&printable(&sentence(finding)), TEXT, Tone::Plain, 3);
+    }
+    stack.finish()
+}
+
+fn printable(text: &str) -> String {
+    nodewise_machine::printable::printable(text).into_owned()
+}
+
+/// A bar for each node with a figure; `None` without any.
+fn bars(device: &DeviceReport, access: Access) -> Option<Frame> {
+    let of_node = |node| Some((node, device.way(access, node)?.cell.figure?.median));
+    let values: Vec<_> = device.memory_nodes().into_iter().filter_map(of_node).take(MOST_NODES).collect();
+    let most = values.iter().map(|(_, value)| *value).reduce(f64::max).filter(|most| *most > 0.0)?;
+    let title = match access {
+        Access::Sequential => "large blocks, GB/s: more is better",
+        Access::Random => "4 KiB at random places, us: less is better",
+    };
+    let mut frame = Frame::new(Role::Group, PANEL, ROW * (values.len() + 1) as f64);
+    frame.labels.push(label(0.0, 0.0, Anchor::Start, Tone::Faint, title.to_owned()));
+    for (row, (node, value)) in (1_u32..).zip(&values) {
+        let top = f64::from(row) * ROW;
+        let length = (value / most * (PANEL - NAME - NUMBER)).max(1.0);
+        let near = device.home.node() == Some(*node);
+        let role = if near { Role::Thread } else { Role::SlowThread };
+        frame.labels.push(label(0.0, top, Anchor::Start, Tone::Plain, format!("node {node}")));
+        frame.children.push(Frame::new(role, length, BAR).moved(NAME, top + (ROW - BAR) / 2.0));
+        let number = format!("{} {}", digits(*value), access.unit());
+        frame.labels.push(label(NAME + length + 6.0, top, Anchor::Start, Tone::Plain, number));
+    }
+    Some(frame)
+}
+
+fn label(x: f64, top: f64, anchor: Anchor, tone: Tone, text: String) -> Label {
+    Label { x, y: Label::baseline(SMALL.size, top, ROW), font: SMALL, anchor, tone, text }
+}
