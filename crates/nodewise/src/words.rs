@@ -76,7 +76,7 @@ mod tests {
     fn what_needs_a_shell_or_is_not_closed_is_refused() {
         check("", Err("there is no program: expected one with its arguments"));
         check("a 'b", Err("a quote is not closed in \"a 'b\": expected ' at its end"));
-        check("a\\", Err("\"a\\\\\" ends in a backslash: expected something behind it"));
+        check("a\\", Err("\"a\\\" ends in a backslash: expected something behind it"));
         check(
             "a | b",
             Err(

@@ -85,8 +85,8 @@ fn threads_have_parts_of_their_own() {
     let members = BandwidthBench::members(&mut bench.memories, &way).unwrap();
     let cpus: Vec<u32> = members.iter().map(|member| member.cpu.number()).collect();
     assert_eq!(cpus, [0, 1, 2]);
-    let words = SIZE.get() as usize / 8;
-    assert!(members.iter().all(|member| member.part.len() == words / 3));
+    let pages = SIZE.get() as usize / 4096;
+    assert!(members.iter().all(|member| member.part.len() == pages / 3 * PAGE), "whole pages");
     let idle = Way { cells: Vec::new(), kernel: Kernel::Read };
     assert!(BandwidthBench::members(&mut bench.memories, &idle).is_err());
 }
