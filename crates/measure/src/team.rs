@@ -20,7 +20,7 @@ use nodewise_syscall::Usage;
 
 use crate::cell::{Refusal, Seat};
 use crate::kernel::bandwidth::{Kernel, Variant};
-use crate::timer::{Moment, Timer};
+use crate::timer::{Moment, Timer, thread_time};
 
 pub use window::{Track, Window};
 pub use work::Work;
@@ -172,12 +172,12 @@ pub(crate) struct Away {
 impl Away {
     /// Runs something, and looks at how much of the time the thread had its CPU.
     pub(crate) fn around<T>(&mut self, run: impl FnOnce() -> T) -> T {
-        let (start, before) = (Instant::now(), Usage::of_this_thread());
+        let (before, start, working) = (Usage::of_this_thread(), Instant::now(), thread_time());
         let result = run();
-        let (time, after) = (start.elapsed(), Usage::of_this_thread());
+        let (worked, time, after) =
+            (thread_time().saturating_sub(working), start.elapsed(), Usage::of_this_thread());
         match before.zip(after) {
             Some((before, after)) => {
-                let worked = (after.user + after.system).saturating_sub(before.user + before.system);
                 self.switches += after.involuntary_switches.saturating_sub(before.involuntary_switches);
                 self.lost += time.saturating_sub(worked);
                 self.time += time;

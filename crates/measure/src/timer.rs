@@ -85,7 +85,20 @@ impl Moment {
 /// # Source
 /// `CLOCK_PROCESS_CPUTIME_ID` of `clock_gettime(2)`.
 pub fn process_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    used(ClockId::ProcessCPUTime)
+}
+
+/// Time on CPUs that the calling thread has used, up to now: what `getrusage(2)` tells is as old as the
+/// last tick.
+///
+/// # Source
+/// `CLOCK_THREAD_CPUTIME_ID` of `clock_gettime(2)`.
+pub fn thread_time() -> Duration {
+    used(ClockId::ThreadCPUTime)
+}
+
+fn used(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     let (seconds, nanos) =
         (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
     Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos))

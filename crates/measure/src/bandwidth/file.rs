@@ -18,9 +18,10 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, CpuId, NodeId};
 use nodewise_syscall::{NodeBuffer, PageKind};
 
-use crate::cell::{Cell, Facts, Placed, Probe, Refusal, Seat};
+use crate::cell::{Cell, Facts, Glance, Placed, Probe, Refusal, Seat};
 use crate::latency::best_cpu;
 use crate::survey::{Bench, Timed};
+use crate::team::Away;
 use crate::timer::Timer;
 
 use pages::PlacedFile;
@@ -134,15 +135,17 @@ impl Bench for FileBench {
         }
         let probe = Probe::take(&self.timer);
         let timer = &self.timer;
+        let mut away = Away::default();
         let timed = Timed::around(facts, Some(probe), || {
             let begin = timer.now();
-            pass(file, way.operation, block.as_mut_slice())?;
+            away.around(|| pass(file, way.operation, block.as_mut_slice()))?;
             let elapsed = timer.now().since(begin);
             let rate = file.size().get() as f64 / elapsed.as_nanos() as f64;
             timer.resolves(elapsed).then_some(rate).ok_or(Refusal::TooShort)
         })?;
         seat.check()?;
-        Ok(timed)
+        let meanwhile = Glance { switched: away.switched(), ..timed.meanwhile };
+        Ok(Timed { meanwhile, ..timed })
     }
 }
 

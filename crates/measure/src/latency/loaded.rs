@@ -182,6 +182,8 @@ impl Bench for LoadedBench {
             pause_ns: traffic.pause_ns,
         };
         let members = members(&mut self.memories, traffic)?;
+        // Out of the way of the others from the beginning: they have CPUs of their own.
+        let _seat = Seat::take(cpu, Duration::ZERO, timer)?;
         let (mut timed, moved) = traffic::during(members, load, timer, || chaser.run(facts))?;
         let switched = timed.meanwhile.switched.zip(moved.switched).map(|(own, others)| own + others);
         timed.meanwhile = Glance { switched, ..timed.meanwhile };

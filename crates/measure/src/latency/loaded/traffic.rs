@@ -113,15 +113,15 @@ fn generate(member: Member<'_>, load: Load, timer: &Timer, shared: &Shared) -> R
             return Err(refusal);
         }
     };
-    let mut away = Away::default();
-    let track = away.around(|| track(&mut work, load, timer, shared));
+    let (track, switched) = track(&mut work, load, timer, shared);
     seat.check()?;
     work.check().map_err(|what| Refusal::Wrong { what })?;
-    Ok(Done { track, switched: away.switched() })
+    Ok(Done { track, switched })
 }
 
-/// Passes over the memory, with pauses, until it is told to stop.
-fn track(work: &mut Work<'_>, load: Load, timer: &Timer, shared: &Shared) -> Track {
+/// Passes over the memory, with pauses, until it is told to stop; and how often it had to leave its CPU
+/// after its first step.
+fn track(work: &mut Work<'_>, load: Load, timer: &Timer, shared: &Shared) -> (Track, Option<u64>) {
     let burst = work::burst(load.kernel);
     let pages = u32::try_from(work::burst_pages(load.kernel)).unwrap_or(u32::MAX);
     let steps = Probe::take(timer).steps(load.pause_ns.saturating_mul(pages));
@@ -136,15 +136,18 @@ fn track(work: &mut Work<'_>, load: Load, timer: &Timer, shared: &Shared) -> Tra
     // What is noted before the others have begun is outside of every window.
     let mut words = step(work);
     shared.started.fetch_add(1, Ordering::Release);
-    loop {
-        track.note(timer.now().since(shared.origin), words);
-        if shared.stop.load(Ordering::Relaxed) {
-            break;
+    let mut away = Away::default();
+    away.around(|| {
+        loop {
+            track.note(timer.now().since(shared.origin), words);
+            if shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            words = step(work);
         }
-        words = step(work);
-    }
+    });
     black_box(seed);
-    track
+    (track, away.switched())
 }
 
 #[cfg(test)]
