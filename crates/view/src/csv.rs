@@ -11,7 +11,7 @@ mod perftest;
 use nodewise_measure::cell::{PageKind, Placed};
 use nodewise_measure::latency::sweep::SweepReport;
 use nodewise_measure::latency::{Lookup, Pattern, Report};
-use nodewise_measure::survey::CellReport;
+use nodewise_measure::survey::{CellReport, Figure};
 
 pub use bandwidth::bandwidth;
 pub use c2c::c2c;
@@ -30,22 +30,10 @@ pub fn latency(report: &Report) -> String {
     let lookup = Lookup::of(report);
     for cell in &report.cells {
         let distance = lookup.declared(cell.from, cell.memory).and_then(|declared| declared.distance);
-        let (figure, interval) = (cell.figure.as_ref(), cell.figure.and_then(|figure| figure.interval));
         let mut fields = names(cell);
-        fields.extend([
-            known(figure.map(|figure| figure.median)),
-            known(interval.map(|interval| interval.low)),
-            known(interval.map(|interval| interval.high)),
-            known(figure.map(|figure| figure.best)),
-            known(figure.map(|figure| figure.rounds)),
-            known(figure.map(|figure| figure.samples)),
-            cell.marks.disturbed.to_string(),
-            cell.disturbed.to_string(),
-            known(cell.before.as_ref().and_then(Placed::share)),
-            known(cell.after.as_ref().and_then(Placed::share)),
-            known(distance),
-            cell.refused.as_deref().map(quoted).unwrap_or_default(),
-        ]);
+        fields.extend(figures(cell.figure.as_ref()));
+        fields.extend(backing(cell));
+        fields.extend([known(distance), optional(cell.refused.as_deref())]);
         text.push_str(&fields.join(","));
         text.push('\n');
     }
@@ -59,22 +47,14 @@ pub fn sweep(report: &SweepReport) -> String {
          disturbed,refused\n",
     );
     for chase in &report.chases {
-        let figure = chase.cell.figure.as_ref();
-        let interval = figure.and_then(|figure| figure.interval);
         let pattern = match chase.pattern {
             Pattern::Random => "random".to_owned(),
             Pattern::Stride(elements) => format!("stride_{elements}"),
         };
         let mut fields = vec![chase.size.get().to_string(), pattern];
         fields.extend(names(&chase.cell));
-        fields.extend([
-            known(figure.map(|figure| figure.median)),
-            known(interval.map(|interval| interval.low)),
-            known(interval.map(|interval| interval.high)),
-            known(figure.map(|figure| figure.best)),
-            chase.cell.disturbed.to_string(),
-            chase.cell.refused.as_deref().map(quoted).unwrap_or_default(),
-        ]);
+        fields.extend(figures(chase.cell.figure.as_ref()));
+        fields.extend([chase.cell.disturbed.to_string(), optional(chase.cell.refused.as_deref())]);
         text.push_str(&fields.join(","));
         text.push('\n');
     }
@@ -89,6 +69,40 @@ fn names(cell: &CellReport) -> Vec<String> {
         PageKind::Hugetlb(size) => format!("hugetlb_{}", size.bytes().get()),
     };
     vec![cell.from.to_string(), quoted(&cell.cpus.to_string()), cell.memory.to_string(), pages]
+}
+
+/// A median, its interval, and the best of all samples.
+fn figures(figure: Option<&Figure>) -> [String; 4] {
+    let interval = figure.and_then(|figure| figure.interval);
+    [
+        known(figure.map(|figure| figure.median)),
+        known(interval.map(|interval| interval.low)),
+        known(interval.map(|interval| interval.high)),
+        known(figure.map(|figure| figure.best)),
+    ]
+}
+
+/// From how much a figure comes: rounds and samples.
+fn extent(figure: Option<&Figure>) -> [String; 2] {
+    [known(figure.map(|figure| figure.rounds)), known(figure.map(|figure| figure.samples))]
+}
+
+/// What stands behind a cell's figure: how often it was measured, how quietly, and how many pages were in
+/// place.
+fn backing(cell: &CellReport) -> Vec<String> {
+    let mut fields = extent(cell.figure.as_ref()).to_vec();
+    fields.extend([
+        cell.marks.disturbed.to_string(),
+        cell.disturbed.to_string(),
+        known(cell.before.as_ref().and_then(Placed::share)),
+        known(cell.after.as_ref().and_then(Placed::share)),
+    ]);
+    fields
+}
+
+/// A text that may be missing.
+fn optional(text: Option<&str>) -> String {
+    text.map(quoted).unwrap_or_default()
 }
 
 fn known(value: Option<impl ToString>) -> String {

@@ -19,6 +19,8 @@ pub mod machine;
 mod paint;
 mod palette;
 pub mod perftest;
+mod plot;
+mod sheet;
 pub mod staircase;
 pub mod timeline;
 mod writer;

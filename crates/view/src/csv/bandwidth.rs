@@ -1,9 +1,8 @@
 //! Bandwidths, a line per way.
 
 use nodewise_measure::bandwidth::{Report, WayReport};
-use nodewise_measure::cell::Placed;
 
-use super::{known, names, quoted};
+use super::{backing, figures, known, names, optional};
 
 /// Writes bandwidths; a value that is not known is empty. Numbers have a point, rates are in GB/s.
 pub fn bandwidth(report: &Report) -> String {
@@ -22,23 +21,11 @@ pub fn bandwidth(report: &Report) -> String {
 
 fn line(table: &str, way: &WayReport) -> String {
     let cell = &way.cell;
-    let (figure, interval) = (cell.figure.as_ref(), cell.figure.and_then(|figure| figure.interval));
     let mut fields = vec![table.to_owned(), way.kernel.to_string(), way.threads.to_string()];
     fields.extend(names(cell));
-    fields.extend([
-        known(figure.map(|figure| figure.median)),
-        known(interval.map(|interval| interval.low)),
-        known(interval.map(|interval| interval.high)),
-        known(figure.map(|figure| figure.best)),
-        known(way.bus_gb_per_s()),
-        known(figure.map(|figure| figure.rounds)),
-        known(figure.map(|figure| figure.samples)),
-        cell.marks.disturbed.to_string(),
-        cell.disturbed.to_string(),
-        known(cell.before.as_ref().and_then(Placed::share)),
-        known(cell.after.as_ref().and_then(Placed::share)),
-        way.variant.as_deref().map(quoted).unwrap_or_default(),
-        cell.refused.as_deref().map(quoted).unwrap_or_default(),
-    ]);
+    fields.extend(figures(cell.figure.as_ref()));
+    fields.push(known(way.bus_gb_per_s()));
+    fields.extend(backing(cell));
+    fields.extend([optional(way.variant.as_deref()), optional(cell.refused.as_deref())]);
     fields.join(",") + "\n"
 }

@@ -3,7 +3,7 @@
 use nodewise_measure::c2c::{PairReport, Report};
 use nodewise_measure::cell::Placed;
 
-use super::{known, quoted};
+use super::{extent, figures, known, optional};
 
 /// Writes core-to-core latencies; a value that is not known is empty. Times are in ns.
 pub fn c2c(report: &Report) -> String {
@@ -16,24 +16,21 @@ pub fn c2c(report: &Report) -> String {
 }
 
 fn line(of: &PairReport) -> String {
-    let (figure, interval) = (of.figure.as_ref(), of.figure.and_then(|figure| figure.interval));
-    let fields = [
+    let mut fields = vec![
         of.pair.to.to_string(),
         of.pair.from.to_string(),
         of.pair.transfer.name().to_owned(),
         of.pair.home.to_string(),
         of.home.name().to_owned(),
         of.relation.name().to_owned(),
-        known(figure.map(|figure| figure.median)),
-        known(interval.map(|interval| interval.low)),
-        known(interval.map(|interval| interval.high)),
-        known(figure.map(|figure| figure.best)),
-        known(figure.map(|figure| figure.rounds)),
-        known(figure.map(|figure| figure.samples)),
+    ];
+    fields.extend(figures(of.figure.as_ref()));
+    fields.extend(extent(of.figure.as_ref()));
+    fields.extend([
         of.disturbed.to_string(),
         known(of.before.as_ref().and_then(Placed::share)),
         known(of.after.as_ref().and_then(Placed::share)),
-        of.refused.as_deref().map(quoted).unwrap_or_default(),
-    ];
+        optional(of.refused.as_deref()),
+    ]);
     fields.join(",") + "\n"
 }

@@ -1,9 +1,8 @@
 //! Bandwidths of files in memory, a line per way.
 
 use nodewise_measure::bandwidth::file::FileReport;
-use nodewise_measure::cell::Placed;
 
-use super::{known, names, quoted};
+use super::{backing, figures, names, optional};
 
 /// Writes bandwidths of files; a value that is not known is empty. Rates are in GB/s of the program.
 pub fn file(report: &FileReport) -> String {
@@ -13,22 +12,11 @@ pub fn file(report: &FileReport) -> String {
     );
     for way in &report.ways {
         let cell = &way.cell;
-        let (figure, interval) = (cell.figure.as_ref(), cell.figure.and_then(|figure| figure.interval));
         let mut fields = vec![way.operation.word().to_owned()];
         fields.extend(names(cell));
-        fields.extend([
-            known(figure.map(|figure| figure.median)),
-            known(interval.map(|interval| interval.low)),
-            known(interval.map(|interval| interval.high)),
-            known(figure.map(|figure| figure.best)),
-            known(figure.map(|figure| figure.rounds)),
-            known(figure.map(|figure| figure.samples)),
-            cell.marks.disturbed.to_string(),
-            cell.disturbed.to_string(),
-            known(cell.before.as_ref().and_then(Placed::share)),
-            known(cell.after.as_ref().and_then(Placed::share)),
-            cell.refused.as_deref().map(quoted).unwrap_or_default(),
-        ]);
+        fields.extend(figures(cell.figure.as_ref()));
+        fields.extend(backing(cell));
+        fields.push(optional(cell.refused.as_deref()));
         text.push_str(&(fields.join(",") + "\n"));
     }
     text

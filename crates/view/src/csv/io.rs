@@ -1,9 +1,8 @@
 //! Devices, a line per way; a device that was not read has one line.
 
-use nodewise_measure::cell::Placed;
 use nodewise_measure::io::{DeviceReport, Home, Report, WayReport};
 
-use super::{known, names, quoted};
+use super::{backing, figures, known, names, optional, quoted};
 
 /// Writes devices; a value that is not known is empty. Medians are in GB/s for sequential reads, in us for
 /// random ones: `unit` says which.
@@ -17,7 +16,7 @@ pub fn io(report: &Report) -> String {
         if device.ways.is_empty() {
             let mut fields = about(device);
             fields.extend(std::iter::repeat_n(String::new(), 16));
-            fields.push(device.refused.as_deref().map(quoted).unwrap_or_default());
+            fields.push(optional(device.refused.as_deref()));
             text.push_str(&(fields.join(",") + "\n"));
         }
         device.ways.iter().for_each(|way| text.push_str(&line(device, way)));
@@ -36,22 +35,11 @@ fn about(device: &DeviceReport) -> Vec<String> {
 
 fn line(device: &DeviceReport, way: &WayReport) -> String {
     let cell = &way.cell;
-    let (figure, interval) = (cell.figure.as_ref(), cell.figure.and_then(|figure| figure.interval));
     let mut fields = about(device);
     fields.extend([way.access.word().to_owned(), way.access.unit().to_owned()]);
     fields.extend(names(cell));
-    fields.extend([
-        known(figure.map(|figure| figure.median)),
-        known(interval.map(|interval| interval.low)),
-        known(interval.map(|interval| interval.high)),
-        known(figure.map(|figure| figure.best)),
-        known(figure.map(|figure| figure.rounds)),
-        known(figure.map(|figure| figure.samples)),
-        cell.marks.disturbed.to_string(),
-        cell.disturbed.to_string(),
-        known(cell.before.as_ref().and_then(Placed::share)),
-        known(cell.after.as_ref().and_then(Placed::share)),
-        cell.refused.as_deref().map(quoted).unwrap_or_default(),
-    ]);
+    fields.extend(figures(cell.figure.as_ref()));
+    fields.extend(backing(cell));
+    fields.push(optional(cell.refused.as_deref()));
     fields.join(",") + "\n"
 }

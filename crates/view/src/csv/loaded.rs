@@ -1,10 +1,9 @@
 //! Latency under load, a line per point.
 
-use nodewise_measure::cell::Placed;
 use nodewise_measure::latency::loaded::{Curve, Path, Point, Report};
 use nodewise_measure::survey::CellReport;
 
-use super::{known, names, quoted};
+use super::{backing, figures, known, names, optional, quoted};
 
 /// Writes curves; a value that is not known is empty. The idle latency is a line without traffic.
 pub fn loaded(report: &Report) -> String {
@@ -25,7 +24,6 @@ pub fn loaded(report: &Report) -> String {
 }
 
 fn line(path: &Path, cell: &CellReport, p90_ns: Option<f64>, traffic: Option<(&Curve, &Point)>) -> String {
-    let (figure, interval) = (cell.figure.as_ref(), cell.figure.and_then(|figure| figure.interval));
     let load = traffic.and_then(|(_, point)| point.load.as_ref()).map(|load| load.median);
     let bus = traffic.and_then(|(curve, _)| Some(load? * curve.kernel.bus_factor()));
     let mut fields = names(cell);
@@ -37,19 +35,11 @@ fn line(path: &Path, cell: &CellReport, p90_ns: Option<f64>, traffic: Option<(&C
         known(traffic.map(|(_, point)| point.pause_ns)),
         known(load),
         known(bus),
-        known(figure.map(|figure| figure.median)),
-        known(interval.map(|interval| interval.low)),
-        known(interval.map(|interval| interval.high)),
-        known(figure.map(|figure| figure.best)),
-        known(p90_ns),
-        known(figure.map(|figure| figure.rounds)),
-        known(figure.map(|figure| figure.samples)),
-        cell.marks.disturbed.to_string(),
-        cell.disturbed.to_string(),
-        known(cell.before.as_ref().and_then(Placed::share)),
-        known(cell.after.as_ref().and_then(Placed::share)),
-        traffic.and_then(|(curve, _)| curve.variant.as_deref()).map(quoted).unwrap_or_default(),
-        cell.refused.as_deref().map(quoted).unwrap_or_default(),
     ]);
+    fields.extend(figures(cell.figure.as_ref()));
+    fields.push(known(p90_ns));
+    fields.extend(backing(cell));
+    fields.push(optional(traffic.and_then(|(curve, _)| curve.variant.as_deref())));
+    fields.push(optional(cell.refused.as_deref()));
     fields.join(",") + "\n"
 }

@@ -6,7 +6,7 @@ use nodewise_measure::bandwidth::{Report, WayReport, findings};
 use nodewise_measure::survey::Declared;
 use serde::Serialize;
 
-use super::cells::{AccountJson, PlacedJson, page_kind};
+use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use crate::digest::bandwidth::sentence;
@@ -46,31 +46,14 @@ struct WayJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     variant: Option<String>,
     threads: usize,
-    from_node: u32,
-    cpus: String,
-    memory_node: u32,
-    pages: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    huge_page_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_gb_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_interval_95_gb_per_s: Option<[f64; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    best_gb_per_s: Option<f64>,
+    #[serde(flatten)]
+    reach: ReachJson,
+    #[serde(flatten)]
+    rate: GbPerSJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     bus_gb_per_s_at_most: Option<f64>,
-    rounds: usize,
-    samples: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    placed_before: Option<PlacedJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    placed_after: Option<PlacedJson>,
-    disturbed: bool,
-    measured_again: bool,
-    disturbed_samples: usize,
+    #[serde(flatten)]
+    backing: BackingJson,
 }
 
 #[derive(Serialize)]
@@ -109,32 +92,14 @@ impl Document {
 
 impl WayJson {
     fn of(way: &WayReport) -> Self {
-        let cell = &way.cell;
-        let figure = cell.figure.as_ref();
-        let (pages, huge_page_bytes) = page_kind(cell.pages);
         Self {
             kernel: way.kernel.name(),
             variant: way.variant.clone(),
             threads: way.threads,
-            from_node: cell.from.number(),
-            cpus: cell.cpus.to_string(),
-            memory_node: cell.memory.number(),
-            pages,
-            huge_page_bytes,
-            median_gb_per_s: figure.map(|figure| figure.median),
-            median_interval_95_gb_per_s: figure
-                .and_then(|figure| figure.interval)
-                .map(|interval| [interval.low, interval.high]),
-            best_gb_per_s: figure.map(|figure| figure.best),
+            reach: ReachJson::of(&way.cell),
+            rate: GbPerSJson::of(way.cell.figure),
             bus_gb_per_s_at_most: way.bus_gb_per_s(),
-            rounds: figure.map_or(0, |figure| figure.rounds),
-            samples: figure.map_or(0, |figure| figure.samples),
-            refused: cell.refused.clone(),
-            placed_before: cell.before.as_ref().map(PlacedJson::of),
-            placed_after: cell.after.as_ref().map(PlacedJson::of),
-            disturbed: cell.disturbed,
-            measured_again: cell.again,
-            disturbed_samples: cell.marks.disturbed,
+            backing: BackingJson::of(&way.cell),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
 use nodewise_measure::conditions::Conditions;
-use nodewise_measure::survey::{Account, CellReport};
+use nodewise_measure::survey::{Account, CellReport, Figure};
 use serde::{Deserialize, Serialize};
 
 /// How a survey went; its circumstances stand apart.
@@ -85,8 +85,7 @@ impl PlacedJson {
     }
 }
 
-/// Who reached for what, how often, where that was, and how quietly; the figures stand beside it, for their
-/// names hold their units.
+/// Who reached for what.
 #[derive(Serialize)]
 pub(super) struct ReachJson {
     from_node: u32,
@@ -95,6 +94,11 @@ pub(super) struct ReachJson {
     pages: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     huge_page_bytes: Option<u64>,
+}
+
+/// What stands behind a figure: how often it was measured, where that was, and how quietly.
+#[derive(Serialize)]
+pub(super) struct BackingJson {
     rounds: usize,
     samples: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +121,13 @@ impl ReachJson {
             memory_node: cell.memory.number(),
             pages,
             huge_page_bytes,
+        }
+    }
+}
+
+impl BackingJson {
+    pub(super) fn of(cell: &CellReport) -> Self {
+        Self {
             rounds: cell.figure.map_or(0, |figure| figure.rounds),
             samples: cell.figure.map_or(0, |figure| figure.samples),
             refused: cell.refused.clone(),
@@ -125,6 +136,28 @@ impl ReachJson {
             disturbed: cell.disturbed,
             measured_again: cell.again,
             disturbed_samples: cell.marks.disturbed,
+        }
+    }
+}
+
+/// A figure in GB/s (10^9 bytes per second).
+#[derive(Serialize)]
+pub(super) struct GbPerSJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_gb_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median_interval_95_gb_per_s: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_gb_per_s: Option<f64>,
+}
+
+impl GbPerSJson {
+    pub(super) fn of(figure: Option<Figure>) -> Self {
+        let interval = figure.and_then(|figure| figure.interval);
+        Self {
+            median_gb_per_s: figure.map(|figure| figure.median),
+            median_interval_95_gb_per_s: interval.map(|interval| [interval.low, interval.high]),
+            best_gb_per_s: figure.map(|figure| figure.best),
         }
     }
 }

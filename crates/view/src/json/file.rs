@@ -3,7 +3,7 @@
 use nodewise_measure::bandwidth::file::{BLOCK, FileReport, FileWayReport, Place, file_findings};
 use serde::Serialize;
 
-use super::cells::{AccountJson, ReachJson};
+use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use crate::digest::file::sentence;
@@ -46,26 +46,21 @@ struct Document {
 #[derive(Serialize)]
 struct WayJson {
     operation: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_gb_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_interval_95_gb_per_s: Option<[f64; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    best_gb_per_s: Option<f64>,
+    #[serde(flatten)]
+    rate: GbPerSJson,
     #[serde(flatten)]
     reach: ReachJson,
+    #[serde(flatten)]
+    backing: BackingJson,
 }
 
 impl WayJson {
     fn of(way: &FileWayReport) -> Self {
-        let figure = way.cell.figure;
-        let interval = figure.and_then(|figure| figure.interval);
         Self {
             operation: way.operation.word(),
-            median_gb_per_s: figure.map(|figure| figure.median),
-            median_interval_95_gb_per_s: interval.map(|interval| [interval.low, interval.high]),
-            best_gb_per_s: figure.map(|figure| figure.best),
+            rate: GbPerSJson::of(way.cell.figure),
             reach: ReachJson::of(&way.cell),
+            backing: BackingJson::of(&way.cell),
         }
     }
 }

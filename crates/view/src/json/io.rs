@@ -4,7 +4,7 @@ use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::io::{Access, DeviceReport, Home, LARGE, Report, SMALL, WayReport, findings};
 use serde::Serialize;
 
-use super::cells::{AccountJson, ReachJson};
+use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::perftest::ComparisonJson;
 use super::pretty;
@@ -59,12 +59,8 @@ struct DeviceJson {
 #[derive(Serialize)]
 struct ReadJson {
     access: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_gb_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_interval_95_gb_per_s: Option<[f64; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    best_gb_per_s: Option<f64>,
+    #[serde(flatten)]
+    rate: GbPerSJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     median_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +69,8 @@ struct ReadJson {
     best_us: Option<f64>,
     #[serde(flatten)]
     reach: ReachJson,
+    #[serde(flatten)]
+    backing: BackingJson,
 }
 
 impl DeviceJson {
@@ -101,13 +99,12 @@ impl ReadJson {
         let ends = |interval: nodewise_measure::stats::Interval| [interval.low, interval.high];
         Self {
             access: way.access.word(),
-            median_gb_per_s: large.map(|figure| figure.median),
-            median_interval_95_gb_per_s: large.and_then(|figure| figure.interval).map(ends),
-            best_gb_per_s: large.map(|figure| figure.best),
+            rate: GbPerSJson::of(large),
             median_us: small.map(|figure| figure.median),
             median_interval_95_us: small.and_then(|figure| figure.interval).map(ends),
             best_us: small.map(|figure| figure.best),
             reach: ReachJson::of(&way.cell),
+            backing: BackingJson::of(&way.cell),
         }
     }
 }

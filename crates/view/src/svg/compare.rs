@@ -10,13 +10,9 @@ use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::sheet::{MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
 
-const WIDTH: f64 = 940.0;
-const MARGIN: f64 = 24.0;
-const TITLE: Font = Font::bold(18.0);
 const HEAD: Font = Font::bold(13.0);
-const TEXT: Font = Font::regular(12.0);
-const SMALL: Font = Font::regular(10.0);
 /// Room for names on the left, and for numbers at both ends of the bars.
 const NAMES: f64 = 150.0;
 const NUMBERS: f64 = 64.0;
@@ -74,10 +70,6 @@ pub fn compare_page(shown: &Shown<'_>) -> Frame {
         stack.text(&printable(&text), SMALL, Tone::Faint, 2);
     }
     stack.finish()
-}
-
-fn printable(text: &str) -> String {
-    nodewise_machine::printable::printable(text).into_owned()
 }
 
 /// A bar: which number of threads it is of, its change, and whether that is shown beyond doubt.

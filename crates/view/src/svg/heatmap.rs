@@ -12,17 +12,13 @@ use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, printable};
 
 /// The widest page.
 const WIDTH: f64 = 980.0;
-const MARGIN: f64 = 24.0;
 /// Between two matrices.
 const GUTTER: f64 = 28.0;
-const TITLE: Font = Font::bold(18.0);
-const HEAD: Font = Font::bold(12.0);
-const TEXT: Font = Font::regular(12.0);
 const NUMBER: Font = Font::regular(11.0);
-const SMALL: Font = Font::regular(10.0);
 /// Height of a cell with a number.
 const ROW: f64 = 24.0;
 /// Up to this many columns have numbers in their cells.
@@ -99,10 +95,6 @@ fn flow_width(panels: &[Frame]) -> f64 {
     }
     // What adds up to the width has to fit in it, rounded or not.
     widest + 0.1
-}
-
-fn printable(text: &str) -> String {
-    nodewise_machine::printable::printable(text).into_owned()
 }
 
 /// One matrix with its title and the meaning of its colours.

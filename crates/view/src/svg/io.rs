@@ -4,18 +4,12 @@ use nodewise_measure::io::{Access, DeviceReport, Report, findings};
 
 use crate::digest::io::{about, method, sentence};
 use crate::digest::survey::{digits, platform};
-use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
 use crate::svg::perftest;
+use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
 
-const WIDTH: f64 = 940.0;
-const MARGIN: f64 = 24.0;
-const TITLE: Font = Font::bold(18.0);
-const HEAD: Font = Font::bold(12.0);
-const TEXT: Font = Font::regular(12.0);
-const SMALL: Font = Font::regular(10.0);
 /// Width of the bars of one access with all that is beside them, and the room for names and numbers.
 const PANEL: f64 = 450.0;
 const NAME: f64 = 60.0;
@@ -58,10 +52,6 @@ pub fn io_page(report: &Report) -> Frame {
         stack.text(&printable(&sentence(finding)), TEXT, Tone::Plain, 3);
     }
     stack.finish()
-}
-
-fn printable(text: &str) -> String {
-    nodewise_machine::printable::printable(text).into_owned()
 }
 
 /// A bar for each node with a figure; `None` without any.

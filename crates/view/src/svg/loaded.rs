@@ -5,26 +5,14 @@ use nodewise_measure::latency::loaded::{Curve, Knee, Path, Report, findings};
 
 use crate::digest::loaded::{COUNTED, knee_words, method, path_words, sentence};
 use crate::digest::survey::{digits, platform, proof, refusals};
-use crate::svg::font::Font;
-use crate::svg::frame::{Anchor, Frame, Label, Pen, Role, Stack, Stroke, Tone};
+use crate::svg::frame::{Frame, Pen, Role, Stack, Stroke, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::plot::{POINT, Plot, entry, pen};
+use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
 
-const WIDTH: f64 = 940.0;
-const MARGIN: f64 = 24.0;
-const TITLE: Font = Font::bold(18.0);
-const HEAD: Font = Font::bold(12.0);
-const TEXT: Font = Font::regular(12.0);
-const SMALL: Font = Font::regular(10.0);
-/// Height of the plot, of the room above it, and of the scale below.
-const PLOT: f64 = 300.0;
-const ABOVE: f64 = 10.0;
-const BELOW: f64 = 18.0;
-/// Room for the scale on the left, and for rings on the right.
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 20.0;
-/// Radius of a point, and of a knee.
-const POINT: f64 = 1.2;
+const PLOT: Plot = Plot { height: 300.0, right: 20.0 };
+/// Radius of the ring around a knee.
 const KNEE: f64 = 6.0;
 
 /// Draws a report of latency under load as an SVG document.
@@ -72,10 +60,6 @@ pub fn loaded_page(report: &Report) -> Frame {
     stack.finish()
 }
 
-fn printable(text: &str) -> String {
-    nodewise_machine::printable::printable(text).into_owned()
-}
-
 /// What the axes go up to, and how far apart their lines are.
 struct Scale {
     gb_per_s: (f64, f64),
@@ -95,8 +79,7 @@ impl Scale {
 
     /// The point of a bandwidth and a latency, px.
     fn point(&self, (gb_per_s, ns): (f64, f64)) -> (f64, f64) {
-        let (across, up) = (gb_per_s / self.gb_per_s.0, ns / self.ns.0);
-        (LEFT + across * (WIDTH - LEFT - RIGHT), ABOVE + PLOT - up * PLOT)
+        PLOT.point(gb_per_s / self.gb_per_s.0, ns / self.ns.0)
     }
 }
 
@@ -110,7 +93,7 @@ fn rounded_up(value: f64) -> (f64, f64) {
 }
 
 fn plot(path: &Path, scale: &Scale) -> Frame {
-    let mut frame = Frame::new(Role::Group, WIDTH, ABOVE + PLOT + BELOW);
+    let mut frame = PLOT.frame();
     grid(scale, &mut frame);
     if let Some(idle) = path.idle_ns() {
         let ends = [(0.0, TIMES_IDLE * idle), (scale.gb_per_s.0, TIMES_IDLE * idle)];
@@ -139,17 +122,10 @@ fn grid(scale: &Scale, frame: &mut Frame) {
     let steps =
         |(end, step): (f64, f64)| (0..=(end / step).round() as u32).map(move |at| f64::from(at) * step);
     for gb_per_s in steps(scale.gb_per_s) {
-        let (x, _) = scale.point((gb_per_s, 0.0));
-        let points = vec![(x, ABOVE), (x, ABOVE + PLOT)];
-        frame.strokes.push(Stroke { points, pen: Pen::Grid, ring: 0.0 });
-        let y = Label::baseline(SMALL.size, ABOVE + PLOT + 4.0, BELOW - 4.0);
-        frame.labels.push(label(x, y, Anchor::Middle, short(gb_per_s)));
+        PLOT.column(scale.point((gb_per_s, 0.0)).0, short(gb_per_s), frame);
     }
     for ns in steps(scale.ns) {
-        let (_, y) = scale.point((0.0, ns));
-        frame.strokes.push(Stroke { points: vec![(LEFT, y), (WIDTH - RIGHT, y)], pen: Pen::Grid, ring: 0.0 });
-        let y = Label::baseline(SMALL.size, y - SMALL.size / 2.0, SMALL.size);
-        frame.labels.push(label(LEFT - 8.0, y, Anchor::End, short(ns)));
+        PLOT.row(scale.point((0.0, ns)).1, short(ns), frame);
     }
 }
 
@@ -157,14 +133,6 @@ fn grid(scale: &Scale, frame: &mut Frame) {
 fn short(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-const fn label(x: f64, y: f64, anchor: Anchor, text: String) -> Label {
-    Label { x, y, font: SMALL, anchor, tone: Tone::Faint, text }
-}
-
-fn pen(at: usize) -> Pen {
-    Pen::Series(u8::try_from(at % usize::from(Pen::SERIES)).unwrap_or(0))
 }
 
 /// A curve's colour, name, the most it moves, and its knee.
@@ -175,10 +143,5 @@ fn legend(at: usize, path: &Path, curve: &Curve) -> Frame {
         |(gb_per_s, ns)| format!("{} GB/s at most, {} ns then", digits(gb_per_s), digits(ns)),
     );
     let knee = knee_words(path, curve).map_or_else(String::new, |words| format!("; knee: {words}"));
-    let text = printable(&format!("{}: {most}{knee}", curve.kernel));
-    let mut entry = Frame::new(Role::Group, 26.0 + SMALL.width(&text) + 12.0, 16.0);
-    entry.strokes.push(Stroke { points: vec![(1.0, 8.0), (19.0, 8.0)], pen: pen(at), ring: POINT });
-    let y = Label::baseline(SMALL.size, 0.0, 16.0);
-    entry.labels.push(Label { tone: Tone::Plain, ..label(25.0, y, Anchor::Start, text) });
-    entry
+    entry(at, printable(&format!("{}: {most}{knee}", curve.kernel)))
 }

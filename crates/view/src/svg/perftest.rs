@@ -5,26 +5,14 @@ use nodewise_machine::Bytes;
 use nodewise_measure::perftest::{Comparison, Side};
 
 use crate::digest::perftest::{kink_sizes, problems, remark, sentences, short, title};
-use crate::svg::font::Font;
-use crate::svg::frame::{Anchor, Frame, Label, Pen, Role, Stack, Stroke, Tone};
+use crate::svg::frame::{Frame, Role, Stack, Stroke, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::plot::{POINT, Plot, entry, pen};
+use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
 
-const WIDTH: f64 = 940.0;
-const MARGIN: f64 = 24.0;
-const TITLE: Font = Font::bold(18.0);
-const HEAD: Font = Font::bold(12.0);
-const TEXT: Font = Font::regular(12.0);
-const SMALL: Font = Font::regular(10.0);
-/// Height of the plot, of the room above it, and of the scale below.
-const PLOT: f64 = 280.0;
-const ABOVE: f64 = 10.0;
-const BELOW: f64 = 18.0;
-/// Room for the scale on the left, and for rings on the right.
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 16.0;
-/// Radius of a point, and of a kink.
-const POINT: f64 = 1.2;
+const PLOT: Plot = Plot { height: 280.0, right: 16.0 };
+/// Radius of the ring around a kink.
 const KINK: f64 = 6.0;
 /// At most so many sentences stand below a plot.
 const MOST_SENTENCES: usize = 12;
@@ -67,10 +55,6 @@ pub(super) fn panels(comparisons: &[Comparison], stack: &mut Stack) {
     }
 }
 
-fn printable(text: &str) -> String {
-    nodewise_machine::printable::printable(text).into_owned()
-}
-
 /// What the axes go from and to, as logarithms: of 2 for sizes, of 10 for values.
 struct Scale {
     sizes: (f64, f64),
@@ -93,8 +77,7 @@ impl Scale {
     /// The point of two logarithms, px.
     fn point(&self, (size, value): (f64, f64)) -> (f64, f64) {
         let part = |of: f64, (low, high): (f64, f64)| (of - low) / (high - low);
-        let (across, up) = (part(size, self.sizes), part(value, self.values));
-        (LEFT + across * (WIDTH - LEFT - RIGHT), ABOVE + PLOT - up * PLOT)
+        PLOT.point(part(size, self.sizes), part(value, self.values))
     }
 }
 
@@ -109,7 +92,7 @@ fn place(size: Bytes, value: f64) -> (f64, f64) {
 }
 
 fn plot(comparison: &Comparison, scale: &Scale) -> Frame {
-    let mut frame = Frame::new(Role::Group, WIDTH, ABOVE + PLOT + BELOW);
+    let mut frame = PLOT.frame();
     grid(scale, &mut frame);
     for (at, side) in comparison.sides().iter().enumerate() {
         let points = places(side).into_iter().map(|place| scale.point(place)).collect();
@@ -128,20 +111,14 @@ fn grid(scale: &Scale, frame: &mut Frame) {
         (low as i32..=high as i32).step_by(every.max(1)).map(f64::from)
     };
     let doublings = scale.sizes.1 - scale.sizes.0;
-    let column = (WIDTH - LEFT - RIGHT) / doublings;
+    let column = PLOT.width() / doublings;
     let widest = SMALL.width("512K") + 6.0;
     for size in whole(scale.sizes, (widest / column).ceil() as usize) {
         let (x, _) = scale.point((size, scale.values.0));
-        let points = vec![(x, ABOVE), (x, ABOVE + PLOT)];
-        frame.strokes.push(Stroke { points, pen: Pen::Grid, ring: 0.0 });
-        let y = Label::baseline(SMALL.size, ABOVE + PLOT + 4.0, BELOW - 4.0);
-        frame.labels.push(label(x, y, Anchor::Middle, short(Bytes::new(size.exp2() as u64))));
+        PLOT.column(x, short(Bytes::new(size.exp2() as u64)), frame);
     }
     for value in whole(scale.values, 1) {
-        let (_, y) = scale.point((scale.sizes.0, value));
-        frame.strokes.push(Stroke { points: vec![(LEFT, y), (WIDTH - RIGHT, y)], pen: Pen::Grid, ring: 0.0 });
-        let y = Label::baseline(SMALL.size, y - SMALL.size / 2.0, SMALL.size);
-        frame.labels.push(label(LEFT - 8.0, y, Anchor::End, decade(value)));
+        PLOT.row(scale.point((scale.sizes.0, value)).1, decade(value), frame);
     }
 }
 
@@ -155,20 +132,7 @@ fn decade(power: f64) -> String {
     }
 }
 
-const fn label(x: f64, y: f64, anchor: Anchor, text: String) -> Label {
-    Label { x, y, font: SMALL, anchor, tone: Tone::Faint, text }
-}
-
-fn pen(at: usize) -> Pen {
-    Pen::Series(u8::try_from(at % usize::from(Pen::SERIES)).unwrap_or(0))
-}
-
 /// A side's colour and name.
 fn legend(at: usize, side: &Side) -> Frame {
-    let text = SMALL.fit(&printable(&side.label), WIDTH - 60.0);
-    let mut entry = Frame::new(Role::Group, 26.0 + SMALL.width(&text) + 12.0, 16.0);
-    entry.strokes.push(Stroke { points: vec![(1.0, 8.0), (19.0, 8.0)], pen: pen(at), ring: POINT });
-    let y = Label::baseline(SMALL.size, 0.0, 16.0);
-    entry.labels.push(Label { tone: Tone::Plain, ..label(25.0, y, Anchor::Start, text) });
-    entry
+    entry(at, SMALL.fit(&printable(&side.label), WIDTH - 60.0))
 }

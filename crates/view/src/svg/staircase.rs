@@ -5,17 +5,11 @@ use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
 
 use crate::digest::latency::{nodes_with_memory, pattern_words, sweep_method, sweep_refusals};
 use crate::digest::survey::{pages_words, platform};
-use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
 
-const WIDTH: f64 = 940.0;
-const MARGIN: f64 = 24.0;
-const TITLE: Font = Font::bold(18.0);
-const HEAD: Font = Font::bold(12.0);
-const TEXT: Font = Font::regular(12.0);
-const SMALL: Font = Font::regular(10.0);
 /// Height of the bars, of the room above them for a number, and of the sizes below.
 const PLOT: f64 = 200.0;
 const ABOVE: f64 = 16.0;
@@ -75,10 +69,6 @@ pub fn sweep_page(report: &SweepReport) -> Frame {
         stack.text(&printable(why), TEXT, Tone::Notable, 2);
     }
     stack.finish()
-}
-
-fn printable(text: &str) -> String {
-    nodewise_machine::printable::printable(text).into_owned()
 }
 
 /// The levels of the first series, where one goes through sizes in random order.

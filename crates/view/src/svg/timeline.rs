@@ -3,25 +3,20 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
-use nodewise_machine::printable::printable;
 
 use crate::digest::timeline::{Moment, Timeline, size};
-use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::sheet::{MARGIN, SMALL, TEXT, TITLE, printable};
 
 const WIDTH: f64 = 980.0;
-const MARGIN: f64 = 24.0;
 /// Left of the bands, for the nodes' names.
 const NAMES: f64 = 110.0;
 /// Height of all bands together, and the least and most of one.
 const BANDS: f64 = 480.0;
 const BAND: (f64, f64) = (8.0, 72.0);
 const GAP: f64 = 6.0;
-const TITLE: Font = Font::bold(18.0);
-const TEXT: Font = Font::regular(12.0);
-const SMALL: Font = Font::regular(10.0);
 /// At most this many nodes and findings are drawn.
 const MOST_NODES: usize = 64;
 const MOST_FINDINGS: usize = 8;
@@ -33,17 +28,22 @@ const MOST_FINDINGS: usize = 8;
 pub fn timeline_svg(timeline: &Timeline, theme: Theme) -> String {
     let page = timeline_page(timeline);
     let about = timeline.about.clone().unwrap_or_default();
-    paint(&page, &shown(&timeline.title), &shown(&about), theme)
+    paint(&page, &printable(&timeline.title), &printable(&about), theme)
 }
 
 /// Lays out the picture.
 pub fn timeline_page(timeline: &Timeline) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH, MARGIN);
-    stack.text(&shown(&timeline.title), TITLE, Tone::Plain, 2);
-    stack.text(&format!("{}, Linux {}", shown(&timeline.machine), timeline.release), TEXT, Tone::Faint, 2);
+    stack.text(&printable(&timeline.title), TITLE, Tone::Plain, 2);
+    stack.text(
+        &format!("{}, Linux {}", printable(&timeline.machine), timeline.release),
+        TEXT,
+        Tone::Faint,
+        2,
+    );
     if let Some(about) = &timeline.about {
         stack.gap(4.0);
-        stack.text(&shown(about), TEXT, Tone::Plain, 4);
+        stack.text(&printable(about), TEXT, Tone::Plain, 4);
     }
     stack.gap(14.0);
     let names = names(timeline);
@@ -64,13 +64,9 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
     stack.gap(10.0);
     let findings: Vec<String> = timeline.moments.iter().filter_map(Moment::finding).collect();
     for finding in findings.iter().take(MOST_FINDINGS) {
-        stack.text(&shown(finding), TEXT, Tone::Notable, 3);
+        stack.text(&printable(finding), TEXT, Tone::Notable, 3);
     }
     stack.finish()
-}
-
-fn shown(text: &str) -> String {
-    printable(text).into_owned()
 }
 
 /// The programs, in the order in which they appear.
@@ -92,7 +88,7 @@ const fn colour(at: usize) -> Role {
 }
 
 fn swatch(at: usize, name: &str) -> Frame {
-    let name = SMALL.fit(&shown(name), 200.0);
+    let name = SMALL.fit(&printable(name), 200.0);
     let mut frame = Frame::new(colour(at), SMALL.width(&name) + 12.0, 16.0);
     let y = Label::baseline(SMALL.size, 0.0, 16.0);
     frame.labels.push(Label { x: 6.0, y, font: SMALL, anchor: Anchor::Start, tone: Tone::Plain, text: name });

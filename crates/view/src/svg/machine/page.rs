@@ -10,15 +10,11 @@ use super::scene::Scene;
 use super::{Detail, WIDTH};
 use crate::digest::counts::{headline, platform};
 use crate::digest::oddity::pointer;
-use crate::svg::font::Font;
 use crate::svg::frame::{Frame, Role, Stack, Tone};
+use crate::svg::sheet::{MARGIN, SMALL, TEXT, TITLE};
 
-const MARGIN: f64 = 24.0;
 /// Between the packages and the panel.
 const GUTTER: f64 = 28.0;
-const TITLE: Font = Font::bold(18.0);
-const TEXT: Font = Font::regular(12.0);
-const SMALL: Font = Font::regular(10.0);
 
 /// Lays out the page in the arrangement that fills it best; `None` when there is none.
 pub(super) fn page(
