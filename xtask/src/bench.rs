@@ -23,6 +23,8 @@ struct Pair {
     what: &'static str,
     ours: Vec<String>,
     peer: Vec<String>,
+    /// A command that does the least that could be done for it, timed in the same rounds.
+    least: Option<Vec<String>>,
 }
 
 impl Pair {
@@ -32,7 +34,12 @@ impl Pair {
             let program = program.to_string_lossy().into_owned();
             std::iter::once(program).chain(words.split_whitespace().map(str::to_owned)).collect()
         };
-        Self { what, ours: line(own, ours), peer: line(other, peer) }
+        Self { what, ours: line(own, ours), peer: line(other, peer), least: None }
+    }
+
+    /// With a command that does the least that could be done for it.
+    fn beside(self, least: &[&str]) -> Self {
+        Self { least: Some(least.iter().map(|word| (*word).to_owned()).collect()), ..self }
     }
 
     /// Fails unless both end alike: otherwise one would be timed at something else.
@@ -47,17 +54,9 @@ impl Pair {
     }
 }
 
-/// A command that does the least that could be done, timed in the same rounds.
-struct Yardstick {
-    line: Vec<String>,
-    /// Which of the pairs it measures, by place.
-    pairs: Vec<usize>,
-}
-
 /// What a suite compares.
 struct Suite {
     pairs: Vec<Pair>,
-    yardsticks: Vec<Yardstick>,
     /// What must stay alive meanwhile.
     holders: Vec<fixture::Holder>,
 }
@@ -86,12 +85,14 @@ pub fn run(root: &Path, suite: &str, rounds: Option<usize>) -> Result<()> {
         bail!("{suite} is no benchmark: expected one of {}", names.join(", "));
     };
     let nodewise = dist::build(root)?;
-    let Suite { pairs, yardsticks, holders } = suite(&nodewise)?;
+    let Suite { pairs, holders } = suite(&nodewise)?;
     for pair in &pairs {
         pair.agree()?;
     }
     let lines = pairs.iter().flat_map(|pair| [&pair.ours[..], &pair.peer[..]]);
-    let lines: Vec<&[String]> = lines.chain(yardsticks.iter().map(|stick| &stick.line[..])).collect();
+    let mut yardsticks: Vec<&[String]> = pairs.iter().filter_map(|pair| pair.least.as_deref()).collect();
+    yardsticks.dedup();
+    let lines: Vec<&[String]> = lines.chain(yardsticks.iter().copied()).collect();
     let times = wall::medians(&lines, rounds)?;
     println!("{rounds} rounds; times are medians of a command from start to end, in microseconds\n");
     println!("| what | | wall us | instructions | system calls |\n|---|---|---:|---:|---:|");
@@ -102,14 +103,11 @@ pub fn run(root: &Path, suite: &str, rounds: Option<usize>) -> Result<()> {
         println!("| | `{}` | {} |", shown(&pair.peer), peer.text());
         println!("| | ratio | {} |", ours.over(&peer));
     }
-    for (stick, least) in yardsticks.iter().zip(&times[2 * pairs.len()..]) {
-        println!(
-            "\nbeside `{}`, {least:.0} us\n\n| | wall us | ratio |\n|---|---:|---:|",
-            shown(&stick.line)
-        );
-        for at in &stick.pairs {
-            let ours = times[2 * at];
-            println!("| `{}` | {ours:.0} | {:.2} |", shown(&pairs[*at].ours), ours / least);
+    for (line, least) in yardsticks.iter().zip(&times[2 * pairs.len()..]) {
+        println!("\nbeside `{}`, {least:.0} us\n\n| | wall us | ratio |\n|---|---:|---:|", shown(line));
+        let of_it = |(pair, _): &(&Pair, &[f64])| pair.least.as_deref() == Some(line);
+        for (pair, times) in pairs.iter().zip(times.chunks(2)).filter(of_it) {
+            println!("| `{}` | {:.0} | {:.2} |", shown(&pair.ours), times[0], times[0] / least);
         }
     }
     drop(holders);

@@ -16,8 +16,8 @@ use crate::program;
 /// Builds the static command and returns where it is.
 pub fn build(root: &Path) -> Result<PathBuf> {
     let host = host()?;
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root).args(["build", "--release", "--package=nodewise", "--target", &host]);
+    let mut command = program::cargo(root);
+    command.args(["build", "--release", "--package=nodewise", "--target", &host]);
     command.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
     program::show(&mut command)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);

@@ -52,7 +52,7 @@ fn install() -> Result<()> {
 
 /// Cargo, with the flags of the sanitizer allowed on a stable compiler.
 fn cargo(folder: &Path) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(folder).env("RUSTC_BOOTSTRAP", "1");
+    let mut command = program::cargo(folder);
+    command.env("RUSTC_BOOTSTRAP", "1");
     command
 }

@@ -1,8 +1,23 @@
 //! Running other programs.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+
+/// The cargo that started us, in a folder.
+pub fn cargo(folder: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(folder);
+    command
+}
+
+/// Installs packages of Debian's without a question; only root can.
+pub fn install_packages(packages: &[&str]) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    command.args(["install", "-q", "-y", "--no-install-recommends"]).args(packages);
+    quiet(command.env("DEBIAN_FRONTEND", "noninteractive"))
+}
 
 /// Runs a program whose output the user should see.
 pub fn show(command: &mut Command) -> Result<()> {

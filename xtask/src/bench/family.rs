@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Pair, Suite, Yardstick, fixture};
+use super::{Pair, Suite, fixture};
 use crate::program;
 
 /// Mappings of the process that numastat looks at: a database with many files and threads.
@@ -27,20 +27,16 @@ pub fn suite(nodewise: &Path) -> Result<Suite> {
     let of_large = format!("-p {}", large.pid());
     let file_of_large = format!("/proc/{}/numa_maps", large.pid());
     holders.push(large);
+    // Beside those that do little, a program that does nothing; beside the one that reads most, reading alone.
+    let nothing = ["/bin/true"];
     let pairs = vec![
-        pair("numactl: the machine", "numactl", "--hardware"),
-        pair("numactl: own policy", "numactl", "--show"),
+        pair("numactl: the machine", "numactl", "--hardware").beside(&nothing),
+        pair("numactl: own policy", "numactl", "--show").beside(&nothing),
         pair("numactl: run", "numactl", "-l true"),
-        pair("numastat: counters", "numastat", ""),
-        pair("numastat: memory", "numastat", "-m"),
-        pair("numastat: 60,000 mappings", "numastat", &of_large),
+        pair("numastat: counters", "numastat", "").beside(&nothing),
+        pair("numastat: memory", "numastat", "-m").beside(&nothing),
+        pair("numastat: 60,000 mappings", "numastat", &of_large).beside(&["/bin/cat", &file_of_large]),
         pair("numastat: a pattern in 1,000 processes", "numastat", "-p nosuchprocess"),
     ];
-    let stick = |words: &[&str], pairs: &[usize]| Yardstick {
-        line: words.iter().map(|word| (*word).to_owned()).collect(),
-        pairs: pairs.to_vec(),
-    };
-    // A program that does nothing, for those that do little; and reading alone, for the one that reads most.
-    let yardsticks = vec![stick(&["/bin/true"], &[0, 1, 3, 4]), stick(&["/bin/cat", &file_of_large], &[5])];
-    Ok(Suite { pairs, yardsticks, holders })
+    Ok(Suite { pairs, holders })
 }

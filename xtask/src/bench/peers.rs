@@ -14,14 +14,22 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nodewise_lab::tools::find_program;
 use nodewise_machine::CpuId;
-use nodewise_measure::cell::Seat;
+use nodewise_measure::bandwidth::contest;
+use nodewise_measure::cell::{PlacedMemory, Seat};
+use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::stats::{Interval, median, median_interval};
+use nodewise_measure::team::{self, Member, Task};
 use nodewise_measure::timer::Timer;
 
 use crate::program;
 use programs::{PACKAGES, PROGRAMS};
 use reference::Reference;
+
+/// How long what is measured runs in a round, and a variant in the contest before the first.
+const SAMPLE: Duration = Duration::from_millis(300);
+const CONTEST: Duration = Duration::from_millis(4);
 
 /// How far beyond the goal the far end of the interval may be.
 const TOLERANCE: f64 = 0.02;
@@ -57,16 +65,37 @@ fn caption(rounds: usize) -> Result<String> {
 
 /// Installs what is missing, where that is allowed.
 fn install() -> Result<()> {
-    let missing = || PROGRAMS.iter().any(|name| Command::new(name).arg("--version").output().is_err());
-    if !missing() {
-        return Ok(());
+    let missing = || PROGRAMS.iter().any(|name| find_program(name).is_none());
+    if missing() && rustix::process::geteuid().is_root() {
+        program::install_packages(&PACKAGES)?;
     }
-    let mut words = vec!["install", "-y", "--no-install-recommends"];
-    words.extend(PACKAGES);
-    if rustix::process::geteuid().is_root() {
-        program::quiet(Command::new("apt-get").args(&words))?;
+    if missing() {
+        bail!("the peers are not installed: apt-get install {} as root", PACKAGES.join(" "))
+    } else {
+        Ok(())
     }
-    if missing() { bail!("the peers are not installed: apt-get {} as root", words.join(" ")) } else { Ok(()) }
+}
+
+/// A thread on each of these CPUs, each with its part of the memory: whole pages.
+fn members<'a>(memory: &'a mut PlacedMemory, cpus: &[CpuId]) -> Vec<Member<'a>> {
+    let words = memory.buffer_mut().as_mut_words();
+    let part = words.len() / cpus.len() / team::work::PAGE * team::work::PAGE;
+    cpus.iter().zip(words.chunks_exact_mut(part)).map(|(cpu, part)| Member { cpu: *cpu, part }).collect()
+}
+
+/// The variant of a kernel that is fastest there.
+fn fastest(kernel: Kernel, memory: &mut PlacedMemory, cpus: &[CpuId], timer: &Timer) -> Result<Variant> {
+    Ok(contest::hold(kernel, |variants| {
+        let task = Task { kernel, variants, time: CONTEST };
+        let results = team::run(members(memory, cpus), task, timer)?;
+        Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
+    })?)
+}
+
+/// What these threads move in a sample, GB/s.
+fn rate(kernel: Kernel, variant: Variant, members: Vec<Member<'_>>, timer: &Timer) -> Result<f64> {
+    let results = team::run(members, Task { kernel, variants: &[variant], time: SAMPLE }, timer)?;
+    Ok(results.into_iter().next().context("one variant has one result")??.program / 1e9)
 }
 
 /// The CPUs that this process may use.

@@ -101,15 +101,8 @@ fn archive(root: &Path, arch: Arch) -> Result<PathBuf> {
         // `core` for that machine.
         program::show(Command::new("rustup").args(["target", "add", &target]))?;
     }
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root).args([
-        "rustc",
-        "--quiet",
-        "--package",
-        "nodewise-libnuma",
-        "--lib",
-        "--release",
-    ]);
+    let mut command = program::cargo(root);
+    command.args(["rustc", "--quiet", "--package", "nodewise-libnuma", "--lib", "--release"]);
     command.args(["--crate-type", "staticlib", "--features", "link", "--target", &target, "--target-dir"]);
     command.arg(&folder);
     // Link-time optimisation is what removes the paths to panics in `core`.

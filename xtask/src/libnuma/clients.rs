@@ -161,22 +161,19 @@ pub fn run(root: &Path, names: &[String]) -> Result<()> {
     install(&here)?;
     let lib = here.join(arch.name()).join("lib");
     let lab = Lab::find(&KernelChoice::default())?;
-    let (mut own, mut guest) = (String::new(), String::new());
+    let mut rows = Vec::new();
     for client in &clients {
         let script = here.join("client.sh");
         fs::write(&script, text(&here, &lib, client))?;
-        let before = (own.len(), guest.len());
-        own += &program::read(Command::new("sh").arg(&script))?;
-        guest += &in_guest(&lab, &script)?;
-        println!("on this machine {}\nin a guest {}", &own[before.0..], &guest[before.1..]);
+        let texts = [program::read(Command::new("sh").arg(&script))?, in_guest(&lab, &script)?];
+        println!("on this machine {}\nin a guest {}", texts[0], texts[1]);
+        rows.push((client.name, texts.map(|text| verdict(&text, client.name))));
     }
     println!("| client | this machine | four nodes |\n|---|---|---|");
-    let mut wrong = 0;
-    for client in &clients {
-        let verdicts = [&own, &guest].map(|text| verdict(text, client.name));
-        println!("| {} | {} | {} |", client.name, verdicts[0], verdicts[1]);
-        wrong += verdicts.iter().filter(|verdict| !is_good(verdict)).count();
+    for (name, [own, guest]) in &rows {
+        println!("| {name} | {own} | {guest} |");
     }
+    let wrong = rows.iter().flat_map(|(_, verdicts)| verdicts).filter(|verdict| !is_good(verdict)).count();
     if wrong > 0 {
         bail!("{wrong} of the runs differ");
     }
@@ -198,9 +195,7 @@ fn install(here: &Path) -> Result<()> {
     let missing: Vec<&str> =
         CLIENTS.iter().map(|client| client.needs).filter(|needs| !there(here, needs)).collect();
     if geteuid().is_root() && missing.iter().any(|needs| !needs.starts_with("python")) {
-        let mut command = Command::new("apt-get");
-        command.args(["install", "-q", "-y", "--no-install-recommends"]).args(PACKAGES);
-        if let Err(error) = program::quiet(command.env("DEBIAN_FRONTEND", "noninteractive")) {
+        if let Err(error) = program::install_packages(&PACKAGES) {
             println!("going on with what is there: {error:#}");
         }
     }

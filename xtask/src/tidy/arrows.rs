@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -16,9 +15,8 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 /// What the crates of this workspace use of each other, by cargo's word. Dependencies of tests do
 /// not count: a test may use what it likes.
 pub fn dependencies(root: &Path) -> Result<Uses> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    let mut command = program::cargo(root);
+    command.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
     let text = program::read(&mut command)?;
     parse_metadata(&text).context("cargo metadata is not what tidy expects")
 }

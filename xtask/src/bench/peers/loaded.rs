@@ -1,29 +1,23 @@
 //! What traffic moves while another CPU chases, beside what the same thread moves alone: the threads of
 //! `nodewise latency --loaded` are to load memory as much as they can.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use nodewise_machine::{Bytes, CpuId, NodeId};
-use nodewise_measure::bandwidth::contest;
 use nodewise_measure::cell::facts::NoFacts;
-use nodewise_measure::cell::{PageKind, PlacedMemory};
-use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
+use nodewise_measure::cell::{PageKind, PlacedMemory, Refusal};
+use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::kernel::cycle::Cycle;
 use nodewise_measure::kernel::track::{Spacing, Track};
 use nodewise_measure::latency;
 use nodewise_measure::latency::loaded::traffic::{Load, Meanwhile, during};
 use nodewise_measure::random::Random;
 use nodewise_measure::stats::median;
-use nodewise_measure::team::{self, Member, Task};
 use nodewise_measure::timer::Timer;
+use std::sync::Arc;
 
-use super::{Goal, turns, verdict};
+use super::{Goal, SAMPLE, fastest, members, rate, turns, verdict};
 
 const SIZE: Bytes = Bytes::from_mib(256);
-const SAMPLE: Duration = Duration::from_millis(300);
-const CONTEST: Duration = Duration::from_millis(4);
 /// Loads between two looks at the clock.
 const LOADS: u64 = 1 << 16;
 const KERNELS: [Kernel; 4] = [Kernel::Read, Kernel::Mix2To1, Kernel::Mix1To1, Kernel::CopyNt];
@@ -43,21 +37,17 @@ pub fn table(rounds: usize, cpus: &[CpuId], timer: &Timer) -> Result<()> {
     let mut memory = PlacedMemory::new(SIZE, NodeId::new(0), PageKind::TransparentHuge, &mut NoFacts)?;
     for kernel in KERNELS {
         let (mut with, mut alone, mut ns) = (Vec::new(), Vec::new(), Vec::new());
-        let variant = contest::hold(kernel, |variants| {
-            let task = Task { kernel, variants, time: CONTEST };
-            let results = team::run(vec![member(&mut memory, *mover)], task, timer)?;
-            Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
-        })?;
+        let variant = fastest(kernel, &mut memory, &[*mover], timer)?;
         for round in 0..rounds {
             for turn in turns(round, 2) {
-                let member = member(&mut memory, *mover);
+                let members = members(&mut memory, &[*mover]);
                 if turn == 0 {
-                    alone.push(by_itself(member, kernel, variant, timer)?);
+                    alone.push(rate(kernel, variant, members, timer)?);
                     continue;
                 }
                 let load = Load { kernel, variant, pause_ns: 0 };
                 let chased = || chase(&mut track, *chaser, timer);
-                let (of_load, moved) = during(vec![member], load, timer, chased)?;
+                let (of_load, moved) = during(members, load, timer, chased)?;
                 with.push(moved.program / 1e9);
                 ns.push(of_load);
             }
@@ -74,26 +64,12 @@ pub fn table(rounds: usize, cpus: &[CpuId], timer: &Timer) -> Result<()> {
     Ok(())
 }
 
-fn member(memory: &mut PlacedMemory, cpu: CpuId) -> Member<'_> {
-    Member { cpu, part: memory.buffer_mut().as_mut_words() }
-}
-
-fn by_itself(member: Member<'_>, kernel: Kernel, variant: Variant, timer: &Timer) -> Result<f64> {
-    let task = Task { kernel, variants: &[variant], time: SAMPLE };
-    let results = team::run(vec![member], task, timer)?;
-    Ok(results.into_iter().next().context("one variant has one result")??.program / 1e9)
-}
-
 /// Chases for the time: the median of ns per load.
-fn chase(
-    track: &mut Track,
-    cpu: CpuId,
-    timer: &Timer,
-) -> Result<Meanwhile<f64>, nodewise_measure::cell::Refusal> {
+fn chase(track: &mut Track, cpu: CpuId, timer: &Timer) -> Result<Meanwhile<f64>, Refusal> {
     let (begin, mut samples) = (timer.now(), Vec::new());
     while timer.now().since(begin) < SAMPLE {
         samples.push(latency::sample(track, cpu, LOADS, timer, &mut NoFacts)?.value);
     }
-    let result = median(&samples).ok_or(nodewise_measure::cell::Refusal::TooShort)?;
+    let result = median(&samples).ok_or(Refusal::TooShort)?;
     Ok(Meanwhile { result, window: (begin, timer.now()) })
 }

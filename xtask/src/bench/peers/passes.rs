@@ -1,30 +1,22 @@
 //! Bandwidth, kernel by kernel: the programs that Debian packages, and plain loops in C.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use nodewise_machine::{Bytes, CpuId, NodeId};
-use nodewise_measure::bandwidth::contest;
 use nodewise_measure::cell::facts::NoFacts;
 use nodewise_measure::cell::{PageKind, PlacedMemory};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::stats::median;
-use nodewise_measure::team::{self, Member, Task};
 use nodewise_measure::timer::Timer;
 
 use super::programs::{self, Program};
 use super::reference::{Question, Reference};
-use super::{Goal, turns, verdict};
+use super::{Goal, SAMPLE, fastest, members, rate, turns, verdict};
 
 /// Bytes that everything runs over: many times what caches hold, see the table of chases.
 const SIZE: Bytes = Bytes::from_mib(256);
-/// How long each of ours runs, and each plain loop, in a round; and a variant in the contest before the
-/// first.
-const SAMPLE: Duration = Duration::from_millis(300);
-const CONTEST: Duration = Duration::from_millis(4);
-/// Before the rounds each peer runs so often; those go on whose best is this part of the best of all, and
-/// no more than so many.
-const TRIES: usize = 2;
+/// Before the rounds each peer runs once, and those that are this part of the best once more; those go on
+/// whose better figure is that part of the best of all, and no more than so many.
+const HOPEFUL: f64 = 0.85;
 const NEAR: f64 = 0.95;
 const FINALISTS: usize = 3;
 
@@ -51,16 +43,21 @@ const fn row(
     Row { name, kernel, pages: THP, ratio, likwid, plain }
 }
 
-const ROWS: [Row; 11] = [
+/// A row of reading in small pages.
+const fn small(
+    name: &'static str,
+    ratio: f64,
+    likwid: &'static [&'static str],
+    plain: &'static [&'static str],
+) -> Row {
+    Row { name, kernel: Kernel::Read, pages: PageKind::Small, ratio, likwid, plain }
+}
+
+const ROWS: [Row; 12] = [
     row(("read", Kernel::Read, 1.0), &["load"], &["read"]),
-    Row {
-        name: "read, 4 KiB pages",
-        kernel: Kernel::Read,
-        pages: PageKind::Small,
-        ratio: 1.05,
-        likwid: &["load"],
-        plain: &["read"],
-    },
+    // As the packages read, and as a compiler makes it of a plain loop.
+    small("read, 4 KiB pages", 1.05, &["load"], &[]),
+    small("read, 4 KiB pages", 1.0, &[], &["read"]),
     row(("write", Kernel::Write, 0.99), &["store"], &["write", "memset"]),
     row(("write-NT", Kernel::WriteNt, 0.99), &["store_mem"], &[]),
     row(("copy", Kernel::Copy, 0.98), &["copy"], &["copy"]),
@@ -133,46 +130,29 @@ impl Peer {
 
 impl<'a> Rivals<'a> {
     fn new(row: &'a Row, cpus: &'a [CpuId], references: &[Reference], timer: &'a Timer) -> Result<Self> {
-        let memory = PlacedMemory::new(SIZE, NodeId::new(0), row.pages, &mut NoFacts)
+        let mut memory = PlacedMemory::new(SIZE, NodeId::new(0), row.pages, &mut NoFacts)
             .with_context(|| format!("no memory for {}", row.name))?;
         let peers = peers(row, cpus.len(), references).into_iter().map(|peer| (peer, Vec::new())).collect();
-        let mut rivals =
-            Self { row, cpus, timer, memory, variant: Variant::PORTABLE, own: Vec::new(), peers };
-        rivals.variant = contest::hold(row.kernel, |variants| {
-            let task = Task { kernel: row.kernel, variants, time: CONTEST };
-            let results = team::run(rivals.members(), task, timer)?;
-            Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
-        })?;
-        Ok(rivals)
-    }
-
-    fn members(&mut self) -> Vec<Member<'_>> {
-        let words = self.memory.buffer_mut().as_mut_words();
-        let part = words.len() / self.cpus.len() / team::work::PAGE * team::work::PAGE;
-        let parts = words.chunks_exact_mut(part);
-        self.cpus.iter().zip(parts).map(|(cpu, part)| Member { cpu: *cpu, part }).collect()
+        let variant = fastest(row.kernel, &mut memory, cpus, timer)?;
+        Ok(Self { row, cpus, timer, memory, variant, own: Vec::new(), peers })
     }
 
     fn measure(&mut self) -> Result<f64> {
-        let task = Task { kernel: self.row.kernel, variants: &[self.variant], time: SAMPLE };
-        let timer = self.timer;
-        let results = team::run(self.members(), task, timer)?;
-        let throughput = results.into_iter().next().context("one variant has one result")??;
-        Ok(throughput.program / 1e9)
+        let members = members(&mut self.memory, self.cpus);
+        rate(self.row.kernel, self.variant, members, self.timer)
     }
 
     /// Lets those go that are far from the best: some of them take seconds a round.
     fn qualify(&mut self) {
-        let best = |peer: &Peer| {
-            let tries = (0..TRIES).filter_map(|_| peer.run(self.row.pages, self.cpus));
-            tries.reduce(f64::max)
-        };
+        let (pages, cpus) = (self.row.pages, self.cpus);
         let mut rated: Vec<(f64, Peer)> =
-            self.peers.drain(..).filter_map(|(peer, _)| Some((best(&peer)?, peer))).collect();
-        rated.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let least = rated.first().map_or(0.0, |(rate, _)| rate * NEAR);
-        let finalists = rated.into_iter().take(FINALISTS).filter(|(rate, _)| *rate >= least);
-        self.peers = finalists.map(|(_, peer)| (peer, Vec::new())).collect();
+            self.peers.drain(..).filter_map(|(peer, _)| Some((peer.run(pages, cpus)?, peer))).collect();
+        near(&mut rated, HOPEFUL);
+        for (rate, peer) in &mut rated {
+            *rate = peer.run(pages, cpus).map_or(*rate, |again| again.max(*rate));
+        }
+        near(&mut rated, NEAR);
+        self.peers = rated.into_iter().take(FINALISTS).map(|(_, peer)| (peer, Vec::new())).collect();
     }
 
     /// Measures all once; who begins changes from round to round.
@@ -214,6 +194,13 @@ impl<'a> Rivals<'a> {
     }
 }
 
+/// Leaves those whose rate is this part of the best or more, best first.
+fn near<T>(rated: &mut Vec<(f64, T)>, part: f64) {
+    rated.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let least = rated.first().map_or(0.0, |(rate, _)| rate * part);
+    rated.retain(|(rate, _)| *rate >= least);
+}
+
 /// Who competes for a goal.
 fn peers(row: &Row, threads: usize, references: &[Reference]) -> Vec<Peer> {
     let bytes = SIZE.get();
@@ -224,7 +211,7 @@ fn peers(row: &Row, threads: usize, references: &[Reference]) -> Vec<Peer> {
         }
     }
     match row.kernel {
-        Kernel::Read => {
+        Kernel::Read if !row.likwid.is_empty() => {
             programs.push(programs::sysbench("read", bytes, threads));
             programs.push(programs::stress_ng("stress-ng memrate", bytes, threads, |name| {
                 name.starts_with("read")
