@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use nodewise_lab::Arch;
 
 #[derive(Parser)]
 #[command(about = "What is done to nodewise rather than by it", disable_help_subcommand = true)]
@@ -68,15 +69,22 @@ enum Task {
     Dist,
     /// Install and fetch what the lab needs: QEMU, virtme-ng, kernels
     LabSetup {
-        /// A kernel to fetch, by the start of its release (6.12, 6.18, 6.1); may be repeated
-        #[arg(long = "kernel", value_name = "VERSION", default_values = [nodewise_lab::kernel::DEFAULT_VERSION])]
+        /// A kernel to fetch, by the start of its release (6.12, 6.18, 6.1); may be repeated [default: 6.12,
+        /// for every architecture of guests]
+        #[arg(long = "kernel", value_name = "VERSION")]
         kernels: Vec<String>,
+        /// The architecture of the kernels: amd64, arm64
+        #[arg(long, value_parser = arch)]
+        arch: Option<Arch>,
     },
     /// Play drawn scripts of calls on drawn machines, in real kernels and in the model
     LabSoak {
         /// The kernel, by the start of its release (6.12, 6.18, 6.1)
         #[arg(long, value_name = "VERSION", default_value = nodewise_lab::kernel::DEFAULT_VERSION)]
         kernel: String,
+        /// The architecture of the machines: amd64, arm64
+        #[arg(long, value_parser = arch, default_value = Arch::default().debian())]
+        arch: Arch,
         /// The number of the first machine
         #[arg(long, default_value_t = 0)]
         first: u64,
@@ -139,9 +147,9 @@ fn main() -> ExitCode {
             println!("{}", dist::build(&root)?.display());
             Ok(())
         }),
-        Task::LabSetup { kernels } => setup::run(&kernels),
-        Task::LabSoak { kernel, first, machines, scripts } => {
-            root().and_then(|root| soak::run(&root, &soak::Soak { kernel, first, machines, scripts }))
+        Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
+        Task::LabSoak { kernel, arch, first, machines, scripts } => {
+            root().and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts }))
         }
         Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
         Task::Libnuma { arch, out } => root().and_then(|root| libnuma::run(&root, arch, out)),
@@ -161,6 +169,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads the name of an architecture of guests.
+fn arch(text: &str) -> Result<Arch, String> {
+    Arch::from_debian(text).ok_or_else(|| {
+        let known: Vec<&str> = Arch::ALL.into_iter().map(Arch::debian).collect();
+        format!("expected {}", known.join(" or "))
+    })
 }
 
 /// The root of the repository.

@@ -7,16 +7,37 @@ mod apt;
 mod kernel;
 mod modules;
 mod system;
+mod target;
 mod virtme;
 
 use std::fs::{self, File};
 
 use anyhow::{Context, Result, bail};
-use nodewise_lab::Cache;
+use nodewise_lab::kernel::DEFAULT_VERSION;
+use nodewise_lab::{Arch, Cache};
 use rustix::fs::{FlockOperation, flock};
 
+/// A kernel: the start of its release, and the architecture of its guests.
+pub type Wanted = (String, Arch);
+
+/// The kernels that the tests boot.
+pub fn default_kernels() -> Vec<Wanted> {
+    Arch::ALL.into_iter().map(|arch| (DEFAULT_VERSION.to_owned(), arch)).collect()
+}
+
+/// The kernels that were asked for: all that the tests boot when nothing was said.
+pub fn wanted(versions: &[String], arch: Option<Arch>) -> Vec<Wanted> {
+    match (versions, arch) {
+        ([], None) => default_kernels(),
+        ([], Some(arch)) => vec![(DEFAULT_VERSION.to_owned(), arch)],
+        (versions, arch) => {
+            versions.iter().map(|version| (version.clone(), arch.unwrap_or_default())).collect()
+        }
+    }
+}
+
 /// Fetches and installs whatever is missing, with one line for each thing. Quick when all is there.
-pub fn run(versions: &[String]) -> Result<()> {
+pub fn run(kernels: &[Wanted]) -> Result<()> {
     let cache = Cache::locate()?;
     fs::create_dir_all(cache.root())
         .with_context(|| format!("cannot make the cache folder {}", cache.root().display()))?;
@@ -27,9 +48,12 @@ pub fn run(versions: &[String]) -> Result<()> {
     let mut failed = 0;
     if commands.is_empty() {
         virtme::install(&cache)?;
-        for version in versions {
-            if let Err(error) = kernel::install(&cache, version) {
-                println!("kernel {version}: {error:#}");
+        if kernels.iter().any(|(_, arch)| *arch == Arch::Arm) {
+            target::install();
+        }
+        for (version, arch) in kernels {
+            if let Err(error) = kernel::install(&cache, version, *arch) {
+                println!("kernel {version} for {}: {error:#}", arch.debian());
                 failed += 1;
             }
         }
@@ -41,7 +65,26 @@ pub fn run(versions: &[String]) -> Result<()> {
         bail!("run the lines above, then this command again");
     }
     if failed > 0 {
-        bail!("{failed} of {} kernels could not be fetched", versions.len());
+        bail!("{failed} of {} kernels could not be fetched", kernels.len());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_word_the_kernels_of_the_tests_are_fetched() {
+        let check = |versions: &[&str], arch: Option<Arch>, expected: &[(&str, Arch)]| {
+            let versions: Vec<String> = versions.iter().map(|text| (*text).to_owned()).collect();
+            let found = wanted(&versions, arch);
+            let found: Vec<(&str, Arch)> = found.iter().map(|(text, arch)| (text.as_str(), *arch)).collect();
+            assert_eq!(found, expected);
+        };
+        check(&[], None, &[("6.12", Arch::X86), ("6.12", Arch::Arm)]);
+        check(&[], Some(Arch::Arm), &[("6.12", Arch::Arm)]);
+        check(&["6.1", "6.18"], None, &[("6.1", Arch::X86), ("6.18", Arch::X86)]);
+        check(&["6.18"], Some(Arch::Arm), &[("6.18", Arch::Arm)]);
+    }
 }

@@ -2,10 +2,10 @@
 //! than the tests have.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Result;
+use nodewise_lab::Arch;
 
 use crate::{program, setup};
 
@@ -13,6 +13,8 @@ use crate::{program, setup};
 pub struct Soak {
     /// The kernel, by the start of its release.
     pub kernel: String,
+    /// Its architecture.
+    pub arch: Arch,
     /// The number of the first machine.
     pub first: u64,
     /// How many machines are drawn and booted.
@@ -23,24 +25,26 @@ pub struct Soak {
 
 /// Fetches the kernel where it is missing, and plays the scripts; fails when any of them differs.
 pub fn run(root: &Path, soak: &Soak) -> Result<()> {
-    setup::run(std::slice::from_ref(&soak.kernel))?;
+    setup::run(&[(soak.kernel.clone(), soak.arch)])?;
     let start = Instant::now();
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root).args(["test", "--package", "nodewise", "--test", "lab", "--"]);
+    let mut command = program::cargo(root);
+    command.args(["test", "--package", "nodewise", "--test", "lab", "--"]);
     command.args([
         format!("--soak={}", soak.machines),
         format!("--first={}", soak.first),
         format!("--scripts={}", soak.scripts),
         format!("--kernel={}", soak.kernel),
+        format!("--arch={}", soak.arch.debian()),
         // Machines that were drawn, and not those of the tests.
         "drawn-".to_owned(),
     ]);
     let result = program::show(&mut command);
     println!(
-        "{} scripts on {} machines, Linux {}: {:.0} s",
+        "{} scripts on {} machines, Linux {} for {}: {:.0} s",
         soak.machines * soak.scripts,
         soak.machines,
         soak.kernel,
+        soak.arch.debian(),
         start.elapsed().as_secs_f64()
     );
     result

@@ -1,7 +1,6 @@
 //! `test`: everything that must hold before a change is done.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -30,8 +29,7 @@ pub fn run(root: &Path, skip_lab: bool) -> Result<()> {
 
 fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
     if !skip_lab {
-        let kernels = [nodewise_lab::kernel::DEFAULT_VERSION.to_owned()];
-        let ready = step(steps, "lab-setup", || setup::run(&kernels));
+        let ready = step(steps, "lab-setup", || setup::run(&setup::default_kernels()));
         match ready {
             // Tests that need the lab say in one line each that they were skipped.
             Err(error) if !is_ci() => println!("going on without the lab: {error:#}"),
@@ -39,8 +37,8 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
         }
     }
     let cargo = |arguments: &[&str]| {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.current_dir(root).args(arguments);
+        let mut command = program::cargo(root);
+        command.args(arguments);
         if skip_lab {
             command.env(TEST_VARIABLE, "skip");
         }

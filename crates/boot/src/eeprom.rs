@@ -24,9 +24,6 @@ const MOST_BYTES: usize = 64 << 10;
 pub struct BankLow(u8);
 
 impl BankLow {
-    /// Every value.
-    pub const ALL: [Self; 5] = [Self(0), Self(1), Self(2), Self(3), Self(4)];
-
     /// A value from 0 to 4.
     pub fn new(bits: u8) -> Option<Self> {
         (bits <= 4).then_some(Self(bits))
@@ -227,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_bits_on_top_give_the_nodes() {
-        let nodes: Vec<u32> = BankLow::ALL.iter().map(|value| value.nodes()).collect();
+        let nodes: Vec<u32> = (0..=5).filter_map(BankLow::new).map(BankLow::nodes).collect();
         assert_eq!(nodes, [16, 8, 4, 2, 1]);
         // As the bootloader asks for them: 8 nodes on a Raspberry Pi 5, 2 on a Raspberry Pi 4.
         let of = |model| BankLow::default_of(model).map(BankLow::nodes);

@@ -1,6 +1,6 @@
 //! Why a boot file is not changed.
 
-use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::printable::{errno_words, printable, quote};
 use rustix::io::Errno;
 
 /// What a file holds that is not understood, or would not do what was asked for.
@@ -98,10 +98,15 @@ pub enum BootError {
         path: String,
     },
     /// There is nothing that could be changed.
-    #[error("no boot loader is known here: there is none of {looked}; by hand: {by_hand}")]
+    #[error(
+        "no boot loader is known here: there is none of {looked}; {}by hand: {by_hand}",
+        hint.map(|hint| format!("{hint}; ")).unwrap_or_default()
+    )]
     NoLoader {
         /// The files that were looked for.
         looked: String,
+        /// What may be the reason.
+        hint: Option<&'static str>,
         /// What to do instead.
         by_hand: String,
     },
@@ -127,28 +132,35 @@ pub enum BootError {
         /// The folder.
         folder: String,
     },
-    /// A file could not be written; all are as they were.
-    #[error("cannot write {}: {}; all files are as they were", printable(path), words(*errno))]
+    /// A file could not be written.
+    #[error("cannot write {}: {}", printable(path), words(*errno))]
     Write {
         /// The file.
         path: String,
         /// What the system said.
         errno: Errno,
     },
-    /// A file could not be written, nor could those before it be restored.
-    #[error(
-        "cannot write {}: {}; {} could not be restored ({}) and is the new one",
-        printable(path), words(*errno), printable(left), words(*why)
-    )]
+    /// A file could not be written, and nothing has changed.
+    #[error("{source}; all files are as they were")]
+    Unchanged {
+        /// Why not.
+        source: Box<Self>,
+    },
+    /// A change came to its end half way, and not every file before that could be restored.
+    #[error("{source}; {}", still_new(left))]
     HalfDone {
-        /// The file that could not be written.
-        path: String,
-        /// What the system said.
-        errno: Errno,
-        /// The file that stays changed.
-        left: String,
-        /// Why it could not be restored.
-        why: Errno,
+        /// Why it ended.
+        source: Box<Self>,
+        /// The files that stay changed, and why each could not be restored.
+        left: Vec<(String, Errno)>,
+    },
+    /// Taking back came to its end half way.
+    #[error("{source}; taken back before that: {}", listed(done))]
+    HalfTakenBack {
+        /// Why it ended.
+        source: Box<Self>,
+        /// The files that are as they were before their last change.
+        done: Vec<String>,
     },
     /// A file is not what was written, so taking back would lose what somebody else did.
     #[error(
@@ -164,21 +176,22 @@ pub enum BootError {
     },
 }
 
-/// The system's word for an error, as it stands in a sentence.
-pub(crate) fn words(errno: Errno) -> String {
-    let text = std::io::Error::from(errno).to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+fn words(errno: Errno) -> String {
+    errno_words(errno.raw_os_error())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Files that could not be restored.
+fn still_new(left: &[(String, Errno)]) -> String {
+    let sentence = |(path, errno): &(String, Errno)| {
+        let why = match *errno {
+            Errno::WOULDBLOCK => "another nodewise is changing files beside it".to_owned(),
+            errno => words(errno),
+        };
+        format!("{} could not be restored ({why}) and is the new one", printable(path))
+    };
+    left.iter().map(sentence).collect::<Vec<_>>().join("; ")
+}
 
-    #[test]
-    fn an_error_of_the_system_is_a_part_of_a_sentence() {
-        assert_eq!(words(Errno::ROFS), "read-only file system");
-        assert_eq!(words(Errno::NOSPC), "no space left on device");
-    }
+fn listed(paths: &[String]) -> String {
+    paths.iter().map(|path| printable(path)).collect::<Vec<_>>().join(", ")
 }

@@ -23,10 +23,11 @@ pub mod line;
 pub mod loader;
 pub mod plan;
 pub mod root;
+mod stamp;
 pub mod store;
 
 pub use error::{BootError, Refusal};
 pub use line::Change;
 pub use plan::{Edit, Plan};
 pub use root::Root;
-pub use store::Stamp;
+pub use stamp::Stamp;

@@ -52,6 +52,14 @@ impl Change {
         Some(Self { settings })
     }
 
+    /// The same, with the default policy taken out wherever it stands.
+    #[must_use]
+    pub fn without_policy(mut self) -> Self {
+        self.settings.retain(|setting| setting.prefix != POLICY);
+        self.settings.push(Setting { prefix: POLICY, word: None });
+        self
+    }
+
     /// No emulation: none of these words.
     pub fn none() -> Self {
         let setting = |prefix| Setting { prefix, word: None };
@@ -83,7 +91,9 @@ impl Change {
         if words.is_empty() {
             "take numa=fake= and numa_policy= out of the kernel's command line".to_owned()
         } else {
-            format!("put {} into the kernel's command line", words.join(" "))
+            let takes_out = self.settings.iter().any(|setting| setting.word.is_none());
+            let rest = if takes_out { ", and take numa_policy= out of it" } else { "" };
+            format!("put {} into the kernel's command line{rest}", words.join(" "))
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) const GRUB: &str = "/etc/default/grub";
 /// Snippets that Debian's GRUB reads behind them.
 const GRUB_SNIPPETS: &str = "/etc/default/grub.d";
 /// The command line of kernels that are installed later.
-const KERNEL: &str = "/etc/kernel/cmdline";
+pub(crate) const KERNEL: &str = "/etc/kernel/cmdline";
 /// Folders of boot loader entries: `/boot`, and where the EFI partition is mounted.
 const ENTRIES: [&str; 4] = [
     "/boot/loader/entries",
@@ -20,6 +20,9 @@ const ENTRIES: [&str; 4] = [
     "/boot/efi/loader/entries",
     "/boot/firmware/loader/entries",
 ];
+
+/// The most files that are read in place of one `config.txt`.
+const MOST_CONFIGS: usize = 16;
 
 /// How a file holds a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,18 +46,25 @@ pub struct Loader {
     pub grub_command: Option<String>,
 }
 
-/// Finds the files to change.
-///
-/// # Errors
-/// None that is known, and files that others overrule.
-pub fn find(root: &Root, change: &Change) -> Result<Loader, BootError> {
-    let loader = kept(root)?;
-    if loader.files.is_empty() {
-        let looked: Vec<&str> = RASPBERRY_PI.into_iter().chain([GRUB, KERNEL]).chain(ENTRIES).collect();
-        return Err(BootError::NoLoader { looked: looked.join(", "), by_hand: change.by_hand() });
+/// What looks as if the boot partition of an image were not where it belongs.
+fn not_mounted(root: &Root) -> Result<Option<&'static str>, BootError> {
+    // The firmware's own files, as they lie in that partition.
+    if root.stat("/cmdline.txt")?.is_some() && root.stat("/config.txt")?.is_some() {
+        return Ok(Some(
+            "cmdline.txt lies in the folder itself: mount the boot partition at boot/firmware of a folder",
+        ));
     }
-    overruled(root, &loader, change)?;
-    Ok(loader)
+    let is_empty = |folder| Ok::<_, BootError>(root.has_folder(folder)? && root.list(folder)?.is_empty());
+    let hints = [
+        ("/boot/firmware", "/boot/firmware is empty: the boot partition may not be mounted there"),
+        ("/boot", "/boot is empty: the boot partition may not be mounted there"),
+    ];
+    for (folder, hint) in hints {
+        if is_empty(folder)? {
+            return Ok(Some(hint));
+        }
+    }
+    Ok(None)
 }
 
 /// The files that are there and count.
@@ -62,7 +72,11 @@ pub fn find(root: &Root, change: &Change) -> Result<Loader, BootError> {
 /// # Errors
 /// What cannot be read.
 pub fn kept(root: &Root) -> Result<Loader, BootError> {
-    let all = candidates(root)?;
+    kept_of(root, candidates(root)?)
+}
+
+/// Those of the candidates that count.
+pub(crate) fn kept_of(root: &Root, all: Vec<(String, Kind)>) -> Result<Loader, BootError> {
     let pi = all.iter().find(|(path, _)| RASPBERRY_PI.contains(&path.as_str()));
     if let Some(file) = pi {
         // Its firmware reads nothing else, whatever else is installed.
@@ -87,8 +101,8 @@ pub(crate) fn candidates(root: &Root) -> Result<Vec<(String, Kind)>, BootError> 
     // A partition can be mounted twice, and a link can lead to a file that has a path of its own.
     let (mut seen, mut found) = (Vec::new(), Vec::new());
     for (path, kind) in paths {
-        let Some(file) = root.find(&path)? else { continue };
-        let identity = (file.stat.st_dev, file.stat.st_ino);
+        let Some(stat) = root.stat(&path)? else { continue };
+        let identity = (stat.st_dev, stat.st_ino);
         if !seen.contains(&identity) {
             seen.push(identity);
             found.push((path, kind));
@@ -97,18 +111,35 @@ pub(crate) fn candidates(root: &Root) -> Result<Vec<(String, Kind)>, BootError> 
     Ok(found)
 }
 
-/// Settings elsewhere that would make a change useless.
-fn overruled(root: &Root, loader: &Loader, change: &Change) -> Result<(), BootError> {
+/// Refuses a change that would be useless: no boot loader is known, or settings elsewhere overrule its files.
+pub(crate) fn refuse_useless(root: &Root, loader: &Loader, change: &Change) -> Result<(), BootError> {
+    if loader.files.is_empty() {
+        let looked: Vec<&str> = RASPBERRY_PI.into_iter().chain([GRUB, KERNEL]).chain(ENTRIES).collect();
+        let (looked, hint) = (looked.join(", "), not_mounted(root)?);
+        return Err(BootError::NoLoader { looked, hint, by_hand: change.by_hand() });
+    }
     let refuse = |path: &str, other: String, name| {
         let refusal = Refusal::Overridden { path: other, name };
         Err(BootError::Refused { path: path.to_owned(), refusal, by_hand: change.by_hand() })
     };
     if loader.raspberry_pi {
         let path = &loader.files[0].0;
-        let config = path.replace("cmdline.txt", "config.txt");
-        let text = root.read(&config)?.unwrap_or_default();
-        let other = other_command_line(&String::from_utf8_lossy(&text));
-        return other.map_or(Ok(()), |name| refuse(path, config, name));
+        let folder = path.trim_end_matches("cmdline.txt");
+        // What a file includes counts as if it stood in it.
+        let mut configs = vec!["config.txt".to_owned()];
+        let mut at = 0;
+        while let Some(config) = configs.get(at).map(|name| format!("{folder}{name}")) {
+            let text = root.read(&config)?.unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            if let Some(name) = other_command_line(&text) {
+                return refuse(path, config, name);
+            }
+            let more: Vec<String> =
+                included(&text).filter(|name| !configs.iter().any(|one| one == name)).collect();
+            configs.extend(more.into_iter().take(MOST_CONFIGS.saturating_sub(configs.len())));
+            at += 1;
+        }
+        return Ok(());
     }
     if loader.grub_command.is_some() {
         for name in root.list(GRUB_SNIPPETS)?.iter().filter(|name| name.ends_with(".cfg")) {
@@ -122,18 +153,21 @@ fn overruled(root: &Root, loader: &Loader, change: &Change) -> Result<(), BootEr
     Ok(())
 }
 
+/// The files that a `config.txt` includes, as it names them.
+fn included(config: &str) -> impl Iterator<Item = String> + '_ {
+    let name =
+        |line: &str| Some(line.trim().strip_prefix("include")?.strip_prefix([' ', '\t'])?.trim().to_owned());
+    config.lines().filter_map(name)
+}
+
 /// A setting of `config.txt` that takes the command line from another file.
 fn other_command_line(config: &str) -> Option<&'static str> {
     let set = |line: &str| {
         let (name, value) = line.split_once('=')?;
-        let (name, value) = (name.trim(), value.trim());
-        let moves = name == "cmdline" && value != "cmdline.txt" || name == "os_prefix" && !value.is_empty();
-        if !moves {
-            None
-        } else if name == "cmdline" {
-            Some("cmdline")
-        } else {
-            Some("os_prefix")
+        match (name.trim(), value.trim()) {
+            ("cmdline", file) if file != "cmdline.txt" => Some("cmdline"),
+            ("os_prefix", folder) if !folder.is_empty() => Some("os_prefix"),
+            _ => None,
         }
     };
     config.lines().find_map(set)

@@ -35,13 +35,13 @@ impl Plan {
     }
 }
 
-/// Plans a change of the command lines that the next start will use.
+/// Plans a change of the command lines that the next start will use, in the files of [`loader::kept`].
 ///
 /// # Errors
 /// No boot loader that is known, and a file that is not understood: then nothing is to be changed,
 /// and the error says what to do by hand.
-pub fn change(root: &Root, change: &Change) -> Result<Plan, BootError> {
-    let loader = loader::find(root, change)?;
+pub fn change(root: &Root, loader: &Loader, change: &Change) -> Result<Plan, BootError> {
+    loader::refuse_useless(root, loader, change)?;
     let mut edits = Vec::new();
     for (path, kind) in &loader.files {
         let refused = |refusal| BootError::Refused { path: path.clone(), refusal, by_hand: change.by_hand() };
@@ -56,8 +56,8 @@ pub fn change(root: &Root, change: &Change) -> Result<Plan, BootError> {
             edits.push(Edit { path: path.clone(), before, after });
         }
     }
-    let next = next(&loader, edits.iter().filter(|edit| edit.before != edit.after));
-    Ok(Plan { edits, backups: Vec::new(), next })
+    let next = next(loader, &edits);
+    Ok(Plan { edits, next, ..Plan::default() })
 }
 
 /// Plans to take back the last change of every file that has one.
@@ -65,15 +65,15 @@ pub fn change(root: &Root, change: &Change) -> Result<Plan, BootError> {
 /// # Errors
 /// A file that somebody else changed since.
 pub fn undo(root: &Root) -> Result<Plan, BootError> {
-    let loader = Loader { files: loader::candidates(root)?, ..loader::kept(root)? };
+    let files = loader::candidates(root)?;
     let mut plan = Plan::default();
-    for (path, _) in &loader.files {
+    for (path, _) in &files {
         if let Some((edit, backup)) = store::backup_of(root, path)? {
             plan.edits.push(edit);
             plan.backups.push(backup);
         }
     }
-    plan.next = next(&loader, plan.edits.iter());
+    plan.next = next(&loader::kept_of(root, files)?, &plan.edits);
     Ok(plan)
 }
 
@@ -111,18 +111,25 @@ pub fn asked(root: &Root) -> Result<Vec<Asked>, BootError> {
 }
 
 /// What has to be done after these files have changed.
-fn next<'a>(loader: &Loader, changed: impl Iterator<Item = &'a Edit>) -> Vec<String> {
-    let paths: Vec<&str> = changed.map(|edit| edit.path.as_str()).collect();
-    if paths.is_empty() {
-        return Vec::new();
-    }
+fn next(loader: &Loader, edits: &[Edit]) -> Vec<String> {
+    let changed = |path: &str| edits.iter().any(|edit| edit.path == path && edit.before != edit.after);
     let mut next: Vec<String> = Vec::new();
-    if paths.contains(&loader::GRUB) {
+    if changed(loader::GRUB) {
         next.extend(loader.grub_command.clone());
     }
-    next.push("reboot".to_owned());
+    let has_entries = edits.iter().any(|edit| edit.path.ends_with(".conf"));
+    if changed(loader::KERNEL) && !has_entries && loader.grub_command.is_none() {
+        next.push(IMAGES.to_owned());
+    }
+    if edits.iter().any(|edit| edit.before != edit.after) {
+        next.push("reboot".to_owned());
+    }
     next
 }
+
+/// What is to be done where the command line is built into the images that the firmware starts.
+const IMAGES: &str =
+    "make the kernel images anew (kernel-install add-all, mkinitcpio -P or dracut --regenerate-all --uefi)";
 
 /// A boot file as text.
 fn text(bytes: Vec<u8>) -> Result<String, Refusal> {

@@ -46,6 +46,12 @@ impl Place {
     pub(crate) fn names(&self) -> Result<Vec<String>, Errno> {
         names(&self.folder, OsStr::new("."))
     }
+
+    /// Reads a file in the folder. `FBIG`, `ISDIR` and `LOOP` stand for what is none or too large.
+    pub(crate) fn read(&self, name: &OsStr) -> Result<Found, Errno> {
+        let (file, stat) = open(&self.folder, name)?;
+        Ok(Found { bytes: contents(&file)?, stat })
+    }
 }
 
 /// A file as it was read.
@@ -72,7 +78,7 @@ impl Root {
     /// # Errors
     /// What is there and is no regular file of at most 1 MiB, or cannot be read.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, BootError> {
-        Ok(self.find(path)?.map(|found| found.bytes))
+        Ok(self.look(path, |place| place.read(&place.name))?.map(|found| found.bytes))
     }
 
     /// The names in a folder, sorted; none when it is not there. Names that are no UTF-8 are none of
@@ -89,17 +95,27 @@ impl Root {
         }
     }
 
-    pub(crate) fn find(&self, path: &str) -> Result<Option<Found>, BootError> {
+    /// Whether a folder is there.
+    pub(crate) fn has_folder(&self, path: &str) -> Result<bool, BootError> {
+        let error = |errno| BootError::Read { path: path.to_owned(), errno };
+        // The last name need not be there, so one inside is asked for.
+        Ok(self.resolve(&format!("{path}/.nodewise")).map_err(error)?.is_some())
+    }
+
+    /// Which file this is, by whatever name; `None` when it is not there. It refuses what [`Root::read`]
+    /// refuses, without reading it.
+    pub(crate) fn stat(&self, path: &str) -> Result<Option<Stat>, BootError> {
+        self.look(path, |place| open(&place.folder, &place.name).map(|(_, stat)| stat))
+    }
+
+    fn look<T>(
+        &self,
+        path: &str,
+        look: impl FnOnce(&Place) -> Result<T, Errno>,
+    ) -> Result<Option<T>, BootError> {
         let error = |errno| BootError::Read { path: path.to_owned(), errno };
         let Some(place) = self.resolve(path).map_err(error)? else { return Ok(None) };
-        match read_whole(&place.folder, &place.name) {
-            Ok(found) => Ok(Some(found)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(Errno::FBIG | Errno::ISDIR | Errno::LOOP) => {
-                Err(BootError::NotAFile { path: path.to_owned() })
-            }
-            Err(errno) => Err(error(errno)),
-        }
+        there(path, look(&place))
     }
 
     /// Follows a path to its end; `None` when a folder on the way is not there. The last name need not
@@ -158,18 +174,36 @@ fn reopen(folder: BorrowedFd) -> Result<OwnedFd, Errno> {
     openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Reads a regular file. `FBIG`, `ISDIR` and `LOOP` stand for what is none or too large.
-pub(crate) fn read_whole(folder: impl AsFd, name: &OsStr) -> Result<Found, Errno> {
+/// What came of a look at a file; `None` when it is not there.
+pub(crate) fn there<T>(path: &str, result: Result<T, Errno>) -> Result<Option<T>, BootError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::FBIG | Errno::ISDIR | Errno::LOOP) => Err(BootError::NotAFile { path: path.to_owned() }),
+        Err(errno) => Err(BootError::Read { path: path.to_owned(), errno }),
+    }
+}
+
+/// Opens a regular file that is not too large to be read.
+fn open(folder: impl AsFd, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty())?;
     let stat = fstat(&file)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Errno::ISDIR);
     }
+    if usize::try_from(stat.st_size).is_ok_and(|size| size > MOST_BYTES) {
+        return Err(Errno::FBIG);
+    }
+    Ok((file, stat))
+}
+
+/// Everything in an open file, whose size may be none that counts.
+fn contents(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
     let (mut bytes, mut chunk) = (Vec::new(), [0_u8; 4096]);
     loop {
-        match read(&file, &mut chunk) {
-            Ok(0) => return Ok(Found { bytes, stat }),
+        match read(file, &mut chunk) {
+            Ok(0) => return Ok(bytes),
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
@@ -236,6 +270,10 @@ mod tests {
         assert_eq!(root.read("/inside/none").expect("readable"), None);
         fs::write(folder.path().join("top/large"), vec![0; MOST_BYTES + 1]).expect("written");
         assert!(root.read("/large").is_err());
+        for path in ["/boot/link", "/boot/firmware", "/large"] {
+            assert!(root.stat(path).is_err(), "{path}");
+        }
+        assert!(root.stat("/boot/none").expect("readable").is_none());
         assert_eq!(root.list("/boot").expect("readable"), ["firmware", "link"]);
         assert_eq!(root.list("/none").expect("readable"), [""; 0]);
     }

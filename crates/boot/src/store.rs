@@ -5,10 +5,10 @@
 //! it knows whether the file is still what was written, and refuses where somebody else changed it.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
 
+use nodewise_machine::fnv::fnv_1a;
 use rustix::fs::{
     AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, flock, fsync, openat,
     renameat, renameat_with, unlinkat,
@@ -17,43 +17,11 @@ use rustix::io::{Errno, write};
 
 use crate::error::BootError;
 use crate::plan::{Edit, Plan};
-use crate::root::{Place, Root, read_whole};
+use crate::root::{Found, Place, Root, there};
+use crate::stamp::Stamp;
 
 /// The end of the names of backups.
 const SUFFIX: &str = ".nodewise";
-
-/// A moment, to the second, in UTC: `20261121-134000`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stamp(String);
-
-impl Stamp {
-    /// The moment so long after the beginning of 1970.
-    pub fn since_1970(since: Duration) -> Self {
-        let seconds = since.as_secs();
-        let (days, second) = (seconds / 86_400, seconds % 86_400);
-        let (year, month, day) = date(days);
-        let (hour, minute) = (second / 3600, second / 60 % 60);
-        Self(format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}", second % 60))
-    }
-}
-
-impl fmt::Display for Stamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-/// Year, month and day of a day counted from 1 January 1970: cycles of 400 years, which begin in March
-/// so that the leap day is their last.
-const fn date(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (cycle, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (month_of_year, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (cycle * 400 + year + next_year, month_of_year, day - (153 * month + 2) / 5 + 1)
-}
 
 /// A file that was written, and where its old contents are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +38,7 @@ pub struct Written {
 /// A file that changed meanwhile, or cannot be written: then those before it are restored.
 pub fn apply(root: &Root, plan: &Plan, stamp: &Stamp) -> Result<Vec<Written>, BootError> {
     let mut written = Vec::new();
-    for edit in plan.edits.iter().filter(|edit| edit.before != edit.after) {
+    for edit in plan.changes() {
         if let Err(error) = replace(root, edit, stamp, &mut written) {
             return Err(restore_all(root, &written, error));
         }
@@ -78,27 +46,30 @@ pub fn apply(root: &Root, plan: &Plan, stamp: &Stamp) -> Result<Vec<Written>, Bo
     Ok(written)
 }
 
-/// Restores what was written before something failed.
+/// Restores what was written before something failed, as far as that can be done; gives what is to be said.
 fn restore_all(root: &Root, written: &[Written], error: BootError) -> BootError {
-    for done in written.iter().rev() {
-        if let (Err(why), BootError::Write { path, errno }) = (restore(root, done), &error) {
-            return BootError::HalfDone { path: path.clone(), errno: *errno, left: done.path.clone(), why };
-        }
+    let restored = |done: &Written| {
+        let place = Locked::at(root, &done.path)?.ok_or(Errno::NOENT)?;
+        restore(&place, &done.backup)
+    };
+    let failed = |done: &Written| Some((done.path.clone(), restored(done).err()?));
+    let left: Vec<(String, Errno)> = written.iter().rev().filter_map(failed).collect();
+    if left.is_empty() { unchanged(error) } else { BootError::HalfDone { source: Box::new(error), left } }
+}
+
+/// An error after which all files are as they were; where it does not say so itself, this does.
+fn unchanged(error: BootError) -> BootError {
+    match error {
+        BootError::Write { .. } => BootError::Unchanged { source: Box::new(error) },
+        error => error,
     }
-    error
 }
 
 /// Replaces one file, and adds it to what was written as soon as the new one is in place: also where it
 /// is not known to last.
 fn replace(root: &Root, edit: &Edit, stamp: &Stamp, written: &mut Vec<Written>) -> Result<(), BootError> {
-    let fail = |errno| BootError::Write { path: edit.path.clone(), errno };
-    let changed = || BootError::Changed { path: edit.path.clone() };
-    let place = root.resolve(&edit.path).map_err(fail)?.ok_or_else(changed)?;
-    let _lock = lock(&place, &edit.path)?;
-    let found = read_whole(&place.folder, &place.name).map_err(fail)?;
-    if found.bytes != edit.before.as_bytes() {
-        return Err(changed());
-    }
+    let fail = |errno| not_written(&edit.path, errno);
+    let (place, found) = as_planned(root, edit)?;
     let name = backup_name(&place.name, stamp, edit.after.as_bytes());
     let kept = keep(&place, &name, &found.bytes, &found.stat).map_err(fail)?;
     let put = put(&place, &place.name, edit.after.as_bytes(), &found.stat, Over::Any);
@@ -109,12 +80,20 @@ fn replace(root: &Root, edit: &Edit, stamp: &Stamp, written: &mut Vec<Written>) 
     put.map_err(|failed| fail(failed.errno))
 }
 
+/// A file that is still as it was when its change was planned.
+fn as_planned(root: &Root, edit: &Edit) -> Result<(Locked, Found), BootError> {
+    let fail = |errno| not_written(&edit.path, errno);
+    let changed = || BootError::Changed { path: edit.path.clone() };
+    let place = Locked::at(root, &edit.path).map_err(fail)?.ok_or_else(changed)?;
+    let found = place.read(&place.name).map_err(fail)?;
+    if found.bytes == edit.before.as_bytes() { Ok((place, found)) } else { Err(changed()) }
+}
+
 /// Puts a backup back and removes it.
-fn restore(root: &Root, done: &Written) -> Result<(), Errno> {
-    let place = root.resolve(&done.path)?.ok_or(Errno::NOENT)?;
-    let name = OsStr::new(done.backup.rsplit('/').next().unwrap_or_default());
-    let old = read_whole(&place.folder, name)?;
-    match put(&place, &place.name, &old.bytes, &old.stat, Over::Any) {
+fn restore(place: &Locked, backup: &str) -> Result<(), Errno> {
+    let name = OsStr::new(backup.rsplit('/').next().unwrap_or_default());
+    let old = place.read(name)?;
+    match put(place, &place.name, &old.bytes, &old.stat, Over::Any) {
         // In place, if not yet for good: that is what can be done on a disk that fails.
         Ok(()) | Err(Failed { in_place: true, .. }) => {}
         Err(failed) => return Err(failed.errno),
@@ -132,17 +111,16 @@ fn restore(root: &Root, done: &Written) -> Result<(), Errno> {
 pub(crate) fn backup_of(root: &Root, path: &str) -> Result<Option<(Edit, String)>, BootError> {
     let error = |errno| BootError::Read { path: path.to_owned(), errno };
     let Some(place) = root.resolve(path).map_err(error)? else { return Ok(None) };
-    let Some(found) = root.find(path)? else { return Ok(None) };
-    let name = place.name.to_string_lossy().into_owned();
-    let names = place.names().map_err(error)?;
-    // The moment stands first behind the name, so the newest is the last.
-    let backups: Vec<&String> = names.iter().filter(|file| parts(file, &name).is_some()).collect();
-    let kept = |backup: &str| read_whole(&place.folder, OsStr::new(backup)).map_err(error);
+    let backups = backups(&place).map_err(error)?;
+    if backups.is_empty() {
+        return Ok(None);
+    }
+    let Some(found) = there(path, place.read(&place.name))? else { return Ok(None) };
+    let kept = |backup: &str| place.read(OsStr::new(backup)).map_err(error);
     let now = hash(&found.bytes);
-    let ours = backups.iter().rev().find(|file| parts(file, &name).is_some_and(|(_, hash)| hash == now));
-    let Some(backup) = ours else {
+    let Some((backup, _)) = backups.iter().find(|(_, hash)| *hash == now) else {
         // A backup that equals the file is left of a change that did not come about.
-        for backup in backups.iter().rev() {
+        for (backup, _) in &backups {
             if kept(backup)?.bytes != found.bytes {
                 let backup = place.beside(OsStr::new(backup));
                 return Err(BootError::Undone { path: path.to_owned(), backup });
@@ -158,22 +136,31 @@ pub(crate) fn backup_of(root: &Root, path: &str) -> Result<Option<(Edit, String)
 /// Takes back what a plan of [`crate::plan::undo`] names.
 ///
 /// # Errors
-/// A file that changed meanwhile or cannot be written.
+/// A file that changed meanwhile: then nothing is taken back. One that cannot be written: those before it
+/// are taken back, and named.
 pub fn take_back(root: &Root, plan: &Plan) -> Result<Vec<Written>, BootError> {
-    let mut written = Vec::new();
+    // All of them before the first is touched: what is taken back has no backup any more.
+    for edit in &plan.edits {
+        as_planned(root, edit).map_err(unchanged)?;
+    }
+    let mut written: Vec<Written> = Vec::new();
     for (edit, backup) in plan.edits.iter().zip(&plan.backups) {
-        let fail = |errno| BootError::Write { path: edit.path.clone(), errno };
-        let place = root.resolve(&edit.path).map_err(fail)?;
-        let place = place.ok_or_else(|| BootError::Changed { path: edit.path.clone() })?;
-        let _lock = lock(&place, &edit.path)?;
-        if read_whole(&place.folder, &place.name).map_err(fail)?.bytes != edit.before.as_bytes() {
-            return Err(BootError::Changed { path: edit.path.clone() });
+        let restored = as_planned(root, edit)
+            .and_then(|(place, _)| restore(&place, backup).map_err(|errno| not_written(&edit.path, errno)));
+        if let Err(error) = restored {
+            return Err(half_taken_back(&written, error));
         }
-        let done = Written { path: edit.path.clone(), backup: backup.clone() };
-        restore(root, &done).map_err(fail)?;
-        written.push(done);
+        written.push(Written { path: edit.path.clone(), backup: backup.clone() });
     }
     Ok(written)
+}
+
+fn half_taken_back(written: &[Written], error: BootError) -> BootError {
+    if written.is_empty() {
+        return unchanged(error);
+    }
+    let done = written.iter().map(|done| done.path.clone()).collect();
+    BootError::HalfTakenBack { source: Box::new(error), done }
 }
 
 /// Writes a text that is no file of this system, such as an EEPROM's configuration, as the backup that
@@ -182,8 +169,8 @@ pub fn take_back(root: &Root, plan: &Plan) -> Result<Vec<Written>, BootError> {
 /// # Errors
 /// What cannot be written.
 pub fn keep_text(root: &Root, path: &str, old: &str, new: &str, stamp: &Stamp) -> Result<String, BootError> {
-    let fail = |errno| BootError::Write { path: path.to_owned(), errno };
-    let place = root.resolve(path).map_err(fail)?.ok_or_else(|| fail(Errno::NOENT))?;
+    let fail = |errno| not_written(path, errno);
+    let place = Locked::at(root, path).map_err(fail)?.ok_or_else(|| fail(Errno::NOENT))?;
     let mut like = rustix::fs::fstat(&place.folder).map_err(fail)?;
     like.st_mode = 0o644;
     let kept = keep(&place, &backup_name(&place.name, stamp, new.as_bytes()), old.as_bytes(), &like);
@@ -198,12 +185,10 @@ pub fn keep_text(root: &Root, path: &str, old: &str, new: &str, stamp: &Stamp) -
 pub fn kept_text(root: &Root, path: &str, new: &str) -> Result<Option<(String, String)>, BootError> {
     let error = |errno| BootError::Read { path: path.to_owned(), errno };
     let Some(place) = root.resolve(path).map_err(error)? else { return Ok(None) };
-    let name = place.name.to_string_lossy().into_owned();
-    for backup in place.names().map_err(error)?.iter().rev() {
-        let Some((_, hash_of_new)) = parts(backup, &name) else { continue };
-        let old = read_whole(&place.folder, OsStr::new(backup)).map_err(error)?.bytes;
+    for (backup, hash_of_new) in backups(&place).map_err(error)? {
+        let old = place.read(OsStr::new(&backup)).map_err(error)?.bytes;
         if hash_of_new == hash(new.as_bytes()) || old == new.as_bytes() {
-            return Ok(String::from_utf8(old).ok().map(|old| (old, place.beside(OsStr::new(backup)))));
+            return Ok(String::from_utf8(old).ok().map(|old| (old, place.beside(OsStr::new(&backup)))));
         }
     }
     Ok(None)
@@ -219,27 +204,51 @@ pub fn forget(root: &Root, backup: &str) -> Result<(), BootError> {
     unlinkat(&place.folder, &place.name, AtFlags::empty()).map_err(fail)
 }
 
-/// A folder that no other nodewise writes in meanwhile.
-struct Lock<'a>(BorrowedFd<'a>);
+/// A place in a folder that no other nodewise writes in meanwhile. All of them write under one name at first,
+/// so nothing is written without it.
+struct Locked(Place);
 
-impl Drop for Lock<'_> {
-    /// Closing the descriptor is not enough: a program that another thread is just starting has a copy of it
-    /// until it runs, and the lock is held as long as any copy is open.
-    fn drop(&mut self) {
-        flock(self.0, FlockOperation::Unlock).ok();
+impl Locked {
+    /// Follows a path and locks the folder at its end; `None` when a folder on the way is not there.
+    ///
+    /// # Errors
+    /// `WOULDBLOCK` where another process has it.
+    fn at(root: &Root, path: &str) -> Result<Option<Self>, Errno> {
+        let Some(place) = root.resolve(path)? else { return Ok(None) };
+        match flock(&place.folder, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK),
+            // A file system without locks has no second nodewise to be kept away.
+            _ => Ok(Some(Self(place))),
+        }
     }
 }
 
-fn lock<'a>(place: &'a Place, path: &str) -> Result<Lock<'a>, BootError> {
-    match flock(&place.folder, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(BootError::Busy { folder: folder_of(path).to_owned() }),
-        // A file system without locks has no second nodewise to be kept away.
-        _ => Ok(Lock(place.folder.as_fd())),
+impl Deref for Locked {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    /// Closing the descriptor is not enough: a program that another thread is just starting has a copy of it
+    /// until it runs, and the lock is held as long as any copy is open.
+    fn drop(&mut self) {
+        flock(&self.0.folder, FlockOperation::Unlock).ok();
+    }
+}
+
+/// Why a file is not written.
+fn not_written(path: &str, errno: Errno) -> BootError {
+    match errno {
+        Errno::WOULDBLOCK => BootError::Busy { folder: folder_of(path).to_owned() },
+        errno => BootError::Write { path: path.to_owned(), errno },
     }
 }
 
 /// Writes a backup that is not there yet; gives its name.
-fn keep(place: &Place, name: &str, bytes: &[u8], like: &Stat) -> Result<OsString, Errno> {
+fn keep(place: &Locked, name: &str, bytes: &[u8], like: &Stat) -> Result<OsString, Errno> {
     for number in 1..=99 {
         // The same change within the same second, after it was taken back.
         let name = match number {
@@ -276,7 +285,7 @@ struct Failed {
 }
 
 /// Writes a file beside its place, synchronises it, gives it its name, and synchronises the folder.
-fn put(place: &Place, name: &OsStr, bytes: &[u8], like: &Stat, over: Over) -> Result<(), Failed> {
+fn put(place: &Locked, name: &OsStr, bytes: &[u8], like: &Stat, over: Over) -> Result<(), Failed> {
     // One name for all: what a killed process left is taken away by the next.
     let temporary = ".nodewise-new";
     let folder = &place.folder;
@@ -346,19 +355,30 @@ fn backup_name(name: &OsStr, stamp: &Stamp, new: &[u8]) -> String {
     format!("{}.{stamp}.{}", name.to_string_lossy(), hash(new))
 }
 
-/// Moment and hash in the name of a file's backup; `None` for any other name.
-fn parts<'a>(backup: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
+/// The backups of a file, and the hash of what took the place of each; the newest first.
+fn backups(place: &Place) -> Result<Vec<(String, String)>, Errno> {
+    let name = place.name.to_string_lossy();
+    // The moment stands first behind the name, so the newest is the last.
+    let names = place.names()?.into_iter().rev();
+    let with_hash = |backup: String| {
+        let hash = hash_in(&backup, &name)?.to_owned();
+        Some((backup, hash))
+    };
+    Ok(names.filter_map(with_hash).collect())
+}
+
+/// The hash in the name of a file's backup; `None` for any other name.
+fn hash_in<'a>(backup: &'a str, name: &str) -> Option<&'a str> {
     let rest = backup.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(SUFFIX)?;
     let (stamp, hash) = rest.split_once('.')?;
     let hash = hash.split('-').next().unwrap_or(hash);
     let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (stamp.len() == 15 && is_hash).then_some((stamp, hash))
+    (stamp.len() == 15 && is_hash).then_some(hash)
 }
 
-/// The 64-bit FNV-1a hash, as 16 digits: it tells a file from what somebody else made of it.
+/// A hash as 16 digits: it tells a file from what somebody else made of it.
 fn hash(bytes: &[u8]) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
+    format!("{:016x}", fnv_1a(bytes))
 }
 
 fn folder_of(path: &str) -> &str {

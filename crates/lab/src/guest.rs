@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nodewise_machine::printable::quote;
 
+use crate::arch::Arch;
 use crate::console::{self, Tail};
 use crate::engine::{self, End, Report};
 use crate::kernel::Kernel;
@@ -189,7 +190,7 @@ impl Guest {
         if command.is_empty() {
             return Err(GuestError::NoCommand);
         }
-        let append = self.appended()?;
+        let append = appended(&self.append)?;
         let mut attempt = 1;
         loop {
             let folder = self.prepare(command)?;
@@ -202,26 +203,10 @@ impl Guest {
                 && matches!(report.end, End::Ended)
                 && console::is_emulator_fault(&report.log);
             if !again {
-                return self.judge(report);
+                return judge(report, self.timeout);
             }
             attempt += 1;
         }
-    }
-
-    /// The words to add to the kernel's command line, checked.
-    fn appended(&self) -> Result<Vec<&str>, GuestError> {
-        let words: Vec<&str> = self.append.iter().flat_map(|words| words.split_ascii_whitespace()).collect();
-        let length: usize = words.iter().map(|word| word.len() + 1).sum();
-        let reason = if length > MOST_APPENDED {
-            "more than 1024 bytes do not fit"
-        } else if words.iter().any(|word| word.contains('"')) {
-            "quotes cannot be passed"
-        } else if words.contains(&"--") {
-            "what follows \"--\" would go to the guest's init"
-        } else {
-            return Ok(words);
-        };
-        Err(GuestError::Append { words: words.join(" "), reason })
     }
 
     /// Makes the folder of a run.
@@ -292,26 +277,49 @@ impl Guest {
         ] {
             line.extend(["-set".to_owned(), format!("chardev.{console}.path={target}")]);
         }
-        line.extend(qemu::arguments(&self.layout));
+        line.extend(qemu::arguments(&self.layout, Arch::X86));
         line
     }
+}
 
-    fn judge(&self, report: Report) -> Result<i32, GuestError> {
-        if let End::Output(source) = report.end {
-            return Err(GuestError::Output(source));
-        }
-        if let Some(status) = report.status {
-            return Ok(status);
-        }
-        if let Some((reason, console)) = console::panic(&report.console) {
-            return Err(GuestError::Panicked { reason, console });
-        }
-        let console = Tail::of(&report.console);
-        Err(match report.end {
-            End::TimedOut => GuestError::TimedOut { after: self.timeout, console },
-            _ => GuestError::Ended { log: Tail::of(&report.log), console },
-        })
+/// The words to add to a kernel's command line, checked.
+///
+/// # Errors
+/// Words that would not reach the kernel as they are.
+pub(crate) fn appended(texts: &[String]) -> Result<Vec<&str>, GuestError> {
+    let words: Vec<&str> = texts.iter().flat_map(|words| words.split_ascii_whitespace()).collect();
+    let length: usize = words.iter().map(|word| word.len() + 1).sum();
+    let reason = if length > MOST_APPENDED {
+        "more than 1024 bytes do not fit"
+    } else if words.iter().any(|word| word.contains('"')) {
+        "quotes cannot be passed"
+    } else if words.contains(&"--") {
+        "what follows \"--\" would go to the guest's init"
+    } else {
+        return Ok(words);
+    };
+    Err(GuestError::Append { words: words.join(" "), reason })
+}
+
+/// The exit status of a guest's command.
+///
+/// # Errors
+/// What kept the guest from giving one.
+pub(crate) fn judge(report: Report, timeout: Duration) -> Result<i32, GuestError> {
+    if let End::Output(source) = report.end {
+        return Err(GuestError::Output(source));
     }
+    if let Some(status) = report.status {
+        return Ok(status);
+    }
+    if let Some((reason, console)) = console::panic(&report.console) {
+        return Err(GuestError::Panicked { reason, console });
+    }
+    let console = Tail::of(&report.console);
+    Err(match report.end {
+        End::TimedOut => GuestError::TimedOut { after: timeout, console },
+        _ => GuestError::Ended { log: Tail::of(&report.log), console },
+    })
 }
 
 #[cfg(test)]

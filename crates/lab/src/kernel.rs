@@ -10,6 +10,7 @@ use std::str::FromStr;
 use nodewise_machine::KernelRelease;
 use nodewise_machine::printable::{printable, quote};
 
+use crate::arch::Arch;
 use crate::cache::Cache;
 
 /// The version that guests boot when none is named: that of Debian 13.
@@ -73,10 +74,12 @@ pub struct Kernel {
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// The cache has none of that version.
-    #[error("no kernel {} in {}{}: `cargo xtask lab-setup --kernel {}` fetches it", printable(version), printable(&folder.to_string_lossy()), list(there), printable(version))]
+    #[error("no kernel {} for {} in {}{}: `cargo xtask lab-setup{} --kernel {}` fetches it", printable(version), arch.debian(), printable(&folder.to_string_lossy()), list(there), option(*arch), printable(version))]
     NotFetched {
         /// The version asked for.
         version: String,
+        /// The architecture it is for.
+        arch: Arch,
         /// Where kernels are looked for.
         folder: PathBuf,
         /// The releases that are there.
@@ -93,16 +96,21 @@ pub enum KernelError {
     },
 }
 
+/// What makes lab-setup fetch kernels of this architecture.
+fn option(arch: Arch) -> String {
+    if arch == Arch::default() { String::new() } else { format!(" --arch {}", arch.debian()) }
+}
+
 fn list(there: &[String]) -> String {
     if there.is_empty() { String::new() } else { format!(" (there: {})", printable(&there.join(", "))) }
 }
 
 impl Kernel {
-    /// Finds the kernel a user asks for.
+    /// Finds the kernel a user asks for, for guests of an architecture.
     ///
     /// # Errors
     /// None of that version was fetched, or the file cannot be read.
-    pub fn find(cache: &Cache, choice: &KernelChoice) -> Result<Self, KernelError> {
+    pub fn find(cache: &Cache, choice: &KernelChoice, arch: Arch) -> Result<Self, KernelError> {
         match choice {
             KernelChoice::File(path) => match fs::File::open(path).and_then(|_| path.canonicalize()) {
                 Ok(image) => Ok(Self { image, release: None }),
@@ -110,7 +118,7 @@ impl Kernel {
             },
             KernelChoice::Version(version) => {
                 let folder = cache.kernels();
-                let there = fetched(&folder);
+                let there = fetched(&folder, arch);
                 let newest = there.iter().rfind(|release| is_of_version(release.text(), version));
                 match newest {
                     Some(release) => {
@@ -118,6 +126,7 @@ impl Kernel {
                     }
                     None => Err(KernelError::NotFetched {
                         version: version.clone(),
+                        arch,
                         folder,
                         there: there.iter().map(|release| release.text().to_owned()).collect(),
                     }),
@@ -127,14 +136,14 @@ impl Kernel {
     }
 }
 
-/// The kernels in a folder, oldest first. A folder that does not exist has none; a kernel that is
+/// The kernels of an architecture in a folder, oldest first. A folder that does not exist has none; a kernel that is
 /// still being unpacked has a name that starts with a dot.
-pub fn fetched(folder: &Path) -> Vec<KernelRelease> {
+pub fn fetched(folder: &Path, arch: Arch) -> Vec<KernelRelease> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut releases: Vec<KernelRelease> = entries
         .filter_map(Result::ok)
         .filter_map(|entry| KernelRelease::new(entry.file_name().to_str()?))
-        .filter(|release| image(folder, release).is_file())
+        .filter(|release| arch.has_kernel(release.text()) && image(folder, release).is_file())
         .collect();
     releases.sort_by(|a, b| compare_releases(a.text(), b.text()));
     releases
@@ -196,28 +205,43 @@ mod tests {
 
     #[test]
     fn the_newest_of_a_version_is_found() {
-        let releases =
-            ["6.12.9+deb13-amd64", "6.12.107+deb13-amd64", "6.18.5+deb13-amd64", ".6.12.300+deb13-amd64"];
-        let (folder, cache) = cache_with(&releases);
-        let kernel = Kernel::find(&cache, &KernelChoice::default()).unwrap();
+        let (folder, cache) = cache_with(&[
+            "6.12.9+deb13-amd64",
+            "6.12.107+deb13-amd64",
+            "6.12.200+deb13-arm64",
+            "6.18.5+deb13-amd64",
+            ".6.12.300+deb13-amd64",
+        ]);
+        let kernel = Kernel::find(&cache, &KernelChoice::default(), Arch::X86).unwrap();
         assert_eq!(kernel.release.unwrap().text(), "6.12.107+deb13-amd64");
         let image = "kernels/6.12.107+deb13-amd64/boot/vmlinuz-6.12.107+deb13-amd64";
         assert_eq!(kernel.image, folder.path().join(image));
+        let kernel = Kernel::find(&cache, &KernelChoice::default(), Arch::Arm).unwrap();
+        assert_eq!(kernel.release.unwrap().text(), "6.12.200+deb13-arm64");
     }
 
     #[test]
     fn a_kernel_that_is_not_there_comes_with_the_command_that_fetches_it() {
         let (folder, cache) = cache_with(&["6.12.9+deb13-amd64"]);
-        let error = Kernel::find(&cache, &KernelChoice::Version("6.18".to_owned())).unwrap_err();
-        assert_eq!(
-            error.to_string(),
+        let kernels = folder.path().join("kernels").display().to_string();
+        let check = |arch: Arch, expected: String| {
+            let error = Kernel::find(&cache, &KernelChoice::Version("6.18".to_owned()), arch).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        check(
+            Arch::X86,
             format!(
-                "no kernel 6.18 in {}/kernels (there: 6.12.9+deb13-amd64): `cargo xtask lab-setup --kernel 6.18` \
-                 fetches it",
-                folder.path().display()
-            )
+                "no kernel 6.18 for amd64 in {kernels} (there: 6.12.9+deb13-amd64): `cargo xtask lab-setup --kernel \
+                 6.18` fetches it"
+            ),
         );
-        let error = Kernel::find(&cache, &KernelChoice::File("no\u{1b}image".into())).unwrap_err();
+        check(
+            Arch::Arm,
+            format!(
+                "no kernel 6.18 for arm64 in {kernels}: `cargo xtask lab-setup --arch arm64 --kernel 6.18` fetches it"
+            ),
+        );
+        let error = Kernel::find(&cache, &KernelChoice::File("no\u{1b}image".into()), Arch::X86).unwrap_err();
         assert_eq!(error.to_string(), "cannot read the kernel image \"no\\x1bimage\"");
     }
 

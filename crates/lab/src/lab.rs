@@ -1,5 +1,6 @@
 //! The lab as a whole: what was fetched and installed, ready to build guests.
 
+use crate::arch::Arch;
 use crate::cache::{Cache, CacheError};
 use crate::guest::Guest;
 use crate::kernel::{Kernel, KernelChoice, KernelError};
@@ -40,7 +41,7 @@ impl Lab {
     /// Something is missing; the message names it and the command that fetches it.
     pub fn find(choice: &KernelChoice) -> Result<Self, LabError> {
         let cache = Cache::locate()?;
-        Ok(Self { tools: Tools::find(&cache)?, kernel: Kernel::find(&cache, choice)? })
+        Ok(Self { tools: Tools::find(&cache)?, kernel: Kernel::find(&cache, choice, Arch::X86)? })
     }
 
     /// The lab for a test that needs it. `Err` is the one line to print when the test cannot run
@@ -52,19 +53,24 @@ impl Lab {
     /// # Panics
     /// The lab is not set up and `CI` is `true`: there a test that cannot run has failed.
     pub fn for_test(choice: &KernelChoice) -> Result<Self, String> {
-        let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|set| set == value);
-        if is(TEST_VARIABLE, "skip") {
-            return Err(format!("skipped: {TEST_VARIABLE}=skip"));
-        }
-        match Self::find(choice) {
-            Ok(lab) => Ok(lab),
-            Err(error) if is("CI", "true") => panic!("this test needs the lab: {error}"),
-            Err(error) => Err(format!("skipped: {error}")),
-        }
+        for_test(|| Self::find(choice))
     }
 
     /// A guest with these nodes.
     pub fn guest(&self, layout: Layout) -> Guest {
         Guest::new(layout, self.kernel.clone(), self.tools.clone())
+    }
+}
+
+/// A lab for a test that needs it, as [`Lab::for_test`] says.
+pub(crate) fn for_test<T>(find: impl FnOnce() -> Result<T, LabError>) -> Result<T, String> {
+    let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|set| set == value);
+    if is(TEST_VARIABLE, "skip") {
+        return Err(format!("skipped: {TEST_VARIABLE}=skip"));
+    }
+    match find() {
+        Ok(lab) => Ok(lab),
+        Err(error) if is("CI", "true") => panic!("this test needs the lab: {error}"),
+        Err(error) => Err(format!("skipped: {error}")),
     }
 }

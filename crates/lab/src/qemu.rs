@@ -2,40 +2,43 @@
 
 use nodewise_machine::NodeId;
 
+use crate::arch::Arch;
 use crate::layout::{AccessCell, GuestNode, Layout};
 
-/// The arguments that give a guest the nodes of a layout: memory, CPUs, distances and HMAT.
+/// The arguments that give a guest the nodes of a layout: memory, CPUs, distances, and on x86-64 an
+/// HMAT; the device tree of arm64 cannot tell costs of accesses.
 ///
 /// In QEMU's order: nodes before what speaks of them, and every pair of nodes has a distance, the
 /// diagonal included, since QEMU refuses an asymmetric table with a gap.
-pub fn arguments(layout: &Layout) -> Vec<String> {
+pub fn arguments(layout: &Layout, arch: Arch) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
     add("-m", format!("size={}M", layout.memory().mib()));
-    add("-smp", processors(layout));
-    if !layout.accesses.is_empty() {
+    add("-smp", processors(layout, arch));
+    let has_hmat = arch == Arch::X86 && !layout.accesses.is_empty();
+    if has_hmat {
         add("-machine", "hmat=on".to_owned());
     }
     for node in &layout.nodes {
         if let Some(memory) = node.memory {
             add("-object", format!("memory-backend-ram,id={},size={}M", backend(node.id), memory.mib()));
         }
-        add("-numa", numa_node(node));
+        add("-numa", numa_node(node, has_hmat));
     }
     for (from, to, distance) in layout.distances.iter() {
         add("-numa", format!("dist,src={from},dst={to},val={distance}"));
     }
-    for cell in &layout.accesses {
+    for cell in layout.accesses.iter().filter(|_| has_hmat) {
         locality(cell).for_each(|locality| add("-numa", locality));
     }
     arguments
 }
 
-fn processors(layout: &Layout) -> String {
+fn processors(layout: &Layout, arch: Arch) -> String {
     let shape = layout.shape;
-    // Machines of architectures other than x86 refuse the word, so it is left out where it says
-    // nothing.
-    let dies = if shape.dies > 1 { format!(",dies={}", shape.dies) } else { String::new() };
+    // Each architecture has a word of its own for parts of a package and refuses that of the other.
+    let part = if arch == Arch::X86 { "dies" } else { "clusters" };
+    let dies = if shape.dies > 1 { format!(",{part}={}", shape.dies) } else { String::new() };
     format!(
         "cpus={},sockets={}{dies},cores={},threads={}",
         shape.cpus(),
@@ -50,7 +53,7 @@ fn backend(node: NodeId) -> String {
     format!("node{node}")
 }
 
-fn numa_node(node: &GuestNode) -> String {
+fn numa_node(node: &GuestNode, has_hmat: bool) -> String {
     let mut text = format!("node,nodeid={}", node.id);
     for (first, last) in node.cpus.ranges() {
         text.push_str(&format!(",cpus={first}-{last}"));
@@ -58,7 +61,7 @@ fn numa_node(node: &GuestNode) -> String {
     if node.memory.is_some() {
         text.push_str(&format!(",memdev={}", backend(node.id)));
     }
-    if let Some(initiator) = node.initiator {
+    if let Some(initiator) = node.initiator.filter(|_| has_hmat) {
         text.push_str(&format!(",initiator={initiator}"));
     }
     text
@@ -89,10 +92,14 @@ mod tests {
     use crate::layout::Limits;
     use nodewise_machine::spec;
 
-    /// Options and values, one pair per line.
+    /// Options and values for a PC, one pair per line.
     fn check(spec: &str, expected: &str) {
+        check_for(Arch::X86, spec, expected);
+    }
+
+    fn check_for(arch: Arch, spec: &str, expected: &str) {
         let layout = Layout::new(&spec::machine(spec).unwrap(), &Limits::default()).unwrap();
-        let lines: Vec<String> = arguments(&layout).chunks(2).map(|pair| pair.join(" ")).collect();
+        let lines: Vec<String> = arguments(&layout, arch).chunks(2).map(|pair| pair.join(" ")).collect();
         let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         assert_eq!(lines, expected, "{spec}");
     }
@@ -172,6 +179,24 @@ mod tests {
              -numa dist,src=3,dst=1,val=20
              -numa dist,src=3,dst=2,val=11
              -numa dist,src=3,dst=3,val=10",
+        );
+    }
+
+    #[test]
+    fn arm64_has_clusters_in_its_packages_and_no_hmat() {
+        check_for(
+            Arch::Arm,
+            "1x(2x(1c 512M)); dist=11; access=0>1:250ns/30G",
+            "-m size=1024M
+             -smp cpus=2,sockets=1,clusters=2,cores=1,threads=1
+             -object memory-backend-ram,id=node0,size=512M
+             -numa node,nodeid=0,cpus=0-0,memdev=node0
+             -object memory-backend-ram,id=node1,size=512M
+             -numa node,nodeid=1,cpus=1-1,memdev=node1
+             -numa dist,src=0,dst=0,val=10
+             -numa dist,src=0,dst=1,val=11
+             -numa dist,src=1,dst=0,val=11
+             -numa dist,src=1,dst=1,val=10",
         );
     }
 }

@@ -20,6 +20,13 @@ pub struct Program {
 const QEMU: Program =
     Program { name: "qemu-system-x86_64", package: "qemu-system-x86", purpose: "emulates the machine" };
 
+/// The emulator for guests of arm64, which need no other program of these.
+pub const QEMU_ARM: Program = Program {
+    name: "qemu-system-aarch64",
+    package: "qemu-system-arm",
+    purpose: "emulates machines of arm64",
+};
+
 /// Every program of the system that the lab needs.
 pub const PROGRAMS: [Program; 6] = [
     QEMU,
@@ -89,7 +96,7 @@ impl Tools {
 }
 
 /// `PATH` and the folders of administrators' programs.
-fn search_path() -> String {
+pub(crate) fn search_path() -> String {
     let own = std::env::var("PATH").unwrap_or_default();
     own.split(':').filter(|folder| !folder.is_empty()).chain(SYSTEM_FOLDERS).collect::<Vec<_>>().join(":")
 }

@@ -18,7 +18,8 @@
 //! | the tables of the firmware, as data | [`firmware`] |
 //! | what is wrong or unusual about one | [`oddity`], [`check`] |
 //! | a machine written in one line | [`spec`] |
-//! | making hostile text fit for a terminal | [`printable`] |
+//! | making hostile text fit for a terminal, errors of the system in words | [`printable`] |
+//! | a hash of bytes | [`fnv`] |
 #![forbid(unsafe_code)]
 
 pub mod cache;
@@ -27,6 +28,7 @@ pub mod cpu;
 pub mod device;
 pub mod expr;
 pub mod firmware;
+pub mod fnv;
 pub mod id;
 pub mod machine;
 pub mod matrix;

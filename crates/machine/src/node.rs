@@ -22,6 +22,13 @@ pub struct MeminfoField {
     pub value: MeminfoValue,
 }
 
+impl MeminfoField {
+    /// `MemTotal`: the memory of a node.
+    pub fn total(size: Bytes) -> Self {
+        Self { name: "MemTotal".to_owned(), value: MeminfoValue::Size(size) }
+    }
+}
+
 /// A pool of huge pages of one size on one node. `None`: the kernel does not say.
 ///
 /// # Source

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io;
 
 /// Longest quotation in a message, in characters; the rest is cut and marked.
 const QUOTE_LIMIT: usize = 80;
@@ -82,10 +83,32 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The system's words for an `errno`, as they stand in a sentence: `permission denied`.
+pub fn errno_words(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// What an error of the standard library says, in the system's words where it has a number.
+pub fn io_words(error: &io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), errno_words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::{Strategy, any, proptest};
+
+    #[test]
+    fn an_error_of_the_system_is_a_part_of_a_sentence() {
+        for (errno, expected) in [(30, "read-only file system"), (28, "no space left on device")] {
+            assert_eq!(errno_words(errno), expected);
+            assert_eq!(io_words(&io::Error::from_raw_os_error(errno)), expected);
+        }
+        assert_eq!(io_words(&io::Error::other("cut short")), "cut short");
+    }
 
     #[test]
     fn escape_sequences_become_visible() {

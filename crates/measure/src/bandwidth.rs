@@ -15,10 +15,11 @@ pub mod weights;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
+use nodewise_machine::{Bytes, CpuId, CpuSet};
 use nodewise_syscall::PageKind;
 
-use crate::cell::{Cell, Facts, Glance, Placed, PlacedMemory, Probe, Refusal};
+use crate::cell::memories::{Memories, place};
+use crate::cell::{Cell, Facts, Glance, Placed, Probe, Refusal};
 use crate::kernel::bandwidth::{Kernel, Variant};
 use crate::survey::{Bench, Timed};
 use crate::team::work::PAGE;
@@ -75,16 +76,16 @@ struct Kind {
 #[derive(Debug)]
 pub struct BandwidthBench {
     timer: Timer,
-    size: Bytes,
     time: Duration,
-    memories: HashMap<(NodeId, PageKind), PlacedMemory>,
+    memories: Memories,
     variants: HashMap<Kind, Variant>,
 }
 
 impl BandwidthBench {
     /// A bench whose ways have buffers of this size on each node, and whose samples take so long.
     pub fn new(size: Bytes, time: Duration) -> Self {
-        Self { timer: Timer::choose(), size, time, memories: HashMap::new(), variants: HashMap::new() }
+        let memories = Memories::new(size);
+        Self { timer: Timer::choose(), time, memories, variants: HashMap::new() }
     }
 
     /// The variant that won the contest of a way; `None` before there was one.
@@ -98,16 +99,11 @@ impl BandwidthBench {
     }
 
     /// The threads of a way, each with its part of the memory.
-    fn members<'a>(
-        memories: &'a mut HashMap<(NodeId, PageKind), PlacedMemory>,
-        way: &Way,
-    ) -> Result<Vec<Member<'a>>, Refusal> {
+    fn members<'a>(memories: &'a mut Memories, way: &Way) -> Result<Vec<Member<'a>>, Refusal> {
         let mut members = Vec::new();
         let mut wanted: Vec<&Cell> = way.cells.iter().collect();
-        for ((node, pages), memory) in memories {
-            let Some(at) = wanted.iter().position(|cell| (cell.memory, cell.pages) == (*node, *pages)) else {
-                continue;
-            };
+        for (at, memory) in memories.all() {
+            let Some(at) = wanted.iter().position(|cell| place(cell) == at) else { continue };
             let cell = wanted.swap_remove(at);
             let words = memory.buffer_mut().as_mut_words();
             // Whole pages, unless there are too few: a part that begins within a line would have its ends
@@ -136,18 +132,11 @@ impl Bench for BandwidthBench {
             if cell.cpus.is_empty() {
                 return Err(Refusal::NoCpu { node: cell.from });
             }
-            let key = (cell.memory, cell.pages);
-            if !self.memories.contains_key(&key) {
-                let memory = PlacedMemory::new(self.size, cell.memory, cell.pages, facts)?;
-                self.memories.insert(key, memory);
-            }
+            self.memories.make(cell, facts)?;
         }
         if !self.variants.contains_key(&way.kind()) {
-            let winner = contest::hold(way.kernel, |variants| {
-                let task = Task { kernel: way.kernel, variants, time: CONTEST };
-                let results = team::run(Self::members(&mut self.memories, way)?, task, &self.timer)?;
-                Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
-            })?;
+            let (timer, memories) = (&self.timer, &mut self.memories);
+            let winner = fastest(way.kernel, timer, memories, |memories| Self::members(memories, way))?;
             self.variants.insert(way.kind(), winner);
         }
         Ok(())
@@ -156,8 +145,7 @@ impl Bench for BandwidthBench {
     fn placed(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
         let mut all: Option<Placed> = None;
         for cell in &way.cells {
-            if let Some(memory) = self.memories.get(&(cell.memory, cell.pages)) {
-                let placed = memory.now(facts)?;
+            if let Some(placed) = self.memories.placed(cell, facts)? {
                 all = Some(match all {
                     Some(all) => all.worse(placed),
                     None => placed,
@@ -184,6 +172,19 @@ impl Bench for BandwidthBench {
         let meanwhile = Glance { switched, faults: None, ..timed.meanwhile };
         Ok(Timed { meanwhile, ..timed })
     }
+}
+
+/// The variant that is fastest for these members, who have parts of this memory.
+pub(crate) fn fastest(
+    kernel: Kernel,
+    timer: &Timer,
+    memories: &mut Memories,
+    members: impl for<'m> Fn(&'m mut Memories) -> Result<Vec<Member<'m>>, Refusal>,
+) -> Result<Variant, Refusal> {
+    contest::hold(kernel, |variants| {
+        let results = team::run(members(memories)?, Task { kernel, variants, time: CONTEST }, timer)?;
+        Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! loop over the cells is in [`crate::survey`].
 
 pub mod facts;
+pub(crate) mod memories;
 pub mod memory;
 pub mod refusal;
 pub mod seat;

@@ -2,10 +2,10 @@
 //!
 //! What is measured lies between the start of the program and its end. Its standard input is empty;
 //! its output goes to files without a name, of which only the end is read, and only afterwards; its
-//! environment has the same size in every arm. It has a process group of its own, so that a time
-//! limit or an interrupt ends all of what it started and the terminal's Ctrl-C none of it: that one
-//! is for the experiment to hear. What is left of the group after the program has ended is ended
-//! too; it would disturb the next run.
+//! environment has the same size in every arm. It has a process group of its own, so that the
+//! terminal's Ctrl-C ends none of it: that one is for the experiment to hear. It runs under guard
+//! ([`nodewise_syscall::guard`]): what is left of what it started when it has ended is ended too, for
+//! it would disturb the next run, and nothing of it outlives this process, however that ends.
 
 pub mod environment;
 pub(crate) mod output;
@@ -58,7 +58,7 @@ impl Program {
         self.arguments.iter().any(|word| word.to_str().is_some_and(|word| word.contains(THREADS)))
     }
 
-    /// The program as an arm runs it, in a process group of its own, with an empty input.
+    /// The program as an arm runs it, with an empty input.
     pub(crate) fn command(&self, arm: &Arm, padding: Padding, output: &Output) -> std::io::Result<Command> {
         let mut command = Command::new(&self.name);
         let filled = |word: &OsString| match (word.to_str(), arm.threads) {
@@ -69,7 +69,6 @@ impl Program {
         let (name, value) = padding.variable(&arm.environment);
         command.env(name, value).stdin(Stdio::null());
         command.stdout(output.stdout()?).stderr(output.stderr()?);
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok(command)
     }
 
@@ -145,12 +144,12 @@ impl<'a> CommandExecutor<'a> {
             interrupt: self.interrupt,
             witness: &mut *self.witness,
         };
-        let ended = supervision.run(|| setup.spawn(command));
+        let ended = supervision.run(|| setup.spawn_guarded(command));
         let surroundings = self.witness.after();
         let evidence = Evidence { events: counting.read(), ..self.witness.evidence() };
         let ended = ended.map_err(|error| self.program.start_error(&error))?;
         let run = judge(ended, &self.metric, &output);
-        let own = run.usage.as_ref().map(cpu_time);
+        let own = run.usage.as_ref().map(Usage::cpu_time);
         Ok(Run { surroundings, evidence: Evidence { own, ..evidence }, ..run })
     }
 }
@@ -175,7 +174,7 @@ pub(crate) fn judge(ended: Ended, metric: &Metric, output: &Output) -> Run {
 
 fn ending(status: ExitStatus, metric: &Metric, output: &Output) -> (Ending, Option<f64>) {
     match (status.code(), status.signal(), metric) {
-        (Some(0), _, Metric::Wall) => (Ending::Done, None),
+        (Some(0), _, Metric::Wall | Metric::CpuTime | Metric::MaxRss) => (Ending::Done, None),
         (Some(0), _, Metric::Printed(pattern, _)) => match printed(pattern, output) {
             Ok(number) => (Ending::Done, Some(number)),
             Err(error) => (Ending::NoMetric(error), None),
@@ -183,11 +182,6 @@ fn ending(status: ExitStatus, metric: &Metric, output: &Output) -> (Ending, Opti
         (Some(code), _, _) => (Ending::Code(code), None),
         (None, signal, _) => (Ending::Signal(signal.unwrap_or(0)), None),
     }
-}
-
-/// Time on CPUs, in the program and in the kernel for it.
-pub(crate) fn cpu_time(usage: &Usage) -> Duration {
-    usage.user.saturating_add(usage.system)
 }
 
 /// Counters that are open for the programs that this thread starts next.

@@ -106,6 +106,13 @@ pub struct Residency {
 }
 
 impl Residency {
+    /// Adds what was seen of another run.
+    pub fn add(&mut self, other: &Self) {
+        for (node, size) in &other.by_node {
+            *self.by_node.entry(*node).or_default() += *size;
+        }
+    }
+
     /// All of it.
     pub fn total(&self) -> Bytes {
         self.by_node.values().copied().sum()
@@ -176,10 +183,15 @@ impl Run {
         if !self.ending.is_done() {
             return None;
         }
-        match metric {
-            Metric::Wall => self.wall.map(|wall| wall.as_secs_f64()).filter(|seconds| *seconds > 0.0),
+        let usage = self.usage.as_ref();
+        let value = match metric {
+            Metric::Wall => self.wall.map(|wall| wall.as_secs_f64()),
+            Metric::CpuTime => usage.map(|usage| usage.cpu_time().as_secs_f64()),
+            Metric::MaxRss => usage.map(|usage| usage.max_rss.get() as f64),
             Metric::Printed(..) => self.printed,
-        }
+        };
+        // Of nothing there is no ratio.
+        value.filter(|value| *value > 0.0)
     }
 }
 
@@ -251,6 +263,18 @@ mod tests {
         assert_eq!(run.value(&Metric::Wall), Some(0.02));
         run.wall = Some(Duration::ZERO);
         assert_eq!(run.value(&Metric::Wall), None, "a time of 0 has no ratio");
+        assert_eq!(run.value(&Metric::CpuTime), None, "what it used is not known");
+        run.usage = Some(Usage {
+            user: Duration::from_millis(30),
+            system: Duration::from_millis(20),
+            max_rss: Bytes::from_kib(3),
+            minor_faults: 0,
+            major_faults: 0,
+            voluntary_switches: 0,
+            involuntary_switches: 0,
+        });
+        assert_eq!(run.value(&Metric::CpuTime), Some(0.05));
+        assert_eq!(run.value(&Metric::MaxRss), Some(3072.0));
     }
 
     #[test]

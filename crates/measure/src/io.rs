@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nodewise_machine::{Bytes, NodeId};
-use nodewise_syscall::PageKind;
+use nodewise_machine::Bytes;
 
-use crate::cell::{Cell, Facts, Placed, PlacedMemory, Probe, Refusal, Seat};
+use crate::cell::memories::Memories;
+use crate::cell::{Cell, Facts, Placed, Probe, Refusal, Seat};
 use crate::latency::best_cpu;
 use crate::metric::Direction;
 use crate::random::Random;
@@ -92,11 +92,10 @@ pub struct Way {
 #[derive(Debug)]
 pub struct IoBench {
     timer: Timer,
-    size: Bytes,
     time: Duration,
     random: Random,
     targets: HashMap<PathBuf, Target>,
-    memories: HashMap<(NodeId, PageKind), PlacedMemory>,
+    memories: Memories,
     /// The next large block of each device, counted on for ever.
     next: HashMap<PathBuf, u64>,
 }
@@ -106,11 +105,10 @@ impl IoBench {
     pub fn new(size: Bytes, time: Duration, seed: u64) -> Self {
         Self {
             timer: Timer::choose(),
-            size: size.max(SMALL),
             time,
             random: Random::stream(seed, u64::MAX),
             targets: HashMap::new(),
-            memories: HashMap::new(),
+            memories: Memories::new(size.max(SMALL)),
             next: HashMap::new(),
         }
     }
@@ -131,30 +129,24 @@ impl Bench for IoBench {
     }
 
     fn prepare(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<(), Refusal> {
-        let Cell { from, cpus, memory, pages } = &way.cell;
-        if best_cpu(cpus).is_none() {
-            return Err(Refusal::NoCpu { node: *from });
+        if best_cpu(&way.cell.cpus).is_none() {
+            return Err(Refusal::NoCpu { node: way.cell.from });
         }
         if !self.targets.contains_key(&way.path) {
             let target = Target::open(&way.path).map_err(|error| Refusal::Other(error.to_string()))?;
             self.targets.insert(way.path.clone(), target);
         }
-        let key = (*memory, *pages);
-        if !self.memories.contains_key(&key) {
-            self.memories.insert(key, PlacedMemory::new(self.size, *memory, *pages, facts)?);
-        }
-        Ok(())
+        self.memories.make(&way.cell, facts)
     }
 
     fn placed(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
-        let memory = self.memories.get(&(way.cell.memory, way.cell.pages));
-        memory.map(|memory| memory.now(facts)).transpose()
+        self.memories.placed(&way.cell, facts)
     }
 
     fn sample(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
         let missing = || Refusal::Wrong { what: "there is no device, or no memory, to read".to_owned() };
         let target = self.targets.get(&way.path).ok_or_else(missing)?;
-        let memory = self.memories.get_mut(&(way.cell.memory, way.cell.pages)).ok_or_else(missing)?;
+        let memory = self.memories.of(&way.cell).ok_or_else(missing)?;
         let cpu = best_cpu(&way.cell.cpus).ok_or(Refusal::NoCpu { node: way.cell.from })?;
         let reader = Reader { target, buffer: memory.buffer_mut().as_mut_slice(), timer: &self.timer };
         let seat = Seat::take(cpu, WARM_UP, &self.timer)?;

@@ -110,6 +110,8 @@ pub fn words(words: &[String]) -> String {
 fn metric_words(metric: &Metric) -> String {
     match (metric, metric.direction()) {
         (Metric::Wall, _) => "wall".to_owned(),
+        (Metric::CpuTime, _) => "cpu".to_owned(),
+        (Metric::MaxRss, _) => "rss".to_owned(),
         (Metric::Printed(pattern, Direction::LowerIsBetter), _) => format!("less of {}", pattern.text()),
         (Metric::Printed(pattern, Direction::HigherIsBetter), _) => format!("more of {}", pattern.text()),
     }

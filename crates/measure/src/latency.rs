@@ -6,6 +6,7 @@
 //! buffer holds the latency of memory and that of looking up pages; the difference between small
 //! and huge pages is what looking up costs.
 
+pub mod cache;
 pub mod findings;
 pub mod loaded;
 pub mod report;

@@ -1,4 +1,4 @@
-//! What is compared: the time a program takes, or a number that it prints.
+//! What is compared: the time a program takes, what it uses, or a number that it prints.
 
 use nodewise_machine::printable::quote;
 use regex_lite::Regex;
@@ -20,6 +20,10 @@ pub enum Direction {
 pub enum Metric {
     /// The time from the start of the program to its end; lower is better.
     Wall,
+    /// Its time on CPUs, in the program and in the kernel for it; lower is better.
+    CpuTime,
+    /// The most memory that it, or any one process that it started, had resident; lower is better.
+    MaxRss,
     /// A number that the program prints.
     Printed(Pattern, Direction),
 }
@@ -28,7 +32,7 @@ impl Metric {
     /// Which way is better.
     pub fn direction(&self) -> Direction {
         match self {
-            Self::Wall => Direction::LowerIsBetter,
+            Self::Wall | Self::CpuTime | Self::MaxRss => Direction::LowerIsBetter,
             Self::Printed(_, direction) => *direction,
         }
     }

@@ -20,8 +20,8 @@ use nodewise_syscall::Finished;
 
 use crate::command::environment::Padding;
 use crate::command::output::Output;
-use crate::command::supervise::{Ended, Supervision};
-use crate::command::{Counters, Program, cpu_time, judge, no_output, setup};
+use crate::command::supervise::Supervision;
+use crate::command::{Counters, Program, judge, no_output, setup};
 use crate::evidence::{Counter, Evidence};
 use crate::executor::{Arm, Ending, Executor, Residency, Run, Surroundings, Witness};
 use crate::metric::Metric;
@@ -97,7 +97,7 @@ impl<'a> ServeExecutor<'a> {
         let surroundings = self.witness.after();
         let evidence = Evidence { events: counting.read(), ..self.witness.evidence() };
         let Driven { run, server, client } = driven?;
-        let own = client.saturating_add(cpu_time(&server.usage));
+        let own = client.saturating_add(server.usage.cpu_time());
         let usage = Some(server.usage);
         Ok(Run { usage, surroundings, evidence: Evidence { own: Some(own), ..evidence }, ..run })
     }
@@ -105,14 +105,14 @@ impl<'a> ServeExecutor<'a> {
     /// Waits for the server, runs the client, and stops the server.
     fn drive(&mut self, arm: &Arm, server: Server) -> Result<Driven, Ending> {
         let Service { ready, patience, .. } = &self.service;
-        server.wait_until(ready, patience.ready, self.interrupt)?;
-        let output = Output::new().map_err(|error| Ending::NotStarted(no_output(&error)))?;
-        let ended = self.client(arm, &server, &output)?;
-        let client = cpu_time(&ended.finished.usage);
-        let run = judge(ended, &self.metric, &output);
+        let (limit, stop) = (patience.ready, patience.stop);
+        let is_ready = server.wait_until(ready, limit, self.interrupt);
+        let driven = is_ready.and_then(|()| self.client(arm, &server));
         let left = server.end_by_itself();
         let complaint = server.complaint();
-        let stopped = server.stop(self.service.patience.stop)?;
+        // Gently, whatever happened before: it may have files to close.
+        let stopped = server.stop(stop);
+        let (run, client) = driven?;
         let run = match (left, run.ending) {
             (_, Ending::Interrupted) => Run { ending: Ending::Interrupted, ..run },
             (Some(how), _) => {
@@ -124,21 +124,24 @@ impl<'a> ServeExecutor<'a> {
             }
             (None, ending) => Run { ending, ..run },
         };
-        Ok(Driven { run, server: stopped, client })
+        Ok(Driven { run, server: stopped?, client })
     }
 
-    fn client(&mut self, arm: &Arm, server: &Server, output: &Output) -> Result<Ended, Ending> {
+    /// Runs the client; gives its time on CPUs, too.
+    fn client(&mut self, arm: &Arm, server: &Server) -> Result<(Run, Duration), Ending> {
         let program = &self.service.client;
-        let command = program
-            .command(arm, self.padding, output)
-            .map_err(|error| Ending::NotStarted(no_output(&error)))?;
+        let no_output = |error: std::io::Error| Ending::NotStarted(no_output(&error));
+        let output = Output::new().map_err(no_output)?;
+        let command = program.command(arm, self.padding, &output).map_err(no_output)?;
         let setup = setup(&beside(&arm.placement, &self.cpus));
         let mut witness = OfServer { witness: &mut *self.witness, server: server.id() };
         let supervision =
             Supervision { limit: program.time_limit, interrupt: self.interrupt, witness: &mut witness };
-        supervision.run(|| setup.spawn(command)).map_err(|error| {
+        let ended = supervision.run(|| setup.spawn_guarded(command)).map_err(|error| {
             Ending::Service(format!("the client could not be started: {}", program.start_error(&error)))
-        })
+        })?;
+        let used = ended.finished.usage.cpu_time();
+        Ok((judge(ended, &self.metric, &output), used))
     }
 }
 

@@ -10,6 +10,7 @@
 
 pub mod account;
 pub mod figure;
+pub(crate) mod pairs;
 pub mod report;
 pub mod result;
 

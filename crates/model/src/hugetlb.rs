@@ -18,6 +18,8 @@ use crate::zonelist::FallbackOrders;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     free: BTreeMap<NodeId, u64>,
+    /// Pages that mappings will have when they are touched.
+    reserved: u64,
     nodes: NodeSet,
     grow_next: Option<NodeId>,
     shrink_next: Option<NodeId>,
@@ -27,7 +29,8 @@ impl Pool {
     /// The empty pool of a kernel that was just booted; `nodes` are those with memory.
     pub fn new(nodes: &NodeSet) -> Self {
         let free = nodes.iter().map(|node| (node, 0)).collect();
-        Self { free, nodes: nodes.clone(), grow_next: nodes.first(), shrink_next: nodes.first() }
+        let first = nodes.first();
+        Self { free, reserved: 0, nodes: nodes.clone(), grow_next: first, shrink_next: first }
     }
 
     /// A pool with these free pages.
@@ -91,10 +94,19 @@ impl Pool {
     ///
     /// # Errors
     /// `ENOMEM`, when the nodes that may be used have fewer free pages.
-    pub fn reserve(&self, pages: u64, task: &Policy, allowed: &NodeSet) -> Result<(), Errno> {
+    pub fn reserve(&mut self, pages: u64, task: &Policy, allowed: &NodeSet) -> Result<(), Errno> {
         let nodes =
             if task.mode == PolicyMode::Bind { task.nodes.intersection(allowed) } else { allowed.clone() };
-        if self.free_on(&nodes) < pages { Err(Errno::Enomem) } else { Ok(()) }
+        if self.free_on(&nodes) < pages || self.spare() < pages {
+            return Err(Errno::Enomem);
+        }
+        self.reserved += pages;
+        Ok(())
+    }
+
+    /// Free pages that nobody has reserved.
+    fn spare(&self) -> u64 {
+        self.total().saturating_sub(self.reserved)
     }
 
     /// Takes the page that a fault gets: its node; `None` for a signal (`SIGBUS`). `index` is the
@@ -113,7 +125,23 @@ impl Pool {
         let has_free = |node: &&NodeId| self.free.get(node).is_some_and(|pages| *pages > 0);
         let node = *way.order.iter().chain(&way.then).find(has_free)?;
         *self.free.entry(node).or_default() -= 1;
+        self.reserved = self.reserved.saturating_sub(1);
         Some(node)
+    }
+
+    /// Moves a page that is in use to one of some nodes, in their order: the node that it is on then.
+    ///
+    /// A free page of the pool takes its place as long as not all are reserved; the old one is free then.
+    /// Otherwise a new page does, from a node that has `room`, and the old one is no page of the pool any
+    /// more.
+    pub fn replace(&mut self, old: NodeId, way: &[NodeId], room: impl Fn(NodeId) -> bool) -> NodeId {
+        let has_free = |node: &&NodeId| self.free.get(node).is_some_and(|pages| *pages > 0);
+        let pooled = way.iter().find(has_free).copied().filter(|_| self.spare() > 0);
+        if let Some(node) = pooled {
+            *self.free.entry(node).or_default() -= 1;
+            *self.free.entry(old).or_default() += 1;
+        }
+        pooled.or_else(|| way.iter().copied().find(|node| room(*node))).unwrap_or(old)
     }
 }
 

@@ -19,6 +19,7 @@
 //! | pools of huge pages | [`hugetlb`] |
 //! | memory tiers | [`tier`] |
 //! | from the firmware's tables to a machine | [`firmware`] |
+//! | distances where nobody says any | [`distance`] |
 //! | emulated nodes | [`fake`] |
 //! | the functions of the kernel that a request passes | [`trace`] |
 //! | what is different in another release | [`release`] |
@@ -26,6 +27,7 @@
 
 pub mod balancing;
 pub mod cost;
+pub mod distance;
 pub mod errno;
 pub mod fake;
 pub mod firmware;

@@ -109,6 +109,11 @@ impl Memory {
         self.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.free).sum()
     }
 
+    /// Pages that the zones of a node manage: its memory less what was taken while starting.
+    pub fn managed_of(&self, node: NodeId) -> u64 {
+        self.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.managed).sum()
+    }
+
     /// Gives pages of 4 KiB back to a zone, but no more than it manages. A zone that is not there
     /// takes none.
     pub fn free(&mut self, node: NodeId, kind: ZoneKind, pages: u64) {

@@ -25,6 +25,15 @@ pub enum Change {
     /// Fake nodes have the distance of the nodes they are cut from, and list all their CPUs, on
     /// every architecture; before, only on x86-64.
     GenericEmulation,
+    /// A huge page that is mapped in parts is split before the parts are moved; before, it moved as one and
+    /// was one afterwards.
+    PartsMoveApart,
+    /// Where a huge page is split before its parts are moved, parts that hold nothing but zeros are given
+    /// back, and read as zeros.
+    ZerosDropped,
+    /// A part of a huge page that was in common with a child and has been split is the writer's own again
+    /// when nobody else has any of it; before, a write to it is a copy even then.
+    PartsKept,
     /// Weights of weighted interleave are worked out from the nodes' bandwidths, a weight of 0 is
     /// refused, and only nodes with memory have one.
     AutomaticWeights,
@@ -40,14 +49,17 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 12] = [
+    pub const ALL: [(Self, u16, u16); 15] = [
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
         (Self::HomeNode, 5, 17),
         (Self::WholeInterleaveIndex, 6, 7),
         (Self::WeightedInterleave, 6, 9),
         (Self::BalancingPreferredMany, 6, 10),
+        (Self::PartsMoveApart, 6, 10),
         (Self::GenericEmulation, 6, 12),
+        (Self::ZerosDropped, 6, 12),
+        (Self::PartsKept, 6, 15),
         (Self::AutomaticWeights, 6, 16),
         (Self::WeightedInterleaveHits, 6, 16),
         (Self::DemotionKeepsCpuset, 6, 16),

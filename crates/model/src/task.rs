@@ -8,7 +8,9 @@
 //! were played in 6.12 guests: the same node for every page, and the same answer to every call.
 
 pub mod family;
+mod moves;
 mod page;
+pub mod pooled;
 #[cfg(test)]
 mod tests;
 
@@ -18,14 +20,13 @@ use std::ops::Range;
 use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use crate::errno::Errno;
-use crate::hugetlb::Pool;
 use crate::memory::Memory;
 use crate::migrate::{self, Present};
 use crate::policy::interleave::Weights;
 use crate::policy::set::{Policy, Scope};
-use crate::release::Release;
+use crate::release::{Change, Release};
 use crate::walk::{Class, HUGE_ORDER, Request};
-use page::{BLOCK, Backing, Home, Page};
+use page::{BLOCK, Backing, Home, Page, Size, block_of};
 
 /// What is the same for all programs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,9 +187,9 @@ impl Task {
         result
     }
 
-    /// Touches a page: its node, or `None` where it is not mapped or no page is to be had.
+    /// Touches a page, that is, writes something other than zeros: its node, or `None` where it is not mapped or no page is to be had.
     pub fn touch(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
-        let block = page - page % BLOCK..page - page % BLOCK + BLOCK;
+        let block = block_of(page);
         let is_huge = |page: &Page| page.backing == Backing::Huge && page.home.is_none();
         // A huge page comes where all of its place is mapped and nothing of it is there.
         let huge = self.pages.range(block.clone()).filter(|(_, page)| is_huge(page)).count() as u64 == BLOCK;
@@ -196,8 +197,9 @@ impl Task {
             let policy = self.policy_of(page)?;
             if let Some(home) = self.allocate(policy, block.start, HUGE_ORDER, memory) {
                 for (_, page) in self.pages.range_mut(block) {
-                    (page.home, page.order, page.mapped) = (Some(home), HUGE_ORDER, true);
+                    (page.home, page.size, page.mapped, page.written) = (Some(home), Size::Huge, true, false);
                 }
+                self.pages.get_mut(&page)?.written = true;
                 return Some(home.0);
             }
         }
@@ -206,11 +208,18 @@ impl Task {
 
     /// Touches a page where the kernel has found no huge one, as [`Task::touch`].
     pub fn touch_small(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
-        if self.pages.get(&page)?.home.is_none() {
+        let now = self.pages.get(&page)?;
+        let copied = now.size == Size::Part && !self.around.release.has(Change::PartsKept);
+        if now.home.is_none() || copied {
             let home = self.allocate(self.policy_of(page)?, page, 0, memory)?;
-            self.pages.get_mut(&page)?.home = Some(home);
+            let page = self.pages.get_mut(&page)?;
+            page.size = Size::Small;
+            if let Some((node, kind)) = page.home.replace(home) {
+                memory.free(node, kind, 1);
+            }
         }
-        self.pages.get_mut(&page)?.mapped = true;
+        let own = self.pages.get_mut(&page)?;
+        (own.mapped, own.written) = (true, true);
         self.node_of(page)
     }
 
@@ -240,99 +249,9 @@ impl Task {
         outcome.zones().first().map(|(node, kind, _)| (*node, *kind))
     }
 
-    fn order_at(&self, page: u64) -> u32 {
-        self.pages.get(&page).map_or(0, |page| page.order)
-    }
-
-    /// Takes a page from a pool of huge pages for a mapping under a policy, as [`Pool::fault`].
-    pub fn fault_from(
-        &self,
-        pool: &mut Pool,
-        policy: &Policy,
-        index: u64,
-        memory: &Memory,
-    ) -> Option<NodeId> {
-        pool.fault(policy, &self.around.weights, index, self.cpu_node, memory.orders(), &self.allowed)
-    }
-
-    /// Pages that are there, each with its zone; of a huge one the first.
-    fn present(&self, pages: Range<u64>) -> Vec<(u64, Home)> {
-        let is_first = |page: u64, order: u32| order == 0 || page % BLOCK == 0;
-        let there = self.pages.range(pages).filter(|(page, is)| is.mapped && is_first(**page, is.order));
-        there.filter_map(|(page, is)| Some((*page, is.home?))).collect()
-    }
-
-    /// `cpuset.mems` of version 2 of the cgroups: policies follow, and so do pages.
-    ///
-    /// # Source
-    /// `update_tasks_nodemask`, which goes through threads, not programs: the memory that threads share
-    /// is moved once for each of them, from the old nodes to the new ones every time. A page that the
-    /// first move brings to a node of the old set is moved on by the second. A set that is in force already
-    /// is not looked at: no policy follows. Both seen on 6.12.
-    pub fn restrict(&mut self, allowed: &NodeSet, memory: &mut Memory) {
-        let allowed = allowed.intersection(&self.around.with_memory);
-        if allowed == self.allowed {
-            return;
-        }
-        let before = std::mem::replace(&mut self.allowed, allowed);
-        self.policy.rebind(&self.allowed);
-        for policy in self.pages.values_mut().filter_map(Page::of_mapping_mut) {
-            policy.rebind(&self.allowed);
-        }
-        let plan = migrate::moves(&before, &self.allowed);
-        // A plan brings every page to rest in as many rounds as it has moves.
-        for _ in 0..self.threads.min(plan.len() as u32) {
-            self.move_along(&plan, memory);
-        }
-    }
-
-    /// `migrate_pages(2)` of this program on itself, with `CAP_SYS_NICE`.
-    ///
-    /// # Errors
-    /// `EINVAL` of [`migrate::check_migration`].
-    pub fn migrate_pages(&mut self, old: &NodeSet, new: &NodeSet, memory: &mut Memory) -> Result<(), Errno> {
-        migrate::check_migration(new, &self.allowed)?;
-        let plan = migrate::moves(old, &new.intersection(&self.allowed));
-        self.move_along(&plan, memory);
-        Ok(())
-    }
-
-    fn move_along(&mut self, plan: &[(NodeId, NodeId)], memory: &mut Memory) {
-        for (page, (node, _)) in self.present(0..u64::MAX) {
-            self.send(page, migrate::migrated(node, plan), memory);
-        }
-    }
-
-    /// Moves a page to a node and to no other (`__GFP_THISNODE`); where that has none left it stays.
-    fn send(&mut self, page: u64, node: NodeId, memory: &mut Memory) {
-        let Some(home) = self.pages.get(&page).and_then(|page| page.home) else { return };
-        if home.0 == node {
-            return;
-        }
-        let nodes = NodeSet::from_iter([node]);
-        let only = Policy { mode: PolicyMode::Bind, nodes, ..Policy::DEFAULT };
-        if let Some(target) = self.allocate(&only, page, self.order_at(page), memory) {
-            self.settle(page, home, target, memory);
-        }
-    }
-
-    /// Puts a page, or the huge page that it is part of, into another zone.
-    fn settle(&mut self, page: u64, old: Home, new: Home, memory: &mut Memory) {
-        let count = 1 << self.order_at(page);
-        memory.free(old.0, old.1, count);
-        for (_, page) in self.pages.range_mut(page - page % count..page - page % count + count) {
-            page.home = Some(new);
-        }
-    }
-
-    /// `move_pages(2)` of a page of this program. A page that was not touched stays so.
-    ///
-    /// # Errors
-    /// Those of [`migrate::check_move`].
-    pub fn move_page(&mut self, page: u64, node: NodeId, memory: &mut Memory) -> Result<(), Errno> {
-        migrate::check_move(node, &self.around.with_memory, &self.allowed)?;
-        self.send(page, node, memory);
-        Ok(())
+    /// Whether it has a page, touched or not.
+    pub fn is_mapped(&self, page: u64) -> bool {
+        self.pages.contains_key(&page)
     }
 
     /// The node of a page; `None` before it is touched by this program.

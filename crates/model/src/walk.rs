@@ -58,7 +58,7 @@ pub struct Request<'a> {
     pub allowed: &'a NodeSet,
     /// How many pages, each of 2^`order` times 4 KiB.
     pub pages: u64,
-    /// 0, or [`HUGE_ORDER`].
+    /// 0, or [`HUGE_ORDER`] for memory that is advised to be in huge pages (`MADV_HUGEPAGE`).
     pub order: u32,
     /// Where the first page is.
     pub place: Place,

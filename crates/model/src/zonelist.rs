@@ -9,13 +9,9 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::{Machine, NodeId};
 
+use crate::distance::{LOCAL, default_distance};
 use crate::ram::Architecture;
 use crate::zones::{Zone, ZoneKind};
-
-/// Distance that the kernel assumes between two nodes the SLIT does not mention.
-const REMOTE_DISTANCE: u64 = 20;
-/// Distance that the kernel assumes from a node to itself.
-const LOCAL_DISTANCE: u64 = 10;
 
 /// When the orders were built. It decides whether nodes without CPUs are preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +70,7 @@ impl FallbackOrders {
 }
 
 fn distance(machine: &Machine, from: NodeId, to: NodeId) -> u64 {
-    let assumed = if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE };
-    machine.distance(from, to).map_or(assumed, u64::from)
+    machine.distance(from, to).unwrap_or_else(|| default_distance(from, to)).into()
 }
 
 /// The order of the candidates for `local`; the load they get disturbs the orders of later nodes, as
@@ -93,7 +88,7 @@ fn pick_all(
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // Stable: of equals the lowest number comes first. The node itself comes before all.
     order.sort_by_key(|at| (candidates[*at] != local, costs[*at] + load[*at]));
-    let own = candidates.binary_search(&local).map_or(LOCAL_DISTANCE, |at| distances[at]);
+    let own = candidates.binary_search(&local).map_or(LOCAL.into(), |at| distances[at]);
     let mut group = own;
     for at in &order {
         // The first of each group of equal distance is loaded; the node's own group is not.

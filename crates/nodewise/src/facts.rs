@@ -12,7 +12,7 @@ use nodewise_syscall::pages::page_size;
 use nodewise_syscall::wait::Usage;
 
 /// A tick of the counters in `/proc/stat`: `USER_HZ` is 100 on every current architecture.
-const TICK: Duration = Duration::from_millis(10);
+const TICK_MS: u64 = 10;
 
 /// Facts of the running system.
 pub struct LiveFacts {
@@ -67,7 +67,7 @@ pub(crate) fn busy(times: &CpuTimes) -> u64 {
 }
 
 pub(crate) fn ticks(count: u64) -> Duration {
-    TICK.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
+    Duration::from_millis(count.saturating_mul(TICK_MS))
 }
 
 #[cfg(test)]
@@ -75,6 +75,14 @@ mod tests {
     use super::*;
     use nodewise_measure::cell::PageKind;
     use nodewise_syscall::NodeBuffer;
+
+    #[test]
+    fn ticks_go_on_after_years() {
+        assert_eq!(ticks(3), Duration::from_millis(30));
+        let of = |count: u64| ticks((1 << 33) + count);
+        assert_eq!(of(1) - of(0), Duration::from_millis(10));
+        assert!(ticks(u64::MAX) > of(0));
+    }
 
     #[test]
     fn the_running_system_tells_what_it_can() {

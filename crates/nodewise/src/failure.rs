@@ -47,11 +47,7 @@ impl Failure {
 impl From<io::Error> for Failure {
     /// Output that could not be written.
     fn from(error: io::Error) -> Self {
-        let why = match error.raw_os_error() {
-            Some(number) => Errno::new(number).to_string(),
-            None => error.to_string(),
-        };
-        Self::new(INTERNAL, format_args!("cannot write the output: {why}"))
+        Self::new(INTERNAL, format_args!("cannot write the output: {}", Errno::in_words(&error)))
     }
 }
 

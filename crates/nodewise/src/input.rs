@@ -1,9 +1,14 @@
-//! What `--machine` names: the one place where a verb gets its machine.
+//! What comes in: the machine that `--machine` names, and files that an option names.
 
-use nodewise_machine::{DeviceRef, Machine, NodeId, Origin};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use nodewise_machine::{Bytes, DeviceRef, Machine, NodeId, Origin};
 use nodewise_source::devices::node_of_device;
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, input, written};
+use nodewise_syscall::Errno;
 
 use crate::failure::Failure;
 use crate::firmware;
@@ -45,7 +50,7 @@ pub fn open(text: &str, detail: Detail) -> Result<Input, String> {
     if let Some(machine) = firmware::open(text) {
         return Ok(Input { machine: machine?, tree: None });
     }
-    let input = input::open(text, detail).map_err(|error| format!("--machine: {error}"))?;
+    let input = input::open(text, detail).map_err(firmware::of_machine)?;
     Ok(Input { machine: input.machine, tree: input.tree })
 }
 
@@ -57,7 +62,36 @@ pub fn load(text: &str, detail: Detail) -> Result<Input, Failure> {
     open(text, detail).map_err(Failure::usage)
 }
 
+/// Reads a file of text as a whole.
+///
+/// # Errors
+/// Why it cannot be read, without its name; one that is larger than `most` is not.
+pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
+    let why = |error: std::io::Error| Errno::in_words(&error);
+    let mut text = String::new();
+    let read = File::open(path).map_err(why)?.take(most + 1).read_to_string(&mut text).map_err(why)?;
+    if read as u64 > most { Err(format!("it is larger than {}", Bytes::new(most))) } else { Ok(text) }
+}
+
 /// Whether `--machine` names the running system.
 pub fn is_live(text: &str) -> bool {
     text == "live"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        std::fs::write(&path, "1234").unwrap();
+        assert_eq!(read_text(&path, 4), Ok("1234".to_owned()));
+        assert_eq!(read_text(&path, 3), Err("it is larger than 3 B".to_owned()));
+        std::fs::write(&path, b"\xff").unwrap();
+        assert_eq!(read_text(&path, 4), Err("stream did not contain valid UTF-8".to_owned()));
+        let none = read_text(&folder.path().join("none"), 4).unwrap_err();
+        assert!(!none.contains("os error"), "{none}");
+    }
 }

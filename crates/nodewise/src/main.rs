@@ -16,10 +16,9 @@ mod personality;
 mod placement;
 mod progress;
 mod scenario;
+mod toml_text;
 mod usage;
-mod weights;
 mod witness;
-mod words;
 mod zones;
 
 use std::io::{self, Write as _};

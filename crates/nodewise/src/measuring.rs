@@ -1,7 +1,6 @@
 //! What the verbs share that measure memory: options to cells and a pace, a survey with its line of
 //! progress, and where the results go.
 
-use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,8 +12,13 @@ use nodewise_machine::printable::quote;
 use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId, NodeSet};
 use nodewise_measure::cell::{Cell, Facts as _, PageKind, Refusal};
 use nodewise_measure::experiment::Monotonic;
+use nodewise_measure::latency::cache::{self, LastLevel};
+use nodewise_measure::placement;
 use nodewise_measure::survey::{Account, Bench, Declared, Pace, Progress, Survey, Surveyor};
+use nodewise_measure::workload::Size;
+use nodewise_syscall::inherited;
 use nodewise_view::Style;
+use nodewise_view::json::Saved;
 
 use crate::cli::Global;
 use crate::cli::measure_options::{Huge, MeasureOptions};
@@ -26,6 +30,9 @@ use crate::{input, live, output, progress};
 const LEAST: Bytes = Bytes::from_mib(4);
 /// The most with `--quick`: making more takes too much of its time.
 const MOST_QUICK: Bytes = Bytes::from_mib(256);
+
+/// The largest size of the sweep that looks for the last-level cache: four times most of them.
+const MOST_SWEPT: Bytes = Bytes::from_mib(512);
 
 /// The largest result that is read back: one of a thousand nodes is smaller.
 const MOST_READ: u64 = 1 << 30;
@@ -49,10 +56,11 @@ impl Field {
         let cpus = options.cpus.as_deref().map(|text| cpus(text, machine)).transpose()?;
         let wanted = |node: &NodeId| nodes.as_ref().is_none_or(|nodes| nodes.contains(*node));
         let targets: NodeSet = machine.memory_nodes().iter().filter(wanted).collect();
+        let scope = placement::Scope::of(machine);
         let mut sources: Vec<(NodeId, CpuSet)> = Vec::new();
         for node in machine.nodes_with_cpus().iter().filter(wanted) {
             let own = machine.cpus_of(node).intersection(&machine.online_cpus());
-            let allowed = machine.allowed_cpus.as_ref().map_or(own.clone(), |cpus| own.intersection(cpus));
+            let allowed = scope.cpus_of(node);
             match &cpus {
                 // CPUs that were named choose the rows.
                 Some(named) if own.intersection(named).is_empty() => {}
@@ -155,6 +163,26 @@ pub fn default_size(
     wanted.min(most).max(LEAST)
 }
 
+/// The last-level cache beside the CPUs that measure, by a short sweep of the first of them in the memory
+/// that is nearest to it. It takes a quarter of a second with `--quick`, and half of one without.
+pub fn last_level(
+    options: &MeasureOptions,
+    machine: &Machine,
+    field: &Field,
+    seed: u64,
+    facts: &mut LiveFacts,
+) -> LastLevel {
+    let most = default_size(MOST_SWEPT, options, field, Share { part: 4, nodes: 1 }, facts);
+    let source = field.sources.iter().find(|(_, cpus)| !cpus.is_empty());
+    let cell = source.and_then(|(from, cpus)| {
+        let memory = field.nearest(machine, *from)?;
+        Some(Cell { from: *from, cpus: cpus.clone(), memory, pages: one_page_kind(options, machine) })
+    });
+    // What stands in the way of this stands in the way of that cell, which then says so.
+    let found = cell.and_then(|cell| cache::last_level(&cell, most, seed, facts).ok().flatten());
+    LastLevel { claimed: Size::claimed(machine), found }
+}
+
 /// The kinds of pages to measure: huge ones first, small ones always.
 pub fn page_kinds(options: &MeasureOptions) -> Vec<PageKind> {
     match options.huge {
@@ -228,7 +256,9 @@ pub fn conduct<B: Bench>(
 /// A signal that cannot be listened for.
 pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    // What nohup has started goes on when the terminal closes.
+    let hangup = Some(signal_hook::consts::SIGHUP).filter(|signal| !inherited::is_ignored(*signal));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM].into_iter().chain(hangup) {
         signal_hook::flag::register(signal, Arc::clone(&interrupt))
             .map_err(|error| Failure::new(INTERNAL, format_args!("cannot listen for Ctrl-C: {error}")))?;
     }
@@ -295,7 +325,7 @@ pub const fn exit_code(measured: bool, account: &Account) -> u8 {
     if measured || account.interrupted { 0 } else { CANNOT }
 }
 
-/// Reads a result that `--from` names, as [`read_saved`] does.
+/// Reads a file that `--from` names, as [`read_saved`] does.
 ///
 /// # Errors
 /// As there.
@@ -303,22 +333,31 @@ pub fn read_result(path: &Path) -> Result<String, Failure> {
     read_saved("--from", path)
 }
 
+/// The report in a file that `--from` names and a verb has written with `--json`.
+///
+/// # Errors
+/// A file that cannot be read, and one that `read` does not know.
+pub fn saved_report<R>(
+    path: &Path,
+    verb: &str,
+    read: impl FnOnce(&Saved<'_>) -> Result<R, String>,
+) -> Result<R, Failure> {
+    let text = read_result(path)?;
+    Saved::of(&text).and_then(|saved| read(&saved)).map_err(|error| {
+        let path = quote(&path.display().to_string());
+        Failure::usage(format_args!("--from: {path} is no result of nodewise {verb}: {error}"))
+    })
+}
+
 /// Reads a file that was written before, of which the whole is text; `option` named it.
 ///
 /// # Errors
 /// A file that cannot be read, is too large, or is no text.
 pub fn read_saved(option: &str, path: &Path) -> Result<String, Failure> {
-    let fail = |why: &str| {
-        Failure::usage(format_args!("{option}: cannot read {}: {why}", quote(&path.display().to_string())))
-    };
-    let why = |error: io::Error| match error.raw_os_error() {
-        Some(number) => fail(&nodewise_syscall::Errno::new(number).to_string()),
-        None => fail(&error.to_string()),
-    };
-    let file = std::fs::File::open(path).map_err(why)?;
-    let mut text = String::new();
-    let read = file.take(MOST_READ + 1).read_to_string(&mut text).map_err(why)?;
-    if read as u64 > MOST_READ { Err(fail("it is larger than 1 GiB")) } else { Ok(text) }
+    input::read_text(path, MOST_READ).map_err(|why| {
+        let path = quote(&path.display().to_string());
+        Failure::usage(format_args!("{option}: cannot read {path}: {why}"))
+    })
 }
 
 fn nodes(text: &str, machine: &Machine) -> Result<NodeSet, Failure> {
@@ -338,7 +377,7 @@ fn nodes(text: &str, machine: &Machine) -> Result<NodeSet, Failure> {
 
 fn cpus(text: &str, machine: &Machine) -> Result<CpuSet, Failure> {
     let online = machine.online_cpus();
-    let own = machine.allowed_cpus.as_ref().map_or(online.clone(), |own| own.intersection(&online));
+    let own = placement::Scope::of(machine).cpus;
     let scope = Scope {
         existing: &online,
         allowed: &own,

@@ -8,6 +8,8 @@ use nodewise_machine::printable::quote;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::toml_text::{self, line_of};
+
 /// The scenarios that come with nodewise: the name and the file.
 pub const SHIPPED: [(&str, &str); 6] = [
     ("database", include_str!("../../../scenarios/database.toml")),
@@ -103,10 +105,7 @@ struct Event {
 /// # Errors
 /// What is wrong and in which line, as a sentence.
 pub fn parse(text: &str) -> Result<Scenario, String> {
-    let file: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
-        format!("line {line}: {}", error.message().trim().replace('\n', ": "))
-    })?;
+    let file: File = toml_text::read(text)?;
     if file.program.len() + file.event.len() > MOST_STEPS {
         return Err(format!("more than {MOST_STEPS} programs and events"));
     }
@@ -123,10 +122,6 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
     steps.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     let title = file.title.unwrap_or_else(|| "Simulation".to_owned());
     Ok(Scenario { title, about: file.about, machine: file.machine, kernel: file.kernel, steps })
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
 fn time(at_s: f64, key: &str, line: usize) -> Result<f64, String> {

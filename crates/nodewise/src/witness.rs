@@ -1,22 +1,83 @@
-//! Sees what the kernel counts while a program runs: `live::SystemWitness` with the counters of the
-//! system before and after.
+//! Sees what a run cannot see of itself: where its pages are, the time that a hypervisor takes, and for a
+//! study also what the kernel counts meanwhile.
 
 use nodewise_machine::{Machine, NodeSet};
 use nodewise_measure::evidence::{Allocations, CpuTime, Evidence, Moves};
 use nodewise_measure::executor::{Residency, Surroundings, Witness};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::proc_stat::CpuTimes;
+use nodewise_source::process::{self, Pid};
 use nodewise_source::system;
 use nodewise_source::tree::Tree;
 
 use crate::facts::{busy, ticks};
-use crate::live::SystemWitness;
 
-/// A witness that counts.
+/// The share of the CPUs' time that a hypervisor gives to others, between two moments.
+pub struct Steal {
+    before: Option<CpuTime>,
+}
+
+impl Steal {
+    /// From now on.
+    pub fn begin() -> Self {
+        Self { before: cpu_time(&Tree::live()) }
+    }
+
+    /// Until now, of 1; `None` where the kernel does not say, or too little time has passed.
+    pub fn end(&self) -> Option<f64> {
+        stolen_share(cpu_between(self.before, cpu_time(&Tree::live()))?)
+    }
+}
+
+/// The share of a time that was stolen.
+fn stolen_share(time: CpuTime) -> Option<f64> {
+    (!time.all.is_zero()).then_some(time.stolen?.as_secs_f64() / time.all.as_secs_f64())
+}
+
+/// A witness of what is around a run.
+pub struct SystemWitness {
+    tree: Tree,
+    steal: Option<Steal>,
+}
+
+impl SystemWitness {
+    /// A witness of the running system.
+    pub fn new() -> Self {
+        Self { tree: Tree::live(), steal: None }
+    }
+}
+
+impl Witness for SystemWitness {
+    fn before(&mut self) {
+        self.steal = Some(Steal::begin());
+    }
+
+    fn residency(&mut self, process: u32) -> Option<Residency> {
+        residency(&self.tree, process)
+    }
+
+    fn after(&mut self) -> Surroundings {
+        let steal_share = self.steal.as_ref().and_then(Steal::end);
+        Surroundings { steal_share, load: load(&self.tree) }
+    }
+}
+
+/// Where the pages of a process and of its children are.
+fn residency(tree: &Tree, process: u32) -> Option<Residency> {
+    let family = process::family(tree, Pid::new(process));
+    let seen = process::residency(tree, &family);
+    (!seen.by_node.is_empty()).then_some(Residency { by_node: seen.by_node })
+}
+
+/// The load of the last minute.
+fn load(tree: &Tree) -> Option<f64> {
+    system::load_average(tree).ok().flatten().map(|load| load.one_minute)
+}
+
+/// A witness that also counts.
 pub struct CountingWitness {
     tree: Tree,
     nodes: NodeSet,
-    system: SystemWitness,
     before: Evidence,
     after: Evidence,
 }
@@ -27,7 +88,6 @@ impl CountingWitness {
         Self {
             tree: Tree::live(),
             nodes: machine.node_ids(),
-            system: SystemWitness::new(),
             before: Evidence::default(),
             after: Evidence::default(),
         }
@@ -35,7 +95,6 @@ impl CountingWitness {
 
     /// The counters now, since boot.
     fn snapshot(&self) -> Evidence {
-        let times = system::cpu_times(&self.tree).ok().flatten().and_then(|parsed| parsed.value.total);
         let counters = system::counters(&self.tree).ok().flatten().map(|parsed| parsed.value);
         let stats = system::numastats(&self.tree, &self.nodes).unwrap_or_default();
         let allocations = stats.into_iter().map(|(node, stat)| {
@@ -50,7 +109,7 @@ impl CountingWitness {
             (node, counted)
         });
         Evidence {
-            cpu: times.as_ref().map(cpu_time),
+            cpu: cpu_time(&self.tree),
             allocations: allocations.collect(),
             moves: counters.as_ref().map(moves).unwrap_or_default(),
             ..Evidence::default()
@@ -58,8 +117,20 @@ impl CountingWitness {
     }
 }
 
-fn cpu_time(times: &CpuTimes) -> CpuTime {
-    CpuTime { all: ticks(times.total()), busy: ticks(busy(times)), stolen: times.steal.map(ticks) }
+/// The time of all CPUs, since boot.
+fn cpu_time(tree: &Tree) -> Option<CpuTime> {
+    let times: CpuTimes = system::cpu_times(tree).ok().flatten()?.value.total?;
+    Some(CpuTime { all: ticks(times.total()), busy: ticks(busy(&times)), stolen: times.steal.map(ticks) })
+}
+
+/// The time that passed between two moments; time that went back says nothing.
+fn cpu_between(before: Option<CpuTime>, after: Option<CpuTime>) -> Option<CpuTime> {
+    let (before, after) = (before?, after?);
+    Some(CpuTime {
+        all: after.all.checked_sub(before.all)?,
+        busy: after.busy.checked_sub(before.busy)?,
+        stolen: before.stolen.zip(after.stolen).and_then(|(before, after)| after.checked_sub(before)),
+    })
 }
 
 fn moves(counters: &Counters) -> Moves {
@@ -74,13 +145,7 @@ fn moves(counters: &Counters) -> Moves {
 /// What was counted between two moments. A counter that went back says nothing.
 fn between(before: &Evidence, after: &Evidence) -> Evidence {
     let grown = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
-    let cpu = before.cpu.zip(after.cpu).and_then(|(before, after)| {
-        Some(CpuTime {
-            all: after.all.checked_sub(before.all)?,
-            busy: after.busy.checked_sub(before.busy)?,
-            stolen: before.stolen.zip(after.stolen).and_then(|(before, after)| after.checked_sub(before)),
-        })
-    });
+    let cpu = cpu_between(before.cpu, after.cpu);
     let node = |node, after: &Allocations| {
         let before: &Allocations = before.allocations.get(&node)?;
         let counted = Allocations {
@@ -105,17 +170,17 @@ fn between(before: &Evidence, after: &Evidence) -> Evidence {
 
 impl Witness for CountingWitness {
     fn before(&mut self) {
-        self.system.before();
         self.before = self.snapshot();
     }
 
     fn residency(&mut self, process: u32) -> Option<Residency> {
-        self.system.residency(process)
+        residency(&self.tree, process)
     }
 
     fn after(&mut self) -> Surroundings {
         self.after = self.snapshot();
-        self.system.after()
+        let time = cpu_between(self.before.cpu, self.after.cpu);
+        Surroundings { steal_share: time.and_then(stolen_share), load: load(&self.tree) }
     }
 
     fn evidence(&mut self) -> Evidence {
@@ -141,6 +206,24 @@ mod tests {
         assert_eq!(found, at(3, Some(4), None));
         assert_eq!(between(&at(5, None, None), &at(4, Some(1), None)).cpu, None);
         assert_eq!(between(&Evidence::default(), &at(1, Some(1), Some(1))), Evidence::default());
+    }
+
+    #[test]
+    fn the_share_that_was_stolen_is_of_all_time_between_two_moments() {
+        let at = |all, stolen: Option<u64>| CpuTime {
+            all: Duration::from_secs(all),
+            stolen: stolen.map(Duration::from_secs),
+            ..CpuTime::default()
+        };
+        let check = |before, after, expected: Option<f64>| {
+            let share = cpu_between(Some(before), Some(after)).and_then(stolen_share);
+            assert_eq!(share, expected, "{before:?} {after:?}");
+        };
+        check(at(10, Some(1)), at(20, Some(2)), Some(0.1));
+        check(at(10, Some(1)), at(10, Some(1)), None);
+        check(at(10, Some(2)), at(20, Some(1)), None);
+        check(at(10, None), at(20, Some(1)), None);
+        check(at(20, Some(1)), at(10, Some(1)), None);
     }
 
     #[test]

@@ -330,6 +330,7 @@ fn every_field_of_the_json_documents_is_explained() {
             "--before=../../suites/recorded/pi5-without.json",
             "--after=../../suites/recorded/pi5-with.json",
         ],
+        vec!["compare", "--json", "--list", "--suite=board"],
         vec!["emulation", "plan", "--nodes=2", "--json", "--machine", spec],
         vec!["emulation", "status", "--json"],
         vec!["emulation", "verify", "--json"],

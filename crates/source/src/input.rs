@@ -1,8 +1,6 @@
 //! What `--machine` names, turned into a machine; but for tables of the firmware, of which a kernel's
 //! model has to make one.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use nodewise_machine::printable::visible;
@@ -12,7 +10,7 @@ use nodewise_machine::{Machine, Origin};
 use crate::machine_file::{self, MachineFileError};
 use crate::sysfs::{self, Detail};
 use crate::tree::format::Format;
-use crate::tree::{OpenError, Tree};
+use crate::tree::{OpenError, ReadCause, Tree, read_bounded};
 
 /// What `--machine` accepts, for messages.
 pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE) or a spec as \"4x(8c 64G)\"";
@@ -120,17 +118,12 @@ fn from_capture(text: &str, tree: Result<Tree, OpenError>, detail: Detail) -> Re
 
 /// Reads a file, which is what its content says, not its name. A pipe is as good as a file.
 fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputError> {
-    let unreadable = |error: std::io::Error| InputError::Unreadable {
-        path: name(text),
-        cause: error.raw_os_error().map_or_else(|| error.to_string(), crate::tree::errno_words),
-    };
-    let file = File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let source = OpenError::TooLarge("the file", MOST_BYTES);
-        return Err(InputError::Capture { path: name(text), source });
-    }
+    let bytes = read_bounded(path, MOST_BYTES).map_err(|cause| match cause {
+        ReadCause::TooLarge(most) => {
+            InputError::Capture { path: name(text), source: OpenError::TooLarge("the file", most) }
+        }
+        cause => InputError::Unreadable { path: name(text), cause: cause.to_string() },
+    })?;
     match Format::of(&bytes) {
         Format::Empty => Err(InputError::Empty(name(text))),
         Format::Other(what) => Err(InputError::OtherKind { path: name(text), what }),

@@ -15,13 +15,11 @@ pub mod memory;
 mod root;
 mod walk;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 pub use archive::Limits;
-pub(crate) use error::errno_words;
 pub use error::{OpenError, ReadCause, ReadError};
+pub(crate) use file::read_bounded;
 pub use memory::Memory;
 
 use directory::Directory;
@@ -66,7 +64,7 @@ impl Tree {
     /// A path that cannot be opened, a file that is no tar archive (plain, gzip or bzip2), one that
     /// is damaged or too large, and what holds no machine, or several.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        if path.is_dir() { Self::open_directory(path) } else { Self::from_archive(&read_whole(path)?) }
+        if path.is_dir() { Self::open_directory(path) } else { Self::from_archive(&read_archive(path)?) }
     }
 
     fn open_directory(path: &Path) -> Result<Self, OpenError> {
@@ -261,17 +259,12 @@ fn join(path: &str, target: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// Reads an archive that the user named. A pipe is welcome, a terminal's endless input is cut.
-fn read_whole(path: &Path) -> Result<Vec<u8>, OpenError> {
-    let file = File::open(path).map_err(|error| OpenError::Io(error.to_string()))?;
-    let mut bytes = Vec::new();
-    file.take(MOST_ARCHIVE_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| OpenError::Io(error.to_string()))?;
-    if bytes.len() as u64 > MOST_ARCHIVE_BYTES {
-        return Err(OpenError::TooLarge("the file", MOST_ARCHIVE_BYTES));
-    }
-    Ok(bytes)
+/// Reads an archive that the user named.
+fn read_archive(path: &Path) -> Result<Vec<u8>, OpenError> {
+    read_bounded(path, MOST_ARCHIVE_BYTES).map_err(|cause| match cause {
+        ReadCause::TooLarge(most) => OpenError::TooLarge("the file", most),
+        cause => OpenError::Io(cause.to_string()),
+    })
 }
 
 #[cfg(test)]

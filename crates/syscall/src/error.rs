@@ -34,6 +34,11 @@ const NAMES: [(Errno, &str); 17] = [
 ];
 
 impl Errno {
+    /// What an error of the standard library says: words for its number, without "(os error 2)", or its own.
+    pub fn in_words(error: &io::Error) -> String {
+        error.raw_os_error().map_or_else(|| error.to_string(), |number| Self::new(number).to_string())
+    }
+
     /// Operation not permitted.
     pub const EPERM: Self = Self(libc::EPERM);
     /// No such file, or no page.

@@ -27,7 +27,7 @@ static FOUND: AtomicU8 = AtomicU8::new(0);
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
-    let ignored = if sigpipe_is_ignored() { SIGPIPE_IGNORED } else { 0 };
+    let ignored = if is_ignored(libc::SIGPIPE) { SIGPIPE_IGNORED } else { 0 };
     FOUND.store(closed_streams() | ignored, Ordering::Relaxed);
 }
 
@@ -40,10 +40,12 @@ fn closed_streams() -> u8 {
     streams.iter().filter(closed).map(|stream| 1 << stream.fd).sum()
 }
 
-fn sigpipe_is_ignored() -> bool {
+/// Whether a signal is ignored now, as SIGHUP is in what `nohup(1)` starts. A program that handles it all
+/// the same would end what was to go on.
+pub fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: with a null second argument nothing is changed, and the third has room for an action.
-    if unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) } != 0 {
+    if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
         return false;
     }
     // SAFETY: the call succeeded, so it wrote the whole action.

@@ -14,6 +14,7 @@
 //! | have memory on chosen nodes, in pages of a chosen size | [`buffer`] |
 //! | have memory that other processes share | [`shared`] |
 //! | start a program under a placement | [`setup`] |
+//! | start one of which nothing outlives this process | [`guard`] |
 //! | have a copy of this process | [`fork`] |
 //! | learn what this process was started with | [`inherited`] |
 //! | start without what a short command does not need | [`entry!`] |
@@ -37,6 +38,8 @@ mod entry;
 pub mod error;
 #[expect(unsafe_code, reason = "a child that has become no other program can only be made unsafely")]
 pub mod fork;
+#[expect(unsafe_code, reason = "a guard begins and works between fork and exec")]
+pub mod guard;
 pub mod huge;
 #[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
 pub mod inherited;
@@ -57,6 +60,7 @@ pub use call::{Call, PolicyQuery, Task};
 pub use cause::{Circumstances, Container, Explanation, Limit, SeccompMode, explain};
 pub use entry::prepare;
 pub use error::{CallError, Errno, ReadError};
+pub use guard::Guarded;
 pub use huge::TransparentHuge;
 pub use mempolicy::BindOptions;
 pub use pages::{PageCounts, PageLocation, PageScope};

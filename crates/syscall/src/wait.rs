@@ -48,6 +48,11 @@ impl Usage {
 }
 
 impl Usage {
+    /// Time on CPUs, in the program and in the kernel for it.
+    pub fn cpu_time(&self) -> Duration {
+        self.user.saturating_add(self.system)
+    }
+
     /// What the calling thread has used up to now; [`Usage::max_rss`] is that of its process.
     /// `None` where a filter forbids to ask.
     ///

@@ -5,12 +5,12 @@ mod c2c;
 mod compare;
 mod file;
 mod io;
+mod latency;
 mod loaded;
 mod perftest;
+mod sweep;
 
 use nodewise_measure::cell::{PageKind, Placed};
-use nodewise_measure::latency::sweep::SweepReport;
-use nodewise_measure::latency::{Lookup, Pattern, Report};
 use nodewise_measure::survey::{CellReport, Figure};
 
 pub use bandwidth::bandwidth;
@@ -18,48 +18,10 @@ pub use c2c::c2c;
 pub use compare::{compare, suite};
 pub use file::file;
 pub use io::io;
+pub use latency::latency;
 pub use loaded::loaded;
 pub use perftest::perftest;
-
-/// Writes latencies; a value that is not known is empty. Numbers have a point, times are in ns.
-pub fn latency(report: &Report) -> String {
-    let mut text = String::from(
-        "from_node,cpus,memory_node,pages,median_ns,interval_low_ns,interval_high_ns,best_ns,rounds,samples,\
-         disturbed_samples,disturbed,placed_before_share,placed_after_share,distance,refused\n",
-    );
-    let lookup = Lookup::of(report);
-    for cell in &report.cells {
-        let distance = lookup.declared(cell.from, cell.memory).and_then(|declared| declared.distance);
-        let mut fields = names(cell);
-        fields.extend(figures(cell.figure.as_ref()));
-        fields.extend(backing(cell));
-        fields.extend([known(distance), optional(cell.refused.as_deref())]);
-        text.push_str(&fields.join(","));
-        text.push('\n');
-    }
-    text
-}
-
-/// Writes a sweep or a table, as [`latency`] does.
-pub fn sweep(report: &SweepReport) -> String {
-    let mut text = String::from(
-        "size_bytes,pattern,from_node,cpus,memory_node,pages,median_ns,interval_low_ns,interval_high_ns,best_ns,\
-         disturbed,refused\n",
-    );
-    for chase in &report.chases {
-        let pattern = match chase.pattern {
-            Pattern::Random => "random".to_owned(),
-            Pattern::Stride(elements) => format!("stride_{elements}"),
-        };
-        let mut fields = vec![chase.size.get().to_string(), pattern];
-        fields.extend(names(&chase.cell));
-        fields.extend(figures(chase.cell.figure.as_ref()));
-        fields.extend([chase.cell.disturbed.to_string(), optional(chase.cell.refused.as_deref())]);
-        text.push_str(&fields.join(","));
-        text.push('\n');
-    }
-    text
-}
+pub use sweep::sweep;
 
 /// Which cell it is: nodes, CPUs, pages.
 fn names(cell: &CellReport) -> Vec<String> {

@@ -9,6 +9,7 @@ pub mod acpi;
 pub mod bandwidth;
 pub mod c2c;
 pub mod cache;
+pub mod change;
 pub mod compare;
 pub mod cost;
 pub mod counts;
@@ -26,6 +27,7 @@ pub mod oddity;
 pub mod perftest;
 pub mod study;
 pub mod survey;
+pub mod sweep;
 pub mod timeline;
 pub mod walk;
 

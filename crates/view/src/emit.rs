@@ -156,8 +156,7 @@ pub fn emit(
     match target {
         Target::Numactl => command::numactl(&wish),
         Target::Systemd => service::systemd(&wish),
-        Target::Docker => container::engine("docker", &wish),
-        Target::Podman => container::engine("podman", &wish),
+        Target::Docker | Target::Podman => container::engine(target.name(), &wish),
         Target::Slurm => command::slurm(&wish),
         Target::Mpi => command::mpi(&wish),
         Target::K8s => container::kubernetes(&wish),
@@ -165,9 +164,9 @@ pub fn emit(
         Target::OpenMp => runtime::openmp(&wish),
         Target::Torchrun => runtime::torchrun(&wish),
         Target::Jvm => runtime::java(&wish),
-        Target::Mongod => service::database("mongod", &wish),
+        Target::Mongod => service::MONGOD.drop_in(&wish),
         Target::Mysqld => service::mysqld(&wish),
-        Target::Postgres => service::database("postgresql", &wish),
+        Target::Postgres => service::POSTGRES.drop_in(&wish),
     }
 }
 
@@ -212,28 +211,33 @@ impl Wish<'_> {
         self.policy().filter(|policy| policy.mode == PolicyMode::Bind).map(|policy| &policy.nodes)
     }
 
-    /// The placement through `nodewise run`.
-    fn through_run(&self, program: &str) -> Result<String, Unsaid> {
+    /// The words before a program that place it through `nodewise run`.
+    fn run_words(&self) -> Result<Vec<String>, Unsaid> {
         let options = self.placement.run_options(self.scope);
         let options =
             options.ok_or_else(|| Unsaid("no option of nodewise run says this placement".to_owned()))?;
-        Ok(joined(
-            ["nodewise run".to_owned()]
-                .into_iter()
-                .chain(options)
-                .chain(["--".to_owned(), program.to_owned()]),
-        ))
+        let run = ["nodewise".to_owned(), "run".to_owned()].into_iter();
+        Ok(run.chain(options).chain(["--".to_owned()]).collect())
     }
 
-    /// The placement through numactl where it can say it, else through `nodewise run`.
-    fn wrapped(&self, program: &str) -> Result<String, Unsaid> {
+    /// The words before a program that place it: those of numactl where it can say it, else of
+    /// `nodewise run`; none where nothing is to be changed.
+    fn words(&self) -> Result<Vec<String>, Unsaid> {
         match self.placement.numactl(self.scope) {
-            Some(options) if options.is_empty() => Ok(program.to_owned()),
-            Some(options) => {
-                Ok(joined(["numactl".to_owned()].into_iter().chain(options).chain([program.to_owned()])))
-            }
-            None => self.through_run(program),
+            Some(options) if options.is_empty() => Ok(options),
+            Some(options) => Ok(["numactl".to_owned()].into_iter().chain(options).collect()),
+            None => self.run_words(),
         }
+    }
+
+    /// A program, as a shell reads it, placed through `nodewise run`.
+    fn through_run(&self, program: &str) -> Result<String, Unsaid> {
+        Ok(joined(self.run_words()?.into_iter().chain([program.to_owned()])))
+    }
+
+    /// A program, as a shell reads it, placed through what can do so.
+    fn wrapped(&self, program: &str) -> Result<String, Unsaid> {
+        Ok(joined(self.words()?.into_iter().chain([program.to_owned()])))
     }
 
     /// What a tool without a word for huge pages leaves out.

@@ -6,6 +6,7 @@
 
 pub mod acpi;
 pub mod bandwidth;
+pub mod benchmarks;
 pub mod c2c;
 mod cells;
 pub mod compare;
@@ -17,6 +18,7 @@ pub mod io;
 pub mod latency;
 pub mod loaded;
 pub mod perftest;
+mod reading;
 pub mod suite;
 pub mod sweep;
 pub mod timeline;
@@ -27,6 +29,7 @@ pub mod zones;
 
 pub use acpi::acpi;
 pub use bandwidth::bandwidth;
+pub use benchmarks::benchmarks;
 pub use c2c::c2c;
 pub use compare::compare;
 pub use file::file;
@@ -34,8 +37,10 @@ pub use io::io;
 pub use latency::latency;
 pub use loaded::loaded;
 pub use perftest::perftest;
+pub use reading::Saved;
 pub use tune::tune;
 
+use nodewise_measure::stats::Interval;
 use serde::Serialize;
 
 /// A document as JSON, indented, with a line end.
@@ -44,4 +49,9 @@ fn pretty(document: &impl Serialize) -> String {
         serde_json::to_string_pretty(document).expect("the document holds no map with foreign keys");
     text.push('\n');
     text
+}
+
+/// An interval as a list of its two ends.
+fn ends(interval: Interval) -> [f64; 2] {
+    [interval.low, interval.high]
 }

@@ -10,6 +10,7 @@
 //! | JSON twins of the texts, with their schemas | [`json`] |
 //! | measured matrices for spreadsheets | [`csv`] |
 //! | pictures: of a machine, of measured matrices | [`svg`] |
+//! | a placement in the words of other tools | [`emit`] |
 //! | what several of them say, worked out once | [`digest`] |
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Pictures: values in, SVG out.
 //!
 //! [`machine_svg`] draws a machine, [`latency_svg`] what each way to memory costs. A picture is made
-//! in three steps that can be looked at apart: what is drawn (folded where things are alike), where it stands (a tree of [`Frame`]s with
-//! every text measured, in which nothing overlaps), and the SVG text. The result depends on nothing
+//! in three steps that can be looked at apart: what is drawn (folded where things are alike), where it
+//! stands (a tree of [`Frame`]s with every text measured, in which nothing overlaps), and the SVG text. The result depends on nothing
 //! but the machine: the same bytes every time, no fonts or scripts from elsewhere, colours for
 //! light and for dark viewers in one style sheet.
 
@@ -12,8 +12,10 @@ pub mod compare;
 pub mod file;
 pub mod font;
 pub mod frame;
-pub mod heatmap;
+mod heatmap;
 pub mod io;
+pub mod latency;
+mod legend;
 pub mod loaded;
 pub mod machine;
 mod paint;
@@ -21,7 +23,8 @@ mod palette;
 pub mod perftest;
 mod plot;
 mod sheet;
-pub mod staircase;
+pub mod sweep;
+mod threads;
 pub mod timeline;
 mod writer;
 
@@ -30,11 +33,11 @@ pub use c2c::c2c_svg;
 pub use compare::compare_svg;
 pub use file::file_svg;
 pub use frame::{Frame, Label, Rect, Role};
-pub use heatmap::latency_svg;
 pub use io::io_svg;
+pub use latency::latency_svg;
 pub use loaded::loaded_svg;
 pub use machine::{layout, machine_svg};
 pub use palette::Theme;
 pub use perftest::perftest_svg;
-pub use staircase::sweep_svg;
+pub use sweep::sweep_svg;
 pub use timeline::timeline_svg;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use nodewise_lab::Cache;
+use nodewise_lab::{Arch, Cache};
 
 use super::system;
 
@@ -15,19 +15,19 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 /// Where the keys of Debian's archive are installed, on Ubuntu too.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Whose packages count as installed.
+/// What is done with packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Installed {
-    /// The system's: packages will be installed.
-    System,
-    /// None: packages will only be downloaded.
-    Nothing,
+enum Purpose {
+    /// They are installed, beside those of the system.
+    Install,
+    /// Those of an architecture are downloaded, and none count as installed.
+    Download(Arch),
 }
 
 /// An apt with its own sources.
 pub struct PrivateApt {
     root: PathBuf,
-    installed: Installed,
+    purpose: Purpose,
 }
 
 /// The suite of a release's backports.
@@ -36,9 +36,11 @@ pub fn backports_suite(codename: &str) -> String {
 }
 
 impl PrivateApt {
-    /// For downloads from one suite of Debian.
-    pub fn suite(cache: &Cache, suite: &str) -> Result<Self> {
-        Self::new(cache, suite, &source(suite), Installed::Nothing)
+    /// For downloads from one suite of Debian, of packages for an architecture.
+    pub fn suite(cache: &Cache, suite: &str, arch: Arch) -> Result<Self> {
+        // A cache that has states of x86-64 keeps them.
+        let name = if arch == Arch::X86 { suite.to_owned() } else { format!("{suite}-{}", arch.debian()) };
+        Self::new(cache, &name, &source(suite), Purpose::Download(arch))
     }
 
     /// For installations from the backports of the Debian that runs here; knows its other suites
@@ -50,10 +52,10 @@ impl PrivateApt {
         );
         let suites = [codename.to_owned(), format!("{codename}-updates"), backports_suite(codename)];
         let sources: String = suites.iter().map(|suite| source(suite)).chain([security]).collect();
-        Self::new(cache, &backports_suite(codename), &sources, Installed::System)
+        Self::new(cache, &backports_suite(codename), &sources, Purpose::Install)
     }
 
-    fn new(cache: &Cache, name: &str, sources: &str, installed: Installed) -> Result<Self> {
+    fn new(cache: &Cache, name: &str, sources: &str, purpose: Purpose) -> Result<Self> {
         let root = cache.root().join("apt").join(name);
         let make = || {
             fs::create_dir_all(root.join("lists/partial"))?;
@@ -62,7 +64,7 @@ impl PrivateApt {
             fs::write(root.join("sources.list"), sources)
         };
         make().with_context(|| format!("cannot make {}", root.display()))?;
-        Ok(Self { root, installed })
+        Ok(Self { root, purpose })
     }
 
     /// A command of apt's that knows nothing but this state.
@@ -75,7 +77,9 @@ impl PrivateApt {
         set("Dir::Etc::sourcelist", path("sources.list"));
         set("Dir::Etc::sourceparts", "-".to_owned());
         set("Dir::State::Lists", path("lists"));
-        if self.installed == Installed::Nothing {
+        if let Purpose::Download(arch) = self.purpose {
+            set("APT::Architecture", arch.debian().to_owned());
+            set("APT::Architectures", arch.debian().to_owned());
             set("Dir::State::status", path("status"));
             set("Dir::Cache", path("cache"));
             // Pins of the system are about the system.
@@ -151,10 +155,17 @@ mod tests {
     #[test]
     fn a_state_for_downloads_knows_nothing_of_the_system() {
         let folder = tempfile::tempdir().unwrap();
-        let apt = PrivateApt::suite(&Cache::at(folder.path()), "trixie").unwrap();
-        let line = crate::program::line(&apt.command("apt-get", &["update"]));
-        let root = folder.path().join("apt/trixie");
-        assert!(line.contains(&format!("-o Dir::State::status={}", root.join("status").display())), "{line}");
+        let line = |name: &str, arch: Arch| {
+            let apt = PrivateApt::suite(&Cache::at(folder.path()), "trixie", arch).unwrap();
+            let line = crate::program::line(&apt.command("apt-get", &["update"]));
+            let status = folder.path().join("apt").join(name).join("status");
+            assert!(line.contains(&format!("-o Dir::State::status={}", status.display())), "{line}");
+            line
+        };
+        line("trixie", Arch::X86);
+        let arm = line("trixie-arm64", Arch::Arm);
+        assert!(arm.contains("-o APT::Architecture=arm64 -o APT::Architectures=arm64"), "{arm}");
+        let root = folder.path().join("apt/trixie-arm64");
         let sources = fs::read_to_string(root.join("sources.list")).unwrap();
         assert!(sources.ends_with("/debian trixie main\n"), "{sources}");
     }

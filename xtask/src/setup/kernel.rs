@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use nodewise_lab::Cache;
 use nodewise_lab::kernel::{compare_releases, fetched, is_of_version};
+use nodewise_lab::{Arch, Cache};
 
 use super::apt::PrivateApt;
 use super::modules;
@@ -18,32 +18,24 @@ const SUITES: [&str; 3] = ["trixie", "trixie-backports", "bookworm"];
 /// Bytes that unpacking needs at most: the package, its files, and all modules decompressed.
 const SPACE: u64 = 1 << 30;
 
-/// How Debian names this architecture.
-fn architecture() -> Result<&'static str> {
-    match std::env::consts::ARCH {
-        "x86_64" => Ok("amd64"),
-        "aarch64" => Ok("arm64"),
-        other => bail!("Debian's name of the architecture {other} is not known here"),
-    }
-}
-
-/// Fetches the newest kernel of a version unless one is there.
-pub fn install(cache: &Cache, version: &str) -> Result<()> {
+/// Fetches the newest kernel of a version and architecture unless one is there.
+pub fn install(cache: &Cache, version: &str, arch: Arch) -> Result<()> {
     let kernels = cache.kernels();
-    if let Some(release) = fetched(&kernels).iter().rfind(|release| is_of_version(release.text(), version)) {
+    let there = fetched(&kernels, arch);
+    if let Some(release) = there.iter().rfind(|release| is_of_version(release.text(), version)) {
         println!("kernel {version}: {release} is there");
         return Ok(());
     }
     fs::create_dir_all(&kernels).with_context(|| format!("cannot make {}", kernels.display()))?;
     check_space(&kernels)?;
-    let (apt, release) = find(cache, version)?;
+    let (apt, release) = find(cache, version, arch)?;
     println!("kernel {version}: fetching {release}");
     // Beside its place and of another name until it is complete; gone when this fails.
     let work = tempfile::Builder::new().prefix(".unpacking-").tempdir_in(&kernels)?;
     let package = download(&apt, &release, work.path())?;
     let tree = work.path().join("tree");
     program::quiet(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&tree))?;
-    arrange(&tree, &release)?;
+    arrange(&tree, &release, arch)?;
     fs::rename(&tree, kernels.join(&release))
         .with_context(|| format!("cannot move {release} to its place"))?;
     println!("kernel {version}: {release} is there now");
@@ -66,18 +58,17 @@ fn check_space(folder: &Path) -> Result<()> {
 }
 
 /// The newest release of a version and the suite that has it.
-fn find(cache: &Cache, version: &str) -> Result<(PrivateApt, String)> {
-    let architecture = architecture()?;
+fn find(cache: &Cache, version: &str, arch: Arch) -> Result<(PrivateApt, String)> {
     let mut known = Vec::new();
     for suite in SUITES {
-        let apt = PrivateApt::suite(cache, suite)?;
+        let apt = PrivateApt::suite(cache, suite, arch)?;
         println!("kernel {version}: reading the package list of Debian {suite}");
         program::quiet(&mut apt.command("apt-get", &["-q", "update"]))?;
         let names = program::read(&mut apt.command("apt-cache", &["pkgnames", "linux-image-"]))?;
-        if let Some(release) = newest(&names, version, architecture) {
+        if let Some(release) = newest(&names, version, arch) {
             return Ok((apt, release));
         }
-        known.extend(releases(&names, architecture).map(str::to_owned));
+        known.extend(releases(&names, arch).map(str::to_owned));
     }
     known.sort_by(|a, b| compare_releases(a, b));
     bail!("Debian has no kernel {version} in {}; it has {}", SUITES.join(", "), known.join(", "));
@@ -85,9 +76,9 @@ fn find(cache: &Cache, version: &str) -> Result<(PrivateApt, String)> {
 
 /// The releases of ordinary kernels among names of packages: `linux-image-6.12.107+deb13-amd64`,
 /// but not its variants (`-cloud-`, `-rt-`, `-unsigned`, `-dbg`) nor metapackages.
-fn releases<'a>(names: &'a str, architecture: &'a str) -> impl Iterator<Item = &'a str> {
+fn releases(names: &str, arch: Arch) -> impl Iterator<Item = &str> {
     names.lines().filter_map(|name| name.trim().strip_prefix("linux-image-")).filter(move |release| {
-        let Some(rest) = release.strip_suffix(architecture).and_then(|rest| rest.strip_suffix('-')) else {
+        let Some((rest, _)) = release.rsplit_once('-').filter(|_| arch.has_kernel(release)) else {
             return false;
         };
         // 6.1.0-44 and 6.12.107+deb13, but not 6.12 (a metapackage) and not 6.12.107+deb13-cloud.
@@ -98,8 +89,8 @@ fn releases<'a>(names: &'a str, architecture: &'a str) -> impl Iterator<Item = &
     })
 }
 
-fn newest(names: &str, version: &str, architecture: &str) -> Option<String> {
-    releases(names, architecture)
+fn newest(names: &str, version: &str, arch: Arch) -> Option<String> {
+    releases(names, arch)
         .filter(|release| is_of_version(release, version))
         .max_by(|a, b| compare_releases(a, b))
         .map(str::to_owned)
@@ -116,24 +107,27 @@ fn download(apt: &PrivateApt, release: &str, folder: &Path) -> Result<PathBuf> {
         .with_context(|| format!("apt-get download {name} left no package"))
 }
 
-/// Makes an unpacked package what guests need: `boot/vmlinuz-R` and `lib/modules/R`, with the
-/// modules that a guest can need and no others.
-fn arrange(tree: &Path, release: &str) -> Result<()> {
-    // Since Debian 13 modules are packaged under /usr; virtme-ng looks in lib beside boot.
-    if !tree.join("lib").exists() {
-        symlink("usr/lib", tree.join("lib")).context("cannot link lib")?;
+/// Makes an unpacked package what guests need: `boot/vmlinuz-R`, and on x86-64 `lib/modules/R` with the
+/// modules that a guest can need and no others. Guests of arm64 load none.
+fn arrange(tree: &Path, release: &str, arch: Arch) -> Result<()> {
+    let unused: &[&str] = if arch == Arch::X86 { &["usr/share"] } else { &["usr", "lib"] };
+    for path in unused.iter().map(|unused| tree.join(unused)).filter(|path| path.is_dir()) {
+        fs::remove_dir_all(&path)?;
     }
-    for unused in ["usr/share", &format!("boot/System.map-{release}")] {
-        let path = tree.join(unused);
-        if path.is_dir() {
-            fs::remove_dir_all(&path)?
-        } else if path.exists() {
-            fs::remove_file(&path)?
-        }
+    let symbols = tree.join(format!("boot/System.map-{release}"));
+    if symbols.exists() {
+        fs::remove_file(&symbols)?;
     }
     let image = tree.join(format!("boot/vmlinuz-{release}"));
     if !image.is_file() {
         bail!("the package of {release} has no boot/vmlinuz-{release}");
+    }
+    if arch != Arch::X86 {
+        return Ok(());
+    }
+    // Since Debian 13 modules are packaged under /usr; virtme-ng looks in lib beside boot.
+    if !tree.join("lib").exists() {
+        symlink("usr/lib", tree.join("lib")).context("cannot link lib")?;
     }
     modules::prepare(tree, release)
 }
@@ -146,19 +140,20 @@ mod tests {
         linux-image-6.12.107+deb13-amd64-unsigned\nlinux-image-6.12.9+deb13-amd64\n\
         linux-image-6.12.107+deb13-rt-amd64\nlinux-image-6.12.107+deb13-amd64-dbg\nlinux-image-amd64\n\
         linux-image-6.12-amd64\nlinux-image-6.1.0-44-amd64\nlinux-image-6.1.0-9-amd64\n\
-        linux-image-6.1.0-44-rt-amd64\nlinux-image-6.12.107+deb13-arm64\nlinux-image-rt-amd64\n";
+        linux-image-6.1.0-44-rt-amd64\nlinux-image-6.12.107+deb13-arm64\n\
+        linux-image-6.12.108+deb13-arm64-16k\nlinux-image-rt-amd64\n";
 
     #[test]
     fn the_newest_ordinary_kernel_of_a_version_is_taken() {
-        for (version, architecture, expected) in [
-            ("6.12", "amd64", Some("6.12.107+deb13-amd64")),
-            ("6.12.9", "amd64", Some("6.12.9+deb13-amd64")),
-            ("6.1", "amd64", Some("6.1.0-44-amd64")),
-            ("6.12", "arm64", Some("6.12.107+deb13-arm64")),
-            ("6.18", "amd64", None),
-            ("6", "amd64", Some("6.12.107+deb13-amd64")),
+        for (version, arch, expected) in [
+            ("6.12", Arch::X86, Some("6.12.107+deb13-amd64")),
+            ("6.12.9", Arch::X86, Some("6.12.9+deb13-amd64")),
+            ("6.1", Arch::X86, Some("6.1.0-44-amd64")),
+            ("6.12", Arch::Arm, Some("6.12.107+deb13-arm64")),
+            ("6.18", Arch::X86, None),
+            ("6", Arch::X86, Some("6.12.107+deb13-amd64")),
         ] {
-            assert_eq!(newest(NAMES, version, architecture).as_deref(), expected, "{version}");
+            assert_eq!(newest(NAMES, version, arch).as_deref(), expected, "{version}");
         }
     }
 
@@ -166,8 +161,24 @@ mod tests {
     fn a_package_without_a_kernel_is_refused() {
         let tree = tempfile::tempdir().unwrap();
         fs::create_dir_all(tree.path().join("usr/share/doc")).unwrap();
-        let error = arrange(tree.path(), "6.12.1-amd64").unwrap_err();
+        let error = arrange(tree.path(), "6.12.1-amd64", Arch::X86).unwrap_err();
         assert_eq!(error.to_string(), "the package of 6.12.1-amd64 has no boot/vmlinuz-6.12.1-amd64");
         assert!(!tree.path().join("usr/share").exists());
+    }
+
+    #[test]
+    fn of_a_kernel_for_arm64_the_image_is_kept() {
+        let tree = tempfile::tempdir().unwrap();
+        for name in
+            ["boot/vmlinuz-6.12.1-arm64", "boot/System.map-6.12.1-arm64", "usr/lib/modules/6.12.1-arm64/a.ko"]
+        {
+            let path = tree.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        arrange(tree.path(), "6.12.1-arm64", Arch::Arm).unwrap();
+        assert!(tree.path().join("boot/vmlinuz-6.12.1-arm64").exists());
+        assert!(!tree.path().join("boot/System.map-6.12.1-arm64").exists());
+        assert!(!tree.path().join("usr").exists());
     }
 }

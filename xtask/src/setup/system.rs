@@ -7,14 +7,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use nodewise_lab::Cache;
-use nodewise_lab::tools::{PROGRAMS, find_program, qemu_version};
+use nodewise_lab::tools::{PROGRAMS, QEMU_ARM, find_program, qemu_version};
 use rustix::process::geteuid;
 
 use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 21] = [
+const OTHERS: [(&str, &str); 22] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch from PyPI"),
@@ -30,6 +30,7 @@ const OTHERS: [(&str, &str); 21] = [
     ("libc6-dev-arm64-cross", "link libnuma for arm64"),
     ("libnuma-dev", "tests compare with it"),
     ("numactl", "tests compare with it"),
+    (QEMU_ARM.package, QEMU_ARM.purpose),
     ("qemu-user", "run libnuma's tests for arm64"),
     ("slurm-client", "tests check options of srun with its own parser"),
     ("strace", "tests count system calls"),
@@ -37,8 +38,9 @@ const OTHERS: [(&str, &str); 21] = [
     ("systemd", "tests check drop-ins with its own parser"),
     ("util-linux", "the lab stops its guests with setsid"),
 ];
-/// The emulator's package.
+/// The emulator's package for guests of this architecture, and those for all guests.
 const QEMU: &str = "qemu-system-x86";
+const EMULATORS: [&str; 2] = [QEMU, QEMU_ARM.package];
 /// The release whose own QEMU (7.2) cannot boot Linux 6.12 with a thread per CPU; its backports
 /// have a newer one.
 const OLD_QEMU: &str = "bookworm";
@@ -124,7 +126,9 @@ fn installed<'a>(packages: &BTreeSet<&'a str>) -> Result<BTreeSet<&'a str>> {
 /// the system's is too old.
 fn commands(cache: &Cache, missing: &BTreeSet<&str>, distribution: &Distribution) -> Result<Vec<Command>> {
     let mut missing = missing.clone();
-    let backport = distribution.id == "debian" && distribution.codename == OLD_QEMU && missing.remove(QEMU);
+    let is_old = distribution.id == "debian" && distribution.codename == OLD_QEMU;
+    let backports: Vec<&str> =
+        EMULATORS.into_iter().filter(|emulator| is_old && missing.remove(emulator)).collect();
     let mut commands = Vec::new();
     if !missing.is_empty() {
         commands.push(apt_get(&["update"]));
@@ -132,11 +136,11 @@ fn commands(cache: &Cache, missing: &BTreeSet<&str>, distribution: &Distribution
         install.args(missing);
         commands.push(install);
     }
-    if backport {
+    if !backports.is_empty() {
         let apt = PrivateApt::backports(cache, &distribution.codename)?;
         commands.push(apt.command("apt-get", &["-q", "update"]));
         let mut install = apt.command("apt-get", INSTALL);
-        install.args(["-t", &apt::backports_suite(&distribution.codename), QEMU]);
+        install.args(["-t", &apt::backports_suite(&distribution.codename)]).args(backports);
         commands.push(install);
     }
     Ok(commands)
@@ -206,13 +210,12 @@ mod tests {
 
     #[test]
     fn an_old_debian_gets_qemu_from_its_backports_and_keeps_its_sources() {
-        let lines = lines(&[QEMU], "bookworm");
+        let lines = lines(&EMULATORS, "bookworm");
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].ends_with(" -q update"), "{}", lines[0]);
-        assert!(
-            lines[1]
-                .ends_with(" install -q -y --no-install-recommends -t bookworm-backports qemu-system-x86")
-        );
+        let end =
+            " install -q -y --no-install-recommends -t bookworm-backports qemu-system-x86 qemu-system-arm";
+        assert!(lines[1].ends_with(end), "{}", lines[1]);
         for line in lines {
             assert!(
                 line.contains("-o Dir::Etc::sourcelist=CACHE/apt/bookworm-backports/sources.list"),

@@ -1,5 +1,6 @@
 use super::*;
-use crate::store::{Stamp, apply, take_back};
+use crate::stamp::Stamp;
+use crate::store::{apply, take_back};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -18,6 +19,11 @@ fn image(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
 
 fn eight() -> Change {
     Change::emulate("8", None).expect("a number is plain")
+}
+
+/// A change of the files that count.
+fn change(root: &Root, change: &Change) -> Result<Plan, BootError> {
+    super::change(root, &loader::kept(root)?, change)
 }
 
 fn read(folder: &Path, path: &str) -> String {
@@ -81,6 +87,12 @@ fn every_entry_and_default_is_changed_elsewhere() {
         &[],
         &[],
     );
+    // Without an entry to change the command line is built into images.
+    check(
+        &[("/etc/kernel/cmdline", "root=a\n"), ("/efi/loader/entries/a.conf", "efi /a.efi\n")],
+        &[("/etc/kernel/cmdline", "root=a numa=fake=8\n")],
+        &[IMAGES, "reboot"],
+    );
 }
 
 #[test]
@@ -109,10 +121,45 @@ fn what_is_not_understood_is_said_with_what_to_do_by_hand() {
         ),
     );
     refuse(
-        &[("/etc/fstab", "")],
+        &[
+            ("/boot/firmware/cmdline.txt", "a\n"),
+            ("/boot/firmware/config.txt", "include usercfg.txt\n"),
+            ("/boot/firmware/usercfg.txt", "include config.txt\ncmdline=mine.txt\n"),
+        ],
         &format!(
-            "no boot loader is known here: there is none of /boot/firmware/cmdline.txt, /boot/cmdline.txt, /etc/default/grub, /etc/kernel/cmdline, /boot/loader/entries, /efi/loader/entries, /boot/efi/loader/entries, /boot/firmware/loader/entries; {by_hand}"
+            "/boot/firmware/cmdline.txt is left alone: \"/boot/firmware/usercfg.txt\" also sets cmdline and has the last word; {by_hand}"
         ),
+    );
+}
+
+#[test]
+fn a_system_without_a_known_boot_loader_is_told_what_may_be_missing() {
+    let check = |files: &[(&str, &str)], folder: Option<&str>, hint: &str| {
+        let (image, root) = image(files);
+        if let Some(folder) = folder {
+            fs::create_dir_all(image.path().join(folder)).expect("made");
+        }
+        let message = change(&root, &eight()).expect_err("it is refused").to_string();
+        let expected = format!(
+            "no boot loader is known here: there is none of /boot/firmware/cmdline.txt, /boot/cmdline.txt, /etc/default/grub, /etc/kernel/cmdline, /boot/loader/entries, /efi/loader/entries, /boot/efi/loader/entries, /boot/firmware/loader/entries; {hint}by hand: put numa=fake=8 into the kernel's command line"
+        );
+        assert_eq!(message, expected);
+    };
+    check(&[("/etc/fstab", "")], None, "");
+    check(
+        &[("/etc/fstab", "")],
+        Some("boot/firmware"),
+        "/boot/firmware is empty: the boot partition may not be mounted there; ",
+    );
+    check(
+        &[("/etc/fstab", "")],
+        Some("boot"),
+        "/boot is empty: the boot partition may not be mounted there; ",
+    );
+    check(
+        &[("/cmdline.txt", "a\n"), ("/config.txt", "")],
+        None,
+        "cmdline.txt lies in the folder itself: mount the boot partition at boot/firmware of a folder; ",
     );
 }
 

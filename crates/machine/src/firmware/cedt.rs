@@ -4,7 +4,7 @@
 //! # Source
 //! CXL 3.1, section 9.18.1.
 
-use super::layout::{Field, Head, Layout, Needs, entries, list, structure, take_list};
+use super::layout::{Field, Head, Layout, Needs, entries, list, put_list, structure, take_list};
 use super::table::Subtables;
 
 /// The signature of the table.
@@ -95,7 +95,7 @@ impl Layout for FixedWindow {
 
     fn put(&self, out: &mut Vec<u8>) {
         self.head.put(out);
-        self.targets.iter().for_each(|target| out.extend(target.to_le_bytes()));
+        put_list(&self.targets, out);
     }
 
     fn fields(&self, offset: usize, out: &mut Vec<Field>) {
@@ -135,7 +135,7 @@ impl Layout for InterleaveMath {
 
     fn put(&self, out: &mut Vec<u8>) {
         self.head.put(out);
-        self.bitmaps.iter().for_each(|bitmap| out.extend(bitmap.to_le_bytes()));
+        put_list(&self.bitmaps, out);
     }
 
     fn fields(&self, offset: usize, out: &mut Vec<Field>) {

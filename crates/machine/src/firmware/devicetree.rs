@@ -28,8 +28,21 @@ pub struct TreeCpu {
     pub enabled: bool,
 }
 
-/// A range of memory, as (first byte, bytes).
-pub type Span = (u64, u64);
+/// A range of memory, as the property `reg` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reg {
+    /// The first byte.
+    pub start: u64,
+    /// So many bytes.
+    pub size: u64,
+}
+
+impl Reg {
+    /// The first byte behind it; `None` when that lies beyond all addresses.
+    pub const fn end(&self) -> Option<u64> {
+        self.start.checked_add(self.size)
+    }
+}
 
 /// A node of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +52,7 @@ pub struct TreeMemory {
     /// Its `numa-node-id`.
     pub node: NodeProperty,
     /// Its `reg`; `None` where that is missing or no list of ranges.
-    pub ranges: Option<Vec<Span>>,
+    pub ranges: Option<Vec<Reg>>,
 }
 
 /// The node `distance-map`.

@@ -3,7 +3,7 @@
 //! # Source
 //! ACPI 6.5, section 5.2.28; revision 1 of ACPI 6.2.
 
-use super::layout::{Field, Head, Layout, Needs, entries, list, structure, take_list};
+use super::layout::{Field, Head, Layout, Needs, entries, list, put_list, structure, take_list};
 use super::table::Subtables;
 
 /// The signature of the table.
@@ -181,8 +181,9 @@ impl Layout for Locality {
 
     fn put(&self, out: &mut Vec<u8>) {
         self.head.put(out);
-        self.initiators.iter().chain(&self.targets).for_each(|domain| out.extend(domain.to_le_bytes()));
-        self.entries.iter().for_each(|entry| out.extend(entry.to_le_bytes()));
+        put_list(&self.initiators, out);
+        put_list(&self.targets, out);
+        put_list(&self.entries, out);
     }
 
     fn fields(&self, offset: usize, out: &mut Vec<Field>) {
@@ -254,7 +255,7 @@ impl Layout for MemorySideCache {
 
     fn put(&self, out: &mut Vec<u8>) {
         self.head.put(out);
-        self.handles.iter().for_each(|handle| out.extend(handle.to_le_bytes()));
+        put_list(&self.handles, out);
     }
 
     fn fields(&self, offset: usize, out: &mut Vec<Field>) {

@@ -194,6 +194,11 @@ pub fn take_list<W: Word>(count: u64, bytes: &mut &[u8]) -> Option<Vec<W>> {
     enough.then(|| (0..count).map_while(|_| W::take(bytes)).collect())
 }
 
+/// Appends the items of a list.
+pub fn put_list<W: Word>(items: &[W], out: &mut Vec<u8>) {
+    items.iter().for_each(|item| item.put(out));
+}
+
 /// Declares a structure of a fixed size: its type, and [`Layout`] for it.
 macro_rules! structure {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $word:ty, $label:literal;)* }) => {
@@ -348,5 +353,12 @@ mod tests {
     fn a_list_of_more_items_than_bytes_is_not_begun() {
         assert_eq!(take_list::<u32>(u64::MAX, &mut &[0; 8][..]), None);
         assert_eq!(take_list::<u16>(2, &mut &[1, 0, 2, 0][..]), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_list_is_written_as_it_is_read() {
+        let mut out = Vec::new();
+        put_list(&[1_u16, 0x0203], &mut out);
+        assert_eq!(out, [1, 0, 3, 2]);
     }
 }

@@ -7,7 +7,7 @@ use crate::device::{Device, DeviceClass, DeviceName, DeviceRef};
 use crate::id::{CoreId, CpuId, DieId, NodeId, PackageId};
 use crate::machine::{Machine, Origin};
 use crate::matrix::NodeMatrix;
-use crate::node::{Access, AccessClass, HugePool, MeminfoField, MeminfoValue, Node, Tier};
+use crate::node::{Access, AccessClass, HugePool, MeminfoField, Node, Tier};
 use crate::set::{CpuSet, NodeSet};
 use crate::units::Bytes;
 
@@ -277,7 +277,7 @@ fn node_of(placed: &Placed<'_>) -> Node {
     let mut node = Node::new(placed.id);
     // A kernel prints MemTotal 0 for a node without memory; a spec says so by leaving it out.
     let total = placed.part.memory.unwrap_or(Bytes::new(0));
-    node.meminfo = vec![MeminfoField { name: "MemTotal".to_owned(), value: MeminfoValue::Size(total) }];
+    node.meminfo = vec![MeminfoField::total(total)];
     node.huge_pools = placed
         .part
         .huge

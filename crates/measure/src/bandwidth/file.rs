@@ -55,6 +55,11 @@ impl Operation {
             Self::Read => "read",
         }
     }
+
+    /// The operation with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.word() == word)
+    }
 }
 
 /// Where files are made.

@@ -1,15 +1,13 @@
 //! What bandwidths show, and how far they can be believed.
 
+use std::collections::HashMap;
+
 use nodewise_machine::NodeId;
 
 use super::report::{Report, WayReport};
 use super::weights::Weights;
-use crate::survey::{Figure, Noise};
-
-/// Two ways differ when one gives this much more than the other and their intervals are apart.
-const DIFFERENT: f64 = 1.05;
-/// Measured bandwidths that are this far from those that the firmware tells are worth a word.
-const FAR_FROM_DECLARED: f64 = 1.15;
+use crate::survey::pairs::{self, Measured};
+use crate::survey::{Declared, Noise};
 
 /// Something that bandwidths show.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,12 +63,15 @@ impl Finding {
 
 /// What a report shows.
 pub fn findings(report: &Report) -> Vec<Finding> {
+    let lookup = Lookup::of(report);
+    let measured: Vec<Measured<'_>> =
+        report.matrix.iter().filter_map(|way| Measured::of(&way.cell)).collect();
     let mut findings: Vec<Finding> = Vec::new();
-    match nominal(report) {
+    match nominal(&measured, &lookup) {
         Some(nominal) => findings.push(nominal),
-        None => findings.extend(asymmetric(report)),
+        None => findings.extend(asymmetric(&measured, &lookup)),
     }
-    findings.extend(hmat(report));
+    findings.extend(hmat(&measured, &lookup));
     if let (Some(threads), Some(last)) = (report.knee(), report.scaling.last()) {
         findings.push(Finding::Knee { threads, of: last.threads });
     }
@@ -79,112 +80,70 @@ pub fn findings(report: &Report) -> Vec<Finding> {
     findings
 }
 
-fn figures(report: &Report) -> impl Iterator<Item = (&WayReport, &Figure)> {
-    report.matrix.iter().filter_map(|way| Some((way, way.cell.figure.as_ref()?)))
+/// The matrix and what is declared, by pairs of nodes.
+struct Lookup<'a> {
+    ways: HashMap<(NodeId, NodeId), &'a WayReport>,
+    declared: HashMap<(NodeId, NodeId), &'a Declared>,
 }
 
-fn nominal(report: &Report) -> Option<Finding> {
-    let distance = |way: &WayReport| report.declared(way.cell.from, way.cell.memory)?.distance;
-    let distances = || figures(report).filter_map(|(way, _)| distance(way));
-    let (nearest, farthest) = (distances().min()?, distances().max()?);
-    let medians = || figures(report).map(|(_, figure)| figure.median);
-    let ratio = medians().reduce(f64::max)? / medians().reduce(f64::min)?;
-    let nominal = medians().count() > 1 && nearest < farthest && ratio < DIFFERENT;
-    nominal.then_some(Finding::Nominal { ratio, distance: farthest })
+impl<'a> Lookup<'a> {
+    fn of(report: &'a Report) -> Self {
+        Self {
+            ways: report.matrix.iter().map(|way| ((way.cell.from, way.cell.memory), way)).collect(),
+            declared: report.declared.iter().map(|one| ((one.from, one.memory), one)).collect(),
+        }
+    }
+
+    fn declared(&self, pair: &Measured<'_>) -> Option<&'a Declared> {
+        self.declared.get(&(pair.from, pair.memory)).copied()
+    }
 }
 
-/// Whether one figure is above another beyond its noise.
-fn is_above(one: &Figure, other: &Figure) -> bool {
-    let apart = one.interval.zip(other.interval).is_some_and(|(one, other)| one.low > other.high);
-    apart && one.median > other.median * DIFFERENT
+fn nominal(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+    let (ratio, distance) = pairs::nominal(measured, |pair| lookup.declared(pair)?.distance)?;
+    Some(Finding::Nominal { ratio, distance })
 }
 
-fn asymmetric(report: &Report) -> Option<Finding> {
-    let back = |way: &WayReport| report.cell(way.cell.memory, way.cell.from)?.cell.figure.as_ref();
-    let ways: Vec<(&WayReport, f64, f64)> = figures(report)
-        .filter_map(|(way, there)| Some((way, there, back(way)?)))
-        .filter(|(way, there, back)| {
-            // Nodes with different numbers of CPUs are no pair to be compared.
-            let threads = report.cell(way.cell.memory, way.cell.from).map(|back| back.threads);
-            threads == Some(way.threads) && is_above(there, back)
-        })
-        .map(|(way, there, back)| (way, there.median, back.median))
-        .collect();
-    let (way, there, back) = ways.iter().max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))?;
-    Some(Finding::Asymmetric {
-        way: (way.cell.from, way.cell.memory),
-        there: *there,
-        back: *back,
-        pairs: ways.len(),
-    })
+fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>) -> Option<Finding> {
+    let back = |pair: &Measured<'_>| {
+        let there = lookup.ways.get(&(pair.from, pair.memory))?;
+        let back = lookup.ways.get(&(pair.memory, pair.from))?;
+        // Nodes with different numbers of CPUs are no pair to be compared.
+        back.cell.figure.as_ref().filter(|_| there.threads == back.threads)
+    };
+    let found = pairs::asymmetric(measured, back)?;
+    Some(Finding::Asymmetric { way: found.way, there: found.median, back: found.other, pairs: found.pairs })
 }
 
-fn hmat(report: &Report) -> Option<Finding> {
-    let far = |ratio: f64| ratio.max(1.0 / ratio);
-    let told = |way: &WayReport| report.declared(way.cell.from, way.cell.memory)?.read_gb_per_s;
-    let pairs: Vec<(&WayReport, f64, f64)> = figures(report)
-        .filter_map(|(way, figure)| Some((way, figure.median, told(way).filter(|told| *told > 0.0)?)))
-        .filter(|(_, measured, told)| far(measured / told) > FAR_FROM_DECLARED)
-        .collect();
-    let (way, measured, declared) = pairs.iter().max_by(|a, b| far(a.1 / a.2).total_cmp(&far(b.1 / b.2)))?;
-    Some(Finding::Hmat {
-        way: (way.cell.from, way.cell.memory),
-        measured: *measured,
-        declared: *declared,
-        pairs: pairs.len(),
-    })
+fn hmat(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+    let told = |pair: &Measured<'_>| lookup.declared(pair)?.read_gb_per_s.filter(|told| *told > 0.0);
+    let found = pairs::far_from_declared(measured, told)?;
+    let pairs::Apart { way, median, other, pairs } = found;
+    Some(Finding::Hmat { way, measured: median, declared: other, pairs })
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use nodewise_machine::{Bytes, CpuSet};
-    use nodewise_syscall::PageKind;
+    use nodewise_machine::Bytes;
 
     use super::*;
     use crate::kernel::bandwidth::Kernel;
-    use crate::stats::Interval;
-    use crate::survey::{Account, CellReport, Declared, Marks};
+    use crate::survey::{Account, CellReport};
 
     /// A way of so many threads with a 1% interval.
     fn way(from: u32, memory: u32, threads: u32, median: f64) -> WayReport {
-        let interval = Some(Interval { low: median * 0.99, high: median * 1.01 });
-        let figure = Figure { median, interval, best: median * 1.02, rounds: 6, samples: 30 };
-        let cell = CellReport {
-            from: NodeId::new(from),
-            cpus: CpuSet::from_iter((0..threads).map(nodewise_machine::CpuId::new)),
-            memory: NodeId::new(memory),
-            pages: PageKind::Small,
-            figure: Some(figure),
-            refused: None,
-            before: None,
-            after: None,
-            marks: Marks::default(),
-            disturbed: false,
-            again: false,
-        };
+        let cpus = (0..threads).map(nodewise_machine::CpuId::new).collect();
+        let cell = CellReport { cpus, ..CellReport::made(from, memory, median) };
         let threads = threads as usize;
         WayReport { kernel: Kernel::Read, variant: None, threads, everywhere: false, cell }
     }
 
     fn report(medians: &[&[f64]], distances: &[&[u32]]) -> Report {
-        let nodes = || 0_u32..;
-        let (mut matrix, mut declared) = (Vec::new(), Vec::new());
-        for ((from, medians), distances) in nodes().zip(medians).zip(distances) {
-            for ((memory, median), distance) in nodes().zip(*medians).zip(*distances) {
-                matrix.push(way(from, memory, 4, *median));
-                let (from, memory) = (NodeId::new(from), NodeId::new(memory));
-                let distance = Some(*distance);
-                declared.push(Declared {
-                    from,
-                    memory,
-                    distance,
-                    read_latency_ns: None,
-                    read_gb_per_s: None,
-                });
-            }
-        }
+        let (cells, declared) = pairs::made(medians, distances);
+        let way = |cell| WayReport { cell, ..way(0, 0, 4, 1.0) };
+        let matrix = cells.into_iter().map(way).collect();
         Report {
             account: Account { took: Duration::from_secs(10), ..Account::default() },
             size: Bytes::from_mib(64),

@@ -79,11 +79,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// The cell of a pair in the matrix.
-    pub fn cell(&self, from: NodeId, memory: NodeId) -> Option<&WayReport> {
-        self.matrix.iter().find(|way| (way.cell.from, way.cell.memory) == (from, memory))
-    }
-
     /// The nodes whose CPUs were measured, ascending.
     pub fn sources(&self) -> Vec<NodeId> {
         distinct(self.matrix.iter().map(|way| way.cell.from))
@@ -92,11 +87,6 @@ impl Report {
     /// The nodes whose memory was, ascending.
     pub fn targets(&self) -> Vec<NodeId> {
         distinct(self.matrix.iter().map(|way| way.cell.memory))
-    }
-
-    /// What the firmware says of a pair.
-    pub fn declared(&self, from: NodeId, memory: NodeId) -> Option<&Declared> {
-        self.declared.iter().find(|declared| (declared.from, declared.memory) == (from, memory))
     }
 
     /// All ways of all tables.

@@ -1,5 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
+use nodewise_machine::NodeId;
 use nodewise_syscall::{Task as Caller, affinity};
 
 use super::*;
@@ -80,8 +81,7 @@ fn threads_have_parts_of_their_own() {
     let mut bench = BandwidthBench::new(SIZE, Duration::from_millis(1));
     let way = way(Kernel::Read, 0, CpuSet::from([0, 1, 2]));
     assert!(BandwidthBench::members(&mut bench.memories, &way).is_err(), "no memory yet");
-    let memory = PlacedMemory::new(SIZE, NodeId::new(0), PageKind::Small, &mut NoFacts).unwrap();
-    bench.memories.insert((NodeId::new(0), PageKind::Small), memory);
+    bench.memories.make(&way.cells[0], &mut NoFacts).unwrap();
     let members = BandwidthBench::members(&mut bench.memories, &way).unwrap();
     let cpus: Vec<u32> = members.iter().map(|member| member.cpu.number()).collect();
     assert_eq!(cpus, [0, 1, 2]);

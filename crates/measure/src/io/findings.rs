@@ -29,6 +29,13 @@ pub enum Finding {
     Noise(Noise),
 }
 
+impl Finding {
+    /// Whether it says that the figures may not repeat.
+    pub const fn is_noise(&self) -> bool {
+        matches!(self, Self::Noise(_))
+    }
+}
+
 /// What a report shows.
 pub fn findings(report: &Report) -> Vec<Finding> {
     let far = report.devices.iter().flat_map(|device| Access::ALL.map(|access| far(device, access)));
@@ -61,32 +68,15 @@ fn far(device: &DeviceReport, access: Access) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use nodewise_machine::{Bytes, CpuSet};
+    use nodewise_machine::Bytes;
 
     use super::*;
-    use crate::cell::PageKind;
     use crate::io::{Home, Kind};
-    use crate::stats::Interval;
-    use crate::survey::{Account, CellReport, Marks};
+    use crate::survey::{Account, CellReport};
 
     fn report(access: Access, medians: &[f64]) -> Report {
-        let way = |(memory, median): (u32, &f64)| {
-            let interval = Some(Interval { low: median * 0.99, high: median * 1.01 });
-            let cell = CellReport {
-                from: NodeId::new(0),
-                cpus: CpuSet::from([1]),
-                memory: NodeId::new(memory),
-                pages: PageKind::Small,
-                figure: Some(Figure { median: *median, interval, best: *median, rounds: 6, samples: 6 }),
-                refused: None,
-                before: None,
-                after: None,
-                marks: Marks::default(),
-                disturbed: false,
-                again: false,
-            };
-            WayReport { access, cell }
-        };
+        let way =
+            |(memory, median): (u32, &f64)| WayReport { access, cell: CellReport::made(0, memory, *median) };
         let device = DeviceReport {
             name: "sda".to_owned(),
             kind: Kind::Block,

@@ -2,8 +2,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use nodewise_machine::CpuSet;
-use nodewise_syscall::{Task, affinity};
+use nodewise_machine::{CpuSet, NodeId};
+use nodewise_syscall::{PageKind, Task, affinity};
 
 use super::*;
 use crate::cell::facts::NoFacts;

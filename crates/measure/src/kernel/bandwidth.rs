@@ -10,7 +10,7 @@
 //! | what the kernels are called, and the bytes they move | [`count`] |
 //! | the ways to run one, and which work here | [`variant`] |
 //! | one pass: heads, bodies, tails | [`pass`] |
-//! | the loops themselves | `portable`, `x86`, `arm` |
+//! | the loops themselves | `portable`, `x86`, `arm`, `zva` |
 
 #[cfg(target_arch = "aarch64")]
 #[expect(unsafe_code, reason = "loops in assembly")]
@@ -23,6 +23,9 @@ pub mod variant;
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "loops in assembly")]
 mod x86;
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "loops in assembly")]
+mod zva;
 
 pub use count::{Kernel, Traffic};
 pub use pass::{Arrays, pass};

@@ -5,13 +5,9 @@ use nodewise_syscall::PageKind;
 
 use super::report::{Lookup, Report};
 use crate::stats::median;
-use crate::survey::{CellReport, Figure, Noise};
+use crate::survey::Noise;
+use crate::survey::pairs::{self, Measured};
 
-/// Two ways differ when one costs this much more than the other and their intervals are apart. What
-/// is less than a tenth of the step to a neighbour (1.1 by the SLIT's own scale) places no memory.
-const DIFFERENT: f64 = 1.05;
-/// Measured ratios that are this far from those that the firmware tells are worth a word.
-const FAR_FROM_DECLARED: f64 = 1.15;
 /// Something that the matrix shows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
@@ -68,148 +64,78 @@ impl Finding {
 pub fn findings(report: &Report) -> Vec<Finding> {
     let Some(pages) = report.page_kinds().first().copied() else { return Vec::new() };
     let lookup = Lookup::of(report);
+    let of_kind = report.cells.iter().filter(|cell| cell.pages == pages);
+    let measured: Vec<Measured<'_>> = of_kind.filter_map(Measured::of).collect();
     let mut findings: Vec<Finding> = Vec::new();
-    if let Some(nominal) = nominal(report, &lookup, pages) {
+    if let Some(nominal) = nominal(&measured, &lookup) {
         findings.push(nominal);
     } else {
-        findings.extend(asymmetric(report, &lookup, pages));
-        findings.extend(slit(report, &lookup, pages));
+        findings.extend(asymmetric(&measured, &lookup, pages));
+        findings.extend(slit(&measured, &lookup, pages));
     }
-    findings.extend(hmat(report, &lookup, pages));
+    findings.extend(hmat(&measured, &lookup));
     findings.extend(report.account.noise(report.cells.iter()).into_iter().map(Finding::Noise));
     findings
 }
 
-/// The figures of one kind of pages.
-fn figures(report: &Report, pages: PageKind) -> impl Iterator<Item = (&CellReport, &Figure)> {
-    report
-        .cells
-        .iter()
-        .filter(move |cell| cell.pages == pages)
-        .filter_map(|cell| Some((cell, cell.figure.as_ref()?)))
+fn nominal(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+    let distance = |pair: &Measured<'_>| lookup.declared(pair.from, pair.memory)?.distance;
+    let (ratio, distance) = pairs::nominal(measured, distance)?;
+    Some(Finding::Nominal { ratio, distance })
 }
 
-fn nominal(report: &Report, lookup: &Lookup<'_>, pages: PageKind) -> Option<Finding> {
-    let distance = |cell: &CellReport| lookup.declared(cell.from, cell.memory)?.distance;
-    let distances = || figures(report, pages).filter_map(|(cell, _)| distance(cell));
-    let (nearest, farthest) = (distances().min()?, distances().max()?);
-    let medians = || figures(report, pages).map(|(_, figure)| figure.median);
-    let (least, most) = (medians().reduce(f64::min)?, medians().reduce(f64::max)?);
-    let ratio = most / least;
-    (medians().count() > 1 && nearest < farthest && ratio < DIFFERENT)
-        .then_some(Finding::Nominal { ratio, distance: farthest })
-}
-
-/// Whether one figure is above another beyond its noise.
-fn is_above(one: &Figure, other: &Figure) -> bool {
-    let apart = match (one.interval, other.interval) {
-        (Some(one), Some(other)) => one.low > other.high,
-        _ => false,
-    };
-    apart && one.median > other.median * DIFFERENT
-}
-
-fn asymmetric(report: &Report, lookup: &Lookup<'_>, pages: PageKind) -> Option<Finding> {
-    let back = |cell: &CellReport| lookup.cell(cell.memory, cell.from, pages)?.figure.as_ref();
-    let ways: Vec<(&CellReport, &Figure, &Figure)> = figures(report, pages)
-        .filter_map(|(cell, there)| Some((cell, there, back(cell)?)))
-        .filter(|(_, there, back)| is_above(there, back))
-        .collect();
-    let ratio = |way: &(&CellReport, &Figure, &Figure)| way.1.median / way.2.median;
-    let (cell, there, back) = ways.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>, pages: PageKind) -> Option<Finding> {
+    let back = |pair: &Measured<'_>| lookup.cell(pair.memory, pair.from, pages)?.figure.as_ref();
+    let found = pairs::asymmetric(measured, back)?;
     Some(Finding::Asymmetric {
-        way: (cell.from, cell.memory),
-        there_ns: there.median,
-        back_ns: back.median,
-        pairs: ways.len(),
+        way: found.way,
+        there_ns: found.median,
+        back_ns: found.other,
+        pairs: found.pairs,
     })
 }
 
 /// Distances whose pairs cost something else than they say.
-fn slit(report: &Report, lookup: &Lookup<'_>, pages: PageKind) -> Vec<Finding> {
+fn slit(measured: &[Measured<'_>], lookup: &Lookup<'_>, pages: PageKind) -> Vec<Finding> {
     let mut ratios: std::collections::BTreeMap<u32, Vec<f64>> = std::collections::BTreeMap::new();
-    for (cell, figure) in figures(report, pages).filter(|(cell, _)| cell.from != cell.memory) {
-        let local = lookup.cell(cell.from, cell.from, pages).and_then(|cell| cell.figure.as_ref());
-        let distance = lookup.declared(cell.from, cell.memory).and_then(|declared| declared.distance);
+    for pair in measured.iter().filter(|pair| pair.from != pair.memory) {
+        let local = lookup.cell(pair.from, pair.from, pages).and_then(|cell| cell.figure.as_ref());
+        let distance = lookup.declared(pair.from, pair.memory).and_then(|declared| declared.distance);
         if let (Some(local), Some(distance)) = (local, distance) {
-            ratios.entry(distance).or_default().push(figure.median / local.median);
+            ratios.entry(distance).or_default().push(pair.figure.median / local.median);
         }
     }
     let finding = |(distance, ratios): (u32, Vec<f64>)| {
         let ratio = median(&ratios)?;
-        let told = f64::from(distance) / 10.0;
-        let far = (ratio / told).max(told / ratio) > FAR_FROM_DECLARED;
+        let far = pairs::is_far(ratio, f64::from(distance) / 10.0);
         far.then_some(Finding::Slit { distance, ratio, pairs: ratios.len() })
     };
     ratios.into_iter().filter_map(finding).collect()
 }
 
-fn hmat(report: &Report, lookup: &Lookup<'_>, pages: PageKind) -> Option<Finding> {
-    let told = |cell: &CellReport| lookup.declared(cell.from, cell.memory)?.read_latency_ns;
-    let far = |ratio: f64| ratio.max(1.0 / ratio);
-    let pairs: Vec<(&CellReport, f64, u32)> = figures(report, pages)
-        .filter_map(|(cell, figure)| Some((cell, figure.median, told(cell).filter(|told| *told > 0)?)))
-        .filter(|(_, measured, told)| far(measured / f64::from(*told)) > FAR_FROM_DECLARED)
-        .collect();
-    let ratio = |pair: &(&CellReport, f64, u32)| far(pair.1 / f64::from(pair.2));
-    let (cell, measured_ns, declared_ns) = pairs.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
-    Some(Finding::Hmat {
-        way: (cell.from, cell.memory),
-        measured_ns: *measured_ns,
-        declared_ns: *declared_ns,
-        pairs: pairs.len(),
-    })
+fn hmat(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+    let told = |(from, memory): (NodeId, NodeId)| lookup.declared(from, memory)?.read_latency_ns;
+    let known = |pair: &Measured<'_>| told((pair.from, pair.memory)).filter(|told| *told > 0).map(f64::from);
+    let found = pairs::far_from_declared(measured, known)?;
+    let declared_ns = told(found.way)?;
+    Some(Finding::Hmat { way: found.way, measured_ns: found.median, declared_ns, pairs: found.pairs })
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use nodewise_machine::{Bytes, CpuSet};
+    use nodewise_machine::Bytes;
 
     use super::*;
     use crate::stats::Interval;
-    use crate::survey::{Account, Declared, Marks};
+    use crate::survey::{Account, CellReport};
 
     /// A matrix of huge pages with 1% intervals, and the distances beside it.
     fn report(medians: &[&[f64]], distances: &[&[u32]]) -> Report {
-        let nodes = || 0_u32..;
-        let mut cells = Vec::new();
-        let mut declared = Vec::new();
-        for ((from, medians), distances) in nodes().zip(medians).zip(distances) {
-            for ((memory, median), distance) in nodes().zip(*medians).zip(*distances) {
-                let (from, memory) = (NodeId::new(from), NodeId::new(memory));
-                let interval = Interval { low: median * 0.99, high: median * 1.01 };
-                let figure = Figure {
-                    median: *median,
-                    interval: Some(interval),
-                    best: median * 0.98,
-                    rounds: 6,
-                    samples: 30,
-                };
-                cells.push(CellReport {
-                    from,
-                    cpus: CpuSet::from([1]),
-                    memory,
-                    pages: PageKind::TransparentHuge,
-                    figure: Some(figure),
-                    refused: None,
-                    before: None,
-                    after: None,
-                    marks: Marks::default(),
-                    disturbed: false,
-                    again: false,
-                });
-                let distance = Some(*distance);
-                declared.push(Declared {
-                    from,
-                    memory,
-                    distance,
-                    read_latency_ns: None,
-                    read_gb_per_s: None,
-                });
-            }
-        }
+        let (cells, declared) = pairs::made(medians, distances);
+        let huge = |cell| CellReport { pages: PageKind::TransparentHuge, ..cell };
+        let cells = cells.into_iter().map(huge).collect();
         Report {
             account: Account { took: Duration::from_secs(10), ..Account::default() },
             size: Bytes::from_mib(64),

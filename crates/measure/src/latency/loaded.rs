@@ -13,19 +13,20 @@ pub mod traffic;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use nodewise_machine::{Bytes, CpuId, NodeId};
+use nodewise_machine::{Bytes, CpuId};
 use nodewise_syscall::PageKind;
 
 use super::{Chase, LEAD_IN, LatencyBench, WARM_UP, best_cpu, key};
-use crate::bandwidth::contest;
-use crate::cell::{Cell, Facts, Glance, Placed, PlacedMemory, Probe, Refusal, Seat};
+use crate::bandwidth::fastest;
+use crate::cell::memories::Memories;
+use crate::cell::{Cell, Facts, Glance, Placed, Probe, Refusal, Seat};
 use crate::kernel::bandwidth::{Kernel, Variant};
 use crate::kernel::chase::TURN;
 use crate::kernel::track::Track;
 use crate::stats::quantile;
 use crate::survey::{Bench, Beside, Timed};
 use crate::team::work::PAGE;
-use crate::team::{self, Away, Member, Task};
+use crate::team::{self, Away, Member};
 use crate::timer::{Moment, Timer};
 
 pub use findings::{Finding, findings};
@@ -47,8 +48,6 @@ pub const FEW_PAUSES: [u32; 7] = [0, 50, 100, 200, 500, 1300, 5000];
 const BLOCK: u64 = 512;
 /// Blocks of a sample at most: of a chase in caches, whose blocks are short.
 const BLOCKS: usize = 8192;
-/// How long each variant is tried in a contest.
-const CONTEST: Duration = Duration::from_millis(2);
 
 /// A chase, and what goes on meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,10 +83,9 @@ type Kind = (Kernel, PageKind, bool);
 #[derive(Debug)]
 pub struct LoadedBench {
     latency: LatencyBench,
-    /// The size of the traffic's memory on a node, and how long a sample takes.
-    size: Bytes,
+    /// How long a sample takes.
     time: Duration,
-    memories: HashMap<(NodeId, PageKind), PlacedMemory>,
+    memories: Memories,
     variants: HashMap<Kind, Variant>,
 }
 
@@ -96,7 +94,7 @@ impl LoadedBench {
     /// long.
     pub fn new(seed: u64, size: Bytes, time: Duration) -> Self {
         let latency = LatencyBench::new(seed);
-        Self { latency, size, time, memories: HashMap::new(), variants: HashMap::new() }
+        Self { latency, time, memories: Memories::new(size), variants: HashMap::new() }
     }
 
     /// The variant that won the contest for some traffic; `None` before there was one.
@@ -110,21 +108,13 @@ impl LoadedBench {
     }
 
     fn prepare_traffic(&mut self, traffic: &Traffic, facts: &mut dyn Facts) -> Result<(), Refusal> {
-        let Cell { from, cpus, memory, pages } = &traffic.cell;
-        if cpus.is_empty() {
-            return Err(Refusal::NoCpu { node: *from });
+        if traffic.cell.cpus.is_empty() {
+            return Err(Refusal::NoCpu { node: traffic.cell.from });
         }
-        if !self.memories.contains_key(&(*memory, *pages)) {
-            let placed = PlacedMemory::new(self.size, *memory, *pages, facts)?;
-            self.memories.insert((*memory, *pages), placed);
-        }
+        self.memories.make(&traffic.cell, facts)?;
         if !self.variants.contains_key(&traffic.kind()) {
-            let timer = self.latency.timer();
-            let winner = contest::hold(traffic.kernel, |variants| {
-                let task = Task { kernel: traffic.kernel, variants, time: CONTEST };
-                let results = team::run(members(&mut self.memories, traffic)?, task, timer)?;
-                Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
-            })?;
+            let (timer, memories) = (self.latency.timer(), &mut self.memories);
+            let winner = fastest(traffic.kernel, timer, memories, |memories| members(memories, traffic))?;
             self.variants.insert(traffic.kind(), winner);
         }
         Ok(())
@@ -132,11 +122,8 @@ impl LoadedBench {
 }
 
 /// The threads of some traffic, each with its part of the memory in whole pages.
-fn members<'a>(
-    memories: &'a mut HashMap<(NodeId, PageKind), PlacedMemory>,
-    traffic: &Traffic,
-) -> Result<Vec<Member<'a>>, Refusal> {
-    let memory = memories.get_mut(&(traffic.cell.memory, traffic.cell.pages));
+fn members<'a>(memories: &'a mut Memories, traffic: &Traffic) -> Result<Vec<Member<'a>>, Refusal> {
+    let memory = memories.of(&traffic.cell);
     let memory = memory.ok_or_else(|| Refusal::Wrong { what: "the traffic has no memory".to_owned() })?;
     let words = memory.buffer_mut().as_mut_words();
     let part = words.len() / traffic.cell.cpus.len().max(1) / PAGE * PAGE;
@@ -163,8 +150,7 @@ impl Bench for LoadedBench {
     fn placed(&mut self, cell: &Loaded, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
         let chased = self.latency.placed(&cell.chase, facts)?;
         let Some(traffic) = &cell.traffic else { return Ok(chased) };
-        let memory = self.memories.get(&(traffic.cell.memory, traffic.cell.pages));
-        let moved = memory.map(|memory| memory.now(facts)).transpose()?;
+        let moved = self.memories.placed(&traffic.cell, facts)?;
         Ok(chased.zip(moved).map(|(chased, moved)| together(&chased, &moved)))
     }
 

@@ -1,18 +1,18 @@
 //! Runs a test of perftest against a server, under a placement.
 
 use std::ffi::OsString;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use nodewise_machine::printable::printable;
-use nodewise_syscall::{Errno, StartError};
+use nodewise_syscall::StartError;
 
 use super::{Kind, NoTable, Table};
 use crate::command::output::Output;
-use crate::command::setup;
 use crate::command::supervise::Supervision;
+use crate::command::{in_words, setup};
 use crate::executor::{Ending, Residency, Surroundings, Witness};
 use crate::placement::Placement;
 
@@ -104,11 +104,11 @@ impl Client {
         let output = Output::new().map_err(io)?;
         let words = self.words();
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).process_group(0);
+        command.args(&words[1..]).stdin(Stdio::null());
         command.stdout(output.stdout().map_err(io)?).stderr(output.stderr().map_err(io)?);
         let setup = setup(placement);
         let supervision = Supervision { limit: Some(LIMIT), interrupt, witness: &mut Nobody };
-        let ended = supervision.run(|| setup.spawn(command)).map_err(|error| match error {
+        let ended = supervision.run(|| setup.spawn_guarded(command)).map_err(|error| match error {
             StartError::Setup(error) => not_started(error.to_string()),
             StartError::Start(error) => not_started(in_words(&error)),
         })?;
@@ -144,9 +144,4 @@ fn failure(status: ExitStatus) -> Option<Ending> {
         (Some(code), _) => Some(Ending::Code(code)),
         (None, signal) => Some(Ending::Signal(signal.unwrap_or(0))),
     }
-}
-
-/// An error of the system without its number.
-fn in_words(error: &std::io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::new(number).to_string())
 }

@@ -1,12 +1,12 @@
 //! A server process: started, waited for, stopped, and never left behind.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nodewise_machine::printable::printable;
-use nodewise_syscall::{Finished, Running};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use nodewise_syscall::{Finished, Guarded};
 
 use super::Ready;
 use crate::command::environment::Padding;
@@ -17,12 +17,10 @@ use crate::executor::{Arm, Ending, signal_name};
 /// How often a server is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A server that runs. When it is dropped, its process group is ended at once.
+/// A server that runs. When it is dropped, it is ended at once with all that it has started.
 pub(super) struct Server {
-    running: Running,
-    group: Pid,
+    program: Guarded,
     output: Output,
-    stopped: bool,
 }
 
 impl Server {
@@ -31,17 +29,14 @@ impl Server {
         let no_output = |error: std::io::Error| Ending::NotStarted(no_output(&error));
         let output = Output::new().map_err(no_output)?;
         let command = program.command(arm, padding, &output).map_err(no_output)?;
-        let child = setup(&arm.placement).spawn(command);
-        let child = child.map_err(|error| Ending::NotStarted(program.start_error(&error)))?;
-        let running = Running::from(child);
-        let group = i32::try_from(running.id()).ok().and_then(Pid::from_raw);
-        let group = group.expect("the kernel numbers processes from 1 to 2^22");
-        Ok(Self { running, group, output, stopped: false })
+        let started = setup(&arm.placement).spawn_guarded(command);
+        let program = started.map_err(|error| Ending::NotStarted(program.start_error(&error)))?;
+        Ok(Self { program, output })
     }
 
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.running.id()
+        self.program.program()
     }
 
     /// What it last complained of.
@@ -83,45 +78,24 @@ impl Server {
         last.map_or(String::new(), |line| format!(": {}", printable(line.trim())))
     }
 
-    /// How it ended, where it has without being asked to. It stays to be waited for, so that nobody
-    /// else gets its number.
+    /// How it ended, where it has without being asked to.
     pub fn end_by_itself(&self) -> Option<String> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        let status = waitid(WaitId::Pid(self.group), options).ok().flatten()?;
-        Some(match (status.exit_status(), status.terminating_signal()) {
+        let status = self.program.ended()?;
+        Some(match (status.code(), status.signal()) {
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, Some(signal)) => format!("was ended by signal {signal}{}", signal_name(signal)),
             (None, None) => "ended".to_owned(),
         })
     }
 
-    /// Tells it to stop, and ends it when it does not; then all that is left of its process group.
-    pub fn stop(mut self, patience: Duration) -> Result<Finished, Ending> {
-        let _ = kill_process_group(self.group, Signal::TERM);
+    /// Tells it to stop, and ends it when it does not; then all that it has left behind.
+    pub fn stop(self, patience: Duration) -> Result<Finished, Ending> {
+        self.program.terminate();
         let began = Instant::now();
-        while self.end_by_itself().is_none() && began.elapsed() < patience {
+        while self.program.ended().is_none() && began.elapsed() < patience {
             thread::sleep(LOOK);
         }
-        self.end_group();
-        let finished = self.running.wait();
-        finished
-            .cloned()
-            .map_err(|error| Ending::Service(format!("the server cannot be waited for: {error}")))
-    }
-
-    fn end_group(&mut self) {
-        // Nothing left is no error. The leader is not waited for yet, so the number is still its own.
-        let _ = kill_process_group(self.group, Signal::KILL);
-        self.stopped = true;
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if !self.stopped {
-            self.end_group();
-            // It cannot run any more, and nobody asks how it ended.
-            let _ = self.running.wait();
-        }
+        let finished = self.program.finish();
+        finished.map_err(|error| Ending::Service(format!("the server cannot be waited for: {error}")))
     }
 }

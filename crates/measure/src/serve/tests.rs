@@ -92,11 +92,7 @@ fn a_server_that_ends_too_early_is_said_to() {
         gone.display()
     );
     // The client ends after the server has.
-    let client = format!(
-        "touch {}; while ! grep -q ') Z' /proc/$(cat {})/stat; do :; done",
-        gone.display(),
-        pid.display()
-    );
+    let client = format!("touch {}; while [ -e /proc/$(cat {}) ]; do :; done", gone.display(), pid.display());
     let ending = run(service(&server, "ready", &client), Metric::Wall).ending.to_string();
     assert_eq!(ending, "the server ended with exit code 5 while the client ran");
 }
@@ -106,8 +102,7 @@ fn a_server_that_is_never_ready_is_ended_with_all_that_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let server = format!("trap '' TERM; sleep 1000 & echo $! $$ > {}; wait", pids.display());
-    let ready = Duration::from_millis(700);
-    let patience = Patience { ready, ..Patience::DEFAULT };
+    let patience = Patience { ready: Duration::from_millis(700), stop: Duration::from_millis(50) };
     let ending = run(Service { patience, ..service(&server, "ready", "exit 0") }, Metric::Wall).ending;
     assert_eq!(
         ending.to_string(),

@@ -258,10 +258,8 @@ impl<'a> Course<'a> {
 
 /// Adds the pages of one run to those of the others.
 fn add(all: &mut Option<Residency>, one: Option<&Residency>) {
-    let Some(one) = one else { return };
-    let all = all.get_or_insert_with(Residency::default);
-    for (node, size) in &one.by_node {
-        *all.by_node.entry(*node).or_default() += *size;
+    if let Some(one) = one {
+        all.get_or_insert_with(Residency::default).add(one);
     }
 }
 

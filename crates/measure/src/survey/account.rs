@@ -8,6 +8,7 @@ use nodewise_machine::NodeId;
 use super::{CellReport, Figure, Survey};
 use crate::cell::Glance;
 use crate::conditions::Conditions;
+use crate::latency::cache::LastLevel;
 
 /// A cell is not known well when its interval reaches this far from its median.
 const UNCERTAIN: f64 = 0.05;
@@ -31,6 +32,8 @@ pub struct Account {
     pub interrupted: bool,
     /// What happened around it, from its beginning to its end.
     pub meanwhile: Glance,
+    /// The cache that decided how much memory was used; `None` where the user did.
+    pub last_level: Option<LastLevel>,
 }
 
 /// A reason to believe figures less.
@@ -76,7 +79,14 @@ impl Account {
             took: survey.took,
             interrupted: survey.interrupted,
             meanwhile: survey.meanwhile,
+            last_level: None,
         }
+    }
+
+    /// The account of a survey over as much memory as this cache asks for.
+    #[must_use]
+    pub fn sized_by(self, last_level: Option<LastLevel>) -> Self {
+        Self { last_level, ..self }
     }
 
     /// Whether the system's host took too much time.

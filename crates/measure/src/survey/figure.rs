@@ -19,6 +19,12 @@ pub struct Figure {
     pub samples: usize,
 }
 
+/// A measured value with nine digits: more than any clock tells, and so few are written as decimals and
+/// read back exactly.
+pub fn rounded(value: f64) -> f64 {
+    format!("{value:.8e}").parse().unwrap_or(value)
+}
+
 impl Figure {
     /// The figure of samples by round; `None` without any.
     pub fn of(rounds: &[Vec<f64>], direction: Direction) -> Option<Self> {
@@ -28,10 +34,11 @@ impl Figure {
             Direction::LowerIsBetter => samples().reduce(f64::min)?,
             Direction::HigherIsBetter => samples().reduce(f64::max)?,
         };
+        let interval = median_interval(&medians);
         Some(Self {
-            median: median(&medians)?,
-            interval: median_interval(&medians),
-            best,
+            median: rounded(median(&medians)?),
+            interval: interval.map(|of| Interval { low: rounded(of.low), high: rounded(of.high) }),
+            best: rounded(best),
             rounds: medians.len(),
             samples: samples().count(),
         })
@@ -55,6 +62,17 @@ mod tests {
         assert_eq!(figure.interval, None, "three rounds are too few");
         assert_eq!(Figure::of(&rounds, Direction::HigherIsBetter).unwrap().best, 40.0);
         assert_eq!(Figure::of(&[Vec::new()], Direction::LowerIsBetter), None);
+    }
+
+    #[test]
+    fn a_value_keeps_nine_digits() {
+        let check = |value: f64, expected: f64| assert_eq!(rounded(value), expected, "{value}");
+        check(131.204_412_345_6, 131.204_412);
+        check(-0.000_012_345_678_987, -0.000_012_345_679);
+        check(0.0, 0.0);
+        check(1e300 / 3.0, 3.333_333_33e299);
+        check(f64::INFINITY, f64::INFINITY);
+        assert!(rounded(f64::NAN).is_nan());
     }
 
     #[test]

@@ -69,6 +69,27 @@ impl CellReport {
 }
 
 #[cfg(test)]
+impl CellReport {
+    /// A cell for tests: a figure with an interval of 1 % around its median, in small pages.
+    pub(crate) fn made(from: u32, memory: u32, median: f64) -> Self {
+        let interval = Some(crate::stats::Interval { low: median * 0.99, high: median * 1.01 });
+        Self {
+            from: NodeId::new(from),
+            cpus: CpuSet::from([from]),
+            memory: NodeId::new(memory),
+            pages: PageKind::Small,
+            figure: Some(Figure { median, interval, best: median, rounds: 6, samples: 30 }),
+            refused: None,
+            before: None,
+            after: None,
+            marks: Marks::default(),
+            disturbed: false,
+            again: false,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::cell::Glance;

@@ -3,6 +3,11 @@
 //! Caches are known only by what the kernel repeats from the firmware. In a virtual machine that can
 //! be any number (480 MiB of L3 for two virtual CPUs have been seen), so a size derived from it has
 //! limits, and the result says which of them decided.
+//!
+//! Where a cache was looked for by measuring ([`crate::latency::cache`]), the larger of what is claimed and
+//! what was found decides. A claim that is too large costs time and is otherwise right; one that is too
+//! small, or missing, would have a cache measured for memory. And what is found can differ by a step from
+//! run to run, which the figures of memory would follow.
 
 use nodewise_machine::{Bytes, Machine, NodeSet};
 
@@ -56,8 +61,8 @@ pub struct Size {
 
 impl Size {
     /// The size of the chain on a machine: it runs on one CPU, beside the largest last-level cache.
-    pub fn of_chase(machine: &Machine) -> Self {
-        let cache = cache_sizes(machine).into_iter().max();
+    pub fn of_chase(machine: &Machine, found: Option<Bytes>) -> Self {
+        let cache = Self::claimed(machine).max(found);
         Self::choose(cache, 1, MOST_CHASE, smallest_node(machine))
     }
 
@@ -70,17 +75,22 @@ impl Size {
     }
 
     /// The size of the memory of a team: it runs on all CPUs of one node, beside the caches that these
-    /// have.
-    pub fn of_team(machine: &Machine) -> Self {
+    /// have, each of which is as large as claimed, or as the one that was found where that is more.
+    pub fn of_team(machine: &Machine, found: Option<Bytes>) -> Self {
         let usable = Scope::of(machine).cpus;
         let of_node = |node: &nodewise_machine::Node| {
             let cpus = node.cpus.intersection(&usable);
             let near = machine.last_level_caches().filter(|cache| !cache.cpus.is_disjoint(&cpus));
-            near.filter_map(|cache| cache.size)
-                .fold(None, |sum: Option<Bytes>, size| Some(sum.map_or(size, |sum| sum + size)))
+            let all: Vec<Bytes> = near.filter_map(|cache| cache.size.max(found)).collect();
+            if all.is_empty() { found } else { Some(all.into_iter().sum()) }
         };
         let cache = machine.nodes.values().filter_map(of_node).max();
         Self::choose(cache, 1, MOST_TEAM, smallest_node(machine))
+    }
+
+    /// The largest last-level cache that a machine claims beside CPUs that may be used.
+    pub fn claimed(machine: &Machine) -> Option<Bytes> {
+        cache_sizes(machine).into_iter().max()
     }
 
     /// A size for so many buffers that are each to exceed the cache.
@@ -132,7 +142,7 @@ mod tests {
     fn check(text: &str, chase: (u64, Basis), stream: (u64, Basis)) {
         let machine = spec::machine(text).unwrap();
         let size = |(mib, basis)| Size { bytes: Bytes::from_mib(mib), basis };
-        assert_eq!(Size::of_chase(&machine), size(chase), "chase on {text}");
+        assert_eq!(Size::of_chase(&machine, None), size(chase), "chase on {text}");
         assert_eq!(Size::of_stream(&machine), size(stream), "stream on {text}");
     }
 
@@ -159,13 +169,30 @@ mod tests {
 
     #[test]
     fn a_team_runs_beside_the_caches_of_its_node() {
-        let check = |text: &str, mib: u64| {
-            assert_eq!(Size::of_team(&spec::machine(text).unwrap()).bytes, Bytes::from_mib(mib), "{text}");
+        let check = |text: &str, found: Option<u64>, mib: u64| {
+            let size = Size::of_team(&spec::machine(text).unwrap(), found.map(self::mib));
+            assert_eq!(size.bytes, Bytes::from_mib(mib), "{text} {found:?}");
         };
-        check("2x(8c 64G l3=32M/4c)", 256);
-        check("(8c 64G l3=32M/4c) (4c 64G l3=32M/4c)", 256);
-        check("(8c 64G) (64G)", 64);
-        check("(2c 640G l3=980M/2c)", 2048);
+        check("2x(8c 64G l3=32M/4c)", None, 256);
+        check("(8c 64G l3=32M/4c) (4c 64G l3=32M/4c)", None, 256);
+        check("(8c 64G) (64G)", None, 64);
+        check("(2c 640G l3=980M/2c)", None, 2048);
+        // A cache that nobody claims, one that is larger than claimed, and one that is smaller.
+        check("(8c 64G) (64G)", Some(64), 256);
+        check("2x(8c 64G l3=32M/4c)", Some(64), 512);
+        check("(2c 640G l3=480M/2c)", Some(32), 1920);
+    }
+
+    #[test]
+    fn a_chase_runs_beside_the_larger_of_what_is_claimed_and_what_was_found() {
+        let check = |text: &str, found: Option<u64>, mib: u64| {
+            let size = Size::of_chase(&spec::machine(text).unwrap(), found.map(self::mib));
+            assert_eq!(size.bytes, Bytes::from_mib(mib), "{text} {found:?}");
+        };
+        check("(8c 64G)", Some(64), 256);
+        check("(8c 64G)", Some(8), 64);
+        check("(8c 64G l3=32M/8c)", Some(16), 128);
+        check("(2c 64G l3=480M/2c)", Some(32), 512);
     }
 
     #[test]

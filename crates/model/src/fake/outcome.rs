@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::{
-    Bytes, CpuSet, Machine, MeminfoField, MeminfoValue, Node, NodeId, NodeMatrix, NodeSet, Origin,
-};
+use nodewise_machine::{Bytes, CpuSet, Machine, MeminfoField, Node, NodeId, NodeMatrix, NodeSet, Origin};
 
 use super::{Fake, Form, Piece, distance, pieces, raspberry_pi_6_6};
+use crate::distance::default_distance;
 use crate::ram::{Architecture, Range};
 use crate::zonelist::{BuiltAt, FallbackOrders};
 
@@ -117,18 +116,12 @@ fn distances(
     let mut matrix = NodeMatrix::new(nodes.iter().map(|node| node.id));
     for from in nodes {
         for to in nodes {
-            let unknown = if from.physical == to.physical { 10 } else { 20 };
             let value = match (kind, first(from.id).zip(first(to.id))) {
-                (Kind::RaspberryPi66, _) | (_, None) => {
-                    if from.id == to.id {
-                        10
-                    } else {
-                        20
-                    }
-                }
+                (Kind::RaspberryPi66, _) | (_, None) => default_distance(from.id, to.id),
                 (Kind::Mainline, Some((one, other))) => {
-                    let physical = machine.distance(from.physical, to.physical).unwrap_or(unknown);
-                    distance(fake, count, one, other, physical)
+                    let physical = machine.distance(from.physical, to.physical);
+                    let assumed = default_distance(from.physical, to.physical);
+                    distance(fake, count, one, other, physical.unwrap_or(assumed))
                 }
             };
             matrix.set(from.id, to.id, value);
@@ -149,8 +142,7 @@ fn orders(machine: &Machine, nodes: &[EmulatedNode], distances: &NodeMatrix<u32>
 }
 
 fn node_of(id: NodeId, cpus: CpuSet, memory: Bytes) -> Node {
-    let total = MeminfoField { name: "MemTotal".to_owned(), value: MeminfoValue::Size(memory) };
-    Node { cpus, meminfo: vec![total], ..Node::new(id) }
+    Node { cpus, meminfo: vec![MeminfoField::total(memory)], ..Node::new(id) }
 }
 
 /// The machine under an emulation: the nodes of the hardware with the CPUs of the nodes that were cut

@@ -2,14 +2,16 @@
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::firmware::{MadtEntry, SratEntry, Tables};
-use nodewise_machine::{NodeId, NodeMatrix, NodeSet};
+use nodewise_machine::{CpuSet, NodeId, NodeMatrix, NodeSet};
 
 pub use super::blocks::Span;
 use super::cpus::{self, BootedCpu};
+use super::domains::Domains;
 use super::hmat::{self, Attributes};
 use super::note::{Note, NoteKind};
 use super::srat::{self, Affinities};
 use super::{blocks, distances, windows};
+use crate::distance::default_distances;
 use crate::ram::{Architecture, Range};
 
 /// What the tables do not say.
@@ -55,6 +57,38 @@ impl Booted {
     /// The node of a domain.
     pub fn node(&self, domain: u32) -> Option<NodeId> {
         self.domains.iter().find(|(_, other)| *other == domain).map(|(node, _)| *node)
+    }
+
+    /// The domain of a node.
+    pub fn domain(&self, node: NodeId) -> Option<u32> {
+        self.domains.iter().find(|(other, _)| *other == node).map(|(_, domain)| *domain)
+    }
+
+    /// The CPUs of a node.
+    pub fn cpus_of(&self, node: NodeId) -> CpuSet {
+        self.cpus.iter().filter(|cpu| cpu.node == Some(node)).map(|cpu| cpu.id).collect()
+    }
+
+    /// One node with everything: what there is without tables, and where a kernel rejects them.
+    pub(super) fn one_node(architecture: Architecture, ram: Vec<Span>, mut cpus: Vec<BootedCpu>) -> Self {
+        let node = NodeId::new(0);
+        let nodes = NodeSet::from([0]);
+        cpus.iter_mut().for_each(|cpu| cpu.node = Some(node));
+        Self {
+            architecture,
+            is_accepted: false,
+            domains: Vec::new(),
+            ranges: ram.iter().map(|(start, end)| Range { start: *start, end: *end, node }).collect(),
+            reserved: Vec::new(),
+            ram,
+            distances: default_distances(&nodes),
+            possible: nodes.clone(),
+            online: nodes,
+            initiators: NodeSet::new(),
+            cpus,
+            attributes: None,
+            notes: Vec::new(),
+        }
     }
 
     /// Bytes of RAM on a node.
@@ -116,25 +150,17 @@ fn several(
     // A window's node is made after the distances were read, so no table speaks of it.
     let distances = distances::between(&possible, &told, tables.slit(), notes);
     let cpus = cpus::number(tables.madt(), &cpus, &domains, architecture, notes);
+    let with_ram: NodeSet = cleaned.used.iter().map(|range| range.node).collect();
+    let with_cpus: NodeSet = cpus.iter().filter_map(|cpu| cpu.node).collect();
     let online = match architecture {
         Architecture::Arm => possible.clone(),
-        Architecture::X86 => {
-            let with_ram = cleaned.used.iter().map(|range| range.node);
-            let with_cpus = cpus.iter().filter_map(|cpu| cpu.node);
-            with_ram.chain(with_cpus).chain(&initiators).collect()
-        }
+        Architecture::X86 => with_ram.union(&with_cpus).union(&initiators),
     };
     note_offline(&possible.difference(&online), &made, notes);
-    let with_ram: NodeSet = cleaned.used.iter().map(|range| range.node).collect();
-    let without = cpus.iter().filter_map(|cpu| cpu.node).filter(|node| !with_ram.contains(*node)).collect();
-    note_without_memory(&without, notes);
-    let memory = if setting.ram.is_some() {
-        ""
-    } else {
-        "the tables do not say where RAM is: each range is taken for full"
-    };
-    if !memory.is_empty() {
-        notes.push(Note::new(NoteKind::Assumed, "SRAT", memory));
+    note_without_memory(&with_cpus.difference(&with_ram), notes);
+    if setting.ram.is_none() {
+        let text = "the tables do not say where RAM is: each range is taken for full";
+        notes.push(Note::new(NoteKind::Assumed, "SRAT", text));
     }
     Ok(Booted {
         architecture,
@@ -197,37 +223,15 @@ fn note_without_memory(nodes: &NodeSet, notes: &mut Vec<Note>) {
 
 /// One node with everything, as where there are no tables.
 fn one(tables: &Tables, setting: &Setting, architecture: Architecture, notes: &mut Vec<Note>) -> Booted {
-    let node = NodeId::new(0);
     let mut unheard = Vec::new();
-    let read = tables.srat().map(|table| srat::read(table, architecture, &mut unheard));
-    let affine = read.and_then(Result::ok);
-    let blocks = affine.as_ref().map(|affine| affine.blocks.clone()).unwrap_or_default();
+    let read = tables.srat().and_then(|table| srat::read(table, architecture, &mut unheard).ok());
+    let (blocks, names) = read.map(|affine| (affine.blocks, affine.cpus)).unwrap_or_default();
     let ram = setting.ram.clone().map_or_else(|| blocks::assumed_ram(&blocks), blocks::join);
-    let names = affine.as_ref().map(|affine| affine.cpus.clone()).unwrap_or_default();
-    let mut domains = super::domains::Domains::new(1, u32::MAX);
-    let mut cpus = cpus::number(tables.madt(), &names, &domains, architecture, &mut unheard);
-    domains.meet(0);
-    cpus.iter_mut().for_each(|cpu| cpu.node = Some(node));
-    let ranges = ram.iter().map(|(start, end)| Range { start: *start, end: *end, node }).collect();
-    let mut distances = NodeMatrix::new([node]);
-    distances.set(node, node, 10);
+    let domains = Domains::new(1, u32::MAX);
+    let cpus = cpus::number(tables.madt(), &names, &domains, architecture, &mut unheard);
     if tables.slit().is_some() {
         let text = "the table has no use where there is one node";
         notes.push(Note::new(NoteKind::Ignored, "SLIT", text));
     }
-    Booted {
-        architecture,
-        is_accepted: false,
-        domains: Vec::new(),
-        ranges,
-        reserved: Vec::new(),
-        ram,
-        possible: NodeSet::from([0]),
-        online: NodeSet::from([0]),
-        initiators: NodeSet::new(),
-        cpus,
-        distances,
-        attributes: None,
-        notes: Vec::new(),
-    }
+    Booted::one_node(architecture, ram, cpus)
 }

@@ -77,8 +77,7 @@ fn listed(table: &Madt, architecture: Architecture) -> Vec<CpuName> {
             MadtEntry::Gicc(cpu) => (CpuName::Uid(cpu.processor_uid), cpu.flags),
             _ => continue,
         };
-        let is_ours = matches!(name, CpuName::Apic(_)) == (architecture == Architecture::X86);
-        if flags & madt::ENABLED != 0 && is_ours {
+        if flags & madt::ENABLED != 0 && name.is_of(architecture) {
             names.push(name);
         }
     }

@@ -13,6 +13,7 @@ use super::boot::{Booted, Setting};
 use super::cpus::{BootedCpu, CpuName};
 use super::note::{Note, NoteKind};
 use super::srat::Block;
+use crate::distance::{LOCAL, default_distances};
 use crate::ram::{Architecture, Range};
 
 const TABLE: &str = "device tree";
@@ -23,7 +24,7 @@ pub fn boot(tree: &NumaTree, setting: &Setting) -> Booted {
     let mut notes = Vec::new();
     let mut booted = several(tree, setting, &mut notes).unwrap_or_else(|why| {
         notes.push(why);
-        one(tree, setting)
+        Booted::one_node(ARCHITECTURE, ram(tree, setting), cpus(tree, |_| None))
     });
     booted.notes = notes;
     booted
@@ -48,7 +49,7 @@ fn several(tree: &NumaTree, setting: &Setting, notes: &mut Vec<Note>) -> Result<
     if blocks.is_empty() {
         return Err(Note::new(NoteKind::Assumed, TABLE, "no memory names a node, so there is one"));
     }
-    let mut distances = defaults(&parsed);
+    let mut distances = default_distances(&parsed);
     if let Some(map) = &tree.distance_map {
         fill(&mut distances, map, notes)?;
     }
@@ -115,11 +116,11 @@ fn memory(tree: &NumaTree, parsed: &mut NodeSet, notes: &mut Vec<Note>) -> Resul
             return Err(reject(format!("{} has no range of memory in its reg", visible(path))));
         }
         parsed.insert(id);
-        for (start, size) in ranges {
-            let Some(end) = start.checked_add(*size) else {
+        for reg in ranges {
+            let Some(end) = reg.end() else {
                 return Err(reject(format!("{} ends beyond all addresses", visible(path))));
             };
-            let range = Range { start: *start, end, node: id };
+            let range = Range { start: reg.start, end, node: id };
             blocks.push(Block { range, offset: 0, is_hot_pluggable: false, is_persistent: false });
         }
     }
@@ -130,19 +131,9 @@ fn memory(tree: &NumaTree, parsed: &mut NodeSet, notes: &mut Vec<Note>) -> Resul
 fn ram(tree: &NumaTree, setting: &Setting) -> Vec<Span> {
     let told = || {
         let ranges = tree.memory.iter().filter_map(|memory| memory.ranges.as_deref()).flatten();
-        ranges.map(|(start, size)| (*start, start.saturating_add(*size))).collect()
+        ranges.map(|reg| (reg.start, reg.end().unwrap_or(u64::MAX))).collect()
     };
     blocks::join(setting.ram.clone().unwrap_or_else(told))
-}
-
-fn defaults(nodes: &NodeSet) -> NodeMatrix<u32> {
-    let mut distances = NodeMatrix::new(nodes);
-    for from in nodes {
-        for to in nodes {
-            distances.set(from, to, if from == to { 10 } else { 20 });
-        }
-    }
-    distances
 }
 
 /// Takes the triples in their order; one towards a larger number holds for the way back too, unless
@@ -158,7 +149,7 @@ fn fill(distances: &mut NodeMatrix<u32>, map: &DistanceMap, notes: &mut Vec<Note
         .ok_or_else(|| reject("distance-map has no distance-matrix of three numbers each".to_owned()))?;
     for [from, to, distance] in triples {
         let is_local = from == to;
-        if is_local != (*distance == 10) || *distance < 10 {
+        if is_local != (*distance == LOCAL) || *distance < LOCAL {
             let right = if is_local { "10" } else { "above 10" };
             return Err(reject(format!("distance-map: {from} to {to} is {distance}, not {right}")));
         }
@@ -191,35 +182,17 @@ fn cpus(tree: &NumaTree, node: impl Fn(&TreeCpu) -> Option<NodeId>) -> Vec<Boote
         .collect()
 }
 
-fn one(tree: &NumaTree, setting: &Setting) -> Booted {
-    let node = NodeId::new(0);
-    let ram = ram(tree, setting);
-    Booted {
-        architecture: ARCHITECTURE,
-        is_accepted: false,
-        domains: Vec::new(),
-        ranges: ram.iter().map(|(start, end)| Range { start: *start, end: *end, node }).collect(),
-        reserved: Vec::new(),
-        ram,
-        possible: NodeSet::from([0]),
-        online: NodeSet::from([0]),
-        initiators: NodeSet::new(),
-        cpus: cpus(tree, |_| Some(node)),
-        distances: defaults(&NodeSet::from([0])),
-        attributes: None,
-        notes: Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use NodeProperty::{Id, Malformed, Missing};
+    use nodewise_machine::firmware::devicetree::Reg;
 
     const MIB: u64 = 1 << 20;
 
     fn memory(node: NodeProperty, at: u64) -> TreeMemory {
-        TreeMemory { path: format!("/memory@{at:x}"), node, ranges: Some(vec![(at * MIB, 256 * MIB)]) }
+        let reg = Reg { start: at * MIB, size: 256 * MIB };
+        TreeMemory { path: format!("/memory@{at:x}"), node, ranges: Some(vec![reg]) }
     }
 
     fn tree(ids: &[NodeProperty], triples: &[[u32; 3]]) -> NumaTree {

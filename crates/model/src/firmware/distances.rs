@@ -11,11 +11,9 @@ use nodewise_machine::{NodeId, NodeMatrix, NodeSet};
 
 use super::domains::Domains;
 use super::note::{Note, NoteKind};
+use crate::distance::{LOCAL, default_distances};
 
 const TABLE: &str = "SLIT";
-/// `LOCAL_DISTANCE` and `REMOTE_DISTANCE`.
-const LOCAL: u8 = 10;
-const REMOTE: u32 = 20;
 
 /// Distances between nodes. Those that no table gives are 10 and 20, and so are those of nodes
 /// that were made after the table was read.
@@ -31,7 +29,7 @@ pub(super) fn between(
     }
     let slit = slit.filter(|slit| is_used(slit, notes));
     let by_node: BTreeMap<NodeId, u32> = domains.by_node();
-    let mut matrix = NodeMatrix::new(nodes);
+    let mut matrix = default_distances(nodes);
     let mut beyond = NodeSet::new();
     for from in nodes {
         for to in nodes {
@@ -40,8 +38,9 @@ pub(super) fn between(
             if slit.is_some() && told.is_none() && pair.is_some() {
                 beyond.insert(from.max(to));
             }
-            let default = if from == to { LOCAL.into() } else { REMOTE };
-            matrix.set(from, to, told.map_or(default, u32::from));
+            if let Some(distance) = told {
+                matrix.set(from, to, distance.into());
+            }
         }
     }
     if !beyond.is_empty() {
@@ -68,10 +67,10 @@ fn is_used(slit: &Slit, notes: &mut Vec<Note>) -> bool {
     for (from, row) in slit.rows().enumerate() {
         for (to, cell) in row.iter().enumerate() {
             let offset = FIXED + from * row.len() + to;
-            if from == to && *cell != LOCAL {
+            if from == to && u32::from(*cell) != LOCAL {
                 return reject(offset, format!("the distance of domain {from} to itself is {cell}, not 10"));
             }
-            if from != to && *cell <= LOCAL {
+            if from != to && u32::from(*cell) <= LOCAL {
                 let text = format!("the distance from domain {from} to {to} is {cell}, not above 10");
                 return reject(offset, text);
             }

@@ -131,13 +131,7 @@ impl Attributes {
             notes.push(Note::at(NoteKind::Ignored, TABLE, offset, text));
             return;
         };
-        self.initiators = locality.initiators.iter().filter_map(|domain| domains.get(domain)).fold(
-            std::mem::take(&mut self.initiators),
-            |mut all, node| {
-                all.insert(*node);
-                all
-            },
-        );
+        self.initiators.extend(locality.initiators.iter().filter_map(|domain| domains.get(domain).copied()));
         let mut lost = BTreeSet::new();
         for (from, to, cell) in locality.cells() {
             let pair = domains.get(&from).copied().zip(domains.get(&to).copied());

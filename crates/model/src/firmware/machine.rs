@@ -1,8 +1,7 @@
 //! Nodes as a kernel comes up with them, to a [`Machine`].
 
 use nodewise_machine::{
-    AccessClass, Bytes, Cpu, CpuId, Machine, MeminfoField, MeminfoValue, Node, NodeId, NodeMatrix, NodeSet,
-    Origin,
+    AccessClass, Bytes, Cpu, Machine, MeminfoField, Node, NodeId, NodeMatrix, NodeSet, Origin,
 };
 
 use super::boot::Booted;
@@ -58,14 +57,12 @@ impl Booted {
     }
 
     fn node_of(&self, id: NodeId) -> Node {
-        let cpus = self.cpus.iter().filter(|cpu| cpu.node == Some(id)).map(|cpu| cpu.id);
         let size = Bytes::new(self.memory(id));
         // Where no table says anything of memory, its size is not known; 0 would be a claim.
-        let field = || MeminfoField { name: "MemTotal".to_owned(), value: MeminfoValue::Size(size) };
         let is_known = !self.ram.is_empty();
         Node {
-            cpus: cpus.collect::<Vec<CpuId>>().into_iter().collect(),
-            meminfo: is_known.then(field).into_iter().collect(),
+            cpus: self.cpus_of(id),
+            meminfo: is_known.then(|| MeminfoField::total(size)).into_iter().collect(),
             generic_initiator: Some(self.initiators.contains(id)),
             ..Node::new(id)
         }

@@ -4,7 +4,7 @@
 //! `acpi_numa_init` and the handlers of its structures; `acpi_table_parse_entries_array`, which ends a
 //! pass at the first handler that reports an error.
 
-use nodewise_machine::firmware::srat::{self, ENABLED, HOT_PLUGGABLE, NON_VOLATILE};
+use nodewise_machine::firmware::srat::{ENABLED, HOT_PLUGGABLE, NON_VOLATILE};
 use nodewise_machine::firmware::{Entry, Srat, SratEntry};
 use nodewise_machine::{NodeId, NodeSet};
 
@@ -21,6 +21,13 @@ pub enum CpuName {
     Apic(u32),
     /// By the number that ACPI has for it.
     Uid(u32),
+}
+
+impl CpuName {
+    /// Whether kernels for an architecture know their CPUs by such names.
+    pub(super) fn is_of(self, architecture: Architecture) -> bool {
+        matches!(self, Self::Apic(_)) == (architecture == Architecture::X86)
+    }
 }
 
 /// A range of memory as the table has it.
@@ -117,7 +124,7 @@ impl Reading<'_> {
     fn initiators(&mut self, table: &Srat, architecture: Architecture) -> Result<(), Rejected> {
         for (at, entry) in table.entries.iter().enumerate() {
             let offset = entry.offset;
-            let Some((_, flags)) = entry.body.domain_and_flags() else { continue };
+            let Some((domain, flags)) = entry.body.domain_and_flags() else { continue };
             let is_enabled = flags & ENABLED != 0;
             let name = match &entry.body {
                 SratEntry::ProcessorApic(cpu) => CpuName::Apic(cpu.apic_id.into()),
@@ -128,16 +135,15 @@ impl Reading<'_> {
                     self.note_rest(&table.entries[at..]);
                     return Ok(());
                 }
-                SratEntry::GenericInitiator(device) => {
-                    let node = self.meet(device.proximity_domain, offset)?;
+                SratEntry::GenericInitiator(_) => {
+                    let node = self.meet(domain, offset)?;
                     self.affinities.initiators.insert(node);
                     continue;
                 }
                 _ => continue,
             };
-            let is_ours = matches!(name, CpuName::Apic(_)) == (architecture == Architecture::X86);
-            if is_enabled && is_ours {
-                let domain = self.domain_of_cpu(&entry.body);
+            if is_enabled && name.is_of(architecture) {
+                let domain = self.read_part(domain);
                 self.meet(domain, offset)?;
                 self.affinities.cpus.push((name, domain));
             }
@@ -176,7 +182,7 @@ impl Reading<'_> {
                 continue;
             }
             let offset = entry.offset;
-            let domain = self.domain_of_memory(memory);
+            let domain = self.read_part(memory.proximity_domain);
             let node = self.meet(domain, offset)?;
             let Some(end) = memory.base_address.checked_add(memory.length) else {
                 let text = "a range that ends beyond all addresses is left out here";
@@ -203,13 +209,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn domain_of_cpu(&self, entry: &SratEntry) -> u32 {
-        let domain = entry.domain_and_flags().map_or(0, |(domain, _)| domain);
-        if self.has_wide_domains { domain } else { domain & 0xff }
-    }
-
-    fn domain_of_memory(&self, memory: &srat::Memory) -> u32 {
-        let domain = memory.proximity_domain;
+    /// The part of a domain's number that a table of this revision has.
+    fn read_part(&self, domain: u32) -> u32 {
         if self.has_wide_domains { domain } else { domain & 0xff }
     }
 

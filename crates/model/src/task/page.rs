@@ -1,14 +1,23 @@
 //! A page of a program's memory: what it is part of, its policy and where it is.
 
+use std::ops::Range;
+
 use nodewise_machine::NodeId;
 
 use crate::policy::interleave::Place;
 use crate::policy::set::Policy;
+use crate::release::{Change, Release};
 use crate::walk::HUGE_ORDER;
 use crate::zones::ZoneKind;
 
 /// Small pages in a transparent huge one, which begins at a multiple of as many.
 pub(super) const BLOCK: u64 = 1 << HUGE_ORDER;
+
+/// The pages of the place that a huge page with this one would have.
+pub(super) const fn block_of(page: u64) -> Range<u64> {
+    let first = page - page % BLOCK;
+    first..first.saturating_add(BLOCK)
+}
 
 /// The zone that a page is in.
 pub(super) type Home = (NodeId, ZoneKind);
@@ -34,6 +43,28 @@ impl Backing {
     }
 }
 
+/// What a page is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    Small,
+    /// Part of a huge page that is mapped as one.
+    Huge,
+    /// Part of a huge page that is mapped in small ones, since a program that had it in common with another
+    /// has written to some of it. The other may have the whole of it yet.
+    Part,
+}
+
+impl Size {
+    /// The order of what moves as one.
+    pub fn order(self, release: Release) -> u32 {
+        match self {
+            Self::Huge => HUGE_ORDER,
+            Self::Part if !release.has(Change::PartsMoveApart) => HUGE_ORDER,
+            Self::Small | Self::Part => 0,
+        }
+    }
+}
+
 /// A page of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
@@ -47,15 +78,26 @@ pub(super) struct Page {
     pub home: Option<Home>,
     /// Whether this program has touched it, and not only another that has the same file.
     pub mapped: bool,
-    /// The order of the page it is part of: 0, or [`HUGE_ORDER`].
-    pub order: u32,
+    /// What it is, once it is there.
+    pub size: Size,
+    /// Whether this program has written to it, so that it holds more than zeros.
+    pub written: bool,
     /// Whether children have it (`MADV_DONTFORK` keeps it from them).
     pub inherited: bool,
 }
 
 impl Page {
     pub const fn of(backing: Backing) -> Self {
-        Self { backing, policy: None, copy: None, home: None, mapped: false, order: 0, inherited: true }
+        Self {
+            backing,
+            policy: None,
+            copy: None,
+            home: None,
+            mapped: false,
+            size: Size::Small,
+            written: false,
+            inherited: true,
+        }
     }
 
     pub const fn is_file(&self) -> bool {

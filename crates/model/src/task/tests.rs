@@ -7,15 +7,19 @@ use super::*;
 use crate::zonelist::BuiltAt;
 
 pub(super) fn start() -> (Task, Memory) {
+    start_on(Release::REFERENCE)
+}
+
+pub(super) fn start_on(release: Release) -> (Task, Memory) {
     let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
     let around = Surroundings {
         with_memory: machine.nodes_with_memory(),
         online: machine.node_ids(),
         max_nodes: 1024,
-        release: Release::REFERENCE,
+        release,
         weights: Weights::new(),
     };
-    (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE))
+    (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, release))
 }
 
 pub(super) fn policy(text: &str) -> MemPolicy {

@@ -106,22 +106,24 @@ impl Memory {
         ways
     }
 
-    /// A huge page is looked for on the first node only, where the policy has such a node; the
-    /// others give small pages. A first node outside the cpuset is none: memory that is advised to be
-    /// in huge pages then has them from the next node that is allowed. Seen on 6.12.
+    /// A huge page is looked for on the first node, where the policy has such a node, and only then on the
+    /// others: memory that is advised to be in huge pages rather has them from another node than small ones
+    /// from the first. A first node outside the cpuset is none. Seen on 6.12 and 6.18.
     fn huge_ways(&self, policy: &MemPolicy, request: &Request<'_>) -> Vec<Way> {
         let start = match policy.mode {
             PolicyMode::Preferred => policy.nodes.first().unwrap_or(request.cpu_node),
             _ => self.origin(policy, request),
         };
+        let everywhere = self.ways(policy, start, request);
         let filtered = matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany);
         let passes = !filtered || policy.nodes.contains(start);
         if !passes || policy.mode == PolicyMode::PreferredMany || !request.allowed.contains(start) {
-            return self.ways(policy, start, request);
+            return everywhere;
         }
         let zones = self.list(&[start], request.class);
         let preferred = self.first_with_zone(&[start], request.class);
-        [Mark::Low, Mark::Min].map(|mark| Way { zones: zones.clone(), mark, preferred }).into()
+        let first = [Mark::Low, Mark::Min].map(|mark| Way { zones: zones.clone(), mark, preferred });
+        first.into_iter().chain(everywhere).collect()
     }
 
     /// Whose fallback order a policy without turns walks.

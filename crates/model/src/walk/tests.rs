@@ -121,13 +121,14 @@ fn kernel_pages_are_not_bound_to_movable_memory() {
     assert_eq!((node(Class::User), node(Class::Kernel)), (1, 0));
 }
 
-#[test]
-fn small_pages_follow_when_no_huge_one_is_left_on_the_node() {
-    let zones = vec![zone(0, ZoneKind::Normal, 1600, 20, 10), zone(1, ZoneKind::Normal, 5000, 20, 10)];
+/// Order, node and pages of every share of four huge pages on a CPU of node 0.
+#[track_caller]
+fn check_huge(free: [u64; 2], text: &str, expected: &[(u32, u32, u64)]) {
+    let zones = vec![zone(0, ZoneKind::Normal, free[0], 20, 10), zone(1, ZoneKind::Normal, free[1], 20, 10)];
     let allowed = NodeSet::from([0, 1]);
     let weights = Weights::new();
     let request = Request {
-        policy: &Policy::DEFAULT,
+        policy: &set(text, &allowed),
         weights: &weights,
         cpu_node: n(0),
         allowed: &allowed,
@@ -137,15 +138,27 @@ fn small_pages_follow_when_no_huge_one_is_left_on_the_node() {
         class: Class::User,
     };
     let outcome = memory(zones, TWO).allocate(&request);
-    let shares: Vec<(u32, u32, u64)> = outcome
-        .stretches
-        .iter()
-        .flat_map(|stretch| {
-            stretch.shares.iter().map(|share| (stretch.order, share.node.number(), share.pages))
-        })
-        .collect();
-    // Three huge pages; of the fourth 44 small ones fit above the low mark, the rest goes elsewhere.
-    assert_eq!(shares, [(9, 0, 3), (0, 0, 44), (0, 1, 468)]);
+    let shares = |stretch: &Stretch| {
+        let order = stretch.order;
+        stretch.shares.iter().map(|share| (order, share.node.number(), share.pages)).collect::<Vec<_>>()
+    };
+    let shares: Vec<_> = outcome.stretches.iter().flat_map(shares).collect();
+    assert_eq!(shares, expected, "{text}");
+}
+
+#[test]
+fn a_huge_page_comes_from_another_node_before_small_ones_come() {
+    check_huge([1600, 5000], "default", &[(9, 0, 3), (9, 1, 1)]);
+    check_huge([1600, 5000], "prefer:0", &[(9, 0, 3), (9, 1, 1)]);
+    check_huge([1600, 5000], "bind:0-1", &[(9, 0, 3), (9, 1, 1)]);
+    check_huge([100, 5000], "interleave:0-1", &[(9, 1, 4)]);
+}
+
+#[test]
+fn small_pages_follow_when_no_huge_one_is_left() {
+    // Of the fourth 44 small ones fit above the low mark of node 0, the rest goes elsewhere.
+    check_huge([1600, 500], "default", &[(9, 0, 3), (0, 0, 44), (0, 1, 468)]);
+    check_huge([1600, 5000], "bind:0", &[(9, 0, 3), (0, 0, 44), (0, 0, 10)]);
 }
 
 /// Free pages, marks and reserves of up to five nodes with up to two zones.

@@ -24,6 +24,7 @@ Examples:
   nodewise bandwidth --apply-weights old.weights
                                            weights for weighted interleaving
   nodewise bandwidth --undo-weights old.weights
+  nodewise bandwidth --json > before.json  to draw later, with --from
 
 Kernels: read, write, copy, scale, add, triad; write-NT, copy-NT, triad-NT write past the caches; \
 3:1, 2:1, 1:1 read and write in that proportion.
@@ -75,6 +76,15 @@ pub struct Bandwidth {
     /// Say which weights would be set, and set none
     #[arg(long, help_heading = "Weights")]
     pub dry_run: bool,
+    /// Print a result that --json has written instead of measuring
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["quick", "thorough", "huge", "cpus", "nodes", "seed", "size", "kernel", "matrix",
+                              "file", "apply_weights", "undo_weights", "dry_run"],
+        help_heading = "Output"
+    )]
+    pub from: Option<PathBuf>,
 }
 
 /// A kernel by its name.

@@ -1,5 +1,7 @@
 //! `nodewise c2c`.
 
+use std::path::PathBuf;
+
 use nodewise_machine::printable::quote;
 use nodewise_measure::c2c::Transfer;
 
@@ -17,6 +19,7 @@ Examples:
   nodewise c2c                          all kinds of pairs
   nodewise c2c --cpus 0-7               all pairs of these CPUs
   nodewise c2c --transfer dirty --svg cores.svg
+  nodewise c2c --json > cores.json      to draw later, with --from
 
 Exit codes: 0 when there are figures, also after Ctrl-C; 2 wrong usage; 3 when no pair could be \
 measured.")]
@@ -32,6 +35,14 @@ pub struct C2c {
         help_heading = "Measuring"
     )]
     pub transfer: Vec<Transfer>,
+    /// Print a result that --json has written instead of measuring
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["quick", "thorough", "huge", "cpus", "nodes", "seed", "transfer"],
+        help_heading = "Output"
+    )]
+    pub from: Option<PathBuf>,
 }
 
 fn transfer(text: &str) -> Result<Transfer, String> {

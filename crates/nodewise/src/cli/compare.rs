@@ -52,12 +52,12 @@ pub struct Compare {
     #[arg(long, value_name = "NAME")]
     pub only: Vec<String>,
     /// List the benchmarks and what is missing here
-    #[arg(long, requires = "suite", conflicts_with_all = ["source", "json", "csv", "svg"], help_heading = "Suites")]
+    #[arg(long, requires = "suite", conflicts_with_all = ["source", "csv", "svg", "install"], help_heading = "Suites")]
     pub list: bool,
     /// Print the file of a suite that comes with nodewise
-    #[arg(long, requires = "suite", help_heading = "Suites")]
+    #[arg(long, requires = "suite", conflicts_with_all = ["json", "csv", "svg", "install"], help_heading = "Suites")]
     pub source: bool,
-    /// Install Debian's packages that are missing, as root
+    /// Install Debian's packages that are missing with apt-get, as root; removes none
     #[arg(long, requires = "suite", help_heading = "Suites")]
     pub install: bool,
     /// Measured rounds, 200 at most; each runs every benchmark twice [default: 7;
@@ -73,7 +73,7 @@ pub struct Compare {
     /// Seed of the order of runs [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub seed: Option<u64>,
-    /// Print JSON: the comparison, or every sample where there is none
+    /// Print JSON: the comparison, every sample where there is none, or what --list lists
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
     /// Print a line per row with commas, or per sample where nothing is compared

@@ -112,8 +112,8 @@ a boot loader. The old file is kept beside each; undo brings it back.")]
 pub struct Enable {
     #[command(flatten)]
     pub cut: Cut,
-    /// The default policy of Raspberry Pi kernels, or none [default: interleave on a Raspberry Pi,
-    /// else none]
+    /// The default policy of Raspberry Pi kernels, or none, which takes it out [default: interleave on a
+    /// Raspberry Pi, elsewhere as it is]
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
     /// Set SDRAM_BANKLOW in the EEPROM of a Raspberry Pi 4 or 5, from 0 to 4, with rpi-eeprom-config

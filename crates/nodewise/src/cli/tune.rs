@@ -48,9 +48,10 @@ pub struct Tune {
     /// Time to spend at most, as 90s, 10m or 2h
     #[arg(long, value_name = "BUDGET")]
     pub time: Option<String>,
-    /// What to compare: wall (time from start to end), or a regular expression with one group,
-    /// which is a number that the program prints (the last match counts) [default: wall]
-    #[arg(long, value_name = "wall|REGEX", default_value = "wall", hide_default_value = true)]
+    /// What to compare: wall (time from start to end), cpu (time on CPUs), rss (most memory at once), or
+    /// a regular expression with one group, which is a number that the program prints (the last match
+    /// counts) [default: wall]
+    #[arg(long, value_name = "wall|cpu|rss|REGEX", default_value = "wall", hide_default_value = true)]
     pub metric: String,
     /// More of the metric is better
     #[arg(long)]

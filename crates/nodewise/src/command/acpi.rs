@@ -5,9 +5,9 @@ use std::path::Path;
 use nodewise_machine::firmware::Tables;
 use nodewise_machine::printable::visible;
 use nodewise_model::firmware::{Booted, NoteKind, Setting, boot};
+use nodewise_source::Detail;
 use nodewise_source::acpi::files::{self, TablesError};
 use nodewise_source::tree::Tree;
-use nodewise_source::{Detail, input as source};
 use nodewise_view::digest::acpi::Acpi as Shown;
 use nodewise_view::{json, text};
 
@@ -57,15 +57,14 @@ fn tables(args: &Acpi, machine: &str) -> Result<(String, Tables), Failure> {
         let tables = files::from_paths(&[path]).map_err(firmware::of_machine).map_err(Failure::usage)?;
         return Ok((machine.to_owned(), tables));
     }
-    let input =
-        source::open(machine, Detail::Overview).map_err(firmware::of_machine).map_err(Failure::usage)?;
-    let tree = input.tree.ok_or_else(|| {
+    let input = input::load(machine, Detail::Overview)?;
+    let tree = input.tree().ok_or_else(|| {
         Failure::usage(format_args!(
             "--machine: {} has no ACPI tables: expected a capture, acpi:DIR or live",
             visible(machine)
         ))
     })?;
-    match files::from_tree(&tree) {
+    match files::from_tree(tree) {
         Ok(tables) => Ok((machine.to_owned(), tables)),
         Err(error @ TablesError::NoFirmware) => {
             Err(Failure::cannot(format_args!("{}: {error}", visible(machine))))

@@ -1,7 +1,9 @@
 //! `nodewise bandwidth`: options to ways, ways to a survey, the survey to its reader.
 
 mod file;
+mod weights;
 
+use std::path::Path;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
@@ -21,14 +23,17 @@ use crate::cli::measure_options::MeasureOptions;
 use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
 use crate::measuring::{self, Field, Forms, Share};
-use crate::{input, live, weights};
+use crate::{input, live};
 
 /// The part of the memory that a node has to spare which memory of a default size takes.
 const PART_OF_SPARE: u64 = 4;
 
 /// Runs the verb.
 pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
-    measuring::must_be_live(global, "bandwidth", "")?;
+    if let Some(path) = &args.from {
+        return show_again(path, args, global);
+    }
+    measuring::must_be_live(global, "bandwidth", " (--from=FILE shows a result from elsewhere)")?;
     if let Some(path) = &args.undo_weights {
         return weights::undo(path, args.dry_run);
     }
@@ -42,31 +47,47 @@ pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
     }
     let machine = input::load("live", Detail::Full)?.machine;
     if let Some(path) = &args.apply_weights {
-        weights::check(path, &machine)?;
+        weights::check(path, &machine, args.dry_run)?;
     }
     let report = measure(args, &machine)?;
+    let code = show(&report, args, global)?;
+    match &args.apply_weights {
+        Some(path) => weights::apply(&report, &machine, path, args.dry_run),
+        None => Ok(code),
+    }
+}
+
+/// Shows a report as the options want it.
+fn show(report: &Report, args: &Bandwidth, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| bandwidth_svg(&report, Theme::Auto),
-        json: &|| json::bandwidth(&report),
-        csv: &|| csv::bandwidth(&report),
-        text: &|style| text::bandwidth(&report, style),
+        svg: &|| bandwidth_svg(report, Theme::Auto),
+        json: &|| json::bandwidth(report),
+        csv: &|| csv::bandwidth(report),
+        text: &|style| text::bandwidth(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
-    if let Some(path) = &args.apply_weights {
-        return weights::apply(&report, &machine, path, args.dry_run);
-    }
     Ok(measuring::exit_code(report.ways().any(|way| way.cell.figure.is_some()), &report.account))
+}
+
+/// Shows what `--json` has written, as its schema says.
+fn show_again(path: &Path, args: &Bandwidth, global: &Global) -> Outcome {
+    measuring::saved_report(path, "bandwidth", |saved| match saved.schema() {
+        json::file::SCHEMA => json::file::read(saved).map(|report| file::show(&report, args, global)),
+        _ => json::bandwidth::read(saved).map(|report| show(&report, args, global)),
+    })?
 }
 
 fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
     let field = Field::of(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
     let mut facts = LiveFacts::new(machine);
-    let size = match args.size {
-        Some(size) => checked(size)?,
+    let (size, cache) = match args.size {
+        Some(size) => (checked(size)?, None),
         None => {
             let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
-            measuring::default_size(Size::of_team(machine).bytes, &args.measure, &field, share, &mut facts)
+            let cache = measuring::last_level(&args.measure, machine, &field, seed, &mut facts);
+            let wanted = Size::of_team(machine, cache.found).bytes;
+            (measuring::default_size(wanted, &args.measure, &field, share, &mut facts), Some(cache))
         }
     };
     let plan = Plan::of(args, machine, &field)?;
@@ -77,7 +98,7 @@ fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
     let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts)?;
     let report = Reporter { ways: &ways, survey: &survey, bench: &bench, machine };
     Ok(Report {
-        account: Account::of(&survey, conditions, bench.timer().source().name()),
+        account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,
         kernel: args.kernel,
         matrix: report.of(&plan.matrix),

@@ -19,18 +19,25 @@ use crate::{input, live};
 
 /// Runs the verb.
 pub fn run(args: &C2c, global: &Global) -> Outcome {
-    measuring::must_be_live(global, "c2c", "")?;
+    if let Some(path) = &args.from {
+        return show(&measuring::saved_report(path, "c2c", json::c2c::read)?, args, global);
+    }
+    measuring::must_be_live(global, "c2c", " (--from=FILE shows a result from elsewhere)")?;
     if args.measure.huge.is_some() {
         return Err(Failure::usage(
             "--huge has no meaning with c2c: a cache line lies in one page of any size",
         ));
     }
-    let report = measure(args)?;
+    show(&measure(args)?, args, global)
+}
+
+/// Shows a report as the options want it.
+fn show(report: &Report, args: &C2c, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| c2c_svg(&report, Theme::Auto),
-        json: &|| json::c2c(&report),
-        csv: &|| csv::c2c(&report),
-        text: &|style| text::c2c(&report, style),
+        svg: &|| c2c_svg(report, Theme::Auto),
+        json: &|| json::c2c(report),
+        csv: &|| csv::c2c(report),
+        text: &|style| text::c2c(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
     Ok(measuring::exit_code(report.pairs.iter().any(|pair| pair.figure.is_some()), &report.account))

@@ -6,14 +6,12 @@ mod needs;
 mod placements;
 mod running;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use nodewise_machine::printable::quote;
 use nodewise_measure::compare::Comparison;
 use nodewise_measure::suite::session::Session;
-use nodewise_measure::suite::{SHIPPED, Suite, parse};
+use nodewise_measure::suite::{Need, SHIPPED, Suite, parse};
 use nodewise_view::digest::compare::Shown;
 use nodewise_view::svg::{Theme, compare_svg};
 use nodewise_view::{csv, json, text};
@@ -21,7 +19,7 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::compare::Compare;
 use crate::failure::{CANNOT, Failure, Outcome};
-use crate::{measuring, output};
+use crate::{input, measuring, output};
 
 /// The exit code of a comparison that is lost: something became slower.
 const LOST: u8 = 1;
@@ -50,9 +48,7 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
         Failure::usage(format_args!("--only: suite {} has no benchmark {}", quote(name), quote(&missing)))
     })?;
     if args.list {
-        let missing: Vec<Option<String>> = suite.benchmarks.iter().map(needs::missing).collect();
-        output::print(&text::compare::list(&suite, &missing, &output::style(global.color)))?;
-        return Ok(0);
+        return list(args, global, &suite);
     }
     // A file that cannot be read must not be found out after an hour.
     let before = match &args.against {
@@ -80,6 +76,19 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
         None => show_session(args, global, &session)?,
     };
     Ok(if works { shown } else { CANNOT })
+}
+
+/// Shows what a suite holds and what is missing here.
+fn list(args: &Compare, global: &Global, suite: &Suite) -> Outcome {
+    if args.json {
+        let lacking: Vec<&Need> = suite.benchmarks.iter().flat_map(needs::lacking).collect();
+        let install = needs::apt_line_of(suite);
+        output::print_json(&json::benchmarks(suite, &lacking, install.as_deref()))?;
+    } else {
+        let missing: Vec<Option<String>> = suite.benchmarks.iter().map(needs::missing).collect();
+        output::print(&text::compare::list(suite, &missing, &output::style(global.color)))?;
+    }
+    Ok(0)
 }
 
 fn show_change(args: &Compare, global: &Global, before: &Session, after: &Session) -> Outcome {
@@ -164,20 +173,11 @@ fn suite(name: &str) -> Result<Suite, Failure> {
 }
 
 fn read(name: &str) -> Result<String, Failure> {
-    let fail = |error: std::io::Error| {
-        let why = match error.raw_os_error() {
-            Some(number) => nodewise_syscall::Errno::new(number).to_string(),
-            None => error.to_string(),
-        };
+    input::read_text(Path::new(name), parse::MOST_BYTES as u64).map_err(|why| {
         let known = SHIPPED.map(|(name, _)| name).join(" and ");
         Failure::usage(format_args!(
             "--suite: cannot read {}: {why} ({known} come with nodewise)",
             quote(name)
         ))
-    };
-    let mut text = String::new();
-    // One byte more than may be: the parser says what is too large.
-    let file = File::open(name).map_err(fail)?;
-    file.take(parse::MOST_BYTES as u64 + 1).read_to_string(&mut text).map_err(fail)?;
-    Ok(text)
+    })
 }

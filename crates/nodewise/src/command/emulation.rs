@@ -8,7 +8,7 @@ mod verify;
 
 use nodewise_machine::{KernelRelease, Machine, NodeSet};
 use nodewise_model::fake::Fake;
-use nodewise_model::fake::outcome::{Kind as KernelKind, emulate, remark};
+use nodewise_model::fake::outcome::{Emulation, Kind as KernelKind, emulate, remark};
 use nodewise_model::ram::Architecture;
 use nodewise_model::{Change, Release};
 use nodewise_source::Detail;
@@ -16,14 +16,14 @@ use nodewise_view::digest::emulation::Planned;
 use nodewise_view::{json, text};
 
 use crate::cli::Global;
-use crate::cli::emulation::{Cut, Emulation, Kind, Plan};
+use crate::cli::emulation::{Cut, Emulation as Verb, Kind, Plan};
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 use facts::Facts;
 use ground::Ground;
 
 /// Runs `emulation`.
-pub fn run(args: &Emulation, global: &Global) -> Outcome {
+pub fn run(args: &Verb, global: &Global) -> Outcome {
     match &args.kind {
         Kind::Status(args) => status::run(args, global),
         Kind::Plan(args) => plan(args, global),
@@ -37,9 +37,11 @@ pub fn run(args: &Emulation, global: &Global) -> Outcome {
 /// Runs `emulation plan`.
 fn plan(args: &Plan, global: &Global) -> Outcome {
     let mut input = input::load(&global.machine, Detail::Full)?;
-    let facts = Facts::of(&input, input::is_live(&global.machine));
+    let mut facts = Facts::of(&input, input::is_live(&global.machine));
     if let Some(kernel) = &args.kernel {
         input.machine.kernel = Some(kernel.clone());
+        // What this machine's kernel was built with says nothing of another.
+        facts.support.is_there = None;
     }
     let machine = &input.machine;
     let asked = facts.command_line_fake().map(str::to_owned);
@@ -47,18 +49,7 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
     let text = text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?;
     let fake: Fake = text.parse().map_err(|error| Failure::usage(format_args!("numa=fake={error}")))?;
     let ground = Ground::of(machine, facts.log.as_ref());
-    let kind = KernelKind::of(machine);
-    // The command's own words for what the kernel lacks as a whole.
-    let lacks = if facts.support.is_there == Some(false) && args.kernel.is_none() {
-        Some(format!("this kernel emulates no nodes: {}", facts.support.by))
-    } else if is_before_arm(machine, kind) {
-        Some("Linux before 6.12 emulates nodes on x86-64 only".to_owned())
-    } else {
-        None
-    };
-    let made = emulate(&fake, kind, &ground.hardware, &ground.ram, &ground.blocks);
-    let made = made.filter(|_| !is_before_arm(machine, kind));
-    let why = lacks.or_else(|| remark(&fake, kind, made.as_ref()));
+    let (made, why) = foresee(&fake, machine, &facts, &ground);
     let kernel = machine.kernel.as_ref().map(KernelRelease::text);
     let kernel = kernel.map_or_else(|| "a kernel as 6.12".to_owned(), |text| format!("kernel {text}"));
     let planned = Planned {
@@ -74,6 +65,28 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
         output::print(&text::emulation::plan(&planned, &output::style(global.color)))?;
     }
     Ok(0)
+}
+
+/// The nodes that a machine's kernel makes of such words, and why not as many as they ask for, or none.
+fn foresee(
+    fake: &Fake,
+    machine: &Machine,
+    facts: &Facts,
+    ground: &Ground,
+) -> (Option<Emulation>, Option<String>) {
+    let kind = KernelKind::of(machine);
+    // The command's own words for what the kernel lacks as a whole.
+    let lacks = if facts.support.is_there == Some(false) {
+        Some(format!("this kernel emulates no nodes: {}", facts.support.by))
+    } else if is_before_arm(machine, kind) {
+        Some("Linux before 6.12 emulates nodes on x86-64 only".to_owned())
+    } else {
+        None
+    };
+    let made = emulate(fake, kind, &ground.hardware, &ground.ram, &ground.blocks);
+    let made = made.filter(|_| !is_before_arm(machine, kind));
+    let why = lacks.or_else(|| remark(fake, kind, made.as_ref()));
+    (made, why)
 }
 
 /// Whether a kernel for arm64 is too old to emulate nodes.

@@ -3,6 +3,7 @@
 use nodewise_machine::expr::{Devices, Scope as ExprScope, SetExpr};
 use nodewise_machine::printable::quote;
 use nodewise_machine::{DeviceRef, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_measure::placement;
 use nodewise_model::cost::Costs;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::weights;
@@ -29,7 +30,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
     let zones = Zones::of(&input, release);
     let before = zones.memory(machine, built(args.rebuilt), release);
-    let allowed = allowed(&input);
+    let allowed = placement::Scope::of(machine).memory_nodes;
     if allowed.is_empty() {
         return Err(Failure::cannot("no node of this machine has memory"));
     }
@@ -65,12 +66,11 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     };
     let reading = if args.cost { cost(args, &input.machine, &walk)? } else { None };
     let walk = Walk { reading: reading.as_ref(), ..walk };
-    let shown = if args.json {
-        json::walk::walk(&walk)
+    if args.json {
+        output::print_json(&json::walk::walk(&walk))?;
     } else {
-        text::walk::walk(&walk, &output::style(global.color))
-    };
-    output::print(&shown)?;
+        output::print(&text::walk::walk(&walk, &output::style(global.color)))?;
+    }
     Ok(0)
 }
 
@@ -111,12 +111,11 @@ pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
     let zones = Zones::of(&input, Release::of(input.machine.kernel.as_ref()));
     let memory = zones.memory(&input.machine, built, Release::REFERENCE);
     let plain: Vec<_> = zones.rows.iter().map(|(zone, _)| *zone).collect();
-    let shown = if args.json {
-        json::zones::zonelist(memory.orders(), &plain, built)
+    if args.json {
+        output::print_json(&json::zones::zonelist(memory.orders(), &plain, built))?;
     } else {
-        text::zones::zonelist(memory.orders(), &plain, built, &output::style(global.color))
-    };
-    output::print(&shown)?;
+        output::print(&text::zones::zonelist(memory.orders(), &plain, built, &output::style(global.color)))?;
+    }
     Ok(0)
 }
 
@@ -125,23 +124,16 @@ pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
     let input = input::load(&global.machine, Detail::Full)?;
     let zones = Zones::of(&input, Release::of(input.machine.kernel.as_ref()));
     let model = zones.modelled(&input);
-    let shown = if args.json {
-        json::zones::zones(&zones.rows, zones.basis, &model)
+    if args.json {
+        output::print_json(&json::zones::zones(&zones.rows, zones.basis, &model))?;
     } else {
-        text::zones::zones(&zones.rows, zones.basis, &model, &output::style(global.color))
-    };
-    output::print(&shown)?;
+        output::print(&text::zones::zones(&zones.rows, zones.basis, &model, &output::style(global.color)))?;
+    }
     Ok(0)
 }
 
 const fn built(rebuilt: bool) -> BuiltAt {
     if rebuilt { BuiltAt::RunTime } else { BuiltAt::Boot }
-}
-
-/// Nodes with memory that this process may use.
-pub(super) fn allowed(input: &Input) -> NodeSet {
-    let nodes = input.machine.memory_nodes();
-    input.machine.allowed_nodes.as_ref().map_or(nodes.clone(), |allowed| nodes.intersection(allowed))
 }
 
 /// Pages for the size that was typed; without one, one more than there are.

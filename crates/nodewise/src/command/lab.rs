@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use nodewise_lab::{Lab as Parts, Layout, Limits, qemu};
+use nodewise_lab::{Arch, Lab as Parts, Layout, Limits, qemu};
 use nodewise_source::Detail;
 use nodewise_view::digest::study::shell_word;
 
@@ -52,7 +52,8 @@ fn describe(layout: &Layout) -> String {
         };
         lines.push(format!("node {}: {cpus}, {memory}{twin}", node.id));
     }
-    let arguments: Vec<String> = qemu::arguments(layout).iter().map(|word| shell_word(word)).collect();
+    let arguments: Vec<String> =
+        qemu::arguments(layout, Arch::X86).iter().map(|word| shell_word(word)).collect();
     lines.push(format!("qemu {}", arguments.join(" ")));
     lines.join("\n") + "\n"
 }

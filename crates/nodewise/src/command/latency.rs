@@ -20,6 +20,8 @@ use crate::failure::{Failure, Outcome};
 use crate::measuring::{self, Field, Forms, Share};
 use crate::{input, live};
 
+use sweep::Shape;
+
 /// The part of the memory that a node has to spare which the buffers of a default size take: one in
 /// small pages and one in huge ones are there at once.
 const SHARE: Share = Share { part: 8, nodes: 1 };
@@ -38,15 +40,16 @@ pub fn run(args: &Latency, global: &Global) -> Outcome {
         ));
     }
     let Some(path) = &args.from else { return show(&measure(args, global)?, args, global) };
-    let text = measuring::read_result(path)?;
-    let foreign = |error: String| {
-        let path = nodewise_machine::printable::quote(&path.display().to_string());
-        Failure::usage(format_args!("--from: {path} is no result of nodewise latency: {error}"))
-    };
-    if json::latency::schema(&text).is_ok_and(|schema| schema == json::loaded::SCHEMA) {
-        return loaded::show(&json::loaded::read(&text).map_err(foreign)?, args, global);
-    }
-    show(&json::latency::read(&text).map_err(foreign)?, args, global)
+    measuring::saved_report(path, "latency", |saved| match saved.schema() {
+        json::loaded::SCHEMA => json::loaded::read(saved).map(|report| loaded::show(&report, args, global)),
+        json::sweep::SWEEP_SCHEMA => {
+            json::sweep::read(saved).map(|report| sweep::show(&report, Shape::Sweep, args, global))
+        }
+        json::sweep::TABLE_SCHEMA => {
+            json::sweep::read(saved).map(|report| sweep::show(&report, Shape::Table, args, global))
+        }
+        _ => json::latency::read(saved).map(|report| show(&report, args, global)),
+    })?
 }
 
 fn show(report: &Report, args: &Latency, global: &Global) -> Outcome {
@@ -71,11 +74,12 @@ fn measure(args: &Latency, global: &Global) -> Result<Report, Failure> {
     let field = Field::of(&args.measure, &machine)?;
     let seed = measuring::seed(args.measure.seed);
     let mut facts = LiveFacts::new(&machine);
-    let size = match args.size {
-        Some(size) => checked(size)?,
+    let (size, cache) = match args.size {
+        Some(size) => (checked(size)?, None),
         None => {
-            let wanted = Size::of_chase(&machine).bytes;
-            measuring::default_size(wanted, &args.measure, &field, SHARE, &mut facts)
+            let cache = measuring::last_level(&args.measure, &machine, &field, seed, &mut facts);
+            let wanted = Size::of_chase(&machine, cache.found).bytes;
+            (measuring::default_size(wanted, &args.measure, &field, SHARE, &mut facts), Some(cache))
         }
     };
     let cells = field.cells(&measuring::page_kinds(&args.measure));
@@ -86,7 +90,7 @@ fn measure(args: &Latency, global: &Global) -> Result<Report, Failure> {
     let conditions = live::conditions(&machine, &[]);
     let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts)?;
     Ok(Report {
-        account: Account::of(&survey, conditions, bench.timer().source().name()),
+        account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,
         cells: reports(&cells, &survey, &machine),
         declared: field.declared(&machine),

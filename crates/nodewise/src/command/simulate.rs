@@ -1,10 +1,10 @@
 //! `nodewise simulate`: a scenario, played by the model.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::path::Path;
 
 use nodewise_machine::printable::quote;
-use nodewise_machine::{Bytes, KernelRelease, MemPolicy, NodeId, NodeSet};
+use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet};
+use nodewise_measure::placement::Scope;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, PAGE};
 use nodewise_model::simulate::{Act, Refused, Simulation};
@@ -15,8 +15,8 @@ use nodewise_view::svg::Theme;
 use nodewise_view::{json, svg, text};
 
 use super::explain;
-use crate::cli::Global;
 use crate::cli::simulate::Simulate;
+use crate::cli::{self, Global};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::scenario::{self, Scenario, Step, Written};
@@ -49,30 +49,19 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
         output::write_file(path, svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;
         return Ok(0);
     }
-    let shown = if args.json {
-        json::timeline::timeline(&timeline)
+    if args.json {
+        output::print_json(&json::timeline::timeline(&timeline))?;
     } else {
-        text::timeline::timeline(&timeline, &output::style(global.color))
-    };
-    output::print(&shown)?;
+        output::print(&text::timeline::timeline(&timeline, &output::style(global.color)))?;
+    }
     Ok(0)
 }
 
 fn read(path: &str) -> Result<String, String> {
-    let refused = |error: std::io::Error| {
+    input::read_text(Path::new(path), scenario::MOST_BYTES).map_err(|why| {
         let known = scenario::SHIPPED.map(|(name, _)| name).join(", ");
-        // "No such file or directory (os error 2)": the number is no news.
-        let why = error.to_string().split(" (os").next().unwrap_or_default().to_lowercase();
         format!("cannot read scenario {}: {why} (those that come with nodewise: {known})", quote(path))
-    };
-    let mut text = String::new();
-    let file = File::open(path).map_err(refused)?;
-    file.take(scenario::MOST_BYTES + 1).read_to_string(&mut text).map_err(refused)?;
-    if text.len() as u64 > scenario::MOST_BYTES {
-        let most = Bytes::new(scenario::MOST_BYTES);
-        return Err(format!("scenario {} is too large: at most {most} are read", quote(path)));
-    }
-    Ok(text)
+    })
 }
 
 /// Plays all steps.
@@ -80,13 +69,14 @@ fn play(args: &Simulate, scenario: &Scenario, input: &Input, machine: &str) -> R
     let release = release(args, scenario, input)?;
     let zones = Zones::of(input, release);
     let before = zones.memory(&input.machine, BuiltAt::Boot, release);
+    let allowed = Scope::of(&input.machine).memory_nodes;
     let max_nodes = Architecture::of(&input.machine).max_nodes();
     let weights = weights::of(&input.machine, release);
     let mut simulation = Simulation::new(before.clone(), weights, max_nodes, release);
     let mut moments = Vec::new();
     for step in &scenario.steps {
         let at = |why: String| format!("line {}: {why}", step.line);
-        let act = act(step, input).map_err(at)?;
+        let act = act(step, input, &allowed).map_err(at)?;
         let result = simulation.play(&step.program, &act);
         let played = result.map_err(|refused| at(reason(&step.program, &act, &refused, release)))?;
         moments.push(Moment {
@@ -114,19 +104,16 @@ fn play(args: &Simulate, scenario: &Scenario, input: &Input, machine: &str) -> R
 }
 
 fn release(args: &Simulate, scenario: &Scenario, input: &Input) -> Result<Release, String> {
-    let written = scenario.kernel.as_ref().map(|text| {
-        KernelRelease::new(text)
-            .ok_or_else(|| format!("kernel {} is no release: expected two numbers as in 6.12", quote(text)))
-    });
+    let read = |text: &String| cli::explain::release(text).map_err(|why| format!("kernel {why}"));
+    let written = scenario.kernel.as_ref().map(read);
     let written = written.transpose()?;
     Ok(Release::of(args.kernel.as_ref().or(written.as_ref()).or(input.machine.kernel.as_ref())))
 }
 
-/// A step with its words read.
-fn act(step: &Step, input: &Input) -> Result<Act, String> {
-    let all = explain::allowed(input);
-    let policy = |text: &str| explain::parse(text, input, &all);
-    let nodes = |text: &str| explain::node_set(text, input, &all);
+/// A step with its words read; programs may use these nodes' memory.
+fn act(step: &Step, input: &Input, all: &NodeSet) -> Result<Act, String> {
+    let policy = |text: &str| explain::parse(text, input, all);
+    let nodes = |text: &str| explain::node_set(text, input, all);
     Ok(match &step.act {
         Written::Start { cpu_node, policy: text, nodes: allowed } => Act::Start {
             cpu_node: cpu(*cpu_node, input)?,

@@ -4,6 +4,7 @@ pub mod options;
 pub mod placements;
 mod space;
 mod threads;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -32,7 +33,7 @@ use crate::cli::tune::Tune;
 use crate::failure::{CANNOT, Failure, Outcome};
 use crate::input;
 use crate::progress::Progress;
-use crate::witness::CountingWitness;
+use crate::witness::{CountingWitness, Steal};
 use crate::{live, measuring, output};
 use options::{Named, Subject};
 
@@ -85,7 +86,7 @@ fn conduct(
     journal: Option<&mut Journal>,
 ) -> Result<Study, Failure> {
     let interrupt = measuring::interrupt()?;
-    let steal = live::Steal::begin();
+    let steal = Steal::begin();
     let conditions = live::conditions(machine, &named.command);
     let not_counted = not_counted();
     let counters = Counter::HARDWARE.into_iter().filter(|counter| !not_counted.contains_key(counter));

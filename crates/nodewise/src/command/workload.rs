@@ -52,7 +52,7 @@ fn stream(args: &Stream) -> Outcome {
 
 fn chase(args: &Chase) -> Outcome {
     let machine = input::load("live", Detail::Overview)?.machine;
-    let size = chosen(args.size, || Size::of_chase(&machine));
+    let size = chosen(args.size, || Size::of_chase(&machine, None));
     let mut options = ChaseOptions::new(size.bytes);
     options.samples = args.samples.unwrap_or(options.samples);
     options.seed = args.common.seed;

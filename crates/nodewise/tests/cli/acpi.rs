@@ -1,12 +1,11 @@
 //! `nodewise acpi`, and machines of firmware tables: `--machine acpi:DIR` and `--machine dtb:FILE`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::nodewise::{Ran, command, golden, missing, output, run, wider};
+use crate::nodewise::{Ran, command, corpus, golden, output, run, wider};
 
 /// A folder with the tables of a machine with CXL, each in a file of its own. They are those that the
 /// decoder's fuzz target starts from.
@@ -28,21 +27,6 @@ fn within(folder: &TempDir, arguments: &[&str], columns: &str) -> Ran {
     output(command(arguments).current_dir(folder.path()).env("COLUMNS", columns))
 }
 
-/// The dumps of real machines.
-fn dumps() -> Vec<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    let root = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from);
-    let Ok(folder) = fs::read_dir(root.join("acpi")) else {
-        missing(
-            "tables of real machines: no ../shared/corpora, and NODEWISE_CORPUS names no folder with some",
-        );
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
-    paths.sort_unstable();
-    paths
-}
-
 #[test]
 fn text_is_what_a_person_accepted() {
     let folder = tables();
@@ -56,7 +40,7 @@ fn text_fits_any_width_and_json_names_every_table() {
         let text = within(&folder, &["acpi", "."], &columns.to_string()).ok();
         assert_eq!(wider(&text, columns), [""; 0]);
     }
-    let json: Value = serde_json::from_str(&within(&folder, &["acpi", ".", "--json"], "80").ok()).unwrap();
+    let json = within(&folder, &["acpi", ".", "--json"], "80").ok_json();
     assert_eq!(json["schema"], "nodewise.acpi/1");
     let text = within(&folder, &["acpi", "--machine", "acpi:."], "120").ok();
     for table in json["tables"].as_array().unwrap() {
@@ -73,8 +57,7 @@ fn text_fits_any_width_and_json_names_every_table() {
 fn every_verb_takes_the_machine_of_the_tables() {
     let folder = tables();
     let machine = ["--machine", "acpi:."];
-    let json = within(&folder, &[&["show", "--json"], &machine[..]].concat(), "80").ok();
-    let json: Value = serde_json::from_str(&json).unwrap();
+    let json = within(&folder, &[&["show", "--json"], &machine[..]].concat(), "80").ok_json();
     assert_eq!((json["nodes"].as_array().unwrap().len(), &json["possible_nodes"]), (4, &"0-4".into()));
     let zonelist = within(&folder, &[&["zonelist"], &machine[..]].concat(), "80").ok();
     assert!(zonelist.contains("Fallback orders"), "{zonelist}");
@@ -131,16 +114,16 @@ fn wrong_usage_is_told_what_would_be_right() {
 fn a_device_tree_is_a_machine_too() {
     let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/devicetree/two-nodes");
     let machine = format!("dtb:{}", seed.display());
-    let json: Value = serde_json::from_str(&run(&["show", "--json", "--machine", &machine]).ok()).unwrap();
+    let json = run(&["show", "--json", "--machine", &machine]).ok_json();
     assert_eq!(json["distances"]["rows"], serde_json::json!([[10, 20], [30, 10]]));
     assert_eq!((&json["nodes"][0]["cpus"], &json["architecture"]), (&"0".into(), &"aarch64".into()));
 }
 
 #[test]
 fn tables_of_real_machines_give_their_nodes() {
-    for path in dumps() {
+    for path in corpus("acpi") {
         let text = path.to_str().unwrap();
-        let json: Value = serde_json::from_str(&run(&["acpi", text, "--json"]).ok()).unwrap();
+        let json = run(&["acpi", text, "--json"]).ok_json();
         let online =
             json["kernel"]["nodes"].as_array().unwrap().iter().filter(|node| node["online"] == true).count();
         let expected = if text.contains("R820") || text.contains("H8DGU") { 4 } else { 2 };

@@ -9,10 +9,6 @@ use crate::nodewise::{command, output, run, wider};
 /// Small enough for any machine.
 const SMALL: [&str; 4] = ["--quick", "--size=1M", "--huge=never", "--seed=1"];
 
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
 fn wrong(verb: &str, words: &[&str], expected: &str) {
     let ran = run(&[&[verb], words].concat());
     assert_eq!(ran.code, Some(2), "{verb} {words:?}: {}", ran.stderr);
@@ -21,7 +17,7 @@ fn wrong(verb: &str, words: &[&str], expected: &str) {
 
 #[test]
 fn every_way_of_this_machine_is_measured_where_it_says_or_says_why_not() {
-    let document = json(&run(&[&["bandwidth", "--json"], &SMALL[..]].concat()).ok());
+    let document = run(&[&["bandwidth", "--json"], &SMALL[..]].concat()).ok_json();
     assert_eq!(document["schema"], "nodewise.bandwidth/1");
     assert_eq!(document["size_bytes"], 1 << 20);
     for table in ["matrix", "kernels"] {
@@ -59,6 +55,37 @@ fn bandwidths_are_shown_in_every_form() {
     assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
 }
 
+/// Saves a result and shows it again in every form: what JSON gives back is the same to the letter.
+fn shown_again(verb: &str, words: &[&str], head: &str) {
+    let ran = run(&[&[verb, "--json", "--seed=1"], words].concat());
+    if ran.code == Some(3) && verb == "c2c" {
+        // One CPU: there are no pairs.
+        return;
+    }
+    let text = ran.ok();
+    let folder = tempfile::tempdir().unwrap();
+    let (result, picture) = (folder.path().join("a.json"), folder.path().join("a.svg"));
+    fs::write(&result, &text).unwrap();
+    let from = format!("--from={}", result.display());
+    let again = |more: &[&str]| run(&[&[verb, &from], more].concat()).ok();
+    assert_eq!(again(&["--json"]), text);
+    assert!(again(&["--csv"]).lines().count() > 1);
+    let shown = again(&["--svg", picture.to_str().unwrap()]);
+    assert!(shown.starts_with(head) && shown.contains("seed 1;"), "{shown}");
+    assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
+    for columns in ["60", "80", "120"] {
+        let text = output(command([verb, &from]).env("COLUMNS", columns)).ok();
+        assert!(wider(&text, columns.parse().unwrap()).is_empty(), "{columns}: {text}");
+    }
+}
+
+#[test]
+fn results_are_shown_again_in_every_form() {
+    shown_again("bandwidth", &["--quick", "--size=1M", "--huge=never", "--matrix"], "Bandwidth  all threads");
+    shown_again("bandwidth", &["--quick", "--size=1M", "--file"], "Files in memory");
+    shown_again("c2c", &["--quick", "--transfer=dirty"], "Core to core");
+}
+
 #[test]
 fn texts_fit_sixty_columns() {
     let bandwidth = [&["bandwidth", "--matrix"], &SMALL[..]].concat();
@@ -84,9 +111,15 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     );
     check(&["--undo-weights=/etc/hostname"], "holds no weights: line 1 is ");
     check(&["--undo-weights=x", "--quick"], "--quick");
+    check(&["--from=/no/such"], "--from: cannot read \"/no/such\": no such file or directory");
+    check(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise bandwidth: ");
+    check(&["--from=a.json", "--kernel=copy"], "--kernel");
+    check(&["--from=a.json", "--apply-weights=b"], "--apply-weights");
     let cores = |words: &[&str], expected: &str| wrong("c2c", words, expected);
     cores(&["--transfer=ping"], "\"ping\" is no transfer: expected hand-over, dirty, clean");
     cores(&["--huge=thp"], "--huge has no meaning with c2c");
+    cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise c2c: ");
+    cores(&["--from=a.json", "--quick"], "--quick");
     cores(&["--machine", "2x(8c 64G)"], "c2c is measured on this machine");
 }
 
@@ -98,7 +131,7 @@ fn every_pair_of_cpus_is_measured_both_ways_or_says_why_not() {
         assert!(ran.stderr.contains("one CPU has nobody to get a line from") || !ran.stdout.is_empty());
         return;
     }
-    let document = json(&ran.ok());
+    let document = ran.ok_json();
     assert_eq!(document["schema"], "nodewise.c2c/1");
     let pairs = document["pairs"].as_array().unwrap();
     for pair in pairs {

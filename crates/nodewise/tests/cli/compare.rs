@@ -2,11 +2,13 @@
 //! were saved.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::nodewise::{Ran, command, output, run, wider};
+use crate::sandbox::{install, is_root};
 
 /// A suite whose one benchmark prints a number from a file, so that a change is a change of the file.
 fn suite(folder: &tempfile::TempDir, rest: &str) -> String {
@@ -22,17 +24,12 @@ fn suite(folder: &tempfile::TempDir, rest: &str) -> String {
     path.display().to_string()
 }
 
-fn path(folder: &tempfile::TempDir, name: &str) -> String {
+fn path_of(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).display().to_string()
 }
 
 fn compare(words: &[&str]) -> Ran {
     run(&[&["compare"], words].concat())
-}
-
-fn document(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.stdout, ran.stderr))
 }
 
 /// A file of the articles' tables.
@@ -45,7 +42,7 @@ fn recorded(name: &str) -> String {
 fn a_change_between_two_sessions_is_shown_and_a_loss_ends_with_1() {
     let folder = tempfile::tempdir().unwrap();
     let (suite, before, after) =
-        (suite(&folder, ""), path(&folder, "before.json"), path(&folder, "after.json"));
+        (suite(&folder, ""), path_of(&folder, "before.json"), path_of(&folder, "after.json"));
     let saved = compare(&["--suite", &suite, "--save", &before, "--runs=5", "--seed=1"]);
     assert_eq!(saved.code, Some(0), "{}", saved.stderr);
     assert!(saved.stdout.contains("tiny: 5 rounds in "), "{}", saved.stdout);
@@ -54,8 +51,8 @@ fn a_change_between_two_sessions_is_shown_and_a_loss_ends_with_1() {
     let words = ["--suite", &suite, "--against", &before, "--save", &after, "--runs=5", "--seed=2"];
     let faster = compare(&[&words[..], &["--json"]].concat());
     assert_eq!(faster.code, Some(0), "{}", faster.stderr);
-    let table = &document(&faster)["tables"][0];
-    assert_eq!(document(&faster)["schema"], "nodewise.compare/1");
+    let table = &faster.json()["tables"][0];
+    assert_eq!(faster.json()["schema"], "nodewise.compare/1");
     for row in table["rows"].as_array().unwrap() {
         assert_eq!(row["verdict"], "better", "{row}");
         assert!((row["change"]["speed_ratio"].as_f64().unwrap() - 1.2).abs() < 1e-9, "{row}");
@@ -73,10 +70,10 @@ fn a_change_between_two_sessions_is_shown_and_a_loss_ends_with_1() {
 #[test]
 fn what_is_saved_holds_every_sample_and_is_what_json_prints() {
     let folder = tempfile::tempdir().unwrap();
-    let (suite, saved) = (suite(&folder, ""), path(&folder, "saved.json"));
+    let (suite, saved) = (suite(&folder, ""), path_of(&folder, "saved.json"));
     let ran = compare(&["--suite", &suite, "--save", &saved, "--runs=2", "--seed=9", "--json"]);
     assert_eq!(fs::read_to_string(&saved).unwrap(), ran.stdout);
-    let session = document(&ran);
+    let session = ran.json();
     assert_eq!((&session["schema"], &session["end"]), (&"nodewise.suite/1".into(), &"completed".into()));
     assert_eq!((&session["rounds"], &session["seed"]), (&2.into(), &9.into()));
     assert!(session["conditions"]["kernel"].is_string() && session["settings"]["nodes"].is_string());
@@ -97,7 +94,7 @@ fn placements_are_compared_in_one_run() {
     let words = ["--suite", &suite, "--placements=default,localalloc,huge=never", "--runs=2", "--json"];
     let ran = compare(&words);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let tables = document(&ran)["tables"].as_array().unwrap().clone();
+    let tables = ran.json()["tables"].as_array().unwrap().clone();
     let subjects: Vec<&str> = tables.iter().map(|table| table["subject"].as_str().unwrap()).collect();
     assert_eq!(subjects.len(), 2);
     assert!(tables.iter().all(|table| table["reference"] == "default" && table["paired"] == true));
@@ -129,6 +126,150 @@ fn what_is_not_installed_and_what_fails_is_named_and_the_rest_goes_on() {
     assert!(list.contains("apt-get install absent-package"), "{list}");
 }
 
+/// A suite that lacks a program, in a folder with an apt-get that writes down what it was asked for and then
+/// does this.
+struct Lacking(tempfile::TempDir);
+
+impl Lacking {
+    fn new(apt: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let needs = "needs = { nodewise-absent = \"absent-package\", sh = \"dash\" }";
+        let text =
+            format!("title = \"t\"\n[[benchmark]]\nname = \"a\"\ncommand = \"nodewise-absent\"\n{needs}\n");
+        fs::write(folder.path().join("suite.toml"), text).unwrap();
+        let script = format!(
+            "#!/bin/sh\ncd {}\necho \"$@\" >> asked\necho from apt\n{apt}\n",
+            folder.path().display()
+        );
+        fs::write(folder.path().join("script"), script).unwrap();
+        install(&folder.path().join("script"), &folder.path().join("apt-get"), 0o755);
+        Self(folder)
+    }
+
+    fn run(&self, mut command: std::process::Command, options: &[&str]) -> Ran {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", self.0.path().display());
+        let suite = path_of(&self.0, "suite.toml");
+        output(
+            command
+                .args(["compare", "--suite", &suite, "--runs=1", "--install"])
+                .args(options)
+                .env("PATH", path),
+        )
+    }
+
+    /// What apt-get was asked for.
+    fn asked(&self) -> String {
+        fs::read_to_string(self.0.path().join("asked")).unwrap_or_default()
+    }
+}
+
+/// An apt-get that installs the program.
+const INSTALLS: &str = "printf '#!/bin/sh\\n' > new; install -m 755 new nodewise-absent";
+
+#[test]
+fn what_is_missing_is_installed_by_apt_get_and_then_run() {
+    if !is_root() {
+        return;
+    }
+    let lacking = Lacking::new(INSTALLS);
+    let ran = lacking.run(command([""; 0]), &["--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.json()["benchmarks"][0]["name"], "a");
+    assert!(
+        ran.stderr.starts_with("nodewise: running apt-get install absent-package\nfrom apt\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        lacking.asked(),
+        "install --yes --no-remove -o APT::Cmd::Pattern-Only=true -- absent-package\n"
+    );
+    // Now nothing is missing.
+    assert_eq!(lacking.run(command([""; 0]), &[]).code, Some(0));
+    assert_eq!(lacking.asked().lines().count(), 1);
+}
+
+#[test]
+fn an_installation_that_fails_or_brings_nothing_ends_with_the_reason() {
+    if !is_root() {
+        return;
+    }
+    let check = |apt: &str, expected: &str| {
+        let lacking = Lacking::new(apt);
+        let ran = lacking.run(command([""; 0]), &[]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
+        let rest = ran.stderr.strip_prefix("nodewise: running apt-get install absent-package\nfrom apt\n");
+        assert_eq!(rest, Some(expected), "{}", ran.stderr);
+    };
+    check(
+        "echo 'E: Unable to locate package absent-package' >&2; exit 100",
+        "E: Unable to locate package absent-package\n\
+         nodewise: --install: apt-get install absent-package has failed (apt-get update may be needed before)\n",
+    );
+    check(
+        "exit 0",
+        "nodewise: --install: apt-get was content, but the search path has no nodewise-absent of absent-package\n",
+    );
+    let lacking = Lacking::new("");
+    fs::remove_file(lacking.0.path().join("apt-get")).unwrap();
+    let suite = path_of(&lacking.0, "suite.toml");
+    let mut without = command(["compare", "--install", "--suite", &suite]);
+    let ran = output(without.env("PATH", lacking.0.path()));
+    let end = "nodewise: --install: cannot run apt-get: no such file or directory\n";
+    assert!(ran.code == Some(3) && ran.stderr.ends_with(end), "{}", ran.stderr);
+}
+
+#[test]
+fn only_root_installs_and_others_are_told_what_would_be_run() {
+    let lacking = Lacking::new(INSTALLS);
+    let public = crate::sandbox::Public::new();
+    let command = if is_root() { public.as_nobody(&[]) } else { command([""; 0]) };
+    let ran = lacking.run(command, &[]);
+    let message = "nodewise: --install needs root: it would run apt-get install absent-package\n";
+    assert_eq!((ran.code, ran.stderr.as_str(), ran.stdout.as_str()), (Some(3), message, ""));
+    assert_eq!(lacking.asked(), "");
+}
+
+#[test]
+fn a_list_as_json_says_what_a_suite_holds_and_what_is_missing() {
+    let lacking = Lacking::new("");
+    let suite = path_of(&lacking.0, "suite.toml");
+    let list = compare(&["--suite", &suite, "--list", "--json"]).json();
+    let expected = serde_json::json!({
+        "schema": "nodewise.benchmarks/1",
+        "suite": "t",
+        "install": "apt-get install absent-package",
+        "benchmarks": [{
+            "name": "a",
+            "command": "nodewise-absent",
+            "metric": { "kind": "wall", "unit": "s", "better": "lower" },
+            "threads": ["all"],
+            "memory_traffic": true,
+            "time_limit_s": 600,
+            "needs": [
+                { "program": "nodewise-absent", "package": "absent-package", "there": false },
+                { "program": "sh", "package": "dash", "there": true },
+            ],
+        }],
+    });
+    assert_eq!(list, expected);
+    // What both say of a suite that comes with nodewise is the same.
+    let list = compare(&["--suite=board", "--list", "--json"]).json();
+    let text = output(command(["compare", "--suite=board", "--list"]).env("COLUMNS", "200")).ok();
+    for benchmark in list["benchmarks"].as_array().unwrap() {
+        let name = benchmark["name"].as_str().unwrap();
+        let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        for word in ["about"].map(|field| benchmark[field].as_str().unwrap()) {
+            assert!(line.contains(word.split(' ').next().unwrap()), "{word} is not in {line}");
+        }
+        assert_eq!(benchmark["threads"], serde_json::json!([1, "all"]));
+        let is_missing = benchmark["needs"].as_array().unwrap().iter().any(|need| need["there"] == false);
+        assert_eq!(line.contains("not installed"), is_missing, "{line}");
+    }
+    assert_eq!(compare(&["--suite=board", "--list", "--install"]).code, Some(2));
+}
+
 #[test]
 fn the_tables_of_the_articles_come_out_of_their_files() {
     let files =
@@ -145,7 +286,7 @@ fn the_tables_of_the_articles_come_out_of_their_files() {
     }
     let [before, after] = files("pi5");
     let folder = tempfile::tempdir().unwrap();
-    let picture = path(&folder, "pi5.svg");
+    let picture = path_of(&folder, "pi5.svg");
     let ran = compare(&["--before", &before, "--after", &after, "--csv", "--svg", &picture]);
     for name in ["zstd", "xz"] {
         for threads in [1, 4] {
@@ -179,9 +320,9 @@ fn the_suites_that_come_with_nodewise_are_listed_and_printed() {
 fn wrong_files_and_options_are_named_with_what_would_be_right() {
     let folder = tempfile::tempdir().unwrap();
     let suite = suite(&folder, "typo = 1\n");
-    let (board, foreign) = (recorded("pi4-with.json"), path(&folder, "foreign.json"));
+    let (board, foreign) = (recorded("pi4-with.json"), path_of(&folder, "foreign.json"));
     fs::write(&foreign, "{\"schema\": \"nodewise.tune/1\"}").unwrap();
-    let right = path(&folder, "right.toml");
+    let right = path_of(&folder, "right.toml");
     fs::write(&right, "title = \"other\"\n[[benchmark]]\nname = \"a\"\ncommand = \"true\"\n").unwrap();
     let check = |words: &[&str], expected: &str| {
         let ran = compare(words);
@@ -216,8 +357,8 @@ fn wrong_files_and_options_are_named_with_what_would_be_right() {
 #[test]
 fn ctrl_c_saves_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
-    let saved = path(&folder, "saved.json");
-    let suite = path(&folder, "suite.toml");
+    let saved = path_of(&folder, "saved.json");
+    let suite = path_of(&folder, "suite.toml");
     // The benchmark itself presses Ctrl-C, in its fourth run: the second of the first measured round.
     let script = "echo x >> {inputs}/runs; test $(wc -l < {inputs}/runs) -lt 4 || kill -INT $NODEWISE_TEST_PARENT; echo 5";
     fs::write(

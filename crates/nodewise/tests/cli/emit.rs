@@ -17,12 +17,20 @@ fn emitted(tool: &str, options: &str, program: &str) -> String {
     run(&words).ok()
 }
 
+/// What systemd says of a unit of this text; what it says of this machine is not ours.
+fn systemd_on(unit: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let service = folder.path().join("numa.service");
+    fs::write(&service, unit).unwrap();
+    let checked = output(without_variables("systemd-analyze").arg("verify").arg(&service));
+    checked.stderr.lines().filter(|line| line.contains("numa.service")).map(str::to_owned).collect()
+}
+
 #[test]
 fn systemd_takes_every_drop_in() {
     if !has("systemd-analyze", "systemd") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
     for options in [
         "--cpunodebind=1 --membind=1",
         "--interleave=all",
@@ -31,17 +39,28 @@ fn systemd_takes_every_drop_in() {
         "--physcpubind=0-2,5",
     ] {
         let drop_in = emitted("systemd", options, "/bin/true");
-        let service = folder.path().join("numa.service");
-        fs::write(&service, format!("{drop_in}ExecStart=/bin/true\n")).unwrap();
-        let checked = output(without_variables("systemd-analyze").arg("verify").arg(&service));
-        // It says what it does not understand and goes on; what it says of this machine is not ours.
-        let ours: Vec<&str> = checked.stderr.lines().filter(|line| line.contains("numa.service")).collect();
-        assert_eq!(ours, [""; 0], "{drop_in}");
+        // It says what it does not understand and goes on.
+        assert_eq!(systemd_on(&format!("{drop_in}ExecStart=/bin/true\n")), [""; 0], "{drop_in}");
     }
-    let wrong = folder.path().join("numa.service");
-    fs::write(&wrong, "[Service]\nNUMAPolicy=interleav\nNUMAMask=0\nExecStart=/bin/true\n").unwrap();
-    let checked = output(without_variables("systemd-analyze").arg("verify").arg(&wrong));
-    assert!(checked.stderr.contains("interleav"), "a check that finds nothing is none: {}", checked.stderr);
+    let wrong = systemd_on("[Service]\nNUMAPolicy=interleav\nNUMAMask=0\nExecStart=/bin/true\n").concat();
+    assert!(wrong.contains("interleav"), "a check that finds nothing is none: {wrong}");
+}
+
+#[test]
+fn systemd_takes_a_program_with_any_words() {
+    if !has("systemd-analyze", "systemd") {
+        return;
+    }
+    let odd = ["100%", "%n", "%Q", "$HOME", "it's", "a \"b\" \\", ";", "", "two\nlines", "\u{1b}[2J\u{202e}"];
+    let words =
+        ["run", "--machine", TWO_NODES, "--emit=systemd", "--weighted-interleave=all", "--", "/bin/echo"];
+    let drop_in = run(&words.into_iter().chain(odd).collect::<Vec<_>>()).ok();
+    // What takes the place of nodewise takes any words as well, and is here for sure.
+    let here = drop_in.replace("ExecStart=nodewise run", "ExecStart=/bin/echo");
+    assert_ne!(here, drop_in);
+    assert_eq!(systemd_on(&here), [""; 0], "{drop_in}");
+    let bare = systemd_on("[Service]\nExecStart=/bin/echo '%Q'\n").concat();
+    assert!(bare.contains("%Q"), "a check that finds nothing is none: {bare}");
 }
 
 #[test]
@@ -101,7 +120,7 @@ fn a_study_writes_its_best_placement() {
     };
     let text = words("", "--higher-is-better").ok();
     assert!(text.contains(&format!("NUMAPolicy=bind\nNUMAMask={node}\n")), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&words("--json", "--higher-is-better").ok()).unwrap();
+    let json = words("--json", "--higher-is-better").ok_json();
     assert_eq!(json["emitted"]["tool"], "systemd");
     let kept = words("", "");
     assert!(

@@ -71,14 +71,23 @@ fn what_is_enabled_can_be_disabled_and_undone_to_the_byte() {
 }
 
 #[test]
+fn a_policy_that_is_no_longer_wanted_is_taken_out() {
+    let image = image(&[(PATH, EMULATED)]);
+    emulation(image.path(), &["enable", "--nodes=4", "--policy=none"]).ok();
+    check_file(image.path(), PATH, &EMULATED.replace(" numa_policy=interleave", ""));
+    emulation(image.path(), &["enable", "--nodes=4", "--policy=interleave"]).ok();
+    emulation(image.path(), &["enable", "--nodes=2"]).ok();
+    check_file(image.path(), PATH, &EMULATED.replace("fake=4", "fake=2"));
+}
+
+#[test]
 fn every_boot_file_of_a_pc_is_changed() {
     let image = image(&[
         ("etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX=\"ro\"\n"),
         ("usr/sbin/update-grub", ""),
         ("boot/loader/entries/a.conf", "linux /a\noptions root=b\n"),
     ]);
-    let json = emulation(image.path(), &["enable", "--per-node=2", "--json"]).ok();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = emulation(image.path(), &["enable", "--per-node=2", "--json"]).ok_json();
     assert_eq!(json["next"], serde_json::json!(["update-grub", "reboot"]));
     assert_eq!(json["files"].as_array().unwrap().len(), 2);
     check_file(image.path(), "etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX=\"ro numa=fake=2U\"\n");

@@ -28,8 +28,7 @@ const POLICIES: [&str; 7] = [
 ];
 
 fn json(arguments: &[&str]) -> Value {
-    let text = run(&[arguments, &["--json"]].concat()).ok();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+    run(&[arguments, &["--json"]].concat()).ok_json()
 }
 
 /// A number of pages in a document.
@@ -142,7 +141,7 @@ fn orders_built_anew_prefer_nodes_without_cpus() {
 
 #[test]
 fn every_capture_has_zones_and_orders_or_says_why_not() {
-    for path in corpus() {
+    for path in corpus("captures") {
         let path = path.to_str().unwrap();
         let zones = json(&["zones", "--machine", path]);
         let lists = json(&["zonelist", "--machine", path]);

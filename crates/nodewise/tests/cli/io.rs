@@ -4,17 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::nodewise::{command, output, path, run, wider};
 use crate::sandbox::{Public, is_root};
 
 /// Small enough for any machine.
 const SMALL: [&str; 3] = ["--quick", "--size=256K", "--seed=1"];
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
 
 fn io(words: &[&str]) -> crate::nodewise::Ran {
     run(&[&["io"], &SMALL[..], words].concat())
@@ -48,7 +42,7 @@ fn written(folder: &Path, name: &str, text: &str) -> String {
 #[test]
 fn a_file_is_read_into_the_memory_of_each_node_or_it_is_said_why_not() {
     let ran = io(&["--json", path()]);
-    let document = json(&ran.stdout);
+    let document = ran.json();
     assert_eq!(
         (&document["schema"], &document["buffer_bytes"]),
         (&"nodewise.io/1".into(), &(256 << 10).into())
@@ -126,7 +120,7 @@ fn a_file_of_somebody_else_is_no_permission() {
 #[test]
 fn devices_of_another_machine_are_listed_with_their_nodes() {
     let machine = "--machine=2x(2c 4G); dist=21; dev=net:eth0@1";
-    let document = json(&run(&["io", "--json", machine]).ok());
+    let document = run(&["io", "--json", machine]).ok_json();
     let device = &document["devices"][0];
     assert_eq!((&device["name"], &device["kind"]), (&"net:eth0".into(), &"network".into()));
     assert_eq!(device["node"], 1);
@@ -159,7 +153,7 @@ fn tables_of_perftest_stand_side_by_side_in_every_form() {
     }
     let narrow = output(command(["io", "--from", &near, &far]).env("COLUMNS", "60"));
     assert!(wider(&narrow.stdout, 60).is_empty(), "{}", narrow.stdout);
-    let document = json(&of(&["--json"]));
+    let document = run(&["io", "--json", "--from", &near, &far]).ok_json();
     assert_eq!(document["schema"], "nodewise.perftest/1");
     assert_eq!(document["tables"][0]["sides"][1]["rows"][1]["typical_us"], 11.42);
     let lines = of(&["--csv"]);
@@ -219,7 +213,7 @@ fn wrong_words_and_files_without_tables_are_wrong_usage() {
 #[test]
 fn files_in_memory_are_on_the_nodes_that_are_named_and_leave_nothing() {
     let words = ["bandwidth", "--file", "--quick", "--size=1M", "--seed=1"];
-    let document = json(&run(&[&words[..], &["--json"]].concat()).ok());
+    let document = run(&[&words[..], &["--json"]].concat()).ok_json();
     assert_eq!(document["schema"], "nodewise.file_bandwidth/1");
     let files = document["files"].as_array().unwrap();
     assert!(!files.is_empty() && files.len() % 3 == 0, "{document}");

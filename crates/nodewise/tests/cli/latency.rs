@@ -5,18 +5,14 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::nodewise::{a_memory_node, command, missing, output, run, wider};
+use crate::nodewise::{Ran, a_memory_node, command, missing, output, run, wider};
 use crate::sandbox::{ENOSYS, EPERM, can_contain, filtered, without_move_pages};
 
 /// Small enough for any machine, and so quick that nothing has to be waited for.
 const SMALL: [&str; 4] = ["--quick", "--size=1M", "--huge=never", "--seed=1"];
 
 fn measured(more: &[&str]) -> Value {
-    json(&run(&[&["latency", "--json"], &SMALL[..], more].concat()).ok())
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    run(&[&["latency", "--json"], &SMALL[..], more].concat()).ok_json()
 }
 
 fn cells(document: &Value) -> &Vec<Value> {
@@ -46,13 +42,15 @@ fn every_cell_of_this_machine_is_measured_where_it_says_or_says_why_not() {
 fn a_result_is_shown_again_in_every_form() {
     let folder = tempfile::tempdir().unwrap();
     let (result, picture) = (folder.path().join("a.json"), folder.path().join("a.svg"));
-    let text = run(&[&["latency", "--json"], &SMALL[..]].concat()).ok();
+    let ran = run(&[&["latency", "--json"], &SMALL[..]].concat());
+    let document = ran.json();
+    let text = ran.ok();
     fs::write(&result, &text).unwrap();
     let from = format!("--from={}", result.display());
     let again = |more: &[&str]| run(&[&["latency", &from], more].concat()).ok();
     assert_eq!(again(&["--json"]), text);
     let lines = again(&["--csv"]);
-    assert_eq!(lines.lines().count(), 1 + cells(&json(&text)).len());
+    assert_eq!(lines.lines().count(), 1 + cells(&document).len());
     assert!(lines.starts_with("from_node,cpus,memory_node,pages,median_ns,"), "{lines}");
     let shown = again(&["--svg", picture.to_str().unwrap()]);
     assert!(shown.starts_with("Latency  idle") && shown.contains("seed 1;"), "{shown}");
@@ -79,7 +77,7 @@ fn what_cannot_be_given_is_refused_with_its_figure() {
 #[test]
 fn huge_pages_that_are_not_reserved_cost_their_cells_alone() {
     // Of this size no machine keeps a pool that nobody has asked for.
-    let document = json(&run(&["latency", "--json", "--quick", "--size=1M", "--huge=1G"]).ok());
+    let document = run(&["latency", "--json", "--quick", "--size=1M", "--huge=1G"]).ok_json();
     let (huge, small): (Vec<&Value>, Vec<&Value>) =
         cells(&document).iter().partition(|cell| cell["pages"] == "hugetlb");
     assert_eq!(huge.len(), small.len());
@@ -149,7 +147,7 @@ fn memory_that_nobody_can_ask_about_is_not_measured_as_if_it_were_proven() {
         let words = [&["latency", "--json"], &SMALL[..]].concat();
         let ran = output(&mut without_move_pages(errno, &words));
         assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
-        for cell in cells(&json(&ran.stdout)) {
+        for cell in cells(&ran.json()) {
             let why = cell["refused"].as_str().unwrap_or_default();
             assert!(why.contains("a seccomp filter answers move_pages"), "{cell}");
             assert!(cell["median_ns"].is_null() && cell["placed_before"].is_null(), "{cell}");
@@ -185,9 +183,7 @@ fn ctrl_c_ends_it_with_what_was_measured() {
     wait_for_memory(&mut child);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
-    let document = json(&String::from_utf8(ended.stdout).unwrap());
+    let document = Ran::from(child.wait_with_output().unwrap()).ok_json();
     assert_eq!(document["interrupted"], true);
     let findings = document["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding.as_str().unwrap().starts_with("ended early")));
@@ -196,7 +192,7 @@ fn ctrl_c_ends_it_with_what_was_measured() {
 #[test]
 fn a_sweep_has_its_sizes_and_names_the_caches_that_are_claimed() {
     let words = ["latency", "--sweep", "--quick", "--sizes=32K", "--huge=never", "--seed=1"];
-    let document = json(&run(&[&words[..], &["--json"]].concat()).ok());
+    let document = run(&[&words[..], &["--json"]].concat()).ok_json();
     assert_eq!(document["schema"], "nodewise.latency_sweep/1");
     let sizes: Vec<u64> = document["chases"]
         .as_array()
@@ -245,7 +241,7 @@ fn options_of_one_form_are_refused_with_another() {
 #[test]
 #[ignore = "takes half a minute of a machine that nothing else runs on: cargo test --test cli -- --ignored two_quick"]
 fn two_quick_runs_agree_or_one_says_that_the_machine_is_too_noisy() {
-    let documents = [0, 1].map(|_| json(&run(&["latency", "--quick", "--json"]).ok()));
+    let documents = [0, 1].map(|_| run(&["latency", "--quick", "--json"]).ok_json());
     let noisy = |document: &Value| {
         let findings = document["findings"].as_array().unwrap();
         findings.iter().any(|finding| finding.as_str().unwrap().starts_with("too noisy"))

@@ -19,10 +19,6 @@ const SMALL: [&str; 8] = [
     "--pauses=0,700",
 ];
 
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
 /// Whether this process may use two CPUs; where it may not, that is what it says.
 fn has_two_cpus() -> bool {
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
@@ -44,7 +40,7 @@ fn every_point_has_a_latency_and_traffic_on_pages_that_are_proven() {
     if !has_two_cpus() {
         return;
     }
-    let document = json(&run(&[&SMALL[..], &["--json"]].concat()).ok());
+    let document = run(&[&SMALL[..], &["--json"]].concat()).ok_json();
     assert_eq!(document["schema"], "nodewise.latency_loaded/1");
     assert_eq!(
         (&document["size_bytes"], &document["traffic_size_bytes"]),
@@ -80,12 +76,13 @@ fn a_result_is_shown_again_in_every_form() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (result, picture) = (folder.path().join("a.json"), folder.path().join("a.svg"));
-    let text = run(&[&SMALL[..], &["--json"]].concat()).ok();
+    let ran = run(&[&SMALL[..], &["--json"]].concat());
+    let paths = ran.json()["paths"].as_array().unwrap().len();
+    let text = ran.ok();
     fs::write(&result, &text).unwrap();
     let from = format!("--from={}", result.display());
     let again = |more: &[&str]| run(&[&["latency", &from], more].concat()).ok();
     assert_eq!(again(&["--json"]), text);
-    let paths = json(&text)["paths"].as_array().unwrap().len();
     assert_eq!(again(&["--csv"]).lines().count(), 1 + paths * (1 + 2 * 2));
     let shown = again(&["--svg", picture.to_str().unwrap()]);
     assert!(shown.starts_with("Loaded latency") && shown.contains("seed 1;"), "{shown}");

@@ -5,9 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use nodewise_machine::{CpuId, Machine, NodeId};
+use serde_json::Value;
 
 /// Variables of whoever runs the tests that would show in what is printed.
 const VARIABLES: [&str; 6] = ["COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "TERM", "GLIBC_TUNABLES", "TMPDIR"];
+
+/// Begins a script that nodewise runs and that signals it: between the two stands a guard, whose parent
+/// this puts into `$nodewise`.
+pub const KNOW_NODEWISE: &str = "read -r _ _ _ nodewise _ < /proc/$PPID/stat";
 
 /// What a command left.
 pub struct Ran {
@@ -30,6 +35,20 @@ impl Ran {
     pub fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self.stdout
+    }
+
+    /// The standard output as JSON, however the command ended.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
+
+    /// The standard output of a command that ended well, as JSON.
+    #[track_caller]
+    pub fn ok_json(self) -> Value {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
+        self.json()
     }
 }
 
@@ -113,18 +132,19 @@ pub fn missing(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// Captures of real machines. They lie outside of this repository, in `../shared/corpora` beside it
-/// or in the folder that `NODEWISE_CORPUS` names; without them only specs are shown.
-pub fn corpus() -> Vec<PathBuf> {
+/// What was recorded on real machines, in a folder of the corpus: `captures`. It lies outside of this
+/// repository, in `../shared/corpora` beside it or in the folder that `NODEWISE_CORPUS` names; without it
+/// only specs are shown.
+pub fn corpus(folder: &str) -> Vec<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
     let root = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from);
-    let Ok(folder) = std::fs::read_dir(root.join("captures")) else {
-        missing(
-            "captures of real machines: no ../shared/corpora, and NODEWISE_CORPUS names no folder with some",
-        );
+    let Ok(files) = std::fs::read_dir(root.join(folder)) else {
+        missing(&format!(
+            "{folder} of real machines: no ../shared/corpora, and NODEWISE_CORPUS names no folder with them"
+        ));
         return Vec::new();
     };
-    let mut captures: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
-    captures.sort_unstable();
-    captures
+    let mut paths: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+    paths.sort_unstable();
+    paths
 }

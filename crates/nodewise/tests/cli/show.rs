@@ -38,7 +38,8 @@ struct Shown {
 fn shown() -> &'static [Shown] {
     static SHOWN: OnceLock<Vec<Shown>> = OnceLock::new();
     SHOWN.get_or_init(|| {
-        let captures = corpus().into_iter().map(|path| path.to_str().expect("paths are text").to_owned());
+        let captures =
+            corpus("captures").into_iter().map(|path| path.to_str().expect("paths are text").to_owned());
         let machines = SPECS.into_iter().map(str::to_owned).chain(captures);
         machines
             .map(|machine| Shown {

@@ -9,8 +9,7 @@ use crate::nodewise::{command, golden, output, run, wider};
 const SHIPPED: [&str; 6] = ["database", "database-interleaved", "jvm", "hpc", "pi5", "cxl"];
 
 fn json(arguments: &[&str]) -> Value {
-    let text = run(&[&["simulate", "--json"], arguments].concat()).ok();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+    run(&[&["simulate", "--json"], arguments].concat()).ok_json()
 }
 
 /// Pages that found no room, by program.

@@ -9,7 +9,7 @@ mod journal;
 mod serve;
 mod space;
 
-use crate::nodewise::{Ran, a_memory_node, command, output, run, shell, wider};
+use crate::nodewise::{KNOW_NODEWISE, Ran, a_memory_node, command, output, run, shell, wider};
 
 /// Tunes a shell script under one placement beside the default.
 fn tune(options: &[&str], script: &str) -> Ran {
@@ -20,7 +20,7 @@ fn tune(options: &[&str], script: &str) -> Ran {
 fn json(options: &[&str], script: &str) -> Value {
     let ran = tune(&[&["--json"], options].concat(), script);
     assert_eq!(ran.stderr, "", "with --json nothing else is said");
-    serde_json::from_str(&ran.stdout).expect("--json prints JSON")
+    ran.json()
 }
 
 /// A program that counts its runs in a file, and does something in one of them.
@@ -103,7 +103,7 @@ fn a_seed_fixes_the_order() {
             seed,
             "true",
         ];
-        let study: Value = serde_json::from_str(&run(&words).ok()).unwrap();
+        let study = run(&words).ok_json();
         let samples = study["samples"].as_array().unwrap().clone();
         samples
             .iter()
@@ -163,6 +163,24 @@ fn a_metric_is_the_last_match_of_what_the_program_prints() {
 }
 
 #[test]
+fn what_a_program_uses_can_be_what_is_compared() {
+    for (metric, unit) in [("cpu", "s"), ("rss", "bytes")] {
+        let study = json(
+            &["--runs=1", &format!("--metric={metric}")],
+            "i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done",
+        );
+        assert_eq!((&study["metric"]["kind"], &study["metric"]["unit"]), (&metric.into(), &unit.into()));
+        let arm = &study["arms"][0];
+        let shown = if metric == "cpu" { &arm["counted"]["cpu_s"] } else { &arm["counted"]["max_rss_bytes"] };
+        assert_eq!(&arm["summary"]["median"], shown, "{arm}");
+        assert!(shown.as_f64().unwrap() > 0.0);
+    }
+    let wrong = run(&["tune", "--metric=rss", "--higher-is-better", "true"]);
+    let expected = "nodewise: --higher-is-better contradicts --metric=rss: less memory is better\n";
+    assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(2), expected));
+}
+
+#[test]
 fn megabytes_of_output_and_a_reading_program_disturb_nothing() {
     let study = json(
         &["--runs=1", "--metric=score: ([0-9]+)"],
@@ -172,7 +190,7 @@ fn megabytes_of_output_and_a_reading_program_disturb_nothing() {
     // The program's input is empty, whatever ours is.
     let ran =
         shell("yes | $nodewise tune --runs=1 --placement=localalloc --json -- sh -c '[ -z \"$(cat)\" ]'");
-    let study: Value = serde_json::from_str(&ran.ok()).unwrap();
+    let study = ran.ok_json();
     assert_eq!(study["end"], "completed");
 }
 
@@ -246,8 +264,7 @@ fn a_failure_under_one_placement_is_a_result() {
     // The sentence goes on below in its column.
     let words = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("failed: ended with exit code 7: needs huge pages"), "{}", ran.stdout);
-    let study: Value =
-        serde_json::from_str(&run(&[&arguments[..1], &["--json"], &arguments[1..]].concat()).ok()).unwrap();
+    let study = run(&[&arguments[..1], &["--json"], &arguments[1..]].concat()).ok_json();
     assert_eq!(study["arms"][1]["verdict"], "failed", "{}", study["arms"][1]);
     assert_eq!(study["arms"][2]["summary"]["runs"], 3);
 }
@@ -269,7 +286,7 @@ fn placements_that_are_the_same_are_tried_once() {
         "--json",
         "true",
     ];
-    let study: Value = serde_json::from_str(&run(&words).ok()).unwrap();
+    let study = run(&words).ok_json();
     let names: Vec<&str> =
         study["arms"].as_array().unwrap().iter().map(|arm| arm["name"].as_str().unwrap()).collect();
     let named = format!("memory of node {node}");
@@ -282,13 +299,13 @@ fn an_interrupt_ends_a_study_with_the_results_so_far() {
     for signal in ["INT", "TERM"] {
         let folder = tempfile::tempdir().unwrap();
         // Round 0 is the warm-up; the first two rounds of three runs each are whole.
-        let script = counting(&folder, 11, &format!("kill -{signal} $PPID; exec sleep 100"));
+        let interrupting = format!("{KNOW_NODEWISE}; kill -{signal} $nodewise; exec sleep 100");
+        let script = counting(&folder, 11, &interrupting);
         let ran = tune(&["--runs=5"], &script);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stdout.contains("ended before its time: these are the results so far"), "{}", ran.stdout);
         assert!(ran.stdout.contains("too few rounds: 2/5"), "{}", ran.stdout);
-        let study =
-            json(&["--runs=5"], &counting(&folder, 5, &format!("kill -{signal} $PPID; exec sleep 100")));
+        let study = json(&["--runs=5"], &counting(&folder, 5, &interrupting));
         assert_eq!(study["end"], "interrupted");
         let endings: Vec<&str> = study["samples"]
             .as_array()
@@ -314,13 +331,19 @@ fn the_default_is_tried_even_where_no_placement_can_be() {
 }
 
 #[test]
-fn an_interrupt_leaves_no_process_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let pids = folder.path().join("pids");
-    let script = format!("sleep 100 & echo $! $$ > {}; kill -INT $PPID; trap '' TERM; wait", pids.display());
-    assert_eq!(tune(&["--runs=1"], &script).code, Some(0));
-    for pid in fs::read_to_string(pids).unwrap().split_whitespace() {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+fn nothing_outlives_nodewise_however_it_ends() {
+    for signal in ["INT", "TERM", "KILL"] {
+        let folder = tempfile::tempdir().unwrap();
+        let pids = folder.path().join("pids");
+        // A child, one in a session of its own, and the program itself.
+        let file = pids.display();
+        let script = format!(
+            "sleep 1000 & echo $! > {file}; setsid sh -c 'echo $$ >> {file}; exec sleep 1000' & \
+             while [ $(wc -l < {file}) -lt 2 ]; do :; done; echo $$ >> {file}; \
+             {KNOW_NODEWISE}; trap '' TERM; kill -{signal} $nodewise; wait"
+        );
+        let expected = (signal != "KILL").then_some(0);
+        assert_eq!(tune(&["--runs=1"], &script).code, expected);
+        serve::gone(&pids, 3);
     }
 }

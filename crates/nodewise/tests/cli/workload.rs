@@ -5,8 +5,7 @@ use serde_json::Value;
 use crate::nodewise::run;
 
 fn json(arguments: &[&str]) -> Value {
-    let text = run(&[&["workload"], arguments, &["--json"]].concat()).ok();
-    serde_json::from_str(&text).expect("--json prints JSON")
+    run(&[&["workload"], arguments, &["--json"]].concat()).ok_json()
 }
 
 #[test]
@@ -39,8 +38,7 @@ fn chase_reports_every_sample() {
 fn a_workload_is_a_metric_for_tune() {
     let words = ["tune", "--placement=localalloc", "--runs=1", "--json", "--higher-is-better"];
     let program = ["--metric=median ([0-9.]+) GB/s", "--", crate::nodewise::path(), "workload", "stream"];
-    let text = run(&[&words[..], &program, &["--size=24M", "--passes=3"]].concat()).ok();
-    let study: Value = serde_json::from_str(&text).unwrap();
+    let study = run(&[&words[..], &program, &["--size=24M", "--passes=3"]].concat()).ok_json();
     assert_eq!(study["end"], "completed");
-    assert!(study["arms"][1]["summary"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{text}");
+    assert!(study["arms"][1]["summary"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{study}");
 }

@@ -170,7 +170,7 @@ fn tune_refuses_what_it_cannot_try() {
     words(&["--runs", "x"], "--runs: \"x\" is not a whole number");
     words(&["--runs", "0"], "--runs: 0 is out of range: expected 1 to 4294967295");
     words(&["--seed", "x"], "--seed: \"x\" is not a whole number");
-    words(&["--metric"], "--metric needs a value: --metric wall|REGEX");
+    words(&["--metric"], "--metric needs a value: --metric wall|cpu|rss|REGEX");
     let tune = |arguments: &[&str], message: &str| check(&[&["tune"], arguments].concat(), 2, &[message]);
     let time = "is not a time: expected seconds, or a number with ms, s, m or h as in 10m";
     tune(&["--time", "0", "true"], &format!("--time: \"0\" {time}"));

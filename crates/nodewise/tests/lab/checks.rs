@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod firmware;
+mod full;
 mod io;
 mod limits;
 mod loaded;
@@ -30,13 +31,14 @@ pub const MODEL: &[(&str, Check)] = &[
     ("drawn_policies_get_the_kernels_answer", model::answers),
     ("pages_of_drawn_requests_are_where_the_model_says", model::drawn_requests),
     ("drawn_requests_are_counted_as_the_model_says", model::counters),
-    ("a_full_node_gives_way_as_the_model_says", model::full_node),
+    ("a_full_node_gives_way_as_the_model_says", full::small_pages),
+    ("huge_pages_come_from_where_the_model_says_when_a_node_is_full", full::huge_pages),
     ("drawn_scripts_of_calls_end_as_the_model_says", scripts::play),
 ];
 
-/// Every other check by the sentence that must hold. They run in this order in one guest, so one must leave
-/// the system as it found it.
-pub const CHECKS: &[(&str, Check)] = &[
+/// What nodewise says of the machine, and where it places programs. Nothing but nodewise is needed for
+/// these, so guests without the host's programs have them too.
+pub const PLACEMENT: &[(&str, Check)] = &[
     ("the_guest_has_the_nodes_of_the_layout", topology::layout),
     ("show_json_equals_what_the_kernel_says", topology::show_json),
     ("show_text_names_every_node", topology::show_text),
@@ -54,6 +56,11 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("near_a_device_is_its_node", policies::near_device),
     ("huge_pages_can_be_refused", policies::huge_never),
     ("a_node_without_cpus_is_explained", limits::no_cpus),
+];
+
+/// Every other check by the sentence that must hold. They run in this order in one guest, so one must leave
+/// the system as it found it.
+pub const CHECKS: &[(&str, Check)] = &[
     ("a_cpuset_is_named_as_the_limit", limits::cpuset),
     ("an_ordinary_user_can_place_programs", limits::ordinary_user),
     ("latency_is_measured_on_the_pages_of_the_node_it_names", measure::placement),
@@ -74,7 +81,7 @@ pub const CHECKS: &[(&str, Check)] = &[
 /// Runs all checks and writes a line for each.
 pub fn run_all(plan: &Plan, nodewise: &str) {
     let context = Context::new(plan, nodewise);
-    for (name, check) in of_machine(plan.drawn) {
+    for (name, check) in of_machine(plan.checks) {
         let result = catch_unwind(AssertUnwindSafe(|| check(&context)));
         let message = match result {
             Ok(Ok(())) => String::new(),
@@ -86,10 +93,35 @@ pub fn run_all(plan: &Plan, nodewise: &str) {
     }
 }
 
+/// Which checks a machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All.
+    All,
+    /// Those that need no program of the host's.
+    Own,
+    /// Those of the model.
+    Model,
+}
+
+impl Extent {
+    const ALL: [(Self, &str); 3] = [(Self::All, "all"), (Self::Own, "own"), (Self::Model, "model")];
+
+    /// The word for it on a command line.
+    pub fn word(self) -> &'static str {
+        Self::ALL.into_iter().find(|(extent, _)| *extent == self).expect("each has a word").1
+    }
+
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, text)| *text == word).map(|(extent, _)| extent)
+    }
+}
+
 /// The checks of a machine.
-pub fn of_machine(drawn: bool) -> impl Iterator<Item = &'static (&'static str, Check)> {
-    let all = if drawn { &[][..] } else { CHECKS };
-    all.iter().chain(MODEL)
+pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str, Check)> {
+    let of_placement = if extent == Extent::Model { &[][..] } else { PLACEMENT };
+    let others = if extent == Extent::All { CHECKS } else { &[][..] };
+    of_placement.iter().chain(others).chain(MODEL)
 }
 
 /// Fails with both values when they differ.

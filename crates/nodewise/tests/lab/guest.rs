@@ -7,11 +7,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
-use nodewise_machine::spec;
+use nodewise_lab::{Arch, GuestError, KernelChoice, Lab, Layout, Limits, Output};
+use nodewise_machine::{Bytes, spec};
+
+use crate::arm64;
+use crate::checks::Extent;
 
 /// Time that a guest has for each script, on a machine that is busy with other work; it needs a second.
 const SECONDS_PER_SCRIPT: u64 = 30;
+
+/// Memory that a guest may have.
+const MEMORY: Bytes = Bytes::from_gib(4);
 
 /// Stands before a line with the result of a check.
 pub const MARK: &str = "check ";
@@ -19,14 +25,15 @@ pub const MARK: &str = "check ";
 /// What a guest is, and what is done in it.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    pub arch: Arch,
     /// Its machine.
     pub spec: String,
     /// Words for its kernel's command line.
     pub append: Option<String>,
     /// Words for QEMU.
     pub qemu: Option<String>,
-    /// Whether it was drawn, for the checks of the model alone.
-    pub drawn: bool,
+    /// The checks that run there.
+    pub checks: Extent,
     /// Numbers of the scripts that are played there.
     pub scripts: Range<u64>,
 }
@@ -34,18 +41,19 @@ pub struct Plan {
 impl Plan {
     /// The words behind `--guest`, which [`Plan::read`] reads in the guest.
     fn words(&self) -> [String; 4] {
-        let drawn = if self.drawn { "drawn" } else { "fixed" };
         let Range { start, end } = self.scripts;
-        [self.spec.clone(), drawn.to_owned(), start.to_string(), end.to_string()]
+        [self.spec.clone(), self.checks.word().to_owned(), start.to_string(), end.to_string()]
     }
 
     pub fn read(words: &[String]) -> Self {
         let number = |at: usize| words[at].parse().expect("the host passes numbers");
         Self {
+            // The guest does not ask: it is what it is.
+            arch: Arch::default(),
             spec: words[0].clone(),
             append: None,
             qemu: None,
-            drawn: words[1] == "drawn",
+            checks: Extent::of_word(&words[1]).expect("the host passes such a word"),
             scripts: number(2)..number(3),
         }
     }
@@ -57,11 +65,13 @@ pub struct Guest {
     /// Its name.
     pub layout: String,
     pub plan: Plan,
-    kernel: KernelChoice,
+    pub kernel: KernelChoice,
     results: Arc<OnceLock<Boot>>,
 }
 
-enum Boot {
+/// What became of a guest.
+#[derive(Clone)]
+pub enum Boot {
     /// Why there is no guest here; one line.
     Skipped(String),
     /// What went wrong with the guest as a whole.
@@ -92,38 +102,61 @@ impl Guest {
     }
 
     fn boot(&self) -> Boot {
-        let lab = match Lab::for_test(&self.kernel) {
-            Ok(lab) => lab,
-            Err(why) => return Boot::Skipped(why),
-        };
         let machine = spec::machine(&self.plan.spec).expect("the layouts are specs");
-        let layout = Layout::new(&machine, &Limits::default()).expect("the layouts can be booted");
+        let limits = Limits { memory: MEMORY, ..Limits::default() };
+        let layout = Layout::new(&machine, &limits).expect("the layouts can be booted");
         assert!(layout.notes.is_empty(), "the guest differs from the layout: {:?}", layout.notes);
+        let ran = match self.plan.arch {
+            Arch::X86 => self.run(layout),
+            Arch::Arm => arm64::run(self, layout),
+        };
+        ran.map_or_else(|without| without, |output| results(&output))
+    }
+
+    /// Runs the checks in a guest of x86-64. `Err` is what became of the guest without any of them.
+    fn run(&self, layout: Layout) -> Result<Output, Boot> {
+        let lab = Lab::for_test(&self.kernel).map_err(Boot::Skipped)?;
         let own = std::env::current_exe().expect("a test knows its own path");
-        let words = [own.into_os_string(), "--guest".into(), env!("CARGO_BIN_EXE_nodewise").into()];
-        let command: Vec<OsString> = words.into_iter().chain(self.plan.words().map(OsString::from)).collect();
+        let command = self.command(own.into_os_string(), env!("CARGO_BIN_EXE_nodewise").into());
         let mut guest = lab.guest(layout);
         guest.append.extend(self.plan.append.clone());
-        guest.qemu_arguments.extend(
-            self.plan.qemu.iter().flat_map(|words| words.split_ascii_whitespace()).map(OsString::from),
-        );
-        let scripts = self.plan.scripts.end - self.plan.scripts.start;
-        guest.timeout = guest.timeout.max(Duration::from_secs(scripts * SECONDS_PER_SCRIPT));
-        match guest.run(&command) {
-            Err(error) => Boot::Failed(error.to_string()),
-            Ok(output) => {
-                let text = String::from_utf8_lossy(&output.stdout);
-                let results: BTreeMap<String, String> = text.lines().filter_map(result_of).collect();
-                if results.is_empty() {
-                    return Boot::Failed(format!(
-                        "no result:\n{text}\n{}",
-                        String::from_utf8_lossy(&output.stderr)
-                    ));
-                }
-                Boot::Done(results)
-            }
-        }
+        guest.qemu_arguments = self.qemu_words();
+        guest.timeout = self.timeout(guest.timeout);
+        guest.run(&command).map_err(Boot::failed)
     }
+
+    /// The command that runs the checks, with the paths that this program and nodewise have in the guest.
+    pub fn command(&self, own: OsString, nodewise: OsString) -> Vec<OsString> {
+        let words = [own, "--guest".into(), nodewise];
+        words.into_iter().chain(self.plan.words().map(OsString::from)).collect()
+    }
+
+    pub fn qemu_words(&self) -> Vec<OsString> {
+        self.plan.qemu.iter().flat_map(|words| words.split_ascii_whitespace()).map(OsString::from).collect()
+    }
+
+    /// The time that a guest has, at least what others have.
+    pub fn timeout(&self, others: Duration) -> Duration {
+        let scripts = self.plan.scripts.end - self.plan.scripts.start;
+        others.max(Duration::from_secs(scripts * SECONDS_PER_SCRIPT))
+    }
+}
+
+impl Boot {
+    pub fn failed(error: GuestError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// The results that a guest wrote.
+fn results(output: &Output) -> Boot {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let results: BTreeMap<String, String> = text.lines().filter_map(result_of).collect();
+    if results.is_empty() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        return Boot::Failed(format!("no result, status {}:\n{text}\n{complaint}", output.status));
+    }
+    Boot::Done(results)
 }
 
 /// `check NAME MESSAGE`, the message with its line ends written as `\n`.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use nodewise_model::Counters;
 
@@ -44,11 +45,34 @@ pub fn distances_of(node: u32) -> Vec<u32> {
     text.split_whitespace().map(|number| number.parse().expect("a distance is a number")).collect()
 }
 
+/// The lines of the kernel's log that it still has.
+///
+/// Each read of the file gives a record, `LEVEL,NUMBER,TIME,FLAGS;TEXT` and lines that say more of it.
+fn log() -> Vec<String> {
+    let mut options = fs::File::options();
+    let options = options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let mut file = options.open("/dev/kmsg").expect("the log can be read");
+    let mut lines = Vec::new();
+    let mut record = [0; 8192];
+    loop {
+        match file.read(&mut record) {
+            Ok(length) => {
+                let text = String::from_utf8_lossy(&record[..length]).into_owned();
+                let line = text.lines().next().and_then(|line| line.split_once(';'));
+                lines.extend(line.map(|(_, text)| text.to_owned()));
+            }
+            // Older lines made room for new ones; the next read goes on behind them.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return lines,
+            Err(error) => panic!("/dev/kmsg: {error}"),
+        }
+    }
+}
+
 /// The orders that the kernel printed while it booted: `Fallback order for Node 0: 0 1 2 3`.
 pub fn fallback_orders() -> BTreeMap<u32, Vec<u32>> {
-    let log = Command::new("dmesg").output().expect("dmesg runs").stdout;
     let mut orders = BTreeMap::new();
-    for line in String::from_utf8_lossy(&log).lines() {
+    for line in log() {
         let Some((_, rest)) = line.split_once("Fallback order for Node ") else { continue };
         let (node, order) = rest.split_once(':').expect("a node and its order");
         let order = order.split_whitespace().map(|node| node.parse().expect("nodes are numbers")).collect();
@@ -60,10 +84,8 @@ pub fn fallback_orders() -> BTreeMap<u32, Vec<u32>> {
 /// The ranges of RAM that the kernel printed while it booted, each as (node, first byte, last byte):
 /// `node   0: [mem 0x0000000000001000-0x000000000009efff]`.
 pub fn node_ranges() -> Vec<(u32, u64, u64)> {
-    let log = Command::new("dmesg").output().expect("dmesg runs").stdout;
-    let text = String::from_utf8_lossy(&log).into_owned();
-    let lines = text.lines().skip_while(|line| !line.contains("Early memory node ranges"));
-    let range = |line: &str| {
+    let lines = log().into_iter().skip_while(|line| !line.contains("Early memory node ranges"));
+    let range = |line: String| {
         let (node, range) = line.split_once("node ")?.1.split_once(": [mem ")?;
         let (first, last) = range.trim_end().strip_suffix(']')?.split_once('-')?;
         let address = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();

@@ -48,6 +48,14 @@ pub struct Drawn {
 const WINDOW: &str = "-machine cxl=on -device pxb-cxl,id=cxl.1,bus=pcie.0,bus_nr=52 \
                       -machine cxl-fmw.0.targets.0=cxl.1,cxl-fmw.0.size=4G";
 
+/// A machine that a device tree can describe: without tiers, windows for CXL memory or emulated nodes, for
+/// which Debian's kernel for arm64 is not built.
+pub fn plain_machine(seed: u64) -> Drawn {
+    let Drawn { spec, .. } = machine(seed);
+    let end = spec.find("; access=").unwrap_or(spec.len());
+    Drawn { spec: spec[..end].to_owned(), append: None, qemu: None }
+}
+
 /// A machine: one to eight nodes of different sizes, some without CPUs or without memory, at any legal
 /// distances, some of them in a slower tier, behind a window for CXL memory, or cut into emulated nodes.
 pub fn machine(seed: u64) -> Drawn {

@@ -67,16 +67,25 @@ pub enum Call {
     Move(usize, Vec<(u64, NodeId)>),
     /// Start a program that touches so many pages.
     Program(u64),
+    /// Keep a mapping from children, from now on.
+    Keep(usize),
     /// Have a child for so long.
     Fork(Vec<Step>),
-    /// With so many pages in the nodes' pools of huge pages, map some, under a policy or none, and touch
-    /// them in this order.
+    /// With so many pages in the nodes' pools of huge pages, map some for so long.
     Pool {
         pools: Vec<(NodeId, u64)>,
         pages: u64,
-        policy: Option<MemPolicy>,
-        touched: Vec<u64>,
+        steps: Vec<PoolStep>,
     },
+}
+
+/// A step while a program has memory from the pools; pages are numbered from 0.
+#[derive(Clone, Debug)]
+pub enum PoolStep {
+    Touch(u64),
+    Bind(MemPolicy, BindOptions),
+    Move(u64, NodeId),
+    Migrate(NodeSet, NodeSet),
 }
 
 /// A script, and the weights that nodes have while it runs.
@@ -122,6 +131,7 @@ impl<'a> Drawer<'a> {
             82..88 => self.moved(),
             88..95 => Call::Fork((0..2 + self.random.below(5)).map(|_| self.step()).collect()),
             95..98 => self.pool(),
+            98 => Call::Keep(self.mapping().0),
             _ => Call::Program(1 + self.random.below(MOST_PAGES)),
         }
     }
@@ -153,9 +163,20 @@ impl<'a> Drawer<'a> {
         let nodes = self.machine.nodes_with_memory();
         let pools = nodes.iter().map(|node| (node, self.random.below(4))).collect();
         let pages = 1 + self.random.below(6);
-        let policy = self.random.percent(60).then(|| any_policy(&mut self.random, self.machine));
-        let touched = (0..pages).map(|_| self.random.below(pages)).collect();
-        Call::Pool { pools, pages, policy, touched }
+        let steps = (0..2 + pages + self.random.below(6)).map(|_| self.pool_step(pages)).collect();
+        Call::Pool { pools, pages, steps }
+    }
+
+    fn pool_step(&mut self, pages: u64) -> PoolStep {
+        match self.random.below(100) {
+            0..55 => PoolStep::Touch(self.random.below(pages)),
+            55..75 => PoolStep::Move(self.random.below(pages), self.any_node()),
+            75..85 => PoolStep::Migrate(self.any_nodes(), self.any_nodes()),
+            _ => {
+                let options = self.random.one(&OPTIONS);
+                PoolStep::Bind(any_policy(&mut self.random, self.machine), options)
+            }
+        }
     }
 
     fn mapping(&mut self) -> (usize, Kind, u64) {

@@ -8,6 +8,8 @@
 use nodewise_machine::firmware::{Finding, Rule};
 use nodewise_machine::printable::quote;
 
+use crate::parse::number::hex_digits;
+
 /// Bytes in a line.
 const PER_LINE: usize = 16;
 
@@ -77,19 +79,13 @@ fn title(line: &str) -> Option<&str> {
 /// Offset and bytes of a line such as `  0010: 41 47  AG`.
 fn data(line: &str) -> Option<(u64, Vec<u8>)> {
     let (offset, rest) = line.trim_start().split_once(':')?;
-    let offset = hexadecimal(offset)?;
+    let offset = hex_digits(offset)?;
     // The bytes end at the second blank in a row, or at the sixteenth; the same in letters follows.
     let pairs = rest.strip_prefix(' ')?.split(' ').take(PER_LINE);
     let pairs = pairs.take_while(|pair| !pair.is_empty());
-    let byte = |pair: &str| if pair.len() == 2 { u8::try_from(hexadecimal(pair)?).ok() } else { None };
+    let byte = |pair: &str| if pair.len() == 2 { u8::try_from(hex_digits(pair)?).ok() } else { None };
     let bytes: Vec<u8> = pairs.map(byte).collect::<Option<_>>()?;
     (!bytes.is_empty()).then_some((offset, bytes))
-}
-
-/// Digits only: a sign is no part of a dump.
-fn hexadecimal(text: &str) -> Option<u64> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_number.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Where tables are found: the firmware's folder of a machine, and files that a user names.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use nodewise_machine::firmware::{Finding, Rule, Table, Tables};
-use nodewise_machine::printable::visible;
+use nodewise_machine::printable::{io_words, visible};
+use rustix::io::Errno;
 
 use super::{decode, dump};
-use crate::tree::{ReadCause, Tree};
+use crate::tree::{ReadCause, Tree, read_bounded};
 
 /// Where the kernel shows the tables of the firmware.
 ///
@@ -115,25 +114,14 @@ fn name(path: &Path) -> String {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TablesError> {
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => TablesError::Missing(name(path)),
-        kind => TablesError::Unreadable {
+    read_bounded(path, MOST_BYTES).map_err(|cause| match cause {
+        ReadCause::System(errno) if errno == Errno::NOENT.raw_os_error() => TablesError::Missing(name(path)),
+        cause => TablesError::Unreadable {
             path: name(path),
-            cause: error.raw_os_error().map_or_else(|| error.to_string(), crate::tree::errno_words),
-            is_permission: kind == std::io::ErrorKind::PermissionDenied,
+            cause: cause.to_string(),
+            is_permission: cause.is_permission(),
         },
-    };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(TablesError::Unreadable {
-            path: name(path),
-            cause: ReadCause::TooLarge(MOST_BYTES).to_string(),
-            is_permission: false,
-        });
-    }
-    Ok(bytes)
+    })
 }
 
 /// Reads every regular file of a folder, in the order of their names. Those that are no tables are
@@ -141,7 +129,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TablesError> {
 fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
     let unreadable = |error: std::io::Error| TablesError::Unreadable {
         path: name(folder),
-        cause: error.raw_os_error().map_or_else(|| error.to_string(), crate::tree::errno_words),
+        cause: io_words(&error),
         is_permission: error.kind() == std::io::ErrorKind::PermissionDenied,
     };
     let mut paths = Vec::new();

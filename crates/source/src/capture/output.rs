@@ -8,13 +8,12 @@ use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{io_words, printable};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
 use super::{Capture, Entry};
-use crate::tree::errno_words;
 
 /// The folder at the top of an archive, so that unpacking it makes one folder.
 const TOP: &str = "machine";
@@ -93,10 +92,7 @@ fn shown(path: &Path) -> String {
 }
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> CaptureError {
-    move |error| CaptureError::Write {
-        path: shown(path),
-        cause: error.raw_os_error().map_or_else(|| error.to_string(), errno_words),
-    }
+    move |error| CaptureError::Write { path: shown(path), cause: io_words(&error) }
 }
 
 impl Capture {

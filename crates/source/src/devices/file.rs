@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use nodewise_machine::NodeId;
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{errno_words, printable};
 use rustix::fs::{FileType, major, minor, stat, statfs};
 
 use super::{Finder, NoNode, place};
-use crate::tree::{Tree, errno_words};
+use crate::tree::Tree;
 
 /// File systems without a block device of their own, by `f_type` (`linux/magic.h`).
 const FILESYSTEMS: [(u32, &str); 12] = [

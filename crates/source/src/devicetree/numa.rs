@@ -1,8 +1,6 @@
 //! The nodes of a device tree: `numa-node-id` of CPUs and memory, and `distance-map`.
 
-use nodewise_machine::firmware::devicetree::{
-    DistanceMap, NodeProperty, NumaTree, Span, TreeCpu, TreeMemory,
-};
+use nodewise_machine::firmware::devicetree::{DistanceMap, NodeProperty, NumaTree, Reg, TreeCpu, TreeMemory};
 
 use super::blob::{Blob, DtbError, Event, number};
 use crate::limits::MOST_CPUS;
@@ -137,7 +135,7 @@ fn id(value: Option<&[u8]>) -> NodeProperty {
 }
 
 /// Addresses and sizes; `None` for a form that holds none.
-fn ranges(reg: &[u8], (address, size): (u32, u32)) -> Option<Vec<Span>> {
+fn ranges(reg: &[u8], (address, size): (u32, u32)) -> Option<Vec<Reg>> {
     // More than 64 bits are of other buses.
     if !(1..=2).contains(&address) || !(1..=2).contains(&size) {
         return None;
@@ -147,8 +145,8 @@ fn ranges(reg: &[u8], (address, size): (u32, u32)) -> Option<Vec<Span>> {
         return None;
     }
     let value = |bytes: &[u8]| bytes.iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
-    let span = |chunk: &[u8]| (value(&chunk[..address]), value(&chunk[address..]));
-    Some(reg.chunks_exact(address + size).map(span).collect())
+    let range = |chunk: &[u8]| Reg { start: value(&chunk[..address]), size: value(&chunk[address..]) };
+    Some(reg.chunks_exact(address + size).map(range).collect())
 }
 
 /// From, to, distance; `None` when the numbers do not come in threes.

@@ -6,6 +6,9 @@
 
 use nodewise_machine::NodeId;
 
+use super::digits;
+use super::number::hex_digits;
+
 /// Ranges of one kind that are kept at most: a kernel has room for 2048 blocks of memory.
 const MOST: usize = 4096;
 
@@ -113,7 +116,7 @@ fn node_and_range(text: &str) -> Option<NodeRange> {
 fn range(text: &str) -> Option<(u64, u64)> {
     let (start, rest) = text.split_once("[mem 0x")?.1.split_once("-0x")?;
     let last = rest.split(']').next()?;
-    let (start, last) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(last, 16).ok()?);
+    let (start, last) = (hex_digits(start)?, hex_digits(last)?);
     let end = last.checked_add(1)?;
     (start < end).then_some((start, end))
 }
@@ -122,8 +125,8 @@ fn range(text: &str) -> Option<(u64, u64)> {
 fn fallback(text: &str) -> Option<(NodeId, Vec<NodeId>)> {
     let (node, order) = text.split_once(':')?;
     let order: Option<Vec<NodeId>> =
-        order.split_ascii_whitespace().take(MOST).map(|node| node.parse().ok().map(NodeId::new)).collect();
-    Some((NodeId::new(node.parse().ok()?), order?))
+        order.split_ascii_whitespace().take(MOST).map(|node| digits(node).map(NodeId::new)).collect();
+    Some((NodeId::new(digits(node)?), order?))
 }
 
 #[cfg(test)]
@@ -183,10 +186,22 @@ mod tests {
 
     #[test]
     fn ranges_that_are_none_are_passed_over() {
-        for text in
-            ["[mem 0x5-0x1]", "[mem 0x0-0xffffffffffffffff]", "[mem 0x-0x]", "[mem 0xg-0x1]", "-[mem 0x1"]
-        {
+        for text in [
+            "[mem 0x5-0x1]",
+            "[mem 0x0-0xffffffffffffffff]",
+            "[mem 0x-0x]",
+            "[mem 0xg-0x1]",
+            "[mem 0x+5-0x+9]",
+            "-[mem 0x1",
+        ] {
             assert_eq!(parse(&format!("Faking node 0 at {text}\n")).emulated, [], "{text}");
+        }
+    }
+
+    #[test]
+    fn an_order_of_other_things_than_numbers_is_passed_over() {
+        for text in ["+0: 0", "0: +0 1", "0: 0 -1", ": 0", "0: a"] {
+            assert_eq!(parse(&format!("Fallback order for Node {text}\n")).fallback, [], "{text}");
         }
     }
 

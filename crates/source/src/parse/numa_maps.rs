@@ -17,6 +17,7 @@ pub mod sums;
 use nodewise_machine::id::Id as _;
 use nodewise_machine::{Bytes, MemPolicy, NodeId, PolicyMode};
 
+use super::number::hex_digits;
 use super::{Parsed, Problems, digits, kib, lines, unescape};
 
 /// One mapping.
@@ -89,9 +90,7 @@ pub fn parse(text: &str) -> Parsed<Vec<Mapping>> {
 pub fn parse_line(line: &str, number: u32, problems: &mut Problems) -> Option<Mapping> {
     let line = line.trim_matches([' ', '\n']);
     let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let plain = !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let start = if plain { u64::from_str_radix(address, 16).ok() } else { None };
-    let Some(start) = start else {
+    let Some(start) = hex_digits(address) else {
         problems.add(number, "an address in hexadecimal", line);
         return None;
     };

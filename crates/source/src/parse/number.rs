@@ -29,9 +29,14 @@ pub fn number_or_unknown<T: std::str::FromStr>(text: &str) -> Result<Option<T>, 
 /// Anything but `0x` and hexadecimal digits, or a number above 32 bits.
 pub fn hexadecimal(text: &str) -> Result<u32, ParseError> {
     let digits = text.trim().strip_prefix("0x").unwrap_or_default();
-    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let value = if plain { u32::from_str_radix(digits, 16).ok() } else { None };
+    let value = hex_digits(digits).and_then(|value| u32::try_from(value).ok());
     value.ok_or_else(|| ParseError::new(1, "a hexadecimal number as in 0x8086", text.trim()))
+}
+
+/// A number of hexadecimal digits only: no `0x`, no sign, no blank.
+pub(crate) fn hex_digits(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if plain { u64::from_str_radix(text, 16).ok() } else { None }
 }
 
 /// Reads a switch: `true`, `1`, `Y` or `false`, `0`, `N`.
@@ -59,6 +64,15 @@ mod tests {
         assert_eq!(hexadecimal("0x020000\n"), Ok(0x2_0000));
         assert_eq!(switch("true\n"), Ok(true));
         assert_eq!(switch("0\n"), Ok(false));
+    }
+
+    #[test]
+    fn hexadecimal_digits_stand_alone() {
+        assert_eq!(hex_digits("00fF"), Some(0xff));
+        assert_eq!(hex_digits("ffffffffffffffff"), Some(u64::MAX));
+        for text in ["", "+5", "-5", "0x5", " 5", "g", "10000000000000000"] {
+            assert_eq!(hex_digits(text), None, "{text}");
+        }
     }
 
     #[test]

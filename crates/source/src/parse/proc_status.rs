@@ -5,6 +5,7 @@
 
 use nodewise_machine::{Bytes, CpuSet, NodeSet};
 
+use super::number::hex_digits;
 use super::{Parsed, digits, kib, lines, set};
 
 /// A seccomp mode.
@@ -78,8 +79,7 @@ impl ProcessStatus {
             "Mems_allowed_list" => self.mems_allowed = Some(set::list(value).map_err(|_| "a list of nodes")?),
             "Seccomp" => self.seccomp = Some(seccomp(value).ok_or("0, 1 or 2")?),
             "CapEff" => {
-                let plain = value.len() == 16 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-                let bits = if plain { u64::from_str_radix(value, 16).ok() } else { None };
+                let bits = hex_digits(value).filter(|_| value.len() == 16);
                 self.effective_capabilities = Some(bits.ok_or("16 hexadecimal digits")?);
             }
             "NoNewPrivs" => {

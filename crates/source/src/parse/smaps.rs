@@ -6,6 +6,7 @@
 
 use nodewise_machine::Bytes;
 
+use super::number::hex_digits;
 use super::{Parsed, kib, lines};
 
 /// One mapping.
@@ -43,11 +44,7 @@ pub fn parse(text: &str) -> Parsed<Vec<Mapping>> {
 
 fn range(line: &str) -> Option<(u64, u64)> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
-    let address = |text: &str| {
-        let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        digits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
-    };
-    let (start, end) = (address(start)?, address(end)?);
+    let (start, end) = (hex_digits(start)?, hex_digits(end)?);
     (start < end).then_some((start, end))
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use nodewise_machine::Bytes;
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{errno_words, printable};
 use rustix::io::Errno;
 
 /// Why a file that is there cannot be read.
@@ -67,14 +67,6 @@ impl fmt::Display for ReadCause {
 }
 
 impl std::error::Error for ReadCause {}
-
-/// The C library's words for an `errno`, as they fit into a sentence: `permission denied`.
-pub(crate) fn errno_words(errno: i32) -> String {
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
-    let words = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
-}
 
 /// Why something is no capture. The name of the file is the caller's to add.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

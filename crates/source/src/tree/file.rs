@@ -1,6 +1,9 @@
 //! Reading an open file: sizes are bounded, and nothing but a regular file is read.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, OFlags, RawDir, fstat};
@@ -14,6 +17,8 @@ pub(super) const READ: OFlags =
 /// How directories are opened.
 pub(super) const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// The number of the error that an argument is invalid.
+const INVALID: i32 = Errno::INVAL.raw_os_error();
 /// What the kernel gives of an attribute at once.
 const PAGE: usize = 4096;
 /// A line is cut here, so that a file without line feeds costs no more memory than this.
@@ -37,6 +42,18 @@ pub(super) fn found<T>(result: Result<T, Errno>) -> Result<Option<T>, ReadCause>
         Err(Errno::NOENT | Errno::NOTDIR | Errno::SRCH) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Reads a file that a user names. A pipe is as good as a file; one without an end is cut.
+///
+/// # Errors
+/// Why it cannot be read; one that is larger than `most` is not.
+pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, ReadCause> {
+    // Only a path with a zero byte is refused without the system.
+    let cause = |error: io::Error| ReadCause::System(error.raw_os_error().unwrap_or(INVALID));
+    let mut bytes = Vec::new();
+    File::open(path).map_err(cause)?.take(most + 1).read_to_end(&mut bytes).map_err(cause)?;
+    if bytes.len() as u64 > most { Err(ReadCause::TooLarge(most)) } else { Ok(bytes) }
 }
 
 /// Refuses everything but regular files.
@@ -154,4 +171,21 @@ pub(super) fn names(directory: &OwnedFd) -> Result<Vec<String>, ReadCause> {
     }
     names.sort_unstable();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "1234").unwrap();
+        assert_eq!(read_bounded(&path, 4), Ok(b"1234".to_vec()));
+        assert_eq!(read_bounded(&path, 3), Err(ReadCause::TooLarge(3)));
+        let missing = read_bounded(&folder.path().join("none"), 4);
+        assert_eq!(missing, Err(ReadCause::System(Errno::NOENT.raw_os_error())));
+        assert_eq!(read_bounded(Path::new("a\0b"), 4), Err(ReadCause::System(INVALID)));
+    }
 }

@@ -7,7 +7,7 @@ mod blob;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use nodewise_machine::firmware::devicetree::{NodeProperty, NumaTree};
+use nodewise_machine::firmware::devicetree::{NodeProperty, NumaTree, Reg};
 use nodewise_source::devicetree::read;
 
 /// Compiles a tree with dtc; `None`, with the reason, where it is not installed.
@@ -40,7 +40,7 @@ fn lines(tree: &NumaTree) -> Vec<String> {
     });
     let memory = tree.memory.iter().map(|memory| {
         let ranges = memory.ranges.as_ref().map(|ranges| {
-            let mib = |(start, size): &(u64, u64)| format!("{}+{}", start >> 20, size >> 20);
+            let mib = |reg: &Reg| format!("{}+{}", reg.start >> 20, reg.size >> 20);
             ranges.iter().map(mib).collect::<Vec<_>>().join(" ")
         });
         format!("{} {} {}", memory.path, id(memory.node), ranges.unwrap_or_else(|| "-".to_owned()))

@@ -1,19 +1,20 @@
 //! What a report of bandwidths shows, as matrices, rows and sentences.
 
-use nodewise_measure::bandwidth::{Finding, Report, WayReport, Weights};
+use nodewise_measure::bandwidth::{Finding, Report, WayReport, Weights, findings};
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::extent;
 
+use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{noise_sentence, pages_words};
+use crate::digest::survey::{Ending, Told, noise_sentence, pages_words, proof, refusals, sizing};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
 pub fn matrix(report: &Report) -> Matrix {
     let pages = report.matrix.first().map(|way| pages_words(way.cell.pages)).unwrap_or_default();
     let title = format!("{}, {pages}", report.kernel);
     let remark = "GB/s, median of the rounds";
-    let mut matrix = Matrix::new(title, remark, "GB/s", Direction::HigherIsBetter);
+    let mut matrix = Matrix::new(title, remark, Direction::HigherIsBetter);
     for way in &report.matrix {
         let entry = Entry { value: median(way), disturbed: way.cell.disturbed };
         matrix.set(way.cell.from, way.cell.memory, entry);
@@ -70,14 +71,14 @@ pub fn sentence(finding: &Finding) -> String {
         }
         Finding::Hmat { way: (from, memory), measured, declared, pairs } => format!(
             "the firmware (HMAT) says {declared:.1} GB/s from node {from} to node {memory}, measured \
-             {measured:.1} GB/s ({pairs} pair{} differ{} by more than 15 %)",
-            if *pairs == 1 { "" } else { "s" },
-            if *pairs == 1 { "s" } else { "" }
+             {measured:.1} GB/s ({} {} by more than 15 %)",
+            plural(*pairs, "pair"),
+            by_count(pairs, "differs", "differ")
         ),
         Finding::Knee { threads, of } => format!(
-            "{threads} thread{} give{} what {of} do: more wait for memory",
-            if *threads == 1 { "" } else { "s" },
-            if *threads == 1 { "s" } else { "" }
+            "{} {} what {of} do: more wait for memory",
+            plural(*threads, "thread"),
+            by_count(threads, "gives", "give")
         ),
         Finding::Weights(weights) => format!(
             "weights for weighted interleaving in proportion: {} (within {:.0} %; --apply-weights=FILE sets \
@@ -90,9 +91,32 @@ pub fn sentence(finding: &Finding) -> String {
 }
 
 /// Weights as they are written: `node 0: 3, node 1: 1`.
-pub fn weights_words(weights: &Weights) -> String {
+fn weights_words(weights: &Weights) -> String {
     let one = |(node, weight): (&nodewise_machine::NodeId, &u32)| format!("node {node}: {weight}");
     weights.weights.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// From where to where, in words.
+pub fn place_words(way: &WayReport) -> String {
+    format!("CPUs of node {} to the memory of node {}", way.cell.from, way.cell.memory)
+}
+
+/// Where the curve of threads bends, in words.
+pub fn knee_words(report: &Report) -> String {
+    report
+        .knee()
+        .map_or_else(|| "no knee".to_owned(), |threads| format!("knee: {}", plural(threads, "thread")))
+}
+
+/// How the report ends.
+pub fn ending(report: &Report) -> Ending {
+    let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
+    let how = [method(report), COUNTED.to_owned()].into_iter();
+    Ending {
+        how: how.chain(sizing(&report.account)).chain(proof(report.cells(), report.size)).collect(),
+        not_measured: refusals(report.cells()),
+        findings: findings(report).iter().map(told).collect(),
+    }
 }
 
 /// How it was measured, in one line.
@@ -108,5 +132,5 @@ pub fn method(report: &Report) -> String {
 }
 
 /// How bytes are counted, in one line.
-pub const COUNTED: &str = "GB/s are 10^9 bytes that the program reads and writes; on the bus come lines \
+const COUNTED: &str = "GB/s are 10^9 bytes that the program reads and writes; on the bus come lines \
                            that are read because they are written, at most";

@@ -6,11 +6,12 @@ use nodewise_measure::c2c::{PairReport, Relation, Report, Transfer};
 use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::{Noise, extent};
 
+use crate::digest::counts::plural;
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{noise_sentence, proof_sentence};
+use crate::digest::survey::{Ending, Told, noise_sentence, proof_sentence};
 
 /// What a transfer is, in a line.
-pub const fn transfer_words(transfer: Transfer) -> &'static str {
+const fn transfer_words(transfer: Transfer) -> &'static str {
     match transfer {
         Transfer::HandOver => "a line both write: half a round trip",
         Transfer::Dirty => "a load of a line the other wrote",
@@ -28,13 +29,13 @@ pub const fn home_words(home: Home) -> &'static str {
 }
 
 /// The matrix of one transfer with the lines at one home.
-pub fn matrix(report: &Report, transfer: Transfer, home: Home) -> Matrix<CpuId> {
+fn matrix(report: &Report, transfer: Transfer, home: Home) -> Matrix<CpuId> {
     let title = match report.homes()[..] {
         [_] => transfer.name().to_owned(),
         _ => format!("{}, {}", transfer.name(), home_words(home)),
     };
     let remark = format!("ns, {}", transfer_words(transfer));
-    let mut matrix = Matrix::new(title, remark, "ns", Direction::LowerIsBetter);
+    let mut matrix = Matrix::new(title, remark, Direction::LowerIsBetter);
     let pairs = report.pairs.iter().filter(|of| of.home == home && of.pair.transfer == transfer);
     for of in pairs {
         let entry = Entry { value: median(of), disturbed: of.disturbed };
@@ -51,7 +52,7 @@ pub fn matrices(report: &Report) -> Vec<Matrix<CpuId>> {
 }
 
 /// The median of a pair, ns.
-pub fn median(report: &PairReport) -> Option<f64> {
+fn median(report: &PairReport) -> Option<f64> {
     Some(report.figure.as_ref()?.median)
 }
 
@@ -89,7 +90,7 @@ pub fn rows(report: &Report) -> Vec<Row> {
 }
 
 /// The pairs that have no figure, by reason: how many, why.
-pub fn refusals(report: &Report) -> Vec<(String, String)> {
+fn refusals(report: &Report) -> Vec<(String, String)> {
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for why in report.pairs.iter().filter_map(|of| of.refused.as_deref()) {
         match reasons.iter_mut().find(|(known, _)| *known == why) {
@@ -97,10 +98,18 @@ pub fn refusals(report: &Report) -> Vec<(String, String)> {
             None => reasons.push((why, 1)),
         }
     }
-    let words = |(why, count): (&str, usize)| {
-        (format!("{count} pair{}", if count == 1 { "" } else { "s" }), why.to_owned())
-    };
+    let words = |(why, count): (&str, usize)| (plural(count, "pair"), why.to_owned());
     reasons.into_iter().map(words).collect()
+}
+
+/// How the report ends.
+pub fn ending(report: &Report) -> Ending {
+    let told = |sentence| Told { sentence, is_noise: true };
+    Ending {
+        how: [method(report)].into_iter().chain(proof(report)).collect(),
+        not_measured: refusals(report),
+        findings: remarks(report).into_iter().map(told).collect(),
+    }
 }
 
 /// How it was measured, in one line.
@@ -120,7 +129,7 @@ pub fn method(report: &Report) -> String {
 }
 
 /// What was proven of the placement, in one line: the worst over all pairs with a figure.
-pub fn proof(report: &Report) -> Option<String> {
+fn proof(report: &Report) -> Option<String> {
     let pairs = || report.pairs.iter().filter(|of| of.figure.is_some());
     let before = pairs().filter_map(|of| of.before.as_ref()?.share()).reduce(f64::min)?;
     let after = pairs().filter_map(|of| of.after.as_ref()?.share()).reduce(f64::min);

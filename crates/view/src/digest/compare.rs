@@ -3,8 +3,10 @@
 use nodewise_measure::compare::differences::{Difference, differences};
 use nodewise_measure::compare::{Comparison, Row, Table, Verdict};
 use nodewise_measure::executor::Residency;
-use nodewise_measure::metric::Direction;
 use nodewise_measure::suite::session::{End, Session};
+
+use crate::digest::change::stolen_words;
+use crate::digest::counts::{each_once, plural};
 
 /// What is shown: two sessions, or one whose placements are compared.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +27,7 @@ impl Shown<'_> {
 
     /// What is compared, in one line.
     pub fn head(&self) -> String {
-        let rounds = |session: &Session| match session.rounds {
-            1 => "1 round".to_owned(),
-            rounds => format!("{rounds} rounds"),
-        };
+        let rounds = |session: &Session| plural(session.rounds, "round");
         let what = match self.after {
             Some(after) if self.before.rounds == after.rounds => {
                 format!("after against before, {} each", rounds(after))
@@ -47,26 +46,15 @@ impl Shown<'_> {
     }
 }
 
+/// How a circumstance changed: `6.1 -> 6.12`.
+pub fn difference_words(difference: &Difference) -> String {
+    let words = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
+    format!("{} -> {}", words(&difference.before), words(&difference.after))
+}
+
 /// The number of threads as a column's head.
 pub fn threads_words(threads: u32) -> String {
-    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
-}
-
-/// A ratio as a change with so many digits behind the point: 1.0846 is `+8.46 %`.
-pub fn change_words(ratio: f64, digits: usize) -> String {
-    if ratio >= 1e4 {
-        return format!("x {ratio:.1e}");
-    }
-    let change = (ratio - 1.0) * 100.0;
-    let text = format!("{change:+.digits$}");
-    // What rounds to nothing has no sign.
-    let is_nothing = text.bytes().all(|byte| !(b'1'..=b'9').contains(&byte));
-    if is_nothing { format!("{:.digits$} %", 0.0) } else { format!("{text} %") }
-}
-
-/// A range of ratios as changes: `+7.0..+9.9 %`.
-pub fn range_words(low: f64, high: f64) -> String {
-    format!("{}..{}", change_words(low, 1).trim_end_matches(" %"), change_words(high, 1))
+    plural(threads, "thread")
 }
 
 /// A measured value with about four digits.
@@ -121,14 +109,6 @@ pub const fn verdict_name(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Which way is better, for programs.
-pub const fn direction_name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::LowerIsBetter => "lower",
-        Direction::HigherIsBetter => "higher",
-    }
-}
-
 /// How a session ended, for programs.
 pub const fn end_name(end: End) -> &'static str {
     match end {
@@ -147,11 +127,10 @@ pub const fn end_words(end: End) -> Option<&'static str> {
     }
 }
 
-/// The largest share of the CPUs' time that the hypervisor took from a run, where it is worth a word.
-pub fn worst_steal(session: &Session) -> Option<f64> {
+/// What the hypervisor took from a run, where it is worth a word.
+pub fn stolen(session: &Session) -> Option<String> {
     let samples = session.cases.iter().flat_map(|case| &case.arms).flat_map(|arm| &arm.samples);
-    let worst = samples.filter_map(|sample| sample.steal_share).fold(0.0, f64::max);
-    (worst >= 0.01).then_some(worst)
+    stolen_words(samples.filter_map(|sample| sample.steal_share))
 }
 
 /// What others ran when a session began, where that is worth a word: a quarter of the CPUs or more.
@@ -168,9 +147,7 @@ pub fn residency_by_placement(session: &Session) -> Vec<(&str, Residency)> {
     let all_of = |at: usize| {
         let seen = session.cases.iter().filter_map(move |case| case.arms.get(at)?.residency.as_ref());
         seen.fold(Residency::default(), |mut all, one| {
-            for (node, size) in &one.by_node {
-                *all.by_node.entry(*node).or_default() += *size;
-            }
+            all.add(one);
             all
         })
     };
@@ -181,13 +158,7 @@ pub fn residency_by_placement(session: &Session) -> Vec<(&str, Residency)> {
 
 /// The benchmarks of a table in order, each once.
 pub fn benchmarks(table: &Table) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in &table.rows {
-        if !names.contains(&row.benchmark.as_str()) {
-            names.push(&row.benchmark);
-        }
-    }
-    names
+    each_once(table.rows.iter().map(|row| row.benchmark.as_str()))
 }
 
 /// The numbers of threads of a table, in order.
@@ -206,22 +177,6 @@ pub fn row<'a>(table: &'a Table, benchmark: &str, threads: u32) -> Option<&'a Ro
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn changes_have_a_sign_unless_they_are_nothing() {
-        for (ratio, digits, words) in [
-            (1.0846, 2, "+8.46 %"),
-            (1.0196, 1, "+2.0 %"),
-            (0.99, 1, "-1.0 %"),
-            (1.0001, 1, "0.0 %"),
-            (0.99996, 1, "0.0 %"),
-            (2.64, 0, "+164 %"),
-            (1e90, 1, "x 1.0e90"),
-        ] {
-            assert_eq!(change_words(ratio, digits), words);
-        }
-        assert_eq!(range_words(0.97, 1.011), "-3.0..+1.1 %");
-    }
 
     #[test]
     fn values_have_about_four_digits() {

@@ -25,7 +25,7 @@ impl Access {
     }
 
     /// Bytes that a thread has under way.
-    pub const fn under_way(self) -> f64 {
+    const fn under_way(self) -> f64 {
         match self {
             Self::Stream => STREAMING,
             Self::Chase => CHASING,

@@ -1,6 +1,7 @@
 //! How many packages, cores and CPUs a machine has, and how evenly they are spread.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use nodewise_machine::{CpuId, CpuSet, Machine, PackageId};
 
@@ -104,8 +105,34 @@ fn the_only(set: &BTreeSet<usize>) -> Option<usize> {
 }
 
 /// A count with its word: `1 core`, `2 cores`, `4 CPUs`.
-pub fn plural(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+pub fn plural<N: Display + PartialEq + From<u8>>(count: N, word: &str) -> String {
+    let ending = by_count(&count, "", "s");
+    format!("{count} {word}{ending}")
+}
+
+/// The one word for one thing, the other for any other number: `differs`, `differ`.
+pub fn by_count<'w, N: PartialEq + From<u8>>(count: &N, one: &'w str, several: &'w str) -> &'w str {
+    if *count == N::from(1) { one } else { several }
+}
+
+/// `no CPUs`, `CPU 3`, `CPUs 0-7`.
+pub fn cpu_names(cpus: &CpuSet) -> String {
+    match cpus.len() {
+        0 => "no CPUs".to_owned(),
+        1 => format!("CPU {cpus}"),
+        _ => format!("CPUs {cpus}"),
+    }
+}
+
+/// Things each once, in the order in which they come first. For as few as a reader takes in.
+pub fn each_once<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known: Vec<T> = Vec::new();
+    for thing in things {
+        if !known.contains(&thing) {
+            known.push(thing);
+        }
+    }
+    known
 }
 
 #[cfg(test)]
@@ -138,6 +165,28 @@ mod tests {
         machine.cpus.values_mut().for_each(|cpu| cpu.package = None);
         check(&machine, Some("4 CPUs"));
         check(&Machine::new(Origin::Live), None);
+    }
+
+    #[test]
+    fn words_agree_with_their_number() {
+        let check = |count: u32, expected: &str| {
+            assert_eq!(
+                format!("{} {}", plural(count, "pair"), by_count(&count, "differs", "differ")),
+                expected
+            );
+        };
+        check(0, "0 pairs differ");
+        check(1, "1 pair differs");
+        check(2, "2 pairs differ");
+        assert_eq!(plural(1_usize, "node"), "1 node");
+        assert_eq!(cpu_names(&[].into()), "no CPUs");
+        assert_eq!(cpu_names(&[3].into()), "CPU 3");
+        assert_eq!(cpu_names(&[0, 1].into()), "CPUs 0-1");
+    }
+
+    #[test]
+    fn each_thing_comes_once_where_it_came_first() {
+        assert_eq!(each_once([3, 1, 3, 2, 1]), [3, 1, 2]);
     }
 
     #[test]

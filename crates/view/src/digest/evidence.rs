@@ -1,13 +1,20 @@
 //! What was counted while the runs of a study went on: for each arm the median over its runs.
 
-use nodewise_measure::evidence::{Counter, Evidence};
+use nodewise_machine::Bytes;
+use nodewise_measure::evidence::Counter;
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::stats::median;
 use nodewise_measure::study::{Record, Study};
 
+use super::study::seconds_words;
+
 /// What was counted, in the order in which it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counted {
+    /// Time on CPUs.
+    CpuTime,
+    /// The most memory that a process had at once.
+    MaxRss,
     /// Page faults that needed no reading.
     MinorFaults,
     /// Page faults that had to read.
@@ -32,7 +39,9 @@ pub enum Counted {
 
 impl Counted {
     /// Everything.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
+        Self::CpuTime,
+        Self::MaxRss,
         Self::MinorFaults,
         Self::MajorFaults,
         Self::Local,
@@ -50,6 +59,8 @@ impl Counted {
     /// What stands above its column.
     pub const fn head(self) -> &'static str {
         match self {
+            Self::CpuTime => "CPU time",
+            Self::MaxRss => "memory",
             Self::MinorFaults => "faults",
             Self::MajorFaults => "major",
             Self::Local => "local",
@@ -66,6 +77,8 @@ impl Counted {
     /// Its field in a document: the unit is in the name.
     pub const fn field(self) -> &'static str {
         match self {
+            Self::CpuTime => "cpu_s",
+            Self::MaxRss => "max_rss_bytes",
             Self::MinorFaults => "minor_faults",
             Self::MajorFaults => "major_faults",
             Self::Local => "local_share",
@@ -87,6 +100,8 @@ impl Counted {
         let (usage, evidence) = (record.run.usage.as_ref(), &record.run.evidence);
         let count = |count: Option<u64>| count.map(|count| count as f64);
         match self {
+            Self::CpuTime => usage.map(|usage| usage.cpu_time().as_secs_f64()),
+            Self::MaxRss => count(usage.map(|usage| usage.max_rss.get())),
             Self::MinorFaults => count(usage.map(|usage| usage.minor_faults)),
             Self::MajorFaults => count(usage.map(|usage| usage.major_faults)),
             Self::Local => evidence.local_share(),
@@ -106,23 +121,48 @@ impl Counted {
         median(&done.filter_map(|record| self.of(record)).collect::<Vec<_>>())
     }
 
-    /// Whether it says something of a study: a share of what is local only where there is another
-    /// node, and anything else where it was not nothing throughout.
-    pub fn tells(self, study: &Study) -> bool {
-        let nodes = |evidence: &Evidence| evidence.allocations.len();
-        if self == Self::Local && study.records.iter().all(|record| nodes(&record.run.evidence) < 2) {
-            return false;
-        }
-        let least = if matches!(self, Self::Others | Self::Stolen) { 0.001 } else { 0.0 };
-        study.plan.arms().iter().any(|arm| self.median(study, arm.id).is_some_and(|value| value > least))
-    }
-
     /// A value in words: a share in percent, a count with three digits or more.
     pub fn words(self, value: f64) -> String {
         match self {
+            Self::CpuTime => seconds_words(value),
+            Self::MaxRss => Bytes::new(value as u64).to_string(),
             Self::Local | Self::Others | Self::Stolen => format!("{:.1} %", value * 100.0),
             _ => count_words(value),
         }
+    }
+}
+
+/// What was counted of several arms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Medians {
+    /// What was counted.
+    pub counted: Counted,
+    /// The median of each arm; `None` where nothing is known of any of its runs.
+    values: Vec<Option<f64>>,
+}
+
+impl Medians {
+    /// Everything that says something of a study, for these arms: a share of what is local only where there
+    /// is another node, and anything else where it was not nothing throughout.
+    pub fn told(study: &Study, arms: impl Iterator<Item = ArmId> + Clone) -> Vec<Self> {
+        let of = |counted: Counted| {
+            let values = arms.clone().map(|arm| counted.median(study, arm)).collect();
+            Self { counted, values }
+        };
+        let several = study.records.iter().any(|record| record.run.evidence.allocations.len() > 1);
+        let candidates = Counted::ALL.into_iter().filter(|counted| several || *counted != Counted::Local);
+        candidates.map(of).filter(Self::tells).collect()
+    }
+
+    fn tells(&self) -> bool {
+        let least = if matches!(self.counted, Counted::Others | Counted::Stolen) { 0.001 } else { 0.0 };
+        self.values.iter().flatten().any(|value| *value > least)
+    }
+
+    /// The median of the arm at this place, in words; nothing where it is not known.
+    pub fn words(&self, at: usize) -> String {
+        let value = self.values.get(at).copied().flatten();
+        value.map_or_else(String::new, |value| self.counted.words(value))
     }
 }
 

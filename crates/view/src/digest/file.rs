@@ -1,15 +1,15 @@
 //! What a report of files in memory shows, as matrices and sentences.
 
 use nodewise_machine::printable::printable;
-use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place};
+use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place, file_findings};
 use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::extent;
 
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::noise_sentence;
+use crate::digest::survey::{Ending, Told, noise_sentence, proof, refusals};
 
 /// What is done, as a title.
-pub const fn operation_words(operation: Operation) -> &'static str {
+const fn operation_words(operation: Operation) -> &'static str {
     match operation {
         Operation::Write => "write, a new file",
         Operation::Rewrite => "write, a file that has its pages",
@@ -21,7 +21,7 @@ pub const fn operation_words(operation: Operation) -> &'static str {
 pub fn matrices(report: &FileReport) -> Vec<Matrix> {
     let matrix = |operation| {
         let remark = "GB/s, median of the rounds";
-        let mut matrix = Matrix::new(operation_words(operation), remark, "GB/s", Direction::HigherIsBetter);
+        let mut matrix = Matrix::new(operation_words(operation), remark, Direction::HigherIsBetter);
         for way in report.of(operation) {
             let value = way.cell.figure.map(|figure| figure.median);
             let entry = Entry { value, disturbed: way.cell.disturbed };
@@ -43,9 +43,15 @@ pub fn sentence(finding: &FileFinding) -> String {
     }
 }
 
-/// Whether a finding says that figures may not repeat.
-pub const fn is_noise(finding: &FileFinding) -> bool {
-    matches!(finding, FileFinding::Noise(_))
+/// How the report ends.
+pub fn ending(report: &FileReport) -> Ending {
+    let told = |finding: &FileFinding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
+    let how = [method(report), COUNTED.to_owned()].into_iter();
+    Ending {
+        how: how.chain(proof(report.cells(), report.size)).collect(),
+        not_measured: refusals(report.cells()),
+        findings: file_findings(report).iter().map(told).collect(),
+    }
 }
 
 /// How it was measured, in one line.
@@ -65,6 +71,6 @@ pub fn method(report: &FileReport) -> String {
 }
 
 /// How bytes are counted, in one line.
-pub const COUNTED: &str = "GB/s are 10^9 bytes that the program writes or reads, each counted once; the kernel copies \
+const COUNTED: &str = "GB/s are 10^9 bytes that the program writes or reads, each counted once; the kernel copies \
                            them, so at least twice as much moves, and clears or fills new pages besides: this is no \
                            bandwidth of memory";

@@ -1,12 +1,12 @@
 //! What a report of devices shows, as words and sentences.
 
-use nodewise_measure::io::{Access, DeviceReport, Finding, Home, Kind, LARGE, Report, SMALL};
+use nodewise_measure::io::{Access, DeviceReport, Finding, Home, Kind, LARGE, Report, SMALL, findings};
 use nodewise_measure::survey::extent;
 
-use crate::digest::survey::noise_sentence;
+use crate::digest::survey::{Ending, Told, noise_sentence, proof, refusals};
 
 /// What a device is, in words.
-pub const fn kind_words(kind: Kind) -> &'static str {
+const fn kind_words(kind: Kind) -> &'static str {
     match kind {
         Kind::Block => "block device",
         Kind::File => "file",
@@ -29,9 +29,9 @@ pub fn about(device: &DeviceReport) -> String {
     format!("{}{size}, {home}", kind_words(device.kind))
 }
 
-/// Where the thread ran that read a device: `CPU 1 of node 0`.
+/// Where the thread ran that read a device: `read by CPU 1 of node 0`; `None` where nothing was read.
 pub fn reader(device: &DeviceReport) -> Option<String> {
-    let cell = &device.ways.first()?.cell;
+    let cell = &device.ways.iter().find(|way| way.cell.figure.is_some())?.cell;
     let cpu = cell.cpus.first()?;
     Some(format!("read by CPU {cpu} of node {}", cell.from))
 }
@@ -56,13 +56,28 @@ pub fn sentence(finding: &Finding) -> String {
     }
 }
 
-/// Whether a finding says that figures may not repeat.
-pub const fn is_noise(finding: &Finding) -> bool {
-    matches!(finding, Finding::Noise(_))
+/// How the report ends.
+pub fn ending(report: &Report) -> Ending {
+    let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
+    let counted = method(report).map(|method| [method, COUNTED.to_owned()]);
+    let proof = counted.as_ref().and_then(|_| proof(report.cells(), report.size));
+    Ending {
+        how: counted.into_iter().flatten().chain(proof).collect(),
+        not_measured: report.devices.iter().flat_map(refusals_of).collect(),
+        findings: findings(report).iter().map(told).collect(),
+    }
+}
+
+/// What was not read: the device as a whole, or its ways by reason.
+fn refusals_of(device: &DeviceReport) -> Vec<(String, String)> {
+    let whole = device.refused.iter().map(|why| (device.name.clone(), why.clone()));
+    let place = |(place, why): (String, String)| (format!("{}, {place}", device.name), why);
+    let parts = refusals(device.ways.iter().map(|way| &way.cell)).into_iter().map(place);
+    whole.chain(parts).collect()
 }
 
 /// How it was measured, in one line; `None` where nothing was.
-pub fn method(report: &Report) -> Option<String> {
+fn method(report: &Report) -> Option<String> {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     (samples > 0).then(|| {
         format!(
@@ -77,5 +92,5 @@ pub fn method(report: &Report) -> Option<String> {
 }
 
 /// What the figures are, in one line.
-pub const COUNTED: &str = "GB/s are 10^9 bytes that the device gave; us is the median of the reads of a sample, from \
+const COUNTED: &str = "GB/s are 10^9 bytes that the device gave; us is the median of the reads of a sample, from \
                            the call to its return; both the median over rounds";

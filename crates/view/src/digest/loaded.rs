@@ -1,13 +1,13 @@
 //! What curves of latency under load show, in words.
 
-use nodewise_machine::CpuSet;
-use nodewise_measure::latency::loaded::{Curve, Finding, Knee, Path, Report};
+use nodewise_measure::latency::loaded::{Curve, Finding, Knee, Path, Report, findings};
 use nodewise_measure::survey::extent;
 
-use crate::digest::survey::{digits, noise_sentence, pages_words};
+use crate::digest::counts::{by_count, cpu_names};
+use crate::digest::survey::{Ending, Told, digits, noise_sentence, pages_words, proof, refusals, sizing};
 
 /// What GB/s and ns mean here.
-pub const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
+const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
                            more, for what is written is read before; the knee is where a load takes twice its \
                            idle time";
 
@@ -15,13 +15,13 @@ pub const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase n
 pub fn path_words(path: &Path) -> String {
     let chase = &path.idle;
     format!(
-        "{} of node {} chases in node {}; {} of node {} move{} data in node {}; {}",
-        cpus(&chase.cpus),
+        "{} of node {} chases in node {}; {} of node {} {} data in node {}; {}",
+        cpu_names(&chase.cpus),
         chase.from,
         chase.memory,
-        cpus(&path.traffic_cpus),
+        cpu_names(&path.traffic_cpus),
         path.traffic_from,
-        if path.traffic_cpus.len() == 1 { "s" } else { "" },
+        by_count(&path.traffic_cpus.len(), "moves", "move"),
         path.traffic_memory,
         pages_words(chase.pages)
     )
@@ -38,16 +38,23 @@ pub fn traffic_short(path: &Path) -> String {
     format!("{}:{}", path.traffic_from, path.traffic_memory)
 }
 
-fn cpus(cpus: &CpuSet) -> String {
-    format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" })
-}
-
 /// Where a curve bends, in words; `None` where there is nothing to say it of.
 pub fn knee_words(path: &Path, curve: &Curve) -> Option<String> {
     Some(match path.knee(curve)? {
         Knee::At { gb_per_s } => format!("at {} GB/s", digits(gb_per_s)),
         Knee::NotReached { most, .. } => format!("not reached: {most:.2}x"),
     })
+}
+
+/// How the report ends.
+pub fn ending(report: &Report) -> Ending {
+    let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
+    let how = [method(report), COUNTED.to_owned()].into_iter();
+    Ending {
+        how: how.chain(sizing(&report.account)).chain(proof(report.cells(), report.size)).collect(),
+        not_measured: refusals(report.cells()),
+        findings: findings(report).iter().map(told).collect(),
+    }
 }
 
 /// How it was measured, in one line.

@@ -6,6 +6,8 @@ use std::fmt::Display;
 use nodewise_machine::{CpuId, NodeId};
 use nodewise_measure::metric::Direction;
 
+use crate::digest::survey::decimals;
+
 /// What stands on the sides of a matrix.
 pub trait Place: Copy + Ord + Display {
     /// Before the number of a row: `node`.
@@ -44,8 +46,6 @@ pub struct Matrix<I = NodeId> {
     pub title: String,
     /// More about that, in a line.
     pub remark: String,
-    /// Its unit: `ns`, `GB/s`.
-    pub unit: &'static str,
     /// Which values are good.
     pub direction: Direction,
     cells: BTreeMap<(I, I), Entry>,
@@ -53,13 +53,8 @@ pub struct Matrix<I = NodeId> {
 
 impl<I: Place> Matrix<I> {
     /// A matrix without cells.
-    pub fn new(
-        title: impl Into<String>,
-        remark: impl Into<String>,
-        unit: &'static str,
-        direction: Direction,
-    ) -> Self {
-        Self { title: title.into(), remark: remark.into(), unit, direction, cells: BTreeMap::new() }
+    pub fn new(title: impl Into<String>, remark: impl Into<String>, direction: Direction) -> Self {
+        Self { title: title.into(), remark: remark.into(), direction, cells: BTreeMap::new() }
     }
 
     /// Sets the cell of CPUs of a node and memory of a node.
@@ -87,38 +82,51 @@ impl<I: Place> Matrix<I> {
         self.values().next().is_none()
     }
 
+    /// The cells that were asked for, by row.
+    pub fn cells(&self) -> impl Iterator<Item = &Entry> {
+        self.cells.values()
+    }
+
     fn values(&self) -> impl Iterator<Item = f64> {
         self.cells.values().filter_map(|entry| entry.value)
     }
 
-    /// The best value.
-    pub fn best(&self) -> Option<f64> {
-        match self.direction {
+    /// What every cell is held against. It looks at all cells: made once, it serves for each.
+    pub fn scale(&self) -> Scale {
+        let best = match self.direction {
             Direction::LowerIsBetter => self.values().reduce(f64::min),
             Direction::HigherIsBetter => self.values().reduce(f64::max),
-        }
+        };
+        let most = self.values().map(f64::abs).fold(0.0, f64::max);
+        Scale { best, direction: self.direction, decimals: decimals(most) }
+    }
+}
+
+/// What the cells of a matrix have in common: the best of them, and how they are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// The best value; `None` without any.
+    best: Option<f64>,
+    direction: Direction,
+    /// The figures behind the point, in all cells alike: so many that three digits of the largest tell.
+    decimals: usize,
+}
+
+impl Scale {
+    /// The best value as it is written; `None` without any.
+    pub fn best(&self) -> Option<String> {
+        self.best.map(|best| self.text(Some(&Entry { value: Some(best), disturbed: false })))
     }
 
     /// How many times the best is better than a value; 1 for the best itself. `None` where that is no
     /// number, as for differences around zero.
     pub fn times_worse(&self, value: f64) -> Option<f64> {
-        let best = self.best()?;
+        let best = self.best?;
         let times = match self.direction {
             Direction::LowerIsBetter => value / best,
             Direction::HigherIsBetter => best / value,
         };
         (best > 0.0 && value > 0.0 && times.is_finite()).then_some(times)
-    }
-
-    /// The figures behind the point that its values are written with: so many that three digits
-    /// tell, in all cells alike.
-    pub fn decimals(&self) -> usize {
-        let most = self.values().map(f64::abs).fold(0.0, f64::max);
-        match most {
-            most if most >= 100.0 => 0,
-            most if most >= 10.0 => 1,
-            _ => 2,
-        }
     }
 
     /// A cell as it is written: `-` for a pair without value, `!` behind what was disturbed.
@@ -127,7 +135,7 @@ impl<I: Place> Matrix<I> {
             Some((value, disturbed)) => {
                 let mark = if disturbed { "!" } else { "" };
                 // What rounds to nothing has no sign.
-                let text = format!("{value:.*}", self.decimals());
+                let text = format!("{value:.*}", self.decimals);
                 let nothing = text.starts_with('-') && text.bytes().all(|byte| b"-0.".contains(&byte));
                 format!("{}{mark}", if nothing { &text[1..] } else { &text })
             }
@@ -136,12 +144,17 @@ impl<I: Place> Matrix<I> {
     }
 }
 
+/// Why a matrix is not shown: it has more than the most rows or columns that a form has room for.
+pub fn too_many(rows: usize, columns: usize, most: usize) -> String {
+    format!("{rows} rows of {columns} columns are more than the {most} that are shown; --csv has all")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn matrix(direction: Direction, values: &[(u32, u32, Option<f64>)]) -> Matrix {
-        let mut matrix = Matrix::new("", "", "ns", direction);
+        let mut matrix = Matrix::new("", "", direction);
         for (from, memory, value) in values {
             let entry = Entry { value: *value, disturbed: false };
             matrix.set(NodeId::new(*from), NodeId::new(*memory), entry);
@@ -154,18 +167,19 @@ mod tests {
         let matrix = matrix(Direction::LowerIsBetter, &[(0, 4, Some(1.0)), (0, 2, None), (7, 4, None)]);
         assert_eq!(matrix.rows(), [NodeId::new(0), NodeId::new(7)]);
         assert_eq!(matrix.columns(), [NodeId::new(2), NodeId::new(4)]);
-        assert_eq!(matrix.text(matrix.get(NodeId::new(7), NodeId::new(2))), "-");
+        assert_eq!(matrix.scale().text(matrix.get(NodeId::new(7), NodeId::new(2))), "-");
         assert!(!matrix.is_empty());
     }
 
     #[test]
     fn the_best_is_the_least_time_and_the_most_bandwidth() {
         let values = [(0, 0, Some(80.0)), (0, 1, Some(160.0)), (1, 0, Some(0.0))];
-        let times = |direction, value| matrix(direction, &values[..2]).times_worse(value);
+        let times = |direction, value| matrix(direction, &values[..2]).scale().times_worse(value);
         assert_eq!(times(Direction::LowerIsBetter, 160.0), Some(2.0));
         assert_eq!(times(Direction::HigherIsBetter, 80.0), Some(2.0));
-        assert_eq!(matrix(Direction::LowerIsBetter, &values).times_worse(80.0), None, "the best is 0");
-        assert_eq!(matrix(Direction::LowerIsBetter, &[]).times_worse(80.0), None);
+        let lower = |values| matrix(Direction::LowerIsBetter, values).scale();
+        assert_eq!(lower(&values).times_worse(80.0), None, "the best is 0");
+        assert_eq!(lower(&[]).times_worse(80.0), None);
     }
 
     #[test]
@@ -173,8 +187,8 @@ mod tests {
         let check = |values: &[f64], expected: &[&str]| {
             let cells: Vec<_> = (0_u32..).zip(values).map(|(node, value)| (0, node, Some(*value))).collect();
             let matrix = matrix(Direction::LowerIsBetter, &cells);
-            let texts: Vec<String> =
-                matrix.columns().iter().map(|node| matrix.text(matrix.get(NodeId::new(0), *node))).collect();
+            let text = |node: &NodeId| matrix.scale().text(matrix.get(NodeId::new(0), *node));
+            let texts: Vec<String> = matrix.columns().iter().map(text).collect();
             assert_eq!(texts, expected);
         };
         check(&[136.24, 98.5], &["136", "98"]);
@@ -182,6 +196,6 @@ mod tests {
         check(&[1.204, -0.001], &["1.20", "0.00"]);
         let mut disturbed = matrix(Direction::LowerIsBetter, &[]);
         disturbed.set(NodeId::new(0), NodeId::new(0), Entry { value: Some(12.3), disturbed: true });
-        assert_eq!(disturbed.text(disturbed.get(NodeId::new(0), NodeId::new(0))), "12.3!");
+        assert_eq!(disturbed.scale().text(disturbed.get(NodeId::new(0), NodeId::new(0))), "12.3!");
     }
 }

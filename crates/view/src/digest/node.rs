@@ -139,7 +139,7 @@ mod tests {
         for cpu in machine.nodes[&n(3)].cpus.clone().iter() {
             machine.cpus.get_mut(&cpu).unwrap().online = false;
         }
-        let zero = MeminfoField { name: "MemTotal".to_owned(), value: MeminfoValue::Size(Bytes::new(0)) };
+        let zero = MeminfoField::total(Bytes::new(0));
         machine.nodes.get_mut(&n(4)).unwrap().meminfo = vec![zero.clone()];
         let initiator = machine.nodes.get_mut(&n(5)).unwrap();
         initiator.meminfo = vec![zero];

@@ -4,7 +4,28 @@
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::conditions::Conditions;
-use nodewise_measure::survey::{CellReport, Noise};
+use nodewise_measure::latency::cache::LastLevel;
+use nodewise_measure::survey::{Account, CellReport, Noise};
+
+/// How a report ends, whatever was measured: how that was done, what could not be, and what it shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// How it was measured and what its figures are, a line each.
+    pub how: Vec<String>,
+    /// What could not be measured: where, and why.
+    pub not_measured: Vec<(String, String)>,
+    /// What it shows.
+    pub findings: Vec<Told>,
+}
+
+/// A finding as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// A sentence.
+    pub sentence: String,
+    /// Whether it says that figures may not repeat.
+    pub is_noise: bool,
+}
 
 /// What pages are called in a table's title.
 pub fn pages_words(pages: PageKind) -> String {
@@ -17,12 +38,16 @@ pub fn pages_words(pages: PageKind) -> String {
 
 /// Three digits that tell.
 pub fn digits(value: f64) -> String {
-    let decimals = match value {
+    format!("{value:.*}", decimals(value))
+}
+
+/// The figures behind the point with which a value has three digits that tell; at most two.
+pub const fn decimals(value: f64) -> usize {
+    match value {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
         _ => 2,
-    };
-    format!("{value:.decimals$}")
+    }
 }
 
 /// A reason to believe figures less, as a sentence.
@@ -90,6 +115,14 @@ fn place(cells: &[&CellReport], several_kinds: bool) -> String {
         (None, None) => format!("{} cells", cells.len()),
     };
     format!("{where_}{pages}")
+}
+
+/// What decided how much memory was used, in one line; `None` where the user did.
+pub fn sizing(account: &Account) -> Option<String> {
+    let LastLevel { claimed, found } = account.last_level?;
+    let claimed = claimed.map_or_else(|| "none".to_owned(), |size| size.to_string());
+    let found = found.map_or_else(|| "none".to_owned(), |size| size.to_string());
+    Some(format!("sizes by the last-level cache: a short sweep found {found}, the system claims {claimed}"))
 }
 
 /// What was proven of the placement, in one line: the worst over all cells with a figure.

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::NodeId;
 use nodewise_machine::check::node_names;
-use nodewise_machine::{Bytes, NodeId};
-use nodewise_model::ram::PAGE;
 use nodewise_model::simulate::{Act, Step};
-use nodewise_model::walk::{Constraint, OutOfMemory};
 use nodewise_model::{Memory, Release};
 
-use super::walk::Basis;
+use super::walk::{Basis, consequence, size};
 
 /// Programs with their pages of 4 KiB by node.
 pub type Programs = BTreeMap<String, BTreeMap<NodeId, u64>>;
@@ -113,34 +111,8 @@ impl Moment {
     /// What did not find room, as a sentence; `None` when all did.
     pub fn finding(&self) -> Option<String> {
         self.step.missing().map(|end| {
-            format!(
-                "At {} s {} of {} find no room: {}",
-                self.at_s,
-                size(end.pages),
-                self.program,
-                consequence(end, &self.memory)
-            )
+            let consequence = consequence(end, &self.memory);
+            format!("At {} s {} of {} find no room: {consequence}", self.at_s, size(end.pages), self.program)
         })
     }
-}
-
-/// What the kernel does about pages that find no room.
-pub fn consequence(end: &OutOfMemory, memory: &Memory) -> String {
-    let left = memory.nodes().difference(&end.inside);
-    if end.constraint == Constraint::None {
-        return "the kernel reclaims and swaps everywhere, then ends a process".to_owned();
-    }
-    let free: u64 = left.iter().map(|node| memory.free_of(node)).sum();
-    let verb = if left.len() == 1 { "has" } else { "have" };
-    format!(
-        "the kernel reclaims and swaps inside {}, then ends a process, though {} {verb} {} free",
-        node_names(&end.inside),
-        node_names(&left),
-        size(free)
-    )
-}
-
-/// Pages of 4 KiB as a size.
-pub fn size(pages: u64) -> String {
-    Bytes::new(PAGE).times(pages).to_string()
 }

@@ -1,11 +1,14 @@
 //! A request and what became of it, as text and JSON show it.
 
-use nodewise_machine::{NodeId, NodeSet};
+use nodewise_machine::check::node_names;
+use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_model::ram::PAGE;
 use nodewise_model::trace::Passed;
-use nodewise_model::walk::Outcome;
+use nodewise_model::walk::{Constraint, OutOfMemory, Outcome};
 use nodewise_model::{Counters, Memory, Policy, Release};
 
 use super::cost::Reading;
+use super::counts::by_count;
 
 /// Where the zones and their free pages come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,42 @@ impl Basis {
             Self::Assumed => "assumed",
         }
     }
+
+    /// What the reader should know of it; `None` where the figures are those of a kernel.
+    pub const fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Kernel => None,
+            Self::Assumed => Some(
+                "Zones are assumed: nodes one after the other from the bottom of the address space, with the kernel's \
+                 own settings.",
+            ),
+        }
+    }
+}
+
+/// Pages of 4 KiB as a size.
+pub fn size(pages: u64) -> String {
+    Bytes::new(PAGE).times(pages).to_string()
+}
+
+/// What the kernel does about pages that find no room, with the memory that it leaves aside.
+pub fn consequence(end: &OutOfMemory, memory: &Memory) -> String {
+    let ended = match end.constraint {
+        Constraint::None => {
+            return "the kernel reclaims and swaps everywhere, then ends a process".to_owned();
+        }
+        Constraint::MemoryPolicy => "a process that may use them",
+        Constraint::Cpuset => "a process of this cpuset",
+    };
+    let left = memory.nodes().difference(&end.inside);
+    let free: u64 = left.iter().map(|node| memory.free_of(node)).sum();
+    format!(
+        "the kernel reclaims and swaps inside {}, then ends {ended}, though {} {} {} free",
+        node_names(&end.inside),
+        node_names(&left),
+        by_count(&left.len(), "has", "have"),
+        size(free)
+    )
 }
 
 /// A request that the model has played.

@@ -1,7 +1,7 @@
 //! Container engines and Kubernetes: they bind through cpusets, and their seccomp filters may keep a
 //! program inside from setting a policy of its own.
 
-use nodewise_machine::PolicyMode;
+use nodewise_machine::{PolicyMode, printable};
 
 use super::{Emitted, Unsaid, Wish, joined};
 
@@ -24,8 +24,10 @@ pub(super) fn engine(name: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
         return Ok(Emitted::new(joined(words)));
     }
     let program = if program.is_empty() { "PROGRAM".to_owned() } else { program };
-    words.extend(["--cap-add=SYS_NICE".to_owned(), "IMAGE".to_owned(), wish.wrapped(&program)?]);
-    let tool = if wish.placement.numactl(wish.scope).is_some() { "numactl" } else { "nodewise" };
+    let inside = wish.words()?;
+    let tool = inside.first().cloned().unwrap_or_default();
+    words.extend(["--cap-add=SYS_NICE".to_owned(), "IMAGE".to_owned()]);
+    words.extend(inside.into_iter().chain([program]));
     Ok(Emitted::new(joined(words))
         .note(format!("{name} can bind memory and no more, so {tool} does it and has to be in the image"))
         .note(CAPABILITY))
@@ -58,17 +60,7 @@ pub(super) fn kubernetes(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
             "the kubelet chooses which NUMA node a pod gets: all of its CPUs and memory come from one, not necessarily from this one",
         ));
     }
-    let options = match wish.placement.numactl(wish.scope) {
-        Some(options) if options.is_empty() => Vec::new(),
-        Some(options) => [vec!["numactl".to_owned()], options].concat(),
-        None => {
-            let options = wish.placement.run_options(wish.scope);
-            let options =
-                options.ok_or_else(|| Unsaid("no option of nodewise run says this placement".to_owned()))?;
-            [vec!["nodewise".to_owned(), "run".to_owned()], options, vec!["--".to_owned()]].concat()
-        }
-    };
-    let words: Vec<String> = options.into_iter().chain(program).map(|word| quoted(&word)).collect();
+    let words: Vec<String> = wish.words()?.into_iter().chain(program).map(|word| quoted(&word)).collect();
     let text = format!(
         "# in the pod, for the container\n\
          command: [{}]\n\
@@ -85,7 +77,12 @@ pub(super) fn kubernetes(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     Ok(Emitted::new(text).note(why).note(CAPABILITY))
 }
 
-/// A word as a double-quoted scalar, which YAML shares with JSON.
+/// A word of a container's command as a double-quoted scalar, which YAML shares with JSON. `$` is doubled:
+/// `$(NAME)` would be replaced.
+///
+/// # Source
+/// Kubernetes, "Define a Command and Arguments for a Container"; the field `command` of Container v1.
 fn quoted(word: &str) -> String {
-    serde_json::to_string(word).expect("a string is JSON")
+    let text = serde_json::to_string(&word.replace('$', "$$")).expect("a string is JSON");
+    printable::json(&text).into_owned()
 }

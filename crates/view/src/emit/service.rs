@@ -1,25 +1,68 @@
 //! Services: systemd, and the databases that it starts.
 
 use nodewise_machine::PolicyMode;
+use nodewise_machine::printable::printable;
 
-use super::{Emitted, Unsaid, Wish};
+use super::{Emitted, Unsaid, Wish, joined};
+
+/// A drop-in for any service.
+pub(super) fn systemd(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
+    drop_in("NAME.service", wish)
+}
 
 /// A drop-in with systemd's own words, which need nothing else to be installed.
 ///
 /// # Source
 /// systemd.exec(5): `CPUAffinity=`, `NUMAPolicy=` (default, preferred, bind, interleave, local) and
 /// `NUMAMask=`, since version 243.
-pub(super) fn systemd(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
-    let file = "# systemctl edit NAME.service";
+fn drop_in(service: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
+    let head = format!("# systemctl edit {service}\n[Service]\n");
     let Some(policy) = policy_lines(wish).filter(|_| wish.placement.huge.is_none()) else {
-        let program = wish.program_or("/full/path/of/the/program");
-        let text = format!("{file}\n[Service]\nExecStart=\nExecStart={}\n", wish.through_run(&program)?);
-        return Ok(Emitted::new(text)
+        let command = exec_start(wish)?;
+        return Ok(Emitted::new(format!("{head}ExecStart=\nExecStart={command}\n"))
             .note("systemd has no word for this placement that every release in use understands, so nodewise run applies it")
             .note("ExecStart needs the full path of nodewise and of the program"));
     };
     let cpus = wish.cpus().map(|cpus| format!("CPUAffinity={cpus}\n")).unwrap_or_default();
-    Ok(Emitted::new(format!("{file}\n[Service]\n{cpus}{policy}")))
+    Ok(Emitted::new(format!("{head}{cpus}{policy}")))
+}
+
+/// The program through `nodewise run`, as `ExecStart=` takes it: no shell reads it.
+fn exec_start(wish: &Wish<'_>) -> Result<String, Unsaid> {
+    let program = match wish.program {
+        [] => vec!["/full/path/of/the/program".to_owned()],
+        program => program.to_vec(),
+    };
+    let words = wish.run_words()?.into_iter().chain(program).map(|word| exec_word(&word));
+    Ok(joined(words))
+}
+
+/// A word of a command line of systemd: in double quotes with the escapes of C where it holds more than
+/// ordinary characters, and with `%` and `$`, which would be replaced, doubled.
+///
+/// # Source
+/// systemd.syntax(7), "Quoting"; systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers".
+fn exec_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '%' | '$' => quoted.extend([c, c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
+            // What could drive a terminal is written as its number, which reads back as the character.
+            c if *printable(&c.to_string()) != *c.to_string() => {
+                quoted.push_str(&format!("\\U{:08x}", u32::from(c)));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
 }
 
 /// The lines of the policy, empty for none; `None` where systemd has no word for it.
@@ -37,27 +80,41 @@ fn policy_lines(wish: &Wish<'_>) -> Option<String> {
         .then(|| format!("NUMAPolicy={word}\nNUMAMask={}\n", policy.nodes))
 }
 
-/// A database without a word of its own for placement: the drop-in of its service.
-pub(super) fn database(name: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
-    let nameless = Wish { program: &[], ..*wish };
-    let emitted = systemd(&nameless)?;
-    let (service, notes): (&str, &[&str]) = match name {
-        "mongod" => (
-            "mongod.service",
-            &[
-                "mongod warns at its start unless its memory is interleaved and vm.zone_reclaim_mode is 0: sysctl -w vm.zone_reclaim_mode=0",
-            ],
-        ),
-        _ => (
-            "postgresql@.service",
-            &[
-                "the first to write a page of shared_buffers decides its node: without interleaving most of them lie where the server warmed up",
-                "outside of Debian and its relatives the service is postgresql.service",
-            ],
-        ),
-    };
-    let text = emitted.text.replace("NAME.service", service);
-    Ok(Emitted { text, ..emitted }.notes(notes.iter().map(|note| (*note).to_owned())))
+/// A database without a word of its own for placement: its service gets a drop-in.
+pub(super) struct Database {
+    service: &'static str,
+    notes: &'static [&'static str],
+}
+
+/// MongoDB's server.
+pub(super) const MONGOD: Database = Database {
+    service: "mongod.service",
+    notes: &[
+        "mongod warns at its start unless its memory is interleaved and vm.zone_reclaim_mode is 0: sysctl -w vm.zone_reclaim_mode=0",
+    ],
+};
+
+/// PostgreSQL's server, as Debian and its relatives start it.
+pub(super) const POSTGRES: Database = Database {
+    service: "postgresql@.service",
+    notes: &[
+        "the first to write a page of shared_buffers decides its node: without interleaving most of them lie where the server warmed up",
+        "outside of Debian and its relatives the service is postgresql.service",
+    ],
+};
+
+/// MySQL's server, where it cannot do it by itself.
+const MYSQLD: Database = Database {
+    service: "mysql.service",
+    notes: &["where the server is MariaDB the service is mariadb.service"],
+};
+
+impl Database {
+    /// The drop-in of its service; the command that starts it is the service's own.
+    pub(super) fn drop_in(&self, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
+        let emitted = drop_in(self.service, &Wish { program: &[], ..*wish })?;
+        Ok(emitted.notes(self.notes.iter().map(|note| (*note).to_owned())))
+    }
 }
 
 /// MySQL interleaves its buffer pool by itself, which is better than all of the process: only the pool
@@ -74,7 +131,82 @@ pub(super) fn mysqld(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
             "the buffer pool alone is interleaved; in a container the server needs the capability SYS_NICE for it, else its log fills with \"mbind: Operation not permitted\"",
         ));
     }
-    let emitted = systemd(&Wish { program: &[], ..*wish })?;
-    let text = emitted.text.replace("NAME.service", "mysql.service");
-    Ok(Emitted { text, ..emitted }.note("where the server is MariaDB the service is mariadb.service"))
+    MYSQLD.drop_in(wish)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{prop_assert_eq, proptest};
+
+    /// A command line as systemd.syntax(7) and systemd.service(5) say that it is read: words between
+    /// blanks, quotes and escapes undone, then `%%` and `$$`. `None` for what is refused or replaced.
+    fn read(line: &str) -> Option<Vec<String>> {
+        let (mut words, mut word, mut in_quotes) = (Vec::new(), None, false);
+        let mut chars = line.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '"' => {
+                    in_quotes = !in_quotes;
+                    word.get_or_insert_with(String::new);
+                }
+                ' ' if !in_quotes => words.extend(word.take()),
+                '\\' => word.get_or_insert_with(String::new).push(escape(&mut chars)?),
+                '\n' | '\r' => return None,
+                // It would begin words of another kind.
+                '\'' if !in_quotes => return None,
+                c => word.get_or_insert_with(String::new).push(c),
+            }
+        }
+        words.extend(word);
+        words.iter().map(|word: &String| single(&single(word, "%")?, "$")).collect()
+    }
+
+    /// The text with a sign once for each pair of it; one that stands alone would be replaced.
+    fn single(text: &str, sign: &str) -> Option<String> {
+        let pair = sign.repeat(2);
+        (!text.replace(&pair, "").contains(sign)).then(|| text.replace(&pair, sign))
+    }
+
+    fn escape(chars: &mut std::str::Chars<'_>) -> Option<char> {
+        let digits = match chars.next()? {
+            'n' => return Some('\n'),
+            't' => return Some('\t'),
+            c @ ('"' | '\\') => return Some(c),
+            'x' => 2,
+            'U' => 8,
+            _ => return None,
+        };
+        let number: String = chars.by_ref().take(digits).collect();
+        char::from_u32(u32::from_str_radix(&number, 16).ok()?)
+    }
+
+    #[test]
+    fn words_are_quoted_as_systemd_reads_them() {
+        let check = |word: &str, expected: &str| {
+            assert_eq!(exec_word(word), expected);
+            assert_eq!(read(expected), Some(vec![word.to_owned()]));
+        };
+        check("--interleave=0-3,8", "--interleave=0-3,8");
+        check("", "\"\"");
+        check("a b", "\"a b\"");
+        check("it's", "\"it's\"");
+        check("100%", "\"100%%\"");
+        check("$HOME/%n", "\"$$HOME/%%n\"");
+        check("a\\b\"c", "\"a\\\\b\\\"c\"");
+        check("one\ntwo\tthree", "\"one\\ntwo\\tthree\"");
+        check("\u{1b}[2J", "\"\\x1b[2J\"");
+        check("\u{202e}", "\"\\U0000202e\"");
+        // A word by itself that would end the command.
+        check(";", "\";\"");
+    }
+
+    proptest! {
+        #[test]
+        fn a_command_line_reads_back_and_holds_nothing_raw(words in proptest::collection::vec("([%$\\\\\"' ;{}a-c]|[^\0]){0,12}", 1..6)) {
+            let line = joined(words.iter().map(|word| exec_word(word)));
+            prop_assert_eq!(read(&line), Some(words), "{}", line);
+            prop_assert_eq!(printable(&line), line.as_str());
+        }
+    }
 }

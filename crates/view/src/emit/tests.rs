@@ -54,6 +54,18 @@ fn each_tool_says_a_placement_in_its_own_words() {
         "# in the pod, for the container\ncommand: [\"numactl\", \"--interleave=all\", \"./a\", \"'b\"]\nsecurityContext:\n  capabilities: {add: [SYS_NICE]}\n",
     );
     check(
+        "k8s",
+        &interleaved(),
+        "$(HOME) \u{202e}$$",
+        "# in the pod, for the container\ncommand: [\"numactl\", \"--interleave=all\", \"$$(HOME)\", \"\\u202e$$$$\"]\nsecurityContext:\n  capabilities: {add: [SYS_NICE]}\n",
+    );
+    check(
+        "systemd",
+        &weighted(),
+        "/bin/a 100%",
+        "# systemctl edit NAME.service\n[Service]\nExecStart=\nExecStart=nodewise run --weighted-interleave=all -- /bin/a \"100%%\"\n",
+    );
+    check(
         "libvirt",
         &local(),
         "",
@@ -121,7 +133,7 @@ fn what_a_tool_cannot_say_is_refused_or_noted() {
 
 #[test]
 fn every_tool_answers_for_every_placement_and_nothing_raw_gets_through() {
-    let program = vec!["./a".to_owned(), "\u{1b}[2J".to_owned()];
+    let program = vec!["./a".to_owned(), "\u{1b}[2J\u{202e}".to_owned()];
     let nodes = || NodeSet::from([0, 1]);
     for target in Target::ALL {
         for mode in PolicyMode::ALL {
@@ -130,7 +142,8 @@ fn every_tool_answers_for_every_placement_and_nothing_raw_gets_through() {
                 match emit(target, &placement, &program, &scope()) {
                     Ok(emitted) => {
                         assert!(!emitted.text.is_empty(), "{target:?} {mode:?}");
-                        assert!(!emitted.text.contains('\u{1b}'), "{target:?} {mode:?}: {}", emitted.text);
+                        let raw = emitted.text.contains(['\u{1b}', '\u{202e}']);
+                        assert!(!raw, "{target:?} {mode:?}: {}", emitted.text);
                     }
                     Err(why) => assert!(why.to_string().len() > 20, "{target:?} {mode:?}"),
                 }

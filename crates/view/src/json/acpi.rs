@@ -1,9 +1,9 @@
 //! `nodewise.acpi/1`.
 
+use nodewise_machine::NodeId;
 use nodewise_machine::firmware::{
     Entries, Entry, Field, Layout, Slit, Subtables, Table, TableHeader, Value, layout::Head,
 };
-use nodewise_machine::{CpuSet, NodeId};
 use nodewise_model::firmware::Booted;
 use serde::Serialize;
 
@@ -217,13 +217,12 @@ fn kernel(booted: &Booted) -> Kernel<'_> {
 }
 
 fn node(booted: &Booted, id: NodeId) -> NodeJson {
-    let cpus: CpuSet = booted.cpus.iter().filter(|cpu| cpu.node == Some(id)).map(|cpu| cpu.id).collect();
     NodeJson {
         node: id.number(),
-        domain: booted.domains.iter().find(|(other, _)| *other == id).map(|(_, domain)| *domain),
+        domain: booted.domain(id),
         online: booted.online.contains(id),
         memory_bytes: (!booted.ram.is_empty()).then(|| booted.memory(id)),
-        cpus: cpus.to_string(),
+        cpus: booted.cpus_of(id).to_string(),
         generic_initiator: booted.initiators.contains(id),
     }
 }

@@ -1,48 +1,66 @@
-//! The JSON of `nodewise bandwidth`.
+//! `nodewise.bandwidth/1`: bandwidths of memory, with how each way was measured. Written, and read back
+//! to be drawn.
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::id::Id as _;
+use nodewise_machine::{Bytes, CpuId};
 use nodewise_measure::bandwidth::{Report, WayReport, findings};
 use nodewise_measure::survey::Declared;
-use serde::Serialize;
+use nodewise_measure::survey::figure::rounded;
+use serde::{Deserialize, Serialize};
 
 use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
+use super::reading::{Saved, items, kernel, node, positive};
 use crate::digest::bandwidth::sentence;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.bandwidth/1";
+
+/// More ways than any machine has, for documents that are read: 1,024 nodes either way.
+const MOST_WAYS: usize = 1024 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn bandwidth(report: &Report) -> String {
     pretty(&Document::of(report))
 }
 
-#[derive(Serialize)]
+/// Reads a report that [`bandwidth`] has written.
+///
+/// # Errors
+/// What is wrong and where, fit to be shown.
+pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+    saved.contents::<Document>(SCHEMA)?.read()
+}
+
+/// What is derived of the ways is written for readers and not read.
+#[derive(Serialize, Deserialize)]
 struct Document {
-    schema: &'static str,
+    schema: String,
     conditions: ConditionsJson,
     size_bytes: u64,
     #[serde(flatten)]
     account: AccountJson,
-    kernel: &'static str,
+    kernel: String,
     matrix: Vec<WayJson>,
     kernels: Vec<WayJson>,
     threads: Vec<WayJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     knee_threads: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     all_nodes: Option<WayJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     interleave_weights: Option<BTreeMap<u32, u32>>,
     declared: Vec<DeclaredJson>,
+    #[serde(skip_deserializing)]
     findings: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct WayJson {
-    kernel: &'static str,
+    kernel: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     variant: Option<String>,
     threads: usize,
@@ -50,13 +68,13 @@ struct WayJson {
     reach: ReachJson,
     #[serde(flatten)]
     rate: GbPerSJson,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     bus_gb_per_s_at_most: Option<f64>,
     #[serde(flatten)]
     backing: BackingJson,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct DeclaredJson {
     from_node: u32,
     memory_node: u32,
@@ -73,11 +91,11 @@ impl Document {
             weights.weights.into_iter().map(|(node, weight)| (node.number(), weight)).collect()
         });
         Self {
-            schema: SCHEMA,
+            schema: SCHEMA.to_owned(),
             conditions: ConditionsJson::of(&report.account.conditions),
             size_bytes: report.size.get(),
             account: AccountJson::of(&report.account),
-            kernel: report.kernel.name(),
+            kernel: report.kernel.name().to_owned(),
             matrix: ways(&report.matrix),
             kernels: ways(&report.kernels),
             threads: ways(&report.scaling),
@@ -88,29 +106,69 @@ impl Document {
             findings: findings(report).iter().map(sentence).collect(),
         }
     }
+
+    fn read(self) -> Result<Report, String> {
+        let ways = |name, ways| items(name, ways, MOST_WAYS, |way| WayJson::read(way, false));
+        Ok(Report {
+            account: self.account.read(self.conditions.read())?,
+            size: Bytes::new(self.size_bytes),
+            kernel: kernel(&self.kernel)?,
+            matrix: ways("matrix", self.matrix)?,
+            kernels: ways("kernels", self.kernels)?,
+            scaling: ways("threads", self.threads)?,
+            everywhere: self.all_nodes.map(|way| way.read(true)).transpose()?,
+            declared: items("declared", self.declared, MOST_WAYS, DeclaredJson::read)?,
+        })
+    }
 }
 
 impl WayJson {
     fn of(way: &WayReport) -> Self {
         Self {
-            kernel: way.kernel.name(),
+            kernel: way.kernel.name().to_owned(),
             variant: way.variant.clone(),
             threads: way.threads,
             reach: ReachJson::of(&way.cell),
             rate: GbPerSJson::of(way.cell.figure),
-            bus_gb_per_s_at_most: way.bus_gb_per_s(),
+            bus_gb_per_s_at_most: way.bus_gb_per_s().map(rounded),
             backing: BackingJson::of(&way.cell),
         }
+    }
+
+    fn read(self, everywhere: bool) -> Result<WayReport, String> {
+        let (threads, most) = (self.threads, CpuId::LIMIT);
+        if threads == 0 || threads > most as usize {
+            return Err(format!("threads is {threads}: expected 1 to {most}"));
+        }
+        Ok(WayReport {
+            kernel: kernel(&self.kernel)?,
+            variant: self.variant,
+            threads,
+            everywhere,
+            cell: self.reach.read(&self.rate, self.backing)?,
+        })
     }
 }
 
 impl DeclaredJson {
-    const fn of(declared: &Declared) -> Self {
+    fn of(declared: &Declared) -> Self {
         Self {
             from_node: declared.from.number(),
             memory_node: declared.memory.number(),
             distance: declared.distance,
-            read_gb_per_s: declared.read_gb_per_s,
+            read_gb_per_s: declared.read_gb_per_s.map(rounded),
         }
+    }
+
+    fn read(self) -> Result<Declared, String> {
+        // Firmware may tell of nothing.
+        let rate = |rate| if rate == 0.0 { Ok(rate) } else { positive("read_gb_per_s", rate) };
+        Ok(Declared {
+            from: node(self.from_node)?,
+            memory: node(self.memory_node)?,
+            distance: self.distance,
+            read_latency_ns: None,
+            read_gb_per_s: self.read_gb_per_s.map(rate).transpose()?,
+        })
     }
 }

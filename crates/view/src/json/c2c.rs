@@ -1,32 +1,53 @@
-//! The JSON of `nodewise c2c`.
+//! `nodewise.c2c/1`: core-to-core latencies, with how each pair was measured. Written, and read back to
+//! be drawn.
 
-use nodewise_measure::c2c::report::Group;
-use nodewise_measure::c2c::{PairReport, Report};
+use std::collections::BTreeSet;
+
+use nodewise_measure::c2c::report::{Group, Home};
+use nodewise_measure::c2c::{Pair, PairReport, Relation, Report, Transfer};
 use nodewise_measure::cell::Placed;
-use serde::Serialize;
+use nodewise_measure::survey::figure::rounded;
+use serde::{Deserialize, Serialize};
 
-use super::cells::AccountJson;
+use super::cells::{AccountJson, PlacedJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
+use super::reading::{Fields, Saved, cpu, items, named, node};
 use crate::digest::c2c::remarks;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.c2c/1";
+
+/// More than anybody measures, for documents that are read: every pair is timed in several ways, and pairs
+/// grow with the square of the CPUs.
+const MOST_PAIRS: usize = 4 * 1024 * 1024;
+const MOST_CPUS: usize = 1024;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn c2c(report: &Report) -> String {
     pretty(&Document::of(report))
 }
 
-#[derive(Serialize)]
+/// Reads a report that [`c2c`] has written.
+///
+/// # Errors
+/// What is wrong and where, fit to be shown.
+pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+    saved.contents::<Document>(SCHEMA)?.read()
+}
+
+/// What is derived of the pairs is written for readers and not read.
+#[derive(Serialize, Deserialize)]
 struct Document {
-    schema: &'static str,
+    schema: String,
     conditions: ConditionsJson,
     #[serde(flatten)]
     account: AccountJson,
     candidate_cpus: usize,
+    #[serde(skip_deserializing)]
     groups: Vec<GroupJson>,
     pairs: Vec<PairJson>,
+    #[serde(skip_deserializing)]
     findings: Vec<String>,
 }
 
@@ -41,14 +62,14 @@ struct GroupJson {
     most_ns: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct PairJson {
     to_cpu: u32,
     from_cpu: u32,
-    transfer: &'static str,
+    transfer: String,
     home_node: u32,
-    home: &'static str,
-    relation: &'static str,
+    home: String,
+    relation: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     median_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,8 +81,12 @@ struct PairJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    placed_before_share: Option<f64>,
+    placed_before: Option<PlacedJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    placed_after: Option<PlacedJson>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    placed_before_share: Option<f64>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     placed_after_share: Option<f64>,
     disturbed: bool,
 }
@@ -69,7 +94,7 @@ struct PairJson {
 impl Document {
     fn of(report: &Report) -> Self {
         Self {
-            schema: SCHEMA,
+            schema: SCHEMA.to_owned(),
             conditions: ConditionsJson::of(&report.account.conditions),
             account: AccountJson::of(&report.account),
             candidate_cpus: report.candidates,
@@ -78,19 +103,31 @@ impl Document {
             findings: remarks(report),
         }
     }
+
+    fn read(self) -> Result<Report, String> {
+        let cpus: BTreeSet<u32> = self.pairs.iter().flat_map(|pair| [pair.to_cpu, pair.from_cpu]).collect();
+        if cpus.len() > MOST_CPUS {
+            return Err(format!("pairs have {} CPUs: expected at most {MOST_CPUS}", cpus.len()));
+        }
+        Ok(Report {
+            account: self.account.read(self.conditions.read())?,
+            candidates: self.candidate_cpus,
+            pairs: items("pairs", self.pairs, MOST_PAIRS, PairJson::read)?,
+        })
+    }
 }
 
 impl GroupJson {
-    const fn of(group: &Group) -> Self {
+    fn of(group: &Group) -> Self {
         let Group { relation, transfer, home, pairs, median_ns, least_ns, most_ns } = *group;
         Self {
             relation: relation.name(),
             transfer: transfer.name(),
             home: home.name(),
             pairs,
-            median_ns,
-            least_ns,
-            most_ns,
+            median_ns: rounded(median_ns),
+            least_ns: rounded(least_ns),
+            most_ns: rounded(most_ns),
         }
     }
 }
@@ -102,19 +139,49 @@ impl PairJson {
         Self {
             to_cpu: of.pair.to.number(),
             from_cpu: of.pair.from.number(),
-            transfer: of.pair.transfer.name(),
+            transfer: of.pair.transfer.name().to_owned(),
             home_node: of.pair.home.number(),
-            home: of.home.name(),
-            relation: of.relation.name(),
-            median_ns: figure.map(|figure| figure.median),
-            median_interval_95_ns: interval.map(|interval| [interval.low, interval.high]),
-            best_ns: figure.map(|figure| figure.best),
+            home: of.home.name().to_owned(),
+            relation: of.relation.name().to_owned(),
+            median_ns: figure.map(|figure| rounded(figure.median)),
+            median_interval_95_ns: interval.map(|interval| [rounded(interval.low), rounded(interval.high)]),
+            best_ns: figure.map(|figure| rounded(figure.best)),
             rounds: figure.map_or(0, |figure| figure.rounds),
             samples: figure.map_or(0, |figure| figure.samples),
             refused: of.refused.clone(),
+            placed_before: of.before.as_ref().map(PlacedJson::of),
+            placed_after: of.after.as_ref().map(PlacedJson::of),
             placed_before_share: of.before.as_ref().and_then(Placed::share),
             placed_after_share: of.after.as_ref().and_then(Placed::share),
             disturbed: of.disturbed,
         }
+    }
+
+    fn read(self) -> Result<PairReport, String> {
+        let figure = Fields {
+            unit: "ns",
+            median: self.median_ns,
+            interval: self.median_interval_95_ns,
+            best: self.best_ns,
+            rounds: self.rounds,
+            samples: self.samples,
+        };
+        let transfer = Transfer::from_name(&self.transfer);
+        let (home, relation) = (Home::from_name(&self.home), Relation::from_name(&self.relation));
+        Ok(PairReport {
+            pair: Pair {
+                to: cpu("to_cpu", self.to_cpu)?,
+                from: cpu("from_cpu", self.from_cpu)?,
+                home: node(self.home_node)?,
+                transfer: named("transfer", &self.transfer, transfer, &Transfer::ALL.map(Transfer::name))?,
+            },
+            relation: named("relation", &self.relation, relation, &Relation::ALL.map(Relation::name))?,
+            home: named("home", &self.home, home, &Home::ALL.map(Home::name))?,
+            figure: figure.read()?,
+            refused: self.refused,
+            before: self.placed_before.map(PlacedJson::read).transpose()?,
+            after: self.placed_after.map(PlacedJson::read).transpose()?,
+            disturbed: self.disturbed,
+        })
     }
 }

@@ -5,8 +5,12 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
 use nodewise_measure::conditions::Conditions;
-use nodewise_measure::survey::{Account, CellReport, Figure};
+use nodewise_measure::latency::cache::LastLevel;
+use nodewise_measure::survey::figure::rounded;
+use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
 use serde::{Deserialize, Serialize};
+
+use super::reading::{Fields, node, pages, set};
 
 /// How a survey went; its circumstances stand apart.
 #[derive(Serialize, Deserialize)]
@@ -19,18 +23,33 @@ pub(super) struct AccountJson {
     stolen_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     other_programs_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_level_cache: Option<LastLevelJson>,
+}
+
+/// The cache that decided sizes.
+#[derive(Serialize, Deserialize)]
+struct LastLevelJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claimed_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found_bytes: Option<u64>,
 }
 
 impl AccountJson {
     pub(super) fn of(account: &Account) -> Self {
-        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        let seconds = |time: Option<Duration>| time.map(|time| rounded(time.as_secs_f64()));
         Self {
             seed: account.seed,
             clock: account.clock.clone(),
-            took_s: account.took.as_secs_f64(),
+            took_s: rounded(account.took.as_secs_f64()),
             interrupted: account.interrupted,
             stolen_s: seconds(account.meanwhile.stolen),
             other_programs_s: seconds(account.meanwhile.others),
+            last_level_cache: account.last_level.map(|cache| LastLevelJson {
+                claimed_bytes: cache.claimed.map(Bytes::get),
+                found_bytes: cache.found.map(Bytes::get),
+            }),
         }
     }
 
@@ -46,12 +65,20 @@ impl AccountJson {
                 others: self.other_programs_s.map(|time| seconds("other_programs_s", time)).transpose()?,
                 ..Glance::default()
             },
+            last_level: self.last_level_cache.map(|cache| LastLevel {
+                claimed: cache.claimed_bytes.map(Bytes::new),
+                found: cache.found_bytes.map(Bytes::new),
+            }),
         })
     }
 }
 
+/// Some thirty years: a time that is written with nine digits and read back the same.
+const MOST_SECONDS: f64 = 1e9;
+
 fn seconds(name: &str, value: f64) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(value).map_err(|_| format!("{name} is {value}: expected a time in seconds"))
+    let time = Duration::try_from_secs_f64(value).ok().filter(|_| value <= MOST_SECONDS);
+    time.ok_or_else(|| format!("{name} is {value}: expected a time in seconds"))
 }
 
 /// Where pages were.
@@ -86,18 +113,18 @@ impl PlacedJson {
 }
 
 /// Who reached for what.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct ReachJson {
     from_node: u32,
     cpus: String,
     memory_node: u32,
-    pages: &'static str,
+    pages: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     huge_page_bytes: Option<u64>,
 }
 
 /// What stands behind a figure: how often it was measured, where that was, and how quietly.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct BackingJson {
     rounds: usize,
     samples: usize,
@@ -119,9 +146,28 @@ impl ReachJson {
             from_node: cell.from.number(),
             cpus: cell.cpus.to_string(),
             memory_node: cell.memory.number(),
-            pages,
+            pages: pages.to_owned(),
             huge_page_bytes,
         }
+    }
+
+    /// The cell that this is, with what it gave and what stands behind that.
+    pub(super) fn read(self, rate: &GbPerSJson, backing: BackingJson) -> Result<CellReport, String> {
+        let marks =
+            Marks { disturbed: backing.disturbed_samples, samples: backing.samples, ..Marks::default() };
+        Ok(CellReport {
+            from: node(self.from_node)?,
+            cpus: set("cpus", &self.cpus)?,
+            memory: node(self.memory_node)?,
+            pages: pages(&self.pages, self.huge_page_bytes)?,
+            figure: rate.read(backing.rounds, backing.samples)?,
+            refused: backing.refused,
+            before: backing.placed_before.map(PlacedJson::read).transpose()?,
+            after: backing.placed_after.map(PlacedJson::read).transpose()?,
+            marks,
+            disturbed: backing.disturbed,
+            again: backing.measured_again,
+        })
     }
 }
 
@@ -141,7 +187,7 @@ impl BackingJson {
 }
 
 /// A figure in GB/s (10^9 bytes per second).
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct GbPerSJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     median_gb_per_s: Option<f64>,
@@ -155,10 +201,17 @@ impl GbPerSJson {
     pub(super) fn of(figure: Option<Figure>) -> Self {
         let interval = figure.and_then(|figure| figure.interval);
         Self {
-            median_gb_per_s: figure.map(|figure| figure.median),
-            median_interval_95_gb_per_s: interval.map(|interval| [interval.low, interval.high]),
-            best_gb_per_s: figure.map(|figure| figure.best),
+            median_gb_per_s: figure.map(|figure| rounded(figure.median)),
+            median_interval_95_gb_per_s: interval
+                .map(|interval| [rounded(interval.low), rounded(interval.high)]),
+            best_gb_per_s: figure.map(|figure| rounded(figure.best)),
         }
+    }
+
+    /// The figure, of so many rounds and samples; `None` where there is none.
+    pub(super) fn read(&self, rounds: usize, samples: usize) -> Result<Option<Figure>, String> {
+        let (median, interval) = (self.median_gb_per_s, self.median_interval_95_gb_per_s);
+        Fields { unit: "gb_per_s", median, interval, best: self.best_gb_per_s, rounds, samples }.read()
     }
 }
 

@@ -7,8 +7,9 @@ use nodewise_measure::suite::session::Session;
 use serde::Serialize;
 
 use super::conditions::ConditionsJson;
-use super::pretty;
-use crate::digest::compare::{Shown, direction_name, end_name, verdict_name};
+use super::{ends, pretty};
+use crate::digest::change::direction_name;
+use crate::digest::compare::{Shown, end_name, verdict_name};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.compare/1";
@@ -145,7 +146,7 @@ impl<'a> RowJson<'a> {
             after_median: row.after,
             change: row.change.map(|change| ChangeJson {
                 speed_ratio: change.ratio,
-                speed_ratio_interval_95: change.interval.map(|interval| [interval.low, interval.high]),
+                speed_ratio_interval_95: change.interval.map(ends),
                 adjusted_p: change.adjusted_p,
                 noise_share: change.noise,
                 smallest_detectable_share: change.smallest_detectable,
@@ -187,7 +188,7 @@ impl<'a> MeanJson<'a> {
             threads: mean.threads,
             rows: mean.rows,
             speed_ratio: mean.ratio,
-            speed_ratio_interval_95: mean.interval.map(|interval| [interval.low, interval.high]),
+            speed_ratio_interval_95: mean.interval.map(ends),
             smallest: extreme(&mean.least),
             largest: extreme(&mean.most),
         }

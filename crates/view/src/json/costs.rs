@@ -6,7 +6,7 @@ use nodewise_measure::cell::PageKind;
 use nodewise_model::cost::{Costs, Way};
 use serde::Deserialize;
 
-use super::latency::{document, node, positive};
+use super::reading::{Saved, node, positive};
 use super::{bandwidth, latency};
 
 /// Takes the latency of each way from a result of `nodewise latency`: that of huge pages where they were
@@ -15,7 +15,7 @@ use super::{bandwidth, latency};
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn add_latencies(text: &str, costs: &mut Costs) -> Result<(), String> {
-    let mut cells = latency::read(text)?.cells;
+    let mut cells = latency::read(&Saved::of(text)?)?.cells;
     // The last one counts, so small pages come first.
     cells.sort_by_key(|cell| cell.pages != PageKind::Small);
     for cell in cells {
@@ -33,7 +33,7 @@ pub fn add_latencies(text: &str, costs: &mut Costs) -> Result<(), String> {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn add_bandwidths(text: &str, costs: &mut Costs) -> Result<(), String> {
-    let read: Document = document(text, bandwidth::SCHEMA)?;
+    let read: Document = Saved::of(text)?.contents(bandwidth::SCHEMA)?;
     costs.controllers.clear();
     for cell in read.matrix {
         let Some(rate) = cell.median_gb_per_s else { continue };

@@ -1,15 +1,21 @@
-//! `nodewise.file_bandwidth/1`: files in memory whose pages are on a chosen node.
+//! `nodewise.file_bandwidth/1`: files in memory whose pages are on a chosen node. Written, and read back
+//! to be drawn.
 
-use nodewise_measure::bandwidth::file::{BLOCK, FileReport, FileWayReport, Place, file_findings};
-use serde::Serialize;
+use nodewise_machine::Bytes;
+use nodewise_measure::bandwidth::file::{BLOCK, FileReport, FileWayReport, Operation, Place, file_findings};
+use serde::{Deserialize, Serialize};
 
 use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
+use super::reading::{Saved, items, named};
 use crate::digest::file::sentence;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.file_bandwidth/1";
+
+/// More than any machine has, for documents that are read: 1,024 nodes either way, three operations.
+const MOST_WAYS: usize = 3 * 1024 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn file(report: &FileReport) -> String {
@@ -18,7 +24,7 @@ pub fn file(report: &FileReport) -> String {
         Place::Folder(folder) => Some(folder.to_string_lossy().into_owned()),
     };
     pretty(&Document {
-        schema: SCHEMA,
+        schema: SCHEMA.to_owned(),
         conditions: ConditionsJson::of(&report.account.conditions),
         size_bytes: report.size.get(),
         block_bytes: BLOCK.get(),
@@ -29,23 +35,40 @@ pub fn file(report: &FileReport) -> String {
     })
 }
 
-#[derive(Serialize)]
+/// Reads a report that [`file`] has written.
+///
+/// # Errors
+/// What is wrong and where, fit to be shown.
+pub fn read(saved: &Saved<'_>) -> Result<FileReport, String> {
+    let document: Document = saved.contents(SCHEMA)?;
+    Ok(FileReport {
+        account: document.account.read(document.conditions.read())?,
+        size: Bytes::new(document.size_bytes),
+        place: document.folder.map_or(Place::Kernel, |folder| Place::Folder(folder.into())),
+        ways: items("files", document.files, MOST_WAYS, WayJson::read)?,
+    })
+}
+
+/// What is derived of the ways is written for readers and not read.
+#[derive(Serialize, Deserialize)]
 struct Document {
-    schema: &'static str,
+    schema: String,
     conditions: ConditionsJson,
     size_bytes: u64,
+    #[serde(skip_deserializing)]
     block_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
     #[serde(flatten)]
     account: AccountJson,
     files: Vec<WayJson>,
+    #[serde(skip_deserializing)]
     findings: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct WayJson {
-    operation: &'static str,
+    operation: String,
     #[serde(flatten)]
     rate: GbPerSJson,
     #[serde(flatten)]
@@ -57,10 +80,18 @@ struct WayJson {
 impl WayJson {
     fn of(way: &FileWayReport) -> Self {
         Self {
-            operation: way.operation.word(),
+            operation: way.operation.word().to_owned(),
             rate: GbPerSJson::of(way.cell.figure),
             reach: ReachJson::of(&way.cell),
             backing: BackingJson::of(&way.cell),
         }
+    }
+
+    fn read(self) -> Result<FileWayReport, String> {
+        let operation = Operation::from_word(&self.operation);
+        Ok(FileWayReport {
+            operation: named("operation", &self.operation, operation, &Operation::ALL.map(Operation::word))?,
+            cell: self.reach.read(&self.rate, self.backing)?,
+        })
     }
 }

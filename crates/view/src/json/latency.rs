@@ -1,19 +1,18 @@
 //! `nodewise.latency/1`: a matrix of latencies, with how each cell was measured. Written, and read
 //! back to be drawn.
 
-use nodewise_machine::id::Id as _;
-use nodewise_machine::printable::quote;
-use nodewise_machine::{Bytes, CpuSet, NodeId};
-use nodewise_measure::cell::{HugePageSize, PageKind};
+use std::collections::BTreeSet;
+
+use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::latency::{Lookup, Report, findings};
-use nodewise_measure::stats::Interval;
-use nodewise_measure::survey::{CellReport, Declared, Figure, Marks};
-use serde::de::DeserializeOwned;
+use nodewise_measure::survey::figure::rounded;
+use nodewise_measure::survey::{CellReport, Declared, Marks};
 use serde::{Deserialize, Serialize};
 
 use super::cells::{AccountJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
+use super::reading::{Fields, Saved, items, node, pages, set};
 use crate::digest::latency::sentence;
 
 /// The schema of the document.
@@ -32,35 +31,8 @@ pub fn latency(report: &Report) -> String {
 ///
 /// # Errors
 /// What is wrong and where, fit to be shown.
-pub fn read(text: &str) -> Result<Report, String> {
-    let document: Document = document(text, SCHEMA)?;
-    document.read()
-}
-
-/// The schema that a document names.
-///
-/// # Errors
-/// What is wrong, fit to be shown.
-pub fn schema(text: &str) -> Result<String, String> {
-    #[derive(Deserialize)]
-    struct Named {
-        schema: String,
-    }
-    let named: Named = serde_json::from_str(text).map_err(|error| fault(&error))?;
-    Ok(named.schema)
-}
-
-/// A document that names this schema.
-pub(super) fn document<D: DeserializeOwned>(text: &str, expected: &str) -> Result<D, String> {
-    let schema = schema(text)?;
-    if schema != expected {
-        return Err(format!("its schema is {}: expected {expected}", quote(&schema)));
-    }
-    serde_json::from_str(text).map_err(|error| fault(&error))
-}
-
-fn fault(error: &serde_json::Error) -> String {
-    nodewise_machine::printable::printable(&error.to_string()).into_owned()
+pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+    saved.contents::<Document>(SCHEMA)?.read()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,8 +43,10 @@ struct Document {
     #[serde(flatten)]
     account: AccountJson,
     cells: Vec<CellJson>,
+    #[serde(skip_deserializing)]
     page_walks: Vec<WalkJson>,
     declared: Vec<DeclaredJson>,
+    #[serde(skip_deserializing)]
     findings: Vec<String>,
 }
 
@@ -113,7 +87,7 @@ struct MarksJson {
     of: usize,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct WalkJson {
     from_node: u32,
     memory_node: u32,
@@ -132,9 +106,9 @@ struct DeclaredJson {
 
 impl Document {
     fn of(report: &Report) -> Self {
-        let (lookup, targets) = (Lookup::of(report), report.targets());
-        let pairs =
-            report.sources().into_iter().flat_map(|from| targets.iter().map(move |memory| (from, *memory)));
+        let lookup = Lookup::of(report);
+        let pairs: BTreeSet<(NodeId, NodeId)> =
+            report.cells.iter().map(|cell| (cell.from, cell.memory)).collect();
         let walk = |(from, memory): (NodeId, NodeId)| {
             Some(WalkJson {
                 from_node: from.number(),
@@ -148,39 +122,20 @@ impl Document {
             size_bytes: report.size.get(),
             account: AccountJson::of(&report.account),
             cells: report.cells.iter().map(CellJson::of).collect(),
-            page_walks: pairs.filter_map(walk).collect(),
+            page_walks: pairs.into_iter().filter_map(walk).collect(),
             declared: report.declared.iter().map(DeclaredJson::of).collect(),
             findings: findings(report).iter().map(sentence).collect(),
         }
     }
 
     fn read(self) -> Result<Report, String> {
-        if self.cells.len() > MOST_CELLS || self.declared.len() > MOST_CELLS {
-            return Err(format!("it has more than {MOST_CELLS} cells"));
-        }
         Ok(Report {
             account: self.account.read(self.conditions.read())?,
             size: Bytes::new(self.size_bytes),
-            cells: self.cells.into_iter().map(CellJson::read).collect::<Result<_, _>>()?,
-            declared: self.declared.into_iter().map(DeclaredJson::read).collect::<Result<_, _>>()?,
+            cells: items("cells", self.cells, MOST_CELLS, CellJson::read)?,
+            declared: items("declared", self.declared, MOST_CELLS, DeclaredJson::read)?,
         })
     }
-}
-
-pub(super) fn node(number: u32) -> Result<NodeId, String> {
-    let most = NodeId::LIMIT;
-    (number < most).then(|| NodeId::new(number)).ok_or_else(|| format!("node {number} is beyond {most}"))
-}
-
-/// A latency: above nothing, and finite.
-pub(super) fn positive(name: &str, value: f64) -> Result<f64, String> {
-    let right = value.is_finite() && value > 0.0;
-    right.then_some(value).ok_or_else(|| format!("{name} is {value}: expected a number above 0"))
-}
-
-/// To a ten-thousandth: no clock tells more of a load, and so few digits are read back exactly.
-pub(super) fn rounded(nanos: f64) -> f64 {
-    (nanos * 1e4).round() / 1e4
 }
 
 impl CellJson {
@@ -210,22 +165,20 @@ impl CellJson {
     }
 
     pub(super) fn read(self) -> Result<CellReport, String> {
-        let figure = match (self.median_ns, self.best_ns) {
-            (Some(median), Some(best)) => Some(Figure {
-                median: positive("median_ns", median)?,
-                interval: self.median_interval_95_ns.map(interval).transpose()?,
-                best: positive("best_ns", best)?,
-                rounds: self.rounds,
-                samples: self.samples,
-            }),
-            _ => None,
+        let figure = Fields {
+            unit: "ns",
+            median: self.median_ns,
+            interval: self.median_interval_95_ns,
+            best: self.best_ns,
+            rounds: self.rounds,
+            samples: self.samples,
         };
         Ok(CellReport {
             from: node(self.from_node)?,
             cpus: set("cpus", &self.cpus)?,
             memory: node(self.memory_node)?,
             pages: pages(&self.pages, self.huge_page_bytes)?,
-            figure,
+            figure: figure.read()?,
             refused: self.refused,
             before: self.placed_before.map(PlacedJson::read).transpose()?,
             after: self.placed_after.map(PlacedJson::read).transpose()?,
@@ -234,27 +187,6 @@ impl CellJson {
             again: self.measured_again,
         })
     }
-}
-
-pub(super) fn interval([low, high]: [f64; 2]) -> Result<Interval, String> {
-    let interval = Interval { low: positive("an interval", low)?, high: positive("an interval", high)? };
-    (low <= high).then_some(interval).ok_or_else(|| format!("an interval from {low} to {high} is none"))
-}
-
-pub(super) fn pages(word: &str, size: Option<u64>) -> Result<PageKind, String> {
-    match (word, size.map(Bytes::new).map(HugePageSize::new)) {
-        ("small", None) => Ok(PageKind::Small),
-        ("transparent_huge", None) => Ok(PageKind::TransparentHuge),
-        ("hugetlb", Some(Some(size))) => Ok(PageKind::Hugetlb(size)),
-        _ => Err(format!(
-            "pages are {}: expected small, transparent_huge, or hugetlb with huge_page_bytes",
-            quote(word)
-        )),
-    }
-}
-
-pub(super) fn set(name: &str, text: &str) -> Result<CpuSet, String> {
-    text.parse().map_err(|error| format!("{name}: {error}"))
 }
 
 impl MarksJson {

@@ -4,17 +4,16 @@
 //! matrix.
 
 use nodewise_machine::Bytes;
-use nodewise_machine::printable::quote;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::latency::loaded::{Curve, Knee, Path, Point, Report, findings};
-use nodewise_measure::stats::Interval;
-use nodewise_measure::survey::Figure;
+use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
 
-use super::cells::{AccountJson, page_kind};
+use super::cells::{AccountJson, GbPerSJson, page_kind};
 use super::conditions::ConditionsJson;
-use super::latency::{CellJson, interval, node, pages, positive, rounded, set};
+use super::latency::CellJson;
 use super::pretty;
+use super::reading::{Saved, items, kernel, node, pages, positive, set};
 use crate::digest::loaded::sentence;
 
 /// The schema of the document.
@@ -25,37 +24,15 @@ const MOST_POINTS: usize = 1 << 20;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn loaded(report: &Report) -> String {
-    pretty(&Document::of(&to_digits(report)))
+    pretty(&Document::of(report))
 }
 
 /// Reads a report that [`loaded`] has written.
 ///
 /// # Errors
 /// What is wrong and where, fit to be shown.
-pub fn read(text: &str) -> Result<Report, String> {
-    let document: Document = super::latency::document(text, SCHEMA)?;
-    document.read()
-}
-
-/// The report with so many digits as are written: what is derived of it is then the same when it is read
-/// back.
-fn to_digits(report: &Report) -> Report {
-    let mut report = report.clone();
-    let figure = |figure: &mut Figure| {
-        for value in [&mut figure.median, &mut figure.best] {
-            *value = rounded(*value);
-        }
-        if let Some(interval) = &mut figure.interval {
-            *interval = Interval { low: rounded(interval.low), high: rounded(interval.high) };
-        }
-    };
-    for path in &mut report.paths {
-        path.idle.figure.iter_mut().for_each(figure);
-        for point in path.curves.iter_mut().flat_map(|curve| &mut curve.points) {
-            point.cell.figure.iter_mut().chain(&mut point.load).for_each(figure);
-        }
-    }
-    report
+pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+    saved.contents::<Document>(SCHEMA)?.read()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -70,6 +47,7 @@ struct Document {
     #[serde(flatten)]
     account: AccountJson,
     paths: Vec<PathJson>,
+    #[serde(skip_deserializing)]
     findings: Vec<String>,
 }
 
@@ -96,13 +74,12 @@ struct CurveJson {
     kernel: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     variant: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     knee: Option<KneeJson>,
     points: Vec<PointJson>,
 }
 
-/// Derived from the points, and so not read.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct KneeJson {
     reached: bool,
     gb_per_s: f64,
@@ -113,13 +90,9 @@ struct KneeJson {
 #[derive(Serialize, Deserialize)]
 struct PointJson {
     pause_ns: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_gb_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    median_interval_95_gb_per_s: Option<[f64; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    best_gb_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(flatten)]
+    load: GbPerSJson,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     bus_gb_per_s_at_most: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p90_ns: Option<f64>,
@@ -154,7 +127,7 @@ impl Document {
             pages: pages(&self.pages, self.huge_page_bytes)?,
             size: Bytes::new(self.size_bytes),
             traffic_size: Bytes::new(self.traffic_size_bytes),
-            paths: self.paths.into_iter().map(PathJson::read).collect::<Result<_, _>>()?,
+            paths: items("paths", self.paths, MOST_POINTS, PathJson::read)?,
         })
     }
 }
@@ -179,7 +152,7 @@ impl PathJson {
             traffic_cpus: set("traffic_cpus", &self.traffic_cpus)?,
             traffic_memory: node(self.traffic_memory_node)?,
             shares_core: self.shares_core,
-            curves: self.curves.into_iter().map(CurveJson::read).collect::<Result<_, _>>()?,
+            curves: items("curves", self.curves, MOST_POINTS, CurveJson::read)?,
         })
     }
 }
@@ -205,10 +178,8 @@ impl CurveJson {
     }
 
     fn read(self) -> Result<Curve, String> {
-        let kernel = Kernel::from_name(&self.kernel);
-        let kernel = kernel.ok_or_else(|| format!("{} is no kernel", quote(&self.kernel)))?;
-        let points = self.points.into_iter().map(PointJson::read).collect::<Result<_, _>>()?;
-        Ok(Curve { kernel, variant: self.variant, points })
+        let points = items("points", self.points, MOST_POINTS, PointJson::read)?;
+        Ok(Curve { kernel: kernel(&self.kernel)?, variant: self.variant, points })
     }
 }
 
@@ -217,11 +188,7 @@ impl PointJson {
         let load = point.load.as_ref();
         Self {
             pause_ns: point.pause_ns,
-            median_gb_per_s: load.map(|load| load.median),
-            median_interval_95_gb_per_s: load
-                .and_then(|load| load.interval)
-                .map(|interval| [interval.low, interval.high]),
-            best_gb_per_s: load.map(|load| load.best),
+            load: GbPerSJson::of(point.load),
             bus_gb_per_s_at_most: load.map(|load| rounded(load.median * kernel.bus_factor())),
             p90_ns: point.p90_ns.map(rounded),
             cell: CellJson::of(&point.cell),
@@ -230,16 +197,9 @@ impl PointJson {
 
     fn read(self) -> Result<Point, String> {
         let cell = self.cell.read()?;
-        let load = match (self.median_gb_per_s, self.best_gb_per_s, &cell.figure) {
-            (Some(median), Some(best), Some(latency)) => Some(Figure {
-                median: positive("median_gb_per_s", median)?,
-                interval: self.median_interval_95_gb_per_s.map(interval).transpose()?,
-                best: positive("best_gb_per_s", best)?,
-                rounds: latency.rounds,
-                samples: latency.samples,
-            }),
-            _ => None,
-        };
+        // The load was counted in the very samples of the latency.
+        let (rounds, samples) = cell.figure.map_or((0, 0), |latency| (latency.rounds, latency.samples));
+        let load = self.load.read(rounds, samples)?.filter(|_| cell.figure.is_some());
         let p90_ns = self.p90_ns.map(|p90| positive("p90_ns", p90)).transpose()?;
         Ok(Point { pause_ns: self.pause_ns, cell, p90_ns, load })
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nodewise_machine::id::Id as _;
-use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Direction;
@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::conditions::ConditionsJson;
 use super::pretty;
-use crate::digest::compare::{direction_name, end_name};
+use super::reading::Saved;
+use crate::digest::change::direction_name;
+use crate::digest::compare::end_name;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.suite/1";
@@ -37,16 +39,7 @@ pub fn suite(session: &Session) -> String {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn read(text: &str) -> Result<Session, String> {
-    #[derive(Deserialize)]
-    struct Named {
-        schema: String,
-    }
-    let fault = |error: serde_json::Error| printable(&error.to_string()).into_owned();
-    let named: Named = serde_json::from_str(text).map_err(fault)?;
-    if named.schema != SCHEMA {
-        return Err(format!("its schema is {}: expected {SCHEMA}", quote(&named.schema)));
-    }
-    let document: Document = serde_json::from_str(text).map_err(fault)?;
+    let document: Document = Saved::of(text)?.contents(SCHEMA)?;
     document.read()
 }
 

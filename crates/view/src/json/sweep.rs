@@ -1,103 +1,155 @@
 //! `nodewise.latency_sweep/1` and `nodewise.latency_table/1`: latency by the size of what is chased.
+//! Written, and read back to be drawn.
 
+use nodewise_machine::Bytes;
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::Pattern;
-use nodewise_measure::latency::sweep::{SweepReport, levels};
-use serde::Serialize;
+use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, levels};
+use nodewise_measure::survey::figure::rounded;
+use serde::{Deserialize, Serialize};
 
+use super::cells::AccountJson;
 use super::conditions::ConditionsJson;
 use super::latency::CellJson;
 use super::pretty;
-use crate::digest::latency::nodes_with_memory;
+use super::reading::{Saved, items, named};
+use crate::digest::sweep::nodes_with_memory;
 
 /// The schema of a sweep.
 pub const SWEEP_SCHEMA: &str = "nodewise.latency_sweep/1";
 /// The schema of a table.
 pub const TABLE_SCHEMA: &str = "nodewise.latency_table/1";
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    conditions: ConditionsJson,
-    seed: u64,
-    took_s: f64,
-    interrupted: bool,
-    chases: Vec<ChaseJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    levels: Option<Vec<LevelJson<'a>>>,
-    claimed_caches: Vec<ClaimedJson<'a>>,
+/// More chases than anybody makes, for documents that are read; and more caches than a machine has.
+const MOST_CHASES: usize = 1 << 16;
+const MOST_CLAIMED: usize = 64;
+/// The sizes that are read: a word, and more than any node has.
+const LEAST: u64 = 8;
+const MOST: u64 = 1 << 50;
+
+/// Writes a sweep as JSON.
+pub fn sweep(report: &SweepReport) -> String {
+    pretty(&Document::of(report, SWEEP_SCHEMA, Some(found(report))))
 }
 
-#[derive(Serialize)]
+/// Writes a table as JSON.
+pub fn table(report: &SweepReport) -> String {
+    pretty(&Document::of(report, TABLE_SCHEMA, None))
+}
+
+/// Reads a report that [`sweep`] or [`table`] has written, as its schema says.
+///
+/// # Errors
+/// What is wrong and where, fit to be shown.
+pub fn read(saved: &Saved<'_>) -> Result<SweepReport, String> {
+    let schema = if saved.schema() == TABLE_SCHEMA { TABLE_SCHEMA } else { SWEEP_SCHEMA };
+    saved.contents::<Document>(schema)?.read()
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    conditions: ConditionsJson,
+    #[serde(flatten)]
+    account: AccountJson,
+    chases: Vec<ChaseJson>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    levels: Option<Vec<LevelJson>>,
+    claimed_caches: Vec<ClaimedJson>,
+}
+
+#[derive(Serialize, Deserialize)]
 struct ChaseJson {
     size_bytes: u64,
-    pattern: &'static str,
+    pattern: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     stride_elements: Option<u32>,
     #[serde(flatten)]
     cell: CellJson,
 }
 
+/// Derived from the chases, and so not read.
 #[derive(Serialize)]
-struct LevelJson<'a> {
+struct LevelJson {
     memory_node: u32,
     holds_bytes: u64,
     latency_ns: f64,
     holds_more_than_tried: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    claimed_as: Option<&'a str>,
+    claimed_as: Option<String>,
 }
 
-#[derive(Serialize)]
-struct ClaimedJson<'a> {
-    name: &'a str,
+#[derive(Serialize, Deserialize)]
+struct ClaimedJson {
+    name: String,
     size_bytes: u64,
 }
 
-/// Writes a sweep as JSON.
-pub fn sweep(report: &SweepReport) -> String {
-    write(report, SWEEP_SCHEMA, Some(found(report)))
-}
-
-/// Writes a table as JSON.
-pub fn table(report: &SweepReport) -> String {
-    write(report, TABLE_SCHEMA, None)
-}
-
-fn found(report: &SweepReport) -> Vec<LevelJson<'_>> {
+fn found(report: &SweepReport) -> Vec<LevelJson> {
     let pages = report.chases.first().map_or(PageKind::Small, |chase| chase.cell.pages);
     let of_node = |node| {
         levels(&report.staircase(node, pages)).into_iter().map(move |level| LevelJson {
             memory_node: node.number(),
             holds_bytes: level.holds.get(),
-            latency_ns: level.ns,
+            latency_ns: rounded(level.ns),
             holds_more_than_tried: level.is_last,
-            claimed_as: report.claim_of(&level).map(|claimed| claimed.name.as_str()),
+            claimed_as: report.claim_of(&level).map(|claimed| claimed.name.clone()),
         })
     };
     nodes_with_memory(report).into_iter().flat_map(of_node).collect()
 }
 
-fn write(report: &SweepReport, schema: &'static str, levels: Option<Vec<LevelJson<'_>>>) -> String {
-    let chase = |chase: &nodewise_measure::latency::sweep::ChaseReport| {
+impl Document {
+    fn of(report: &SweepReport, schema: &str, levels: Option<Vec<LevelJson>>) -> Self {
+        let claimed =
+            |claimed: &Claimed| ClaimedJson { name: claimed.name.clone(), size_bytes: claimed.size.get() };
+        Self {
+            schema: schema.to_owned(),
+            conditions: ConditionsJson::of(&report.account.conditions),
+            account: AccountJson::of(&report.account),
+            chases: report.chases.iter().map(ChaseJson::of).collect(),
+            levels,
+            claimed_caches: report.claimed.iter().map(claimed).collect(),
+        }
+    }
+
+    fn read(self) -> Result<SweepReport, String> {
+        let claimed =
+            |claimed: ClaimedJson| Ok(Claimed { name: claimed.name, size: size(claimed.size_bytes)? });
+        Ok(SweepReport {
+            account: self.account.read(self.conditions.read())?,
+            chases: items("chases", self.chases, MOST_CHASES, ChaseJson::read)?,
+            claimed: items("claimed_caches", self.claimed_caches, MOST_CLAIMED, claimed)?,
+        })
+    }
+}
+
+impl ChaseJson {
+    fn of(chase: &ChaseReport) -> Self {
         let (pattern, stride_elements) = match chase.pattern {
             Pattern::Random => ("random", None),
             Pattern::Stride(elements) => ("stride", Some(elements)),
         };
-        ChaseJson { size_bytes: chase.size.get(), pattern, stride_elements, cell: CellJson::of(&chase.cell) }
-    };
-    let claimed = report.claimed.iter();
-    let document = Document {
-        schema,
-        conditions: ConditionsJson::of(&report.account.conditions),
-        seed: report.account.seed,
-        took_s: report.account.took.as_secs_f64(),
-        interrupted: report.account.interrupted,
-        chases: report.chases.iter().map(chase).collect(),
-        levels,
-        claimed_caches: claimed
-            .map(|claimed| ClaimedJson { name: &claimed.name, size_bytes: claimed.size.get() })
-            .collect(),
-    };
-    pretty(&document)
+        let pattern = pattern.to_owned();
+        Self { size_bytes: chase.size.get(), pattern, stride_elements, cell: CellJson::of(&chase.cell) }
+    }
+
+    fn read(self) -> Result<ChaseReport, String> {
+        let pattern = match (self.pattern.as_str(), self.stride_elements) {
+            ("random", None) => Some(Pattern::Random),
+            ("stride", Some(elements)) if elements > 0 => Some(Pattern::Stride(elements)),
+            _ => None,
+        };
+        let words = ["random", "stride with stride_elements"];
+        Ok(ChaseReport {
+            size: size(self.size_bytes)?,
+            pattern: named("pattern", &self.pattern, pattern, &words)?,
+            cell: self.cell.read()?,
+        })
+    }
+}
+
+fn size(bytes: u64) -> Result<Bytes, String> {
+    let right = (LEAST..=MOST).contains(&bytes).then(|| Bytes::new(bytes));
+    right.ok_or_else(|| format!("size_bytes is {bytes}: expected {LEAST} to {MOST}"))
 }

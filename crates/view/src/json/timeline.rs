@@ -91,7 +91,7 @@ fn node(id: NodeId, after: &Memory, least_free_pages: u64) -> NodeJson {
     let counters = after.counters().get(&id).copied().unwrap_or_default();
     NodeJson {
         id: id.number(),
-        managed_pages: after.zones().iter().filter(|zone| zone.node == id).map(|zone| zone.managed).sum(),
+        managed_pages: after.managed_of(id),
         free_pages: after.free_of(id),
         least_free_pages,
         numa_hit: counters.hit,

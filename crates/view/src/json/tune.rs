@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use nodewise_measure::candidates::LeftOut;
 use nodewise_measure::executor::Residency;
-use nodewise_measure::metric::{Direction, Metric};
+use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
 use nodewise_measure::race::{Out, Rules};
 use nodewise_measure::schedule::{ArmId, Block};
-use nodewise_measure::stats::Interval;
 use nodewise_measure::study::{End, Record, Study};
 use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 use serde::Serialize;
 
 use super::conditions::ConditionsJson;
-use super::pretty;
+use super::{ends, pretty};
+use crate::digest::change::direction_name;
 use crate::digest::evidence::Counted;
 use crate::digest::study::command_lines;
 use crate::emit::{self, Emitted, Target};
@@ -114,24 +114,29 @@ struct ServiceJson<'a> {
     client: &'a [String],
 }
 
+/// What is compared; also that of a benchmark.
 #[derive(Serialize)]
-struct MetricJson<'a> {
+pub(super) struct MetricJson<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<&'static str>,
+    unit: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<&'a str>,
     better: &'static str,
 }
 
 impl<'a> MetricJson<'a> {
-    fn of(metric: &'a Metric) -> Self {
-        let better = match metric.direction() {
-            Direction::LowerIsBetter => "lower",
-            Direction::HigherIsBetter => "higher",
-        };
+    /// With another unit than the metric has by itself.
+    pub(super) const fn with_unit(self, unit: Option<&'a str>) -> Self {
+        Self { unit, ..self }
+    }
+
+    pub(super) fn of(metric: &'a Metric) -> Self {
+        let better = direction_name(metric.direction());
         match metric {
             Metric::Wall => Self { kind: "wall", unit: Some("s"), pattern: None, better },
+            Metric::CpuTime => Self { kind: "cpu", unit: Some("s"), pattern: None, better },
+            Metric::MaxRss => Self { kind: "rss", unit: Some("bytes"), pattern: None, better },
             Metric::Printed(pattern, _) => {
                 Self { kind: "printed", unit: None, pattern: Some(pattern.text()), better }
             }
@@ -145,10 +150,6 @@ struct NoiseJson {
     ratio_interval_95: [f64; 2],
     noise_share: f64,
     rounds: usize,
-}
-
-fn ends(interval: Interval) -> [f64; 2] {
-    [interval.low, interval.high]
 }
 
 #[derive(Serialize)]
@@ -247,6 +248,7 @@ fn pages(residency: &Residency) -> Vec<PagesJson> {
 impl<'a> ArmJson<'a> {
     fn of(study: &'a Study, result: &ArmResult, scope: &Scope) -> Self {
         let arm = study.plan.arm(result.arm);
+        let (repeated, spoilt) = study.spoilt(result.arm);
         let reason = match &result.verdict {
             Verdict::Failed(dropped) => Some(dropped.ending.to_string()),
             Verdict::Out(out) => Some(format!("after {}", out.block)),
@@ -289,8 +291,8 @@ impl<'a> ArmJson<'a> {
                 .into_iter()
                 .filter_map(|counted| Some((counted.field(), counted.median(study, result.arm)?)))
                 .collect(),
-            repeated: study.spoilt(result.arm).0,
-            spoilt: study.spoilt(result.arm).1,
+            repeated,
+            spoilt,
         }
     }
 }

@@ -1,13 +1,15 @@
-//! Bandwidths as a heat map.
+//! Bandwidths as a heat map, and as a curve of threads.
 
-use nodewise_measure::bandwidth::{Report, findings};
+use nodewise_measure::bandwidth::Report;
 
-use crate::digest::bandwidth::{COUNTED, matrix, method, sentence};
-use crate::digest::survey::{platform, proof, refusals};
+use crate::digest::bandwidth::{ending, matrix, method};
+use crate::digest::counts::plural;
+use crate::digest::survey::platform;
 use crate::svg::frame::Frame;
-use crate::svg::heatmap::page;
+use crate::svg::heatmap::{panel, sheet_of};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::threads;
 
 /// Draws a report of bandwidths as an SVG document.
 ///
@@ -21,13 +23,9 @@ pub fn bandwidth_svg(report: &Report, theme: Theme) -> String {
 /// Lays out the picture: its title, and the page.
 pub fn bandwidth_page(report: &Report) -> (String, Frame) {
     let nodes = report.targets().len().max(report.sources().len());
-    let title = format!("Memory bandwidth, {nodes} node{}", if nodes == 1 { "" } else { "s" });
-    let subtitle = platform(&report.account.conditions);
-    let mut foot = vec![method(report), COUNTED.to_owned()];
-    foot.extend(proof(report.cells(), report.size));
-    let mut notes: Vec<String> =
-        refusals(report.cells()).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
-    notes.extend(findings(report).iter().map(sentence));
-    let page = page(&title, &subtitle, &[matrix(report)], &foot, &notes);
+    let title = format!("Memory bandwidth, {}", plural(nodes, "node"));
+    let platform = platform(&report.account.conditions);
+    let panels = [panel(&matrix(report))].into_iter().chain(threads::panel(report)).collect();
+    let page = sheet_of(&title, &platform, panels, &[], &ending(report));
     (title, page)
 }

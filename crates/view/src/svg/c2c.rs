@@ -2,7 +2,8 @@
 
 use nodewise_measure::c2c::Report;
 
-use crate::digest::c2c::{home_words, matrices, method, proof, refusals, remarks, rows};
+use crate::digest::c2c::{Row, ending, home_words, matrices, method, rows};
+use crate::digest::counts::plural;
 use crate::digest::survey::platform;
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::page;
@@ -20,10 +21,9 @@ pub fn c2c_svg(report: &Report, theme: Theme) -> String {
 
 /// Lays out the picture: its title, and the page.
 pub fn c2c_page(report: &Report) -> (String, Frame) {
-    let title = format!("Core-to-core latency, {} CPUs", report.cpus().len());
-    let subtitle = platform(&report.account.conditions);
+    let title = format!("Core-to-core latency, {}", plural(report.cpus().len(), "CPU"));
     let transfers = report.transfers();
-    let group = |row: &crate::digest::c2c::Row| {
+    let group = |row: &Row| {
         let values: Vec<String> = transfers
             .iter()
             .zip(&row.groups)
@@ -33,12 +33,8 @@ pub fn c2c_page(report: &Report) -> (String, Frame) {
             .collect();
         format!("{}, {}: {}", row.relation.words(), home_words(row.home), values.join(", "))
     };
-    let mut foot: Vec<String> = rows(report).iter().map(group).collect();
-    foot.push(method(report));
-    foot.extend(proof(report));
-    let mut notes: Vec<String> =
-        refusals(report).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
-    notes.extend(remarks(report));
-    let page = page(&title, &subtitle, &matrices(report), &foot, &notes);
+    let groups: Vec<String> = rows(report).iter().map(group).collect();
+    let platform = platform(&report.account.conditions);
+    let page = page(&title, &platform, &matrices(report), &groups, &ending(report));
     (title, page)
 }

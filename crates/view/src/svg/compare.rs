@@ -4,13 +4,15 @@
 use nodewise_measure::compare::{Change, Table, Verdict};
 use nodewise_measure::stats::Interval;
 
-use crate::digest::compare::{Shown, benchmarks, change_words, missing, row, threads, threads_words};
+use crate::digest::change::change_words;
+use crate::digest::compare::{Shown, benchmarks, difference_words, missing, row, threads, threads_words};
 use crate::digest::survey::platform;
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::legend::square;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
-use crate::svg::sheet::{MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
+use crate::svg::sheet::{self, MARGIN, SMALL, TEXT, WIDTH};
 
 const HEAD: Font = Font::bold(13.0);
 /// Room for names on the left, and for numbers at both ends of the bars.
@@ -35,20 +37,18 @@ pub fn compare_svg(shown: &Shown<'_>, theme: Theme) -> String {
 }
 
 fn title(shown: &Shown<'_>) -> String {
-    format!("Change of speed: {}", printable(&shown.before.suite))
+    format!("Change of speed: {}", shown.before.suite)
 }
 
 /// Lays out the picture.
 pub fn compare_page(shown: &Shown<'_>) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
-    stack.text(&title(shown), TITLE, Tone::Plain, 1);
     let after = shown.after.unwrap_or(shown.before);
     let origin = after.origin.clone().unwrap_or_else(|| platform(&after.conditions));
-    stack.text(&printable(&origin), TEXT, Tone::Faint, 2);
+    sheet::begin(&title(shown), &origin, &mut stack);
     for table in &shown.comparison.tables {
         stack.gap(14.0);
-        let head = format!("{} against {}", table.subject, table.reference);
-        stack.text(&printable(&head), HEAD, Tone::Plain, 1);
+        stack.text(&format!("{} against {}", table.subject, table.reference), HEAD, Tone::Plain, 1);
         stack.text(
             "to the right: faster; pale and in parentheses: no difference shown; thin bar: 95 % interval",
             SMALL,
@@ -58,16 +58,15 @@ pub fn compare_page(shown: &Shown<'_>) -> Frame {
         stack.gap(6.0);
         stack.frame(chart(table));
         stack.gap(6.0);
-        stack.flow(legend(&threads(table)), 10.0);
+        let legend = |(threads, role): (u32, &Role)| square(*role, &threads_words(threads));
+        stack.flow(threads(table).into_iter().zip(ROLES.iter().cycle()).map(legend).collect(), 10.0);
         for one in missing(table).iter().take(8) {
-            stack.text(&printable(&format!("missing: {one}")), SMALL, Tone::Notable, 2);
+            stack.text(&format!("missing: {one}"), SMALL, Tone::Notable, 2);
         }
     }
     stack.gap(8.0);
     for one in shown.differences().iter().take(12) {
-        let words = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
-        let text = format!("{}: {} -> {}", one.what, words(&one.before), words(&one.after));
-        stack.text(&printable(&text), SMALL, Tone::Faint, 2);
+        stack.text(&format!("{}: {}", one.what, difference_words(one)), SMALL, Tone::Faint, 2);
     }
     stack.finish()
 }
@@ -111,12 +110,10 @@ fn chart(table: &Table) -> Frame {
     let mut y = 0.0;
     for (name, bars) in &rows {
         let height = (bars.len().max(1) as f64) * (BAR + STRIP + 3.0);
-        let name = TEXT.fit(&printable(name), NAMES - 10.0);
-        let at = Label::baseline(TEXT.size, y, BAR + STRIP);
-        frame.labels.push(label(NAMES - 8.0, at, TEXT, Anchor::End, Tone::Plain, name));
+        let name = Label::new(&TEXT.fit(name, NAMES - 10.0), TEXT, NAMES - 8.0, (y, BAR + STRIP));
+        frame.labels.push(name.anchored(Anchor::End));
         if bars.is_empty() {
-            let at = Label::baseline(SMALL.size, y, BAR + STRIP);
-            frame.labels.push(label(NAMES, at, SMALL, Anchor::Start, Tone::Notable, "missing".to_owned()));
+            frame.labels.push(Label::new("missing", SMALL, NAMES, (y, BAR + STRIP)).toned(Tone::Notable));
         }
         for (at, bar) in bars.iter().enumerate() {
             draw(&mut frame, bar, &scale, y + at as f64 * (BAR + STRIP + 3.0));
@@ -173,23 +170,6 @@ fn draw(frame: &mut Frame, bar: &Bar, scale: &Scale, y: f64) {
     }
     let text = change_words(bar.ratio, 1);
     let text = if bar.shown { text } else { format!("({text})") };
-    let at = Label::baseline(SMALL.size, y, BAR);
     let (x, anchor) = if bar.ratio < 1.0 { (left - 4.0, Anchor::End) } else { (right + 5.0, Anchor::Start) };
-    frame.labels.push(label(x, at, SMALL, anchor, Tone::Plain, text));
-}
-
-const fn label(x: f64, y: f64, font: Font, anchor: Anchor, tone: Tone, text: String) -> Label {
-    Label { x, y, font, anchor, tone, text }
-}
-
-fn legend(threads: &[u32]) -> Vec<Frame> {
-    let entry = |(at, threads): (usize, &u32)| {
-        let text = threads_words(*threads);
-        let mut entry = Frame::new(Role::Group, 16.0 + SMALL.width(&text) + 2.0, 14.0);
-        entry.children.push(Frame::new(ROLES[at % ROLES.len()], 10.0, 10.0).moved(0.0, 2.0));
-        let y = Label::baseline(SMALL.size, 0.0, 14.0);
-        entry.labels.push(label(15.0, y, SMALL, Anchor::Start, Tone::Plain, text));
-        entry
-    };
-    threads.iter().enumerate().map(entry).collect()
+    frame.labels.push(Label::new(&text, SMALL, x, (y, BAR)).anchored(anchor));
 }

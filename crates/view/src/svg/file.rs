@@ -1,9 +1,9 @@
 //! Bandwidths of files in memory as heat maps, one per operation.
 
-use nodewise_measure::bandwidth::file::{FileReport, file_findings};
+use nodewise_measure::bandwidth::file::FileReport;
 
-use crate::digest::file::{COUNTED, matrices, method, sentence};
-use crate::digest::survey::{platform, proof, refusals};
+use crate::digest::file::{ending, matrices, method};
+use crate::digest::survey::platform;
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::page;
 use crate::svg::paint::paint;
@@ -21,10 +21,5 @@ pub fn file_svg(report: &FileReport, theme: Theme) -> String {
 
 /// Lays out the picture.
 pub fn file_page(report: &FileReport) -> Frame {
-    let mut foot = vec![method(report), COUNTED.to_owned()];
-    foot.extend(proof(report.cells(), report.size));
-    let mut notes: Vec<String> =
-        refusals(report.cells()).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
-    notes.extend(file_findings(report).iter().map(sentence));
-    page(TITLE, &platform(&report.account.conditions), &matrices(report), &foot, &notes)
+    page(TITLE, &platform(&report.account.conditions), &matrices(report), &[], &ending(report))
 }

@@ -3,6 +3,8 @@
 //! The rule that the layout keeps and the tests check: everything in a frame lies inside it, and
 //! its labels and children do not overlap each other.
 
+use nodewise_machine::printable::printable;
+
 use crate::svg::font::Font;
 
 /// A rectangle; px, y downwards.
@@ -156,6 +158,26 @@ impl Label {
         Rect { x, y: self.y - ABOVE * size, width, height: (ABOVE + BELOW) * size }
     }
 
+    /// A text from `x` on, in the middle of a line that begins at `y`. What a viewer would obey becomes
+    /// visible.
+    pub(crate) fn new(text: &str, font: Font, x: f64, (y, height): (f64, f64)) -> Self {
+        let y = Self::baseline(font.size, y, height);
+        let text = printable(text).into_owned();
+        Self { x, y, font, anchor: Anchor::Start, tone: Tone::Plain, text }
+    }
+
+    /// The same on another side of its point.
+    #[must_use]
+    pub(crate) fn anchored(self, anchor: Anchor) -> Self {
+        Self { anchor, ..self }
+    }
+
+    /// The same in another look.
+    #[must_use]
+    pub(crate) fn toned(self, tone: Tone) -> Self {
+        Self { tone, ..self }
+    }
+
     /// The baseline that centres a text of a size between two heights.
     pub fn baseline(size: f64, y: f64, height: f64) -> f64 {
         y + (height - size) / 2.0 + ABOVE * size
@@ -267,11 +289,12 @@ impl Stack {
         self.y += height;
     }
 
-    /// Adds text, in at most `most` lines.
+    /// Adds text, in at most `most` lines. Like every text of a picture it comes in as it is: what a viewer
+    /// would obey is made visible here.
     pub(crate) fn text(&mut self, text: &str, font: Font, tone: Tone, most: usize) {
         for line in font.wrap(text, self.width(), most) {
             let baseline = Label::baseline(font.size, self.y, line_height(font));
-            self.label(line, font, tone, Anchor::Start, baseline);
+            self.label(&line, font, tone, Anchor::Start, baseline);
             self.y += line_height(font);
         }
     }
@@ -279,22 +302,23 @@ impl Stack {
     /// Adds a line with a text on the left and a smaller one on the right, both on one baseline;
     /// on two lines where they do not fit on one.
     pub(crate) fn pair(&mut self, left: (&str, Font, Tone), right: (&str, Font, Tone)) {
-        let wanted = left.1.width(left.0) + right.1.width(right.0) + 8.0;
-        if wanted > self.width() {
+        let width = |(text, font, _): (&str, Font, Tone)| font.width(&printable(text));
+        if width(left) + width(right) + 8.0 > self.width() {
             self.text(left.0, left.1, left.2, 1);
             self.text(right.0, right.1, right.2, 1);
             return;
         }
         let baseline = Label::baseline(left.1.size, self.y, line_height(left.1));
-        self.label(left.0.to_owned(), left.1, left.2, Anchor::Start, baseline);
-        self.label(right.0.to_owned(), right.1, right.2, Anchor::End, baseline);
+        self.label(left.0, left.1, left.2, Anchor::Start, baseline);
+        self.label(right.0, right.1, right.2, Anchor::End, baseline);
         self.y += line_height(left.1).max(line_height(right.1));
     }
 
-    fn label(&mut self, text: String, font: Font, tone: Tone, anchor: Anchor, y: f64) {
+    fn label(&mut self, text: &str, font: Font, tone: Tone, anchor: Anchor, baseline: f64) {
         let x = if anchor == Anchor::End { self.frame.area.width - self.pad } else { self.pad };
         if !text.is_empty() {
-            self.frame.labels.push(Label { x, y, font, anchor, tone, text });
+            let label = Label::new(text, font, x, (0.0, 0.0)).anchored(anchor).toned(tone);
+            self.frame.labels.push(Label { y: baseline, ..label });
         }
     }
 
@@ -331,4 +355,26 @@ impl Stack {
 /// The distance between the baselines of two lines.
 pub(crate) fn line_height(font: Font) -> f64 {
     (font.size * 1.32).ceil()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_viewer_would_obey_is_visible_however_text_comes_in() {
+        const FONT: Font = Font::regular(10.0);
+        let foreign = "a\u{202e}b\u{1b}[2J";
+        let mut stack = Stack::new(Role::Page, 400.0, 10.0);
+        stack.text(foreign, FONT, Tone::Plain, 2);
+        stack.pair((foreign, FONT, Tone::Plain), ("beside", FONT, Tone::Faint));
+        stack.pair((&foreign.repeat(9), FONT, Tone::Plain), (foreign, FONT, Tone::Faint));
+        let mut frame = stack.finish();
+        frame.labels.push(Label::new(foreign, FONT, 10.0, (0.0, 10.0)));
+        assert_eq!(frame.labels.len(), 6);
+        for label in frame.labels.iter().filter(|label| label.text != "beside") {
+            assert!(label.text.starts_with("a\\u{202e}b\\x1b[2J"), "{}", label.text);
+            assert!(frame.area.holds(&label.area()), "{label:?}");
+        }
+    }
 }

@@ -3,85 +3,60 @@
 //! A colour says how many times worse a cell is than the best cell of its matrix, in the same steps
 //! in every picture, so that pictures of two machines can be laid side by side.
 
-use nodewise_measure::latency::{Report, findings};
+use std::collections::BTreeSet;
 
-use crate::digest::latency::{Shown, matrix, method, page_walks, sentence};
-use crate::digest::matrix::{Entry, Matrix, Place};
-use crate::digest::survey::{platform, proof, refusals};
+use crate::digest::matrix::{Entry, Matrix, Place, Scale, too_many};
+use crate::digest::survey::Ending;
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
-use crate::svg::paint::paint;
-use crate::svg::palette::Theme;
-use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, printable};
+use crate::svg::legend::swatch;
+use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT};
 
 /// The widest page.
 const WIDTH: f64 = 980.0;
 /// Between two matrices.
 const GUTTER: f64 = 28.0;
 const NUMBER: Font = Font::regular(11.0);
-/// Height of a cell with a number.
+/// Height of the numbers of columns, and of a cell with a number.
+const TOP: f64 = 16.0;
 const ROW: f64 = 24.0;
+/// Between the numbers of rows and the cells.
+const LEFT: f64 = 6.0;
 /// Up to this many columns have numbers in their cells.
 const NUMBERED: usize = 24;
+/// The smallest side of a cell without a number where there is a choice.
+const SMALLEST: f64 = 5.0;
 /// Up to this many nodes are drawn: beyond, a cell is smaller than a reader can see.
 const MOST: usize = 256;
 /// Up to how many times the best value each colour goes; the last has no end.
 const STEPS: [f64; 5] = [1.1, 1.4, 1.8, 2.5, 4.0];
 
-/// Draws a report of latencies as an SVG document.
-///
-/// # Units
-/// Lengths in px; at most 980 wide.
-pub fn latency_svg(report: &Report, theme: Theme) -> String {
-    let (title, page) = latency_page(report);
-    paint(&page, &title, &method(report), theme)
-}
-
-/// Lays out the picture of a report of latencies: its title, and the page.
-pub fn latency_page(report: &Report) -> (String, Frame) {
-    let mut matrices: Vec<Matrix> =
-        report.page_kinds().into_iter().map(|pages| matrix(report, pages, Shown::Median)).collect();
-    matrices.extend(page_walks(report));
-    let nodes = report.targets().len().max(report.sources().len());
-    let title = format!("Memory latency, {nodes} node{}", if nodes == 1 { "" } else { "s" });
-    let subtitle = platform(&report.account.conditions);
-    let mut foot = vec![method(report)];
-    foot.extend(proof(report.cells.iter(), report.size));
-    let mut notes: Vec<String> =
-        refusals(report.cells.iter()).into_iter().map(|(place, why)| format!("{place}: {why}")).collect();
-    notes.extend(findings(report).iter().map(sentence));
-    let page = page(&title, &subtitle, &matrices, &foot, &notes);
-    (title, page)
-}
-
-/// Lays out matrices below a title, with remarks and findings below them.
-pub fn page<I: Place>(
+/// Lays out matrices below a title, with lines about them and the end of the report below.
+pub(super) fn page<I: Place>(
     title: &str,
-    subtitle: &str,
+    platform: &str,
     matrices: &[Matrix<I>],
-    foot: &[String],
-    notes: &[String],
+    about: &[String],
+    ending: &Ending,
 ) -> Frame {
-    let panels: Vec<Frame> = matrices.iter().map(panel).collect();
+    sheet_of(title, platform, matrices.iter().map(panel).collect(), about, ending)
+}
+
+/// Lays out panels below a title, as [`page`] does.
+pub(super) fn sheet_of(
+    title: &str,
+    platform: &str,
+    panels: Vec<Frame>,
+    about: &[String],
+    ending: &Ending,
+) -> Frame {
     let width = flow_width(&panels).max(560.0);
     let mut stack = Stack::new(Role::Page, width + 2.0 * MARGIN, MARGIN);
-    stack.text(&printable(title), TITLE, Tone::Plain, 2);
-    stack.text(&printable(subtitle), TEXT, Tone::Faint, 2);
+    sheet::begin(title, platform, &mut stack);
     stack.gap(14.0);
     stack.flow(panels, GUTTER);
-    stack.gap(12.0);
-    for line in foot {
-        stack.text(&printable(line), SMALL, Tone::Faint, 3);
-    }
-    if !notes.is_empty() {
-        stack.gap(6.0);
-    }
-    for line in notes.iter().take(12) {
-        stack.text(&printable(line), TEXT, Tone::Notable, 3);
-    }
-    if notes.len() > 12 {
-        stack.text(&format!("and {} more", notes.len() - 12), TEXT, Tone::Notable, 1);
-    }
+    about.iter().for_each(|line| stack.text(line, TEXT, Tone::Plain, 3));
+    sheet::end(ending, &mut stack);
     stack.finish()
 }
 
@@ -98,16 +73,26 @@ fn flow_width(panels: &[Frame]) -> f64 {
 }
 
 /// One matrix with its title and the meaning of its colours.
-fn panel<I: Place>(matrix: &Matrix<I>) -> Frame {
-    let grid = grid(matrix);
-    let legend = legend(matrix);
-    let wanted = [HEAD.width(&matrix.title), SMALL.width(&remark(matrix))];
-    let width = wanted.into_iter().fold(grid.area.width.max(150.0), f64::max).min(WIDTH - 2.0 * MARGIN);
+pub(super) fn panel<I: Place>(matrix: &Matrix<I>) -> Frame {
+    let (rows, columns) = (matrix.rows(), matrix.columns());
+    let drawn = rows.len().max(columns.len()) <= MOST;
+    let note = if drawn { String::new() } else { too_many(rows.len(), columns.len(), MOST) };
+    let grid = drawn.then(|| Grid::of(matrix, &rows, &columns));
+    // Colours alone say how many times the best, so it is told.
+    let best = grid.as_ref().filter(|grid| !grid.is_numbered()).and_then(|grid| grid.scale.best());
+    let best = best.map_or_else(String::new, |best| format!("; best {best}"));
+    let remark = format!("{}; {}{best}", matrix.remark, I::SIDES);
+    let frame = grid.as_ref().map(Grid::frame);
+    let least = frame.as_ref().map_or(0.0, |frame| frame.area.width).max(150.0);
+    let wanted = [HEAD.width(&matrix.title), SMALL.width(&remark), TEXT.width(&note)];
+    let width = wanted.into_iter().fold(least, f64::max).min(WIDTH - 2.0 * MARGIN);
     let mut stack = Stack::new(Role::Group, width + 1.0, 0.0);
     stack.text(&matrix.title, HEAD, Tone::Plain, 1);
-    stack.text(&remark(matrix), SMALL, Tone::Faint, 2);
+    stack.text(&remark, SMALL, Tone::Faint, 2);
     stack.gap(6.0);
-    stack.frame(grid);
+    stack.text(&note, TEXT, Tone::Notable, 2);
+    frame.into_iter().for_each(|frame| stack.frame(frame));
+    let legend = grid.as_ref().map(Grid::legend).unwrap_or_default();
     if !legend.is_empty() {
         stack.gap(8.0);
         stack.flow(legend, 4.0);
@@ -116,109 +101,146 @@ fn panel<I: Place>(matrix: &Matrix<I>) -> Frame {
     stack.finish()
 }
 
-fn remark<I: Place>(matrix: &Matrix<I>) -> String {
-    format!("{}; {}", matrix.remark, I::SIDES)
+/// A matrix on its way to a frame.
+struct Grid<'m, I> {
+    matrix: &'m Matrix<I>,
+    rows: &'m [I],
+    columns: &'m [I],
+    scale: Scale,
+    /// Width of the widest number of a row or column.
+    head: f64,
+    /// A cell's width and height.
+    cell: (f64, f64),
 }
 
-fn grid<I: Place>(matrix: &Matrix<I>) -> Frame {
-    const TOP: f64 = 16.0;
-    let (rows, columns) = (matrix.rows(), matrix.columns());
-    if rows.len().max(columns.len()) > MOST {
-        return Frame::new(Role::Group, 0.0, 0.0);
+impl<'m, I: Place> Grid<'m, I> {
+    fn of(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
+        let scale = matrix.scale();
+        let heads = rows.iter().chain(columns).map(|place| SMALL.width(&place.to_string()));
+        let head = heads.fold(0.0, f64::max);
+        let cell = if columns.len() <= NUMBERED {
+            let numbers = matrix.cells().map(|entry| NUMBER.width(&scale.text(Some(entry))));
+            (numbers.fold(head.max(30.0), f64::max) + 10.0, ROW)
+        } else {
+            // Two side by side where cells are large enough for it, else as large as can be.
+            let page = WIDTH - 2.0 * MARGIN;
+            let side = |room: f64| ((room - head - LEFT) / columns.len() as f64).floor();
+            let half = side((page - GUTTER) / 2.0 - 2.0);
+            let side = if half >= SMALLEST { half.min(14.0) } else { side(page) };
+            (side, side)
+        };
+        Self { matrix, rows, columns, scale, head, cell }
     }
-    let numbered = columns.len() <= NUMBERED;
-    let heads = rows.iter().chain(&columns).map(|node| SMALL.width(&node.to_string()));
-    let head = heads.fold(0.0, f64::max);
-    let left = head + 6.0;
-    let (cell, height) = if numbered {
-        (number_width(matrix).max(head).max(30.0) + 10.0, ROW)
-    } else {
-        let cell = ((WIDTH - 2.0 * MARGIN - left) / columns.len() as f64).floor().min(14.0);
-        (cell, cell)
-    };
-    let gap = if numbered { 1.0 } else { 0.0 };
-    let size = (left + columns.len() as f64 * cell, TOP + rows.len() as f64 * height);
-    let mut frame = Frame::new(Role::Group, size.0, size.1);
-    let every = |room: f64, taken: f64| (taken / room).ceil().max(1.0) as usize;
-    for (at, node) in columns.iter().enumerate().step_by(every(cell, head + 3.0)) {
-        let x = left + (at as f64 + 0.5) * cell;
-        if x + head / 2.0 <= size.0 {
-            let y = Label::baseline(SMALL.size, 0.0, TOP - 2.0);
-            frame.labels.push(label(x, y, Anchor::Middle, SMALL, Tone::Faint, node.to_string()));
-        }
+
+    fn is_numbered(&self) -> bool {
+        self.columns.len() <= NUMBERED
     }
-    for (at, node) in rows.iter().enumerate().step_by(every(height, SMALL.size + 1.0)) {
-        let top = TOP + at as f64 * height;
-        let room = height.max(SMALL.size);
-        if top + room <= size.1 + 0.1 {
-            let y = Label::baseline(SMALL.size, top, room);
-            frame.labels.push(label(left - 5.0, y, Anchor::End, SMALL, Tone::Faint, node.to_string()));
-        }
-    }
-    for (row, from) in rows.iter().enumerate() {
-        for (column, memory) in columns.iter().enumerate() {
-            let entry = matrix.get(*from, *memory);
-            let mut child = Frame::new(role(matrix, entry), cell - gap, height - gap);
-            if numbered {
-                let tone =
-                    if entry.is_some_and(|entry| entry.disturbed) { Tone::Notable } else { Tone::Plain };
-                let y = Label::baseline(NUMBER.size, 0.0, height - gap);
-                let text = matrix.text(entry);
-                child.labels.push(label((cell - gap) / 2.0, y, Anchor::Middle, NUMBER, tone, text));
+
+    fn frame(&self) -> Frame {
+        let (left, (width, height)) = (self.head + LEFT, self.cell);
+        let size = (left + self.columns.len() as f64 * width, TOP + self.rows.len() as f64 * height);
+        let mut frame = Frame::new(Role::Group, size.0, size.1);
+        self.heads(&mut frame);
+        for (row, from) in self.rows.iter().enumerate() {
+            for (column, memory) in self.columns.iter().enumerate() {
+                let child = self.child(self.matrix.get(*from, *memory));
+                frame.children.push(child.moved(left + column as f64 * width, TOP + row as f64 * height));
             }
-            frame.children.push(child.moved(left + column as f64 * cell, TOP + row as f64 * height));
+        }
+        frame
+    }
+
+    /// The numbers above and on the left, as many as have room.
+    fn heads(&self, frame: &mut Frame) {
+        let (left, (width, height)) = (self.head + LEFT, self.cell);
+        let every = |room: f64, taken: f64| (taken / room).ceil().max(1.0) as usize;
+        for (at, place) in self.columns.iter().enumerate().step_by(every(width, self.head + 3.0)) {
+            let x = left + (at as f64 + 0.5) * width;
+            if x + self.head / 2.0 <= frame.area.width {
+                let label = Label::new(&place.to_string(), SMALL, x, (0.0, TOP - 2.0));
+                frame.labels.push(label.anchored(Anchor::Middle).toned(Tone::Faint));
+            }
+        }
+        for (at, place) in self.rows.iter().enumerate().step_by(every(height, SMALL.size + 1.0)) {
+            let (top, room) = (TOP + at as f64 * height, height.max(SMALL.size));
+            if top + room <= frame.area.height + 0.1 {
+                let label = Label::new(&place.to_string(), SMALL, left - 5.0, (top, room));
+                frame.labels.push(label.anchored(Anchor::End).toned(Tone::Faint));
+            }
         }
     }
-    frame
-}
 
-const fn label(x: f64, y: f64, anchor: Anchor, font: Font, tone: Tone, text: String) -> Label {
-    Label { x, y, font, anchor, tone, text }
-}
-
-fn number_width<I: Place>(matrix: &Matrix<I>) -> f64 {
-    let (rows, columns) = (matrix.rows(), matrix.columns());
-    let cells = rows.iter().flat_map(|row| columns.iter().map(|column| matrix.get(*row, *column)));
-    cells.map(|entry| NUMBER.width(&matrix.text(entry))).fold(0.0, f64::max)
-}
-
-/// The step of a value; `None` for what is no multiple of the best.
-fn step<I: Place>(matrix: &Matrix<I>, value: f64) -> Option<usize> {
-    let times = matrix.times_worse(value)?;
-    Some(STEPS.iter().position(|most| times <= *most).unwrap_or(STEPS.len()))
-}
-
-fn role<I: Place>(matrix: &Matrix<I>, entry: Option<&Entry>) -> Role {
-    let step = entry.and_then(|entry| entry.value).and_then(|value| step(matrix, value));
-    step.and_then(|step| u8::try_from(step).ok()).map_or(Role::NoDistance, Role::Distance)
-}
-
-/// A swatch for each colour that is there.
-fn legend<I: Place>(matrix: &Matrix<I>) -> Vec<Frame> {
-    let (rows, columns) = (matrix.rows(), matrix.columns());
-    let mut steps: Vec<usize> = rows
-        .iter()
-        .flat_map(|row| columns.iter().filter_map(|column| matrix.get(*row, *column)))
-        .filter_map(|entry| step(matrix, entry.value?))
-        .collect();
-    steps.sort_unstable();
-    steps.dedup();
-    if steps.len() < 2 {
-        return Vec::new();
+    /// A cell, in the corner; those without numbers touch.
+    fn child(&self, entry: Option<&Entry>) -> Frame {
+        let (gap, (width, height)) = (if self.is_numbered() { 1.0 } else { 0.0 }, self.cell);
+        let mut child = Frame::new(self.role(entry), width - gap, height - gap);
+        if self.is_numbered() {
+            let tone = if entry.is_some_and(|entry| entry.disturbed) { Tone::Notable } else { Tone::Plain };
+            let text = self.scale.text(entry);
+            let label = Label::new(&text, NUMBER, (width - gap) / 2.0, (0.0, height - gap));
+            child.labels.push(label.anchored(Anchor::Middle).toned(tone));
+        }
+        child
     }
-    let words = |step: usize| match (step, STEPS.get(step)) {
-        (0, Some(most)) => format!("best to {most}x"),
-        (_, Some(most)) => format!("to {most}x"),
-        (_, None) => "more".to_owned(),
-    };
-    let swatch = |step: usize| {
-        let text = words(step);
-        let width = SMALL.width(&text) + 12.0;
-        let role = Role::Distance(u8::try_from(step).unwrap_or(Role::FARTHEST));
-        let mut swatch = Frame::new(role, width, 16.0);
-        let y = Label::baseline(SMALL.size, 0.0, 16.0);
-        swatch.labels.push(label(width / 2.0, y, Anchor::Middle, SMALL, Tone::Plain, text));
-        swatch
-    };
-    steps.into_iter().map(swatch).collect()
+
+    /// The step of an entry; `None` for what is no multiple of the best.
+    fn step(&self, entry: &Entry) -> Option<usize> {
+        let times = self.scale.times_worse(entry.value?)?;
+        Some(STEPS.iter().position(|most| times <= *most).unwrap_or(STEPS.len()))
+    }
+
+    fn role(&self, entry: Option<&Entry>) -> Role {
+        entry.and_then(|entry| self.step(entry)).map_or(Role::NoDistance, colour)
+    }
+
+    /// A swatch for each colour that is there; none where all cells have the same, and their numbers.
+    fn legend(&self) -> Vec<Frame> {
+        let steps: BTreeSet<usize> = self.matrix.cells().filter_map(|entry| self.step(entry)).collect();
+        if steps.len() < 2 && self.is_numbered() {
+            return Vec::new();
+        }
+        let words = |step: usize| match (step, STEPS.get(step)) {
+            (0, Some(most)) => format!("best to {most}x"),
+            (_, Some(most)) => format!("to {most}x"),
+            (_, None) => "more".to_owned(),
+        };
+        steps.into_iter().map(|step| swatch(colour(step), &words(step))).collect()
+    }
+}
+
+fn colour(step: usize) -> Role {
+    Role::Distance(u8::try_from(step).unwrap_or(Role::FARTHEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use nodewise_machine::NodeId;
+    use nodewise_measure::metric::Direction;
+
+    use super::*;
+
+    fn check(nodes: u32, cells: usize, texts: &[&str]) {
+        let mut matrix = Matrix::new("small pages", "ns", Direction::LowerIsBetter);
+        for (from, memory) in (0..nodes).flat_map(|from| (0..nodes).map(move |memory| (from, memory))) {
+            let value = Some(if from == memory { 80.0 } else { 150.0 });
+            matrix.set(NodeId::new(from), NodeId::new(memory), Entry { value, disturbed: false });
+        }
+        let panel = panel(&matrix);
+        let of = |frame: &Frame| matches!(frame.role, Role::Distance(_)) && frame.labels.is_empty();
+        let drawn = panel.children.iter().flat_map(|grid| &grid.children).filter(|frame| of(frame));
+        assert_eq!(drawn.count(), cells);
+        let legend = panel.children.iter().flat_map(|swatch| &swatch.labels);
+        let told: Vec<&str> = panel.labels.iter().chain(legend).map(|label| label.text.as_str()).collect();
+        for text in texts {
+            assert!(told.contains(text), "{text}: {told:?}");
+        }
+        assert!(panel.area.width <= WIDTH, "{} wide", panel.area.width);
+    }
+
+    #[test]
+    fn as_many_nodes_are_drawn_as_a_reader_can_see_and_more_are_counted() {
+        check(40, 1600, &["ns; CPUs of row, memory of column; best 80", "best to 1.1x", "to 2.5x"]);
+        check(256, 65_536, &["best to 1.1x", "to 2.5x"]);
+        check(257, 0, &["257 rows of 257 columns are more than the 256 that are shown; --csv has all"]);
+    }
 }

@@ -1,14 +1,14 @@
 //! Devices as bars: for each, what buffers on each node get; tables of perftest as curves.
 
-use nodewise_measure::io::{Access, DeviceReport, Report, findings};
+use nodewise_measure::io::{Access, DeviceReport, Report};
 
-use crate::digest::io::{about, method, sentence};
+use crate::digest::io::{about, ending, reader};
 use crate::digest::survey::{digits, platform};
-use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::frame::{Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
 use crate::svg::perftest;
-use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
+use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, WIDTH};
 
 /// Width of the bars of one access with all that is beside them, and the room for names and numbers.
 const PANEL: f64 = 450.0;
@@ -20,37 +20,33 @@ const BAR: f64 = 12.0;
 const MOST_DEVICES: usize = 32;
 const MOST_NODES: usize = 64;
 
+const TITLE: &str = "Devices by node";
+
 /// Draws a report of devices as an SVG document.
 ///
 /// # Units
 /// Lengths in px.
 pub fn io_svg(report: &Report, theme: Theme) -> String {
-    paint(&io_page(report), "Devices by node", &method(report).unwrap_or_default(), theme)
+    let about = ending(report).how.into_iter().next().unwrap_or_default();
+    paint(&io_page(report), TITLE, &about, theme)
 }
 
 /// Lays out the picture.
 pub fn io_page(report: &Report) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
-    stack.text("Devices by node", TITLE, Tone::Plain, 1);
-    stack.text(&printable(&platform(&report.account.conditions)), TEXT, Tone::Faint, 2);
+    sheet::begin(TITLE, &platform(&report.account.conditions), &mut stack);
     for device in report.devices.iter().take(MOST_DEVICES) {
         stack.gap(14.0);
-        stack.text(&printable(&device.name), HEAD, Tone::Plain, 2);
-        stack.text(&printable(&about(device)), SMALL, Tone::Faint, 3);
+        stack.text(&device.name, HEAD, Tone::Plain, 2);
+        let about: Vec<String> = [about(device)].into_iter().chain(reader(device)).collect();
+        stack.text(&about.join("; "), SMALL, Tone::Faint, 3);
         stack.flow(Access::ALL.into_iter().filter_map(|access| bars(device, access)).collect(), 20.0);
-        if let Some(why) = &device.refused {
-            stack.text(&printable(why), TEXT, Tone::Notable, 3);
-        }
         perftest::panels(&device.perftest, &mut stack);
     }
     if let Some(more) = report.devices.len().checked_sub(MOST_DEVICES).filter(|more| *more > 0) {
         stack.text(&format!("and {more} devices more"), SMALL, Tone::Faint, 1);
     }
-    stack.gap(10.0);
-    stack.text(&printable(&method(report).unwrap_or_default()), SMALL, Tone::Faint, 4);
-    for finding in findings(report).iter().take(12) {
-        stack.text(&printable(&sentence(finding)), TEXT, Tone::Plain, 3);
-    }
+    sheet::end(&ending(report), &mut stack);
     stack.finish()
 }
 
@@ -64,20 +60,16 @@ fn bars(device: &DeviceReport, access: Access) -> Option<Frame> {
         Access::Random => "4 KiB at random places, us: less is better",
     };
     let mut frame = Frame::new(Role::Group, PANEL, ROW * (values.len() + 1) as f64);
-    frame.labels.push(label(0.0, 0.0, Anchor::Start, Tone::Faint, title.to_owned()));
+    frame.labels.push(Label::new(title, SMALL, 0.0, (0.0, ROW)).toned(Tone::Faint));
     for (row, (node, value)) in (1_u32..).zip(&values) {
         let top = f64::from(row) * ROW;
         let length = (value / most * (PANEL - NAME - NUMBER)).max(1.0);
         let near = device.home.node() == Some(*node);
         let role = if near { Role::Thread } else { Role::SlowThread };
-        frame.labels.push(label(0.0, top, Anchor::Start, Tone::Plain, format!("node {node}")));
+        frame.labels.push(Label::new(&format!("node {node}"), SMALL, 0.0, (top, ROW)));
         frame.children.push(Frame::new(role, length, BAR).moved(NAME, top + (ROW - BAR) / 2.0));
         let number = format!("{} {}", digits(*value), access.unit());
-        frame.labels.push(label(NAME + length + 6.0, top, Anchor::Start, Tone::Plain, number));
+        frame.labels.push(Label::new(&number, SMALL, NAME + length + 6.0, (top, ROW)));
     }
     Some(frame)
-}
-
-fn label(x: f64, top: f64, anchor: Anchor, tone: Tone, text: String) -> Label {
-    Label { x, y: Label::baseline(SMALL.size, top, ROW), font: SMALL, anchor, tone, text }
 }

@@ -101,7 +101,5 @@ pub fn machine_svg(machine: &Machine, theme: Theme) -> String {
         origin => format!("from {origin}"),
     };
     let known: Vec<String> = [platform(machine), from].into_iter().filter(|part| !part.is_empty()).collect();
-    let description = known.join(", ");
-    let printable = nodewise_machine::printable::printable(&description);
-    paint(&layout(machine), &title, &printable, theme)
+    paint(&layout(machine), &title, &known.join(", "), theme)
 }

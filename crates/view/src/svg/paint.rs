@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use nodewise_machine::printable::printable;
+
 use crate::svg::font::Weight;
 use crate::svg::frame::{Anchor, Frame, Label, Rect, Role, Stroke, Tone};
 use crate::svg::palette::{Theme, role_class, stroke_class, stroke_sheet, style_sheet, tone_class};
 use crate::svg::writer::{Writer, px};
 
-/// Writes a laid-out page as an SVG document.
+/// Writes a laid-out page as an SVG document. Title and description come in as they are.
 pub(crate) fn paint(page: &Frame, title: &str, description: &str, theme: Theme) -> String {
     let (width, height) = (px(page.area.width), px(page.area.height));
     let mut writer = Writer::default();
@@ -23,8 +25,8 @@ pub(crate) fn paint(page: &Frame, title: &str, description: &str, theme: Theme) 
         ],
     );
     writer.line();
-    writer.text("title", &[], title);
-    writer.text("desc", &[], description);
+    writer.text("title", &[], &printable(title));
+    writer.text("desc", &[], &printable(description));
     let mut sheet = style_sheet(theme);
     if has_strokes(page) {
         sheet.push_str(&stroke_sheet(theme));
@@ -42,7 +44,7 @@ fn frame(frame_: &Frame, writer: &mut Writer) {
     if grouped {
         writer.open("g", &[("id", frame_.id.as_deref().unwrap_or_default())]);
         if let Some(tip) = &frame_.tip {
-            writer.text("title", &[], tip);
+            writer.text("title", &[], &printable(tip));
         }
     }
     if frame_.role == Role::Pile {

@@ -29,8 +29,8 @@ const RULES: [Rule; 24] = [
     ("node", ["#ffffff", "#9db0c4"], ["#222a33", "#5b6f84"]),
     ("mem", ["#fff9ec", "#dcb35a"], ["#2b2619", "#8f7434"]),
     ("llc", ["#eaf1f9", "#c3d6ea"], ["#1d3146", "#34557a"]),
-    ("cpu", ["#4a85bd", NONE], ["#5b97d0", NONE]),
-    ("slow", ["#7fb0c9", NONE], ["#41708a", NONE]),
+    ("cpu", ["#3f76ab", NONE], ["#5b97d0", NONE]),
+    ("slow", ["#68737f", NONE], ["#7d8a97", NONE]),
     ("bar", ["#e3ece6", "#a9c4b2"], ["#24392d", "#4d7a5f"]),
     ("used", ["#5fa37c", NONE], ["#4f8f6a", NONE]),
     ("dev", ["#eeeef0", "#c2c4cb"], ["#2c3037", "#565b66"]),
@@ -46,7 +46,7 @@ const RULES: [Rule; 24] = [
     ("no", ["#ffffff", "#cdd5de"], ["#14181d", "#3a4551"]),
     ("t", ["#1d2733", NONE], ["#e4e9ee", NONE]),
     ("f", ["#566575", NONE], ["#9fadbb", NONE]),
-    ("n", ["#8a5a00", NONE], ["#e3b85c", NONE]),
+    ("n", ["#704200", NONE], ["#e3b85c", NONE]),
     ("w", ["#ffffff", NONE], ["#0d1218", NONE]),
 ];
 
@@ -152,4 +152,47 @@ pub(crate) fn style_sheet(theme: Theme) -> String {
          .w{{font-size:{size}px;text-anchor:middle}}{colours}",
         size = ON_THREAD.size
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The luminance of a colour, from 0 to 1 (WCAG 2.2, "relative luminance").
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    }
+
+    /// The contrast of a tone on a role, in light and in dark.
+    fn contrast(tone: Tone, role: Role) -> [f64; 2] {
+        let fills = |class: &str| {
+            let (_, light, dark) = RULES.iter().find(|rule| rule.0 == class).unwrap();
+            [light[0], dark[0]].map(luminance)
+        };
+        let (text, ground) = (fills(tone_class(tone)), fills(role_class(role).unwrap()));
+        [0, 1].map(|theme: usize| {
+            let (text, ground) = (text[theme], ground[theme]);
+            (text.max(ground) + 0.05) / (text.min(ground) + 0.05)
+        })
+    }
+
+    #[test]
+    fn every_text_is_legible_where_it_stands() {
+        let boxes = [Role::Page, Role::Package, Role::Node, Role::MemoryNode, Role::Cache];
+        let devices = [Role::Compute, Role::Network, Role::Disk, Role::OtherDevice];
+        let cells = (0..=Role::FARTHEST).map(Role::Distance).chain([Role::NoDistance]);
+        let on_boxes = [Tone::Plain, Tone::Faint, Tone::Notable].map(|tone| boxes.map(|role| (tone, role)));
+        let on_cells = cells.flat_map(|role| [(Tone::Plain, role), (Tone::Notable, role)]);
+        let on_threads = [Role::Thread, Role::SlowThread].map(|role| (Tone::OnThread, role));
+        let places = on_boxes.into_iter().flatten().chain(on_cells).chain(on_threads);
+        for (tone, role) in places.chain(devices.map(|role| (Tone::Plain, role))) {
+            // The least that WCAG 2.2 asks for text of this size (1.4.3, level AA).
+            let least = contrast(tone, role).into_iter().fold(f64::INFINITY, f64::min);
+            assert!(least >= 4.5, "{tone:?} on {role:?}: {least:.2}");
+        }
+    }
 }

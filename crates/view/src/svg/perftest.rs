@@ -6,16 +6,15 @@ use nodewise_measure::perftest::{Comparison, Side};
 
 use crate::digest::perftest::{kink_sizes, problems, remark, sentences, short, title};
 use crate::svg::frame::{Frame, Role, Stack, Stroke, Tone};
+use crate::svg::legend;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
-use crate::svg::plot::{POINT, Plot, entry, pen};
-use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
+use crate::svg::plot::{POINT, Plot, pen};
+use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TITLE, WIDTH};
 
-const PLOT: Plot = Plot { height: 280.0, right: 16.0 };
+const PLOT: Plot = Plot { frame: WIDTH, height: 280.0, right: 16.0 };
 /// Radius of the ring around a kink.
 const KINK: f64 = 6.0;
-/// At most so many sentences stand below a plot.
-const MOST_SENTENCES: usize = 12;
 
 /// Draws comparisons as an SVG document.
 ///
@@ -46,12 +45,11 @@ pub(super) fn panels(comparisons: &[Comparison], stack: &mut Stack) {
             stack.frame(plot(comparison, &scale));
         }
         stack.gap(6.0);
-        stack.flow(comparison.sides().iter().enumerate().map(|(at, side)| legend(at, side)).collect(), 6.0);
+        stack.flow(comparison.sides().iter().enumerate().map(|(at, side)| entry(at, side)).collect(), 6.0);
         stack.gap(4.0);
-        let told = sentences(comparison).into_iter().chain(problems(comparison));
-        for sentence in told.take(MOST_SENTENCES) {
-            stack.text(&printable(&sentence), TEXT, Tone::Plain, 2);
-        }
+        let shown = sentences(comparison).into_iter().map(|sentence| (Tone::Plain, sentence));
+        let problems = problems(comparison).into_iter().map(|problem| (Tone::Notable, problem));
+        sheet::some(&shown.chain(problems).collect::<Vec<_>>(), 2, stack);
     }
 }
 
@@ -115,10 +113,10 @@ fn grid(scale: &Scale, frame: &mut Frame) {
     let widest = SMALL.width("512K") + 6.0;
     for size in whole(scale.sizes, (widest / column).ceil() as usize) {
         let (x, _) = scale.point((size, scale.values.0));
-        PLOT.column(x, short(Bytes::new(size.exp2() as u64)), frame);
+        PLOT.column(x, &short(Bytes::new(size.exp2() as u64)), frame);
     }
     for value in whole(scale.values, 1) {
-        PLOT.row(scale.point((scale.sizes.0, value)).1, decade(value), frame);
+        PLOT.row(scale.point((scale.sizes.0, value)).1, &decade(value), frame);
     }
 }
 
@@ -133,6 +131,6 @@ fn decade(power: f64) -> String {
 }
 
 /// A side's colour and name.
-fn legend(at: usize, side: &Side) -> Frame {
-    entry(at, SMALL.fit(&printable(&side.label), WIDTH - 60.0))
+fn entry(at: usize, side: &Side) -> Frame {
+    legend::curve(at, &SMALL.fit(&side.label, WIDTH - 60.0))
 }

@@ -1,7 +1,9 @@
-//! What pictures of measurements have alike: the width of what is drawn, margins, fonts, and how text
-//! comes in.
+//! What pictures of measurements have alike: the width of what is drawn, margins, fonts, and how they begin
+//! and end.
 
+use crate::digest::survey::Ending;
 use crate::svg::font::Font;
+use crate::svg::frame::{Stack, Tone};
 
 /// What is drawn, px, and the empty room around it.
 pub(super) const WIDTH: f64 = 940.0;
@@ -10,8 +12,39 @@ pub(super) const TITLE: Font = Font::bold(18.0);
 pub(super) const HEAD: Font = Font::bold(12.0);
 pub(super) const TEXT: Font = Font::regular(12.0);
 pub(super) const SMALL: Font = Font::regular(10.0);
+/// Most sentences below a picture; the others are counted.
+const MOST: usize = 12;
 
-/// Foreign text without what a viewer would obey.
-pub(super) fn printable(text: &str) -> String {
-    nodewise_machine::printable::printable(text).into_owned()
+/// Adds the title, and on what machine it was measured.
+pub(super) fn begin(title: &str, platform: &str, stack: &mut Stack) {
+    stack.text(title, TITLE, Tone::Plain, 2);
+    stack.text(platform, TEXT, Tone::Faint, 2);
+}
+
+/// Adds how it was measured, what was not, and what it shows.
+pub(super) fn end(ending: &Ending, stack: &mut Stack) {
+    stack.gap(10.0);
+    for line in &ending.how {
+        stack.text(line, SMALL, Tone::Faint, 4);
+    }
+    let refused = ending.not_measured.iter().map(|(place, why)| (Tone::Notable, format!("{place}: {why}")));
+    let found = ending
+        .findings
+        .iter()
+        .map(|told| (if told.is_noise { Tone::Notable } else { Tone::Plain }, told.sentence.clone()));
+    let sentences: Vec<(Tone, String)> = refused.chain(found).collect();
+    if !sentences.is_empty() {
+        stack.gap(6.0);
+    }
+    some(&sentences, 3, stack);
+}
+
+/// Adds sentences of at most so many lines each, as many as a reader reads, and how many more there are.
+pub(super) fn some(sentences: &[(Tone, String)], lines: usize, stack: &mut Stack) {
+    for (tone, sentence) in sentences.iter().take(MOST) {
+        stack.text(sentence, TEXT, *tone, lines);
+    }
+    if let Some(more) = sentences.len().checked_sub(MOST).filter(|more| *more > 0) {
+        stack.text(&format!("and {more} more"), TEXT, Tone::Faint, 1);
+    }
 }

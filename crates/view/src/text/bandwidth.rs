@@ -1,9 +1,9 @@
 //! The text of `nodewise bandwidth`.
 
-use nodewise_measure::bandwidth::{Report, WayReport, findings};
+use nodewise_measure::bandwidth::{Report, WayReport};
 
-use crate::digest::bandwidth::{COUNTED, kernel_rows, matrix, median, method, sentence};
-use crate::digest::survey::{digits, proof, refusals};
+use crate::digest::bandwidth::{ending, kernel_rows, matrix, median, place_words};
+use crate::digest::survey::digits;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -25,24 +25,13 @@ pub fn bandwidth(report: &Report, style: &Style) -> String {
         page.heading("Threads", &format!("{}, {}", report.kernel, place(&report.scaling)));
         scaling(report).write(&mut page);
     }
-    survey::how(
-        [Some(method(report)), Some(COUNTED.to_owned()), proof(report.cells(), report.size)]
-            .into_iter()
-            .flatten(),
-        &mut page,
-    );
-    survey::not_measured(refusals(report.cells()), &mut page);
-    let shown = findings(report);
-    let shown = shown.iter().map(|finding| (survey::ink(finding.is_noise()), sentence(finding)));
-    survey::findings(shown.collect(), &mut page);
+    survey::write(&ending(report), &mut page);
     page.finish()
 }
 
 /// From where to where, for a heading.
 fn place(ways: &[WayReport]) -> String {
-    ways.first().map_or_else(String::new, |way| {
-        format!("CPUs of node {} to the memory of node {}", way.cell.from, way.cell.memory)
-    })
+    ways.first().map_or_else(String::new, place_words)
 }
 
 fn write_everywhere(way: &WayReport, page: &mut Page) {

@@ -3,8 +3,8 @@
 use nodewise_measure::c2c::Report;
 use nodewise_measure::c2c::report::Group;
 
-use crate::digest::c2c::{Row, home_words, matrices, method, proof, refusals, remarks, rows};
-use crate::style::{Ink, Style};
+use crate::digest::c2c::{Row, ending, home_words, matrices, rows};
+use crate::style::Style;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 use crate::text::{matrix, survey};
@@ -21,10 +21,7 @@ pub fn c2c(report: &Report, style: &Style) -> String {
         page.heading("Pairs", "median of the rounds");
         matrices(report).iter().for_each(|matrix| matrix::write(matrix, &mut page));
     }
-    survey::how([Some(method(report)), proof(report)].into_iter().flatten(), &mut page);
-    survey::not_measured(refusals(report), &mut page);
-    let remarks = remarks(report).into_iter().map(|remark| (Ink::Notable, remark));
-    survey::findings(remarks.collect(), &mut page);
+    survey::write(&ending(report), &mut page);
     page.finish()
 }
 

@@ -8,10 +8,12 @@ use nodewise_measure::stats::{median, median_absolute_deviation};
 use nodewise_measure::suite::session::Session;
 use nodewise_measure::suite::{Suite, Threads};
 
+use crate::digest::change::{change_words, range_words};
 use crate::digest::compare::{
-    Shown, benchmarks, change_words, end_words, missing, others, range_words, residency_by_placement,
-    threads, threads_words, value_words, verdict_words, worst_steal,
+    Shown, benchmarks, difference_words, end_words, missing, others, residency_by_placement, stolen, threads,
+    threads_words, value_words, verdict_words,
 };
+use crate::digest::counts::plural;
 use crate::digest::study::{duration, pages_words};
 use crate::digest::survey::platform;
 use crate::style::{Ink, Style};
@@ -55,7 +57,7 @@ pub fn compare(shown: &Shown<'_>, style: &Style) -> String {
 /// Writes what one session measured.
 pub fn session(session: &Session, style: &Style) -> String {
     let mut page = Page::new(*style);
-    let rounds = if session.rounds == 1 { "1 round" } else { &format!("{} rounds", session.rounds) };
+    let rounds = plural(session.rounds, "round");
     let took = duration(session.took);
     page.line(2, &format!("{}: {rounds} in {took}, seed {}", session.suite, session.seed).into());
     let words = origin(session);
@@ -119,6 +121,8 @@ pub fn list(suite: &Suite, missing: &[Option<String>], style: &Style) -> String 
         });
         let compares = match &benchmark.metric.metric {
             Metric::Wall => "time",
+            Metric::CpuTime => "CPU time",
+            Metric::MaxRss => "memory",
             Metric::Printed(..) if benchmark.metric.unit.is_empty() => "a number",
             Metric::Printed(..) => benchmark.metric.unit.as_str(),
         };
@@ -153,10 +157,8 @@ fn differences(shown: &Shown<'_>, page: &mut Page) {
         column("what", Align::Left, Keep::Always),
         column("before -> after", Align::Left, Keep::Always),
     ]);
-    let words = |value: Option<String>| value.unwrap_or_else(|| "not known".to_owned());
-    for one in differences {
-        let change = format!("{} -> {}", words(one.before), words(one.after));
-        table.row(vec![one.what.as_str().into(), change.into()]);
+    for one in &differences {
+        table.row(vec![one.what.as_str().into(), difference_words(one).into()]);
     }
     table.write(page);
 }
@@ -169,7 +171,7 @@ fn pivot(table: &Compared, page: &mut Page) {
         table.rows.iter().map(|row| ((row.benchmark.as_str(), row.threads), row)).collect();
     let first = names.iter().map(|name| crate::text::line::columns(name)).max().unwrap_or(0).max(MEAN.len());
     let of_cells = table.rows.iter().map(|row| cell(row).columns());
-    let of_means = table.means.iter().flat_map(|mean| mean_lines(mean).map(|(_, line)| line.columns()));
+    let of_means = table.means.iter().flat_map(|mean| MEANS.map(|(_, line)| line(mean).columns()));
     let of_heads = threads.iter().map(|threads| threads_words(*threads).len());
     let width = of_cells.chain(of_means).chain(of_heads).max().unwrap_or(0);
     let fit = page.width().saturating_sub(2 + first) / (2 + width);
@@ -190,12 +192,10 @@ fn pivot(table: &Compared, page: &mut Page) {
         }
         // One row is no mean.
         let means = if table.means.iter().any(|mean| mean.rows > 1) { &MEANS[..] } else { &[] };
-        for (at, name) in means.iter().enumerate() {
-            let cells = |threads| {
-                let mean = table.means.iter().find(|mean| mean.threads == threads);
-                mean.map_or_else(dash, |mean| mean_lines(mean)[at].1.clone())
-            };
-            let ink = if at == 0 { Ink::Strong } else { Ink::Faint };
+        for (name, of_mean) in means {
+            let mean = |threads| table.means.iter().find(|mean| mean.threads == threads);
+            let cells = |threads| mean(threads).map_or_else(dash, of_mean);
+            let ink = if *name == MEAN { Ink::Strong } else { Ink::Faint };
             page.line(4, &line(name, ink, &cells));
         }
     }
@@ -206,8 +206,15 @@ fn pivot(table: &Compared, page: &mut Page) {
 }
 
 const MEAN: &str = "geometric mean";
-/// The rows below a table.
-const MEANS: [&str; 4] = [MEAN, "  95 % interval", "  smallest", "  largest"];
+/// What a row below a table says of a column.
+type OfMean = fn(&Mean) -> Line;
+/// The rows below a table: their names, and what they say of the mean of a column.
+const MEANS: [(&str, OfMean); 4] = [
+    (MEAN, |mean| Line::new().with(Ink::Strong, change_words(mean.ratio, 2))),
+    ("  95 % interval", |mean| mean.interval.map_or_else(dash, |interval| range_words(interval).into())),
+    ("  smallest", |mean| change_words(mean.least.1, 1).into()),
+    ("  largest", |mean| change_words(mean.most.1, 1).into()),
+];
 
 fn dash() -> Line {
     Line::new().with(Ink::Faint, "-")
@@ -226,16 +233,6 @@ fn cell(row: &Row) -> Line {
         (_, Some(words)) => format!("({words})").into(),
         (_, None) => Line::new().with(Ink::Notable, "missing"),
     }
-}
-
-fn mean_lines(mean: &Mean) -> [(&'static str, Line); 4] {
-    let interval = mean.interval.map_or_else(dash, |i| range_words(i.low, i.high).into());
-    [
-        (MEAN, Line::new().with(Ink::Strong, change_words(mean.ratio, 2))),
-        ("interval", interval),
-        ("smallest", change_words(mean.least.1, 1).into()),
-        ("largest", change_words(mean.most.1, 1).into()),
-    ]
 }
 
 fn figures(table: &Compared, page: &mut Page) {
@@ -265,7 +262,7 @@ fn figures(table: &Compared, page: &mut Page) {
             value(row.after),
             if row.unit.is_empty() { Line::blank() } else { row.unit.as_str().into() },
             row.change.map_or_else(Line::new, |change| change_words(change.ratio, 1).into()),
-            interval.map_or_else(Line::new, |i| range_words(i.low, i.high).into()),
+            interval.map_or_else(Line::new, |interval| range_words(interval).into()),
             Line::new().with(ink, verdict_words(row)),
         ]);
     }
@@ -307,10 +304,7 @@ fn skipped(session: &Session, page: &mut Page) {
 }
 
 fn session_notes(session: &Session) -> Vec<String> {
-    let stolen = worst_steal(session).map(|share| {
-        format!("the hypervisor took up to {:.1} % of the CPUs' time from a run", share * 100.0)
-    });
-    let notes = [end_words(session.end).map(str::to_owned), others(session), stolen];
+    let notes = [end_words(session.end).map(str::to_owned), others(session), stolen(session)];
     notes.into_iter().flatten().collect()
 }
 

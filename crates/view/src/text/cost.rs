@@ -4,6 +4,7 @@ use nodewise_machine::Bytes;
 use nodewise_model::cost::Bottleneck;
 
 use crate::digest::cost::{Access, Reading};
+use crate::digest::counts::plural;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
@@ -13,8 +14,7 @@ pub(super) fn reading(page: &mut Page, reading: &Reading, from: u32) {
         Access::Stream => "reading it once, in order",
         Access::Chase => "reading it once, each load waiting for the one before",
     };
-    let threads =
-        if reading.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", reading.threads) };
+    let threads = plural(reading.threads, "thread");
     page.heading("Cost", &format!("{how}: {threads} on node {from}"));
     let right = |head| Column { head, align: Align::Right, keep: Keep::Always };
     let mut table =

@@ -2,6 +2,7 @@
 
 use nodewise_machine::printable::printable;
 
+use crate::digest::counts::plural;
 use crate::digest::emulation::{
     BankLow, Board, Brought, Changed, Check, Planned, Status, Verified, When, order_of,
 };
@@ -44,9 +45,9 @@ pub fn status(status: &Status, style: &Style) -> String {
 
 fn in_force(page: &mut Page, status: &Status) {
     let effect = &status.effect;
-    let nodes = count(effect.nodes, "node");
+    let nodes = plural(effect.nodes, "node");
     let what = match (effect.is_emulated, effect.hardware_nodes) {
-        (Some(true), Some(below)) => format!("{nodes}, emulated on {}", count(below, "node")),
+        (Some(true), Some(below)) => format!("{nodes}, emulated on {}", plural(below, "node")),
         (Some(true), None) => format!("{nodes}, emulated"),
         (Some(false), _) => format!("{nodes}, not emulated"),
         (None, _) => format!("{nodes}; the kernel log does not tell whether they are emulated"),
@@ -84,7 +85,7 @@ fn write_board(page: &mut Page, board: &Board) {
         None => {}
         Some(Ok(BankLow { value, is_set, layout, nodes })) => {
             let origin = if *is_set { "set" } else { "the boot loader's own value" };
-            let text = format!("{value} ({origin}): {layout}, made for {}", count(*nodes as usize, "node"));
+            let text = format!("{value} ({origin}): {layout}, made for {}", plural(*nodes, "node"));
             fact(page, "SDRAM_BANKLOW", &text);
         }
         Some(Err(why)) => fact(page, "SDRAM_BANKLOW", &format!("not known: {why}")),
@@ -254,10 +255,6 @@ fn path_fact(page: &mut Page, name: &str, path: &str) {
 fn remark(page: &mut Page, name: &str, text: &str) {
     let line = Line::new().with(Ink::Faint, format!("  {name:<NAME$}")).with(Ink::Notable, text);
     page.line(NAME + 2, &line);
-}
-
-fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

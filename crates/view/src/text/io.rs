@@ -1,10 +1,10 @@
 //! The text of `nodewise io`.
 
 use nodewise_machine::NodeId;
-use nodewise_measure::io::{Access, DeviceReport, Report, WayReport, findings};
+use nodewise_measure::io::{Access, DeviceReport, Report, WayReport};
 
-use crate::digest::io::{COUNTED, about, is_noise, method, reader, sentence};
-use crate::digest::survey::{digits, proof, refusals};
+use crate::digest::io::{about, ending, reader};
+use crate::digest::survey::digits;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -21,15 +21,7 @@ pub fn io(report: &Report, style: &Style) -> String {
         page.heading(&format!("perftest over {}", shown(&device.name)), "by node of the buffers");
         perftest::write(&device.perftest, &mut page);
     }
-    if let Some(method) = method(report) {
-        let proof = proof(report.cells(), report.size);
-        survey::how([Some(method), Some(COUNTED.to_owned()), proof].into_iter().flatten(), &mut page);
-    }
-    let refused = report.devices.iter().flat_map(refusals_of).collect();
-    survey::not_measured(refused, &mut page);
-    let found = findings(report);
-    let found = found.iter().map(|finding| (survey::ink(is_noise(finding)), sentence(finding)));
-    survey::findings(found.collect(), &mut page);
+    survey::write(&ending(report), &mut page);
     page.finish()
 }
 
@@ -41,22 +33,10 @@ fn write(device: &DeviceReport, page: &mut Page) {
     let mut line = Line::from("  ").with(Ink::Strong, &device.name);
     line.push(Ink::Faint, format!("  {}", about(device)));
     page.line(4, &line);
-    if let (Some(reader), true) = (reader(device), has_figures(device)) {
+    if let Some(reader) = reader(device) {
         page.line(4, &Line::from("  ").with(Ink::Faint, reader));
         table(device).write(page);
     }
-}
-
-fn has_figures(device: &DeviceReport) -> bool {
-    device.ways.iter().any(|way| way.cell.figure.is_some())
-}
-
-/// What was not read: the device as a whole, or its ways by reason.
-fn refusals_of(device: &DeviceReport) -> Vec<(String, String)> {
-    let whole = device.refused.iter().map(|why| (device.name.clone(), why.clone()));
-    let place = |(place, why): (String, String)| (format!("{}, {place}", device.name), why);
-    let parts = refusals(device.ways.iter().map(|way| &way.cell)).into_iter().map(place);
-    whole.chain(parts).collect()
 }
 
 /// A row for each node of the buffers.

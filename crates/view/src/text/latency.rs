@@ -1,11 +1,10 @@
 //! The text of `nodewise latency`.
 
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::latency::{Report, findings};
+use nodewise_measure::latency::Report;
 use nodewise_measure::survey::{CellReport, Figure};
 
-use crate::digest::latency::{Shown, matrix, method, page_walks, sentence};
-use crate::digest::survey::{proof, refusals};
+use crate::digest::latency::{Shown, ending, matrix, page_walks};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -33,14 +32,7 @@ pub fn latency(report: &Report, style: &Style) -> String {
         }
         page.line(2, &Line::from(format!("  {}", intervals(report))));
     }
-    survey::how(
-        [Some(method(report)), proof(report.cells.iter(), report.size)].into_iter().flatten(),
-        &mut page,
-    );
-    survey::not_measured(refusals(report.cells.iter()), &mut page);
-    let shown = findings(report);
-    let shown = shown.iter().map(|finding| (survey::ink(finding.is_noise()), sentence(finding)));
-    survey::findings(shown.collect(), &mut page);
+    survey::write(&ending(report), &mut page);
     page.finish()
 }
 

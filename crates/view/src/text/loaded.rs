@@ -1,11 +1,11 @@
 //! The text of `nodewise latency --loaded`.
 
-use nodewise_measure::latency::loaded::{Curve, Path, Point, Report, findings};
+use nodewise_measure::latency::loaded::{Curve, Path, Point, Report};
 use nodewise_measure::survey::CellReport;
 
 use super::latency::disturbed;
-use crate::digest::loaded::{COUNTED, chase_short, knee_words, method, path_words, sentence, traffic_short};
-use crate::digest::survey::{digits, proof, refusals};
+use crate::digest::loaded::{chase_short, ending, knee_words, path_words, traffic_short};
+use crate::digest::survey::digits;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::survey;
@@ -29,16 +29,7 @@ pub fn loaded(report: &Report, style: &Style) -> String {
             points(path, curve).write(&mut page);
         }
     }
-    survey::how(
-        [Some(method(report)), Some(COUNTED.to_owned()), proof(report.cells(), report.size)]
-            .into_iter()
-            .flatten(),
-        &mut page,
-    );
-    survey::not_measured(refusals(report.cells()), &mut page);
-    let shown = findings(report);
-    let shown = shown.iter().map(|finding| (survey::ink(finding.is_noise()), sentence(finding)));
-    survey::findings(shown.collect(), &mut page);
+    survey::write(&ending(report), &mut page);
     page.finish()
 }
 

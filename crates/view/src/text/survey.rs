@@ -1,37 +1,27 @@
 //! How a text about a survey ends: how it was measured, what was not, and what it shows.
 
+use crate::digest::survey::{Ending, Told};
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
-/// How it was measured: a line each.
-pub(super) fn how(lines: impl IntoIterator<Item = String>, page: &mut Page) {
-    page.heading("How", "");
-    lines.into_iter().for_each(|line| page.line(4, &Line::from(format!("  {line}"))));
+/// Writes it, a section for each part that is there; what says that figures may not repeat stands out.
+pub(super) fn write(ending: &Ending, page: &mut Page) {
+    let line = |ink, text: &str| Line::from("  ").with(ink, text);
+    let how = ending.how.iter().map(|text| line(Ink::Plain, text));
+    section("How", how, page);
+    let refused = ending.not_measured.iter();
+    let refused = refused.map(|(place, why)| line(Ink::Notable, place).with(Ink::Plain, format!(": {why}")));
+    section("Not measured", refused, page);
+    let ink = |told: &Told| if told.is_noise { Ink::Notable } else { Ink::Plain };
+    let findings = ending.findings.iter().map(|told| line(ink(told), &told.sentence));
+    section("Findings", findings, page);
 }
 
-/// What could not be measured: where, why.
-pub(super) fn not_measured(refusals: Vec<(String, String)>, page: &mut Page) {
-    if refusals.is_empty() {
-        return;
+fn section(heading: &str, lines: impl Iterator<Item = Line>, page: &mut Page) {
+    for (at, line) in lines.enumerate() {
+        if at == 0 {
+            page.heading(heading, "");
+        }
+        page.line(4, &line);
     }
-    page.heading("Not measured", "");
-    for (place, why) in refusals {
-        page.line(4, &Line::from("  ").with(Ink::Notable, place).with(Ink::Plain, format!(": {why}")));
-    }
-}
-
-/// What it shows: sentences, each with its ink.
-pub(super) fn findings(findings: Vec<(Ink, String)>, page: &mut Page) {
-    if findings.is_empty() {
-        return;
-    }
-    page.heading("Findings", "");
-    for (ink, sentence) in findings {
-        page.line(4, &Line::from("  ").with(ink, sentence));
-    }
-}
-
-/// Findings that say that figures may not repeat stand out.
-pub(super) const fn ink(is_noise: bool) -> Ink {
-    if is_noise { Ink::Notable } else { Ink::Plain }
 }

@@ -2,12 +2,12 @@
 
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::latency::Pattern;
 use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
 use nodewise_measure::survey::Figure;
 
-use crate::digest::latency::{nodes_with_memory, pattern_words, sweep_method, sweep_refusals};
+use crate::digest::counts::each_once;
 use crate::digest::survey::{digits, pages_words};
+use crate::digest::sweep::{ending, nodes_with_memory, page_kinds, pattern_words, short};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::survey;
@@ -32,18 +32,8 @@ pub fn sweep(report: &SweepReport, style: &Style) -> String {
         found(report, node).write(&mut page);
     }
     unseen(report, &mut page);
-    foot(report, &mut page);
+    survey::write(&ending(report), &mut page);
     page.finish()
-}
-
-fn page_kinds(report: &SweepReport) -> Vec<PageKind> {
-    let mut kinds: Vec<PageKind> = Vec::new();
-    for chase in &report.chases {
-        if !kinds.contains(&chase.cell.pages) {
-            kinds.push(chase.cell.pages);
-        }
-    }
-    kinds
 }
 
 const fn column(head: &'static str, align: Align, keep: Keep) -> Column {
@@ -125,12 +115,7 @@ pub fn table(report: &SweepReport, style: &Style) -> String {
     let mut sizes: Vec<Bytes> = report.chases.iter().map(|chase| chase.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let mut patterns: Vec<Pattern> = Vec::new();
-    for chase in &report.chases {
-        if !patterns.contains(&chase.pattern) {
-            patterns.push(chase.pattern);
-        }
-    }
+    let patterns = each_once(report.chases.iter().map(|chase| chase.pattern));
     let names: Vec<String> = patterns.iter().map(|pattern| pattern_words(*pattern)).collect();
     let first = names.iter().map(String::len).max().unwrap_or(0);
     let room = (page.width().saturating_sub(first + 2) / FIGURE).max(1);
@@ -166,17 +151,6 @@ pub fn table(report: &SweepReport, style: &Style) -> String {
     let words = "  random is the latency of a load; stride N steps over N elements of 8 bytes until all were \
                  visited: the cost of an access that caches can fetch ahead, no latency. ! was disturbed.";
     page.line(2, &Line::new().with(Ink::Faint, words));
-    foot(report, &mut page);
+    survey::write(&ending(report), &mut page);
     page.finish()
-}
-
-/// `2K`, `8M`: as sizes are typed.
-fn short(size: Bytes) -> String {
-    size.to_string().replace(" B", "").replace([' ', 'i', 'B'], "")
-}
-
-fn foot(report: &SweepReport, page: &mut Page) {
-    survey::how([sweep_method(report)], page);
-    let refusals = sweep_refusals(report).into_iter().map(|why| (Ink::Notable, why));
-    survey::findings(refusals.collect(), page);
 }

@@ -2,8 +2,8 @@
 
 use nodewise_machine::NodeId;
 
-use crate::digest::timeline::{Moment, Timeline, size};
-use crate::digest::walk::Basis;
+use crate::digest::timeline::{Moment, Timeline};
+use crate::digest::walk::size;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -28,8 +28,7 @@ pub fn timeline(timeline: &Timeline, style: &Style) -> String {
     programs(timeline).write(&mut page);
     page.heading("Nodes", "at the end; what numastat counted");
     nodes(timeline).write(&mut page);
-    if timeline.basis == Basis::Assumed {
-        let note = "Zones are assumed: nodes one after the other from the bottom of the address space, with the kernel's own settings.";
+    if let Some(note) = timeline.basis.note() {
         page.line(0, &Line::new());
         page.line(2, &Line::new().with(Ink::Faint, note));
     }
@@ -93,11 +92,10 @@ fn nodes(timeline: &Timeline) -> Table {
     ]);
     let after = timeline.after();
     for node in timeline.nodes() {
-        let all: u64 = after.zones().iter().filter(|zone| zone.node == node).map(|zone| zone.managed).sum();
         let counters = after.counters().get(&node).copied().unwrap_or_default();
         table.row(vec![
             node.to_string().into(),
-            size(all).into(),
+            size(after.managed_of(node)).into(),
             size(after.free_of(node)).into(),
             size(timeline.least_free(node)).into(),
             counters.hit.to_string().into(),
@@ -111,6 +109,7 @@ fn nodes(timeline: &Timeline) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::walk::Basis;
     use crate::json;
     use crate::svg::{Frame, timeline::timeline_page};
     use nodewise_machine::{NodeSet, spec};

@@ -5,12 +5,13 @@ use nodewise_measure::metric::{Direction, Metric};
 use nodewise_measure::placement::Scope;
 use nodewise_measure::race::Rules;
 use nodewise_measure::schedule::ArmId;
-use nodewise_measure::stats::Interval;
 use nodewise_measure::study::{Dropped, End, Rounds, Study};
 use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 
-use crate::digest::evidence::Counted;
-use crate::digest::study::{command_lines, duration, metric_value, pages_words, percent};
+use crate::digest::change::{change_words, range_words, stolen_words};
+use crate::digest::counts::{by_count, plural};
+use crate::digest::evidence::{Counted, Medians};
+use crate::digest::study::{command_lines, duration, metric_value, pages_words};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -51,6 +52,8 @@ fn head(study: &Study) -> String {
     let rounds = study.blocks_begun();
     let what = match (&study.plan.metric, study.plan.metric.direction()) {
         (Metric::Wall, _) => "wall time, less is better".to_owned(),
+        (Metric::CpuTime, _) => "time on CPUs, less is better".to_owned(),
+        (Metric::MaxRss, _) => "most memory at once, less is better".to_owned(),
         (Metric::Printed(pattern, Direction::LowerIsBetter), _) => {
             format!("{}, less is better", pattern.text())
         }
@@ -58,8 +61,7 @@ fn head(study: &Study) -> String {
             format!("{}, more is better", pattern.text())
         }
     };
-    let placements = if arms == 1 { "1 placement".to_owned() } else { format!("{arms} placements") };
-    let rounds = if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") };
+    let (placements, rounds) = (plural(arms, "placement"), plural(rounds, "round"));
     format!("{placements}, {rounds} in {}, seed {}: {what}", duration(study.took), study.plan.seed)
 }
 
@@ -87,36 +89,19 @@ fn tables(study: &Study, analysis: &Analysis, page: &mut Page) {
 
 /// What was counted, as far as it says something, and which runs others spoilt.
 fn evidence(study: &Study, analysis: &Analysis, page: &mut Page) {
-    let told: Vec<Counted> = Counted::ALL.into_iter().filter(|counted| counted.tells(study)).collect();
+    let told = Medians::told(study, analysis.arms.iter().map(|result| result.arm));
     let spoilt: Vec<(usize, usize)> = analysis.arms.iter().map(|result| study.spoilt(result.arm)).collect();
     let (repeated, kept) = spoilt.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     if !told.is_empty() || repeated > 0 {
         page.heading("Counted", "medians of the runs");
         let mut columns = vec![Column { head: "placement", align: Align::Left, keep: Keep::Always }];
-        // Those that are counted of every program go first where there is no room.
-        let keep = |counted: &Counted| match counted {
-            Counted::MinorFaults | Counted::MajorFaults => Keep::Unless(1),
-            Counted::Others | Counted::Stolen => Keep::Unless(2),
-            Counted::Event(_) => Keep::Unless(3),
-            Counted::Moved | Counted::Interleaved => Keep::Unless(4),
-            Counted::Local | Counted::Missed | Counted::Balanced => Keep::Unless(5),
-        };
-        let column =
-            |counted: &Counted| Column { head: counted.head(), align: Align::Right, keep: keep(counted) };
-        columns.extend(told.iter().map(column));
+        columns.extend(told.iter().map(|one| column_of(one.counted)));
         columns.push(Column { head: "repeated", align: Align::Left, keep: Keep::Always });
         let mut table = Table::new(columns);
-        for (result, (aside, _)) in analysis.arms.iter().zip(&spoilt) {
-            let value = |counted: &Counted| -> Line {
-                counted
-                    .median(study, result.arm)
-                    .map_or(String::new(), |value| counted.words(value))
-                    .as_str()
-                    .into()
-            };
+        for (at, (result, (aside, _))) in analysis.arms.iter().zip(&spoilt).enumerate() {
             let mut row: Vec<Line> = vec![study.plan.arm(result.arm).name.as_str().into()];
-            row.extend(told.iter().map(value));
-            row.push(if *aside > 0 { aside.to_string().as_str().into() } else { Line::new() });
+            row.extend(told.iter().map(|one| Line::from(one.words(at))));
+            row.push(if *aside > 0 { aside.to_string().into() } else { Line::new() });
             table.row(row);
         }
         table.write(page);
@@ -129,6 +114,19 @@ fn evidence(study: &Study, analysis: &Analysis, page: &mut Page) {
     }
 }
 
+/// Those that are counted of every program go first where there is no room.
+const fn column_of(counted: Counted) -> Column {
+    let keep = match counted {
+        Counted::CpuTime | Counted::MaxRss => 0,
+        Counted::MinorFaults | Counted::MajorFaults => 1,
+        Counted::Others | Counted::Stolen => 2,
+        Counted::Event(_) => 3,
+        Counted::Moved | Counted::Interleaved => 4,
+        Counted::Local | Counted::Missed | Counted::Balanced => 5,
+    };
+    Column { head: counted.head(), align: Align::Right, keep: Keep::Unless(keep) }
+}
+
 /// How many runs others spoilt, and what became of them.
 fn spoilt_words(repeated: usize, kept: usize) -> String {
     let all = repeated + kept;
@@ -137,7 +135,7 @@ fn spoilt_words(repeated: usize, kept: usize) -> String {
         (0, _) => "counted all the same".to_owned(),
         _ => format!("{repeated} repeated, {kept} counted all the same"),
     };
-    let runs = if all == 1 { "1 run was".to_owned() } else { format!("{all} runs were") };
+    let runs = format!("{} {}", plural(all, "run"), by_count(&all, "was", "were"));
     format!("{runs} spoilt by other programs or the hypervisor: {what}")
 }
 
@@ -174,12 +172,12 @@ fn results(study: &Study, analysis: &Analysis, with_pages: bool) -> Table {
     for result in &analysis.arms {
         let effect = result.effect;
         let median = result.summary.map_or(String::new(), |s| metric_value(s.median, &study.plan.metric));
-        let change = effect.map_or(String::new(), |effect| percent(effect.ratio));
+        let change = effect.map_or(String::new(), |effect| change_words(effect.ratio, 1));
         let mut row: Vec<Line> = vec![
             study.plan.arm(result.arm).name.as_str().into(),
             median.as_str().into(),
             change.as_str().into(),
-            effect.map_or(String::new(), |effect| range(effect.interval)).as_str().into(),
+            effect.map_or(String::new(), |effect| range_words(effect.interval)).as_str().into(),
         ];
         if with_pages {
             row.push(pages(study, result));
@@ -188,12 +186,6 @@ fn results(study: &Study, analysis: &Analysis, with_pages: bool) -> Table {
         table.row(row);
     }
     table
-}
-
-/// An interval of ratios as changes: `-10.1..-9.8 %`.
-fn range(interval: Interval) -> String {
-    let low = percent(interval.low);
-    format!("{}..{}", low.trim_end_matches(" %"), percent(interval.high))
 }
 
 fn verdict(result: &ArmResult, metric: &Metric) -> Line {
@@ -241,8 +233,8 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
     if let Some(control) = analysis.control {
         let text = format!(
             "  noise today: default against itself {} ({})",
-            percent(control.ratio),
-            range(control.interval)
+            change_words(control.ratio, 1),
+            range_words(control.interval)
         );
         page.line(4, &Line::new().with(Ink::Faint, text));
     }
@@ -251,17 +243,14 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
     if let Some(most) = detectable.into_iter().reduce(f64::max) {
         let text = format!(
             "  no difference: none was shown; one of {} or {} would have been, four times in five",
-            percent(1.0 / (1.0 + most)),
-            percent(1.0 + most)
+            change_words(1.0 / (1.0 + most), 1),
+            change_words(1.0 + most, 1)
         );
         page.line(4, &Line::new().with(Ink::Faint, text));
     }
-    let steal: Vec<f64> =
-        study.records.iter().filter_map(|record| record.run.surroundings.steal_share).collect();
-    let worst = steal.iter().copied().fold(0.0, f64::max);
-    if worst >= 0.01 {
-        let text = format!("  the hypervisor took up to {} of the CPUs' time from a run", share(worst));
-        page.line(4, &Line::new().with(Ink::Notable, text));
+    let shares = study.records.iter().filter_map(|record| record.run.surroundings.steal_share);
+    if let Some(text) = stolen_words(shares) {
+        page.line(4, &Line::new().with(Ink::Notable, format!("  {text}")));
     }
     if let Some(text) = study.plan.race.and_then(|rules| race(study, &rules)) {
         page.line(4, &Line::new().with(Ink::Faint, format!("  {text}")));

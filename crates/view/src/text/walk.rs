@@ -1,15 +1,13 @@
 //! What becomes of a request, step by step: the text of `nodewise explain`.
 
-use nodewise_machine::check::node_names;
 use nodewise_machine::{Bytes, NodeId, PolicyMode};
 use nodewise_model::Counters;
 use nodewise_model::pcp::largest_refill;
-use nodewise_model::ram::PAGE;
-use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
+use nodewise_model::walk::{Mark, OutOfMemory, Share, Stretch};
 
 use super::cost;
 use super::explain::rule;
-use crate::digest::walk::{Basis, Walk};
+use crate::digest::walk::{Walk, consequence, size};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -18,8 +16,8 @@ use crate::text::table::{Align, Column, Keep, Table};
 /// what is counted.
 pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
-    let size = walk.size_bytes.map_or("all there is".to_owned(), |size| Bytes::new(size).to_string());
-    let remark = format!("{size}, touched by a CPU of node {}, Linux {}", walk.cpu_node, walk.release);
+    let asked = walk.size_bytes.map_or("all there is".to_owned(), |size| Bytes::new(size).to_string());
+    let remark = format!("{asked}, touched by a CPU of node {}, Linux {}", walk.cpu_node, walk.release);
     page.heading(&format!("Memory  {}", walk.policy.effective()), &remark);
     page.line(2, &format!("  {}", rule(&walk.policy.effective())).into());
     page.line(0, &Line::new());
@@ -88,10 +86,6 @@ fn pages(stretch: &Stretch) -> u64 {
     stretch.shares.iter().map(|share| share.pages << stretch.order).sum()
 }
 
-fn size(pages: u64) -> String {
-    Bytes::new(PAGE).times(pages).to_string()
-}
-
 fn mark(stretch: &Stretch) -> &'static str {
     let has = |mark| stretch.shares.iter().any(|share| share.mark == mark);
     match (has(Mark::Low), has(Mark::Min)) {
@@ -114,24 +108,10 @@ fn sources(stretch: &Stretch) -> String {
 
 /// What happens when no page is left to give.
 fn last_step(walk: &Walk<'_>, end: &OutOfMemory) -> String {
-    let inside = node_names(&end.inside);
-    let left = walk.after.nodes().difference(&end.inside);
-    let free: u64 = left.iter().map(|node| walk.after.free_of(node)).sum();
-    let missing = match walk.size_bytes {
-        Some(_) => format!("{} are missing: ", size(end.pages)),
-        None => String::new(),
-    };
-    let unused = |what: &str| {
-        format!(
-            "{missing}the kernel reclaims and swaps inside {inside}, then ends {what}, though {} have {} free",
-            node_names(&left),
-            size(free)
-        )
-    };
-    match end.constraint {
-        Constraint::MemoryPolicy => unused("a process that may use them"),
-        Constraint::Cpuset => unused("a process of this cpuset"),
-        Constraint::None => format!("{missing}the kernel reclaims and swaps everywhere, then ends a process"),
+    let consequence = consequence(end, walk.after);
+    match walk.size_bytes {
+        Some(_) => format!("{} are missing: {consequence}", size(end.pages)),
+        None => consequence,
     }
 }
 
@@ -183,12 +163,7 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
              what the kernel reclaims meanwhile comes on top."
         ));
     }
-    if walk.basis == Basis::Assumed {
-        notes.push(
-            "Zones are assumed: nodes one after the other from the bottom of the address space, with the kernel's own settings."
-                .to_owned(),
-        );
-    }
+    notes.extend(walk.basis.note().map(str::to_owned));
     if walk.reading.is_some() {
         notes.push(
             "The cost is a bound: latency is that of an idle machine, and nothing else is running."
@@ -204,6 +179,7 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::walk::Basis;
     use crate::json;
     use nodewise_machine::{MemPolicy, spec};
     use nodewise_model::policy::interleave::Place;

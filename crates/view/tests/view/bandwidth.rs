@@ -11,6 +11,7 @@ use nodewise_measure::cell::{Glance, PageKind, Placed};
 use nodewise_measure::conditions::Conditions;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::stats::Interval;
+use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Declared, Figure, Marks};
 use nodewise_view::svg::bandwidth::bandwidth_page;
 use nodewise_view::svg::c2c::c2c_page;
@@ -21,8 +22,8 @@ use crate::golden::check as golden;
 use crate::picture::tidy;
 
 fn figure(median: f64) -> Figure {
-    let interval = Some(Interval { low: median * 0.99, high: median * 1.005 });
-    Figure { median, interval, best: median * 1.02, rounds: 9, samples: 45 }
+    let interval = Some(Interval { low: rounded(median * 0.99), high: rounded(median * 1.005) });
+    Figure { median: rounded(median), interval, best: rounded(median * 1.02), rounds: 9, samples: 45 }
 }
 
 /// A way whose figure follows from what it is.
@@ -49,7 +50,8 @@ fn way(from: u32, memory: u32, threads: u32, kernel: Kernel) -> WayReport {
     WayReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
 }
 
-fn report(nodes: u32) -> Report {
+/// So many nodes, each with eight CPUs.
+pub(crate) fn report(nodes: u32) -> Report {
     let pairs = || (0..nodes).flat_map(move |from| (0..nodes).map(move |memory| (from, memory)));
     let of_kernel = |kernel| [way(0, 0, 1, kernel), way(0, 0, 8, kernel)];
     Report {
@@ -63,6 +65,7 @@ fn report(nodes: u32) -> Report {
             took: Duration::from_millis(41_500),
             interrupted: false,
             meanwhile: Glance::default(),
+            last_level: None,
         },
         size: Bytes::from_mib(256),
         kernel: Kernel::Read,
@@ -87,7 +90,7 @@ fn report(nodes: u32) -> Report {
 }
 
 /// A report in which something went wrong with everything that can.
-fn troubled() -> Report {
+pub(crate) fn troubled() -> Report {
     let mut report = report(2);
     for at in [1, 3] {
         let cell = &mut report.matrix[at].cell;
@@ -102,7 +105,8 @@ fn troubled() -> Report {
     report
 }
 
-fn cores(cpus: u32) -> c2c::Report {
+/// So many CPUs on two nodes, each with every other one.
+pub(crate) fn cores(cpus: u32) -> c2c::Report {
     let pairs =
         (0..cpus).flat_map(|to| (0..cpus).filter(move |from| *from != to).map(move |from| (to, from)));
     let of = |(to, from): (u32, u32)| {
@@ -135,6 +139,7 @@ fn cores(cpus: u32) -> c2c::Report {
             took: Duration::from_millis(12_500),
             interrupted: false,
             meanwhile: Glance::default(),
+            last_level: None,
         },
         candidates: 64,
         pairs: pairs.flat_map(of).collect(),

@@ -91,9 +91,44 @@ fn the_rows_that_the_table_of_the_raspberry_pi_5_lacks_are_named() {
     assert_eq!(rows(&comparison), rows(&article("pi4").2));
 }
 
+/// Where both tables of the article have a row they should agree; what they say is told in
+/// `suites/recorded/README.md`.
+#[test]
+fn the_second_table_comes_out_with_its_percentages_and_against_the_first() {
+    let second = |board: &str| article(&format!("{board}-second")).2;
+    let all = |comparison: &Comparison, threads: u32| {
+        percents(comparison, threads)
+            .into_iter()
+            .map(|(name, gain)| (name.to_owned(), gain))
+            .collect::<Vec<_>>()
+    };
+    let rows = |gains: &[(&str, Option<i32>)]| {
+        gains.iter().map(|(name, gain)| ((*name).to_owned(), *gain)).collect::<Vec<_>>()
+    };
+    let (pi4, pi5) = (second("pi4"), second("pi5"));
+    assert_eq!(all(&pi4, 4), rows(&[("Geekbench 6", Some(38)), ("sysbench cpu", Some(25))]));
+    assert_eq!(all(&pi4, 1), rows(&[("Geekbench 6", None)]));
+    assert_eq!(all(&pi5, 4), rows(&[("Geekbench 6", Some(46)), ("sysbench cpu", Some(31))]));
+    assert_eq!(all(&pi5, 1), rows(&[("Geekbench 6", Some(6))]));
+    let missing = pi4.tables[0].rows.iter().find_map(|row| match &row.verdict {
+        Verdict::Missing(why) => Some(why.as_str()),
+        _ => None,
+    });
+    assert_eq!(missing, Some("the article has no figure here but a range: 0 to 4 %"));
+    // No memory moves in it, and a single figure is no evidence: nothing of this is called a gain.
+    for row in pi4.tables[0].rows.iter().chain(&pi5.tables[0].rows) {
+        assert_eq!(row.memory_traffic, row.benchmark != "sysbench cpu");
+        assert!(!matches!(row.verdict, Verdict::Better), "{row:?}");
+    }
+    let first = |board: &str| all(&article(board).2, 4)[0].1;
+    assert_eq!((first("pi4"), first("pi5")), (Some(8), Some(46)), "38 % and 46 % in the second");
+    let nodes = |name: &str| recorded(name).settings["nodes"].clone();
+    assert_eq!(["pi5-with.json", "pi5-second-with.json"].map(nodes), ["8", "2"], "for the same 46 %");
+}
+
 #[test]
 fn the_tables_of_the_articles_are_printed() {
-    for board in ["pi4", "pi5"] {
+    for board in ["pi4", "pi5", "pi4-second", "pi5-second"] {
         let (without, with, comparison) = article(board);
         let shown = Shown { before: &without, after: Some(&with), comparison: &comparison };
         for columns in [60, 80] {

@@ -10,6 +10,7 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::io::{Access, DeviceReport, Home, Kind, Report, WayReport};
 use nodewise_measure::perftest::{Comparison, Side, Table};
 use nodewise_measure::stats::Interval;
+use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
 use nodewise_view::svg::file::file_page;
 use nodewise_view::svg::io::io_page;
@@ -27,14 +28,20 @@ fn account() -> Account {
 }
 
 fn cell(from: u32, memory: u32, median: f64) -> CellReport {
-    let interval = Some(Interval { low: median * 0.99, high: median * 1.01 });
+    let interval = Some(Interval { low: rounded(median * 0.99), high: rounded(median * 1.01) });
     let placed = Placed { on_node: 4096, pages: 4096, ..Placed::default() };
     CellReport {
         from: NodeId::new(from),
         cpus: CpuSet::from([from * 8 + 1]),
         memory: NodeId::new(memory),
         pages: PageKind::Small,
-        figure: Some(Figure { median, interval, best: median * 1.02, rounds: 9, samples: 45 }),
+        figure: Some(Figure {
+            median: rounded(median),
+            interval,
+            best: rounded(median * 1.02),
+            rounds: 9,
+            samples: 45,
+        }),
         refused: None,
         before: Some(placed.clone()),
         after: Some(placed),
@@ -103,7 +110,8 @@ fn report(nodes: u32) -> Report {
     }
 }
 
-fn files(nodes: u32) -> FileReport {
+/// Files on so many nodes.
+pub(crate) fn files(nodes: u32) -> FileReport {
     let pairs = (0..nodes).flat_map(|from| (0..nodes).map(move |memory| (from, memory)));
     let of = |(from, memory): (u32, u32)| {
         let far = if from == memory { 1.0 } else { 1.25 };
@@ -252,6 +260,25 @@ fn text_csv_and_json_have_the_same_tables_of_perftest() {
             assert!(wide.contains(finding.as_str().unwrap()), "{finding}: {wide}");
         }
     }
+}
+
+#[test]
+fn pictures_end_as_their_texts_do() {
+    let check = |text: &str, svg: &str| {
+        let document = roxmltree::Document::parse(svg).unwrap();
+        let labels = document.descendants().filter(|node| node.has_tag_name("text"));
+        // Where a line ends there need be no blank.
+        let words = |text: &str| text.split_whitespace().collect::<String>();
+        let shown = words(&labels.filter_map(|label| label.text()).collect::<Vec<_>>().join(" "));
+        let end: Vec<&str> = text.lines().skip_while(|line| *line != "How").collect();
+        assert!(end.contains(&"Not measured") && end.contains(&"Findings"), "{text}");
+        for line in end.iter().filter(|line| line.starts_with(' ')) {
+            assert!(shown.contains(&words(line)), "{line}");
+        }
+    };
+    let wide = Style::plain(1000);
+    check(&text::io(&report(2), &wide), &io_svg(&report(2), Theme::Light));
+    check(&text::file(&files(2), &wide), &file_svg(&files(2), Theme::Light));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::Report;
 use nodewise_measure::stats::Interval;
 use nodewise_measure::survey::{Account, CellReport, Declared, Figure, Marks};
-use nodewise_view::svg::heatmap::latency_page;
+use nodewise_view::svg::latency::latency_page;
 use nodewise_view::svg::{Theme, latency_svg};
 use nodewise_view::{Style, csv, json, text};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -67,6 +67,7 @@ fn report(nodes: u32) -> Report {
             took: Duration::from_millis(41_500),
             interrupted: false,
             meanwhile: Glance { stolen: Some(Duration::from_millis(100)), ..Glance::default() },
+            last_level: None,
         },
         size: Bytes::from_mib(128),
         cells: of(PageKind::TransparentHuge).chain(of(PageKind::Small)).collect(),
@@ -103,6 +104,11 @@ fn everything(report: &Report, width: usize) -> String {
     text::latency(report, &Style::plain(width))
 }
 
+/// Reads a document back.
+fn read(text: &str) -> Result<Report, String> {
+    json::latency::read(&json::Saved::of(text)?)
+}
+
 #[test]
 fn texts_are_what_a_person_accepted() {
     golden("latency-1-node", everything(&report(1), 80));
@@ -125,20 +131,20 @@ fn texts_fit_their_width() {
 fn json_is_read_back_the_same() {
     for report in [report(1), report(8), troubled()] {
         let written = json::latency(&report);
-        let read = json::latency::read(&written).unwrap();
+        let read = read(&written).unwrap();
         assert!(read == report, "{written}");
         assert!(json::latency(&read) == written, "{written}");
     }
     let mut pool = report(1);
     pool.cells[0].pages = PageKind::Hugetlb(HugePageSize::GIB_1);
-    assert_eq!(json::latency::read(&json::latency(&pool)).unwrap(), pool);
+    assert_eq!(read(&json::latency(&pool)).unwrap(), pool);
 }
 
 #[test]
 fn what_is_no_result_is_refused_with_the_reason() {
     let good = json::latency(&report(1));
     let check = |text: &str, expected: &str| {
-        let error = json::latency::read(text).unwrap_err();
+        let error = read(text).unwrap_err();
         assert!(error.contains(expected), "{error}");
     };
     check("", "EOF");
@@ -237,7 +243,7 @@ proptest! {
         prop_assert!(roxmltree::Document::parse(&latency_svg(&report, Theme::Auto)).is_ok());
         prop_assert!(!everything(&report, 60).chars().any(|c| c.is_control() && c != '\n'));
         prop_assert_eq!(csv::latency(&report).lines().count(), 1 + report.cells.len());
-        let mut read = json::latency::read(&json::latency(&report)).unwrap();
+        let mut read = read(&json::latency(&report)).unwrap();
         for cell in read.cells.iter_mut().chain(&mut report.cells) {
             if cell.figure.is_none() {
                 cell.marks = Marks::default();
@@ -248,13 +254,13 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,200}") {
-        prop_assert!(json::latency::read(&text).is_err());
+        prop_assert!(read(&text).is_err());
     }
 
     #[test]
     fn a_cut_document_is_refused(share in 0.0..0.999_f64) {
         let whole = json::latency(&report(1));
         let at = (whole.trim_end().len() as f64 * share) as usize;
-        prop_assert!(json::latency::read(&whole[..at]).is_err());
+        prop_assert!(read(&whole[..at]).is_err());
     }
 }

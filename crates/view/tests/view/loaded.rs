@@ -8,6 +8,7 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::latency::loaded::{Curve, PAUSES, Path, Point, Report};
 use nodewise_measure::stats::Interval;
+use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
 use nodewise_view::svg::loaded::loaded_page;
 use nodewise_view::svg::{Theme, loaded_svg};
@@ -20,8 +21,8 @@ use crate::picture::tidy;
 const SIZE: Bytes = Bytes::from_mib(128);
 
 fn figure(median: f64) -> Figure {
-    let interval = Some(Interval { low: median * 0.99, high: median * 1.02 });
-    Figure { median, interval, best: median * 0.97, rounds: 9, samples: 27 }
+    let interval = Some(Interval { low: rounded(median * 0.99), high: rounded(median * 1.02) });
+    Figure { median: rounded(median), interval, best: rounded(median * 0.97), rounds: 9, samples: 27 }
 }
 
 fn cell(memory: u32, ns: Option<f64>, buffers: u64) -> CellReport {
@@ -108,6 +109,11 @@ fn two_nodes() -> Report {
     report(vec![path(0, 90.0, 60.0, &kernels), far])
 }
 
+/// Reads a document back.
+fn read(text: &str) -> Result<Report, String> {
+    json::loaded::read(&json::Saved::of(text)?)
+}
+
 #[test]
 fn texts_are_what_a_person_accepted() {
     golden("latency-loaded-1-node", text::loaded(&one_node(), &Style::plain(80)));
@@ -153,7 +159,7 @@ fn every_form_has_every_point_and_the_knees() {
 fn a_document_is_read_back_as_it_was() {
     for report in [one_node(), two_nodes(), report(Vec::new())] {
         let text = json::loaded(&report);
-        let read = json::loaded::read(&text).unwrap();
+        let read = read(&text).unwrap();
         assert_eq!(json::loaded(&read), text);
         assert_eq!(read.cells().count(), report.cells().count());
     }
@@ -164,7 +170,7 @@ fn what_is_wrong_in_a_document_is_said() {
     let check = |from: &str, to: &str, expected: &str| {
         let text = json::loaded(&one_node());
         assert!(text.contains(from), "{from}");
-        let refused = json::loaded::read(&text.replacen(from, to, 1)).unwrap_err();
+        let refused = read(&text.replacen(from, to, 1)).unwrap_err();
         assert!(refused.contains(expected), "{refused}");
     };
     check(
@@ -221,9 +227,9 @@ proptest! {
 
     #[test]
     fn any_text_is_no_document_or_a_whole_one(text in any::<String>(), cut in 0..4000_usize) {
-        prop_assert!(json::loaded::read(&text).is_err());
+        prop_assert!(read(&text).is_err());
         let whole = json::loaded(&one_node());
         let cut = cut.min(whole.len() - 2);
-        prop_assert_eq!(json::loaded::read(&whole[..cut]).is_err(), true);
+        prop_assert_eq!(read(&whole[..cut]).is_err(), true);
     }
 }

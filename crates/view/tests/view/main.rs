@@ -8,6 +8,8 @@ mod io;
 mod latency;
 mod loaded;
 mod picture;
+mod saved;
+mod server;
 mod study;
 mod sweep;
 mod text;

@@ -171,7 +171,7 @@ fn the_json_twin_says_the_same() {
         };
         assert!(row.contains(verdict), "{row} should say {verdict}");
         if let Some(ratio) = arm["effect"]["ratio"].as_f64() {
-            assert!(row.contains(&nodewise_view::digest::study::percent(ratio)), "{row}");
+            assert!(row.contains(&nodewise_view::digest::change::change_words(ratio, 1)), "{row}");
         }
     }
     let samples = json["samples"].as_array().unwrap();

@@ -8,8 +8,9 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::Pattern;
 use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, sizes};
 use nodewise_measure::stats::Interval;
+use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
-use nodewise_view::svg::staircase::sweep_page;
+use nodewise_view::svg::sweep::sweep_page;
 use nodewise_view::svg::{Theme, sweep_svg};
 use nodewise_view::{Style, csv, json, text};
 use proptest::prelude::{ProptestConfig, prop_assert, proptest};
@@ -19,9 +20,9 @@ use crate::picture::tidy;
 
 fn chase(size: Bytes, pattern: Pattern, memory: u32, pages: PageKind, ns: Option<f64>) -> ChaseReport {
     let figure = ns.map(|ns| Figure {
-        median: ns,
-        interval: Some(Interval { low: ns * 0.99, high: ns * 1.01 }),
-        best: ns,
+        median: rounded(ns),
+        interval: Some(Interval { low: rounded(ns * 0.99), high: rounded(ns * 1.01) }),
+        best: rounded(ns),
         rounds: 6,
         samples: 54,
     });
@@ -140,6 +141,32 @@ fn json_and_csv_have_every_chase_and_the_levels() {
     let document: serde_json::Value = serde_json::from_str(&json::sweep::table(&table())).unwrap();
     assert_eq!(document["schema"], "nodewise.latency_table/1");
     assert_eq!(document["chases"][9]["stride_elements"], 32);
+}
+
+#[test]
+fn a_document_is_read_back_as_it_was() {
+    let read = |text: &str| json::sweep::read(&json::Saved::of(text)?);
+    for report in [sweep(), table(), report(Vec::new())] {
+        let of_sweep = json::sweep::sweep(&report);
+        assert_eq!(read(&of_sweep).as_ref(), Ok(&report));
+        assert_eq!(json::sweep::sweep(&read(&of_sweep).unwrap()), of_sweep);
+        let of_table = json::sweep::table(&report);
+        assert_eq!(json::sweep::table(&read(&of_table).unwrap()), of_table);
+    }
+    let check = |from: &str, to: &str, expected: &str| {
+        let text = json::sweep::table(&table());
+        assert!(text.contains(from), "{from}");
+        let refused = read(&text.replacen(from, to, 1)).unwrap_err();
+        assert!(refused.contains(expected), "{refused}");
+    };
+    check("\"random\"", "\"walk\"", "pattern is \"walk\": expected random, stride with stride_elements");
+    check("\"stride_elements\": 1,", "\"stride_elements\": 0,", "chases[0]: pattern is \"stride\"");
+    check("\"size_bytes\": 2048", "\"size_bytes\": 0", "size_bytes is 0: expected 8 to ");
+    check(
+        "latency_table/1",
+        "tune/1",
+        "its schema is \"nodewise.tune/1\": expected nodewise.latency_sweep/1",
+    );
 }
 
 #[test]

@@ -72,6 +72,13 @@ pub enum FileFinding {
     Noise(Noise),
 }
 
+impl FileFinding {
+    /// Whether it says that the figures may not repeat.
+    pub const fn is_noise(&self) -> bool {
+        matches!(self, Self::Noise(_))
+    }
+}
+
 /// What a report shows: for each operation the row with the largest difference.
 pub fn file_findings(report: &FileReport) -> Vec<FileFinding> {
     let mut findings: Vec<FileFinding> =

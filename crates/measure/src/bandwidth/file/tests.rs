@@ -8,7 +8,7 @@ use crate::cell::Glance;
 use crate::cell::facts::NoFacts;
 use crate::experiment::Monotonic;
 use crate::metric::Direction;
-use crate::survey::{Account, CellReport, Figure, Marks, Outcome, Pace, Surveyor};
+use crate::survey::{Account, CellReport, Outcome, Pace, Surveyor};
 
 /// No whole number of blocks.
 const SIZE: Bytes = Bytes::from_kib(2500);
@@ -78,22 +78,9 @@ fn a_file_that_is_larger_than_its_file_system_is_refused_before_it_is_made() {
 }
 
 fn report(cells: &[(u32, u32, f64)]) -> FileReport {
-    let way = |(from, memory, median): &(u32, u32, f64)| {
-        let interval = Some(crate::stats::Interval { low: median * 0.99, high: median * 1.01 });
-        let cell = CellReport {
-            from: NodeId::new(*from),
-            cpus: CpuSet::from([*from]),
-            memory: NodeId::new(*memory),
-            pages: PageKind::Small,
-            figure: Some(Figure { median: *median, interval, best: *median, rounds: 6, samples: 6 }),
-            refused: None,
-            before: None,
-            after: None,
-            marks: Marks::default(),
-            disturbed: false,
-            again: false,
-        };
-        FileWayReport { operation: Operation::Read, cell }
+    let way = |(from, memory, median): &(u32, u32, f64)| FileWayReport {
+        operation: Operation::Read,
+        cell: CellReport::made(*from, *memory, *median),
     };
     FileReport {
         account: Account { meanwhile: Glance::default(), ..Account::default() },

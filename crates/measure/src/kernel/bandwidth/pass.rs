@@ -123,7 +123,13 @@ fn run(kernel: Kernel, instructions: Instructions, shape: Shape, body: &Body) ->
 }
 
 #[cfg(target_arch = "aarch64")]
-fn run(kernel: Kernel, _: Instructions, shape: Shape, body: &Body) -> u64 {
+fn run(kernel: Kernel, instructions: Instructions, shape: Shape, body: &Body) -> u64 {
+    if instructions == Instructions::Zva {
+        // SAFETY: `pass` asked whether `dc zva` is available; `in_assembly` took `a` from a slice that holds
+        // all groups behind it and is borrowed exclusively, at its first whole line.
+        unsafe { super::zva::write(shape, body) };
+        return 0;
+    }
     // SAFETY: every aarch64 that Linux runs on has NEON; `in_assembly` took pointers from slices that
     // hold all groups behind them, `a` from one that is borrowed exclusively.
     unsafe { super::arm::neon(kernel, shape, body) }

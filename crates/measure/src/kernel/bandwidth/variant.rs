@@ -21,6 +21,8 @@ pub enum Instructions {
     String,
     /// 16 bytes at a time; every aarch64 has it.
     Neon,
+    /// 16 bytes at a time, over lines that were zeroed as a whole, so that they are not read first.
+    Zva,
 }
 
 impl Instructions {
@@ -33,12 +35,13 @@ impl Instructions {
             Self::Avx512 => "AVX-512",
             Self::String => "string",
             Self::Neon => "NEON",
+            Self::Zva => "DC ZVA",
         }
     }
 
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Portable, Self::Sse2, Self::Avx2, Self::Avx512, Self::String, Self::Neon];
+    pub const ALL: [Self; 7] =
+        [Self::Portable, Self::Sse2, Self::Avx2, Self::Avx512, Self::String, Self::Neon, Self::Zva];
 
     /// Whether this processor has them, and the system has switched them on.
     pub fn are_available(self) -> bool {
@@ -52,6 +55,8 @@ impl Instructions {
             Self::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => true,
+            #[cfg(target_arch = "aarch64")]
+            Self::Zva => super::zva::is_available(),
             _ => false,
         }
     }
@@ -62,6 +67,7 @@ impl Instructions {
             // The compiler writes past no cache of its own accord.
             Self::Portable => !kernel.is_non_temporal(),
             Self::String => matches!(kernel, Kernel::Write | Kernel::Copy),
+            Self::Zva => matches!(kernel, Kernel::Write),
             _ => true,
         }
     }
@@ -142,7 +148,7 @@ const fn shapes(kernel: Kernel) -> &'static [Shape] {
 const fn distances(kernel: Kernel) -> &'static [u32] {
     match kernel {
         Kernel::Write | Kernel::WriteNt => &[0],
-        _ => &[0, 512, 1024, 2048],
+        _ => &[0, 256, 512, 1024, 2048],
     }
 }
 

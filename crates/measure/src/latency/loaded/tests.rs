@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
-use nodewise_machine::CpuSet;
+use nodewise_machine::{CpuSet, NodeId};
 use nodewise_syscall::{Task, affinity};
 
 use super::report::cell;

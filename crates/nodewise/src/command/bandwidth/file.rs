@@ -26,12 +26,16 @@ const QUICK: Bytes = Bytes::from_mib(64);
 /// Measures and shows files in a folder, or in the kernel's own tmpfs.
 pub fn run(args: &Bandwidth, folder: Option<&Path>, global: &Global) -> Outcome {
     let machine = input::load("live", Detail::Full)?.machine;
-    let report = measure(args, folder, &machine)?;
+    show(&measure(args, folder, &machine)?, args, global)
+}
+
+/// Shows a report as the options want it.
+pub(super) fn show(report: &FileReport, args: &Bandwidth, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| file_svg(&report, Theme::Auto),
-        json: &|| json::file(&report),
-        csv: &|| csv::file(&report),
-        text: &|style| text::file(&report, style),
+        svg: &|| file_svg(report, Theme::Auto),
+        json: &|| json::file(report),
+        csv: &|| csv::file(report),
+        text: &|style| text::file(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
     Ok(measuring::exit_code(report.cells().any(|cell| cell.figure.is_some()), &report.account))

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nodewise_machine::printable::printable;
 use nodewise_measure::suite::{Benchmark, Need, Origin, Suite};
+use nodewise_syscall::Errno;
 
 use crate::failure::Failure;
 use crate::output;
@@ -25,7 +25,7 @@ pub fn is_there(program: &str, path: Option<&OsStr>) -> bool {
 }
 
 /// What a benchmark lacks here.
-fn lacking(benchmark: &Benchmark) -> Vec<&Need> {
+pub fn lacking(benchmark: &Benchmark) -> Vec<&Need> {
     let path = env::var_os("PATH");
     benchmark.needs.iter().filter(|need| !is_there(&need.program, path.as_deref())).collect()
 }
@@ -68,35 +68,59 @@ pub fn apt_line_of(suite: &Suite) -> Option<String> {
     (!packages.is_empty()).then(|| apt_line(&packages))
 }
 
-/// Installs everything of Debian that a suite lacks, and says so.
+/// Without it apt-get takes a name that no package has, and that has a dot in it, for a pattern, and installs
+/// whatever matches.
+const NO_PATTERNS: &str = "APT::Cmd::Pattern-Only=true";
+
+/// Installs everything of Debian that a suite lacks, and says so. Nothing that is installed is removed for it,
+/// and a name is that of a package, never a pattern.
 ///
 /// # Errors
-/// Without being root, without apt-get, and when it fails.
+/// Without being root, without apt-get, when it fails, and when a program is missing all the same.
 pub fn install(suite: &Suite) -> Result<(), Failure> {
-    let lacking: Vec<&Need> = suite.benchmarks.iter().flat_map(lacking).collect();
-    let packages = packages_of(lacking.into_iter());
-    if packages.is_empty() {
-        return Ok(());
-    }
-    let line = apt_line(&packages);
+    let Some(line) = apt_line_of(suite) else { return Ok(()) };
     if !rustix::process::geteuid().is_root() {
         return Err(Failure::cannot(format_args!("--install needs root: it would run {line}")));
     }
+    let lacking: Vec<&Need> = suite.benchmarks.iter().flat_map(lacking).collect();
     output::tell(&format!("running {line}"));
-    // What it prints is no result of ours.
     let mut command = Command::new("apt-get");
-    command.args(["install", "--yes", "--"]).args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
-    let status = command.stdin(Stdio::null()).stdout(std::io::stderr()).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Failure::cannot(format_args!(
-            "--install: {line} has failed (apt-get update may be needed before)"
-        ))),
+    command
+        .args(["install", "--yes", "--no-remove", "-o", NO_PATTERNS, "--"])
+        .args(packages_of(lacking.iter().copied()));
+    // What it prints is no result of ours.
+    command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).stdout(std::io::stderr());
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(_) => {
+            return Err(Failure::cannot(format_args!(
+                "--install: {line} has failed (apt-get update may be needed before)"
+            )));
+        }
         Err(error) => {
-            let why = printable(&error.to_string()).into_owned();
-            Err(Failure::cannot(format_args!("--install: cannot run apt-get: {why}")))
+            return Err(Failure::cannot(format_args!(
+                "--install: cannot run apt-get: {}",
+                Errno::in_words(&error)
+            )));
         }
     }
+    still_missing(&lacking).map_or(Ok(()), |why| Err(Failure::cannot(why)))
+}
+
+/// What is not there although its package was installed, as a sentence.
+fn still_missing(lacked: &[&Need]) -> Option<String> {
+    let path = env::var_os("PATH");
+    let one = |need: &&Need| match &need.origin {
+        Origin::Package(package) if !is_there(&need.program, path.as_deref()) => {
+            Some(format!("{} of {package}", need.program))
+        }
+        _ => None,
+    };
+    let missing: Vec<String> = lacked.iter().filter_map(one).collect();
+    (!missing.is_empty()).then(|| {
+        let missing = missing.join(", ");
+        format!("--install: apt-get was content, but the search path has no {missing}")
+    })
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use super::{circumstances, needs, placements};
 use crate::cli::compare::Compare;
 use crate::command::tune::options::time;
 use crate::failure::{Failure, INTERNAL};
+use crate::witness::{Steal, SystemWitness};
 use crate::{input, live, measuring, output, progress};
 
 /// Rounds unless told otherwise: enough for a verdict among 85 rows of two sessions.
@@ -50,7 +51,7 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let seed = measuring::seed(args.seed);
     let mut conditions = live::conditions(machine, &[]);
     let settings = circumstances::settings(machine);
-    let steal = live::Steal::begin();
+    let steal = Steal::begin();
     let outcome = conduct(&suite, &cases, treatments.clone(), rounds, seed, machine)?;
     conditions.steal_share = steal.end();
     Ok(Session {
@@ -118,7 +119,7 @@ fn conduct(
     // The arms of any plan: its metric and rounds are each benchmark's own.
     let plan = Plan::new(treatments.clone(), Metric::Wall, rounds, seed)
         .map_err(|error| Failure::usage(format_args!("--placements: {error}")))?;
-    let mut witness = live::SystemWitness::new();
+    let mut witness = SystemWitness::new();
     let mut programs = Programs::new(&own, treatments, &mut witness, &interrupt).map_err(fail)?;
     let mut folder = Folder::make(programs.inputs()).map_err(fail)?;
     suite.inputs_in_use().try_for_each(|input| input.generate(&mut folder)).map_err(fail)?;

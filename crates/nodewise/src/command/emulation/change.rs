@@ -6,19 +6,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nodewise_boot::eeprom::{self, BankLow};
 use nodewise_boot::store::{self, Written};
 use nodewise_boot::{BootError, Change, Plan, Root, Stamp, diff, loader, plan};
+use nodewise_machine::Machine;
+use nodewise_model::fake::Fake;
 use nodewise_source::Detail;
 use nodewise_view::digest::emulation::{Changed, ChangedFile};
 use nodewise_view::{json, text};
 
 use super::facts::Facts;
-use super::{NOTHING_ASKED, asked_for};
+use super::ground::Ground;
+use super::{NOTHING_ASKED, asked_for, foresee};
 use crate::cli::Global;
 use crate::cli::emulation::{Disable, Enable, Target, Undo};
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 
 /// The name under which an EEPROM's configuration is kept, beside the command line.
-const EEPROM: &str = "/boot/firmware/rpi-eeprom-config";
+const EEPROM: &str = "rpi-eeprom-config";
+/// Where that is on a system without a command line to be beside of.
+const FIRMWARE: &str = "/boot/firmware/";
 /// What it is called in a difference.
 const EEPROM_SHOWN: &str = "EEPROM (rpi-eeprom-config)";
 
@@ -32,11 +37,12 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
             "--banklow: an image has no EEPROM; leave --root out to set this board's",
         ));
     }
-    let facts = if is_own { Some(own_facts()?) } else { None };
-    let board_nodes = facts.as_ref().and_then(Facts::board_nodes);
+    let own = if is_own { Some(Own::look()?) } else { None };
+    let board_nodes = own.as_ref().and_then(|own| own.facts.board_nodes());
     let fake = asked_for(&args.cut, board_nodes).map_err(Failure::usage)?;
     let fake = fake.ok_or_else(|| Failure::usage(NOTHING_ASKED))?;
-    let is_pi = loader::kept(&root).map_err(Failure::cannot)?.raspberry_pi;
+    let loader = loader::kept(&root).map_err(Failure::cannot)?;
+    let is_pi = loader.raspberry_pi;
     let policy = match args.policy.as_deref() {
         Some("none") => None,
         Some(policy) => Some(policy),
@@ -47,9 +53,11 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
             "--policy: expected a policy as in a mount option of tmpfs: interleave, or interleave:0-3",
         )
     })?;
-    let plan = plan::change(&root, &change).map_err(Failure::cannot)?;
+    // Who says none wants none, also where one stands already.
+    let change = if args.policy.as_deref() == Some("none") { change.without_policy() } else { change };
+    let plan = plan::change(&root, &loader, &change).map_err(Failure::cannot)?;
     let mut shown =
-        Changed { remarks: remarks(facts.as_ref(), policy, is_pi), ..outline(&plan, &args.target) };
+        Changed { remarks: remarks(own.as_ref(), &fake, policy, is_pi), ..outline(&plan, &args.target) };
     let banks = args.banklow.and_then(BankLow::new).map(|bits| Eeprom::with(bits, &mut shown)).transpose()?;
     if !args.target.dry_run {
         write(&root, &plan, &mut shown)?;
@@ -62,10 +70,11 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
 pub(super) fn disable(args: &Disable, global: &Global) -> Outcome {
     only_here(global)?;
     let root = Root::open(&args.target.root).map_err(Failure::usage)?;
-    let is_pi = loader::kept(&root).map_err(Failure::cannot)?.raspberry_pi;
+    let loader = loader::kept(&root).map_err(Failure::cannot)?;
+    let is_pi = loader.raspberry_pi;
     // A Raspberry Pi's boot loader asks for an emulation of its own, before these words.
     let change = if is_pi { Change::one_node() } else { Change::none() };
-    let plan = plan::change(&root, &change).map_err(Failure::cannot)?;
+    let plan = plan::change(&root, &loader, &change).map_err(Failure::cannot)?;
     let mut shown = outline(&plan, &args.target);
     if is_pi {
         let why = "numa=fake=1 stays: the boot loader of newer boards asks for nodes of its own, and the last word counts";
@@ -89,10 +98,7 @@ pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
     }
     if !args.target.dry_run {
         store::take_back(&root, &plan).map_err(Failure::cannot)?;
-        if let Some(banks) = banks {
-            eeprom::write(None, &banks.after).map_err(Failure::cannot)?;
-            store::forget(&root, &banks.backup).map_err(Failure::cannot)?;
-        }
+        banks.map_or(Ok(()), |banks| banks.take_back(&root))?;
     }
     show(&shown, &args.target, global)
 }
@@ -118,9 +124,8 @@ impl Eeprom {
     fn back(root: &Root, shown: &mut Changed) -> Result<Option<Self>, Failure> {
         // Not every system has an EEPROM, and one without has nothing to take back.
         let Ok(before) = eeprom::read(None) else { return Ok(None) };
-        let Some((after, backup)) = store::kept_text(root, EEPROM, &before).map_err(Failure::cannot)? else {
-            return Ok(None);
-        };
+        let kept = store::kept_text(root, &eeprom_path(root)?, &before).map_err(Failure::cannot)?;
+        let Some((after, backup)) = kept else { return Ok(None) };
         add_eeprom(&before, &after, shown);
         Ok(Some(Self { before, after, backup }))
     }
@@ -129,16 +134,33 @@ impl Eeprom {
         if self.before == self.after {
             return Ok(());
         }
-        let kept =
-            store::keep_text(root, EEPROM, &self.before, &self.after, &now()).map_err(Failure::cannot)?;
-        eeprom::write(None, &self.after).map_err(|error| {
-            Failure::cannot(format_args!(
-                "{error}; the boot files are done, nodewise emulation undo takes them back"
-            ))
-        })?;
+        let path = eeprom_path(root)?;
+        let kept = store::keep_text(root, &path, &self.before, &self.after, &now()).map_err(half_done)?;
+        eeprom::write(None, &self.after).map_err(half_done)?;
         keep_note(EEPROM_SHOWN, kept, shown);
         Ok(())
     }
+
+    /// Writes what was kept, unless it is there: an `enable` that could not write leaves its backup too.
+    fn take_back(&self, root: &Root) -> Result<(), Failure> {
+        if self.before != self.after {
+            eeprom::write(None, &self.after).map_err(Failure::cannot)?;
+        }
+        store::forget(root, &self.backup).map_err(Failure::cannot)
+    }
+}
+
+/// Where an EEPROM's configuration is kept: beside the command line, wherever this system has it.
+fn eeprom_path(root: &Root) -> Result<String, Failure> {
+    let loader = loader::kept(root).map_err(Failure::cannot)?;
+    let line = loader.files.first().filter(|_| loader.raspberry_pi);
+    let folder = line.and_then(|(path, _)| path.strip_suffix("cmdline.txt")).unwrap_or(FIRMWARE);
+    Ok(format!("{folder}{EEPROM}"))
+}
+
+/// The EEPROM is the last to be written.
+fn half_done(error: impl std::fmt::Display) -> Failure {
+    Failure::cannot(format_args!("{error}; the boot files are done, nodewise emulation undo takes them back"))
 }
 
 fn add_eeprom(before: &str, after: &str, shown: &mut Changed) {
@@ -162,15 +184,25 @@ fn is_own(target: &Target) -> bool {
     target.root == Path::new("/")
 }
 
-fn own_facts() -> Result<Facts, Failure> {
-    Ok(Facts::of(&input::load("live", Detail::Full)?, true))
+/// This system, as far as it bears on the change.
+struct Own {
+    facts: Facts,
+    machine: Machine,
+}
+
+impl Own {
+    fn look() -> Result<Self, Failure> {
+        let input = input::load("live", Detail::Full)?;
+        Ok(Self { facts: Facts::of(&input, true), machine: input.machine })
+    }
 }
 
 /// What the reader should know before the next start.
-fn remarks(facts: Option<&Facts>, policy: Option<&str>, is_pi: bool) -> Vec<String> {
+fn remarks(own: Option<&Own>, fake: &str, policy: Option<&str>, is_pi: bool) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Some(facts) = facts.filter(|facts| facts.support.is_there == Some(false)) {
-        remarks.push(format!("the running kernel emulates no nodes: {}", facts.support.by));
+    if let Some((own, fake)) = own.zip(fake.parse::<Fake>().ok()) {
+        let ground = Ground::of(&own.machine, own.facts.log.as_ref());
+        remarks.extend(foresee(&fake, &own.machine, &own.facts, &ground).1);
     }
     if policy.is_some() && !is_pi {
         remarks.push("numa_policy= is known to Raspberry Pi kernels only".to_owned());

@@ -10,6 +10,7 @@ use nodewise_measure::latency::loaded::{
     Curve, FEW_PAUSES, Loaded, LoadedBench, PAUSES, Path, Point, Report, Traffic,
 };
 use nodewise_measure::latency::{Chase, Pattern, best_cpu};
+use nodewise_measure::placement::Scope;
 use nodewise_measure::survey::{Account, Outcome as Measured};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
@@ -57,10 +58,15 @@ fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<Report, F
     let pauses = pauses(args);
     let seed = measuring::seed(args.measure.seed);
     let mut facts = LiveFacts::new(machine);
-    let mut default = |wanted| measuring::default_size(wanted, &args.measure, field, SHARE, &mut facts);
-    let (size, traffic_size) = match args.size.map(checked).transpose()? {
-        Some(size) => (size, size),
-        None => (default(Size::of_chase(machine).bytes), default(Size::of_team(machine).bytes)),
+    let (size, traffic_size, cache) = match args.size.map(checked).transpose()? {
+        Some(size) => (size, size, None),
+        None => {
+            let cache = measuring::last_level(&args.measure, machine, field, seed, &mut facts);
+            let team = Size::of_team(machine, cache.found);
+            let mut default =
+                |size: Size| measuring::default_size(size.bytes, &args.measure, field, SHARE, &mut facts);
+            (default(Size::of_chase(machine, cache.found)), default(team), Some(cache))
+        }
     };
     let pages = measuring::one_page_kind(&args.measure, machine);
     let plan = Plan { routes: &routes, kernels: &kernels, pauses: &pauses, size, pages };
@@ -71,7 +77,7 @@ fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<Report, F
     let survey = measuring::conduct(&mut bench, &points, pace, seed, &mut facts)?;
     let mut measured = points.iter().zip(&survey.outcomes);
     let paths = routes.iter().map(|route| plan.path(route, &bench, &mut measured, machine)).collect();
-    let account = Account::of(&survey, conditions, bench.timer().source().name());
+    let account = Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache);
     Ok(Report { account, pages, size, traffic_size, paths })
 }
 
@@ -148,9 +154,8 @@ fn has_memory(option: &str, node: NodeId, machine: &Machine) -> Result<NodeId, F
 fn cpus(option: &str, node: NodeId, machine: &Machine, field: &Field) -> Result<CpuSet, Failure> {
     let known = field.sources.iter().find(|(from, _)| *from == node).map(|(_, cpus)| cpus.clone());
     let nodes = machine.nodes_with_cpus();
-    let own = machine.cpus_of(node).intersection(&machine.online_cpus());
-    let allowed = machine.allowed_cpus.as_ref().map_or(own.clone(), |cpus| own.intersection(cpus));
-    Some(known.unwrap_or(allowed)).filter(|cpus| !cpus.is_empty()).ok_or_else(|| {
+    let allowed = || Scope::of(machine).cpus_of(node);
+    Some(known.unwrap_or_else(allowed)).filter(|cpus| !cpus.is_empty()).ok_or_else(|| {
         if nodes.contains(node) {
             return Failure::cannot(format_args!("no CPU of node {node} may be used by this process"));
         }

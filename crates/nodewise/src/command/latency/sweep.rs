@@ -42,13 +42,31 @@ pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
     must_be_live(global)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
-    let report = measure(args, &machine, &field)?;
+    let shape = if args.table { Shape::Table } else { Shape::Sweep };
+    show(&measure(args, &machine, &field)?, shape, args, global)
+}
+
+/// What chases of many sizes are shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A staircase, and the caches that it shows.
+    Sweep,
+    /// A table of sizes and ways.
+    Table,
+}
+
+/// Shows a report as the options want it.
+pub(super) fn show(report: &SweepReport, shape: Shape, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| sweep_svg(&report, Theme::Auto),
-        json: &|| if args.table { json::sweep::table(&report) } else { json::sweep::sweep(&report) },
-        csv: &|| csv::sweep(&report),
-        text: &|style| {
-            if args.table { text::sweep::table(&report, style) } else { text::sweep::sweep(&report, style) }
+        svg: &|| sweep_svg(report, Theme::Auto),
+        json: &|| match shape {
+            Shape::Sweep => json::sweep::sweep(report),
+            Shape::Table => json::sweep::table(report),
+        },
+        csv: &|| csv::sweep(report),
+        text: &|style| match shape {
+            Shape::Sweep => text::sweep::sweep(report, style),
+            Shape::Table => text::sweep::table(report, style),
         },
     };
     measuring::show(&args.measure, global, &forms)?;

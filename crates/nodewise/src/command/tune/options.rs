@@ -8,9 +8,9 @@ use nodewise_measure::metric::{Direction, Metric, Pattern};
 use nodewise_measure::serve::{Patience, Ready, Service};
 use nodewise_measure::study::{Drive, Rounds};
 
+use super::words;
 use crate::cli::tune::Tune;
 use crate::failure::{Failure, INTERNAL};
-use crate::words;
 
 /// Most rounds when only the time is limited.
 const MOST_ROUNDS: u32 = 200;
@@ -118,11 +118,17 @@ fn command(args: &Tune) -> Result<Vec<OsString>, Failure> {
 /// A pattern that does not read, and a direction that contradicts time.
 pub fn metric(args: &Tune) -> Result<Metric, Failure> {
     let direction = if args.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
+    let of = |metric, less: &str| match args.higher_is_better {
+        true => Err(Failure::usage(format_args!(
+            "--higher-is-better contradicts --metric={}: less {less} is better",
+            args.metric
+        ))),
+        false => Ok(metric),
+    };
     match args.metric.as_str() {
-        "wall" if args.higher_is_better => {
-            Err(Failure::usage("--higher-is-better contradicts --metric=wall: less time is better"))
-        }
-        "wall" => Ok(Metric::Wall),
+        "wall" => of(Metric::Wall, "time"),
+        "cpu" => of(Metric::CpuTime, "time"),
+        "rss" => of(Metric::MaxRss, "memory"),
         pattern => {
             let pattern =
                 Pattern::new(pattern).map_err(|error| Failure::usage(format_args!("--metric: {error}")))?;

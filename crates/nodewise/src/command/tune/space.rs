@@ -11,11 +11,10 @@
 //!
 //! Every word of an axis becomes options of `nodewise run`; what they mean is decided there.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use nodewise_machine::Machine;
-use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::printable::quote;
 use nodewise_measure::candidates::LeftOut;
 use nodewise_measure::candidates::binding::Binding;
 use serde::Deserialize;
@@ -23,6 +22,8 @@ use toml::Spanned;
 
 use super::threads::Count;
 use crate::failure::Failure;
+use crate::input;
+use crate::toml_text::{self, line_of};
 
 /// The most placements of a space: each is a run in every round.
 const MOST: usize = 100;
@@ -87,16 +88,7 @@ enum Threads {
 pub fn read(path: &Path, machine: &Machine) -> Result<Space, Failure> {
     let name = quote(&path.to_string_lossy());
     let fail = |why: String| Failure::usage(format_args!("--space {name}: {why}"));
-    let in_words = |error: std::io::Error| match error.raw_os_error() {
-        Some(number) => nodewise_syscall::Errno::new(number).to_string(),
-        None => error.to_string(),
-    };
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| fail(in_words(error)))?;
-    let read = file.take(MOST_READ + 1).read_to_string(&mut text).map_err(|error| fail(in_words(error)))?;
-    if read as u64 > MOST_READ {
-        return Err(fail("it is larger than 1 MiB".to_owned()));
-    }
+    let text = input::read_text(path, MOST_READ).map_err(fail)?;
     parse(&text, machine).map_err(fail)
 }
 
@@ -105,10 +97,7 @@ pub fn read(path: &Path, machine: &Machine) -> Result<Space, Failure> {
 /// # Errors
 /// What is wrong and in which line, and what was expected.
 pub fn parse(text: &str, machine: &Machine) -> Result<Space, String> {
-    let file: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
-        format!("line {line}: {}", printable(&error.message().trim().replace('\n', ": ")))
-    })?;
+    let file: File = toml_text::read(text)?;
     let mut space = Space { usual: file.usual, ..Space::default() };
     let is_product = file.memory.is_some() || file.cpus.is_some() || file.huge.is_some();
     let axes = [
@@ -211,10 +200,6 @@ fn huge(axis: Option<Vec<Spanned<String>>>, text: &str) -> Result<Vec<Options>, 
         }
     };
     axis.iter().map(one).collect()
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
 #[cfg(test)]

@@ -212,3 +212,18 @@ fn a_disk_that_stays_full_says_so() {
         assert_eq!(states(image.path(), PI, name), [false]);
     }
 }
+
+#[test]
+fn files_that_cannot_be_restored_either_are_named() {
+    if !can_inject() {
+        return;
+    }
+    let image = image_of(PC);
+    let inject = ["-o", "/dev/null", "-e", "inject=renameat:error=EIO:when=2+"];
+    let ran = traced(image.path(), &inject);
+    let expected = "nodewise: cannot write /boot/loader/entries/1.conf: input/output error; \
+                    /etc/default/grub could not be restored (input/output error) and is the new one\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), expected));
+    assert_eq!(states(image.path(), PC, "half done"), [true, false]);
+    goes_on(image.path(), PC, "half done");
+}

@@ -7,9 +7,45 @@ use std::process::Command;
 use crate::nodewise::{command, missing, output};
 use crate::sandbox::{can_contain, install};
 
-/// As the real program: without arguments it prints the configuration, with `--apply FILE` it takes one.
-const SCRIPT: &str =
-    "#!/bin/sh\ncase $1 in --apply) cat \"$2\" > \"$EEPROM\" ;; *) cat \"$EEPROM\" ;; esac\n";
+/// As the real program: without arguments it prints the configuration, with `--apply FILE` it takes one,
+/// unless it is broken.
+const SCRIPT: &str = "#!/bin/sh
+case $1 in
+--apply) echo applied >> \"$EEPROM.calls\"; [ ! -e \"$EEPROM.broken\" ] && cat \"$2\" > \"$EEPROM\" ;;
+*) cat \"$EEPROM\" ;;
+esac
+";
+/// What it prints at first.
+const CONFIG: &str = "[all]\nBOOT_UART=1\nSDRAM_BANKLOW=1\n";
+/// The command line of the board.
+const LINE: &str = "root=a rootwait\n";
+
+/// A folder with a board's command line, its EEPROM and the program; `None` where it cannot stand for `/boot`.
+fn board() -> Option<tempfile::TempDir> {
+    if !can_contain() {
+        return None;
+    }
+    if !Path::new("/boot").is_dir() {
+        missing("there is no /boot to put another in the place of");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir_all(path.join("boot/firmware")).unwrap();
+    fs::write(path.join("boot/firmware/cmdline.txt"), LINE).unwrap();
+    fs::write(path.join("script"), SCRIPT).unwrap();
+    install(&path.join("script"), &path.join("rpi-eeprom-config"), 0o755);
+    fs::write(path.join("eeprom"), CONFIG).unwrap();
+    Some(folder)
+}
+
+/// Checks that the board is as it was, and that nothing else is in its folder.
+#[track_caller]
+fn check_untouched(board: &Path) {
+    let read = |path: &str| fs::read_to_string(board.join(path)).unwrap();
+    assert_eq!((read("eeprom"), read("boot/firmware/cmdline.txt")), (CONFIG.to_owned(), LINE.to_owned()));
+    assert_eq!(fs::read_dir(board.join("boot/firmware")).unwrap().count(), 1);
+}
 
 /// Runs a verb of `emulation` where `/boot` is a folder of the test's, and the script is in PATH.
 fn run(folder: &Path, words: &[&str]) -> crate::nodewise::Ran {
@@ -25,32 +61,33 @@ fn run(folder: &Path, words: &[&str]) -> crate::nodewise::Ran {
 
 #[test]
 fn the_eeprom_is_set_and_undone_through_its_own_program() {
-    if !can_contain() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let boot = folder.path().join("boot/firmware");
-    fs::create_dir_all(&boot).unwrap();
-    fs::write(boot.join("cmdline.txt"), "root=a rootwait\n").unwrap();
-    let (eeprom, script) = (folder.path().join("eeprom"), folder.path().join("script"));
-    fs::write(&script, SCRIPT).unwrap();
-    install(&script, &folder.path().join("rpi-eeprom-config"), 0o755);
-    let old = "[all]\nBOOT_UART=1\nSDRAM_BANKLOW=1\n";
-    fs::write(&eeprom, old).unwrap();
-    if !Path::new("/boot").is_dir() {
-        return missing("there is no /boot to put another in the place of");
-    }
-    let dry = run(folder.path(), &["enable", "--nodes=2", "--banklow=3", "--dry-run"]).ok();
+    let Some(board) = board() else { return };
+    let dry = run(board.path(), &["enable", "--nodes=2", "--banklow=3", "--dry-run"]).ok();
     assert!(dry.contains("-SDRAM_BANKLOW=1\n+SDRAM_BANKLOW=3\n"), "{dry}");
-    assert_eq!(fs::read_to_string(&eeprom).unwrap(), old);
-    run(folder.path(), &["enable", "--nodes=2", "--banklow=3"]).ok();
-    assert_eq!(fs::read_to_string(&eeprom).unwrap(), old.replace("BANKLOW=1", "BANKLOW=3"));
-    let again = run(folder.path(), &["enable", "--nodes=2", "--banklow=3"]).ok();
+    check_untouched(board.path());
+    run(board.path(), &["enable", "--nodes=2", "--banklow=3"]).ok();
+    let eeprom = fs::read_to_string(board.path().join("eeprom")).unwrap();
+    assert_eq!(eeprom, CONFIG.replace("BANKLOW=1", "BANKLOW=3"));
+    let again = run(board.path(), &["enable", "--nodes=2", "--banklow=3"]).ok();
     assert!(again.contains("right already EEPROM (rpi-eeprom-config)"), "{again}");
-    run(folder.path(), &["undo"]).ok();
-    assert_eq!(fs::read_to_string(&eeprom).unwrap(), old);
-    assert_eq!(fs::read_to_string(boot.join("cmdline.txt")).unwrap(), "root=a rootwait\n");
-    assert_eq!(fs::read_dir(&boot).unwrap().count(), 1);
+    run(board.path(), &["undo"]).ok();
+    check_untouched(board.path());
+}
+
+#[test]
+fn an_eeprom_that_could_not_be_written_is_not_written_by_undo() {
+    let Some(board) = board() else { return };
+    fs::write(board.path().join("eeprom.broken"), "").unwrap();
+    let ran = run(board.path(), &["enable", "--nodes=2", "--banklow=3"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    let expected = "; the boot files are done, nodewise emulation undo takes them back\n";
+    assert!(ran.stderr.ends_with(expected), "{}", ran.stderr);
+    let calls = board.path().join("eeprom.calls");
+    assert_eq!(fs::read_to_string(&calls).unwrap(), "applied\n");
+    let undone = run(board.path(), &["undo"]).ok();
+    assert!(undone.contains("right already EEPROM (rpi-eeprom-config)"), "{undone}");
+    assert_eq!(fs::read_to_string(&calls).unwrap(), "applied\n");
+    check_untouched(board.path());
 }
 
 #[test]

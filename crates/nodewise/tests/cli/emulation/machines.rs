@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::image;
 use crate::nodewise::{Ran, golden, run, wider};
 
@@ -73,7 +71,7 @@ const ASKED: &str = "numa_policy=interleave numa=fake=8 root=a rootwait\n";
 fn the_state_of_a_board_is_shown() {
     let board = board(8, ASKED, &log());
     golden("emulation-status-pi", emulation(board.path(), &["status"]).ok());
-    let json: Value = serde_json::from_str(&emulation(board.path(), &["status", "--json"]).ok()).unwrap();
+    let json = emulation(board.path(), &["status", "--json"]).ok_json();
     assert_eq!(json["board"]["model"], "Raspberry Pi 5 Model B Rev 1.0");
     assert_eq!((&json["node_count"], &json["hardware_node_count"]), (&8.into(), &1.into()));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::nodewise::{Ran, run};
+use crate::nodewise::{KNOW_NODEWISE, Ran, run};
 
 /// A folder with a program that counts its runs in a file, prints a score that depends on how many
 /// there were, and kills nodewise in the run that the file `kill` names.
@@ -28,14 +28,16 @@ impl Lab {
 
     /// The study with these options; what differs between folders is a variable of the environment.
     fn study(&self, options: &[&str]) -> Ran {
-        let script = "n=$(($(cat count) + 1)); \
-                      if [ -e kill ] && [ $n = $(cat kill) ]; then kill -9 $PPID; exec sleep 1000; fi; \
-                      echo $n > count; echo score: $((1000 + n * 7919 % 13))";
+        let script = format!(
+            "n=$(($(cat count) + 1)); {KNOW_NODEWISE}; \
+             if [ -e kill ] && [ $n = $(cat kill) ]; then kill -9 $nodewise; exec sleep 1000; fi; \
+             echo $n > count; echo score: $((1000 + n * 7919 % 13))"
+        );
         let journal = format!("--journal={}", self.journal().display());
         let words = ["tune", "--placement=huge=never", "--placement=localalloc", "--metric=score: ([0-9]+)"];
         let more = ["--repeats=0", "--no-race", "--json", &journal];
         let mut command =
-            crate::nodewise::command([&words, &more[..], options, &["--", "sh", "-c", script]].concat());
+            crate::nodewise::command([&words, &more[..], options, &["--", "sh", "-c", &script]].concat());
         crate::nodewise::output(command.current_dir(self.path()))
     }
 
@@ -44,10 +46,6 @@ impl Lab {
         let text = fs::read_to_string(self.journal()).unwrap();
         text.lines().filter(|line| line.contains("\"run\":{")).count()
     }
-}
-
-fn parsed(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{} {}", ran.stdout, ran.stderr))
 }
 
 /// The scores of all runs in their order, and what was concluded from them.
@@ -61,7 +59,7 @@ fn told(study: &Value) -> (Vec<Value>, Value, Vec<Value>) {
 #[test]
 fn a_study_that_is_killed_in_any_run_goes_on_to_the_same_end() {
     let options = ["--seed=5", "--runs=4"];
-    let expected = told(&parsed(&Lab::new().study(&options)));
+    let expected = told(&Lab::new().study(&options).json());
     assert_eq!(expected.0.len(), 5 * 4, "a warm-up and four rounds of four runs");
     for kill in [1, 2, 7, 13, 20] {
         let lab = Lab::new();
@@ -70,7 +68,7 @@ fn a_study_that_is_killed_in_any_run_goes_on_to_the_same_end() {
         assert_eq!((killed.code, killed.stdout.as_str()), (None, ""), "killed in run {kill}");
         assert_eq!(lab.written(), kill - 1, "every run that ended is there");
         fs::remove_file(lab.path().join("kill")).unwrap();
-        assert_eq!(told(&parsed(&lab.study(&options))), expected, "killed in run {kill}");
+        assert_eq!(told(&lab.study(&options).json()), expected, "killed in run {kill}");
         assert_eq!(lab.written(), expected.0.len());
     }
 }
@@ -78,15 +76,15 @@ fn a_study_that_is_killed_in_any_run_goes_on_to_the_same_end() {
 #[test]
 fn a_study_that_has_ended_is_told_again_and_a_longer_one_goes_on() {
     let lab = Lab::new();
-    let two = parsed(&lab.study(&["--runs=2"]));
+    let two = lab.study(&["--runs=2"]).json();
     let again = lab.study(&["--runs=2"]);
     assert_eq!(again.stderr, "");
-    assert_eq!(told(&parsed(&again)), told(&two));
-    assert_eq!(parsed(&again)["seed"], two["seed"], "the seed is that of the journal");
-    let three = parsed(&lab.study(&["--runs=3"]));
+    assert_eq!(told(&again.json()), told(&two));
+    assert_eq!(again.json()["seed"], two["seed"], "the seed is that of the journal");
+    let three = lab.study(&["--runs=3"]).json();
     assert_eq!((&three["rounds"], lab.written()), (&3.into(), 4 * 4));
     assert_eq!(told(&three).0[..3 * 4], told(&two).0);
-    assert_eq!(parsed(&lab.study(&["--runs=1"]))["rounds"], 3, "what was measured is not left out");
+    assert_eq!(lab.study(&["--runs=1"]).json()["rounds"], 3, "what was measured is not left out");
 }
 
 fn check(ran: &Ran, code: u8, expected: &str) {

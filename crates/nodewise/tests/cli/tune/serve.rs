@@ -1,10 +1,9 @@
 //! `--serve`: a server under the placements and its client.
 
 use std::fs;
+use std::path::Path;
 
-use serde_json::Value;
-
-use crate::nodewise::{Ran, a_memory_node, run};
+use crate::nodewise::{KNOW_NODEWISE, Ran, a_memory_node, output, path, run, without_variables};
 
 /// A server that is ready at once and stops when it is told to.
 const SERVER: &str = "sh -c 'trap \"exit 0\" TERM; echo ready; while :; do sleep 1000 & wait; done'";
@@ -27,7 +26,7 @@ fn the_clients_number_is_compared_and_the_server_is_placed() {
     );
     let placement = format!("--placement=membind={node}");
     let options = ["--metric=tps ([0-9]+)", "--higher-is-better", "--json", &placement];
-    let study: Value = serde_json::from_str(&serve(&server, "ready", &client, &options).ok()).unwrap();
+    let study = serve(&server, "ready", &client, &options).ok_json();
     let medians: Vec<_> = (0..3).map(|arm| study["arms"][arm]["summary"]["median"].as_f64()).collect();
     assert_eq!(medians, [Some(10.0), Some(10.0), Some(20.0)]);
     assert_eq!(study["service"]["ready"], "ready");
@@ -76,17 +75,67 @@ fn wrong_usage_of_servers_says_what_would_be_right() {
     wrong(run(&["tune", "--ready", "1", "true"]), "--serve");
 }
 
-#[test]
-fn an_interrupt_leaves_no_server_behind() {
-    for signal in ["INT", "TERM"] {
-        let folder = tempfile::tempdir().unwrap();
-        let pids = folder.path().join("pids");
-        let server = SERVER.replace("echo ready", &format!("echo $$ >> {}; echo ready", pids.display()));
-        let client = format!("sh -c 'kill -{signal} $PPID; exec sleep 1000'");
-        assert_eq!(serve(&server, "ready", &client, &[]).code, Some(0));
-        for pid in fs::read_to_string(pids).unwrap().split_whitespace() {
+/// Waits until processes whose numbers stand in a file are gone; hangs if they stay.
+pub fn gone(pids: &Path, count: usize) {
+    let text = fs::read_to_string(pids).unwrap();
+    assert_eq!(text.lines().count(), count, "{text}");
+    for pid in text.lines() {
+        let lives = || {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+            !stat.is_empty() && !stat.contains(") Z ") && !stat.contains(") X ")
+        };
+        while lives() {
+            std::thread::yield_now();
         }
     }
+}
+
+/// A script that starts a child, one in a session of its own and a daemon that forks twice, none of which
+/// listens to SIGTERM, and writes down their numbers and its own.
+fn family(folder: &Path, name: &str, then: &str) -> String {
+    let script = folder.join(name);
+    let pids = folder.join(format!("{name}.pids"));
+    let text = format!(
+        "trap '' TERM
+        pids={}
+        echo $$ > $pids
+        sleep 1000 & echo $! >> $pids
+        setsid sh -c 'echo $$ >> $0; exec sleep 1000' $pids &
+        setsid sh -c '(setsid sh -c \"echo \\$\\$ >> $0; exec sleep 1000\") & exit 0' $pids &
+        while [ $(wc -l < $pids) -lt 4 ]; do :; done
+        {then}
+        while :; do wait; done\n",
+        pids.display()
+    );
+    fs::write(&script, text).unwrap();
+    format!("sh {}", script.display())
+}
+
+#[test]
+fn no_server_and_no_client_outlives_nodewise_however_it_ends() {
+    for signal in ["INT", "TERM", "HUP", "KILL"] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = family(folder.path(), "server", "echo ready");
+        let end = format!("{KNOW_NODEWISE}; kill -{signal} $nodewise");
+        let client = family(folder.path(), "client", &end);
+        // Whoever runs the tests may ignore SIGHUP.
+        let mut command = without_variables("env");
+        command.args(["--default-signal=HUP", path(), "tune", "--placement=localalloc", "--runs=1"]);
+        command.args(["--serve", &server, "--ready", "ready", "--drive", &client, "--stop-limit=50ms"]);
+        let ran = output(&mut command);
+        assert_eq!(ran.code, (signal != "KILL").then_some(0), "{signal}: {}", ran.stderr);
+        for name in ["server.pids", "client.pids"] {
+            gone(&folder.path().join(name), 4);
+        }
+    }
+}
+
+#[test]
+fn a_terminal_that_closes_ends_no_study_under_nohup() {
+    let client = format!("sh -c '{KNOW_NODEWISE}; kill -HUP $nodewise'");
+    let mut command = without_variables("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh", path(), "tune", "--placement=localalloc"]);
+    command.args(["--runs=1", "--json", "--serve", SERVER, "--ready", "ready", "--drive", &client]);
+    let study = output(&mut command).json();
+    assert_eq!(study["end"], "completed");
 }

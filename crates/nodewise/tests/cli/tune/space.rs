@@ -11,7 +11,7 @@ fn tune(options: &[&str], program: &[&str]) -> Ran {
 }
 
 fn study(options: &[&str], program: &[&str]) -> Value {
-    serde_json::from_str(&tune(options, program).ok()).unwrap()
+    tune(options, program).ok_json()
 }
 
 fn names(study: &Value) -> Vec<String> {
@@ -70,7 +70,7 @@ fn a_command_that_asks_gets_the_cpus_of_its_placement() {
 fn a_space_is_the_product_of_its_axes_and_the_default_is_in_it() {
     let cpu = crate::nodewise::a_cpu();
     let text = format!("huge = ['default', 'never']\ncpus = ['all', '{cpu}']\nplacements = ['localalloc']");
-    let study: Value = serde_json::from_str(&space(&text, &["--threads=1,2"]).ok()).unwrap();
+    let study = space(&text, &["--threads=1,2"]).ok_json();
     let names = names(&study);
     assert_eq!(names[..2], ["default, 1 thread", "default, 2 threads"]);
     assert!(names.contains(&"huge pages off, 2 threads".to_owned()), "{names:?}");
@@ -87,7 +87,7 @@ fn what_is_the_same_here_is_tried_once_and_said() {
     let machine = crate::nodewise::live();
     let all = machine.allowed_cpus.clone().unwrap_or_else(|| machine.online_cpus());
     let text = format!("cpus = ['all', '{all}']");
-    let study: Value = serde_json::from_str(&space(&text, &[]).ok()).unwrap();
+    let study = space(&text, &[]).ok_json();
     assert_eq!(names(&study), ["default"]);
     let why: Vec<&str> =
         study["left_out"].as_array().unwrap().iter().map(|left| left["why"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The model beside the kernel: drawn policies and requests, and nodes that are filled.
+//! The model beside the kernel: zones, watermarks, drawn policies and requests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,13 +6,12 @@ use std::thread;
 
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::movable::Movable;
-use nodewise_model::pcp::largest_refill;
 use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, Range};
 use nodewise_model::walk::{Class, HUGE_ORDER, Request, Stretch};
 use nodewise_model::{
-    BuiltAt, Counters, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, Weights, ZoneKind,
-    ZoneState, zones,
+    BuiltAt, Counters, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, ZoneKind, ZoneState, zones,
 };
 use nodewise_syscall::{NodeBuffer, PageKind, PageLocation, Task, affinity, mempolicy, pages};
 use serde_json::Value;
@@ -28,6 +27,12 @@ const POLICIES: u64 = 400;
 const REQUESTS: u64 = 60;
 /// Pages that the kernel may take for itself while a request of ours runs: stacks, page tables.
 const BACKGROUND: u64 = 400;
+
+/// What the kernel takes policies by: the nodes that may be used, and how many it is built for.
+pub fn scope<'a>(context: &Context, allowed: &'a NodeSet) -> Scope<'a> {
+    let max_nodes = Architecture::of(&context.seen).max_nodes();
+    Scope { allowed, max_nodes, release: release(context) }
+}
 
 pub fn release(context: &Context) -> Release {
     Release::of(context.seen.kernel.as_ref())
@@ -72,7 +77,7 @@ pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
         .into_iter()
         .map(|(node, start, last)| Range { start, end: last + 1, node: NodeId::new(node) })
         .collect();
-    let ours: Vec<_> = zones::zones(Architecture::X86, None, Movable::None, &ram)
+    let ours: Vec<_> = zones::zones(Architecture::of(&context.seen), None, Movable::None, &ram)
         .iter()
         .map(|zone| (zone.node.number(), zone.kind.name(), zone.start_page, zone.spanned, zone.present))
         .map(|(node, kind, start, spanned, present)| {
@@ -96,7 +101,7 @@ pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
 
 pub fn answers(context: &Context) -> Result<(), String> {
     let allowed = context.seen.nodes_with_memory();
-    let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
+    let scope = scope(context, &allowed);
     let nr_node_ids = context.seen.possible_nodes.last().map_or(1, |node| node.number() + 1);
     let mut random = Random::new(1);
     for _ in 0..POLICIES {
@@ -117,28 +122,28 @@ pub fn answers(context: &Context) -> Result<(), String> {
 }
 
 /// Memory that a thread touches, and what it then says.
-struct Touched {
-    address: u64,
+pub struct Touched {
+    pub address: u64,
     /// The node of every page of 4 KiB, as the kernel numbers them.
-    nodes: Vec<u32>,
+    pub nodes: Vec<u32>,
     before: BTreeMap<u32, Counters>,
     after: BTreeMap<u32, Counters>,
 }
 
 /// A request as it is drawn.
 #[derive(Clone, Debug)]
-struct Drawn {
-    policy: MemPolicy,
+pub struct Drawn {
+    pub policy: MemPolicy,
     /// Whether the policy is set on the memory, not on the thread.
-    on_memory: bool,
-    cpu_node: NodeId,
-    kib: u64,
-    huge: bool,
+    pub on_memory: bool,
+    pub cpu_node: NodeId,
+    pub kib: u64,
+    pub huge: bool,
 }
 
 impl Drawn {
     /// Plays it in a thread of its own, which takes its policy and its CPU with it when it ends.
-    fn touch(&self, context: &Context) -> Result<Touched, String> {
+    pub fn touch(&self, context: &Context) -> Result<Touched, String> {
         let cpu = context.seen.cpus_of(self.cpu_node).first().ok_or("the node has a CPU")?;
         let play = || -> Result<Touched, String> {
             let say = |error: &dyn std::fmt::Display| format!("{self:?}: {error}");
@@ -168,13 +173,13 @@ impl Drawn {
     }
 
     /// The node of every page of 4 KiB, as the model places it.
-    fn nodes_of_pages(&self, context: &Context, now: &Memory, address: u64) -> Result<Vec<u32>, String> {
+    pub fn nodes_of_pages(&self, context: &Context, now: &Memory, address: u64) -> Result<Vec<u32>, String> {
         let runs = self.played(context, &mut now.clone(), address, true)?;
         Ok(runs.iter().flat_map(|(node, pages)| std::iter::repeat_n(*node, *pages as usize)).collect())
     }
 
     /// What the model makes of it, in runs or (`one_by_one`) with the node of every page.
-    fn played(
+    pub fn played(
         &self,
         context: &Context,
         memory: &mut Memory,
@@ -182,16 +187,17 @@ impl Drawn {
         one_by_one: bool,
     ) -> Result<Vec<(u32, u64)>, String> {
         let allowed = context.seen.nodes_with_memory();
-        let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
+        let scope = scope(context, &allowed);
         let policy = Policy::of(&self.policy, scope).map_err(|errno| format!("{self:?}: {errno}"))?;
         let order = if self.huge { HUGE_ORDER } else { 0 };
         let pages = (self.kib / 4) >> order;
         let step = if one_by_one { 1 } else { pages };
+        let weights = weights::of(&context.seen, release(context));
         let mut runs = Vec::new();
         for first in (0..pages).step_by(step as usize) {
             let outcome = memory.allocate(&Request {
                 policy: &policy,
-                weights: &Weights::new(),
+                weights: &weights,
                 cpu_node: self.cpu_node,
                 allowed: &allowed,
                 pages: step,
@@ -214,9 +220,9 @@ impl Drawn {
 }
 
 /// A policy that the kernel takes, on a CPU of some node.
-fn any_request(random: &mut Random, context: &Context) -> Drawn {
+pub fn any_request(random: &mut Random, context: &Context) -> Drawn {
     let allowed = context.seen.nodes_with_memory();
-    let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(context) };
+    let scope = scope(context, &allowed);
     let policy = loop {
         let policy = any_policy(random, &context.seen);
         // A policy of memory cannot be Default, and a drawn one may be refused.
@@ -317,7 +323,7 @@ pub fn memory(context: &Context) -> Result<Memory, String> {
 }
 
 /// Nodes in the order in which they first gave a page.
-fn first_seen(nodes: impl Iterator<Item = u32>) -> Vec<u32> {
+pub fn first_seen(nodes: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut seen = Vec::new();
     for node in nodes {
         if !seen.contains(&node) {
@@ -325,44 +331,4 @@ fn first_seen(nodes: impl Iterator<Item = u32>) -> Vec<u32> {
         }
     }
     seen
-}
-
-/// A node is filled beyond its end: the next one follows where the model says, as far as the lists of
-/// the CPU and what the kernel reclaims leave it exact.
-pub fn full_node(context: &Context) -> Result<(), String> {
-    let nodes: Vec<NodeId> = context.seen.nodes_with_memory().iter().collect();
-    let [.., _, node] = nodes[..] else {
-        // What goes beyond the only node ends the guest.
-        return Ok(());
-    };
-    let cpu_node = context.seen.nodes_with_cpus().first().ok_or("there are CPUs")?;
-    for mode in [PolicyMode::Preferred, PolicyMode::PreferredMany] {
-        // What kswapd could reclaim while the node fills up would let it give more than it had free.
-        let drop = "/proc/sys/vm/drop_caches";
-        fs::write(drop, "3").map_err(|error| format!("{drop}: {error}"))?;
-        let policy = MemPolicy::new(mode, NodeSet::from_iter([node]));
-        let mut memory = memory(context)?;
-        let zone = memory.zones().iter().filter(|zone| zone.node == node).max_by_key(|zone| zone.managed);
-        let managed = zone.ok_or("the node has a zone")?.managed;
-        // What goes beyond the node is small beside what the next one has free.
-        let kib = memory.free_of(node) * 4 + 96 * 1024;
-        let drawn = Drawn { policy, on_memory: true, cpu_node, kib, huge: false };
-        let touched = drawn.touch(context)?;
-        let ours = drawn.played(context, &mut memory, touched.address, false)?;
-        let order = first_seen(ours.iter().map(|(node, _)| *node));
-        same(&format!("order of nodes of {drawn:?}"), first_seen(touched.nodes.iter().copied()), order)?;
-        let elsewhere = |other: &u32| *other != node.number();
-        let kernels = touched.nodes.iter().position(elsewhere).unwrap_or(touched.nodes.len());
-        let stay = ours.iter().take_while(|(node, _)| !elsewhere(node));
-        let model = stay.map(|(_, pages)| *pages as usize).sum::<usize>();
-        // A CPU keeps up to an eighth of a zone from what was freed before, and takes a refill at a
-        // time; the rest is for what kswapd finds to reclaim.
-        let bound = managed / 8 + 2 * largest_refill(managed) + 4096;
-        if (kernels.abs_diff(model) as u64) > bound {
-            return Err(format!(
-                "{drawn:?}: page {kernels} is the first elsewhere, the model says {model}, bound {bound}"
-            ));
-        }
-    }
-    Ok(())
 }

@@ -22,8 +22,9 @@ use stage::Stage;
 /// Scripts that are told in full when many differ.
 const MOST_TOLD: usize = 3;
 
-/// How many pages of a huge one may be missing when the kernel makes one of small ones.
-const KHUGEPAGED: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none";
+/// How long the kernel waits before it looks again for small pages to make huge ones of, and as long as any.
+const KHUGEPAGED: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
+const FOR_EVER: &str = "4294967295";
 
 /// Plays the scripts of the guest.
 pub fn play(context: &Context) -> Result<(), String> {
@@ -32,9 +33,9 @@ pub fn play(context: &Context) -> Result<(), String> {
     // A page that follows its CPU would move while it is looked at.
     let balancing = Restored::keep("/proc/sys/kernel/numa_balancing".to_owned())?;
     balancing.set("0")?;
-    // Nor is a huge page to be made of small ones behind our back: none is as long as some are missing.
+    // Nor is a huge page to be made of small ones behind our back.
     let collapse = Restored::keep(KHUGEPAGED.to_owned())?;
-    collapse.set("0")?;
+    collapse.set(FOR_EVER)?;
     let has_weights = release(context).has(Change::WeightedInterleave);
     let with_weights = all.iter().filter(|_| has_weights);
     let kept: Vec<Restored> =

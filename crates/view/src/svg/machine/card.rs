@@ -1,13 +1,13 @@
 //! A node, or several that are alike, as a card.
 
-use nodewise_machine::{Bytes, CpuSet, check::node_names};
+use nodewise_machine::{Bytes, check::node_names};
 
 use super::Detail;
 use super::cores::{CoreSize, blocks, caches, words};
 use super::scene::{Card, Chip, Memory, Scale};
-use crate::digest::counts::plural;
+use crate::digest::counts::{cpu_names, plural};
 use crate::svg::font::Font;
-use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::frame::{Frame, Label, Role, Stack, Tone};
 
 const TITLE: Font = Font::bold(13.0);
 const TEXT: Font = Font::regular(11.0);
@@ -121,20 +121,10 @@ fn bar(size: Bytes, used_percent: Option<u64>, largest: Bytes, width: f64) -> Fr
 pub(super) fn chip(chip: &Chip, room: f64) -> Frame {
     const SIDE: f64 = 6.0;
     const HEIGHT: f64 = 17.0;
-    let text = SMALL.fit(&chip.text, room - 2.0 * SIDE);
-    let mut frame = Frame::new(chip.role, SMALL.width(&text) + 2.0 * SIDE, HEIGHT);
-    let y = Label::baseline(SMALL.size, 0.0, HEIGHT);
-    frame.labels.push(Label { x: SIDE, y, font: SMALL, anchor: Anchor::Start, tone: Tone::Plain, text });
+    let label = Label::new(&SMALL.fit(&chip.text, room - 2.0 * SIDE), SMALL, SIDE, (0.0, HEIGHT));
+    let mut frame = Frame::new(chip.role, label.area().right() + SIDE, HEIGHT);
+    frame.labels.push(label);
     frame
-}
-
-/// `no CPUs`, `CPU 3`, `CPUs 0-7`.
-fn cpu_names(cpus: &CpuSet) -> String {
-    match cpus.len() {
-        0 => "no CPUs".to_owned(),
-        1 => format!("CPU {cpus}"),
-        _ => format!("CPUs {cpus}"),
-    }
 }
 
 fn tip(card: &Card) -> String {
@@ -144,5 +134,5 @@ fn tip(card: &Card) -> String {
     }
     facts.push(cpu_names(&card.cpus));
     facts.extend(card.memory.most.map(|size| format!("memory {size}")));
-    nodewise_machine::printable::printable(&facts.join(", ")).into_owned()
+    facts.join(", ")
 }

@@ -156,8 +156,7 @@ fn draw(block: &Block, plan: &Plan, size: CoreSize) -> Frame {
     let mut frame = Frame::new(role, width, plan.block_height());
     let text = name(block, width - 2.0 * pad);
     if head > 0.0 && !text.is_empty() {
-        let y = Label::baseline(NAME.size, 4.0, NAME_HEIGHT - 2.0);
-        frame.labels.push(Label { x: pad, y, font: NAME, anchor: Anchor::Start, tone: Tone::Faint, text });
+        frame.labels.push(Label::new(&text, NAME, pad, (4.0, NAME_HEIGHT - 2.0)).toned(Tone::Faint));
     }
     for (at, core) in block.cores.iter().enumerate() {
         let x = pad + (at % shape.columns) as f64 * (shape.core_width + BETWEEN_CORES);
@@ -175,14 +174,8 @@ fn cpus(core: &Core, x: f64, y: f64, shape: Shape, size: CoreSize) -> impl Itera
     core.cpus.iter().enumerate().map(move |(at, cpu)| {
         let mut frame = Frame::new(role, width, shape.core_height);
         if size == CoreSize::Numbered {
-            frame.labels.push(Label {
-                x: width / 2.0,
-                y: Label::baseline(NUMBER.size, 0.0, shape.core_height),
-                font: NUMBER,
-                anchor: Anchor::Middle,
-                tone: Tone::OnThread,
-                text: cpu.to_string(),
-            });
+            let label = Label::new(&cpu.to_string(), NUMBER, width / 2.0, (0.0, shape.core_height));
+            frame.labels.push(label.anchored(Anchor::Middle).toned(Tone::OnThread));
         }
         frame.moved(x + at as f64 * (width + BETWEEN_CPUS), y)
     })

@@ -8,6 +8,7 @@ use crate::digest::Distances;
 use crate::digest::node::telling_tiers;
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::legend::swatch;
 
 /// The widest panel.
 const WIDTH: f64 = 276.0;
@@ -128,25 +129,22 @@ fn grid(cells: &Cells, steps: &Steps, numbers: Numbers) -> Frame {
     };
     let count = cells.heads.len() as f64;
     let mut frame = Frame::new(Role::Group, left + count * cell, HEAD + count * cell);
-    let label =
-        |x, y, anchor, text: &str, tone| Label { x, y, font: SMALL, anchor, tone, text: text.to_owned() };
     // The same heads above and on the left, as many as fit in both places.
     let every = (left.max(SMALL.size + 1.0) / cell).ceil().max(1.0) as usize;
     for at in (0..cells.heads.len()).step_by(every) {
         let x = left + (at as f64 + 0.5) * cell;
-        let text = &cells.heads[at];
-        let y = Label::baseline(SMALL.size, 0.0, HEAD - 2.0);
+        let label = Label::new(&cells.heads[at], SMALL, x, (0.0, HEAD - 2.0)).anchored(Anchor::Middle);
         // The head of a thin last column would stand out on the right.
-        if x + SMALL.width(text) / 2.0 <= frame.area.width {
-            frame.labels.push(label(x, y, Anchor::Middle, text, Tone::Faint));
+        if label.area().right() <= frame.area.width {
+            frame.labels.push(label.toned(Tone::Faint));
         }
     }
     for at in (0..cells.heads.len()).step_by(every) {
         let top = HEAD + at as f64 * cell;
         let height = cell.max(SMALL.size);
         if top + height <= frame.area.height + 0.1 {
-            let y = Label::baseline(SMALL.size, top, height);
-            frame.labels.push(label(left - 4.0, y, Anchor::End, &cells.heads[at], Tone::Faint));
+            let label = Label::new(&cells.heads[at], SMALL, left - 4.0, (top, height));
+            frame.labels.push(label.anchored(Anchor::End).toned(Tone::Faint));
         }
     }
     for (row, values) in cells.values.iter().enumerate() {
@@ -157,8 +155,8 @@ fn grid(cells: &Cells, steps: &Steps, numbers: Numbers) -> Frame {
             let mut run = Frame::new(steps.role(value), width, cell - gap);
             if numbers == Numbers::Shown {
                 let text = value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-                let y = Label::baseline(SMALL.size, 0.0, cell - gap);
-                run.labels.push(label(width / 2.0, y, Anchor::Middle, &text, Tone::Plain));
+                let label = Label::new(&text, SMALL, width / 2.0, (0.0, cell - gap));
+                run.labels.push(label.anchored(Anchor::Middle));
             }
             frame.children.push(run.moved(left + first as f64 * cell, top));
         }
@@ -238,17 +236,6 @@ impl Steps {
             (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
             (first, _) => first.map(ToString::to_string).unwrap_or_default(),
         };
-        of_step
-            .iter()
-            .map(|(step, values)| {
-                let text = words(values);
-                let width = SMALL.width(&text) + 12.0;
-                let mut swatch = Frame::new(Role::Distance(*step), width, 16.0);
-                let y = Label::baseline(SMALL.size, 0.0, 16.0);
-                let (font, anchor, tone) = (SMALL, Anchor::Middle, Tone::Plain);
-                swatch.labels.push(Label { x: width / 2.0, y, font, anchor, tone, text });
-                swatch
-            })
-            .collect()
+        of_step.iter().map(|(step, values)| swatch(Role::Distance(*step), &words(values))).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What a kernel makes of the tables, and what is wrong with them.
 
 use nodewise_machine::firmware::Tables;
-use nodewise_machine::{Bytes, CpuSet, NodeId};
+use nodewise_machine::{Bytes, NodeId};
 use nodewise_model::firmware::{Booted, NoteKind};
 
 use super::column;
@@ -21,12 +21,10 @@ pub(super) fn nodes(booted: &Booted, page: &mut Page) {
         column("CPUs", Align::Left),
     ]);
     for node in &booted.possible {
-        let own = booted.cpus.iter().filter(|cpu| cpu.node == Some(node)).map(|cpu| cpu.id);
-        let cpus: CpuSet = own.collect();
-        let domain = booted.domains.iter().find(|(other, _)| *other == node).map(|(_, domain)| *domain);
+        let cpus = booted.cpus_of(node);
         shown.row(vec![
             node.to_string().into(),
-            domain.map(|domain| domain.to_string()).unwrap_or_default().into(),
+            booted.domain(node).map(|domain| domain.to_string()).unwrap_or_default().into(),
             memory(booted, node).into(),
             if booted.online.contains(node) { "online" } else { "offline" }.into(),
             if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }.into(),

@@ -8,7 +8,7 @@ use nodewise_syscall::{BindOptions, Task, affinity, mempolicy, pages};
 
 use super::super::same;
 use super::mapping::PAGE;
-use super::stage::{Stage, located, of_kernel, of_model, same_nodes};
+use super::stage::{Answer, Stage, is_alone, located, of_kernel, of_model, same_nodes};
 use crate::script::{Kind, Member, Step};
 
 impl Stage<'_> {
@@ -67,22 +67,24 @@ impl Stage<'_> {
         number: u64,
     ) -> Result<(), String> {
         let page = self.page(mapping, number);
-        match (member, self.mappings[mapping].kind) {
-            // Not for children.
-            (Member::Child, Kind::Huge) => return Ok(()),
-            (Member::Parent, Kind::Huge) => {
-                std::mem::swap(&mut self.task, family.member_mut(Member::Parent));
-                let touched = self.touch(mapping, number);
-                std::mem::swap(&mut self.task, family.member_mut(Member::Parent));
-                return touched;
+        let task = match member {
+            Member::Parent => {
+                self.mappings[mapping].write(number)?;
+                Task::CURRENT
             }
-            (Member::Parent, _) => self.mappings[mapping].write(number)?,
-            (Member::Child, _) => {
-                let written = twin.write((page * PAGE) as usize, PAGE as usize);
-                written.map_err(|error| error.to_string())?;
+            Member::Child => {
+                let kernels = of_kernel(twin.write((page * PAGE) as usize, PAGE as usize));
+                let has = family.member(member).is_mapped(page);
+                let ours: Answer = if has { Ok(()) } else { Err("ENOMEM".to_owned()) };
+                same("the answers of kernel and model", kernels, ours)?;
+                twin.task()
             }
+        };
+        if self.mappings[mapping].kind == Kind::Huge && is_alone(task, page)? {
+            family.member_mut(member).touch_small(page, &mut self.memory);
+        } else {
+            family.write(member, page, &mut self.memory);
         }
-        family.write(member, page, &mut self.memory);
         Ok(())
     }
 

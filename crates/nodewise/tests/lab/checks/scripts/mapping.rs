@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use nodewise_machine::Bytes;
 use nodewise_syscall::advice::advise;
 use nodewise_syscall::shared::SharedMemory;
-use nodewise_syscall::{Advice, NodeBuffer, PageKind};
+use nodewise_syscall::{Advice, CallError, NodeBuffer, PageKind};
 
 use crate::script::Kind;
 
@@ -30,15 +30,15 @@ impl Mapping {
     /// A mapping of so many pages that nobody has touched.
     pub fn new(kind: Kind, pages: u64) -> Result<Self, String> {
         let size = Bytes::new(pages * PAGE);
-        let own = |kind: PageKind| NodeBuffer::reserve(size, kind, None).map_err(|error| error.to_string());
+        let own = |kind: PageKind| -> Result<Memory, CallError> {
+            let buffer = NodeBuffer::reserve(size, kind, None)?;
+            advise(buffer.address(), size.get() as usize, Advice::ForChildren)?;
+            Ok(Memory::Own(buffer))
+        };
+        let say = |error: CallError| error.to_string();
         let memory = match kind {
-            Kind::Huge => Memory::Own(own(PageKind::TransparentHuge)?),
-            Kind::Small => {
-                let buffer = own(PageKind::Small)?;
-                advise(buffer.address(), size.get() as usize, Advice::ForChildren)
-                    .map_err(|error| error.to_string())?;
-                Memory::Own(buffer)
-            }
+            Kind::Huge => own(PageKind::TransparentHuge).map_err(say)?,
+            Kind::Small => own(PageKind::Small).map_err(say)?,
             Kind::File(first) => file(first, pages).map_err(|error| format!("{FILE}: {error}"))?,
         };
         Ok(Self { kind, memory })

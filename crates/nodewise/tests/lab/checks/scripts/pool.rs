@@ -1,19 +1,18 @@
-//! Huge pages of the nodes' pools: which node a fault takes one from.
+//! Huge pages of the nodes' pools: which node a fault takes one from, and where one moves to.
 
 use std::fs;
 
-use nodewise_machine::{Bytes, MemPolicy, NodeId};
+use nodewise_machine::{Bytes, NodeId};
 use nodewise_model::hugetlb::Pool;
-use nodewise_model::{Policy, Scope};
+use nodewise_model::task::pooled::Pooled;
 use nodewise_syscall::advice::advise;
-use nodewise_syscall::{Advice, BindOptions, HugePageSize, NodeBuffer, PageKind, Task, mempolicy};
+use nodewise_syscall::{Advice, HugePageSize, NodeBuffer, PageKind, PageScope, Task, mempolicy, pages};
 
-use super::super::model::release;
 use super::super::same;
 use super::mapping::PAGE;
-use super::stage::{Answer, Stage, located, of_kernel, of_model};
+use super::stage::{Answer, Stage, located, of_kernel, of_model, present};
 use crate::kernel;
-use crate::script::BLOCK;
+use crate::script::{BLOCK, PoolStep};
 
 const HUGE: u64 = BLOCK * PAGE;
 
@@ -47,53 +46,68 @@ impl Drop for Pools {
 }
 
 impl Stage<'_> {
-    pub fn pool(
-        &mut self,
-        asked: &[(NodeId, u64)],
-        pages: u64,
-        policy: Option<&MemPolicy>,
-        touched: &[u64],
-    ) -> Result<(), String> {
+    pub fn pool(&mut self, asked: &[(NodeId, u64)], pages: u64, steps: &[PoolStep]) -> Result<(), String> {
         let pools = Pools::fill(asked)?;
-        let mut pool = Pool::with(&pools.0);
         let size = Bytes::new(pages * HUGE);
         let mapping = NodeBuffer::reserve(size, PageKind::Hugetlb(HugePageSize::MIB_2), None);
-        let ours = pool.reserve(pages, self.task.policy(), self.task.allowed());
+        let ours = Pooled::map(Pool::with(&pools.0), pages as usize, &self.task);
         let what = format!("mapping from pools of {:?}", pools.0);
         let kernels: Answer =
             mapping.as_ref().map(drop).map_err(|error| error.errno.name().unwrap_or("?").to_owned());
-        same(&what, of_model(ours), kernels)?;
-        let Ok(mapping) = mapping else { return Ok(()) };
-        let allowed = self.task.allowed().clone();
-        let scope = Scope { allowed: &allowed, max_nodes: 1024, release: release(self.context) };
-        let mut own = self.task.policy().clone();
-        if let Some(policy) = policy {
-            let kernels =
-                mempolicy::bind_range(mapping.address(), size.get() as usize, policy, BindOptions::default());
-            let ours = Policy::of(policy, scope);
-            same("the answer for memory from pools", of_model(ours.clone().map(drop)), of_kernel(kernels))?;
-            own = ours.ok().filter(|policy| *policy != Policy::DEFAULT).unwrap_or(own);
-        }
-        let mut places = vec![None; pages as usize];
-        for number in touched {
-            let address = mapping.address() as u64 + number * HUGE;
-            let kernels = of_kernel(advise(address as usize, PAGE as usize, Advice::Populate));
-            let place = &mut places[*number as usize];
-            if place.is_none() {
-                *place = self.task.fault_from(&mut pool, &own, *number, &self.memory);
-            }
-            let ours: Answer = if place.is_some() { Ok(()) } else { Err("EFAULT".to_owned()) };
-            same(&format!("page {number} of pools of {:?}", pools.0), ours, kernels)?;
-            let page = address / PAGE;
-            let seen = located(Task::CURRENT, page..page + 1)?;
-            same(
-                &format!("node of page {number} of pools of {:?} (the model's first)", pools.0),
-                vec![*place],
-                seen,
-            )?;
+        same(&what, ours.as_ref().map(drop).map_err(|errno| errno.name().to_owned()), kernels)?;
+        let (Ok(mapping), Ok(mut ours)) = (mapping, ours) else { return Ok(()) };
+        for step in steps {
+            let done = self.pool_step(mapping.address(), &mut ours, step);
+            done.and_then(|()| compare(mapping.address(), &ours))
+                .map_err(|why| format!("{step:?} with pools of {:?}: {why}", pools.0))?;
         }
         // Its pages go back before the pools are emptied.
         drop(mapping);
         Ok(())
     }
+
+    fn pool_step(&mut self, start: usize, ours: &mut Pooled, step: &PoolStep) -> Result<(), String> {
+        let address = |page: u64| start + (page * HUGE) as usize;
+        let (task, memory) = (&mut self.task, &mut self.memory);
+        let (ours, kernels) = match step {
+            PoolStep::Touch(page) => {
+                let had = ours.touch(*page as usize, task, memory).is_some();
+                let kernels = advise(address(*page), PAGE as usize, Advice::Populate);
+                (if had { Ok(()) } else { Err("EFAULT".to_owned()) }, of_kernel(kernels))
+            }
+            PoolStep::Bind(policy, options) => {
+                let length = ours.nodes().len() * HUGE as usize;
+                let kernels = mempolicy::bind_range(start, length, policy, *options);
+                (of_model(ours.bind(policy, present(*options), task, memory)), of_kernel(kernels))
+            }
+            PoolStep::Move(page, node) => {
+                let kernels = pages::move_each(Task::CURRENT, [(address(*page), *node)], PageScope::Own);
+                (of_model(ours.move_page(*page as usize, *node, task, memory)), of_kernel(kernels))
+            }
+            PoolStep::Migrate(old, new) => {
+                let kernels = pages::migrate(Task::CURRENT, old, new);
+                // The program's other pages go too.
+                let others = task.migrate_pages(old, new, memory);
+                let answer = ours.migrate_pages(old, new, task, memory).and(others);
+                (of_model(answer), of_kernel(kernels))
+            }
+        };
+        same("the answers of model and kernel", ours, kernels)
+    }
+}
+
+/// Holds pages and pools of the model and the kernel together.
+fn compare(start: usize, ours: &Pooled) -> Result<(), String> {
+    let first_pages = (0..ours.nodes().len()).map(|page| start + page * HUGE as usize);
+    let mut kernels = Vec::new();
+    for address in first_pages {
+        let page = address as u64 / PAGE;
+        kernels.extend(located(Task::CURRENT, page..page + 1)?);
+    }
+    same("nodes of the pages (the model's first)", ours.nodes(), &kernels)?;
+    for (node, free) in ours.pool().free() {
+        let kernels = kernel::line(&path(*node, "free_hugepages"))?;
+        same(&format!("free pages of node {node}"), free.to_string(), kernels)?;
+    }
+    Ok(())
 }

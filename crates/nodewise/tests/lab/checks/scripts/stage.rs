@@ -5,9 +5,13 @@ use std::process::Command;
 
 use nodewise_machine::{CpuSet, MemPolicy, NodeId, NodeSet};
 use nodewise_model::migrate::Present;
+use nodewise_model::ram::Architecture;
 use nodewise_model::task::Surroundings;
 use nodewise_model::{Memory, Task as Modelled, Weights};
-use nodewise_syscall::{CallError, PageLocation, PageScope, Task, affinity, mempolicy, pages};
+use nodewise_syscall::advice::advise;
+use nodewise_syscall::{
+    Advice, BindOptions, CallError, PageLocation, PageScope, Task, affinity, mempolicy, pages,
+};
 
 use super::super::model::release;
 use super::super::same;
@@ -44,7 +48,7 @@ impl<'a> Stage<'a> {
         let around = Surroundings {
             with_memory: context.seen.nodes_with_memory(),
             online: context.seen.node_ids(),
-            max_nodes: 1024,
+            max_nodes: Architecture::of(&context.seen).max_nodes(),
             release: release(context),
             weights,
         };
@@ -82,12 +86,7 @@ impl<'a> Stage<'a> {
             }
             Call::Bind(part, policy, options) => {
                 let (address, length) = self.bytes(*part);
-                let present = match (options.moving, options.strict) {
-                    (Some(_), _) => Present::Move,
-                    (None, true) => Present::Refuse,
-                    (None, false) => Present::Stay,
-                };
-                let ours = self.task.bind(self.pages(*part), policy, present, &mut self.memory);
+                let ours = self.task.bind(self.pages(*part), policy, present(*options), &mut self.memory);
                 (of_kernel(mempolicy::bind_range(address, length, policy, *options)), of_model(ours))
             }
             Call::SetHome(part, node) => {
@@ -107,8 +106,12 @@ impl<'a> Stage<'a> {
             Call::Move(mapping, moves) => self.move_pages(*mapping, moves),
             Call::Program(count) => return self.program(*count),
             Call::Fork(steps) => return self.fork(steps),
-            Call::Pool { pools, pages, policy, touched } => {
-                return self.pool(pools, *pages, policy.as_ref(), touched);
+            Call::Pool { pools, pages, steps } => return self.pool(pools, *pages, steps),
+            Call::Keep(mapping) => {
+                let (address, length) = self.bytes(self.whole(*mapping));
+                let whole = self.pages(self.whole(*mapping));
+                self.task.keep_from_children(whole);
+                (of_kernel(advise(address, length, Advice::NotForChildren)), Ok(()))
             }
         };
         same("the answers of kernel and model", answers.0, answers.1)
@@ -119,10 +122,7 @@ impl<'a> Stage<'a> {
         let first = mapping.page(0);
         let pages = first..first + count;
         match (kind, mapping.inode()) {
-            (Kind::Huge, _) => {
-                self.task.map_huge(pages.clone());
-                self.task.keep_from_children(pages);
-            }
+            (Kind::Huge, _) => self.task.map_huge(pages),
             (Kind::File(from), Some(inode)) => self.task.map_file(pages, inode, from),
             _ => self.task.map(pages),
         }
@@ -133,9 +133,7 @@ impl<'a> Stage<'a> {
     pub fn touch(&mut self, mapping: usize, number: u64) -> Result<(), String> {
         let (page, mapping) = (self.page(mapping, number), &mut self.mappings[mapping]);
         mapping.write(number)?;
-        // Where a node has no free block of 2 MiB the kernel gives a small page, and nothing beside it.
-        let beside = mapping.page(number - number % BLOCK + (number + 1) % BLOCK);
-        if mapping.kind == Kind::Huge && located(Task::CURRENT, beside..beside + 1)? == [None] {
+        if mapping.kind == Kind::Huge && is_alone(Task::CURRENT, page)? {
             self.task.touch_small(page, &mut self.memory);
         } else {
             self.task.touch(page, &mut self.memory);
@@ -180,6 +178,10 @@ impl<'a> Stage<'a> {
         first..first + part.count
     }
 
+    fn whole(&self, mapping: usize) -> Part {
+        Part { mapping, first: 0, count: self.mappings[mapping].pages() }
+    }
+
     /// Address and length in bytes.
     pub fn bytes(&self, part: Part) -> (usize, usize) {
         (self.mappings[part.mapping].address() + (part.first * PAGE) as usize, (part.count * PAGE) as usize)
@@ -209,6 +211,22 @@ impl<'a> Stage<'a> {
         let allowed: NodeSet = mempolicy::allowed_nodes().map_err(|error| error.to_string())?;
         same("nodes that the program may use", self.task.allowed().clone(), allowed)
     }
+}
+
+/// What a call of `mbind(2)` is to do about pages that are there.
+pub const fn present(options: BindOptions) -> Present {
+    match (options.moving, options.strict) {
+        (Some(_), _) => Present::Move,
+        (None, true) => Present::Refuse,
+        (None, false) => Present::Stay,
+    }
+}
+
+/// Whether a page has nothing beside it in the place of a huge one: where nowhere was a free block of 2 MiB
+/// the kernel has given a small page.
+pub fn is_alone(task: Task, page: u64) -> Result<bool, String> {
+    let beside = page - page % BLOCK + (page + 1) % BLOCK;
+    Ok(located(task, beside..beside + 1)? == [None])
 }
 
 /// Fails with the first pages that differ.

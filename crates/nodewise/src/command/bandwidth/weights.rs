@@ -4,7 +4,8 @@
 //! those before it are put back.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::Path;
 
 use nodewise_machine::id::Id as _;
@@ -16,13 +17,10 @@ use nodewise_source::{Detail, paths};
 use nodewise_syscall::Errno;
 
 use crate::failure::{CANNOT, Failure, Outcome};
-use crate::{input, output};
+use crate::{input, measuring, output};
 
 /// The first line of a file of weights.
 const SCHEMA: &str = "nodewise.weights/1";
-
-/// The largest file of weights that is read: a line for each node that Linux can number is smaller.
-const MOST_READ: u64 = 64 << 10;
 
 /// Weights as they were, or shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,28 +85,34 @@ impl Weights {
         self.nodes.iter().map(line).collect()
     }
 
-    /// Sets those that differ from what is there.
-    fn set(&self, before: &Self) -> Result<(), Failure> {
+    /// Sets those that differ from what is there: all of them, or none.
+    fn set(&self, before: &Self) -> Result<(), NotSet> {
         let mut done: Vec<NodeId> = Vec::new();
         for (node, weight) in &self.nodes {
             if before.nodes.get(node) == Some(weight) {
                 continue;
             }
             if let Err(failure) = write(&paths::interleave_weight(*node), &weight.to_string()) {
-                // What cannot be put back is told by the file that holds it.
-                for node in done {
-                    if let Some(old) = before.nodes.get(&node) {
-                        let _ = write(&paths::interleave_weight(node), &old.to_string());
-                    }
-                }
+                let put_back = |node: &NodeId| {
+                    let old = before.nodes.get(node);
+                    old.is_none_or(|old| write(&paths::interleave_weight(*node), &old.to_string()).is_ok())
+                };
+                let is_as_before = done.iter().filter(|node| !put_back(node)).count() == 0;
                 restore_auto(before);
-                return Err(failure);
+                return Err(NotSet { failure, is_as_before });
             }
             done.push(*node);
         }
         restore_auto(self);
         Ok(())
     }
+}
+
+/// Why weights are not set.
+struct NotSet {
+    failure: Failure,
+    /// Whether all of them are what they were.
+    is_as_before: bool,
 }
 
 /// Lets the kernel set the weights itself, where it did.
@@ -119,38 +123,25 @@ fn restore_auto(weights: &Weights) {
     }
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(MOST_READ).read_to_string(&mut text));
-    read.map_err(|error| {
-        let why =
-            error.raw_os_error().map_or_else(|| error.to_string(), |errno| Errno::new(errno).to_string());
-        let path = quote(&path.display().to_string());
-        Failure::usage(format_args!("--undo-weights: cannot read {path}: {why}"))
-    })?;
-    Ok(text)
-}
-
 fn write(path: &str, value: &str) -> Result<(), Failure> {
-    let open = std::fs::OpenOptions::new().write(true).open(path);
+    let open = OpenOptions::new().write(true).open(path);
     open.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| {
-        let why =
-            error.raw_os_error().map_or_else(|| error.to_string(), |errno| Errno::new(errno).to_string());
-        Failure::cannot(format_args!("cannot set {path} to {value}: {why}"))
+        Failure::cannot(format_args!("cannot set {path} to {value}: {}", Errno::in_words(&error)))
     })
 }
 
 /// Whether weights could be set, before anything is measured.
 ///
 /// # Errors
-/// A kernel without weights, a machine with one node, and a file that is there already.
-pub fn check(path: &Path, machine: &Machine) -> Result<(), Failure> {
-    if machine.settings.interleave_weights.is_empty() {
+/// A kernel without weights, a machine with one node, a file that is there already, and weights that this
+/// user may not set, unless they shall only be shown.
+pub fn check(path: &Path, machine: &Machine, dry_run: bool) -> Result<(), Failure> {
+    let Some(first) = machine.settings.interleave_weights.keys().next() else {
         let release = machine.kernel.as_ref().map_or("this kernel", |kernel| kernel.text()).to_owned();
         return Err(Failure::cannot(format_args!(
             "there are no weights to set: weighted interleave needs Linux 6.9 or newer, this is {release}"
         )));
-    }
+    };
     if machine.memory_nodes().len() < 2 {
         return Err(Failure::cannot(
             "one node with memory has nothing to interleave with: expected two or more",
@@ -163,7 +154,15 @@ pub fn check(path: &Path, machine: &Machine) -> Result<(), Failure> {
              the name of a new file"
         )));
     }
-    Ok(())
+    if dry_run { Ok(()) } else { may_set(&paths::interleave_weight(*first)) }
+}
+
+/// Whether this user may set a weight: its file is opened, and nothing is written.
+fn may_set(path: &str) -> Result<(), Failure> {
+    OpenOptions::new().write(true).open(path).map(drop).map_err(|error| {
+        let why = Errno::in_words(&error);
+        Failure::cannot(format_args!("--apply-weights: {path} cannot be written: {why}; expected root"))
+    })
 }
 
 /// Sets what a report proposes. The old weights go into the file first.
@@ -180,7 +179,13 @@ pub fn apply(report: &Report, machine: &Machine, path: &Path, dry_run: bool) -> 
     output::narrate(&after.changes(&before, dry_run));
     if !dry_run {
         write_file(path, before.to_text().as_bytes(), Overwrite::Refuse).map_err(Failure::cannot)?;
-        after.set(&before)?;
+        after.set(&before).map_err(|NotSet { failure, is_as_before }| {
+            // Nothing is left to undo, and the file would be in the way of another try.
+            if is_as_before {
+                let _ = std::fs::remove_file(path);
+            }
+            failure
+        })?;
     }
     Ok(0)
 }
@@ -190,7 +195,7 @@ pub fn apply(report: &Report, machine: &Machine, path: &Path, dry_run: bool) -> 
 /// # Errors
 /// A file that cannot be read or holds no weights, and what cannot be written.
 pub fn undo(path: &Path, dry_run: bool) -> Outcome {
-    let text = read(path)?;
+    let text = measuring::read_saved("--undo-weights", path)?;
     let wanted = Weights::parse(&text).map_err(|why| {
         let path = quote(&path.display().to_string());
         Failure::usage(format_args!("--undo-weights: {path} holds no weights: {why}"))
@@ -199,7 +204,7 @@ pub fn undo(path: &Path, dry_run: bool) -> Outcome {
     let now = Weights::of(&machine);
     output::narrate(&wanted.changes(&now, dry_run));
     if !dry_run {
-        wanted.set(&now)?;
+        wanted.set(&now).map_err(|not_set| not_set.failure)?;
     }
     Ok(0)
 }
@@ -244,6 +249,18 @@ mod tests {
             "node 0: weight 1 would become 3\nnode 1: weight 1, as it is\nnode 2: weight would become 2\n"
         );
         assert!(after.changes(&before, false).starts_with("node 0: weight 1 becomes 3\n"));
+    }
+
+    #[test]
+    fn weights_that_cannot_be_written_are_told_before_anything_is_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node0");
+        let refused = may_set(path.to_str().unwrap()).unwrap_err();
+        let expected = "cannot be written: no such file or directory; expected root";
+        assert!(refused.message.ends_with(expected), "{}", refused.message);
+        std::fs::write(&path, "3").unwrap();
+        may_set(path.to_str().unwrap()).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "3", "nothing was written");
     }
 
     proptest! {

@@ -3,12 +3,14 @@
 use nodewise_machine::Bytes;
 use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
 
-use crate::digest::latency::{nodes_with_memory, pattern_words, sweep_method, sweep_refusals};
+use crate::digest::counts::each_once;
 use crate::digest::survey::{pages_words, platform};
+use crate::digest::sweep::{ending, method, nodes_with_memory, pattern_words, short};
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::legend::square;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
-use crate::svg::sheet::{HEAD, MARGIN, SMALL, TEXT, TITLE, WIDTH, printable};
+use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT, WIDTH};
 
 /// Height of the bars, of the room above them for a number, and of the sizes below.
 const PLOT: f64 = 200.0;
@@ -18,6 +20,8 @@ const BELOW: f64 = 16.0;
 const LEFT: f64 = 64.0;
 /// How the bars of several series look.
 const ROLES: [Role; 4] = [Role::Thread, Role::SlowThread, Role::Used, Role::Distance(4)];
+
+const TITLE: &str = "Memory latency by size";
 
 /// Bars of one kind: what they show, and a value for each size.
 struct Series {
@@ -30,16 +34,13 @@ struct Series {
 /// # Units
 /// Lengths in px.
 pub fn sweep_svg(report: &SweepReport, theme: Theme) -> String {
-    let page = sweep_page(report);
-    paint(&page, "Memory latency by size", &sweep_method(report), theme)
+    paint(&sweep_page(report), TITLE, &method(report), theme)
 }
 
 /// Lays out the picture.
 pub fn sweep_page(report: &SweepReport) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
-    stack.text("Memory latency by size", TITLE, Tone::Plain, 1);
-    let subtitle = platform(&report.account.conditions);
-    stack.text(&printable(&subtitle), TEXT, Tone::Faint, 2);
+    sheet::begin(TITLE, &platform(&report.account.conditions), &mut stack);
     for node in nodes_with_memory(report) {
         let of_node: Vec<&ChaseReport> =
             report.chases.iter().filter(|chase| chase.cell.memory == node).collect();
@@ -57,17 +58,13 @@ pub fn sweep_page(report: &SweepReport) -> Frame {
             stack.frame(plot);
         }
         stack.gap(6.0);
-        stack.flow(legend(&series), 6.0);
+        stack.flow(series.iter().zip(ROLES).map(|(one, role)| square(role, &one.name)).collect(), 6.0);
     }
     stack.gap(10.0);
     for line in levels_words(report) {
-        stack.text(&printable(&line), TEXT, Tone::Plain, 2);
+        stack.text(&line, TEXT, Tone::Plain, 2);
     }
-    stack.gap(6.0);
-    stack.text(&printable(&sweep_method(report)), SMALL, Tone::Faint, 3);
-    for why in sweep_refusals(report).iter().take(6) {
-        stack.text(&printable(why), TEXT, Tone::Notable, 2);
-    }
+    sheet::end(&ending(report), &mut stack);
     stack.finish()
 }
 
@@ -88,22 +85,23 @@ fn levels_words(report: &SweepReport) -> Vec<String> {
     found.iter().map(words).collect()
 }
 
-/// The bars, by kind of page and way.
+/// The bars, by kind of page or by way.
 fn series(chases: &[&ChaseReport]) -> Vec<Series> {
     let several_pages = chases.iter().any(|chase| chase.cell.pages != chases[0].cell.pages);
-    let mut series: Vec<Series> = Vec::new();
-    for chase in chases {
-        let name = if several_pages { pages_words(chase.cell.pages) } else { pattern_words(chase.pattern) };
-        if !series.iter().any(|one| one.name == name) {
-            series.push(Series { name: name.clone(), points: Vec::new() });
-        }
-        let best = chase.cell.figure.as_ref().map(|figure| figure.best).filter(|best| *best > 0.0);
-        if let (Some(best), Some(one)) = (best, series.iter_mut().find(|one| one.name == name)) {
-            one.points.push((chase.size, best));
-        }
-    }
-    series.truncate(ROLES.len());
-    series
+    let name = |chase: &ChaseReport| match several_pages {
+        true => pages_words(chase.cell.pages),
+        false => pattern_words(chase.pattern),
+    };
+    let point = |chase: &ChaseReport| {
+        let best = chase.cell.figure.as_ref()?.best;
+        (best > 0.0).then_some((chase.size, best))
+    };
+    let of = |one: String| {
+        let chases = chases.iter().filter(|chase| name(chase) == one);
+        Series { points: chases.filter_map(|chase| point(chase)).collect(), name: one }
+    };
+    let names = each_once(chases.iter().map(|chase| name(chase)));
+    names.into_iter().take(ROLES.len()).map(of).collect()
 }
 
 /// The bars of all series, side by side for each size; `None` without any.
@@ -124,9 +122,8 @@ fn plot(series: &[Series]) -> Option<Frame> {
     for decade in 0..=decades as i32 {
         let ns = 10_f64.powi(low as i32 + decade);
         let y = ABOVE + PLOT - f64::from(decade) / decades * PLOT;
-        let text = ns.to_string();
-        let y = Label::baseline(SMALL.size, y - SMALL.size / 2.0, SMALL.size);
-        frame.labels.push(label(LEFT - 6.0, y, Anchor::End, Tone::Faint, text));
+        let label = Label::new(&ns.to_string(), SMALL, LEFT - 6.0, (y - SMALL.size / 2.0, SMALL.size));
+        frame.labels.push(label.anchored(Anchor::End).toned(Tone::Faint));
     }
     // As many sizes below as fit.
     let widest = sizes.iter().map(|size| SMALL.width(&short(*size))).fold(0.0, f64::max) + 4.0;
@@ -134,8 +131,9 @@ fn plot(series: &[Series]) -> Option<Frame> {
     for (at, size) in sizes.iter().enumerate() {
         let left = LEFT + at as f64 * column;
         if at % every == 0 && left + column / 2.0 + widest / 2.0 <= WIDTH {
-            let y = Label::baseline(SMALL.size, ABOVE + PLOT + 2.0, BELOW - 2.0);
-            frame.labels.push(label(left + column / 2.0, y, Anchor::Middle, Tone::Faint, short(*size)));
+            let below = (ABOVE + PLOT + 2.0, BELOW - 2.0);
+            let label = Label::new(&short(*size), SMALL, left + column / 2.0, below);
+            frame.labels.push(label.anchored(Anchor::Middle).toned(Tone::Faint));
         }
         for (place, (one, role)) in series.iter().zip(ROLES).enumerate() {
             let Some((_, ns)) = one.points.iter().find(|(known, _)| known == size) else { continue };
@@ -144,25 +142,4 @@ fn plot(series: &[Series]) -> Option<Frame> {
         }
     }
     Some(frame)
-}
-
-const fn label(x: f64, y: f64, anchor: Anchor, tone: Tone, text: String) -> Label {
-    Label { x, y, font: SMALL, anchor, tone, text }
-}
-
-/// `4K`, `128M`.
-fn short(size: Bytes) -> String {
-    size.to_string().replace(" B", "").replace([' ', 'i', 'B'], "")
-}
-
-fn legend(series: &[Series]) -> Vec<Frame> {
-    let entry = |(one, role): (&Series, Role)| {
-        let text = printable(&one.name);
-        let mut entry = Frame::new(Role::Group, 16.0 + SMALL.width(&text) + 2.0, 14.0);
-        entry.children.push(Frame::new(role, 10.0, 10.0).moved(0.0, 2.0));
-        let y = Label::baseline(SMALL.size, 0.0, 14.0);
-        entry.labels.push(label(15.0, y, Anchor::Start, Tone::Plain, text));
-        entry
-    };
-    series.iter().zip(ROLES).map(entry).collect()
 }

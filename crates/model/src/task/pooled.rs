@@ -1,0 +1,215 @@
+//! Memory of a program that comes from a pool of huge pages.
+//!
+//! # Source
+//! `alloc_hugetlb_folio_nodemask` in `mm/hugetlb.c`, `alloc_migration_target_by_mpol` in
+//! `mm/mempolicy.c`; 6.8 to at least 7.2. Seen on 6.12.
+
+use nodewise_machine::{MemPolicy, NodeId, NodeSet};
+
+use super::Task;
+use crate::errno::Errno;
+use crate::hugetlb::Pool;
+use crate::memory::Memory;
+use crate::migrate::{self, Present};
+use crate::policy::interleave::Turns;
+use crate::policy::path;
+use crate::policy::set::Policy;
+use crate::walk::HUGE_ORDER;
+
+/// A private mapping of huge pages, with the pool that they come from. Pages are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pooled {
+    pool: Pool,
+    policy: Option<Policy>,
+    pages: Vec<Option<NodeId>>,
+}
+
+impl Pooled {
+    /// `mmap(2)` by a program of private memory in so many huge pages (`MAP_HUGETLB`).
+    ///
+    /// # Errors
+    /// Those of [`Pool::reserve`].
+    pub fn map(mut pool: Pool, pages: usize, task: &Task) -> Result<Self, Errno> {
+        pool.reserve(pages as u64, &task.policy, &task.allowed)?;
+        Ok(Self { pool, policy: None, pages: vec![None; pages] })
+    }
+
+    /// The pool as it is now.
+    pub const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The node of each page; `None` before it is touched.
+    pub fn nodes(&self) -> &[Option<NodeId>] {
+        &self.pages
+    }
+
+    /// Touches a page: its node, or `None` for a signal (`SIGBUS`) and beyond the end.
+    pub fn touch(&mut self, page: usize, task: &Task, memory: &Memory) -> Option<NodeId> {
+        let place = self.pages.get_mut(page)?;
+        if place.is_none() {
+            let policy = self.policy.as_ref().unwrap_or(&task.policy);
+            let (weights, orders) = (&task.around.weights, memory.orders());
+            *place = self.pool.fault(policy, weights, page as u64, task.cpu_node, orders, &task.allowed);
+        }
+        *place
+    }
+
+    /// `mbind(2)` of the whole mapping.
+    ///
+    /// # Errors
+    /// As [`Task::bind`].
+    pub fn bind(
+        &mut self,
+        policy: &MemPolicy,
+        present: Present,
+        task: &Task,
+        memory: &Memory,
+    ) -> Result<(), Errno> {
+        let own = Some(task.accepted(policy)?).filter(|own| *own != Policy::DEFAULT);
+        let placed = own.as_ref().unwrap_or(&task.policy);
+        let turns = Turns::of(placed.mode, &placed.nodes, &task.around.weights);
+        let origin = placed.home.unwrap_or(task.cpu_node);
+        let there: Vec<(usize, NodeId)> =
+            (0..).zip(&self.pages).filter_map(|(page, node)| Some((page, (*node)?))).collect();
+        let mut nodes: Vec<NodeId> = there.iter().map(|(_, node)| *node).collect();
+        migrate::mbind(&mut nodes, policy, present, |at| {
+            let (page, node) = there[at];
+            let turn = turns.node(page as u64);
+            let way = path(&placed.effective(), origin, turn, memory.orders(), &task.allowed);
+            self.pool.replace(node, &way.order, |node| has_room(memory, node))
+        })?;
+        for ((page, _), node) in there.into_iter().zip(nodes) {
+            self.pages[page] = Some(node);
+        }
+        self.policy = own;
+        Ok(())
+    }
+
+    /// `move_pages(2)` of one page.
+    ///
+    /// # Errors
+    /// Those of [`migrate::check_move`].
+    pub fn move_page(
+        &mut self,
+        page: usize,
+        node: NodeId,
+        task: &Task,
+        memory: &Memory,
+    ) -> Result<(), Errno> {
+        migrate::check_move(node, &task.around.with_memory, &task.allowed)?;
+        self.send(page, node, memory);
+        Ok(())
+    }
+
+    /// `migrate_pages(2)` of the program on itself, as far as this mapping goes.
+    ///
+    /// # Errors
+    /// `EINVAL` of [`migrate::check_migration`].
+    pub fn migrate_pages(
+        &mut self,
+        old: &NodeSet,
+        new: &NodeSet,
+        task: &Task,
+        memory: &Memory,
+    ) -> Result<(), Errno> {
+        migrate::check_migration(new, &task.allowed)?;
+        let plan = migrate::moves(old, &new.intersection(&task.allowed));
+        for page in 0..self.pages.len() {
+            let Some(node) = self.pages[page] else { continue };
+            self.send(page, migrate::migrated(node, &plan), memory);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, page: usize, node: NodeId, memory: &Memory) {
+        let Some(place) = self.pages.get_mut(page).and_then(Option::as_mut) else { return };
+        if *place != node {
+            *place = self.pool.replace(*place, &[node], |node| has_room(memory, node));
+        }
+    }
+}
+
+/// Whether a node has memory for a huge page beside those of its pool.
+fn has_room(memory: &Memory, node: NodeId) -> bool {
+    memory.zones().iter().any(|zone| zone.node == node && zone.free > zone.marks.low + (1 << HUGE_ORDER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{policy, start};
+    use super::*;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    fn nodes(mapping: &Pooled) -> Vec<u32> {
+        mapping.nodes().iter().map(|node| node.map_or(9, NodeId::number)).collect()
+    }
+
+    /// Two pages of a pool with these free pages on nodes 0-3, touched on node 0.
+    fn mapping(free: [u64; 4]) -> (Pooled, Task, Memory) {
+        let (task, memory) = start();
+        let pages: Vec<(NodeId, u64)> = (0..4).map(NodeId::new).zip(free).collect();
+        let mut mapping = Pooled::map(Pool::with(&pages), 2, &task).unwrap();
+        mapping.touch(0, &task, &memory);
+        mapping.touch(1, &task, &memory);
+        (mapping, task, memory)
+    }
+
+    fn free(mapping: &Pooled) -> Vec<u64> {
+        mapping.pool().free().values().copied().collect()
+    }
+
+    #[test]
+    fn a_page_moves_into_the_pool_of_the_other_node_while_it_has_any() {
+        let (mut mapping, task, memory) = mapping([2, 1, 0, 0]);
+        mapping.move_page(0, NodeId::new(1), &task, &memory).unwrap();
+        assert_eq!((nodes(&mapping), free(&mapping)), (vec![1, 0], vec![1, 0, 0, 0]));
+        mapping.move_page(1, NodeId::new(1), &task, &memory).unwrap();
+        assert_eq!((nodes(&mapping), free(&mapping)), (vec![1, 1], vec![1, 0, 0, 0]));
+        assert_eq!(mapping.move_page(1, NodeId::new(7), &task, &memory), Err(Errno::Enodev));
+    }
+
+    #[test]
+    fn a_reserved_page_is_not_moved_into() {
+        let (task, memory) = start();
+        let pool = Pool::with(&[(NodeId::new(0), 1), (NodeId::new(1), 1)]);
+        let mut mapping = Pooled::map(pool, 2, &task).unwrap();
+        mapping.touch(0, &task, &memory);
+        mapping.move_page(0, NodeId::new(1), &task, &memory).unwrap();
+        assert_eq!(mapping.pool().free_on(&NodeSet::from([1])), 1);
+        assert_eq!(mapping.touch(1, &task, &memory), Some(NodeId::new(1)));
+    }
+
+    #[test]
+    fn mbind_moves_to_where_the_policy_finds_a_free_page() {
+        let (mut mapping, task, memory) = mapping([2, 0, 1, 1]);
+        mapping.bind(&policy("interleave:2-3"), Present::Move, &task, &memory).unwrap();
+        assert_eq!(nodes(&mapping), [2, 3]);
+        assert_eq!(mapping.bind(&policy("bind:2"), Present::Refuse, &task, &memory), Err(Errno::Eio));
+        mapping.migrate_pages(&NodeSet::from([2, 3]), &NodeSet::from([0]), &task, &memory).unwrap();
+        assert_eq!((nodes(&mapping), free(&mapping)), (vec![0, 0], vec![0, 0, 1, 1]));
+    }
+
+    proptest! {
+        #[test]
+        fn the_pool_has_as_many_pages_whatever_moves(
+            filled in proptest::collection::vec(0u64..4, 4),
+            moves in proptest::collection::vec((0usize..5, 0u32..5, any::<bool>()), 0..30),
+        ) {
+            let (task, memory) = start();
+            let pages: Vec<(NodeId, u64)> = (0..4).map(NodeId::new).zip(filled.iter().copied()).collect();
+            if let Ok(mut mapping) = Pooled::map(Pool::with(&pages), 4, &task) {
+                for (page, node, touched) in moves {
+                    if touched {
+                        mapping.touch(page, &task, &memory);
+                    } else {
+                        // A node that is not there is refused, and changes nothing.
+                        let _ = mapping.move_page(page, NodeId::new(node), &task, &memory);
+                    }
+                    let used = mapping.nodes().iter().flatten().count() as u64;
+                    prop_assert_eq!(free(&mapping).iter().sum::<u64>() + used, filled.iter().sum::<u64>());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A result that is read is written and read back the same, and every form of it can be made; what is
+//! refused says why in words fit for a terminal.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nodewise_machine::printable::printable;
+use nodewise_view::json::{self, Saved};
+use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg, file_svg, latency_svg, loaded_svg, sweep_svg};
+use nodewise_view::{Style, csv, text};
+
+/// What is shown of a document: its JSON twin, and all other forms in one.
+type Shown = (String, String);
+
+fn show(document: &str) -> Result<Shown, String> {
+    let (saved, style) = (Saved::of(document)?, Style::plain(60));
+    Ok(match saved.schema() {
+        json::bandwidth::SCHEMA => {
+            let of = json::bandwidth::read(&saved)?;
+            let svg = bandwidth_svg(&of, Theme::Auto);
+            (json::bandwidth(&of), [csv::bandwidth(&of), text::bandwidth(&of, &style), svg].concat())
+        }
+        json::file::SCHEMA => {
+            let of = json::file::read(&saved)?;
+            (json::file(&of), [csv::file(&of), text::file(&of, &style), file_svg(&of, Theme::Auto)].concat())
+        }
+        json::c2c::SCHEMA => {
+            let of = json::c2c::read(&saved)?;
+            (json::c2c(&of), [csv::c2c(&of), text::c2c(&of, &style), c2c_svg(&of, Theme::Auto)].concat())
+        }
+        json::loaded::SCHEMA => {
+            let of = json::loaded::read(&saved)?;
+            let svg = loaded_svg(&of, Theme::Auto);
+            (json::loaded(&of), [csv::loaded(&of), text::loaded(&of, &style), svg].concat())
+        }
+        json::sweep::SWEEP_SCHEMA => {
+            let of = json::sweep::read(&saved)?;
+            let text = text::sweep::sweep(&of, &style);
+            (json::sweep::sweep(&of), [csv::sweep(&of), text, sweep_svg(&of, Theme::Auto)].concat())
+        }
+        json::sweep::TABLE_SCHEMA => {
+            let of = json::sweep::read(&saved)?;
+            let text = text::sweep::table(&of, &style);
+            (json::sweep::table(&of), [csv::sweep(&of), text, sweep_svg(&of, Theme::Auto)].concat())
+        }
+        _ => {
+            let of = json::latency::read(&saved)?;
+            let svg = latency_svg(&of, Theme::Auto);
+            (json::latency(&of), [csv::latency(&of), text::latency(&of, &style), svg].concat())
+        }
+    })
+}
+
+fuzz_target!(|document: &str| {
+    let (written, shown) = match show(document) {
+        Ok(shown) => shown,
+        Err(error) => {
+            assert_eq!(printable(&error), error);
+            return;
+        }
+    };
+    assert!(!shown.contains('\x1b'));
+    let again = show(&written).expect("what was written is a result");
+    assert_eq!(again.0, written);
+});
