@@ -241,9 +241,18 @@ pub fn advice(effect: &Effect, is_board: bool) -> Vec<String> {
     advice
 }
 
-/// The nodes of a planned emulation that a node falls back on.
+/// Up to so many nodes a plan is shown in full.
+pub const FEW: usize = 16;
+
+/// The nodes of a planned emulation that a node falls back on; of many the first.
 pub fn order_of(made: &Emulation, node: NodeId) -> String {
-    made.orders.from(node).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    let order = made.orders.from(node);
+    let shown = if order.len() > FEW { FEW / 2 } else { order.len() };
+    let mut words: Vec<String> = order.iter().take(shown).map(ToString::to_string).collect();
+    if order.len() > shown {
+        words.push(format!("and {} more", order.len() - shown));
+    }
+    words.join(" ")
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Emulated nodes: the texts of `nodewise emulation`.
 
 use nodewise_machine::printable::printable;
+use nodewise_machine::{Machine, Node, Origin};
+use nodewise_model::fake::outcome::Emulation;
 
 use crate::digest::counts::plural;
 use crate::digest::emulation::{
-    BankLow, Board, Brought, Changed, Check, Planned, Status, Verified, When, order_of,
+    BankLow, Board, Brought, Changed, Check, FEW, Planned, Status, Verified, When, order_of,
 };
 use crate::digest::walk::Basis;
 use crate::style::{Ink, Style};
@@ -140,18 +142,29 @@ pub fn plan(planned: &Planned<'_>, style: &Style) -> String {
             ]);
         }
         table.write(&mut page);
-        page.heading("Distances", "");
-        for (from, row) in made.distances.rows() {
-            let row: Vec<String> =
-                row.iter().map(|cell| cell.map_or("-".to_owned(), |value| value.to_string())).collect();
-            page.line(8, &Line::from(format!("  {from:>4}  {}", row.join(" "))));
-        }
+        distances(made, &mut page);
     }
     if let Some(remark) = planned.remark {
         page.heading("Not as asked", "");
         page.line(2, &Line::new().with(Ink::Notable, format!("  {remark}")));
     }
     page.finish()
+}
+
+/// All distances of few nodes; those of many in whatever form stays legible.
+fn distances(made: &Emulation, page: &mut Page) {
+    if made.nodes.len() > FEW {
+        let mut machine = Machine::new(Origin::Live);
+        machine.nodes = made.nodes.iter().map(|node| (node.id, Node::new(node.id))).collect();
+        machine.distances = made.distances.clone();
+        return super::show::distances::distances(&machine, page);
+    }
+    page.heading("Distances", "");
+    for (from, row) in made.distances.rows() {
+        let row: Vec<String> =
+            row.iter().map(|cell| cell.map_or("-".to_owned(), |value| value.to_string())).collect();
+        page.line(8, &Line::from(format!("  {from:>4}  {}", row.join(" "))));
+    }
 }
 
 const fn column(head: &'static str, keep: Keep) -> Column {

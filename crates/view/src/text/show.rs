@@ -7,7 +7,7 @@
 mod access;
 mod caches;
 mod devices;
-mod distances;
+pub(in crate::text) mod distances;
 mod head;
 mod nodes;
 mod oddities;

@@ -17,7 +17,7 @@ const FEW: usize = 8;
 const MANY: usize = 17;
 
 /// Writes the distances, if there is more than one node.
-pub(super) fn distances(machine: &Machine, page: &mut Page) {
+pub(in crate::text) fn distances(machine: &Machine, page: &mut Page) {
     let distances = Distances::of(machine);
     let nodes = distances.nodes();
     if nodes.len() < 2 {
