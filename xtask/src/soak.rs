@@ -28,7 +28,9 @@ pub fn run(root: &Path, soak: &Soak) -> Result<()> {
     setup::run(&[(soak.kernel.clone(), soak.arch)])?;
     let start = Instant::now();
     let mut command = program::cargo(root);
-    command.args(["test", "--package", "nodewise", "--test", "lab", "--"]);
+    // Guests read the programs page by page from the host: small ones.
+    command.args(["test", "--config", "profile.dev.debug=false", "--config", "profile.dev.strip='symbols'"]);
+    command.args(["--package", "nodewise", "--test", "lab", "--"]);
     command.args([
         format!("--soak={}", soak.machines),
         format!("--first={}", soak.first),

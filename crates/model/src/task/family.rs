@@ -234,6 +234,23 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_a_file_that_only_the_child_touched_does_not_move_for_the_parent() {
+        // Scripts 500034 on 6.18 and 401052 on 6.12: move_pages finds nothing at the address.
+        let (mut task, mut memory) = start();
+        task.map_file(0..4, 0, 0);
+        let mut family = Family::fork(task);
+        family.call(Child, |child| child.run_on(NodeId::new(2)));
+        family.write(Child, 0, &mut memory);
+        family.write(Parent, 1, &mut memory);
+        for page in [0, 1] {
+            family.call(Parent, |parent| parent.move_page(page, NodeId::new(3), &mut memory)).unwrap();
+        }
+        check(&family, Parent, [9, 3, 9, 9]);
+        family.write(Parent, 0, &mut memory);
+        check(&family, Parent, [2, 3, 9, 9]);
+    }
+
+    #[test]
     fn of_a_huge_page_in_common_one_small_page_is_copied() {
         let (mut family, mut memory) = huge_family(Release::REFERENCE);
         family.write(Child, 1, &mut memory);

@@ -55,12 +55,16 @@ impl Task {
         }
     }
 
-    /// `move_pages(2)` of a page of this program. A page that was not touched stays so.
+    /// `move_pages(2)` of a page of this program. A page that was not touched stays so, and one of a file
+    /// that only others have touched stays where it is: it is not mapped here (`ENOENT`, 6.12 and 6.18).
     ///
     /// # Errors
     /// Those of [`migrate::check_move`].
     pub fn move_page(&mut self, page: u64, node: NodeId, memory: &mut Memory) -> Result<(), Errno> {
         migrate::check_move(node, &self.around.with_memory, &self.allowed)?;
+        if self.node_of(page).is_none() {
+            return Ok(());
+        }
         let is_part = |page: &Page| page.size == Size::Part && page.size.order(self.around.release) == 0;
         let parts: Vec<u64> = self
             .pages
