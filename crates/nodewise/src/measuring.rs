@@ -2,8 +2,8 @@
 //! progress, and where the results go.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -172,6 +172,8 @@ pub fn last_level(
     seed: u64,
     facts: &mut LiveFacts,
 ) -> LastLevel {
+    // Ctrl-C during the sweep ends the survey behind it, which also says what cannot be listened for.
+    let _ = interrupt();
     let most = default_size(MOST_SWEPT, options, field, Share { part: 4, nodes: 1 }, facts);
     let source = field.sources.iter().find(|(_, cpus)| !cpus.is_empty());
     let cell = source.and_then(|(from, cpus)| {
@@ -250,11 +252,15 @@ pub fn conduct<B: Bench>(
     Ok(survey)
 }
 
-/// What becomes true when the user, or the system, wants an end.
+/// What becomes true when the user, or the system, wants an end; listened for from the first call on.
 ///
 /// # Errors
 /// A signal that cannot be listened for.
 pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    static INTERRUPT: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(interrupt) = INTERRUPT.get() {
+        return Ok(Arc::clone(interrupt));
+    }
     let interrupt = Arc::new(AtomicBool::new(false));
     // What nohup has started goes on when the terminal closes.
     let hangup = Some(signal_hook::consts::SIGHUP).filter(|signal| !inherited::is_ignored(*signal));
@@ -262,7 +268,7 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
         signal_hook::flag::register(signal, Arc::clone(&interrupt))
             .map_err(|error| Failure::new(INTERNAL, format_args!("cannot listen for Ctrl-C: {error}")))?;
     }
-    Ok(interrupt)
+    Ok(Arc::clone(INTERRUPT.get_or_init(|| interrupt)))
 }
 
 /// The line that tells how far a survey is: on a terminal only, and never while a sample is taken,
