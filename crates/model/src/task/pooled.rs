@@ -114,10 +114,13 @@ impl Pooled {
         memory: &Memory,
     ) -> Result<(), Errno> {
         migrate::check_migration(new, &task.allowed)?;
-        let plan = migrate::moves(old, &new.intersection(&task.allowed));
-        for page in 0..self.pages.len() {
-            let Some(node) = self.pages[page] else { continue };
-            self.send(page, migrate::migrated(node, &plan), memory);
+        // Node by node, so that the pages of the first get what is free in the pool.
+        for (from, to) in migrate::moves(old, &new.intersection(&task.allowed)) {
+            for page in 0..self.pages.len() {
+                if self.pages[page] == Some(from) {
+                    self.send(page, to, memory);
+                }
+            }
         }
         Ok(())
     }
@@ -188,6 +191,16 @@ mod tests {
         assert_eq!(mapping.bind(&policy("bind:2"), Present::Refuse, &task, &memory), Err(Errno::Eio));
         mapping.migrate_pages(&NodeSet::from([2, 3]), &NodeSet::from([0]), &task, &memory).unwrap();
         assert_eq!((nodes(&mapping), free(&mapping)), (vec![0, 0], vec![0, 0, 1, 1]));
+    }
+
+    #[test]
+    fn migrate_pages_goes_node_by_node_and_not_page_by_page() {
+        // Scripts 405096 on 6.12 and 509039 on 6.18: the pages of the first node get what the pool has.
+        let (mut mapping, task, memory) = mapping([2, 0, 0, 1]);
+        mapping.move_page(0, NodeId::new(1), &task, &memory).unwrap();
+        assert_eq!((nodes(&mapping), free(&mapping)), (vec![1, 0], vec![0, 0, 0, 1]));
+        mapping.migrate_pages(&NodeSet::from([0, 1]), &NodeSet::from([3]), &task, &memory).unwrap();
+        assert_eq!((nodes(&mapping), free(&mapping)), (vec![3, 3], vec![1, 0, 0, 0]));
     }
 
     proptest! {
