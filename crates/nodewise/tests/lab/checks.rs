@@ -28,6 +28,7 @@ pub const MODEL: &[(&str, Check)] = &[
     ("the_model_gives_the_kernels_fallback_orders", topology::fallback_orders),
     ("the_model_gives_the_kernels_zones", model::zones_of_ranges),
     ("the_model_gives_the_kernels_watermarks", model::watermarks),
+    ("nodes_have_the_weights_that_the_kernel_works_out", model::weights_nobody_set),
     ("drawn_policies_get_the_kernels_answer", model::answers),
     ("pages_of_drawn_requests_are_where_the_model_says", model::drawn_requests),
     ("drawn_requests_are_counted_as_the_model_says", model::counters),

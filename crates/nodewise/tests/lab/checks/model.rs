@@ -11,7 +11,8 @@ use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, Range};
 use nodewise_model::walk::{Class, HUGE_ORDER, Request, Stretch};
 use nodewise_model::{
-    BuiltAt, Counters, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, ZoneKind, ZoneState, zones,
+    BuiltAt, Counters, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, Weights, ZoneKind,
+    ZoneState, zones,
 };
 use nodewise_syscall::{NodeBuffer, PageKind, PageLocation, Task, affinity, mempolicy, pages};
 use serde_json::Value;
@@ -97,6 +98,18 @@ pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
         })
         .collect();
     same("zones", ours, kernels?)
+}
+
+/// Before anything sets a weight: what was read when the guest started is the kernel's own.
+pub fn weights_nobody_set(context: &Context) -> Result<(), String> {
+    let mut bare = context.seen.clone();
+    let kernels = std::mem::take(&mut bare.settings.interleave_weights);
+    let ours = weights::of(&bare, release(context));
+    for node in &context.seen.nodes_with_memory() {
+        let of = |weights: &Weights| weights.get(&node).copied().unwrap_or(1);
+        same(&format!("weight of node {node}"), of(&ours), of(&kernels))?;
+    }
+    Ok(())
 }
 
 pub fn answers(context: &Context) -> Result<(), String> {

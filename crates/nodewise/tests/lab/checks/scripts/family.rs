@@ -80,7 +80,9 @@ impl Stage<'_> {
                 twin.task()
             }
         };
-        if self.mappings[mapping].kind == Kind::Huge && is_alone(task, page)? {
+        // Around a page that is there others may be missing, too: zeros of a huge page that has moved.
+        let is_new = family.member(member).node_of(page).is_none();
+        if is_new && self.mappings[mapping].kind == Kind::Huge && is_alone(task, page)? {
             family.member_mut(member).touch_small(page, &mut self.memory);
         } else {
             family.write(member, page, &mut self.memory);
