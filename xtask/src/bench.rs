@@ -90,8 +90,12 @@ pub fn run(root: &Path, suite: &str, rounds: Option<usize>) -> Result<()> {
         pair.agree()?;
     }
     let lines = pairs.iter().flat_map(|pair| [&pair.ours[..], &pair.peer[..]]);
-    let mut yardsticks: Vec<&[String]> = pairs.iter().filter_map(|pair| pair.least.as_deref()).collect();
-    yardsticks.dedup();
+    let mut yardsticks: Vec<&[String]> = Vec::new();
+    for yardstick in pairs.iter().filter_map(|pair| pair.least.as_deref()) {
+        if !yardsticks.contains(&yardstick) {
+            yardsticks.push(yardstick);
+        }
+    }
     let lines: Vec<&[String]> = lines.chain(yardsticks.iter().copied()).collect();
     let times = wall::medians(&lines, rounds)?;
     println!("{rounds} rounds; times are medians of a command from start to end, in microseconds\n");

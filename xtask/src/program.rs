@@ -12,10 +12,23 @@ pub fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// Installs packages of Debian's without a question; only root can.
+/// What apt-get installs packages by, without a question.
+pub const INSTALL: [&str; 4] = ["install", "-q", "-y", "--no-install-recommends"];
+
+/// Adds a target to the compiler; `false` where it has it.
+pub fn add_target(target: &str) -> Result<bool> {
+    let folder = read(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
+    if Path::new(folder.trim()).exists() {
+        return Ok(false);
+    }
+    quiet(Command::new("rustup").args(["target", "add", target]))?;
+    Ok(true)
+}
+
+/// Installs packages of Debian's; only root can.
 pub fn install_packages(packages: &[&str]) -> Result<()> {
     let mut command = Command::new("apt-get");
-    command.args(["install", "-q", "-y", "--no-install-recommends"]).args(packages);
+    command.args(INSTALL).args(packages);
     quiet(command.env("DEBIAN_FRONTEND", "noninteractive"))
 }
 

@@ -86,9 +86,13 @@ pub fn json(text: &str) -> Cow<'_, str> {
 /// The system's words for an `errno`, as they stand in a sentence: `permission denied`.
 pub fn errno_words(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
-    let words = text.split(" (os error").next().unwrap_or_default();
+    let words = text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text);
+    // "Operation not permitted", but "RPC struct is bad" and "I/O error".
     let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(chars).collect(),
+        _ => words.to_owned(),
+    }
 }
 
 /// What an error of the standard library says, in the system's words where it has a number.
@@ -103,7 +107,9 @@ mod tests {
 
     #[test]
     fn an_error_of_the_system_is_a_part_of_a_sentence() {
-        for (errno, expected) in [(30, "read-only file system"), (28, "no space left on device")] {
+        for (errno, expected) in
+            [(30, "read-only file system"), (28, "no space left on device"), (73, "RFS specific error")]
+        {
             assert_eq!(errno_words(errno), expected);
             assert_eq!(io_words(&io::Error::from_raw_os_error(errno)), expected);
         }

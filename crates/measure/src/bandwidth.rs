@@ -30,10 +30,6 @@ pub use findings::{Finding, findings};
 pub use report::{Report, WayReport};
 pub use weights::Weights;
 
-/// How long each variant is tried in a contest: some 20 MB on a slow core. A variant goes on where the
-/// one before has ended, so that what is measured is memory and not what was left in a cache.
-const CONTEST: Duration = Duration::from_millis(2);
-
 /// CPUs and memory that are measured together, and what is done there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Way {
@@ -136,7 +132,8 @@ impl Bench for BandwidthBench {
         }
         if !self.variants.contains_key(&way.kind()) {
             let (timer, memories) = (&self.timer, &mut self.memories);
-            let winner = fastest(way.kernel, timer, memories, |memories| Self::members(memories, way))?;
+            let winner =
+                contest::of_team(way.kernel, timer, memories, |memories| Self::members(memories, way))?;
             self.variants.insert(way.kind(), winner);
         }
         Ok(())
@@ -172,19 +169,6 @@ impl Bench for BandwidthBench {
         let meanwhile = Glance { switched, faults: None, ..timed.meanwhile };
         Ok(Timed { meanwhile, ..timed })
     }
-}
-
-/// The variant that is fastest for these members, who have parts of this memory.
-pub(crate) fn fastest(
-    kernel: Kernel,
-    timer: &Timer,
-    memories: &mut Memories,
-    members: impl for<'m> Fn(&'m mut Memories) -> Result<Vec<Member<'m>>, Refusal>,
-) -> Result<Variant, Refusal> {
-    contest::hold(kernel, |variants| {
-        let results = team::run(members(memories)?, Task { kernel, variants, time: CONTEST }, timer)?;
-        Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
-    })
 }
 
 #[cfg(test)]

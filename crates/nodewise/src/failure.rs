@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use nodewise_syscall::Errno;
+use nodewise_machine::printable::io_words;
 
 /// Wrong usage.
 pub const USAGE: u8 = 2;
@@ -47,7 +47,7 @@ impl Failure {
 impl From<io::Error> for Failure {
     /// Output that could not be written.
     fn from(error: io::Error) -> Self {
-        Self::new(INTERNAL, format_args!("cannot write the output: {}", Errno::in_words(&error)))
+        Self::new(INTERNAL, format_args!("cannot write the output: {}", io_words(&error)))
     }
 }
 

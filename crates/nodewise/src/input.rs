@@ -1,14 +1,11 @@
 //! What comes in: the machine that `--machine` names, and files that an option names.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
-use nodewise_machine::{Bytes, DeviceRef, Machine, NodeId, Origin};
+use nodewise_machine::{DeviceRef, Machine, NodeId, Origin};
 use nodewise_source::devices::node_of_device;
-use nodewise_source::tree::Tree;
+use nodewise_source::tree::{Tree, read_bounded};
 use nodewise_source::{Detail, input, written};
-use nodewise_syscall::Errno;
 
 use crate::failure::Failure;
 use crate::firmware;
@@ -67,10 +64,11 @@ pub fn load(text: &str, detail: Detail) -> Result<Input, Failure> {
 /// # Errors
 /// Why it cannot be read, without its name; one that is larger than `most` is not.
 pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
-    let why = |error: std::io::Error| Errno::in_words(&error);
-    let mut text = String::new();
-    let read = File::open(path).map_err(why)?.take(most + 1).read_to_string(&mut text).map_err(why)?;
-    if read as u64 > most { Err(format!("it is larger than {}", Bytes::new(most))) } else { Ok(text) }
+    let bytes = read_bounded(path, most).map_err(|cause| cause.to_string())?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("it is no text: byte {at} is not UTF-8")
+    })
 }
 
 /// Whether `--machine` names the running system.
@@ -90,7 +88,7 @@ mod tests {
         assert_eq!(read_text(&path, 4), Ok("1234".to_owned()));
         assert_eq!(read_text(&path, 3), Err("it is larger than 3 B".to_owned()));
         std::fs::write(&path, b"\xff").unwrap();
-        assert_eq!(read_text(&path, 4), Err("stream did not contain valid UTF-8".to_owned()));
+        assert_eq!(read_text(&path, 4), Err("it is no text: byte 0 is not UTF-8".to_owned()));
         let none = read_text(&folder.path().join("none"), 4).unwrap_err();
         assert!(!none.contains("os error"), "{none}");
     }

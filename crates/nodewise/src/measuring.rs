@@ -111,10 +111,17 @@ impl Field {
         declared
     }
 
-    /// The memory of a node itself, where it takes part, or else the nearest that does.
+    /// The node to measure from where one is enough, with its CPUs: the first that has any to use.
+    pub fn source(&self) -> Option<&(NodeId, CpuSet)> {
+        self.sources.iter().find(|(_, cpus)| !cpus.is_empty())
+    }
+
+    /// The memory of a node itself, where it takes part, or else the nearest that does; any where no distance
+    /// is known.
     pub fn nearest(&self, machine: &Machine, from: NodeId) -> Option<NodeId> {
         let nearest = || machine.closest(from).into_iter().find(|node| self.targets.contains(*node));
-        Some(from).filter(|node| self.targets.contains(*node)).or_else(nearest)
+        let own = Some(from).filter(|node| self.targets.contains(*node));
+        own.or_else(nearest).or_else(|| self.targets.first())
     }
 
     /// How many nodes take part.
@@ -165,24 +172,25 @@ pub fn default_size(
 
 /// The last-level cache beside the CPUs that measure, by a short sweep of the first of them in the memory
 /// that is nearest to it. It takes a quarter of a second with `--quick`, and half of one without.
+///
+/// # Errors
+/// A signal that cannot be listened for: one during the sweep ends the survey behind it.
 pub fn last_level(
     options: &MeasureOptions,
     machine: &Machine,
     field: &Field,
     seed: u64,
     facts: &mut LiveFacts,
-) -> LastLevel {
-    // Ctrl-C during the sweep ends the survey behind it, which also says what cannot be listened for.
-    let _ = interrupt();
+) -> Result<LastLevel, Failure> {
+    interrupt()?;
     let most = default_size(MOST_SWEPT, options, field, Share { part: 4, nodes: 1 }, facts);
-    let source = field.sources.iter().find(|(_, cpus)| !cpus.is_empty());
-    let cell = source.and_then(|(from, cpus)| {
+    let cell = field.source().and_then(|(from, cpus)| {
         let memory = field.nearest(machine, *from)?;
         Some(Cell { from: *from, cpus: cpus.clone(), memory, pages: one_page_kind(options, machine) })
     });
     // What stands in the way of this stands in the way of that cell, which then says so.
     let found = cell.and_then(|cell| cache::last_level(&cell, most, seed, facts).ok().flatten());
-    LastLevel { claimed: Size::claimed(machine), found }
+    Ok(LastLevel { claimed: Size::claimed(machine), found })
 }
 
 /// The kinds of pages to measure: huge ones first, small ones always.

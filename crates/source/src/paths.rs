@@ -13,8 +13,12 @@ pub const OWN_NUMA_MAPS: &str = "/proc/self/numa_maps";
 /// The memory of the whole machine.
 pub const MEMINFO: &str = "/proc/meminfo";
 
-/// Whether the kernel sets the weights of weighted interleaving itself: `1`. Linux 6.16.
-pub const INTERLEAVE_WEIGHTS_AUTO: &str = "/sys/kernel/mm/mempolicy/weighted_interleave/auto";
+/// Whether the kernel sets the weights of weighted interleaving itself: `1`. Linux 6.16; in 6.18 under the
+/// second name.
+pub const INTERLEAVE_WEIGHTS_AUTO: [&str; 2] = [
+    "/sys/kernel/mm/mempolicy/weighted_interleave/auto",
+    "/sys/kernel/mm/mempolicy/weighted_interleave/__auto_type",
+];
 
 /// The weight of a node in weighted interleaving. Linux 6.9.
 pub fn interleave_weight(node: NodeId) -> String {

@@ -19,7 +19,7 @@ use std::path::Path;
 
 pub use archive::Limits;
 pub use error::{OpenError, ReadCause, ReadError};
-pub(crate) use file::read_bounded;
+pub use file::read_bounded;
 pub use memory::Memory;
 
 use directory::Directory;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use nodewise_machine::printable::errno_words;
+
 use crate::call::Call;
 
 /// The number of an error, as the kernel gives it.
@@ -34,11 +36,6 @@ const NAMES: [(Errno, &str); 17] = [
 ];
 
 impl Errno {
-    /// What an error of the standard library says: words for its number, without "(os error 2)", or its own.
-    pub fn in_words(error: &io::Error) -> String {
-        error.raw_os_error().map_or_else(|| error.to_string(), |number| Self::new(number).to_string())
-    }
-
     /// Operation not permitted.
     pub const EPERM: Self = Self(libc::EPERM);
     /// No such file, or no page.
@@ -98,16 +95,7 @@ impl Errno {
 impl fmt::Display for Errno {
     /// Writes the error in words: `invalid argument`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = io::Error::from_raw_os_error(self.0).to_string();
-        let words = text.strip_suffix(&format!(" (os error {})", self.0)).unwrap_or(&text);
-        // "Operation not permitted", but "RPC struct is bad" and "I/O error".
-        let capital_word = words.chars().nth(1).is_some_and(char::is_lowercase);
-        match words.chars().next() {
-            Some(first) if capital_word => {
-                write!(f, "{}{}", first.to_lowercase(), &words[first.len_utf8()..])
-            }
-            _ => f.write_str(words),
-        }
+        f.write_str(&errno_words(self.0))
     }
 }
 

@@ -1,8 +1,7 @@
 //! Waiting for a program, and what it used.
 
-use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use nodewise_machine::Bytes;
@@ -106,21 +105,6 @@ impl Running {
         self.child.id()
     }
 
-    /// Its standard input, where that is a pipe; can be taken once.
-    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
-    }
-
-    /// Its standard output, where that is a pipe; can be taken once.
-    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
-    }
-
-    /// Its standard error, where that is a pipe; can be taken once.
-    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr.take()
-    }
-
     /// Waits until it has ended. Closes its standard input first, as `Child::wait` does, so that
     /// it cannot wait for us while we wait for it.
     ///
@@ -131,49 +115,25 @@ impl Running {
     /// `ECHILD` when somebody else has waited for it.
     pub fn wait(&mut self) -> Result<&Finished, CallError> {
         drop(self.child.stdin.take());
-        loop {
-            if self.collect(0)? {
-                return Ok(self.finished.as_ref().expect("collected above"));
-            }
+        if self.finished.is_none() {
+            self.finished = Some(self.collect()?);
         }
+        Ok(self.finished.as_ref().expect("collected above"))
     }
 
-    /// Looks whether it has ended, without waiting.
-    ///
-    /// # Errors
-    /// As [`Running::wait`].
-    pub fn try_wait(&mut self) -> Result<Option<&Finished>, CallError> {
-        self.collect(libc::WNOHANG)?;
-        Ok(self.finished.as_ref())
-    }
-
-    /// Ends it with `SIGKILL`, unless it has been waited for.
-    ///
-    /// # Errors
-    /// What `kill(2)` fails with.
-    pub fn kill(&mut self) -> io::Result<()> {
-        if self.finished.is_some() { Ok(()) } else { self.child.kill() }
-    }
-
-    /// Waits as the options say; tells whether the process is known to have ended.
-    fn collect(&mut self, options: i32) -> Result<bool, CallError> {
-        if self.finished.is_some() {
-            return Ok(true);
-        }
+    fn collect(&self) -> Result<Finished, CallError> {
         let pid = self.child.id();
         let failed = |errno| CallError::new(Call::Wait4 { pid }, errno);
         let task = Task::new(pid).ok_or(failed(Errno::ECHILD))?;
-        let (ended, status, usage) = loop {
-            match raw::wait4(task.number(), options) {
+        loop {
+            match raw::wait4(task.number(), 0) {
                 Err(Errno::EINTR) => {}
-                result => break result.map_err(failed)?,
+                result => {
+                    let (_, status, usage) = result.map_err(failed)?;
+                    return Ok(Finished { status: ExitStatus::from_raw(status), usage: Usage::new(&usage) });
+                }
             }
-        };
-        if ended != 0 {
-            let status = ExitStatus::from_raw(status);
-            self.finished = Some(Finished { status, usage: Usage::new(&usage) });
         }
-        Ok(ended != 0)
     }
 }
 

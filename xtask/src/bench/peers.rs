@@ -27,9 +27,8 @@ use crate::program;
 use programs::{PACKAGES, PROGRAMS};
 use reference::Reference;
 
-/// How long what is measured runs in a round, and a variant in the contest before the first.
+/// How long what is measured runs in a round.
 const SAMPLE: Duration = Duration::from_millis(300);
-const CONTEST: Duration = Duration::from_millis(4);
 
 /// How far beyond the goal the far end of the interval may be.
 const TOLERANCE: f64 = 0.02;
@@ -85,11 +84,7 @@ fn members<'a>(memory: &'a mut PlacedMemory, cpus: &[CpuId]) -> Vec<Member<'a>> 
 
 /// The variant of a kernel that is fastest there.
 fn fastest(kernel: Kernel, memory: &mut PlacedMemory, cpus: &[CpuId], timer: &Timer) -> Result<Variant> {
-    Ok(contest::hold(kernel, |variants| {
-        let task = Task { kernel, variants, time: CONTEST };
-        let results = team::run(members(memory, cpus), task, timer)?;
-        Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
-    })?)
+    Ok(contest::of_team(kernel, timer, memory, |memory| Ok(members(memory, cpus)))?)
 }
 
 /// What these threads move in a sample, GB/s.

@@ -95,12 +95,8 @@ pub fn build(root: &Path, arch: Arch, tools: &Tools, out: &Path) -> Result<()> {
 fn archive(root: &Path, arch: Arch) -> Result<PathBuf> {
     let folder = target_folder(root).join("libnuma/cargo");
     let target = format!("{}-unknown-linux-gnu", arch.name());
-    let libraries =
-        program::read(Command::new("rustc").args(["--print", "target-libdir", "--target", &target]))?;
-    if !Path::new(libraries.trim()).exists() {
-        // `core` for that machine.
-        program::show(Command::new("rustup").args(["target", "add", &target]))?;
-    }
+    // `core` for that machine.
+    program::add_target(&target)?;
     let mut command = program::cargo(root);
     command.args(["rustc", "--quiet", "--package", "nodewise-libnuma", "--lib", "--release"]);
     command.args(["--crate-type", "staticlib", "--features", "link", "--target", &target, "--target-dir"]);

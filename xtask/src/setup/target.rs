@@ -1,8 +1,5 @@
 //! What the compiler needs to build programs for guests of arm64.
 
-use std::path::Path;
-use std::process::Command;
-
 use crate::program;
 
 /// The target of programs for guests of arm64.
@@ -12,13 +9,9 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// elsewhere than rustup: then there is a line, and the tests that need the target say that they are
 /// skipped.
 pub fn install() {
-    let folder = program::read(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
-    if folder.is_ok_and(|folder| Path::new(folder.trim()).exists()) {
-        println!("compiler: {TARGET} is there");
-        return;
-    }
-    match program::quiet(Command::new("rustup").args(["target", "add", TARGET])) {
-        Ok(()) => println!("compiler: {TARGET} is there now"),
+    match program::add_target(TARGET) {
+        Ok(false) => println!("compiler: {TARGET} is there"),
+        Ok(true) => println!("compiler: {TARGET} is there now"),
         Err(error) => println!("compiler: no {TARGET}, so the guests of arm64 are left out: {error:#}"),
     }
 }

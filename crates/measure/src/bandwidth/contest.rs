@@ -1,20 +1,44 @@
 //! Which variant of a kernel is the fastest here: all are tried briefly, the best of them again.
 
+use std::time::Duration;
+
 use crate::cell::Refusal;
 use crate::kernel::bandwidth::{Kernel, Variant};
 use crate::stats::median;
+use crate::team::{self, Member, Task};
+use crate::timer::Timer;
 
 /// How many of the variants are tried again, and how often: in another order each time, so that a
 /// disturbance of some milliseconds decides nothing alone.
 const FINALISTS: usize = 6;
 const FINALS: usize = 3;
 
+/// How long a variant is tried: some 20 MB on a slow core. A variant goes on where the one before has ended,
+/// so that what is measured is memory and not what was left in a cache.
+const TIME: Duration = Duration::from_millis(2);
+
+/// The variant that is fastest for a team, whose members have parts of this memory.
+///
+/// # Errors
+/// Those of the team; and where no variant could be timed.
+pub fn of_team<M>(
+    kernel: Kernel,
+    timer: &Timer,
+    memory: &mut M,
+    members: impl for<'m> Fn(&'m mut M) -> Result<Vec<Member<'m>>, Refusal>,
+) -> Result<Variant, Refusal> {
+    hold(kernel, |variants| {
+        let results = team::run(members(memory)?, Task { kernel, variants, time: TIME }, timer)?;
+        Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
+    })
+}
+
 /// Finds the fastest variant of a kernel. `rates` runs variants one after the other and gives the rate
 /// of each, where it has one.
 ///
 /// # Errors
 /// Those of `rates`; and where no variant had a rate.
-pub fn hold(
+fn hold(
     kernel: Kernel,
     mut rates: impl FnMut(&[Variant]) -> Result<Vec<Option<f64>>, Refusal>,
 ) -> Result<Variant, Refusal> {

@@ -55,11 +55,6 @@ impl Operation {
             Self::Read => "read",
         }
     }
-
-    /// The operation with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.word() == word)
-    }
 }
 
 /// Where files are made.
@@ -142,9 +137,11 @@ impl Bench for FileBench {
         let timer = &self.timer;
         let mut away = Away::default();
         let timed = Timed::around(facts, Some(probe), || {
-            let begin = timer.now();
-            away.around(|| pass(file, way.operation, block.as_mut_slice()))?;
-            let elapsed = timer.now().since(begin);
+            let elapsed = away.around(|| {
+                let begin = timer.now();
+                pass(file, way.operation, block.as_mut_slice())?;
+                Ok::<_, Refusal>(timer.now().since(begin))
+            })?;
             let rate = file.size().get() as f64 / elapsed.as_nanos() as f64;
             timer.resolves(elapsed).then_some(rate).ok_or(Refusal::TooShort)
         })?;

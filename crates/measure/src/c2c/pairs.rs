@@ -47,11 +47,6 @@ impl Relation {
             Self::Machine => "machine",
         }
     }
-
-    /// The relation with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|relation| relation.name() == name)
-    }
 }
 
 /// How two CPUs of a machine are related. What the kernel does not say is not shared.

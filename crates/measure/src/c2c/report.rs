@@ -33,11 +33,6 @@ impl Home {
             Self::Elsewhere => "elsewhere",
         }
     }
-
-    /// The home with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|home| home.name() == name)
-    }
 }
 
 /// One pair and what came of it.

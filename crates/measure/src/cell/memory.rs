@@ -59,7 +59,6 @@ impl Placed {
 pub struct PlacedMemory {
     buffer: NodeBuffer,
     node: NodeId,
-    placed: Placed,
 }
 
 impl PlacedMemory {
@@ -80,13 +79,8 @@ impl PlacedMemory {
             Some(got) if pages == PageKind::TransparentHuge && !is_huge(got, size) => {
                 Err(Refusal::NotHuge { got, wanted: size })
             }
-            _ => Ok(Self { buffer, node, placed }),
+            _ => Ok(Self { buffer, node }),
         }
-    }
-
-    /// Where its pages were when it was made.
-    pub fn at_first(&self) -> &Placed {
-        &self.placed
     }
 
     /// Where its pages are now.

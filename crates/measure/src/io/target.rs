@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::Path;
 
 use nodewise_machine::Bytes;
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{io_words, printable};
 use nodewise_syscall::Errno;
 use rustix::fs::{Mode, OFlags, open};
 
@@ -135,7 +135,7 @@ impl Target {
         match error.raw_os_error().map(Errno::new) {
             Some(Errno::EACCES) => TargetError::Denied { path },
             Some(Errno::EPERM) => TargetError::NotPermitted { path },
-            _ => TargetError::NotOpened { path, why: in_words(error) },
+            _ => TargetError::NotOpened { path, why: io_words(error) },
         }
     }
 
@@ -155,15 +155,10 @@ impl Target {
                 Ok(read) if read == buffer.len() => return Ok(()),
                 Ok(_) => return Err(TargetError::Shorter { path: path() }),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(TargetError::NotRead { path: path(), why: in_words(&error) }),
+                Err(error) => return Err(TargetError::NotRead { path: path(), why: io_words(&error) }),
             }
         }
     }
-}
-
-/// An error of the system without its number.
-fn in_words(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::new(number).to_string())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use nodewise_machine::{Bytes, CpuId};
 
 use super::best_cpu;
 use crate::cell::{Cell, Facts, PlacedMemory, Refusal, Seat};
+use crate::kernel::chase::LINE;
 use crate::random::Random;
 use crate::timer::Timer;
 
@@ -38,7 +39,7 @@ pub struct LastLevel {
 }
 
 /// Words of a line.
-const LINE: usize = 8;
+const WORDS: usize = LINE / size_of::<u64>();
 
 /// The largest size, doubling from 4 MiB, that the caches of a cell's CPU hold; `None` where not even the
 /// least is held, or all are, so that nothing can be told from them.
@@ -99,15 +100,15 @@ impl Chain<'_> {
     /// Makes it this large; `false` where there is too little memory for that. Every order is as likely as
     /// any other, if that was so before: a new line stands behind each of the others equally often.
     fn grow(&mut self, size: Bytes, random: &mut Random) -> bool {
-        let lines = usize::try_from(size.get()).map_or(usize::MAX, |bytes| bytes / (8 * LINE));
-        if lines > self.words.len() / LINE {
+        let lines = usize::try_from(size.get()).map_or(usize::MAX, |bytes| bytes / LINE);
+        if lines > self.words.len() / WORDS {
             return false;
         }
         for line in self.lines..lines {
             let before = if line == 0 { 0 } else { random.index(line) };
-            let after = if line == 0 { 0 } else { self.words[before * LINE] };
-            self.words[line * LINE] = after;
-            self.words[before * LINE] = line as u64;
+            let after = if line == 0 { 0 } else { self.words[before * WORDS] };
+            self.words[line * WORDS] = after;
+            self.words[before * WORDS] = line as u64;
         }
         self.lines = lines;
         true
@@ -117,7 +118,7 @@ impl Chain<'_> {
     fn follow(&self, from: usize, loads: usize) -> usize {
         let mut at = from;
         for _ in 0..loads {
-            at = self.words[at * LINE] as usize;
+            at = self.words[at * WORDS] as usize;
         }
         std::hint::black_box(at)
     }
@@ -170,7 +171,7 @@ mod tests {
         fn a_chain_that_grows_is_one_cycle_through_all_lines(
             parts in proptest::collection::vec(1_u64..200, 1..4), seed in any::<u64>(),
         ) {
-            let mut words = vec![u64::MAX; 600 * LINE];
+            let mut words = vec![u64::MAX; 600 * WORDS];
             let mut chain = Chain { words: &mut words, lines: 0 };
             let mut random = Random::new(seed);
             let mut lines = 0;

@@ -85,7 +85,7 @@ fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
         Some(size) => (checked(size)?, None),
         None => {
             let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
-            let cache = measuring::last_level(&args.measure, machine, &field, seed, &mut facts);
+            let cache = measuring::last_level(&args.measure, machine, &field, seed, &mut facts)?;
             let wanted = Size::of_team(machine, cache.found).bytes;
             (measuring::default_size(wanted, &args.measure, &field, share, &mut facts), Some(cache))
         }

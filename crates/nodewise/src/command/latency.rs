@@ -77,7 +77,7 @@ fn measure(args: &Latency, global: &Global) -> Result<Report, Failure> {
     let (size, cache) = match args.size {
         Some(size) => (checked(size)?, None),
         None => {
-            let cache = measuring::last_level(&args.measure, &machine, &field, seed, &mut facts);
+            let cache = measuring::last_level(&args.measure, &machine, &field, seed, &mut facts)?;
             let wanted = Size::of_chase(&machine, cache.found).bytes;
             (measuring::default_size(wanted, &args.measure, &field, SHARE, &mut facts), Some(cache))
         }

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::Command;
 
 use clap::ArgMatches;
-use nodewise_machine::printable::{printable, visible};
+use nodewise_machine::printable::{io_words, printable, visible};
 use nodewise_machine::{CpuSet, DeviceRef, Machine};
 use nodewise_measure::command::setup;
 use nodewise_measure::placement::{Placement, Scope};
 use nodewise_model::{BuiltAt, FallbackOrders};
 use nodewise_source::Detail;
-use nodewise_syscall::{Errno, Setup, StartError, Task, affinity};
+use nodewise_syscall::{Setup, StartError, Task, affinity};
 use nodewise_view::digest::study::shell_word;
 use nodewise_view::emit::{self, Emitted, Target};
 use nodewise_view::text::explain;
@@ -143,12 +143,7 @@ fn not_started(program: &OsStr, error: StartError) -> Failure {
             NOT_EXECUTABLE,
             format_args!("{name} cannot be executed: nobody may execute it (chmod +x)"),
         ),
-        _ => {
-            let why = error
-                .raw_os_error()
-                .map_or_else(|| error.to_string(), |number| Errno::new(number).to_string());
-            Failure::new(NOT_EXECUTABLE, format_args!("{name} cannot be executed: {why}"))
-        }
+        _ => Failure::new(NOT_EXECUTABLE, format_args!("{name} cannot be executed: {}", io_words(&error))),
     }
 }
 

@@ -4,6 +4,7 @@ use nodewise_machine::{Machine, Settings};
 
 use super::Reader;
 use crate::parse::{ParseError, choice, number};
+use crate::paths::INTERLEAVE_WEIGHTS_AUTO;
 
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
@@ -37,10 +38,8 @@ fn read_between_nodes(reader: &mut Reader<'_>, settings: &mut Settings) {
             settings.interleave_weights.insert(node, weight);
         }
     }
-    // Linux 6.18 calls it otherwise, by accident.
-    settings.interleave_weights_auto = ["auto", "__auto_type"]
-        .iter()
-        .find_map(|name| reader.value(&format!("{WEIGHTS}/{name}"), number::switch));
+    settings.interleave_weights_auto =
+        INTERLEAVE_WEIGHTS_AUTO.iter().find_map(|path| reader.value(path, number::switch));
 }
 
 fn chosen(text: &str) -> Result<String, ParseError> {

@@ -48,7 +48,7 @@ pub(super) fn found<T>(result: Result<T, Errno>) -> Result<Option<T>, ReadCause>
 ///
 /// # Errors
 /// Why it cannot be read; one that is larger than `most` is not.
-pub(crate) fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, ReadCause> {
+pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, ReadCause> {
     // Only a path with a zero byte is refused without the system.
     let cause = |error: io::Error| ReadCause::System(error.raw_os_error().unwrap_or(INVALID));
     let mut bytes = Vec::new();

@@ -7,7 +7,7 @@ use nodewise_measure::survey::extent;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, noise_sentence, pages_words, proof, refusals, sizing};
+use crate::digest::survey::{Ending, Told, noise_sentence, pages_words};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
 pub fn matrix(report: &Report) -> Matrix {
@@ -111,12 +111,8 @@ pub fn knee_words(report: &Report) -> String {
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
     let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
-    let how = [method(report), COUNTED.to_owned()].into_iter();
-    Ending {
-        how: how.chain(sizing(&report.account)).chain(proof(report.cells(), report.size)).collect(),
-        not_measured: refusals(report.cells()),
-        findings: findings(report).iter().map(told).collect(),
-    }
+    let how = [method(report), COUNTED.to_owned()];
+    Ending::of_cells(how, &report.account, report.cells(), report.size, findings(report).iter().map(told))
 }
 
 /// How it was measured, in one line.

@@ -8,7 +8,7 @@ use nodewise_measure::survey::{Noise, extent};
 
 use crate::digest::counts::plural;
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, noise_sentence, proof_sentence};
+use crate::digest::survey::{Ending, Told, by_reason, noise_sentence, proof_sentence};
 
 /// What a transfer is, in a line.
 const fn transfer_words(transfer: Transfer) -> &'static str {
@@ -91,15 +91,8 @@ pub fn rows(report: &Report) -> Vec<Row> {
 
 /// The pairs that have no figure, by reason: how many, why.
 fn refusals(report: &Report) -> Vec<(String, String)> {
-    let mut reasons: Vec<(&str, usize)> = Vec::new();
-    for why in report.pairs.iter().filter_map(|of| of.refused.as_deref()) {
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((why, 1)),
-        }
-    }
-    let words = |(why, count): (&str, usize)| (plural(count, "pair"), why.to_owned());
-    reasons.into_iter().map(words).collect()
+    let reasons = by_reason(report.pairs.iter().filter_map(|of| Some((of.refused.as_deref()?, of))));
+    reasons.into_iter().map(|(why, pairs)| (plural(pairs.len(), "pair"), why.to_owned())).collect()
 }
 
 /// How the report ends.

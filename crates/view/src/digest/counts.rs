@@ -1,7 +1,8 @@
 //! How many packages, cores and CPUs a machine has, and how evenly they are spread.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Display;
+use std::hash::Hash;
 
 use nodewise_machine::{CpuId, CpuSet, Machine, PackageId};
 
@@ -125,14 +126,9 @@ pub fn cpu_names(cpus: &CpuSet) -> String {
 }
 
 /// Things each once, in the order in which they come first. For as few as a reader takes in.
-pub fn each_once<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut known: Vec<T> = Vec::new();
-    for thing in things {
-        if !known.contains(&thing) {
-            known.push(thing);
-        }
-    }
-    known
+pub fn each_once<T: Clone + Eq + Hash>(things: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = HashSet::new();
+    things.into_iter().filter(|thing| known.insert(thing.clone())).collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! What a report of files in memory shows, as matrices and sentences.
 
-use nodewise_machine::printable::printable;
 use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place, file_findings};
 use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::extent;
 
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, noise_sentence, proof, refusals};
+use crate::digest::survey::{Ending, Told, noise_sentence};
 
 /// What is done, as a title.
 const fn operation_words(operation: Operation) -> &'static str {
@@ -46,12 +45,14 @@ pub fn sentence(finding: &FileFinding) -> String {
 /// How the report ends.
 pub fn ending(report: &FileReport) -> Ending {
     let told = |finding: &FileFinding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
-    let how = [method(report), COUNTED.to_owned()].into_iter();
-    Ending {
-        how: how.chain(proof(report.cells(), report.size)).collect(),
-        not_measured: refusals(report.cells()),
-        findings: file_findings(report).iter().map(told).collect(),
-    }
+    let how = [method(report), COUNTED.to_owned()];
+    Ending::of_cells(
+        how,
+        &report.account,
+        report.cells(),
+        report.size,
+        file_findings(report).iter().map(told),
+    )
 }
 
 /// How it was measured, in one line.
@@ -59,7 +60,7 @@ pub fn method(report: &FileReport) -> String {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     let place = match &report.place {
         Place::Kernel => "memfd_create".to_owned(),
-        Place::Folder(folder) => format!("without a name in {}", printable(&folder.to_string_lossy())),
+        Place::Folder(folder) => format!("without a name in {}", folder.display()),
     };
     format!(
         "a file of {} on each node ({place}), its pages bound by a policy of its own; one thread, write(2) and \

@@ -77,7 +77,7 @@ fn refusals_of(device: &DeviceReport) -> Vec<(String, String)> {
 }
 
 /// How it was measured, in one line; `None` where nothing was.
-fn method(report: &Report) -> Option<String> {
+pub fn method(report: &Report) -> Option<String> {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     (samples > 0).then(|| {
         format!(

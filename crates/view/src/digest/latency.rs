@@ -7,7 +7,7 @@ use nodewise_measure::survey::{Figure, extent};
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, noise_sentence, pages_words, proof, refusals, sizing};
+use crate::digest::survey::{Ending, Told, noise_sentence, pages_words};
 
 /// Which figure of a cell a matrix shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +82,8 @@ pub fn sentence(finding: &Finding) -> String {
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
     let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
-    Ending {
-        how: [method(report)]
-            .into_iter()
-            .chain(sizing(&report.account))
-            .chain(proof(report.cells.iter(), report.size))
-            .collect(),
-        not_measured: refusals(report.cells.iter()),
-        findings: findings(report).iter().map(told).collect(),
-    }
+    let told = findings(report).into_iter().map(|finding| told(&finding));
+    Ending::of_cells([method(report)], &report.account, report.cells.iter(), report.size, told)
 }
 
 /// How it was measured, in one line.

@@ -4,7 +4,7 @@ use nodewise_measure::latency::loaded::{Curve, Finding, Knee, Path, Report, find
 use nodewise_measure::survey::extent;
 
 use crate::digest::counts::{by_count, cpu_names};
-use crate::digest::survey::{Ending, Told, digits, noise_sentence, pages_words, proof, refusals, sizing};
+use crate::digest::survey::{Ending, Told, digits, noise_sentence, pages_words};
 
 /// What GB/s and ns mean here.
 const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
@@ -49,12 +49,8 @@ pub fn knee_words(path: &Path, curve: &Curve) -> Option<String> {
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
     let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
-    let how = [method(report), COUNTED.to_owned()].into_iter();
-    Ending {
-        how: how.chain(sizing(&report.account)).chain(proof(report.cells(), report.size)).collect(),
-        not_measured: refusals(report.cells()),
-        findings: findings(report).iter().map(told).collect(),
-    }
+    let how = [method(report), COUNTED.to_owned()];
+    Ending::of_cells(how, &report.account, report.cells(), report.size, findings(report).iter().map(told))
 }
 
 /// How it was measured, in one line.

@@ -1,6 +1,8 @@
 //! What a survey says of itself whatever was measured: how far it can be believed, what was proven, what
 //! could not be measured.
 
+use std::collections::HashMap;
+
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::conditions::Conditions;
@@ -25,6 +27,26 @@ pub struct Told {
     pub sentence: String,
     /// Whether it says that figures may not repeat.
     pub is_noise: bool,
+}
+
+impl Ending {
+    /// How a report of cells ends: whatever it measured, it says how sizes were chosen, what was proven of the
+    /// pages, and what it could not measure.
+    pub fn of_cells<'c>(
+        how: impl IntoIterator<Item = String>,
+        account: &Account,
+        cells: impl Iterator<Item = &'c CellReport>,
+        size: Bytes,
+        findings: impl Iterator<Item = Told>,
+    ) -> Self {
+        let cells: Vec<&CellReport> = cells.collect();
+        let proof = proof(cells.iter().copied(), size);
+        Self {
+            how: how.into_iter().chain(sizing(account)).chain(proof).collect(),
+            not_measured: refusals(cells.into_iter()),
+            findings: findings.collect(),
+        }
+    }
 }
 
 /// What pages are called in a table's title.
@@ -84,16 +106,23 @@ pub fn platform(conditions: &Conditions) -> String {
 /// The cells that have no figure, by reason: how many, where, why.
 pub fn refusals<'c>(cells: impl Iterator<Item = &'c CellReport>) -> Vec<(String, String)> {
     let cells: Vec<&CellReport> = cells.collect();
-    let mut reasons: Vec<(&str, Vec<&CellReport>)> = Vec::new();
-    for cell in &cells {
-        let Some(why) = cell.refused.as_deref() else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, refused)) => refused.push(cell),
-            None => reasons.push((why, vec![cell])),
-        }
-    }
     let several_kinds = cells.iter().any(|cell| cell.pages != cells[0].pages);
+    let reasons = by_reason(cells.iter().filter_map(|cell| Some((cell.refused.as_deref()?, *cell))));
     reasons.into_iter().map(|(why, refused)| (place(&refused, several_kinds), why.to_owned())).collect()
+}
+
+/// Things by the reason that each has, in the order in which the reasons come.
+pub fn by_reason<'r, T>(things: impl Iterator<Item = (&'r str, T)>) -> Vec<(&'r str, Vec<T>)> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut reasons: Vec<(&str, Vec<T>)> = Vec::new();
+    for (why, thing) in things {
+        let place = *places.entry(why).or_insert(reasons.len());
+        if place == reasons.len() {
+            reasons.push((why, Vec::new()));
+        }
+        reasons[place].1.push(thing);
+    }
+    reasons
 }
 
 /// Where some cells are, in as few words as say it.

@@ -166,17 +166,15 @@ impl PairJson {
             rounds: self.rounds,
             samples: self.samples,
         };
-        let transfer = Transfer::from_name(&self.transfer);
-        let (home, relation) = (Home::from_name(&self.home), Relation::from_name(&self.relation));
         Ok(PairReport {
             pair: Pair {
                 to: cpu("to_cpu", self.to_cpu)?,
                 from: cpu("from_cpu", self.from_cpu)?,
                 home: node(self.home_node)?,
-                transfer: named("transfer", &self.transfer, transfer, &Transfer::ALL.map(Transfer::name))?,
+                transfer: named("transfer", &self.transfer, &Transfer::ALL, Transfer::name)?,
             },
-            relation: named("relation", &self.relation, relation, &Relation::ALL.map(Relation::name))?,
-            home: named("home", &self.home, home, &Home::ALL.map(Home::name))?,
+            relation: named("relation", &self.relation, &Relation::ALL, Relation::name)?,
+            home: named("home", &self.home, &Home::ALL, Home::name)?,
             figure: figure.read()?,
             refused: self.refused,
             before: self.placed_before.map(PlacedJson::read).transpose()?,

@@ -88,9 +88,8 @@ impl WayJson {
     }
 
     fn read(self) -> Result<FileWayReport, String> {
-        let operation = Operation::from_word(&self.operation);
         Ok(FileWayReport {
-            operation: named("operation", &self.operation, operation, &Operation::ALL.map(Operation::word))?,
+            operation: named("operation", &self.operation, &Operation::ALL, Operation::word)?,
             cell: self.reach.read(&self.rate, self.backing)?,
         })
     }

@@ -96,12 +96,11 @@ impl ReadJson {
     fn of(way: &WayReport) -> Self {
         let of = |access| way.cell.figure.filter(|_| way.access == access);
         let (large, small) = (of(Access::Sequential), of(Access::Random));
-        let ends = |interval: nodewise_measure::stats::Interval| [interval.low, interval.high];
         Self {
             access: way.access.word(),
             rate: GbPerSJson::of(large),
             median_us: small.map(|figure| figure.median),
-            median_interval_95_us: small.and_then(|figure| figure.interval).map(ends),
+            median_interval_95_us: small.and_then(|figure| figure.interval).map(super::ends),
             best_us: small.map(|figure| figure.best),
             reach: ReachJson::of(&way.cell),
             backing: BackingJson::of(&way.cell),

@@ -109,9 +109,19 @@ pub(super) fn pages(word: &str, size: Option<u64>) -> Result<PageKind, String> {
     }
 }
 
-/// What has a name of its own, as `words` lists them.
-pub(super) fn named<T>(name: &str, word: &str, found: Option<T>, words: &[&str]) -> Result<T, String> {
-    found.ok_or_else(|| format!("{name} is {}: expected {}", quote(word), words.join(", ")))
+/// That one of some things which has this word of its own.
+pub(super) fn named<T: Copy, W: AsRef<str>>(
+    name: &str,
+    word: &str,
+    things: &[T],
+    word_of: impl Fn(T) -> W,
+) -> Result<T, String> {
+    let found = things.iter().copied().find(|thing| word_of(*thing).as_ref() == word);
+    found.ok_or_else(|| {
+        let words: Vec<W> = things.iter().map(|thing| word_of(*thing)).collect();
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        format!("{name} is {}: expected {}", quote(word), words.join(", "))
+    })
 }
 
 /// A time or a rate: above nothing, and of a size that can have been measured.

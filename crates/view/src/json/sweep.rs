@@ -2,6 +2,7 @@
 //! Written, and read back to be drawn.
 
 use nodewise_machine::Bytes;
+use nodewise_machine::printable::quote;
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::Pattern;
 use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, levels};
@@ -12,7 +13,7 @@ use super::cells::AccountJson;
 use super::conditions::ConditionsJson;
 use super::latency::CellJson;
 use super::pretty;
-use super::reading::{Saved, items, named};
+use super::reading::{Saved, items};
 use crate::digest::sweep::nodes_with_memory;
 
 /// The schema of a sweep.
@@ -136,16 +137,14 @@ impl ChaseJson {
 
     fn read(self) -> Result<ChaseReport, String> {
         let pattern = match (self.pattern.as_str(), self.stride_elements) {
-            ("random", None) => Some(Pattern::Random),
-            ("stride", Some(elements)) if elements > 0 => Some(Pattern::Stride(elements)),
-            _ => None,
+            ("random", None) => Pattern::Random,
+            ("stride", Some(elements)) if elements > 0 => Pattern::Stride(elements),
+            (word, _) => {
+                let word = quote(word);
+                return Err(format!("pattern is {word}: expected random, stride with stride_elements"));
+            }
         };
-        let words = ["random", "stride with stride_elements"];
-        Ok(ChaseReport {
-            size: size(self.size_bytes)?,
-            pattern: named("pattern", &self.pattern, pattern, &words)?,
-            cell: self.cell.read()?,
-        })
+        Ok(ChaseReport { size: size(self.size_bytes)?, pattern, cell: self.cell.read()? })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use nodewise_measure::io::{Access, DeviceReport, Report};
 
-use crate::digest::io::{about, ending, reader};
+use crate::digest::io::{about, ending, method, reader};
 use crate::digest::survey::{digits, platform};
 use crate::svg::frame::{Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
@@ -27,7 +27,7 @@ const TITLE: &str = "Devices by node";
 /// # Units
 /// Lengths in px.
 pub fn io_svg(report: &Report, theme: Theme) -> String {
-    let about = ending(report).how.into_iter().next().unwrap_or_default();
+    let about = method(report).unwrap_or_default();
     paint(&io_page(report), TITLE, &about, theme)
 }
 
@@ -43,9 +43,7 @@ pub fn io_page(report: &Report) -> Frame {
         stack.flow(Access::ALL.into_iter().filter_map(|access| bars(device, access)).collect(), 20.0);
         perftest::panels(&device.perftest, &mut stack);
     }
-    if let Some(more) = report.devices.len().checked_sub(MOST_DEVICES).filter(|more| *more > 0) {
-        stack.text(&format!("and {more} devices more"), SMALL, Tone::Faint, 1);
-    }
+    sheet::more(report.devices.len(), MOST_DEVICES, "device", &mut stack);
     sheet::end(&ending(report), &mut stack);
     stack.finish()
 }

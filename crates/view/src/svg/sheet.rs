@@ -1,6 +1,7 @@
 //! What pictures of measurements have alike: the width of what is drawn, margins, fonts, and how they begin
 //! and end.
 
+use crate::digest::counts::plural;
 use crate::digest::survey::Ending;
 use crate::svg::font::Font;
 use crate::svg::frame::{Stack, Tone};
@@ -44,7 +45,12 @@ pub(super) fn some(sentences: &[(Tone, String)], lines: usize, stack: &mut Stack
     for (tone, sentence) in sentences.iter().take(MOST) {
         stack.text(sentence, TEXT, *tone, lines);
     }
-    if let Some(more) = sentences.len().checked_sub(MOST).filter(|more| *more > 0) {
-        stack.text(&format!("and {more} more"), TEXT, Tone::Faint, 1);
+    more(sentences.len(), MOST, "sentence", stack);
+}
+
+/// Adds how many of so many things are left out of the picture, where it has at most so many.
+pub(super) fn more(count: usize, most: usize, thing: &str, stack: &mut Stack) {
+    if let Some(left) = count.checked_sub(most).filter(|left| *left > 0) {
+        stack.text(&format!("and {} more", plural(left, thing)), SMALL, Tone::Faint, 1);
     }
 }

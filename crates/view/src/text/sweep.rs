@@ -1,5 +1,7 @@
 //! The texts of `nodewise latency --sweep` and `--table`.
 
+use std::collections::HashMap;
+
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
@@ -119,6 +121,10 @@ pub fn table(report: &SweepReport, style: &Style) -> String {
     let names: Vec<String> = patterns.iter().map(|pattern| pattern_words(*pattern)).collect();
     let first = names.iter().map(String::len).max().unwrap_or(0);
     let room = (page.width().saturating_sub(first + 2) / FIGURE).max(1);
+    let mut chases = HashMap::new();
+    for chase in &report.chases {
+        chases.entry((chase.cell.memory, chase.size, chase.pattern)).or_insert(chase);
+    }
     for node in nodes_with_memory(report) {
         let from = report.chases.iter().find(|chase| chase.cell.memory == node).map(|chase| chase.cell.from);
         let place = match from {
@@ -134,9 +140,7 @@ pub fn table(report: &SweepReport, style: &Style) -> String {
             for (pattern, name) in patterns.iter().zip(&names) {
                 let mut line = Line::from(format!("  {name:<first$}"));
                 for size in block {
-                    let chase = report.chases.iter().find(|chase| {
-                        (chase.cell.memory, chase.size, chase.pattern) == (node, *size, *pattern)
-                    });
+                    let chase = chases.get(&(node, *size, *pattern));
                     let figure = chase.and_then(|chase| chase.cell.figure.as_ref());
                     let mark = if chase.is_some_and(|chase| chase.cell.disturbed) { "!" } else { "" };
                     let text =

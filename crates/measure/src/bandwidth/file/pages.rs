@@ -6,11 +6,11 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{io_words, printable};
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_syscall::mempolicy::BindOptions;
 use nodewise_syscall::shared::SharedMemory;
-use nodewise_syscall::{Advice, Errno, PageKind, Task, advice, mempolicy, pages};
+use nodewise_syscall::{Advice, PageKind, Task, advice, mempolicy, pages};
 use rustix::fs::{MemfdFlags, Mode, OFlags, fstatfs, memfd_create, open};
 
 use super::{BLOCK, Place};
@@ -130,6 +130,5 @@ fn unnamed_in_folder(folder: &Path, size: Bytes) -> Result<File, Refusal> {
 }
 
 fn refused(what: &str, error: &io::Error) -> Refusal {
-    let why = error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::new(number).to_string());
-    Refusal::Other(format!("{what}: {why}"))
+    Refusal::Other(format!("{what}: {}", io_words(error)))
 }

@@ -3,9 +3,7 @@
 use super::count::Kernel;
 use super::variant::{Instructions, Shape, Variant};
 use super::{Body, STRIDE_WORDS, portable};
-
-/// Bytes of a line: stores past the caches write whole ones.
-const LINE: usize = 64;
+use crate::kernel::chase::LINE;
 
 /// The arrays of a pass, as words of 8 bytes; arithmetic takes them for numbers (`f64`).
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use nodewise_machine::id::Id as _;
-use nodewise_machine::printable::quote;
+use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_measure::bandwidth::Report;
 use nodewise_source::capture::{Overwrite, write_file};
@@ -97,14 +97,13 @@ impl Weights {
                     let old = before.nodes.get(node);
                     old.is_none_or(|old| write(&paths::interleave_weight(*node), &old.to_string()).is_ok())
                 };
-                let is_as_before = done.iter().filter(|node| !put_back(node)).count() == 0;
-                restore_auto(before);
+                let not_back = done.iter().map(put_back).filter(|is_back| !is_back).count();
+                let is_as_before = restore_auto(before).is_ok() && not_back == 0;
                 return Err(NotSet { failure, is_as_before });
             }
             done.push(*node);
         }
-        restore_auto(self);
-        Ok(())
+        restore_auto(self).map_err(|failure| NotSet { failure, is_as_before: false })
     }
 }
 
@@ -116,18 +115,29 @@ struct NotSet {
 }
 
 /// Lets the kernel set the weights itself, where it did.
-fn restore_auto(weights: &Weights) {
-    if weights.auto == Some(true) {
-        // A kernel that had it takes it; the weights are set in any case.
-        let _ = write(paths::INTERLEAVE_WEIGHTS_AUTO, "1");
+fn restore_auto(weights: &Weights) -> Result<(), Failure> {
+    if weights.auto != Some(true) {
+        return Ok(());
+    }
+    let [usual, other] = paths::INTERLEAVE_WEIGHTS_AUTO;
+    let path = if Path::new(other).exists() { other } else { usual };
+    match write_value(path, "1") {
+        // A kernel that knows no bandwidths has nothing to work weights out from: they stay as they were set.
+        Err(error) if error.raw_os_error() == Some(Errno::ENODEV.number()) => Ok(()),
+        result => result.map_err(|error| not_set(path, "1", &error)),
     }
 }
 
 fn write(path: &str, value: &str) -> Result<(), Failure> {
-    let open = OpenOptions::new().write(true).open(path);
-    open.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| {
-        Failure::cannot(format_args!("cannot set {path} to {value}: {}", Errno::in_words(&error)))
-    })
+    write_value(path, value).map_err(|error| not_set(path, value, &error))
+}
+
+fn write_value(path: &str, value: &str) -> std::io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+fn not_set(path: &str, value: &str, error: &std::io::Error) -> Failure {
+    Failure::cannot(format_args!("cannot set {path} to {value}: {}", io_words(error)))
 }
 
 /// Whether weights could be set, before anything is measured.
@@ -160,7 +170,7 @@ pub fn check(path: &Path, machine: &Machine, dry_run: bool) -> Result<(), Failur
 /// Whether this user may set a weight: its file is opened, and nothing is written.
 fn may_set(path: &str) -> Result<(), Failure> {
     OpenOptions::new().write(true).open(path).map(drop).map_err(|error| {
-        let why = Errno::in_words(&error);
+        let why = io_words(&error);
         Failure::cannot(format_args!("--apply-weights: {path} cannot be written: {why}; expected root"))
     })
 }

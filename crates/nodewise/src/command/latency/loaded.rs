@@ -61,7 +61,7 @@ fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<Report, F
     let (size, traffic_size, cache) = match args.size.map(checked).transpose()? {
         Some(size) => (size, size, None),
         None => {
-            let cache = measuring::last_level(&args.measure, machine, field, seed, &mut facts);
+            let cache = measuring::last_level(&args.measure, machine, field, seed, &mut facts)?;
             let team = Size::of_team(machine, cache.found);
             let mut default =
                 |size: Size| measuring::default_size(size.bytes, &args.measure, field, SHARE, &mut facts);

@@ -97,14 +97,14 @@ fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<SweepRepo
 
 /// The node to measure from, with its CPUs: the first that has any to use.
 pub(super) fn source(field: &Field) -> Result<&(NodeId, CpuSet), Failure> {
-    let source = field.sources.iter().find(|(_, cpus)| !cpus.is_empty());
-    source.ok_or_else(|| Failure::cannot("no CPU of the nodes to measure from may be used by this process"))
+    field
+        .source()
+        .ok_or_else(|| Failure::cannot("no CPU of the nodes to measure from may be used by this process"))
 }
 
 /// The memory of the node itself, or the nearest.
 pub(super) fn local(field: &Field, machine: &Machine, from: NodeId) -> Result<NodeId, Failure> {
-    let nearest = |node: &NodeId| (*node != from, machine.distance(from, *node).unwrap_or(u32::MAX));
-    field.targets.iter().min_by_key(nearest).ok_or_else(|| Failure::cannot("no node with memory is left"))
+    field.nearest(machine, from).ok_or_else(|| Failure::cannot("no node with memory is left"))
 }
 
 /// The memory that is farthest by distance, where there is another node at all.
