@@ -8,10 +8,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, spec};
+use nodewise_model::migrate::Present;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::set::Scope;
+use nodewise_model::simulate::{Act, Backing, Mapping, Simulation};
+use nodewise_model::task::Surroundings;
 use nodewise_model::walk::{Class, Request};
-use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, Release, Weights};
+use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, Release, Task, Weights};
 
 /// The least of several runs: what the work costs when nothing else is in the way.
 fn least(runs: u32, mut work: impl FnMut()) -> Duration {
@@ -125,9 +128,108 @@ fn orders() -> Curve {
     })
 }
 
+/// A program whose pages are touched and then moved, each on its own: what drawn scripts cost.
+fn pages_of_a_program() -> Curve {
+    let machine = machine("8x(16c 512G)");
+    let around = Surroundings {
+        with_memory: machine.nodes_with_memory(),
+        online: machine.node_ids(),
+        max_nodes: 1024,
+        release: Release::REFERENCE,
+        weights: weights(),
+    };
+    let (interleaved, bound) = ("interleave:0-7".parse(), "bind:0-3".parse());
+    let interleaved: MemPolicy = interleaved.expect("the kernel's words");
+    let bound: MemPolicy = bound.expect("the kernel's words");
+    let what = "pages of a program, touched one by one, and half of them moved by mbind".to_owned();
+    Curve::of(what, Duration::from_secs(5), &[100, 1000, 10_000, 100_000], |pages| {
+        least(3, || {
+            let mut memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+            let mut task = Task::new(around.clone(), NodeId::new(0));
+            task.map(0..pages);
+            task.set_policy(&interleaved).expect("the nodes are there");
+            (0..pages).for_each(|page| assert!(task.touch(page, &mut memory).is_some()));
+            task.bind(0..pages, &bound, Present::Move, &mut memory).expect("the pages are there");
+            black_box(task);
+        })
+    })
+}
+
+/// A machine without programs, and nodes on which one may start.
+fn simulation(machine: &Machine) -> (Simulation, NodeSet) {
+    let memory = Memory::of(machine, BuiltAt::Boot, Release::REFERENCE);
+    let simulation = Simulation::new(memory, weights(), 1024, Release::REFERENCE).on(machine);
+    (simulation, machine.nodes_with_memory())
+}
+
+fn start(policy: &str, cpu_node: u32, allowed: &NodeSet) -> Act {
+    let policy = policy.parse().expect("the kernel's words");
+    Act::Start { cpu_node: NodeId::new(cpu_node), policy, allowed: allowed.clone() }
+}
+
+fn allocate(region: &str, pages: u64) -> Act {
+    Act::Allocate(Mapping { region: region.to_owned(), pages, backing: Backing::Small, policy: None })
+}
+
+/// Plays a step, which the kernel takes.
+fn play(simulation: &mut Simulation, program: &str, act: &Act) {
+    let step = simulation.play(program, act).expect("the step makes sense");
+    assert_eq!(step.refused, None);
+    black_box(step);
+}
+
+/// One program that takes memory, moves it, and ends: what that costs by how much memory it is.
+fn simulated_memory() -> Curve {
+    let what = "GiB that a simulated program takes in turns, moves to four nodes, and gives back".to_owned();
+    Curve::of(what, Duration::from_millis(50), &[16, 64, 256, 1024], |gib| {
+        let machine = machine(&format!("8x(16c {}G)", gib + 8));
+        let (empty, allowed) = simulation(&machine);
+        let (old, new) =
+            (NodeSet::range(NodeId::new(4), NodeId::new(7)), NodeSet::range(NodeId::new(0), NodeId::new(3)));
+        least(20, || {
+            let mut simulation = empty.clone();
+            let steps = [
+                start("interleave:0-7", 0, &allowed),
+                allocate("heap", gib << 18),
+                Act::Migrate { old: old.clone(), new: new.clone() },
+                Act::End,
+            ];
+            steps.iter().for_each(|act| play(&mut simulation, "one", act));
+        })
+    })
+}
+
+/// Many programs that start, take memory in two regions, give one back, and end.
+fn simulated_programs() -> Curve {
+    let machine = machine("8x(16c 512G)");
+    let what = "simulated programs, each with six steps, all of which run at once".to_owned();
+    Curve::of(what, Duration::from_secs(1), &[10, 100, 1000], |programs| {
+        let (empty, allowed) = simulation(&machine);
+        let names: Vec<String> = (0..programs).map(|number| number.to_string()).collect();
+        least(3, || {
+            let mut simulation = empty.clone();
+            for (name, node) in names.iter().zip((0..8).cycle()) {
+                play(&mut simulation, name, &start("default", node, &allowed));
+                play(&mut simulation, name, &allocate("heap", 5000));
+                play(&mut simulation, name, &allocate("cache", 3000));
+            }
+            for name in &names {
+                play(&mut simulation, name, &Act::Free { region: "cache".to_owned() });
+                play(&mut simulation, name, &Act::RunOn(NodeId::new(1)));
+                play(&mut simulation, name, &Act::End);
+            }
+        })
+    })
+}
+
 fn main() -> ExitCode {
     let requests = POLICIES.into_iter().map(one_request);
-    let curves = requests.chain(POLICIES.into_iter().map(many_requests)).chain([orders()]);
+    let curves = requests.chain(POLICIES.into_iter().map(many_requests)).chain([
+        orders(),
+        pages_of_a_program(),
+        simulated_memory(),
+        simulated_programs(),
+    ]);
     // Every curve is printed, also behind one that missed its goal.
     let missed = curves.filter(|curve| !curve.print()).count();
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

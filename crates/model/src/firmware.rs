@@ -19,6 +19,7 @@ mod hmat;
 mod machine;
 mod note;
 mod ranges;
+mod spare;
 mod srat;
 mod windows;
 

@@ -10,8 +10,8 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use crate::errno::Errno;
 use crate::policy::interleave::{Turns, Weights};
-use crate::policy::path;
 use crate::policy::set::Policy;
+use crate::policy::{Path, path};
 use crate::zonelist::FallbackOrders;
 
 /// The pool of one page size, without pages in use.
@@ -62,11 +62,7 @@ impl Pool {
         }
         while self.total() > pages {
             let tried: Vec<NodeId> = cycle(&all, self.shrink_next).collect();
-            let Some(node) =
-                tried.into_iter().find(|node| self.free.get(node).is_some_and(|pages| *pages > 0))
-            else {
-                break;
-            };
+            let Some(node) = tried.into_iter().find(|node| self.has_free(*node)) else { break };
             self.shrink_next = following(&all, node);
             *self.free.entry(node).or_default() -= 1;
         }
@@ -109,8 +105,8 @@ impl Pool {
         self.total().saturating_sub(self.reserved)
     }
 
-    /// Takes the page that a fault gets: its node; `None` for a signal (`SIGBUS`). `index` is the
-    /// page's place in the turns: its number in the mapping, in huge pages, and not in the address space.
+    /// Takes the page that a fault gets, with this number in the mapping: its node; `None` for a signal
+    /// (`SIGBUS`).
     pub fn fault(
         &mut self,
         policy: &Policy,
@@ -120,10 +116,8 @@ impl Pool {
         orders: &FallbackOrders,
         allowed: &NodeSet,
     ) -> Option<NodeId> {
-        let turn = Turns::of(policy.mode, &policy.nodes, weights).node(index);
-        let way = path(&policy.effective(), policy.home.unwrap_or(cpu_node), turn, orders, allowed);
-        let has_free = |node: &&NodeId| self.free.get(node).is_some_and(|pages| *pages > 0);
-        let node = *way.order.iter().chain(&way.then).find(has_free)?;
+        let way = way(policy, weights, index, cpu_node, orders, allowed);
+        let node = way.order.into_iter().chain(way.then).find(|node| self.has_free(*node))?;
         *self.free.entry(node).or_default() -= 1;
         self.reserved = self.reserved.saturating_sub(1);
         Some(node)
@@ -135,14 +129,31 @@ impl Pool {
     /// Otherwise a new page does, from a node that has `room`, and the old one is no page of the pool any
     /// more.
     pub fn replace(&mut self, old: NodeId, way: &[NodeId], room: impl Fn(NodeId) -> bool) -> NodeId {
-        let has_free = |node: &&NodeId| self.free.get(node).is_some_and(|pages| *pages > 0);
-        let pooled = way.iter().find(has_free).copied().filter(|_| self.spare() > 0);
+        let pooled = way.iter().copied().find(|node| self.has_free(*node)).filter(|_| self.spare() > 0);
         if let Some(node) = pooled {
             *self.free.entry(node).or_default() -= 1;
             *self.free.entry(old).or_default() += 1;
         }
         pooled.or_else(|| way.iter().copied().find(|node| room(*node))).unwrap_or(old)
     }
+
+    fn has_free(&self, node: NodeId) -> bool {
+        self.free.get(&node).is_some_and(|pages| *pages > 0)
+    }
+}
+
+/// The way of a page of a pool. `index` is its place in the turns: its number in the mapping, in huge pages,
+/// and not in the address space.
+pub(crate) fn way(
+    policy: &Policy,
+    weights: &Weights,
+    index: u64,
+    cpu_node: NodeId,
+    orders: &FallbackOrders,
+    allowed: &NodeSet,
+) -> Path {
+    let turn = Turns::of(policy.mode, &policy.nodes, weights).node(index);
+    path(&policy.effective(), policy.home.unwrap_or(cpu_node), turn, orders, allowed)
 }
 
 /// The nodes once around, from one of them on.

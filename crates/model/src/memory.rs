@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 
 use crate::ram::PAGE;
+use crate::reclaim::ZoneReclaim;
 use crate::release::Release;
 use crate::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, Watermarks, reserves, watermarks};
 use crate::watermark::{default_min_free_kib, min_free_kib_with_huge_pages};
@@ -51,6 +52,9 @@ pub struct Counters {
     pub other: u64,
 }
 
+/// Pages of 4 KiB by the zone that they are in: what a program has of one kind of memory.
+pub type Placed = BTreeMap<(NodeId, ZoneKind), u64>;
+
 /// The memory of a machine at some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -58,13 +62,19 @@ pub struct Memory {
     pub(crate) orders: FallbackOrders,
     pub(crate) counters: BTreeMap<NodeId, Counters>,
     pub(crate) release: Release,
+    /// Whether nodes are reclaimed before others are tried.
+    pub(crate) zone_reclaim: Option<ZoneReclaim>,
+    /// Pages that each zone would give up then; empty where nothing is reclaimed.
+    pub(crate) spare: Vec<u64>,
+    pub(crate) reclaimed: BTreeMap<NodeId, u64>,
 }
 
 impl Memory {
     /// Memory with these zones.
     pub fn new(zones: Vec<ZoneState>, orders: FallbackOrders, release: Release) -> Self {
         let counters = zones.iter().map(|zone| (zone.node, Counters::default())).collect();
-        Self { zones, orders, counters, release }
+        let (zone_reclaim, spare, reclaimed) = (None, Vec::new(), BTreeMap::new());
+        Self { zones, orders, counters, release, zone_reclaim, spare, reclaimed }
     }
 
     /// The memory of a machine, as far as it says; where it does not, the zones are those of

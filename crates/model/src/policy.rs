@@ -6,6 +6,7 @@
 //! | the mask that a program passes | [`mask`] |
 //! | whose turn a page is | [`interleave`] |
 //! | weights that nobody has set | [`weights`] |
+//! | programs that have set no policy | [`system`] |
 //!
 //! # Source
 //! `policy_nodemask`, `policy_node`, `alloc_pages_mpol` and `alloc_pages_preferred_many` in
@@ -15,6 +16,7 @@
 pub mod interleave;
 pub mod mask;
 pub mod set;
+pub mod system;
 pub mod weights;
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};

@@ -18,6 +18,12 @@ pub enum Change {
     /// lower 32. Pages above 16 TiB, where programs have theirs, then fall to other nodes wherever the
     /// number of nodes is no power of two.
     WholeInterleaveIndex,
+    /// The order that the log names for a node without memory leaves that node out; before, it stood first, though
+    /// it has nothing to give.
+    BareNodesLeftOut,
+    /// Memory tiers follow from the latencies and bandwidths that the firmware tells; before, all memory of the
+    /// firmware's is in one tier.
+    TiersOfLatencies,
     /// The mode `MPOL_WEIGHTED_INTERLEAVE`, each node's weight 1 unless it is set.
     WeightedInterleave,
     /// The flag `MPOL_F_NUMA_BALANCING` with `MPOL_PREFERRED_MANY`.
@@ -39,21 +45,32 @@ pub enum Change {
     AutomaticWeights,
     /// `interleave_hit` counts pages of weighted interleave too.
     WeightedInterleaveHits,
-    /// Demotion refuses a node outside the cpuset of the pages' owner.
+    /// Pages are not demoted where the nodes that come first for them are all outside the cpuset of their
+    /// owner; before, cpusets did not count at all. Where one of them is inside, the others still take pages.
     DemotionKeepsCpuset,
     /// The first round of an allocation passes over nodes whose kswapd is running.
     BusyNodesPassedOver,
     /// `MPOL_F_NUMA_BALANCING` alone no longer makes the kernel keep the user's node set.
     BalancingKeepsNoSet,
+    /// CXL windows are kept apart from the memory of the SRAT: a window does not fill another, and RAM in one
+    /// that no range of the SRAT covers has no node. (Kernels built without `CONFIG_CXL_ACPI` do not read
+    /// windows at all.)
+    WindowsKeptApart,
+    /// Demotion takes no node outside the cpuset of the pages' owner.
+    DemotionTargetsInCpuset,
+    /// Balancing leaves out programs whose cpuset allows one node.
+    OneNodeNotBalanced,
 }
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 15] = [
+    pub const ALL: [(Self, u16, u16); 20] = [
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
         (Self::HomeNode, 5, 17),
         (Self::WholeInterleaveIndex, 6, 7),
+        (Self::BareNodesLeftOut, 6, 7),
+        (Self::TiersOfLatencies, 6, 7),
         (Self::WeightedInterleave, 6, 9),
         (Self::BalancingPreferredMany, 6, 10),
         (Self::PartsMoveApart, 6, 10),
@@ -65,6 +82,9 @@ impl Change {
         (Self::DemotionKeepsCpuset, 6, 16),
         (Self::BusyNodesPassedOver, 6, 18),
         (Self::BalancingKeepsNoSet, 7, 0),
+        (Self::WindowsKeptApart, 7, 0),
+        (Self::DemotionTargetsInCpuset, 7, 0),
+        (Self::OneNodeNotBalanced, 7, 0),
     ];
 
     /// The release that brought it: major and minor number.
@@ -104,6 +124,12 @@ impl Release {
     }
 }
 
+impl Default for Release {
+    fn default() -> Self {
+        Self::REFERENCE
+    }
+}
+
 impl std::fmt::Display for Release {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
@@ -113,6 +139,7 @@ impl std::fmt::Display for Release {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn the_table_is_in_order_of_release() {
@@ -128,5 +155,42 @@ mod tests {
         assert!(!release.has(Change::AutomaticWeights));
         assert_eq!(Release::of(None), Release::REFERENCE);
         assert_eq!(release.to_string(), "6.12");
+    }
+
+    /// The sources of this crate beside this file, without what tests them.
+    fn sources(folder: &Path, found: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.file_name().is_some_and(|name| name != "release.rs" && name != "tests.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push_str(text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default());
+            }
+        }
+    }
+
+    #[test]
+    fn every_change_has_a_rule() {
+        let mut text = String::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
+        let used = |change: &Change| text.contains(&format!("has(Change::{change:?})"));
+        let idle: Vec<Change> =
+            Change::ALL.map(|(change, ..)| change).into_iter().filter(|c| !used(c)).collect();
+        assert_eq!(idle, []);
+    }
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        // A variant that the table lacks has no release, and asking for one would panic.
+        let source = include_str!("release.rs");
+        let body = source.split_once("pub enum Change {").unwrap().1.split_once("\n}").unwrap().0;
+        let variants = body.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+        let variants: Vec<&str> = variants.filter_map(|line| line.strip_suffix(',')).collect();
+        let mut listed: Vec<String> = Change::ALL.iter().map(|(change, ..)| format!("{change:?}")).collect();
+        listed.sort();
+        let mut variants: Vec<String> = variants.into_iter().map(str::to_owned).collect();
+        variants.sort();
+        assert_eq!(variants, listed);
     }
 }

@@ -1,112 +1,60 @@
-//! A machine over time: programs that start, take memory, give it back, move it, and end.
+//! A machine over time: programs that start, take memory, share it, give it back, move it, and end.
 //!
-//! Memory is handled as runs, so that a step costs what the walk costs and not what its pages are. What a
-//! program asks for and the kernel has no page for is counted as missing: a real kernel reclaims and
-//! swaps by then, and in the end kills, which the model does not play on.
+//! Memory is handled as runs whose pages come round in turns, so that a step costs what the requests and
+//! the nodes cost, and not what the pages are. Page by page, [`crate::task`] does the same for one program
+//! and its child; the two are compared in the tests.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | what can be done | [`Act`] |
+//! | what came of it | [`Step`] |
+//! | where everybody's memory is | [`Placement`] |
+//! | memory that comes and goes | `simulate/mapping.rs` |
+//! | touching pages, copies after a fork, pages that come back from a disk | `simulate/fault.rs` |
+//! | calls that set policies and move pages | `simulate/calls.rs`, `simulate/moving.rs` |
+//! | demotion, swap and the OOM killer | `simulate/reclaim.rs` |
+//! | time that passes: pages that follow their CPU | `simulate/balance.rs` |
+//! | pools of huge pages | `simulate/pool.rs` |
 
+mod act;
+mod balance;
+mod calls;
+mod cycle;
+mod fault;
+mod mapping;
+mod moving;
+mod placement;
+mod pool;
+mod program;
+mod reclaim;
+mod run;
+mod spans;
+mod step;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
 
+use crate::balancing::Balancing;
 use crate::errno::Errno;
 use crate::memory::Memory;
-use crate::migrate;
-use crate::policy::interleave::{Place, Weights};
+use crate::policy::interleave::Weights;
 use crate::policy::set::{Policy, Scope};
+use crate::policy::system;
 use crate::release::Release;
-use crate::walk::{Class, HUGE_ORDER, OutOfMemory, Outcome, Request};
-use crate::zones::ZoneKind;
+use crate::tier::Tiers;
+pub use act::{Act, Backing, Flags, Mapping, Part, Refused, Skipped};
+pub use placement::{Owner, Placement};
+pub use step::{Cause, Killed, Relief, Step};
+
+use pool::Pool;
+use program::{Id, Kind, Object, ObjectId, Program};
 
 /// Where a program's first mapping is, as a page number: a place for which every turn begins anew.
 const FIRST_PAGE: u64 = 1 << 28;
-
-/// What a program does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// It starts on a CPU of a node, inside a cpuset.
-    Start {
-        /// The node of the CPU.
-        cpu_node: NodeId,
-        /// Its own policy.
-        policy: MemPolicy,
-        /// The nodes that its cpuset allows.
-        allowed: NodeSet,
-    },
-    /// It touches new memory.
-    Allocate {
-        /// What the memory is called.
-        region: String,
-        /// How many pages of 4 KiB.
-        pages: u64,
-        /// Whether the memory consists of huge pages where there are any.
-        huge: bool,
-        /// The policy of the memory, if it has one of its own.
-        policy: Option<MemPolicy>,
-    },
-    /// It gives memory back.
-    Free {
-        /// What the memory is called.
-        region: String,
-    },
-    /// It sets its own policy. Memory that is there stays.
-    SetPolicy(MemPolicy),
-    /// It goes to a CPU of another node.
-    RunOn(NodeId),
-    /// Its pages are moved as `migrate_pages(2)` does.
-    Migrate {
-        /// From these nodes.
-        old: NodeSet,
-        /// To these.
-        new: NodeSet,
-    },
-    /// It ends.
-    End,
-}
-
-/// Why a program cannot do something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It has not started.
-    NotThere,
-    /// It has started already.
-    Started,
-    /// It has no memory of this name.
-    NoRegion(String),
-    /// It has memory of this name already.
-    Taken(String),
-    /// The kernel refuses the call.
-    Kernel(Errno),
-}
-
-/// What came of a step.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Step {
-    /// The pages that were taken.
-    pub outcome: Outcome,
-    /// Pages of 4 KiB that were moved.
-    pub moved: u64,
-}
-
-impl Step {
-    /// What could not be given, and why.
-    pub const fn missing(&self) -> Option<&OutOfMemory> {
-        self.outcome.out_of_memory.as_ref()
-    }
-}
-
-/// A program and its memory.
-#[derive(Clone, Debug)]
-struct Program {
-    policy: Policy,
-    cpu_node: NodeId,
-    allowed: NodeSet,
-    next_page: u64,
-    /// Pages of 4 KiB by the zone that they are in.
-    regions: BTreeMap<String, BTreeMap<(NodeId, ZoneKind), u64>>,
-}
 
 /// Programs on a machine.
 #[derive(Clone, Debug)]
@@ -115,13 +63,83 @@ pub struct Simulation {
     weights: Weights,
     max_nodes: u32,
     release: Release,
-    programs: BTreeMap<String, Program>,
+    online: NodeSet,
+    /// What counts where a program has set no policy.
+    system: Policy,
+    tiers: Option<Tiers>,
+    demotion: bool,
+    balancing: Balancing,
+    /// Pages of 4 KiB that a disk still takes.
+    swap_left: u64,
+    pool: Pool,
+    programs: BTreeMap<Id, Program>,
+    names: BTreeMap<String, Id>,
+    /// Programs that have not come to the end that the scenario has for them.
+    gone: BTreeMap<String, Skipped>,
+    objects: BTreeMap<ObjectId, Object>,
+    files: BTreeMap<String, ObjectId>,
+    /// The number of the step, by which pages age.
+    now: u64,
+    next_id: Id,
+    next_object: ObjectId,
+    changed_programs: BTreeSet<String>,
+    changed_files: BTreeSet<String>,
+    changed_pool: bool,
 }
 
 impl Simulation {
-    /// A machine without programs.
+    /// A machine without programs, swap, tiers, demotion and balancing.
     pub fn new(memory: Memory, weights: Weights, max_nodes: u32, release: Release) -> Self {
-        Self { memory, weights, max_nodes, release, programs: BTreeMap::new() }
+        Self {
+            online: memory.nodes(),
+            system: Policy::DEFAULT,
+            pool: Pool::of(&memory),
+            memory,
+            weights,
+            max_nodes,
+            release,
+            tiers: None,
+            demotion: false,
+            balancing: Balancing::OFF,
+            swap_left: 0,
+            programs: BTreeMap::new(),
+            names: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            files: BTreeMap::new(),
+            now: 0,
+            next_id: 0,
+            next_object: 0,
+            changed_programs: BTreeSet::new(),
+            changed_files: BTreeSet::new(),
+            changed_pool: false,
+        }
+    }
+
+    /// The same with the nodes, the memory tiers and the settings of a machine.
+    #[must_use]
+    pub fn on(self, machine: &Machine) -> Self {
+        let settings = &machine.settings;
+        Self {
+            online: machine.node_ids(),
+            system: system::of(machine),
+            tiers: Some(Tiers::of(machine)),
+            balancing: Balancing::of_machine(machine),
+            demotion: settings.demotion_enabled.unwrap_or(false),
+            ..self
+        }
+    }
+
+    /// The same with so many pages of 4 KiB of swap.
+    #[must_use]
+    pub fn with_swap(self, pages: u64) -> Self {
+        Self { swap_left: pages, ..self }
+    }
+
+    /// The same with another setting of `kernel.numa_balancing`.
+    #[must_use]
+    pub fn with_balancing(self, balancing: Balancing) -> Self {
+        Self { balancing, ..self }
     }
 
     /// The memory as it is now.
@@ -129,148 +147,196 @@ impl Simulation {
         &self.memory
     }
 
-    /// The programs that run, each with its pages of 4 KiB by node.
-    pub fn programs(&self) -> BTreeMap<&str, BTreeMap<NodeId, u64>> {
-        let of = |program: &Program| {
-            let mut nodes = BTreeMap::new();
-            for ((node, _), pages) in program.regions.values().flatten() {
-                *nodes.entry(*node).or_default() += pages;
-            }
-            nodes
-        };
-        self.programs.iter().map(|(name, program)| (name.as_str(), of(program))).collect()
+    /// Pages of 4 KiB that are left of the swap.
+    pub const fn swap_left(&self) -> u64 {
+        self.swap_left
     }
 
     /// Plays a step of a program.
     ///
     /// # Errors
-    /// What cannot be done; nothing is changed then.
+    /// What makes no sense; nothing is changed then. A call that the kernel refuses is a step.
     pub fn play(&mut self, name: &str, act: &Act) -> Result<Step, Refused> {
-        if let Act::Start { cpu_node, policy, allowed } = act {
-            if self.programs.contains_key(name) {
-                return Err(Refused::Started);
-            }
-            let allowed = allowed.intersection(&self.memory.nodes());
-            let policy = self.accepted(policy, &allowed)?;
-            let (cpu_node, regions) = (*cpu_node, BTreeMap::new());
-            let program = Program { policy, cpu_node, allowed, next_page: FIRST_PAGE, regions };
-            self.programs.insert(name.to_owned(), program);
-            return Ok(Step::default());
-        }
-        let mut program = self.programs.remove(name).ok_or(Refused::NotThere)?;
-        if *act == Act::End {
-            for region in program.regions.values() {
-                self.give_back(region);
-            }
-            return Ok(Step::default());
-        }
-        let result = self.act(&mut program, act);
-        self.programs.insert(name.to_owned(), program);
-        result
+        self.now += 1;
+        let mut step = self.act(name, act)?;
+        step.changed = self.changes();
+        Ok(step)
     }
 
-    fn act(&mut self, program: &mut Program, act: &Act) -> Result<Step, Refused> {
+    fn act(&mut self, name: &str, act: &Act) -> Result<Step, Refused> {
         match act {
-            Act::Allocate { region, pages, huge, policy } => {
-                if program.regions.contains_key(region) {
-                    return Err(Refused::Taken(region.clone()));
-                }
-                let own =
-                    policy.as_ref().map(|policy| self.accepted(policy, &program.allowed)).transpose()?;
-                let (outcome, zones) = self.take(program, own.as_ref(), *pages, *huge);
-                program.regions.insert(region.clone(), zones);
-                return Ok(Step { outcome, moved: 0 });
+            Act::Start { cpu_node, policy, allowed } => return self.start(name, *cpu_node, policy, allowed),
+            Act::ResizePool { pages } => {
+                let node = self.names.get(name).map(|id| self.programs[id].cpu_node);
+                self.resize_pool(*pages, node);
+                return Ok(Step::default());
             }
-            Act::Free { region } => {
-                let zones =
-                    program.regions.remove(region).ok_or_else(|| Refused::NoRegion(region.clone()))?;
-                self.give_back(&zones);
+            Act::SetDemotion(enabled) => {
+                self.demotion = *enabled;
+                return Ok(Step::default());
             }
-            Act::SetPolicy(policy) => program.policy = self.accepted(policy, &program.allowed)?,
-            Act::RunOn(node) => program.cpu_node = *node,
-            Act::Migrate { old, new } => {
-                migrate::check_migration(new, &program.allowed).map_err(Refused::Kernel)?;
-                let plan = migrate::moves(old, &new.intersection(&program.allowed));
-                let moved = plan.iter().map(|(from, to)| self.migrate(program, *from, *to)).sum();
-                return Ok(Step { moved, ..Step::default() });
+            _ => {}
+        }
+        let Some(id) = self.names.get(name).copied() else {
+            return self.gone.get(name).map(|why| Step::skipped(*why)).ok_or(Refused::NotThere);
+        };
+        match act {
+            Act::Map(mapping) => self.map(id, mapping, false),
+            Act::Allocate(mapping) => self.map(id, mapping, true),
+            Act::Free { region } => self.free_region(id, region),
+            Act::Touch(part) => self.with_part(id, part, |simulation, object, pages| {
+                let mut step = Step::default();
+                // Who is stopped has been told of.
+                let _ = simulation.touch(id, object, pages, &mut step);
+                step
+            }),
+            Act::SetPolicy(policy) => Ok(self.set_policy(id, policy)),
+            Act::Bind { part, policy, flags } => self.with_part(id, part, |simulation, object, pages| {
+                simulation.bind(id, (object, &part.region), pages, policy, *flags)
+            }),
+            Act::SetHome { part, node } => self.with_part(id, part, |simulation, object, pages| {
+                simulation.set_home(id, (object, &part.region), pages, *node)
+            }),
+            Act::MovePages { part, node, all } => self.with_part(id, part, |simulation, object, pages| {
+                simulation.move_pages(id, object, &pages, *node, *all)
+            }),
+            Act::Migrate { old, new } => Ok(self.migrate(id, old, new)),
+            Act::RunOn(node) => {
+                self.program(id).cpu_node = *node;
+                Ok(Step::default())
             }
-            Act::Start { .. } | Act::End => {}
+            Act::Restrict(allowed) => Ok(self.restrict(id, allowed)),
+            Act::Fork { child } => self.fork(id, child),
+            Act::Balance => Ok(self.balance(id)),
+            Act::End => {
+                self.remove(id);
+                Ok(Step::default())
+            }
+            Act::Start { .. } | Act::ResizePool { .. } | Act::SetDemotion(_) => Ok(Step::default()),
+        }
+    }
+
+    fn start(
+        &mut self,
+        name: &str,
+        cpu_node: NodeId,
+        policy: &MemPolicy,
+        allowed: &NodeSet,
+    ) -> Result<Step, Refused> {
+        if self.names.contains_key(name) {
+            return Err(Refused::Started(name.to_owned()));
+        }
+        let allowed = allowed.intersection(&self.memory.nodes());
+        let policy = match self.accepted(policy, &allowed) {
+            Ok(policy) => policy,
+            Err(errno) => {
+                self.gone.insert(name.to_owned(), Skipped::NotStarted);
+                return Ok(Step::refused(errno));
+            }
+        };
+        let program = Program {
+            name: name.to_owned(),
+            policy,
+            cpu_node,
+            allowed,
+            cpuset_of: self.next_id,
+            next_page: FIRST_PAGE,
+            regions: BTreeMap::new(),
+            without: BTreeSet::new(),
+        };
+        self.add(program);
+        Ok(Step::default())
+    }
+
+    /// Adds a program that starts.
+    fn add(&mut self, program: Program) -> Id {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.gone.remove(&program.name);
+        self.changed_programs.insert(program.name.clone());
+        self.names.insert(program.name.clone(), id);
+        self.programs.insert(id, program);
+        id
+    }
+
+    fn fork(&mut self, id: Id, name: &str) -> Result<Step, Refused> {
+        if self.names.contains_key(name) {
+            return Err(Refused::Started(name.to_owned()));
+        }
+        let mut child = Program { name: name.to_owned(), ..self.programs[&id].clone() };
+        // What is reserved of a pool stays the parent's.
+        child.regions.values_mut().for_each(|region| region.reserved = 0);
+        let objects: Vec<ObjectId> = child.regions.values().map(|region| region.object).collect();
+        let child = self.add(child);
+        for object in objects {
+            let Some(object) = self.objects.get_mut(&object) else { continue };
+            // Pages of a file are found again when they are touched.
+            let inherited = object.extents.iter_mut().filter(|_| object.kind != Kind::File);
+            for extent in inherited.filter(|extent| extent.holders.contains(&id)) {
+                extent.holders.insert(child);
+            }
         }
         Ok(Step::default())
     }
 
-    fn accepted(&self, policy: &MemPolicy, allowed: &NodeSet) -> Result<Policy, Refused> {
-        let scope = Scope { allowed, max_nodes: self.max_nodes, release: self.release };
-        Policy::of(policy, scope).map_err(Refused::Kernel)
-    }
-
-    /// Takes pages for a program; gives what became of it, and the pages by zone.
-    fn take(
+    /// Does something with a part of a region: one that reaches beyond its end is not mapped (`EFAULT`).
+    fn with_part(
         &mut self,
-        program: &mut Program,
-        own: Option<&Policy>,
-        pages: u64,
-        huge: bool,
-    ) -> (Outcome, BTreeMap<(NodeId, ZoneKind), u64>) {
-        let order = if huge { HUGE_ORDER } else { 0 };
-        let size = 1 << order;
-        program.next_page = program.next_page.next_multiple_of(size);
-        let request = Request {
-            policy: own.unwrap_or(&program.policy),
-            weights: &self.weights,
-            cpu_node: program.cpu_node,
-            allowed: &program.allowed,
-            pages: pages.div_ceil(size),
-            order,
-            place: Place::Address(program.next_page << 12),
-            class: Class::User,
+        id: Id,
+        part: &Part,
+        call: impl FnOnce(&mut Self, ObjectId, Range<u64>) -> Step,
+    ) -> Result<Step, Refused> {
+        let Some(region) = self.programs[&id].regions.get(&part.region) else {
+            return self.no_region(id, &part.region);
         };
-        let outcome = self.memory.allocate(&request);
-        program.next_page = program.next_page.saturating_add(pages);
-        let zones = outcome.zones().into_iter().map(|(node, kind, pages)| ((node, kind), pages)).collect();
-        (outcome, zones)
+        let object = region.object;
+        let Some(pages) = region.part(part.pages.as_ref()) else { return Ok(Step::refused(Errno::Efault)) };
+        let step = call(self, object, pages);
+        if let Some(object) = self.objects.get_mut(&object) {
+            object.tidy();
+        }
+        Ok(step)
     }
 
-    fn give_back(&mut self, zones: &BTreeMap<(NodeId, ZoneKind), u64>) {
-        for ((node, kind), pages) in zones {
-            self.memory.free(*node, *kind, *pages);
+    /// Ends a program: gives back what nobody else has.
+    fn remove(&mut self, id: Id) {
+        let Some(program) = self.programs.remove(&id) else { return };
+        self.names.remove(&program.name);
+        self.changed_programs.insert(program.name);
+        for region in program.regions.values() {
+            self.unmap(id, region);
         }
     }
 
-    /// Moves what a program has on a node to another, as far as there is room; gives the pages moved.
-    fn migrate(&mut self, program: &mut Program, from: NodeId, to: NodeId) -> u64 {
-        let only = Policy { mode: PolicyMode::Bind, nodes: NodeSet::from_iter([to]), ..Policy::DEFAULT };
-        let mut moved = 0;
-        for region in program.regions.values_mut() {
-            let there: Vec<(ZoneKind, u64)> = region
-                .iter()
-                .filter(|((node, _), _)| *node == from)
-                .map(|((_, kind), pages)| (*kind, *pages))
-                .collect();
-            for (kind, pages) in there {
-                let request = Request {
-                    policy: &only,
-                    weights: &self.weights,
-                    cpu_node: program.cpu_node,
-                    allowed: &program.allowed,
-                    pages,
-                    order: 0,
-                    place: Place::Address(0),
-                    class: Class::User,
-                };
-                let taken = self.memory.allocate(&request).zones();
-                let count: u64 = taken.iter().map(|(.., pages)| pages).sum();
-                for (node, kind, pages) in taken {
-                    *region.entry((node, kind)).or_default() += pages;
-                }
-                self.memory.free(from, kind, count);
-                if let Some(left) = region.get_mut(&(from, kind)) {
-                    *left -= count;
-                }
-                moved += count;
+    fn set_policy(&mut self, id: Id, policy: &MemPolicy) -> Step {
+        match self.accepted(policy, &self.programs[&id].allowed) {
+            Ok(policy) => {
+                self.program(id).policy = policy;
+                Step::default()
             }
-            region.retain(|_, pages| *pages > 0);
+            Err(errno) => Step::refused(errno),
         }
-        moved
+    }
+
+    fn accepted(&self, policy: &MemPolicy, allowed: &NodeSet) -> Result<Policy, Errno> {
+        let scope = Scope { allowed, max_nodes: self.max_nodes, release: self.release };
+        Policy::of(policy, scope)
+    }
+
+    /// The policy of a program's memory that has none of its own.
+    fn in_force(&self, id: Id) -> &Policy {
+        let own = &self.programs[&id].policy;
+        if own.mode == PolicyMode::Default { &self.system } else { own }
+    }
+
+    fn program(&mut self, id: Id) -> &mut Program {
+        self.programs.get_mut(&id).expect("the program runs: its name was found, and it was not killed since")
+    }
+
+    /// Notes that a program's memory has changed.
+    fn note_program(&mut self, id: Id) {
+        if let Some(program) = self.programs.get(&id) {
+            self.changed_programs.insert(program.name.clone());
+        }
     }
 }

@@ -48,6 +48,8 @@ pub struct Surroundings {
 pub struct Task {
     around: Surroundings,
     policy: Policy,
+    /// Counts where no policy was set.
+    system: Policy,
     cpu_node: NodeId,
     allowed: NodeSet,
     threads: u32,
@@ -58,7 +60,14 @@ impl Task {
     /// A program of one thread without policy and mappings, on a CPU of a node, that may use all memory.
     pub fn new(around: Surroundings, cpu_node: NodeId) -> Self {
         let allowed = around.with_memory.clone();
-        Self { around, policy: Policy::DEFAULT, cpu_node, allowed, threads: 1, pages: BTreeMap::new() }
+        let (policy, system) = (Policy::DEFAULT, Policy::DEFAULT);
+        Self { around, policy, system, cpu_node, allowed, threads: 1, pages: BTreeMap::new() }
+    }
+
+    /// The same program under a kernel whose own policy is this one ([`crate::policy::system`]).
+    #[must_use]
+    pub fn under(self, system: Policy) -> Self {
+        Self { system, ..self }
     }
 
     /// The same program with so many threads that share its memory.
@@ -143,7 +152,8 @@ impl Task {
             return Err(Errno::Efault);
         }
         // Pages whose policy is taken away go where the program's own policy would have them.
-        let placed = if policy.mode == PolicyMode::Default { self.policy.clone() } else { policy.clone() };
+        let placed =
+            if policy.mode == PolicyMode::Default { self.in_force().clone() } else { policy.clone() };
         let there = self.present(pages.clone());
         let mut nodes: Vec<NodeId> = there.iter().map(|(_, home)| home.0).collect();
         let mut moved = Vec::new();
@@ -167,9 +177,12 @@ impl Task {
     /// `set_mempolicy_home_node(2)`.
     ///
     /// # Errors
-    /// `EINVAL` for a node that is not there, `EOPNOTSUPP` at the first page whose mode has no home
+    /// `ENOSYS` before 5.17, `EINVAL` for a node that is not there, `EOPNOTSUPP` at the first page whose mode has no home
     /// node (those before it are changed), `ENOENT` where no page has a policy.
     pub fn set_home(&mut self, pages: Range<u64>, node: NodeId) -> Result<(), Errno> {
+        if !self.around.release.has(Change::HomeNode) {
+            return Err(Errno::Enosys);
+        }
         if !self.around.online.contains(node) {
             return Err(Errno::Einval);
         }
@@ -225,7 +238,12 @@ impl Task {
 
     /// The policy that a page which is mapped would be placed by.
     fn policy_of(&self, page: u64) -> Option<&Policy> {
-        Some(self.pages.get(&page)?.policy.as_ref().unwrap_or(&self.policy))
+        Some(self.pages.get(&page)?.policy.as_ref().unwrap_or(self.in_force()))
+    }
+
+    /// The policy that places pages whose mapping has none: its own, or where it has none the system's.
+    pub fn in_force(&self) -> &Policy {
+        if self.policy.mode == PolicyMode::Default { &self.system } else { &self.policy }
     }
 
     /// A page of an order as a policy gives it to this program now.
@@ -259,7 +277,7 @@ impl Task {
         self.pages.get(&page).filter(|page| page.mapped)?.home.map(|(node, _)| node)
     }
 
-    /// The program's own policy.
+    /// The program's own policy, as `get_mempolicy(2)` tells it.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }

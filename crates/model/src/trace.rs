@@ -91,8 +91,8 @@ mod tests {
             order: 0,
             shares: vec![Share { node: NodeId::new(0), kind: ZoneKind::Normal, mark, pages: 1 }],
         };
-        let outcome =
-            Outcome { stretches: [Mark::Low, Mark::Min, Mark::Low].map(stretch).into(), out_of_memory: None };
+        let stretches = [Mark::Low, Mark::Min, Mark::Low].map(stretch).into();
+        let outcome = Outcome { stretches, ..Outcome::default() };
         let functions: Vec<&str> =
             trace(PolicyMode::PreferredMany, &outcome).iter().map(|passed| passed.function).collect();
         assert_eq!(

@@ -8,6 +8,7 @@
 //! `mm/page_alloc.c`, `alloc_pages_mpol` in `mm/mempolicy.c`, `zone_statistics`; 5.15 to at least
 //! 7.2. Nothing is reclaimed here: the model says where the walk ends up without it.
 
+mod busy;
 mod route;
 #[cfg(test)]
 mod tests;
@@ -20,9 +21,10 @@ use crate::policy::interleave::{Place, Weights};
 use crate::policy::set::Policy;
 use crate::release::Change;
 use crate::zones::ZoneKind;
+pub use busy::BusyNodes;
 pub use route::Route;
 use route::Whose;
-use turn::Turn;
+use turn::{Stock, Stop, Turn};
 
 /// A huge page of 2 MiB is 2^9 pages.
 pub const HUGE_ORDER: u32 = 9;
@@ -126,6 +128,8 @@ pub struct Outcome {
     pub stretches: Vec<Stretch>,
     /// Set when not all could be given.
     pub out_of_memory: Option<OutOfMemory>,
+    /// Set where this release does not keep to the order of nodes while some are reclaimed.
+    pub busy: Option<BusyNodes>,
 }
 
 impl Outcome {
@@ -167,6 +171,12 @@ impl Memory {
     /// Takes pages along a route of this memory: as [`Memory::allocate`] does for the request that the
     /// route was made for, had it these pages and this place.
     pub fn allocate_along(&mut self, route: &mut Route, pages: u64, place: Place) -> Outcome {
+        let mut outcome = self.take_along(route, pages, place);
+        outcome.busy = route.woken.as_ref().and_then(|woken| BusyNodes::of(&outcome, woken, self.release));
+        outcome
+    }
+
+    fn take_along(&mut self, route: &mut Route, pages: u64, place: Place) -> Outcome {
         let mut outcome = Outcome::default();
         let order = route.order;
         let mut left = pages;
@@ -205,11 +215,14 @@ impl Memory {
         let mut left = pages;
         while left > 0 {
             let mut stretch = Stretch { order, shares: Vec::new() };
+            // A node that one turn reclaims may have pages again for another that had passed it.
+            let reclaims = order == 0 && self.zone_reclaim.is_some();
             for turn in turns.iter_mut() {
-                turn.advance(&self.zones, order, whose.class);
+                turn.look(Stock::of(self, order, whose.class), reclaims);
             }
-            if left >= round {
-                let rounds = turn::whole_rounds(turns, &self.zones, order, whose.class).min(left / round);
+            let in_rounds = !reclaims || !turn::is_mixed(turns, Stock::of(self, order, whose.class));
+            if left >= round && in_rounds {
+                let rounds = turn::whole_rounds(turns, Stock::of(self, order, whose.class)).min(left / round);
                 for turn in turns.iter() {
                     let taken = rounds * turn.weight;
                     self.take(turn, taken, whose, &mut stretch);
@@ -219,9 +232,12 @@ impl Memory {
             // The last round of the stretch, in which a zone runs dry or the request ends.
             for _ in 0..=turns.len() {
                 let (at, before) = place;
-                let turn = &turns[at];
-                let taken =
-                    (turn.weight - before).min(left).min(turn.available(&self.zones, order, whose.class));
+                let turn = &mut turns[at];
+                let stock = Stock::of(self, order, whose.class);
+                if reclaims {
+                    turn.look(stock, true);
+                }
+                let taken = (turn.weight - before).min(left).min(turn.available(stock));
                 self.take(turn, taken, whose, &mut stretch);
                 left -= taken;
                 place = (at, before + taken);
@@ -241,8 +257,11 @@ impl Memory {
 
     /// Takes pages of one turn from the zone it has come to, and counts them.
     fn take(&mut self, turn: &Turn, pages: u64, whose: Whose, stretch: &mut Stretch) {
-        let Some((at, mark, preferred)) = turn.target().filter(|_| pages > 0) else { return };
-        let zone = &mut self.zones[at];
+        let Some((stop, mark, preferred)) = turn.target().filter(|_| pages > 0) else { return };
+        if stop.reclaims {
+            self.reclaim(stop, mark, pages << stretch.order, whose.class);
+        }
+        let zone = &mut self.zones[stop.zone];
         zone.free -= pages << stretch.order;
         let (node, kind) = (zone.node, zone.kind);
         let same = |share: &&mut Share| (share.node, share.kind, share.mark) == (node, kind, mark);
@@ -261,6 +280,23 @@ impl Memory {
             let counters: &mut Counters = self.counters.entry(wanted).or_default();
             counters.foreign += pages;
         }
+    }
+
+    /// Frees what a zone lacks to give so many pages and stay at a mark.
+    fn reclaim(&mut self, stop: Stop, mark: Mark, pages: u64, class: Class) {
+        let (zone, Some(spare)) = (&mut self.zones[stop.zone], self.spare.get_mut(stop.zone)) else { return };
+        let lacking = (turn::kept(zone, mark, class) + pages).saturating_sub(zone.free).min(*spare);
+        zone.free += lacking;
+        *spare -= lacking;
+        *self.reclaimed.entry(zone.node).or_default() += lacking;
+    }
+
+    /// Whether a node has a page of an order above its low watermark for requests of a class, as one that is
+    /// wanted from this node alone (`__GFP_THISNODE`) has to find it: at last above the minimum.
+    pub fn can_give(&self, node: NodeId, order: u32, class: Class) -> bool {
+        let stock = Stock::of(self, order, class);
+        let own = |zone: usize| Stop { zone, reclaims: false };
+        self.list(&[node], class).into_iter().any(|zone| stock.available(own(zone), Mark::Min) > 0)
     }
 }
 

@@ -11,6 +11,7 @@ use nodewise_machine::{Machine, NodeId};
 
 use crate::distance::{LOCAL, default_distance};
 use crate::ram::Architecture;
+use crate::release::{Change, Release};
 use crate::zones::{Zone, ZoneKind};
 
 /// When the orders were built. It decides whether nodes without CPUs are preferred.
@@ -61,6 +62,15 @@ impl FallbackOrders {
     /// The order in which a node's allocations try nodes; empty for a node that cannot appear.
     pub fn from(&self, node: NodeId) -> &[NodeId] {
         self.orders.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// The order of a node as the log of a kernel names it.
+    pub fn logged(&self, node: NodeId, release: Release) -> Vec<NodeId> {
+        let order = self.from(node);
+        // A node with memory is the first of its own order.
+        let is_bare = order.first().is_some_and(|first| *first != node);
+        let own = (is_bare && !release.has(Change::BareNodesLeftOut)).then_some(node);
+        own.into_iter().chain(order.iter().copied()).collect()
     }
 
     /// All orders, by node.
@@ -203,6 +213,18 @@ mod tests {
             BuiltAt::Boot,
             &[&[0, 2], &[2, 0], &[2, 0]],
         );
+    }
+
+    #[test]
+    fn the_log_named_a_node_without_memory_before_6_7() {
+        let machine = spec::machine("(1c 1G) (1c) (1G); dist=10,20,30/20,10,15/30,15,10").unwrap();
+        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let logged = |node, release| -> Vec<u32> {
+            orders.logged(NodeId::new(node), release).iter().map(|node| node.number()).collect()
+        };
+        assert_eq!(logged(1, Release::new(6, 1)), [1, 2, 0]);
+        assert_eq!(logged(1, Release::new(6, 7)), [2, 0]);
+        assert_eq!(logged(0, Release::new(6, 1)), [0, 2]);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use nodewise_machine::{Bytes, Machine, NodeId};
+use nodewise_machine::{Machine, NodeId};
 
 use crate::movable::{Movable, movable_starts};
 use crate::ram::{Architecture, PAGE, Range, assumed};
@@ -144,15 +144,10 @@ pub fn of(machine: &Machine) -> Vec<Zone> {
     zones(Architecture::of(machine), None, movable, &assumed(machine))
 }
 
-/// All managed pages of a node.
-pub fn managed_of(zones: &[Zone], node: NodeId) -> Bytes {
-    Bytes::new(PAGE).times(zones.iter().filter(|zone| zone.node == node).map(|zone| zone.managed).sum())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::spec;
+    use nodewise_machine::{Bytes, spec};
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     /// Node, zone, first page, spanned, present.
@@ -238,7 +233,9 @@ mod tests {
             let machine = spec::machine(&format!("{}; arch={arch}", nodes.join(" "))).unwrap();
             let zones = of(&machine);
             for node in machine.nodes.values() {
-                prop_assert_eq!(managed_of(&zones, node.id), node.memory_total().unwrap_or_default());
+                let managed: u64 =
+                    zones.iter().filter(|zone| zone.node == node.id).map(|zone| zone.managed).sum();
+                prop_assert_eq!(Some(Bytes::new(managed * PAGE)), node.memory_total());
             }
             for zone in &zones {
                 prop_assert!(zone.present <= zone.spanned);

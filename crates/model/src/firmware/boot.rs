@@ -10,9 +10,10 @@ use super::domains::Domains;
 use super::hmat::{self, Attributes};
 use super::note::{Note, NoteKind};
 use super::srat::{self, Affinities};
-use super::{blocks, distances, windows};
+use super::{blocks, distances, spare, windows};
 use crate::distance::default_distances;
 use crate::ram::{Architecture, Range};
+use crate::release::{Change, Release};
 
 /// What the tables do not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Setting {
     /// Where RAM is, as the firmware's memory map has it. `None`: in every range of the tables that
     /// is not marked as memory that may be added later.
     pub ram: Option<Vec<Span>>,
+    /// Which kernel reads the tables.
+    pub release: Release,
 }
 
 /// The nodes that a kernel comes up with.
@@ -107,6 +110,7 @@ pub fn boot(tables: &Tables, setting: &Setting) -> Booted {
         one(tables, setting, architecture, &mut notes)
     });
     booted.attributes = tables.hmat().and_then(|hmat| hmat::read(hmat, &booted, &mut notes));
+    spare::notes(tables, &mut notes);
     booted.notes = notes;
     booted
 }
@@ -142,9 +146,14 @@ fn several(
     let Affinities { mut domains, cpus, initiators, mut blocks } = srat::read(table, architecture, notes)?;
     let ram = setting.ram.clone().map_or_else(|| blocks::assumed_ram(&blocks), blocks::join);
     let told = domains.clone();
-    let made = tables.cedt().map(|cedt| windows::add(cedt, &mut domains, &mut blocks, notes));
+    let in_srat = blocks.len();
+    let release = setting.release;
+    let made = tables.cedt().map(|cedt| windows::add(cedt, &mut domains, &mut blocks, release, notes));
     let made: NodeSet = made.into_iter().flatten().collect();
-    let cleaned = blocks::clean(&blocks, &ram, architecture, notes)?;
+    let apart = if release.has(Change::WindowsKeptApart) { in_srat } else { blocks.len() };
+    let (fitted, windows) = blocks.split_at(apart);
+    let mut cleaned = blocks::clean(fitted, &ram, architecture, notes)?;
+    cleaned.reserved.extend(windows.iter().map(|window| window.range));
     note_plugged(&blocks, &made, notes);
     let possible = domains.nodes();
     // A window's node is made after the distances were read, so no table speaks of it.

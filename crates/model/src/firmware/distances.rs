@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::check::node_names;
 use nodewise_machine::firmware::slit::FIXED;
 use nodewise_machine::firmware::{Slit, srat};
 use nodewise_machine::{NodeId, NodeMatrix, NodeSet};
@@ -44,8 +45,10 @@ pub(super) fn between(
         }
     }
     if !beyond.is_empty() {
+        let domains = if beyond.len() == 1 { "domain" } else { "domains" };
+        let beyond = node_names(&beyond);
         let text =
-            format!("its localities end before the domains of nodes {beyond}: their distances are 10 and 20");
+            format!("its localities end before the {domains} of {beyond}: distances there are 10 and 20");
         notes.push(Note::new(NoteKind::Unusual, TABLE, text));
     }
     if let Some(slit) = slit {

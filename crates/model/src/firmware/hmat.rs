@@ -14,11 +14,9 @@ use nodewise_machine::{Access, AccessClass, Bytes, NodeId, NodeSet, Tier, TierId
 
 use super::boot::Booted;
 use super::note::{Note, NoteKind};
-use crate::tier::{self, DRAM_DISTANCE, Performance};
+use crate::tier::{self, Performance};
 
 const TABLE: &str = "HMAT";
-/// A difference between two nodes of DRAM that the kernel takes for a mistake: one part in so many.
-const TOLERANCE: u64 = 10;
 
 /// What the table says, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -239,40 +237,12 @@ fn set(cell: &mut Performance, data: DataType, value: u32) {
 
 /// The tiers of nodes with memory, fastest first.
 pub(super) fn tiers(accesses: &[Access], with_memory: &NodeSet, with_cpus: &NodeSet) -> Vec<Tier> {
-    let speed = |node: NodeId| {
-        let access = accesses.iter().find(|one| one.target == node && one.class == AccessClass::Cpu)?;
-        Some(Performance {
-            read_latency_ns: access.read_latency_ns?,
-            write_latency_ns: access.write_latency_ns?,
-            read_bandwidth_mb_per_s: access.read_bandwidth_mb_per_s?,
-            write_bandwidth_mb_per_s: access.write_bandwidth_mb_per_s?,
-        })
-    };
-    let targets: NodeSet = accesses.iter().map(|access| access.target).collect();
-    let dram = with_memory.intersection(with_cpus).intersection(&targets);
-    let reference = dram.first().and_then(speed);
-    let is_usable = reference.is_some_and(|reference| {
-        dram.iter().all(|node| speed(node).is_some_and(|own| is_alike(own, reference)))
-    });
-    let distance = |node: NodeId| {
-        let own = speed(node).zip(reference).filter(|_| is_usable);
-        own.and_then(|(own, dram)| tier::abstract_distance(own, dram)).unwrap_or(DRAM_DISTANCE)
-    };
     let mut tiers: BTreeMap<u64, NodeSet> = BTreeMap::new();
-    for node in with_memory {
-        tiers.entry(tier::tier(distance(node))).or_default().insert(node);
+    for (node, number) in tier::worked_out(accesses, with_memory, with_cpus) {
+        tiers.entry(number).or_default().insert(node);
     }
     let id = |number: u64| TierId::new(u32::try_from(number).unwrap_or(u32::MAX));
     tiers.into_iter().map(|(number, nodes)| Tier { id: id(number), nodes }).collect()
-}
-
-/// Whether two nodes of DRAM differ by no more than a tenth in all four values.
-fn is_alike(own: Performance, reference: Performance) -> bool {
-    let within = |one: u32, two: u32| u64::from(one.abs_diff(two)) * TOLERANCE <= u64::from(two);
-    within(own.read_latency_ns, reference.read_latency_ns)
-        && within(own.write_latency_ns, reference.write_latency_ns)
-        && within(own.read_bandwidth_mb_per_s, reference.read_bandwidth_mb_per_s)
-        && within(own.write_bandwidth_mb_per_s, reference.write_bandwidth_mb_per_s)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert, prop_oneof, proptest};
 
 use super::{Booted, NoteKind, Setting, boot};
+use crate::release::Release;
 
 const GIB: u64 = 1 << 30;
 
@@ -247,6 +248,20 @@ fn windows_that_meet_no_memory_become_nodes() {
     assert_eq!(behind.collect::<Vec<_>>(), [(8, 20, 1)]);
 }
 
+#[test]
+fn since_7_0_a_window_does_not_fill_another() {
+    let list = [srat(3, [cpu(0, 0, 1), memory(0, 0..1, 1)]), windows([window(16..20), window(18..24)])];
+    let tables = tables(list);
+    let reserved = |release| {
+        let booted = boot(&tables, &Setting { release, ..Setting::default() });
+        let reserved =
+            booted.reserved.iter().map(|range| (range.start / GIB, range.end / GIB, range.node.number()));
+        reserved.collect::<Vec<_>>()
+    };
+    assert_eq!(reserved(Release::new(6, 18)), [(16, 24, 1)]);
+    assert_eq!(reserved(Release::new(7, 0)), [(16, 20, 1), (18, 24, 2)]);
+}
+
 fn n(number: u32) -> NodeId {
     NodeId::new(number)
 }
@@ -254,7 +269,7 @@ fn n(number: u32) -> NodeId {
 #[test]
 fn where_ram_is_told_ranges_are_fitted_to_it() {
     let entries = [cpu(0, 0, 1), memory(0, 0..4, 1), memory(1, 4..8, 1), memory(2, 8..9, 1)];
-    let setting = Setting { ram: Some(vec![(0, 3 * GIB), (4 * GIB, 5 * GIB)]) };
+    let setting = Setting { ram: Some(vec![(0, 3 * GIB), (4 * GIB, 5 * GIB)]), ..Setting::default() };
     let booted = boot(&tables([srat(3, entries)]), &setting);
     assert_eq!(booted.online, NodeSet::from([0, 1]));
     assert_eq!((booted.memory(n(0)), booted.memory(n(1))), (3 * GIB, GIB));
@@ -375,6 +390,7 @@ proptest! {
         spans in vec((0u64..64, 0u64..8), 0..4),
         cells in vec(any::<u8>(), 16),
         ram in proptest::option::of(vec((0u64..64, 0u64..32), 0..4)),
+        is_new in any::<bool>(),
     ) {
         let spans = spans.into_iter().map(|(start, size)| window(start..start + size));
         let rows: Vec<Vec<u8>> = cells.chunks(4).map(<[u8]>::to_vec).collect();
@@ -382,7 +398,8 @@ proptest! {
             ram.into_iter().map(|(start, size)| (start * GIB, (start + size) * GIB)).collect()
         });
         let tables = tables([srat(3, entries), windows(spans), Table::Slit(Slit::new(&rows))]);
-        let booted = boot(&tables, &Setting { ram });
+        let release = if is_new { Release::new(7, 0) } else { Release::REFERENCE };
+        let booted = boot(&tables, &Setting { ram, release });
         prop_assert!(!booted.online.is_empty());
         prop_assert!(booted.online.is_subset(&booted.possible));
         for range in &booted.ranges {

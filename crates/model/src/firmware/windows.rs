@@ -1,8 +1,8 @@
 //! CXL windows: those that no range of the SRAT touches become nodes of their own.
 //!
 //! # Source
-//! `acpi_parse_cfmws` and `numa_fill_memblks`; 5.16 to at least 6.18. A later kernel (7.2) lets two new
-//! windows not fill each other; that is not told apart here.
+//! `acpi_parse_cfmws` and `numa_fill_memblks`; 5.16 to at least 7.2, with
+//! [`Change::WindowsKeptApart`](crate::release::Change::WindowsKeptApart).
 
 use nodewise_machine::NodeId;
 use nodewise_machine::firmware::{Cedt, CedtEntry, Entry};
@@ -11,6 +11,7 @@ use super::domains::Domains;
 use super::note::{Note, NoteKind};
 use super::srat::Block;
 use crate::ram::Range;
+use crate::release::{Change, Release};
 
 const TABLE: &str = "CEDT";
 
@@ -19,9 +20,11 @@ pub(super) fn add(
     table: &Cedt,
     domains: &mut Domains,
     blocks: &mut Vec<Block>,
+    release: Release,
     notes: &mut Vec<Note>,
 ) -> Vec<NodeId> {
     let mut made = Vec::new();
+    let told = blocks.len();
     let mut next = domains.largest().map_or(0, |largest| largest.saturating_add(1));
     for Entry { offset, body, .. } in &table.entries {
         let CedtEntry::FixedWindow(window) = body else { continue };
@@ -31,7 +34,8 @@ pub(super) fn add(
             continue;
         };
         let start = window.head.base_hpa;
-        if fill(blocks, start, end) {
+        let known = if release.has(Change::WindowsKeptApart) { told } else { blocks.len() };
+        if fill(&mut blocks[..known], start, end) {
             let text = "the window meets memory of the SRAT: it is counted to that memory's node, and \
                         makes no node of its own";
             notes.push(Note::at(NoteKind::Unusual, TABLE, *offset, text));

@@ -10,6 +10,9 @@ use crate::errno::Errno;
 /// More bits than a page's worth are refused.
 const MOST_BITS: u64 = 8 * 4096;
 
+/// Bits of a word.
+const WORD: u64 = 64;
+
 /// A node mask as a program passes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
@@ -39,7 +42,14 @@ impl Mask {
         if bits > MOST_BITS {
             return Err(Errno::Einval);
         }
-        let read: NodeSet = nodes.iter().filter(|node| u64::from(node.number()) < bits).collect();
+        // A word that is counted in part is read whole where no node of this kernel can be in it: seen on arm64,
+        // whose kernels are built for 16 nodes.
+        let last_word = u64::from(max_nodes.saturating_sub(1)) / WORD;
+        let is_read = |node: &NodeId| {
+            let bit = u64::from(node.number());
+            bit < bits || (bit / WORD > last_word && bit / WORD * WORD < bits)
+        };
+        let read: NodeSet = nodes.iter().filter(is_read).collect();
         let fits = |node: NodeId| node.number() < max_nodes;
         if read.iter().all(fits) { Ok(read) } else { Err(Errno::Einval) }
     }
@@ -58,6 +68,13 @@ mod tests {
         check(Some(NodeSet::from([0, 1, 2, 3])), 4, Ok(NodeSet::from([0, 1, 2])));
         check(Some(NodeSet::from([3])), 4, Ok(NodeSet::new()));
         check(Some(NodeSet::from([0])), 1, Ok(NodeSet::new()));
+    }
+
+    #[test]
+    fn a_word_beyond_all_nodes_is_read_whole() {
+        let mask = Mask { nodes: Some(NodeSet::from([1, 3, 1023])), maxnode: 1024 };
+        assert_eq!(mask.read(16), Err(Errno::Einval));
+        assert_eq!(mask.read(1024), Ok(NodeSet::from([1, 3])));
     }
 
     #[test]

@@ -56,8 +56,16 @@ impl Policy {
     /// # Errors
     /// `EINVAL`, for all that this release refuses.
     pub fn set(word: u32, mask: &Mask, scope: Scope<'_>) -> Result<Self, Errno> {
-        let (mode, flags) = mode_of(word, scope.release)?;
-        let asked = mask.read(scope.max_nodes)?;
+        let mode = mode_of(word, scope.release)?;
+        Self::made(mode, mask.read(scope.max_nodes)?, scope)
+    }
+
+    /// What becomes of a mode and nodes that were read: the checks behind those of all arguments.
+    pub(crate) fn made(
+        (mode, flags): (PolicyMode, ModeFlags),
+        asked: NodeSet,
+        scope: Scope<'_>,
+    ) -> Result<Self, Errno> {
         let Some(mode) = mode_with_nodes(mode, flags, &asked)? else { return Ok(Self::DEFAULT) };
         let mut policy = Self {
             mode,
@@ -150,7 +158,7 @@ impl Policy {
 }
 
 /// Splits a mode word and checks the flags.
-fn mode_of(word: u32, release: Release) -> Result<(PolicyMode, ModeFlags), Errno> {
+pub(crate) fn mode_of(word: u32, release: Release) -> Result<(PolicyMode, ModeFlags), Errno> {
     let flags = ModeFlags::from_bits((word & 0xffff) as u16);
     let number = u16::try_from(word & !u32::from(flags.bits())).map_err(|_| Errno::Einval)?;
     let mode = PolicyMode::from_number(number).ok_or(Errno::Einval)?;

@@ -26,6 +26,17 @@ pub enum Member {
     Child,
 }
 
+impl Member {
+    /// The other of the two.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Parent => Self::Child,
+            Self::Child => Self::Parent,
+        }
+    }
+}
+
 /// A program that has forked, and its child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
@@ -107,10 +118,7 @@ impl Family {
 
     /// Whether a page, or the huge page that it is part of, is in common.
     fn is_shared(&self, member: Member, page: u64) -> bool {
-        let (writer, other) = match member {
-            Member::Parent => (&self.parent, &self.child),
-            Member::Child => (&self.child, &self.parent),
-        };
+        let (writer, other) = (self.member(member), self.member(member.other()));
         match writer.pages.get(&page).map(|page| page.size) {
             Some(Size::Huge) => self.common.range(block_of(page)).next().is_some(),
             // Only a huge page that was in common is in parts.

@@ -1,5 +1,5 @@
 //! Pages of a program that move to another node: after its cpuset, by `migrate_pages(2)`, by
-//! `move_pages(2)`.
+//! `move_pages(2)`, and after its CPU.
 
 use std::ops::Range;
 
@@ -7,11 +7,13 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Task;
 use super::page::{Home, Page, Size, block_of};
+use crate::balancing::{Balanced, Balancing, User};
 use crate::errno::Errno;
 use crate::memory::Memory;
 use crate::migrate;
 use crate::policy::set::Policy;
 use crate::release::Change;
+use crate::tier::Tiers;
 
 impl Task {
     /// `cpuset.mems` of version 2 of the cgroups: policies follow, and so do pages.
@@ -49,9 +51,15 @@ impl Task {
         Ok(())
     }
 
+    /// Move after move, each for all pages that its first node then has: those that find no room there stay
+    /// for the moves behind it.
     fn move_along(&mut self, plan: &[(NodeId, NodeId)], memory: &mut Memory) {
-        for (page, (node, _)) in self.present(0..u64::MAX) {
-            self.send(page, migrate::migrated(node, plan), memory);
+        for (from, to) in plan {
+            for (page, (node, _)) in self.present(0..u64::MAX) {
+                if node == *from {
+                    self.send(page, *to, memory);
+                }
+            }
         }
     }
 
@@ -77,6 +85,31 @@ impl Task {
             self.send(page, node, memory);
         }
         Ok(())
+    }
+
+    /// Automatic balancing: pages follow this program's CPU, each as its policy lets it, while there is room
+    /// for it. Huge pages move as one. `is_hot` is that of [`User`].
+    pub fn balance(
+        &mut self,
+        is_hot: bool,
+        balancing: Balancing,
+        tiers: &Tiers,
+        memory: &mut Memory,
+    ) -> Balanced {
+        let mut balanced = Balanced::default();
+        for (page, (node, _)) in self.present(0..u64::MAX) {
+            let order = self.order_at(page);
+            let way = self.policy_of(page).and_then(|policy| {
+                let user = User { policy, cpu_node: self.cpu_node, allowed: &self.allowed, is_hot };
+                memory.way_of(node, &user, balancing, tiers)
+            });
+            let Some(way) = way.filter(|way| memory.has_room_for(*way, order)) else { continue };
+            self.send(page, way.to, memory);
+            if self.node_of(page) == Some(way.to) {
+                balanced.add(way, 1 << order);
+            }
+        }
+        balanced
     }
 
     /// Moves a page to a node and to no other (`__GFP_THISNODE`); where that has none left it stays.

@@ -8,13 +8,11 @@ use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 
 use super::Task;
 use crate::errno::Errno;
-use crate::hugetlb::Pool;
+use crate::hugetlb::{self, Pool};
 use crate::memory::Memory;
 use crate::migrate::{self, Present};
-use crate::policy::interleave::Turns;
-use crate::policy::path;
 use crate::policy::set::Policy;
-use crate::walk::HUGE_ORDER;
+use crate::walk::{Class, HUGE_ORDER};
 
 /// A private mapping of huge pages, with the pool that they come from. Pages are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +46,7 @@ impl Pooled {
     pub fn touch(&mut self, page: usize, task: &Task, memory: &Memory) -> Option<NodeId> {
         let place = self.pages.get_mut(page)?;
         if place.is_none() {
-            let policy = self.policy.as_ref().unwrap_or(&task.policy);
+            let policy = self.policy.as_ref().unwrap_or(task.in_force());
             let (weights, orders) = (&task.around.weights, memory.orders());
             *place = self.pool.fault(policy, weights, page as u64, task.cpu_node, orders, &task.allowed);
         }
@@ -67,17 +65,15 @@ impl Pooled {
         memory: &Memory,
     ) -> Result<(), Errno> {
         let own = Some(task.accepted(policy)?).filter(|own| *own != Policy::DEFAULT);
-        let placed = own.as_ref().unwrap_or(&task.policy);
-        let turns = Turns::of(placed.mode, &placed.nodes, &task.around.weights);
-        let origin = placed.home.unwrap_or(task.cpu_node);
+        let placed = own.as_ref().unwrap_or(task.in_force());
+        let (weights, orders) = (&task.around.weights, memory.orders());
         let there: Vec<(usize, NodeId)> =
             (0..).zip(&self.pages).filter_map(|(page, node)| Some((page, (*node)?))).collect();
         let mut nodes: Vec<NodeId> = there.iter().map(|(_, node)| *node).collect();
         migrate::mbind(&mut nodes, policy, present, |at| {
             let (page, node) = there[at];
-            let turn = turns.node(page as u64);
-            let way = path(&placed.effective(), origin, turn, memory.orders(), &task.allowed);
-            self.pool.replace(node, &way.order, |node| has_room(memory, node))
+            let way = hugetlb::way(placed, weights, page as u64, task.cpu_node, orders, &task.allowed);
+            self.pool.replace(node, &way.order, |node| memory.can_give(node, HUGE_ORDER, Class::User))
         })?;
         for ((page, _), node) in there.into_iter().zip(nodes) {
             self.pages[page] = Some(node);
@@ -128,20 +124,18 @@ impl Pooled {
     fn send(&mut self, page: usize, node: NodeId, memory: &Memory) {
         let Some(place) = self.pages.get_mut(page).and_then(Option::as_mut) else { return };
         if *place != node {
-            *place = self.pool.replace(*place, &[node], |node| has_room(memory, node));
+            let can_give = |node| memory.can_give(node, HUGE_ORDER, Class::User);
+            *place = self.pool.replace(*place, &[node], can_give);
         }
     }
-}
-
-/// Whether a node has memory for a huge page beside those of its pool.
-fn has_room(memory: &Memory, node: NodeId) -> bool {
-    memory.zones().iter().any(|zone| zone.node == node && zone.free > zone.marks.low + (1 << HUGE_ORDER))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{policy, start};
     use super::*;
+    use crate::memory::ZoneState;
+    use crate::release::Release;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     fn nodes(mapping: &Pooled) -> Vec<u32> {
@@ -191,6 +185,25 @@ mod tests {
         assert_eq!(mapping.bind(&policy("bind:2"), Present::Refuse, &task, &memory), Err(Errno::Eio));
         mapping.migrate_pages(&NodeSet::from([2, 3]), &NodeSet::from([0]), &task, &memory).unwrap();
         assert_eq!((nodes(&mapping), free(&mapping)), (vec![0, 0], vec![0, 0, 1, 1]));
+    }
+
+    #[test]
+    fn a_page_without_a_pool_needs_a_huge_page_above_mark_and_reserve() {
+        // Node 1 with a reserve, and so many pages above what it keeps.
+        let moved = |above: u64| {
+            let (task, memory) = start();
+            let zones = memory.zones().iter().map(|zone| {
+                let reserves = [300; 4];
+                ZoneState { reserves, free: zone.marks.min + 300 + above, ..zone.clone() }
+            });
+            let memory = Memory::new(zones.collect(), memory.orders().clone(), Release::REFERENCE);
+            let mut mapping = Pooled::map(Pool::with(&[(NodeId::new(0), 1)]), 1, &task).unwrap();
+            mapping.touch(0, &task, &memory);
+            mapping.move_page(0, NodeId::new(1), &task, &memory).unwrap();
+            nodes(&mapping)
+        };
+        // A block of 512 leaves 511 of it out of the count.
+        assert_eq!((moved(511), moved(512)), (vec![0], vec![1]));
     }
 
     #[test]

@@ -4,7 +4,11 @@ use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 use proptest::sample::select;
 
 use super::*;
+use crate::balancing::{Balanced, Balancing};
+use crate::memory::ZoneState;
+use crate::tier::Tiers;
 use crate::zonelist::BuiltAt;
+use crate::zones::ZoneKind;
 
 pub(super) fn start() -> (Task, Memory) {
     start_on(Release::REFERENCE)
@@ -91,6 +95,82 @@ fn a_home_node_is_only_for_modes_that_have_one() {
     check(&task, 0..1, &[2]);
 }
 
+/// Memory in which nodes 0-3 can give so many pages each.
+fn memory_with(available: [u64; 4]) -> Memory {
+    let (_, memory) = start();
+    let zones = memory.zones().iter().map(|zone| ZoneState {
+        // The highest zone of a node alone, so that numbers are those of the node.
+        free: if zone.kind == ZoneKind::Dma {
+            0
+        } else {
+            zone.marks.min
+                + zone.reserves[ZoneKind::Movable as usize]
+                + available[zone.node.number() as usize]
+        },
+        ..zone.clone()
+    });
+    Memory::new(zones.collect(), memory.orders().clone(), Release::REFERENCE)
+}
+
+#[test]
+fn migrate_pages_goes_move_by_move_where_targets_are_full() {
+    let (mut task, _) = start();
+    let mut memory = memory_with([10; 4]);
+    task.map(0..4);
+    task.set_policy(&policy("bind:0-1")).unwrap();
+    touch(&mut task, &mut memory, 0..2);
+    task.run_on(NodeId::new(1));
+    touch(&mut task, &mut memory, 2..4);
+    check(&task, 0..4, &[0, 0, 1, 1]);
+    // Node 1 is emptied before it is filled: what has no room on node 2 is found there by the second move.
+    let mut memory = memory_with([0, 0, 1, 0]);
+    task.migrate_pages(&NodeSet::from([0, 1]), &NodeSet::from([1, 2]), &mut memory).unwrap();
+    // |old| = |new|: 1 goes to 2 first, as far as there is room, and leaves it on node 1 for 0.
+    check(&task, 0..4, &[1, 0, 2, 1]);
+}
+
+#[test]
+fn pages_that_a_move_leaves_behind_are_taken_along_by_a_later_one() {
+    // The plan is 1 to 2, then 0 to 1: pages of node 0 stay on node 1 and do not go on to node 2.
+    let (mut task, mut memory) = start();
+    task.map(0..2);
+    touch(&mut task, &mut memory, 0..2);
+    task.migrate_pages(&NodeSet::from([0, 1]), &NodeSet::from([1, 2]), &mut memory).unwrap();
+    check(&task, 0..2, &[1, 1]);
+}
+
+#[test]
+fn a_home_node_cannot_be_set_before_5_17() {
+    for (minor, expected) in [(16, Errno::Enosys), (17, Errno::Enoent)] {
+        let (mut task, _) = start_on(Release::new(5, minor));
+        task.map(0..4);
+        assert_eq!(task.set_home(0..4, NodeId::new(3)), Err(expected));
+    }
+}
+
+#[test]
+fn the_systems_policy_counts_where_the_program_has_none() {
+    let (task, mut memory) = start();
+    let scope = Scope { allowed: &NodeSet::from([0, 1, 2, 3]), max_nodes: 1024, release: Release::REFERENCE };
+    let mut task = task.under(Policy::of(&policy("interleave:2-3"), scope).unwrap());
+    task.map(0..8);
+    touch(&mut task, &mut memory, 0..2);
+    task.set_policy(&policy("local")).unwrap();
+    touch(&mut task, &mut memory, 2..4);
+    task.set_policy(&policy("default")).unwrap();
+    task.bind(4..6, &policy("bind:1"), Present::Stay, &mut memory).unwrap();
+    touch(&mut task, &mut memory, 4..6);
+    check(&task, 0..6, &[2, 3, 0, 0, 1, 1]);
+    assert_eq!(task.policy().reported(), MemPolicy::DEFAULT);
+    // Without its policy a mapping is the system's again, and so is a child.
+    task.bind(4..6, &policy("default"), Present::Move, &mut memory).unwrap();
+    check(&task, 4..6, &[2, 3]);
+    let mut child = task.start_program();
+    child.map(0..2);
+    touch(&mut child, &mut memory, 0..2);
+    check(&child, 0..2, &[2, 3]);
+}
+
 #[test]
 fn a_program_that_is_started_has_the_policy_and_not_the_memory() {
     let (mut task, mut memory) = start();
@@ -143,6 +223,45 @@ fn small_pages_in_the_place_of_a_huge_one_stay_small() {
     check(&task, 3..4, &[0]);
     check(&task, 5..6, &[0]);
     assert_eq!(task.node_of(4), None);
+}
+
+#[test]
+fn pages_follow_the_cpu_each_by_its_policy() {
+    let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
+    let tiers = Tiers::of(&machine);
+    let (mut task, mut memory) = start();
+    task.map(0..8);
+    let mut bound = |task: &mut Task, pages, text: &str| {
+        task.bind(pages, &policy(text), Present::Stay, &mut memory).unwrap();
+    };
+    bound(&mut task, 2..4, "bind:0-3");
+    bound(&mut task, 4..6, "bind=balancing:0,3");
+    bound(&mut task, 6..8, "bind=balancing:0,2");
+    task.map_huge(512..1024);
+    touch(&mut task, &mut memory, 0..8);
+    task.touch(512, &mut memory);
+    task.run_on(NodeId::new(3));
+    assert_eq!(task.balance(true, Balancing::OFF, &tiers, &mut memory), Balanced::default());
+    let balanced = task.balance(true, Balancing::of(1), &tiers, &mut memory);
+    check(&task, 0..8, &[3, 3, 0, 0, 3, 3, 0, 0]);
+    check(&task, 512..1024, &[3; 512]);
+    assert_eq!(balanced, Balanced { moved: 516, promoted: 0 });
+}
+
+#[test]
+fn a_page_stays_where_the_cpus_node_is_at_its_high_watermark() {
+    let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
+    let (mut task, mut memory) = start();
+    task.map(0..8);
+    touch(&mut task, &mut memory, 0..8);
+    // One page more than the mark has to be free after each that comes.
+    for zone in memory.zones.iter_mut().filter(|zone| zone.node == NodeId::new(1)) {
+        zone.free = zone.marks.high + zone.reserves[ZoneKind::Movable as usize] + 4;
+    }
+    task.run_on(NodeId::new(1));
+    let balanced = task.balance(false, Balancing::of(1), &Tiers::of(&machine), &mut memory);
+    assert_eq!(balanced.moved, 3);
+    check(&task, 0..8, &[1, 1, 1, 0, 0, 0, 0, 0]);
 }
 
 /// A call, drawn.

@@ -6,7 +6,7 @@
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
-use super::turn::{Turn, Way};
+use super::turn::{Stop, Turn, Way};
 use super::{Class, Constraint, Mark, OutOfMemory, Request};
 use crate::memory::{Memory, ZoneState};
 use crate::policy::interleave::Turns;
@@ -24,6 +24,9 @@ pub struct Route {
     small: Vec<Turn>,
     /// What a refusal tells: the nodes that could be used, and what kept it from the others.
     limit: (NodeSet, Constraint),
+    /// The nodes that are reclaimed when none of them is above its low watermark any more; `None` on a machine
+    /// of one node, where there is no order to change.
+    pub(super) woken: Option<NodeSet>,
 }
 
 /// Who asks for pages, as far as counters and zones depend on it.
@@ -70,7 +73,9 @@ impl Memory {
         };
         let whose = Whose { cpu_node: request.cpu_node, class: request.class, counts_turns };
         let limit = self.limit(&policy, request);
-        Route { order: request.order, round, whose, huge, small, limit }
+        let woken = small.first().map(|turn| turn.first_round(&self.zones));
+        let woken = woken.filter(|_| self.nodes().len() > 1);
+        Route { order: request.order, round, whose, huge, small, limit, woken }
     }
 
     /// The ways of a page, each tried when the one before has nothing left.
@@ -87,10 +92,7 @@ impl Memory {
         // The first round keeps to the cpuset when it looks for the node that is wanted, the second
         // only skips the zones of other nodes: so misses are counted then.
         let everywhere = self.orders.from(start);
-        let way = |order: &[NodeId], mark, wanted: &[NodeId]| {
-            let zones = self.list(order, request.class);
-            Way { zones, mark, preferred: self.first_with_zone(wanted, request.class) }
-        };
+        let way = |order: &[NodeId], mark, wanted: &[NodeId]| self.way(order, mark, wanted, request);
         let mut ways = match path.when_full {
             WhenFull::ReclaimEverywhere => Vec::new(),
             WhenFull::ReclaimInside | WhenFull::SecondPass => {
@@ -120,10 +122,20 @@ impl Memory {
         if !passes || policy.mode == PolicyMode::PreferredMany || !request.allowed.contains(start) {
             return everywhere;
         }
-        let zones = self.list(&[start], request.class);
-        let preferred = self.first_with_zone(&[start], request.class);
-        let first = [Mark::Low, Mark::Min].map(|mark| Way { zones: zones.clone(), mark, preferred });
+        let first = [Mark::Low, Mark::Min].map(|mark| self.way(&[start], mark, &[start], request));
         first.into_iter().chain(everywhere).collect()
+    }
+
+    /// A round through the zones of some nodes, of which the first that has any of `wanted` is wanted.
+    fn way(&self, order: &[NodeId], mark: Mark, wanted: &[NodeId], request: &Request<'_>) -> Way {
+        let preferred = self.first_with_zone(wanted, request.class);
+        let reclaims = |zone: usize| {
+            let (reclaim, wanted) = self.zone_reclaim.as_ref().zip(preferred)?;
+            let near = reclaim.reclaims(self.zones[zone].node, wanted, request.cpu_node);
+            (near && mark == Mark::Low).then_some(())
+        };
+        let stop = |zone| Stop { zone, reclaims: reclaims(zone).is_some() };
+        Way { stops: self.list(order, request.class).into_iter().map(stop).collect(), mark, preferred }
     }
 
     /// Whose fallback order a policy without turns walks.
@@ -140,7 +152,7 @@ impl Memory {
     }
 
     /// The zones of these nodes that a request may use, node after node, each highest first.
-    fn list(&self, nodes: &[NodeId], class: Class) -> Vec<usize> {
+    pub(super) fn list(&self, nodes: &[NodeId], class: Class) -> Vec<usize> {
         let own = |node: &NodeId| {
             let start = self.zones.partition_point(|zone| zone.node < *node);
             let end = self.zones.partition_point(|zone| zone.node <= *node);

@@ -6,6 +6,7 @@ use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 use super::*;
 use crate::memory::ZoneState;
 use crate::policy::set::Scope;
+use crate::reclaim::ZoneReclaim;
 use crate::release::Release;
 use crate::watermark::Watermarks;
 use crate::zonelist::{BuiltAt, FallbackOrders};
@@ -97,6 +98,33 @@ fn a_cpuset_ends_a_request_too() {
     let one = NodeSet::from([1]);
     let outcome = check("default", &one, 91, &[&[(1, Mark::Low, 80)], &[(1, Mark::Min, 10)]]);
     assert_eq!(outcome.out_of_memory.unwrap().constraint, Constraint::Cpuset);
+}
+
+#[test]
+fn since_6_18_the_order_is_open_where_nodes_are_reclaimed() {
+    let both = NodeSet::from([0, 1]);
+    let busy = |text: &str, pages: u64, release: Release| {
+        let zones = vec![zone(0, ZoneKind::Normal, 100, 20, 10), zone(1, ZoneKind::Normal, 100, 20, 10)];
+        let mut memory = Memory { release, ..memory(zones, TWO) };
+        let (policy, weights) = (set(text, &both), Weights::new());
+        let outcome = memory.allocate(&Request {
+            policy: &policy,
+            weights: &weights,
+            cpu_node: n(0),
+            allowed: &both,
+            pages,
+            order: 0,
+            place: Place::Address(0),
+            class: Class::User,
+        });
+        outcome.busy.map(|busy| (busy.after, busy.nodes))
+    };
+    let new = Release::new(6, 18);
+    assert_eq!(busy("prefer (many):1", 100, Release::new(6, 17)), None);
+    assert_eq!(busy("prefer (many):1", 80, new), None);
+    assert_eq!(busy("prefer (many):1", 100, new), Some((80, NodeSet::from([1]))));
+    assert_eq!(busy("interleave:0-1", 170, new), Some((160, both.clone())));
+    assert_eq!(busy("bind:0", 85, new), Some((80, NodeSet::from([0]))));
 }
 
 #[test]
@@ -194,6 +222,7 @@ proptest! {
         pages in 0u64..1500,
         start in 0u64..1000,
         kernel in any::<bool>(),
+        reclaimed in proptest::option::of((proptest::collection::vec(0u64..100, 5), 8u32..32)),
     ) {
         let members = |bits: u32| (0..5).filter(|node| bits >> node & 1 == 1).map(NodeId::new).collect::<NodeSet>();
         let (asked, allowed) = (members(nodes), members(allowed));
@@ -206,10 +235,20 @@ proptest! {
             let class = if kernel { Class::Kernel } else { Class::User };
             let place = Place::Address(start << 12);
             let request = Request { policy: &policy, weights: &weights, cpu_node: n(cpu_node), allowed: &allowed, pages, order: 0, place, class };
-            let spec = "5x(1c 1G); dist=10,12,20,20,30/12,10,20,20,25/20,20,10,12,20/20,20,12,10,20/30,25,20,20,10";
-            let mut runs = memory(zones.clone(), spec);
+            let spec = "3x(1c 1G) 2x(1G); dist=10,12,20,20,30/12,10,20,20,25/20,20,10,12,20/20,20,12,10,20/30,25,20,20,10";
+            let memory = || {
+                let zones = zones.iter().map(|zone| ZoneState { managed: zone.free + 200, ..zone.clone() });
+                let memory = memory(zones.collect(), spec);
+                let Some((spare, farthest)) = &reclaimed else { return memory };
+                let mut machine = nodewise_machine::spec::machine(spec).unwrap();
+                machine.settings.zone_reclaim_mode = Some(7);
+                let spare = (0..5).map(NodeId::new).zip(spare.iter().copied()).collect();
+                let reclaim = ZoneReclaim::of(&machine).with_spare(spare).with_farthest(*farthest);
+                memory.with_zone_reclaim(reclaim)
+            };
+            let mut runs = memory();
             let outcome = runs.allocate(&request);
-            let mut single = memory(zones, spec);
+            let mut single = memory();
             let mut one_by_one = [0u64; 5];
             let mut given = 0;
             let mut route = single.route(&request);
@@ -231,6 +270,7 @@ proptest! {
             prop_assert_eq!(outcome.out_of_memory.map_or(pages, |end| pages - end.pages), given);
             prop_assert_eq!(runs.zones(), single.zones());
             prop_assert_eq!(runs.counters(), single.counters());
+            prop_assert_eq!(runs.reclaimed(), single.reclaimed());
             let counters = runs.counters().values();
             let sums = counters.fold([0; 4], |[miss, foreign, places, all], one| {
                 [miss + one.miss, foreign + one.foreign, places + one.local + one.other, all + one.hit + one.miss]

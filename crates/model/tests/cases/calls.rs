@@ -2,12 +2,12 @@
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 use nodewise_model::balancing;
-use nodewise_model::migrate::{Present, check_migration, check_move, mbind, migrated, moves};
+use nodewise_model::migrate::{Present, check_migration, check_move, mbind};
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::walk::Request;
 use nodewise_model::{Errno, Policy, Weights};
 
-use crate::server::{all, memory, n, nodes_of_pages, numbers, policy, request, scope};
+use crate::server::{all, memory, n, nodes_of_pages, numbers, policy, request, scope, task};
 
 /// `cpuset.mems` of nodes 1 and 2.
 #[test]
@@ -65,9 +65,13 @@ fn case_36_mbind_move() {
 fn case_37_migrate_pages() {
     let check = |old: &[u32], new: &[u32], expected: [u32; 4]| {
         let set = |numbers: &[u32]| numbers.iter().copied().map(NodeId::new).collect::<NodeSet>();
-        let moves = moves(&set(old), &set(new));
-        let nodes: Vec<u32> = all().iter().map(|node| migrated(node, &moves).number()).collect();
-        assert_eq!(nodes, expected, "{old:?} to {new:?}");
+        let (mut task, mut memory) = (task(), memory());
+        task.map(0..16);
+        task.set_policy(&policy("interleave:0-3").reported()).unwrap();
+        (0..16).for_each(|page| assert!(task.touch(page, &mut memory).is_some()));
+        task.migrate_pages(&set(old), &set(new), &mut memory).unwrap();
+        let nodes: Vec<u32> = (0..16).filter_map(|page| task.node_of(page)).map(NodeId::number).collect();
+        assert_eq!(nodes, expected.repeat(4), "{old:?} to {new:?}");
     };
     check(&[0, 1], &[2, 3], [2, 3, 2, 3]);
     check(&[0, 1, 2], &[1, 2, 3], [1, 2, 3, 3]);

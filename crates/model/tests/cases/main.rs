@@ -10,6 +10,7 @@ mod firmware;
 mod full;
 mod huge;
 mod placement;
+mod records;
 mod scripts;
 mod server;
 mod zonelists;

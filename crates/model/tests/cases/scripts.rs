@@ -6,18 +6,11 @@ use nodewise_model::migrate::Present;
 use nodewise_model::task::Surroundings;
 use nodewise_model::{BuiltAt, Memory, Release, Task, Weights};
 
-use crate::server::{all, machine, memory, n};
+use crate::server::{all, machine, memory, n, task};
 
 /// A program on the server, on a CPU of node 0, with eight pages from page 0 on.
 fn start() -> (Task, Memory) {
-    let around = Surroundings {
-        with_memory: all(),
-        online: machine().node_ids(),
-        max_nodes: 1024,
-        release: Release::REFERENCE,
-        weights: Weights::new(),
-    };
-    let mut task = Task::new(around, n(0));
+    let mut task = task();
     task.map(0..8);
     (task, memory())
 }

@@ -3,8 +3,9 @@
 use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, spec};
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::set::Scope;
+use nodewise_model::task::Surroundings;
 use nodewise_model::walk::{Class, Outcome, Request};
-use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights};
+use nodewise_model::{BuiltAt, Memory, Policy, Release, Task, Weights};
 
 /// Two packages with two nodes each; a CPU and 512 MiB on every node.
 pub fn machine() -> Machine {
@@ -35,6 +36,18 @@ pub fn policy(text: &str) -> Policy {
 
 pub fn memory() -> Memory {
     Memory::of(&machine(), BuiltAt::Boot, Release::REFERENCE)
+}
+
+/// A program without memory, on a CPU of node 0.
+pub fn task() -> Task {
+    let around = Surroundings {
+        with_memory: all(),
+        online: machine().node_ids(),
+        max_nodes: 1024,
+        release: Release::REFERENCE,
+        weights: Weights::new(),
+    };
+    Task::new(around, n(0))
 }
 
 /// A request for small pages of a program.
