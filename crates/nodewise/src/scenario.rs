@@ -1,23 +1,25 @@
 //! Scenarios for `nodewise simulate`: their files, read and put in order, and those that come with
 //! nodewise.
 
+mod event;
 #[cfg(test)]
 mod tests;
 
-use nodewise_machine::printable::quote;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::toml_text::{self, line_of};
+use crate::toml_text;
 
 /// The scenarios that come with nodewise: the name and the file.
-pub const SHIPPED: [(&str, &str); 6] = [
+pub const SHIPPED: [(&str, &str); 8] = [
     ("database", include_str!("../../../scenarios/database.toml")),
     ("database-interleaved", include_str!("../../../scenarios/database-interleaved.toml")),
     ("jvm", include_str!("../../../scenarios/jvm.toml")),
     ("hpc", include_str!("../../../scenarios/hpc.toml")),
     ("pi5", include_str!("../../../scenarios/pi5.toml")),
     ("cxl", include_str!("../../../scenarios/cxl.toml")),
+    ("fork", include_str!("../../../scenarios/fork.toml")),
+    ("calls", include_str!("../../../scenarios/calls.toml")),
 ];
 
 /// The largest file that is read, and the most steps in it.
@@ -33,6 +35,10 @@ pub struct Scenario {
     pub machine: Option<String>,
     /// What `--kernel` would say.
     pub kernel: Option<String>,
+    /// Swap, as a size.
+    pub swap: Option<String>,
+    /// What `kernel.numa_balancing` says.
+    pub numa_balancing: Option<u32>,
     /// By time; at the same time as they are written, starts first.
     pub steps: Vec<Step>,
 }
@@ -41,6 +47,7 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     pub at_s: f64,
+    /// Whose; empty where it is the system's.
     pub program: String,
     /// The line of the file, from 1.
     pub line: usize,
@@ -51,12 +58,48 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     Start { cpu_node: Option<u32>, policy: Option<String>, nodes: Option<String> },
-    Allocate { size: String, region: Option<String>, huge: bool, policy: Option<String> },
+    Map(Mapping),
+    Allocate(Mapping),
+    Touch(Part),
     Free(String),
     SetPolicy(String),
+    Mbind { part: Part, policy: String, strict: bool, moves: bool, moves_all: bool },
+    HomeNode { part: Part, node: u32 },
+    MovePages { part: Part, to: String, all: bool },
+    MigratePages { old: String, new: String },
     RunOn(u32),
-    Move { old: String, new: String },
+    Cpuset(String),
+    Fork(String),
+    Balance,
     End,
+    HugePages(u64),
+    Demotion(bool),
+}
+
+/// New memory, in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mapping {
+    pub size: String,
+    pub region: Option<String>,
+    pub backing: Backing,
+    pub policy: Option<String>,
+}
+
+/// What new memory is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Backing {
+    Small,
+    Huge,
+    Pool,
+    File(String),
+}
+
+/// Some of a region, in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub region: String,
+    pub offset: Option<String>,
+    pub length: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -66,10 +109,12 @@ struct File {
     about: Option<String>,
     machine: Option<String>,
     kernel: Option<String>,
+    swap: Option<String>,
+    numa_balancing: Option<u32>,
     #[serde(default)]
     program: Vec<Spanned<Program>>,
     #[serde(default)]
-    event: Vec<Spanned<Event>>,
+    event: Vec<Spanned<event::Event>>,
 }
 
 #[derive(Deserialize)]
@@ -83,23 +128,6 @@ struct Program {
     nodes: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Event {
-    at: f64,
-    program: String,
-    allocate: Option<String>,
-    region: Option<String>,
-    huge: Option<bool>,
-    policy: Option<String>,
-    free: Option<String>,
-    set_policy: Option<String>,
-    run_on: Option<u32>,
-    move_from: Option<String>,
-    move_to: Option<String>,
-    end: Option<bool>,
-}
-
 /// Reads a scenario.
 ///
 /// # Errors
@@ -109,19 +137,32 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
     if file.program.len() + file.event.len() > MOST_STEPS {
         return Err(format!("more than {MOST_STEPS} programs and events"));
     }
+    // Where each line ends: a search for every event, and not a walk through the file.
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
     let mut steps = Vec::new();
     for program in &file.program {
-        steps.push(start(program.get_ref(), line_of(text, program.span().start))?);
+        steps.push(start(program.get_ref(), line_of(program.span().start))?);
     }
     for event in &file.event {
-        steps.push(step(event.get_ref(), line_of(text, event.span().start))?);
+        let line = line_of(event.span().start);
+        let at_s = time(event.get_ref().at, "at", line)?;
+        let (program, act) = event::act(event.get_ref()).map_err(|why| format!("line {line}: {why}"))?;
+        steps.push(Step { at_s, program, line, act });
     }
     if steps.is_empty() {
         return Err("it has neither a [[program]] nor an [[event]]".to_owned());
     }
     steps.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    let title = file.title.unwrap_or_else(|| "Simulation".to_owned());
-    Ok(Scenario { title, about: file.about, machine: file.machine, kernel: file.kernel, steps })
+    Ok(Scenario {
+        title: file.title.unwrap_or_else(|| "Simulation".to_owned()),
+        about: file.about,
+        machine: file.machine,
+        kernel: file.kernel,
+        swap: file.swap,
+        numa_balancing: file.numa_balancing,
+        steps,
+    })
 }
 
 fn time(at_s: f64, key: &str, line: usize) -> Result<f64, String> {
@@ -136,39 +177,4 @@ fn start(program: &Program, line: usize) -> Result<Step, String> {
     let Program { name, start, cpu_node, policy, nodes } = program;
     let act = Written::Start { cpu_node: *cpu_node, policy: policy.clone(), nodes: nodes.clone() };
     Ok(Step { at_s: time(*start, "start", line)?, program: name.clone(), line, act })
-}
-
-fn step(event: &Event, line: usize) -> Result<Step, String> {
-    let mut acts = Vec::new();
-    if let Some(size) = &event.allocate {
-        let (region, policy) = (event.region.clone(), event.policy.clone());
-        acts.push(Written::Allocate {
-            size: size.clone(),
-            region,
-            huge: event.huge.unwrap_or(false),
-            policy,
-        });
-    } else if event.region.is_some() || event.huge.is_some() || event.policy.is_some() {
-        return Err(format!("line {line}: region, huge and policy belong to allocate, which is missing"));
-    }
-    acts.extend(event.free.clone().map(Written::Free));
-    acts.extend(event.set_policy.clone().map(Written::SetPolicy));
-    acts.extend(event.run_on.map(Written::RunOn));
-    match (&event.move_from, &event.move_to) {
-        (Some(old), Some(new)) => acts.push(Written::Move { old: old.clone(), new: new.clone() }),
-        (None, None) => {}
-        _ => return Err(format!("line {line}: move-from and move-to belong together")),
-    }
-    acts.extend(event.end.filter(|end| *end).map(|_| Written::End));
-    match <[Written; 1]>::try_from(acts) {
-        Ok([act]) => {
-            Ok(Step { at_s: time(event.at, "at", line)?, program: event.program.clone(), line, act })
-        }
-        Err(acts) => Err(format!(
-            "line {line}: the event of {} has {} things to do: expected one of allocate, free, set-policy, run-on, \
-             move-from with move-to, end",
-            quote(&event.program),
-            acts.len()
-        )),
-    }
 }

@@ -1,6 +1,7 @@
 //! Steps on small machines, and what holds for every scenario.
 
-use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
+mod alike;
+mod drawn;
 
 use super::*;
 use crate::zonelist::BuiltAt;
@@ -8,119 +9,407 @@ use crate::zonelist::BuiltAt;
 const GIB: u64 = 1 << 18;
 
 fn simulation() -> Simulation {
-    let machine = nodewise_machine::spec::machine("2x(8c 8G); dist=21").unwrap();
-    let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
-    Simulation::new(memory, Weights::new(), 1024, Release::REFERENCE)
+    simulation_on("2x(8c 8G); dist=21", Release::REFERENCE)
+}
+
+fn simulation_on(spec: &str, release: Release) -> Simulation {
+    let machine = nodewise_machine::spec::machine(spec).unwrap();
+    let memory = Memory::of(&machine, BuiltAt::Boot, release);
+    Simulation::new(memory, Weights::new(), 1024, release).on(&machine)
+}
+
+fn start_in(policy: &str, allowed: NodeSet) -> Act {
+    Act::Start { cpu_node: NodeId::new(0), policy: policy.parse().unwrap(), allowed }
 }
 
 fn start(policy: &str) -> Act {
-    let policy = policy.parse().unwrap();
-    Act::Start { cpu_node: NodeId::new(0), policy, allowed: NodeSet::from([0, 1]) }
+    start_in(policy, (0..8).map(NodeId::new).collect())
+}
+
+fn mapping(region: &str, gib: u64, backing: Backing) -> Mapping {
+    Mapping { region: region.to_owned(), pages: gib * GIB, backing, policy: None }
 }
 
 fn allocate(region: &str, gib: u64) -> Act {
-    Act::Allocate { region: region.to_owned(), pages: gib * GIB, huge: false, policy: None }
+    Act::Allocate(mapping(region, gib, Backing::Small))
 }
 
-/// GiB of a program on nodes 0 and 1, rounded.
-fn placed(simulation: &Simulation, name: &str) -> [u64; 2] {
-    let nodes = &simulation.programs()[name];
-    [0, 1].map(|node| (nodes.get(&NodeId::new(node)).copied().unwrap_or(0) + GIB / 2) / GIB)
+fn whole(region: &str) -> Part {
+    Part { region: region.to_owned(), pages: None }
+}
+
+fn free(region: &str) -> Act {
+    Act::Free { region: region.to_owned() }
+}
+
+#[track_caller]
+fn play(simulation: &mut Simulation, steps: &[(&str, Act)]) -> Vec<Step> {
+    steps.iter().map(|(name, act)| simulation.play(name, act).unwrap()).collect()
+}
+
+/// GiB of somebody by node, rounded.
+fn placed<const N: usize>(simulation: &Simulation, name: &str) -> [u64; N] {
+    let all = simulation.placements();
+    let nodes = all
+        .get(&Owner::Program(name.to_owned()))
+        .map(|placement| placement.nodes.clone())
+        .unwrap_or_default();
+    std::array::from_fn(|node| (nodes.get(&NodeId::new(node as u32)).copied().unwrap_or(0) + GIB / 2) / GIB)
+}
+
+fn killed(step: &Step) -> Vec<&str> {
+    step.killed.iter().map(|killed| killed.program.as_str()).collect()
 }
 
 #[test]
 fn a_program_larger_than_its_node_leaves_nothing_for_one_that_is_bound_there() {
-    for (policy, placement, missing) in [("default", [8, 2], true), ("interleave:0-1", [5, 5], false)] {
+    for (policy, placement, dead) in
+        [("default", [8, 2], vec!["database"]), ("interleave:0-1", [5, 5], vec![])]
+    {
         let mut simulation = simulation();
-        simulation.play("database", &start(policy)).unwrap();
-        simulation.play("database", &allocate("pool", 10)).unwrap();
+        let steps =
+            [("database", start(policy)), ("database", allocate("pool", 10)), ("tool", start("bind:0"))];
+        play(&mut simulation, &steps);
         assert_eq!(placed(&simulation, "database"), placement, "{policy}");
-        simulation.play("tool", &start("bind:0")).unwrap();
         let step = simulation.play("tool", &allocate("heap", 1)).unwrap();
-        assert_eq!(step.missing().is_some(), missing, "{policy}");
+        // Who is not bound counts as one that may use every node, and it is the larger.
+        assert_eq!(killed(&step), dead, "{policy}");
+        assert_eq!(placed(&simulation, "tool"), [1, 0], "{policy}");
     }
+}
+
+#[test]
+fn who_is_bound_elsewhere_is_not_killed_for_a_bound_program() {
+    let mut simulation = simulation();
+    let steps = [("large", start("bind:1")), ("large", allocate("heap", 7)), ("small", start("bind:0"))];
+    play(&mut simulation, &steps);
+    let step = simulation.play("small", &allocate("heap", 9)).unwrap();
+    assert_eq!(killed(&step), ["small"]);
+    assert_eq!(simulation.play("small", &free("heap")).unwrap().skipped, Some(Skipped::Killed));
+    assert_eq!(placed(&simulation, "large"), [0, 7]);
+    // It may be started again.
+    play(&mut simulation, &[("small", start("bind:0")), ("small", allocate("heap", 7))]);
+}
+
+#[test]
+fn without_a_program_that_may_be_killed_the_rest_is_missing() {
+    let mut simulation = simulation();
+    play(&mut simulation, &[("a", start("bind:1"))]);
+    let policy = Some("bind:0".parse().unwrap());
+    let heap = Act::Allocate(Mapping { policy, ..mapping("heap", 9, Backing::Small) });
+    let step = simulation.play("a", &heap).unwrap();
+    assert!(
+        step.missing.is_some_and(|end| end.pages > 0),
+        "its policy binds it to node 1, its memory to node 0"
+    );
+    assert_eq!(placed(&simulation, "a"), [8, 0]);
+}
+
+#[test]
+fn swap_takes_what_was_touched_longest_ago_and_gives_it_back_where_there_is_room() {
+    let mut simulation = simulation().with_swap(4 * GIB);
+    let steps = [
+        ("database", start("default")),
+        ("database", allocate("old", 4)),
+        ("database", allocate("new", 3)),
+        ("tool", start("bind:0")),
+        ("tool", allocate("heap", 3)),
+    ];
+    let step = play(&mut simulation, &steps).pop().unwrap();
+    assert_eq!(killed(&step), [""; 0]);
+    assert_eq!(placed(&simulation, "database"), [5, 0]);
+    let out =
+        |simulation: &Simulation| simulation.placements()[&Owner::Program("database".to_owned())].swapped;
+    assert_eq!((out(&simulation) + GIB / 2) / GIB, 2);
+    assert_eq!(simulation.swap_left() + out(&simulation), 4 * GIB);
+    let step = simulation.play("database", &Act::Touch(whole("old"))).unwrap();
+    assert!(step.swapped_in > 2 * GIB - GIB / 2 && out(&simulation) == 0, "{step:?}");
+    assert_eq!(placed(&simulation, "database"), [5, 2]);
+    assert_eq!(simulation.swap_left(), 4 * GIB);
 }
 
 #[test]
 fn what_a_program_had_is_there_again_when_it_ends() {
     let mut simulation = simulation();
     let before = simulation.memory().zones().to_vec();
-    simulation.play("a", &start("default")).unwrap();
-    simulation.play("a", &allocate("heap", 3)).unwrap();
-    simulation.play("a", &allocate("cache", 2)).unwrap();
-    simulation.play("a", &Act::Free { region: "heap".to_owned() }).unwrap();
+    play(
+        &mut simulation,
+        &[
+            ("a", start("default")),
+            ("a", allocate("heap", 3)),
+            ("a", allocate("cache", 2)),
+            ("a", free("heap")),
+        ],
+    );
     assert_eq!(placed(&simulation, "a"), [2, 0]);
-    simulation.play("a", &Act::End).unwrap();
+    play(&mut simulation, &[("a", Act::End)]);
     assert_eq!(simulation.memory().zones(), before);
-    assert!(simulation.programs().is_empty());
+    assert!(simulation.placements().is_empty());
 }
 
 #[test]
 fn pages_move_as_far_as_there_is_room() {
     let mut simulation = simulation();
-    simulation.play("a", &start("bind:0")).unwrap();
-    simulation.play("a", &allocate("heap", 6)).unwrap();
-    simulation.play("b", &start("bind:1")).unwrap();
-    simulation.play("b", &allocate("heap", 4)).unwrap();
-    let both = Act::Migrate { old: NodeSet::from([0]), new: NodeSet::from([1]) };
-    let step = simulation.play("a", &both).unwrap();
+    let steps = [
+        ("a", start("bind:0")),
+        ("a", allocate("heap", 6)),
+        ("b", start("bind:1")),
+        ("b", allocate("heap", 4)),
+        ("a", Act::Migrate { old: NodeSet::from([0]), new: NodeSet::from([1]) }),
+    ];
+    let step = play(&mut simulation, &steps).pop().unwrap();
     assert_eq!((step.moved + GIB / 2) / GIB, 4);
+    assert_eq!(step.moved + step.stayed, 6 * GIB);
     assert_eq!(placed(&simulation, "a"), [2, 4]);
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_and_changes_nothing() {
+fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let mut simulation = simulation();
     assert_eq!(simulation.play("a", &Act::End), Err(Refused::NotThere));
-    simulation.play("a", &start("default")).unwrap();
-    simulation.play("a", &allocate("heap", 1)).unwrap();
-    assert_eq!(simulation.play("a", &start("default")), Err(Refused::Started));
+    play(&mut simulation, &[("a", start("default")), ("a", allocate("heap", 1))]);
+    assert_eq!(simulation.play("a", &start("default")), Err(Refused::Started("a".to_owned())));
+    let fork = Act::Fork { child: "a".to_owned() };
+    assert_eq!(simulation.play("a", &fork), Err(Refused::Started("a".to_owned())));
     assert_eq!(simulation.play("a", &allocate("heap", 1)), Err(Refused::Taken("heap".to_owned())));
-    let free = Act::Free { region: "stack".to_owned() };
-    assert_eq!(simulation.play("a", &free), Err(Refused::NoRegion("stack".to_owned())));
-    let policy = Act::SetPolicy("bind:7".parse().unwrap());
-    assert_eq!(simulation.play("a", &policy), Err(Refused::Kernel(Errno::Einval)));
-    let away = Act::Migrate { old: NodeSet::from([0]), new: NodeSet::from([7]) };
-    assert_eq!(simulation.play("a", &away), Err(Refused::Kernel(Errno::Einval)));
+    assert_eq!(simulation.play("a", &free("stack")), Err(Refused::NoRegion("stack".to_owned())));
     assert_eq!(placed(&simulation, "a"), [1, 0]);
 }
 
-fn acts() -> impl Strategy<Value = Act> {
-    let region = || (0u8..3).prop_map(|number| format!("r{number}"));
-    let nodes = || {
-        (0u32..4).prop_map(|bits| {
-            (0..2).filter(|node| bits >> node & 1 == 1).map(NodeId::new).collect::<NodeSet>()
-        })
-    };
-    let policy =
-        || (0usize..7, nodes()).prop_map(|(mode, nodes)| MemPolicy::new(PolicyMode::ALL[mode], nodes));
-    proptest::prop_oneof![
-        policy().prop_map(|policy| Act::Start {
-            cpu_node: NodeId::new(1),
-            policy,
-            allowed: NodeSet::from([0, 1])
-        }),
-        (region(), 0u64..20 * GIB, any::<bool>(), proptest::option::of(policy()))
-            .prop_map(|(region, pages, huge, policy)| Act::Allocate { region, pages, huge, policy }),
-        region().prop_map(|region| Act::Free { region }),
-        policy().prop_map(Act::SetPolicy),
-        (0u32..2).prop_map(|node| Act::RunOn(NodeId::new(node))),
-        (nodes(), nodes()).prop_map(|(old, new)| Act::Migrate { old, new }),
-        proptest::strategy::Just(Act::End),
-    ]
+#[test]
+fn a_call_that_the_kernel_refuses_is_a_step() {
+    let mut simulation = simulation();
+    let bind =
+        |policy: &str, flags| Act::Bind { part: whole("heap"), policy: policy.parse().unwrap(), flags };
+    let strict = Flags { strict: true, ..Flags::default() };
+    let beyond = Part { region: "heap".to_owned(), pages: Some(0..9 * GIB) };
+    play(&mut simulation, &[("a", start_in("default", NodeSet::from([0]))), ("a", allocate("heap", 1))]);
+    for (act, errno) in [
+        (Act::SetPolicy("bind:7".parse().unwrap()), Errno::Einval),
+        (Act::Migrate { old: NodeSet::from([0]), new: NodeSet::from([7]) }, Errno::Einval),
+        (Act::MovePages { part: whole("heap"), node: NodeId::new(1), all: false }, Errno::Eacces),
+        (Act::MovePages { part: whole("heap"), node: NodeId::new(9), all: false }, Errno::Enodev),
+        (bind("bind:1", Flags::default()), Errno::Einval),
+        (Act::Touch(beyond), Errno::Efault),
+        (Act::SetHome { part: whole("heap"), node: NodeId::new(0) }, Errno::Enoent),
+        (Act::SetHome { part: whole("heap"), node: NodeId::new(9) }, Errno::Einval),
+        (Act::Map(mapping("pool", 1, Backing::Pool)), Errno::Enomem),
+    ] {
+        assert_eq!(simulation.play("a", &act).unwrap().refused, Some(errno), "{act:?}");
+    }
+    assert_eq!(simulation.play("a", &Act::Touch(whole("pool"))).unwrap().skipped, Some(Skipped::NotMapped));
+    assert_eq!(simulation.play("b", &start("bind:7")).unwrap().refused, Some(Errno::Einval));
+    assert_eq!(simulation.play("b", &Act::Balance).unwrap().skipped, Some(Skipped::NotStarted));
+    play(
+        &mut simulation,
+        &[("a", Act::Restrict(NodeSet::from([0, 1]))), ("a", bind("interleave:1", Flags::default()))],
+    );
+    assert_eq!(simulation.play("a", &bind("bind:1", strict)).unwrap().refused, Some(Errno::Eio));
+    let home = Act::SetHome { part: whole("heap"), node: NodeId::new(1) };
+    assert_eq!(simulation.play("a", &home).unwrap().refused, Some(Errno::Eopnotsupp));
+    assert_eq!(placed(&simulation, "a"), [1, 0]);
 }
 
-proptest! {
-    #[test]
-    fn every_page_is_with_a_program_or_free(steps in proptest::collection::vec((0u8..3, acts()), 0..40)) {
+#[test]
+fn a_home_node_is_unknown_before_5_17() {
+    let mut simulation = simulation_on("2x(8c 8G); dist=21", Release::new(5, 16));
+    play(&mut simulation, &[("a", start("default")), ("a", allocate("heap", 1))]);
+    let home = Act::SetHome { part: whole("heap"), node: NodeId::new(1) };
+    assert_eq!(simulation.play("a", &home).unwrap().refused, Some(Errno::Enosys));
+}
+
+#[test]
+fn pages_follow_the_cpuset_of_a_program_and_its_children() {
+    let mut simulation = simulation();
+    let steps = [
+        ("a", start("bind:0")),
+        ("a", allocate("heap", 2)),
+        ("a", Act::Fork { child: "b".to_owned() }),
+        ("b", allocate("own", 1)),
+        ("a", Act::Restrict(NodeSet::from([1]))),
+        ("b", allocate("more", 1)),
+    ];
+    let steps = play(&mut simulation, &steps);
+    assert_eq!(steps[4].moved, 3 * GIB);
+    assert_eq!((placed(&simulation, "a"), placed(&simulation, "b")), ([0, 2], [0, 4]));
+}
+
+#[test]
+fn after_a_fork_who_writes_has_a_copy_and_the_other_keeps_the_page() {
+    let mut simulation = simulation();
+    let steps = [
+        ("a", start("default")),
+        ("a", allocate("heap", 2)),
+        ("a", Act::Fork { child: "b".to_owned() }),
+        ("b", Act::RunOn(NodeId::new(1))),
+        ("b", Act::Touch(Part { region: "heap".to_owned(), pages: Some(0..GIB) })),
+    ];
+    play(&mut simulation, &steps);
+    assert_eq!((placed(&simulation, "a"), placed(&simulation, "b")), ([2, 0], [1, 1]));
+    let common = |simulation: &Simulation, name: &str| {
+        simulation.placements()[&Owner::Program(name.to_owned())].common.values().sum::<u64>()
+    };
+    assert_eq!((common(&simulation, "a"), common(&simulation, "b")), (0, GIB));
+    // The child's pages alone are moved without MPOL_MF_MOVE_ALL.
+    let go = |all| Act::MovePages { part: whole("heap"), node: NodeId::new(1), all };
+    let step = play(&mut simulation, &[("b", go(false))]).remove(0);
+    assert_eq!((step.moved, step.stayed), (0, GIB));
+    play(&mut simulation, &[("b", go(true))]);
+    assert_eq!((placed(&simulation, "a"), placed(&simulation, "b")), ([1, 1], [0, 2]));
+    play(&mut simulation, &[("a", Act::End)]);
+    assert_eq!((placed(&simulation, "b"), common(&simulation, "b")), ([0, 2], 0));
+}
+
+#[test]
+fn pages_of_a_file_are_where_the_first_put_them_and_its_policy_is_everybodys() {
+    let mut simulation = simulation();
+    let file = |touched: bool| {
+        let mapping = mapping("cache", 2, Backing::File("shm".to_owned()));
+        if touched { Act::Allocate(mapping) } else { Act::Map(mapping) }
+    };
+    let part = |from: u64, to: u64| Part { region: "cache".to_owned(), pages: Some(from * GIB..to * GIB) };
+    let bind = Act::Bind { part: part(1, 2), policy: "bind:1".parse().unwrap(), flags: Flags::default() };
+    let steps = [
+        ("a", start("default")),
+        ("b", start("default")),
+        ("a", file(false)),
+        ("b", file(false)),
+        ("a", Act::Touch(part(0, 1))),
+        ("a", bind),
+        ("b", Act::Touch(whole("cache"))),
+    ];
+    play(&mut simulation, &steps);
+    assert_eq!((placed(&simulation, "a"), placed(&simulation, "b")), ([1, 0], [1, 1]));
+    assert_eq!(simulation.play("a", &file(true)), Err(Refused::Taken("cache".to_owned())));
+    play(&mut simulation, &[("b", Act::End)]);
+    // It is there as long as somebody has it mapped, touched or not.
+    let left = &simulation.placements()[&Owner::File("shm".to_owned())];
+    assert_eq!(left.pages(), GIB);
+    play(&mut simulation, &[("a", Act::End)]);
+    assert!(simulation.placements().is_empty());
+    assert_eq!(simulation.memory().free_of(NodeId::new(1)), simulation.memory().managed_of(NodeId::new(1)));
+}
+
+#[test]
+fn a_pool_gives_huge_pages_to_those_that_have_reserved_them() {
+    let mut simulation = simulation();
+    let pool = |pages| ("", Act::ResizePool { pages });
+    let region = |region: &str, gib| Act::Map(mapping(region, gib, Backing::Pool));
+    play(&mut simulation, &[pool(2048), ("a", start("bind:0")), ("a", region("tables", 1))]);
+    let free = |simulation: &Simulation| {
+        let all = simulation.placements();
+        [0, 1].map(|node| all[&Owner::Pool].nodes.get(&NodeId::new(node)).copied().unwrap_or(0) / GIB)
+    };
+    assert_eq!(free(&simulation), [2, 2]);
+    // Two of node 0 are left, and one is reserved: for two more there are too few.
+    assert_eq!(simulation.play("a", &region("more", 3)).unwrap().refused, Some(Errno::Enomem));
+    play(&mut simulation, &[("a", Act::Touch(whole("tables")))]);
+    assert_eq!((placed(&simulation, "a"), free(&simulation)), ([1, 0], [1, 2]));
+    // The reservation does not see a policy that comes later, and the fault finds nothing.
+    let bind = |node| Act::Bind {
+        part: whole("late"),
+        policy: format!("bind:{node}").parse().unwrap(),
+        flags: Flags::default(),
+    };
+    play(&mut simulation, &[("b", start("default")), ("b", region("late", 2)), ("b", bind(0))]);
+    let step = simulation.play("b", &Act::Touch(whole("late"))).unwrap();
+    assert_eq!(step.killed.iter().map(|killed| &killed.cause).collect::<Vec<_>>(), [&Cause::NoHugePage]);
+    assert_eq!(free(&simulation), [1, 2]);
+    play(&mut simulation, &[pool(0)]);
+    assert_eq!(simulation.placements().get(&Owner::Pool), None);
+    play(&mut simulation, &[("a", Act::End), pool(0)]);
+    let all = |node| simulation.memory().free_of(node) == simulation.memory().managed_of(node);
+    assert!(all(NodeId::new(0)) && all(NodeId::new(1)));
+}
+
+const TIERED: &str = "(8c 8G) (16G tier=22); dist=17";
+
+#[test]
+fn demotion_keeps_a_bound_program_alive_and_leaves_its_nodes() {
+    let play_on = |demotion| {
+        let mut simulation = simulation_on(TIERED, Release::REFERENCE);
+        let steps = [("", Act::SetDemotion(demotion)), ("a", start("bind:0")), ("a", allocate("heap", 10))];
+        let step = play(&mut simulation, &steps).pop().unwrap();
+        (placed(&simulation, "a"), killed(&step).len())
+    };
+    assert_eq!(play_on(true), ([8, 2], 0));
+    assert_eq!(play_on(false), ([0, 0], 1));
+}
+
+#[test]
+fn time_that_passes_brings_a_full_node_above_its_high_mark_and_no_further() {
+    let mut simulation = simulation_on(TIERED, Release::REFERENCE);
+    let steps = [
+        ("", Act::SetDemotion(true)),
+        ("a", start("bind:0")),
+        ("a", allocate("heap", 9)),
+        ("a", Act::Balance),
+        ("a", Act::Balance),
+    ];
+    let steps = play(&mut simulation, &steps);
+    let demoted = |step: &Step| matches!(step.reliefs.as_slice(), [Relief::Demoted { pages: 1.., .. }]);
+    assert!(demoted(&steps[2]) && demoted(&steps[3]));
+    assert_eq!(steps[4].reliefs, []);
+    let zones = simulation.memory().zones().iter().filter(|zone| zone.node == NodeId::new(0));
+    let above = |zone: &crate::ZoneState| zone.free as i64 - (zone.marks.high + zone.reserves[3]) as i64;
+    assert_eq!(zones.map(above).max(), Some(1));
+}
+
+#[test]
+fn demotion_keeps_to_the_cpuset_since_6_16() {
+    for (release, dead) in [(Release::REFERENCE, 0), (Release::new(6, 16), 1)] {
+        let mut simulation = simulation_on(TIERED, release);
+        let start = start_in("default", NodeSet::from([0]));
+        let steps = [("", Act::SetDemotion(true)), ("a", start), ("a", allocate("heap", 10))];
+        assert_eq!(play(&mut simulation, &steps)[2].killed.len(), dead, "{release}");
+    }
+}
+
+#[test]
+fn pages_follow_their_cpu_as_far_as_policy_and_room_let_them() {
+    for (policy, there) in [("default", [0, 6]), ("bind:0", [6, 0]), ("interleave:0-1", [3, 3])] {
         let mut simulation = simulation();
-        let free = |simulation: &Simulation| simulation.memory().zones().iter().map(|zone| zone.free).sum::<u64>();
-        let all = free(&simulation);
-        for (name, act) in &steps {
-            let _ = simulation.play(&format!("p{name}"), act);
-            let taken: u64 = simulation.programs().values().flat_map(BTreeMap::values).sum();
-            prop_assert_eq!(free(&simulation) + taken, all);
-            prop_assert!(simulation.programs().len() <= 3);
-        }
+        simulation.balancing = Balancing::of(1);
+        let steps = [
+            ("a", start(policy)),
+            ("a", allocate("heap", 6)),
+            ("a", Act::RunOn(NodeId::new(1))),
+            ("a", Act::Balance),
+        ];
+        let step = play(&mut simulation, &steps).pop().unwrap();
+        assert_eq!(placed(&simulation, "a"), there, "{policy}");
+        assert_eq!((step.moved + GIB / 2) / GIB, if policy == "default" { 6 } else { 0 });
+    }
+}
+
+#[test]
+fn the_cost_of_a_step_is_that_of_its_runs_and_not_of_its_pages() {
+    // 1 TiB over four nodes, and everything that can be done with it: no extent is cut up.
+    let mut simulation = simulation_on("4x(8c 512G); dist=21", Release::REFERENCE).with_swap(GIB << 10);
+    let mapped = |region: &str, backing| Act::Allocate(mapping(region, 1024, backing));
+    let move_to = |nodes: &str| Act::Bind {
+        part: whole("heap"),
+        policy: nodes.parse().unwrap(),
+        flags: Flags { moves: true, ..Flags::default() },
+    };
+    let steps = [
+        ("a", start("interleave:0-2")),
+        ("a", mapped("heap", Backing::Small)),
+        ("a", move_to("weighted interleave:1-3")),
+        ("a", move_to("interleave:0-3")),
+        ("a", Act::Fork { child: "b".to_owned() }),
+        ("a", Act::Touch(Part { region: "heap".to_owned(), pages: Some(0..GIB << 8) })),
+        ("b", Act::End),
+        ("a", Act::Migrate { old: NodeSet::from([0, 1]), new: NodeSet::from([2, 3]) }),
+        ("b", start("bind:0-1")),
+        ("b", mapped("heap", Backing::Huge)),
+        ("b", Act::Balance),
+        ("a", Act::Touch(whole("heap"))),
+    ];
+    for (name, act) in &steps {
+        let step = simulation.play(name, act).unwrap();
+        assert_eq!(step.killed, [], "{act:?}");
+        let extents: usize = simulation.objects.values().map(|object| object.extents.len()).sum();
+        assert!(extents <= 40, "{extents} extents after {act:?}");
     }
 }

@@ -10,12 +10,13 @@ use nodewise_machine::KernelRelease;
 /// (docs/simulate.md has its grammar) or one of those that come with nodewise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Scenarios: database, database-interleaved, jvm, hpc, pi5, cxl
+Scenarios: database, database-interleaved, jvm, hpc, pi5, cxl, fork, calls
 
 Examples:
   nodewise simulate database
   nodewise simulate scenario.toml --machine capture.tar.gz
   nodewise simulate cxl --svg cxl.svg
+  nodewise simulate hpc --zones
   nodewise simulate database --source > mine.toml")]
 pub struct Simulate {
     /// A file, or the name of a scenario that comes with nodewise
@@ -27,7 +28,10 @@ pub struct Simulate {
     /// Print the file of a scenario that comes with nodewise
     #[arg(long, conflicts_with_all = ["json", "svg"])]
     pub source: bool,
-    /// Print JSON (schema nodewise.simulation/1)
+    /// Tell the zones and the counters after every step
+    #[arg(long, conflicts_with_all = ["json", "svg", "source"])]
+    pub zones: bool,
+    /// Print JSON (schema nodewise.simulation/2)
     #[arg(long, conflicts_with = "svg")]
     pub json: bool,
     /// Write a picture of the nodes over time

@@ -2,16 +2,19 @@
 
 use std::path::Path;
 
+use nodewise_machine::check::node_names;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet};
 use nodewise_measure::placement::Scope;
+use nodewise_model::balancing::Balancing;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, PAGE};
-use nodewise_model::simulate::{Act, Refused, Simulation};
+use nodewise_model::simulate::{Act, Backing, Flags, Mapping, Part, Refused, Simulation};
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
-use nodewise_view::digest::timeline::{Moment, Timeline};
+use nodewise_view::digest::timeline::Timeline;
 use nodewise_view::svg::Theme;
+use nodewise_view::text::timeline::Zones as Told;
 use nodewise_view::{json, svg, text};
 
 use super::explain;
@@ -22,6 +25,9 @@ use crate::input::Input;
 use crate::scenario::{self, Scenario, Step, Written};
 use crate::zones::Zones;
 use crate::{input, output};
+
+/// JSON is written when so much of it is there.
+const CHUNK: usize = 1 << 16;
 
 /// Runs `simulate`.
 pub fn run(args: &Simulate, global: &Global) -> Outcome {
@@ -50,11 +56,25 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
         return Ok(0);
     }
     if args.json {
-        output::print_json(&json::timeline::timeline(&timeline))?;
+        print_json(&timeline)?;
     } else {
-        output::print(&text::timeline::timeline(&timeline, &output::style(global.color)))?;
+        let zones = if args.zones { Told::AfterEachStep } else { Told::AtTheEnd };
+        output::print(&text::timeline::timeline(&timeline, zones, &output::style(global.color)))?;
     }
     Ok(0)
+}
+
+/// Writes a long document as it comes.
+fn print_json(timeline: &Timeline) -> std::io::Result<()> {
+    let mut chunk = String::with_capacity(2 * CHUNK);
+    for piece in json::timeline::timeline(timeline) {
+        chunk.push_str(&piece);
+        if chunk.len() >= CHUNK {
+            output::print_json(&chunk)?;
+            chunk.clear();
+        }
+    }
+    output::print_json(&chunk)
 }
 
 fn read(path: &str) -> Result<String, String> {
@@ -70,37 +90,40 @@ fn play(args: &Simulate, scenario: &Scenario, input: &Input, machine: &str) -> R
     let zones = Zones::of(input, release);
     let before = zones.memory(&input.machine, BuiltAt::Boot, release);
     let allowed = Scope::of(&input.machine).memory_nodes;
-    let max_nodes = Architecture::of(&input.machine).max_nodes();
-    let weights = weights::of(&input.machine, release);
-    let mut simulation = Simulation::new(before.clone(), weights, max_nodes, release);
-    let mut moments = Vec::new();
+    let mut simulation = begin(scenario, input, release, &before)?;
+    let named = if input::is_live(machine) { "this machine" } else { machine };
+    let mut timeline =
+        Timeline::new(&scenario.title, named, release, zones.basis, before).about(scenario.about.clone());
     for step in &scenario.steps {
         let at = |why: String| format!("line {}: {why}", step.line);
         let act = act(step, input, &allowed).map_err(at)?;
-        let result = simulation.play(&step.program, &act);
-        let played = result.map_err(|refused| at(reason(&step.program, &act, &refused, release)))?;
-        moments.push(Moment {
-            at_s: step.at_s,
-            program: step.program.clone(),
-            act,
-            step: played,
-            programs: simulation
-                .programs()
-                .into_iter()
-                .map(|(name, nodes)| (name.to_owned(), nodes))
-                .collect(),
-            memory: simulation.memory().clone(),
-        });
+        let played =
+            simulation.play(&step.program, &act).map_err(|refused| at(reason(&step.program, &refused)))?;
+        timeline.add(step.at_s, &step.program, act, played, simulation.memory());
     }
-    Ok(Timeline {
-        title: scenario.title.clone(),
-        about: scenario.about.clone(),
-        machine: if input::is_live(machine) { "this machine".to_owned() } else { machine.to_owned() },
-        release,
-        basis: zones.basis,
-        before,
-        moments,
-    })
+    Ok(timeline.ended(simulation.memory().clone()))
+}
+
+/// The machine before the first step, with the settings of the scenario.
+fn begin(
+    scenario: &Scenario,
+    input: &Input,
+    release: Release,
+    memory: &nodewise_model::Memory,
+) -> Result<Simulation, String> {
+    let machine = &input.machine;
+    let max_nodes = Architecture::of(machine).max_nodes();
+    let weights = weights::of(machine, release);
+    let mut simulation = Simulation::new(memory.clone(), weights, max_nodes, release).on(machine);
+    if let Some(size) = &scenario.swap {
+        simulation = simulation.with_swap(bytes("swap", size)?.get() / PAGE);
+    }
+    match scenario.numa_balancing {
+        Some(setting @ 0..=3) => simulation = simulation.with_balancing(Balancing::of(setting)),
+        Some(other) => return Err(format!("numa-balancing is {other}: expected 0, 1, 2 or 3")),
+        None => {}
+    }
+    Ok(simulation)
 }
 
 fn release(args: &Simulate, scenario: &Scenario, input: &Input) -> Result<Release, String> {
@@ -114,28 +137,85 @@ fn release(args: &Simulate, scenario: &Scenario, input: &Input) -> Result<Releas
 fn act(step: &Step, input: &Input, all: &NodeSet) -> Result<Act, String> {
     let policy = |text: &str| explain::parse(text, input, all);
     let nodes = |text: &str| explain::node_set(text, input, all);
+    let mapping = |written: &scenario::Mapping, key: &str| -> Result<Mapping, String> {
+        Ok(Mapping {
+            region: written.region.clone().unwrap_or_else(|| "heap".to_owned()),
+            pages: bytes(key, &written.size)?.get().div_ceil(PAGE),
+            backing: match &written.backing {
+                scenario::Backing::Small => Backing::Small,
+                scenario::Backing::Huge => Backing::Huge,
+                scenario::Backing::Pool => Backing::Pool,
+                scenario::Backing::File(name) => Backing::File(name.clone()),
+            },
+            policy: written.policy.as_deref().map(policy).transpose()?,
+        })
+    };
     Ok(match &step.act {
         Written::Start { cpu_node, policy: text, nodes: allowed } => Act::Start {
             cpu_node: cpu(*cpu_node, input)?,
             policy: text.as_deref().map_or(Ok(MemPolicy::DEFAULT), policy)?,
             allowed: allowed.as_deref().map_or_else(|| Ok(all.clone()), nodes)?,
         },
-        Written::Allocate { size, region, huge, policy: text } => Act::Allocate {
-            region: region.clone().unwrap_or_else(|| "heap".to_owned()),
-            pages: bytes(size)?.get().div_ceil(PAGE),
-            huge: *huge,
-            policy: text.as_deref().map(policy).transpose()?,
-        },
+        Written::Map(written) => Act::Map(mapping(written, "map")?),
+        Written::Allocate(written) => Act::Allocate(mapping(written, "allocate")?),
+        Written::Touch(written) => Act::Touch(part(written)?),
         Written::Free(region) => Act::Free { region: region.clone() },
         Written::SetPolicy(text) => Act::SetPolicy(policy(text)?),
+        Written::Mbind { part: written, policy: text, strict, moves, moves_all } => Act::Bind {
+            part: part(written)?,
+            policy: policy(text)?,
+            flags: Flags { strict: *strict, moves: *moves, moves_all: *moves_all },
+        },
+        Written::HomeNode { part: written, node } => {
+            Act::SetHome { part: part(written)?, node: NodeId::new(*node) }
+        }
+        Written::MovePages { part: written, to, all } => {
+            Act::MovePages { part: part(written)?, node: one_node(to, input)?, all: *all }
+        }
+        Written::MigratePages { old, new } => Act::Migrate { old: nodes(old)?, new: nodes(new)? },
         Written::RunOn(node) => Act::RunOn(cpu(Some(*node), input)?),
-        Written::Move { old, new } => Act::Migrate { old: nodes(old)?, new: nodes(new)? },
+        Written::Cpuset(text) => Act::Restrict(nodes(text)?),
+        Written::Fork(child) => Act::Fork { child: child.clone() },
+        Written::Balance => Act::Balance,
         Written::End => Act::End,
+        Written::HugePages(pages) => Act::ResizePool { pages: *pages },
+        Written::Demotion(enabled) => Act::SetDemotion(*enabled),
     })
 }
 
-fn bytes(text: &str) -> Result<Bytes, String> {
-    text.parse().map_err(|_| format!("allocate: {} is not a size: expected one as 512M or 80G", quote(text)))
+/// A part of a region, in pages of 4 KiB.
+fn part(written: &scenario::Part) -> Result<Part, String> {
+    let region = written.region.clone();
+    let offset = written.offset.as_deref().map(|text| bytes("offset", text)).transpose()?;
+    let Some(length) = &written.length else {
+        return match offset {
+            None => Ok(Part { region, pages: None }),
+            Some(_) => Err("offset needs a length, as in length = \"1G\"".to_owned()),
+        };
+    };
+    let offset = offset.unwrap_or(Bytes::new(0)).get();
+    if offset % PAGE != 0 {
+        return Err(format!("offset: {offset} bytes are no whole number of pages of {PAGE}"));
+    }
+    let (first, count) = (offset / PAGE, bytes("length", length)?.get().div_ceil(PAGE));
+    Ok(Part { region, pages: Some(first..first.saturating_add(count)) })
+}
+
+fn bytes(key: &str, text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|_| format!("{key}: {} is not a size: expected one as 512M or 80G", quote(text)))
+}
+
+/// A node that a call is asked about: the kernel says whether it will do.
+fn one_node(text: &str, input: &Input) -> Result<NodeId, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(NodeId::new(number));
+    }
+    let all = input.machine.node_ids();
+    let nodes = explain::node_set(text, input, &all)?;
+    match (nodes.first(), nodes.len()) {
+        (Some(node), 1) => Ok(node),
+        _ => Err(format!("to: {} is not one node", quote(text))),
+    }
 }
 
 /// The node of a CPU: a program without one is on the first that has any.
@@ -146,27 +226,20 @@ fn cpu(number: Option<u32>, input: &Input) -> Result<NodeId, String> {
     if with_cpus.contains(node) {
         Ok(node)
     } else {
-        Err(format!("a program cannot run on node {node}: nodes {with_cpus} have CPUs"))
+        let has = if with_cpus.len() == 1 { "has" } else { "have" };
+        Err(format!("a program cannot run on node {node}: {} {has} CPUs", node_names(&with_cpus)))
     }
 }
 
-/// Why a step cannot be played.
-fn reason(program: &str, act: &Act, refused: &Refused, release: Release) -> String {
+/// Why a step makes no sense.
+fn reason(program: &str, refused: &Refused) -> String {
     let program = quote(program);
     match refused {
-        Refused::NotThere => format!("{program} does not run: a [[program]] starts it"),
-        Refused::Started => format!("{program} runs already"),
+        Refused::NotThere => format!("{program} does not run: a [[program]] or a fork starts it"),
+        Refused::Started(name) => format!("{} runs already", quote(name)),
         Refused::NoRegion(region) => format!("{program} has no region {}", quote(region)),
         Refused::Taken(region) => {
-            format!("{program} has a region {} already: region names another", quote(region))
-        }
-        Refused::Kernel(errno) => {
-            let what = match act {
-                Act::Start { policy, .. } | Act::SetPolicy(policy) => policy.to_string(),
-                Act::Allocate { policy: Some(policy), .. } => policy.to_string(),
-                _ => "the move".to_owned(),
-            };
-            format!("{program}: Linux {release} answers {errno} to {what}")
+            format!("{program} has {} mapped already: region names another", quote(region))
         }
     }
 }

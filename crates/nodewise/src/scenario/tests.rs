@@ -44,19 +44,30 @@ fn what_is_wrong_is_said_with_its_line() {
         "[[event]]\nat = nan\nprogram = \"a\"\nend = true",
         "line 1: at is NaN: expected seconds, 0 or more",
     );
+    const KNOWN: &str = "map, allocate, touch, free, set-policy, mbind, home-node, move-pages, migrate-pages, run-on, \
+                         cpuset, fork, balance, end, hugepages, demotion";
+    let event = |rest: &str| format!("\n[[event]]\nat = 0\nprogram = \"a\"\n{rest}");
     check(
-        "[[event]]\nat = 0\nprogram = \"a\"\nend = true\nfree = \"b\"",
-        "line 1: the event of \"a\" has 2 things to do: expected one of allocate, free, set-policy, run-on, move-from \
-         with move-to, end",
+        &event("end = true\nfree = \"b\""),
+        &format!("line 2: the event of \"a\" has 2 things to do (free, end): expected one of {KNOWN}"),
     );
     check(
-        "\n[[event]]\nat = 0\nprogram = \"a\"\nfree = \"b\"\nhuge = true",
-        "line 2: region, huge and policy belong to allocate, which is missing",
+        &event("end = false"),
+        &format!("line 2: the event of \"a\" has nothing to do: expected one of {KNOWN}"),
     );
-    check(
-        "[[event]]\nat = 0\nprogram = \"a\"\nmove-to = \"1\"",
-        "line 1: move-from and move-to belong together",
-    );
+    for (rest, why) in [
+        ("free = \"b\"\nhuge = true", "huge belongs to map, allocate, and not to free"),
+        ("end = true\nto = \"1\"", "to belongs to move-pages, migrate-pages, and not to end"),
+        ("set-policy = \"local\"\nstrict = true", "strict belongs to mbind, and not to set-policy"),
+        ("mbind = \"heap\"", "mbind needs a policy, as in policy = \"bind:0\""),
+        ("home-node = 1", "home-node needs a region, as in region = \"heap\""),
+        ("move-pages = \"heap\"", "move-pages needs a node to move to, as in to = \"1\""),
+        ("migrate-pages = \"0\"", "migrate-pages needs nodes to move to, as in to = \"1\""),
+        ("map = \"1G\"\nhuge = true\nfile = \"x\"", "memory is one of huge, pool and file"),
+    ] {
+        check(&event(rest), &format!("line 2: {why}"));
+    }
+    check("[[event]]\nat = 0\nend = true", "line 1: end needs a program: program = \"NAME\"");
     for (text, line) in [
         ("title = 3", "line 1: "),
         ("title = \"a\"\ncolour = 3", "line 2: "),
@@ -65,6 +76,51 @@ fn what_is_wrong_is_said_with_its_line() {
         let error = parse(text).unwrap_err();
         assert!(error.starts_with(line), "{error}");
     }
+}
+
+#[test]
+fn every_thing_to_do_is_read() {
+    let read = |rest: &str| {
+        let scenario = parse(&format!("[[event]]\nat = 0\nprogram = \"a\"\n{rest}"));
+        scenario.unwrap_or_else(|error| panic!("{rest}: {error}")).steps.remove(0).act
+    };
+    let heap = || Part { region: "heap".to_owned(), offset: None, length: None };
+    let text = str::to_owned;
+    let mapping = |backing| Mapping { size: text("1G"), region: None, backing, policy: None };
+    for (rest, act) in [
+        ("map = \"1G\"\npool = true", Written::Map(mapping(Backing::Pool))),
+        ("allocate = \"1G\"\nfile = \"x\"", Written::Allocate(mapping(Backing::File(text("x"))))),
+        ("allocate = \"1G\"\nhuge = true", Written::Allocate(mapping(Backing::Huge))),
+        (
+            "touch = \"heap\"\noffset = \"1G\"\nlength = \"2G\"",
+            Written::Touch(Part { offset: Some(text("1G")), length: Some(text("2G")), ..heap() }),
+        ),
+        ("free = \"heap\"", Written::Free(text("heap"))),
+        ("set-policy = \"local\"", Written::SetPolicy(text("local"))),
+        (
+            "mbind = \"heap\"\npolicy = \"bind:0\"\nmove-all = true",
+            Written::Mbind {
+                part: heap(),
+                policy: text("bind:0"),
+                strict: false,
+                moves: false,
+                moves_all: true,
+            },
+        ),
+        ("home-node = 1\nregion = \"heap\"", Written::HomeNode { part: heap(), node: 1 }),
+        ("move-pages = \"heap\"\nto = \"1\"", Written::MovePages { part: heap(), to: text("1"), all: false }),
+        ("migrate-pages = \"0\"\nto = \"1\"", Written::MigratePages { old: text("0"), new: text("1") }),
+        ("run-on = 3", Written::RunOn(3)),
+        ("cpuset = \"0-1\"", Written::Cpuset(text("0-1"))),
+        ("fork = \"b\"", Written::Fork(text("b"))),
+        ("balance = true", Written::Balance),
+        ("end = true", Written::End),
+        ("hugepages = 7", Written::HugePages(7)),
+        ("demotion = false", Written::Demotion(false)),
+    ] {
+        assert_eq!(read(rest), act, "{rest}");
+    }
+    assert_eq!(parse("[[event]]\nat = 0\nhugepages = 7").unwrap().steps[0].program, "");
 }
 
 #[test]

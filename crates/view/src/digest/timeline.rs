@@ -1,32 +1,37 @@
-//! A scenario that the model has played: what each step did, and how full the nodes were after it.
+//! A scenario that the model has played: what each step did, and what was different after it.
+//!
+//! Only what changed is kept, so that a scenario of many programs and steps stays small.
+
+mod findings;
 
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
 use nodewise_machine::check::node_names;
-use nodewise_model::simulate::{Act, Step};
-use nodewise_model::{Memory, Release};
+use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Skipped, Step};
+use nodewise_model::{Counters, Memory, Release, ZoneState};
 
-use super::walk::{Basis, consequence, size};
-
-/// Programs with their pages of 4 KiB by node.
-pub type Programs = BTreeMap<String, BTreeMap<NodeId, u64>>;
+use super::walk::{Basis, size};
+pub use findings::{Finding, Kind};
+use findings::{Told, findings};
 
 /// A step, and what came of it.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// When, in seconds from the beginning.
     pub at_s: f64,
-    /// Whose step.
+    /// Whose step; empty where it is the system's.
     pub program: String,
     /// The step.
     pub act: Act,
     /// What became of it.
     pub step: Step,
-    /// The programs after it.
-    pub programs: Programs,
-    /// The memory after it.
-    pub memory: Memory,
+    /// The zones that have more or fewer free pages than before, as they are after it.
+    pub zones: Vec<ZoneState>,
+    /// What the counters of the nodes have gained.
+    pub counters: BTreeMap<NodeId, Counters>,
+    /// What a reader should not miss.
+    pub findings: Vec<Finding>,
 }
 
 /// A scenario that was played.
@@ -44,38 +49,125 @@ pub struct Timeline {
     pub basis: Basis,
     /// The memory before the first step.
     pub before: Memory,
+    /// The memory after the last step.
+    pub after: Memory,
     /// The steps, in order.
     pub moments: Vec<Moment>,
+    /// Who has memory after the last step.
+    pub placements: BTreeMap<Owner, Placement>,
+    /// The programs in the order in which they appear, each at its largest: its pages by node.
+    pub largest: Vec<(String, BTreeMap<NodeId, u64>)>,
+    /// The least free pages that each node had at any time.
+    pub least_free: BTreeMap<NodeId, u64>,
+    /// Free pages of the zones, and the counters, after the last step.
+    free: Vec<u64>,
+    counted: BTreeMap<NodeId, Counters>,
 }
 
 impl Timeline {
+    /// A timeline before its first step.
+    pub fn new(title: &str, machine: &str, release: Release, basis: Basis, before: Memory) -> Self {
+        let free = before.zones().iter().map(|zone| zone.free).collect();
+        let least_free = before.nodes().iter().map(|node| (node, before.free_of(node))).collect();
+        Self {
+            title: title.to_owned(),
+            about: None,
+            machine: machine.to_owned(),
+            release,
+            basis,
+            after: before.clone(),
+            before,
+            moments: Vec::new(),
+            placements: BTreeMap::new(),
+            largest: Vec::new(),
+            least_free,
+            free,
+            counted: BTreeMap::new(),
+        }
+    }
+
+    /// The same with a word on what it is about.
+    #[must_use]
+    pub fn about(self, about: Option<String>) -> Self {
+        Self { about, ..self }
+    }
+
     /// The nodes that have memory.
     pub fn nodes(&self) -> Vec<NodeId> {
         self.before.nodes().iter().collect()
     }
 
-    /// The memory after the last step.
-    pub fn after(&self) -> &Memory {
-        self.moments.last().map_or(&self.before, |moment| &moment.memory)
-    }
-
-    /// The least free pages that a node had at any time.
-    pub fn least_free(&self, node: NodeId) -> u64 {
-        let all = self.moments.iter().map(|moment| moment.memory.free_of(node));
-        all.fold(self.before.free_of(node), u64::min)
-    }
-
-    /// The most pages that each program had at any time, by node: its fullest moment.
-    pub fn largest(&self) -> Programs {
-        let mut largest = Programs::new();
-        for (name, nodes) in self.moments.iter().flat_map(|moment| &moment.programs) {
-            let sum = |nodes: &BTreeMap<NodeId, u64>| nodes.values().sum::<u64>();
-            if largest.get(name).is_none_or(|so_far| sum(so_far) < sum(nodes)) {
-                largest.insert(name.clone(), nodes.clone());
-            }
+    /// Adds a step, with the memory after it.
+    pub fn add(&mut self, at_s: f64, program: &str, act: Act, step: Step, memory: &Memory) {
+        let old = self.free.iter().zip(memory.zones());
+        let zones: Vec<ZoneState> =
+            old.filter(|(old, new)| **old != new.free).map(|(_, new)| new.clone()).collect();
+        self.free = memory.zones().iter().map(|zone| zone.free).collect();
+        for node in zones.iter().map(|zone| zone.node) {
+            let least = self.least_free.entry(node).or_insert(u64::MAX);
+            *least = memory.free_of(node).min(*least);
         }
-        largest
+        let counters = gained(&self.counted, memory.counters());
+        self.counted.clone_from(memory.counters());
+        for (owner, placement) in &step.changed {
+            if let (Owner::Program(name), Some(placement)) = (owner, placement) {
+                self.grow(name, &placement.nodes);
+            }
+            match placement {
+                Some(placement) => self.placements.insert(owner.clone(), placement.clone()),
+                None => self.placements.remove(owner),
+            };
+        }
+        for killed in &step.killed {
+            for (node, free) in &killed.free {
+                let least = self.least_free.entry(*node).or_insert(*free);
+                *least = (*least).min(*free);
+            }
+            self.grow(&killed.program, &killed.had.iter().copied().collect());
+        }
+        self.placements.retain(|owner, one| matches!(owner, Owner::Program(_)) || one.pages() > 0);
+        let findings =
+            findings(&Told { at_s, program, act: &act, step: &step, memory, release: self.release });
+        self.moments.push(Moment { at_s, program: program.to_owned(), act, step, zones, counters, findings });
     }
+
+    /// The same with the memory after its last step.
+    #[must_use]
+    pub fn ended(self, after: Memory) -> Self {
+        Self { after, ..self }
+    }
+
+    /// Notes what a program has, if it never had more.
+    fn grow(&mut self, name: &str, nodes: &BTreeMap<NodeId, u64>) {
+        let sum = |nodes: &BTreeMap<NodeId, u64>| nodes.values().sum::<u64>();
+        match self.largest.iter_mut().find(|(own, _)| own == name) {
+            Some((_, largest)) if sum(largest) < sum(nodes) => largest.clone_from(nodes),
+            Some(_) => {}
+            None => self.largest.push((name.to_owned(), nodes.clone())),
+        }
+    }
+
+    /// All findings, in order.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.moments.iter().flat_map(|moment| &moment.findings)
+    }
+}
+
+/// What counters have gained, by node, where they have.
+fn gained(old: &BTreeMap<NodeId, Counters>, new: &BTreeMap<NodeId, Counters>) -> BTreeMap<NodeId, Counters> {
+    let of = |(node, new): (&NodeId, &Counters)| {
+        let old = old.get(node).copied().unwrap_or_default();
+        let gained = Counters {
+            hit: new.hit - old.hit,
+            miss: new.miss - old.miss,
+            foreign: new.foreign - old.foreign,
+            interleave_hit: new.interleave_hit - old.interleave_hit,
+            local: new.local - old.local,
+            other: new.other - old.other,
+        };
+        (gained != Counters::default()).then_some((*node, gained))
+    };
+    new.iter().filter_map(of).collect()
 }
 
 impl Moment {
@@ -83,13 +175,22 @@ impl Moment {
     pub fn does(&self) -> String {
         match &self.act {
             Act::Start { .. } => "starts".to_owned(),
-            Act::Allocate { pages, huge: false, .. } => format!("takes {}", size(*pages)),
-            Act::Allocate { pages, .. } => format!("takes {} huge", size(*pages)),
+            Act::Map(mapping) => format!("maps {}", amount(mapping)),
+            Act::Allocate(mapping) => format!("takes {}", amount(mapping)),
+            Act::Touch(_) => "touches".to_owned(),
             Act::Free { .. } => "frees".to_owned(),
             Act::SetPolicy(_) => "sets its policy".to_owned(),
-            Act::RunOn(_) => "goes".to_owned(),
+            Act::Bind { .. } => "mbind".to_owned(),
+            Act::SetHome { .. } => "sets a home node".to_owned(),
+            Act::MovePages { .. } => "moves pages".to_owned(),
             Act::Migrate { .. } => "is moved".to_owned(),
+            Act::RunOn(_) => "goes".to_owned(),
+            Act::Restrict(_) => "new cpuset".to_owned(),
+            Act::Fork { .. } => "forks".to_owned(),
+            Act::Balance => "runs on".to_owned(),
             Act::End => "ends".to_owned(),
+            Act::ResizePool { .. } => "nr_hugepages".to_owned(),
+            Act::SetDemotion(_) => "demotion".to_owned(),
         }
     }
 
@@ -97,22 +198,107 @@ impl Moment {
     pub fn object(&self) -> String {
         match &self.act {
             Act::Start { cpu_node, policy, .. } => format!("on node {cpu_node}, {policy}"),
-            Act::Allocate { region, policy: Some(policy), .. } => format!("{region}, {policy}"),
-            Act::Allocate { region, .. } | Act::Free { region } => region.clone(),
+            Act::Map(mapping) | Act::Allocate(mapping) => mapped(mapping),
+            Act::Touch(part) => named(part),
+            Act::Free { region } => region.clone(),
             Act::SetPolicy(policy) => policy.to_string(),
-            Act::RunOn(node) => format!("to node {node}"),
-            Act::Migrate { old, new } => {
-                format!("from {} to {}: {}", node_names(old), node_names(new), size(self.step.moved))
+            Act::Bind { part, policy, flags } => {
+                let flags = [(flags.moves, "move"), (flags.moves_all, "move-all"), (flags.strict, "strict")];
+                let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| format!(", {word}"));
+                format!("{}, {policy}{}", named(part), flags.collect::<String>())
             }
-            Act::End => String::new(),
+            Act::SetHome { part, node } => format!("{}, node {node}", named(part)),
+            Act::MovePages { part, node, all } => {
+                format!("{} to node {node}{}", named(part), if *all { ", all" } else { "" })
+            }
+            Act::Migrate { old, new } => format!("from {} to {}", node_names(old), node_names(new)),
+            Act::RunOn(node) => format!("to node {node}"),
+            Act::Restrict(nodes) => node_names(nodes),
+            Act::Fork { child } => child.clone(),
+            Act::Balance | Act::End => String::new(),
+            Act::ResizePool { pages } => pages.to_string(),
+            Act::SetDemotion(enabled) => if *enabled { "on" } else { "off" }.to_owned(),
         }
     }
 
-    /// What did not find room, as a sentence; `None` when all did.
-    pub fn finding(&self) -> Option<String> {
-        self.step.missing().map(|end| {
-            let consequence = consequence(end, &self.memory);
-            format!("At {} s {} of {} find no room: {consequence}", self.at_s, size(end.pages), self.program)
-        })
+    /// What came of it, in a few words; empty where there is nothing to tell.
+    pub fn outcome(&self) -> String {
+        let step = &self.step;
+        let killed = |name: &String| {
+            if *name == self.program { "killed".to_owned() } else { format!("{name} killed") }
+        };
+        let mut words: Vec<String> = Vec::new();
+        words.extend(step.skipped.map(|why| skipped(why).to_owned()));
+        words.extend(step.refused.map(|errno| format!("refused, {errno}")));
+        words.extend((!step.taken.is_empty()).then(|| shares(step.taken.iter().copied())));
+        let counted = [
+            (step.moved, "moved"),
+            (step.promoted, "of them promoted"),
+            (step.stayed, "stay"),
+            (step.swapped_in, "back from swap"),
+        ];
+        words.extend(
+            counted
+                .iter()
+                .filter(|(pages, _)| *pages > 0)
+                .map(|(pages, word)| format!("{} {word}", size(*pages))),
+        );
+        words.extend(step.killed.iter().map(|one| killed(&one.program)));
+        words.join(", ")
+    }
+}
+
+/// `0=60GiB, 1=4GiB`: without the blanks at which a line would break.
+pub fn shares(nodes: impl IntoIterator<Item = (NodeId, u64)>) -> String {
+    let words: Vec<String> =
+        nodes.into_iter().map(|(node, pages)| format!("{node}={}", size(pages).replace(' ', ""))).collect();
+    words.join(", ")
+}
+
+/// How full a zone is, by its watermarks.
+pub const fn state(zone: &ZoneState) -> &'static str {
+    let kept = zone.reserves[3];
+    match zone.free.saturating_sub(kept) {
+        free if free > zone.marks.high => "above high",
+        free if free > zone.marks.low => "below high",
+        free if free > zone.marks.min => "below low",
+        _ => "at min",
+    }
+}
+
+fn amount(mapping: &Mapping) -> String {
+    let kind = match mapping.backing {
+        Backing::Huge => " huge",
+        Backing::Pool => " of the pool",
+        Backing::File(_) => " of a file",
+        Backing::Small => "",
+    };
+    format!("{}{kind}", size(mapping.pages))
+}
+
+fn mapped(mapping: &Mapping) -> String {
+    let file = match &mapping.backing {
+        Backing::File(file) => format!(", file {file}"),
+        _ => String::new(),
+    };
+    let policy = mapping.policy.as_ref().map_or_else(String::new, |policy| format!(", {policy}"));
+    format!("{}{file}{policy}", mapping.region)
+}
+
+fn named(part: &Part) -> String {
+    match &part.pages {
+        None => part.region.clone(),
+        Some(pages) if pages.start == 0 => format!("{}, first {}", part.region, size(pages.end)),
+        Some(pages) => {
+            format!("{}, {} from {} on", part.region, size(pages.end - pages.start), size(pages.start))
+        }
+    }
+}
+
+const fn skipped(why: Skipped) -> &'static str {
+    match why {
+        Skipped::Killed => "not there: killed",
+        Skipped::NotStarted => "not there: refused at its start",
+        Skipped::NotMapped => "not there: the memory was refused",
     }
 }

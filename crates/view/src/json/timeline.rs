@@ -1,41 +1,84 @@
-//! `nodewise.simulation/1`: a scenario that was played.
+//! `nodewise.simulation/2`: a scenario that was played, as its changes.
 
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
-use nodewise_model::Memory;
+use nodewise_model::simulate::{Cause, Killed, Owner, Placement, Relief, Skipped};
+use nodewise_model::{Counters, Errno, Memory, ZoneKind, ZoneState};
 use serde::Serialize;
 
-use super::pretty;
-use crate::digest::timeline::{Moment, Timeline};
+use crate::digest::timeline::{Finding, Moment, Timeline, state};
 
 /// The schema of the document.
-pub const SCHEMA: &str = "nodewise.simulation/1";
+pub const SCHEMA: &str = "nodewise.simulation/2";
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct Head<'a> {
     schema: &'static str,
     title: &'a str,
     machine: &'a str,
     kernel: String,
     zones_from: &'static str,
-    steps: Vec<StepJson<'a>>,
-    nodes: Vec<NodeJson>,
+    zones: Vec<ZoneJson>,
 }
 
 #[derive(Serialize)]
 struct StepJson<'a> {
     at_s: f64,
+    #[serde(skip_serializing_if = "str::is_empty")]
     program: &'a str,
     does: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     object: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<RefusedJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     taken: Vec<Pages>,
+    #[serde(skip_serializing_if = "is_zero")]
+    moved_pages: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    promoted_pages: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    stayed_pages: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    swapped_in_pages: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_pages: Option<u64>,
-    moved_pages: u64,
-    programs: Vec<ProgramJson<'a>>,
-    free: Vec<Pages>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    swapped_out: Vec<Pages>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    demoted: Vec<DemotedJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    killed: Vec<KilledJson<'a>>,
+    #[serde(flatten)]
+    owners: Owners<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    zones: Vec<FreeJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counters: Vec<CountersJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct After<'a> {
+    #[serde(flatten)]
+    owners: Owners<'a>,
+    zones: Vec<FreeJson>,
+    nodes: Vec<NodeJson>,
+}
+
+/// Who has memory, and where.
+#[derive(Serialize, Default)]
+struct Owners<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<OwnerJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<OwnerJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<Vec<Pages>>,
 }
 
 #[derive(Serialize)]
@@ -45,17 +88,61 @@ struct Pages {
 }
 
 #[derive(Serialize)]
-struct ProgramJson<'a> {
+struct OwnerJson<'a> {
     name: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    gone: bool,
     memory: Vec<Pages>,
+    #[serde(skip_serializing_if = "is_zero")]
+    common_pages: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    swapped_pages: u64,
 }
 
 #[derive(Serialize)]
-struct NodeJson {
-    id: u32,
+struct RefusedJson {
+    errno: &'static str,
+    number: i32,
+}
+
+#[derive(Serialize)]
+struct DemotedJson {
+    node: u32,
+    to_node: u32,
+    pages: u64,
+}
+
+#[derive(Serialize)]
+struct KilledJson<'a> {
+    program: &'a str,
+    cause: &'static str,
+    had: Vec<Pages>,
+}
+
+#[derive(Serialize)]
+struct ZoneJson {
+    node: u32,
+    zone: &'static str,
     managed_pages: u64,
     free_pages: u64,
-    least_free_pages: u64,
+    min_pages: u64,
+    low_pages: u64,
+    high_pages: u64,
+    promo_pages: u64,
+    reserve_from_programs_pages: u64,
+}
+
+#[derive(Serialize)]
+struct FreeJson {
+    node: u32,
+    zone: &'static str,
+    free_pages: u64,
+    state: &'static str,
+}
+
+#[derive(Serialize)]
+struct CountersJson {
+    node: u32,
     numa_hit: u64,
     numa_miss: u64,
     numa_foreign: u64,
@@ -64,56 +151,175 @@ struct NodeJson {
     other_node: u64,
 }
 
+#[derive(Serialize)]
+struct NodeJson {
+    managed_pages: u64,
+    free_pages: u64,
+    least_free_pages: u64,
+    #[serde(flatten)]
+    counters: CountersJson,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 fn pages(nodes: impl IntoIterator<Item = (NodeId, u64)>) -> Vec<Pages> {
     nodes.into_iter().map(|(node, pages)| Pages { node: node.number(), pages }).collect()
 }
 
-fn step<'a>(moment: &'a Moment, nodes: &[NodeId]) -> StepJson<'a> {
-    let memory = |nodes: &BTreeMap<NodeId, u64>| pages(nodes.iter().map(|(node, pages)| (*node, *pages)));
+fn owners<'a>(all: impl IntoIterator<Item = (&'a Owner, Option<&'a Placement>)>) -> Owners<'a> {
+    let mut owners = Owners::default();
+    for (owner, placement) in all {
+        let memory =
+            || pages(placement.into_iter().flat_map(|one| &one.nodes).map(|(node, pages)| (*node, *pages)));
+        let named = |name: &'a String| OwnerJson {
+            name,
+            gone: placement.is_none(),
+            memory: memory(),
+            common_pages: placement.map_or(0, |one| one.common.values().sum()),
+            swapped_pages: placement.map_or(0, |one| one.swapped),
+        };
+        match owner {
+            Owner::Program(name) => owners.programs.push(named(name)),
+            Owner::File(name) => owners.files.push(named(name)),
+            Owner::Pool => owners.pool = Some(memory()),
+        }
+    }
+    owners
+}
+
+const fn refused(errno: Errno) -> RefusedJson {
+    RefusedJson { errno: errno.name(), number: errno.number() }
+}
+
+fn killed(killed: &Killed) -> KilledJson<'_> {
+    let cause = match killed.cause {
+        Cause::OutOfMemory(_) => "out_of_memory",
+        Cause::NoHugePage => "no_huge_page",
+    };
+    KilledJson { program: &killed.program, cause, had: pages(killed.had.iter().copied()) }
+}
+
+const fn skipped(why: Skipped) -> &'static str {
+    match why {
+        Skipped::Killed => "killed",
+        Skipped::NotStarted => "not_started",
+        Skipped::NotMapped => "not_mapped",
+    }
+}
+
+fn free(zones: &[ZoneState]) -> Vec<FreeJson> {
+    let of = |zone: &ZoneState| FreeJson {
+        node: zone.node.number(),
+        zone: zone.kind.name(),
+        free_pages: zone.free,
+        state: state(zone),
+    };
+    zones.iter().map(of).collect()
+}
+
+const fn counters(node: NodeId, own: &Counters) -> CountersJson {
+    CountersJson {
+        node: node.number(),
+        numa_hit: own.hit,
+        numa_miss: own.miss,
+        numa_foreign: own.foreign,
+        interleave_hit: own.interleave_hit,
+        local_node: own.local,
+        other_node: own.other,
+    }
+}
+
+fn step(moment: &Moment) -> StepJson<'_> {
+    let step = &moment.step;
+    let swapped = step.reliefs.iter().filter_map(|relief| match relief {
+        Relief::Swapped { node, pages } => Some((*node, *pages)),
+        Relief::Demoted { .. } => None,
+    });
+    let demoted = step.reliefs.iter().filter_map(|relief| match relief {
+        Relief::Demoted { node, to, pages } => {
+            Some(DemotedJson { node: node.number(), to_node: to.number(), pages: *pages })
+        }
+        Relief::Swapped { .. } => None,
+    });
     StepJson {
         at_s: moment.at_s,
         program: &moment.program,
         does: moment.does(),
         object: moment.object(),
-        taken: pages(moment.step.outcome.nodes()),
-        missing_pages: moment.step.missing().map(|end| end.pages),
-        moved_pages: moment.step.moved,
-        programs: moment
-            .programs
-            .iter()
-            .map(|(name, nodes)| ProgramJson { name, memory: memory(nodes) })
-            .collect(),
-        free: pages(nodes.iter().map(|node| (*node, moment.memory.free_of(*node)))),
+        skipped: step.skipped.map(skipped),
+        refused: step.refused.map(refused),
+        taken: pages(step.taken.iter().copied()),
+        moved_pages: step.moved,
+        promoted_pages: step.promoted,
+        stayed_pages: step.stayed,
+        swapped_in_pages: step.swapped_in,
+        missing_pages: step.missing.as_ref().map(|end| end.pages),
+        swapped_out: pages(swapped),
+        demoted: demoted.collect(),
+        killed: step.killed.iter().map(killed).collect(),
+        owners: owners(step.changed.iter().map(|(owner, placement)| (owner, placement.as_ref()))),
+        zones: free(&moment.zones),
+        counters: moment.counters.iter().map(|(node, own)| counters(*node, own)).collect(),
+        findings: moment.findings.iter().map(|Finding { sentence, .. }| sentence.as_str()).collect(),
     }
 }
 
-fn node(id: NodeId, after: &Memory, least_free_pages: u64) -> NodeJson {
-    let counters = after.counters().get(&id).copied().unwrap_or_default();
+fn node(id: NodeId, after: &Memory, least: &BTreeMap<NodeId, u64>) -> NodeJson {
+    let own = after.counters().get(&id).copied().unwrap_or_default();
     NodeJson {
-        id: id.number(),
         managed_pages: after.managed_of(id),
         free_pages: after.free_of(id),
-        least_free_pages,
-        numa_hit: counters.hit,
-        numa_miss: counters.miss,
-        numa_foreign: counters.foreign,
-        interleave_hit: counters.interleave_hit,
-        local_node: counters.local,
-        other_node: counters.other,
+        least_free_pages: least.get(&id).copied().unwrap_or_else(|| after.free_of(id)),
+        counters: counters(id, &own),
     }
 }
 
-/// Writes a scenario that was played as JSON.
-pub fn timeline(timeline: &Timeline) -> String {
-    let ids = timeline.nodes();
-    let document = Document {
+fn zone(zone: &ZoneState) -> ZoneJson {
+    ZoneJson {
+        node: zone.node.number(),
+        zone: zone.kind.name(),
+        managed_pages: zone.managed,
+        free_pages: zone.free,
+        min_pages: zone.marks.min,
+        low_pages: zone.marks.low,
+        high_pages: zone.marks.high,
+        promo_pages: zone.marks.promo,
+        reserve_from_programs_pages: zone.reserves[ZoneKind::Movable as usize],
+    }
+}
+
+/// A scenario that was played as JSON, piece by piece, so that no more than a step of it is text at a time.
+pub fn timeline(timeline: &Timeline) -> impl Iterator<Item = String> + '_ {
+    let head = Head {
         schema: SCHEMA,
         title: &timeline.title,
         machine: &timeline.machine,
         kernel: timeline.release.to_string(),
         zones_from: timeline.basis.word(),
-        steps: timeline.moments.iter().map(|moment| step(moment, &ids)).collect(),
-        nodes: ids.iter().map(|id| node(*id, timeline.after(), timeline.least_free(*id))).collect(),
+        zones: timeline.before.zones().iter().map(zone).collect(),
     };
-    pretty(&document)
+    let ids = timeline.nodes();
+    let after = After {
+        owners: owners(timeline.placements.iter().map(|(owner, placement)| (owner, Some(placement)))),
+        zones: free(timeline.after.zones()),
+        nodes: ids.iter().map(|id| node(*id, &timeline.after, &timeline.least_free)).collect(),
+    };
+    let head = text(&head, 0);
+    let open = format!("{},\n  \"steps\": [", head.trim_end_matches(['}', '\n']));
+    let first = |at: usize| if at == 0 { "\n    " } else { ",\n    " };
+    let steps = timeline.moments.iter().enumerate();
+    let steps = steps.map(move |(at, moment)| format!("{}{}", first(at), text(&step(moment), 4)));
+    let close = if timeline.moments.is_empty() { "]" } else { "\n  ]" };
+    let close = format!("{close},\n  \"after\": {}\n}}\n", text(&after, 2));
+    [open].into_iter().chain(steps).chain([close])
+}
+
+/// A part of the document, indented behind its first line.
+fn text(part: &impl Serialize, indent: usize) -> String {
+    let text = serde_json::to_string_pretty(part).expect("the document holds no map with foreign keys");
+    // Line ends in strings are escaped, so every one that stands here is one of the form.
+    text.replace('\n', &format!("\n{}", " ".repeat(indent)))
 }

@@ -1,11 +1,13 @@
 //! A scenario over time: for each node a band, filled as its memory is.
 
-use nodewise_machine::NodeId;
+use std::collections::BTreeMap;
 
-use crate::digest::counts::each_once;
-use crate::digest::timeline::{Moment, Timeline};
+use nodewise_machine::NodeId;
+use nodewise_model::simulate::Owner;
+
+use crate::digest::timeline::{Finding, Kind, Timeline};
 use crate::digest::walk::size;
-use crate::svg::frame::{Frame, Label, Role, Stack, Tone};
+use crate::svg::frame::{Frame, Label, Pen, Role, Stack, Stroke, Tone};
 use crate::svg::legend::swatch;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
@@ -18,10 +20,20 @@ const NAMES: f64 = 110.0;
 const BANDS: f64 = 480.0;
 const BAND: (f64, f64) = (8.0, 72.0);
 const GAP: f64 = 6.0;
+/// Height of the words of marks and times.
+const WORDS: f64 = 14.0;
 /// At most this many nodes are drawn.
 const MOST_NODES: usize = 64;
+/// At most this many programs have a colour and a name of their own: the largest.
+const MOST_NAMES: usize = 12;
+/// At most this many stages: what is between the ends of one is narrower than a pixel or two.
+const MOST_STAGES: usize = 240;
+/// At most this many rectangles, whatever is played.
+const MOST_PARTS: usize = 20_000;
+/// At most this many lines for what went otherwise.
+const MOST_MARKS: usize = 60;
 
-/// Draws a scenario as an SVG document.
+/// Draws a scenario as an SVG document, of bounded size.
 ///
 /// # Units
 /// Lengths in px; 980 wide. A band is as high as its node's memory, from left to right the time.
@@ -41,22 +53,18 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
     }
     stack.gap(14.0);
     let drawn = Drawn::of(timeline, stack.width());
-    let nodes = timeline.nodes();
-    let height = (BANDS / nodes.len().max(1) as f64 - GAP).clamp(BAND.0, BAND.1);
-    for node in nodes.iter().take(MOST_NODES) {
-        stack.frame(drawn.band(*node, height));
-        stack.gap(GAP);
-    }
-    if let Some(more) = nodes.len().checked_sub(MOST_NODES).filter(|more| *more > 0) {
-        stack.text(&format!("and {more} nodes more"), SMALL, Tone::Faint, 1);
-    }
-    stack.frame(drawn.axis());
+    stack.frame(drawn.chart());
+    sheet::more(timeline.nodes().len(), MOST_NODES, "node", &mut stack);
     stack.gap(10.0);
-    let names = drawn.names.iter().enumerate();
-    stack.flow(names.map(|(at, name)| swatch(colour(at), &SMALL.fit(name, 200.0))).collect(), 4.0);
+    stack.flow(drawn.legend(), 4.0);
     stack.gap(10.0);
-    let findings = timeline.moments.iter().filter_map(Moment::finding);
-    sheet::some(&findings.map(|finding| (Tone::Notable, finding)).collect::<Vec<_>>(), 3, &mut stack);
+    let tone = |finding: &Finding| match finding.kind {
+        Kind::Swapped | Kind::Demoted | Kind::Stayed => Tone::Plain,
+        _ => Tone::Notable,
+    };
+    let findings: Vec<(Tone, String)> =
+        timeline.findings().map(|finding| (tone(finding), finding.sentence.clone())).collect();
+    sheet::some(&findings, 3, &mut stack);
     stack.finish()
 }
 
@@ -67,25 +75,68 @@ const fn colour(at: usize) -> Role {
     Role::Distance(COLOURS[at % COLOURS.len()])
 }
 
+/// What the programs that have no name of their own are, and what no program has.
+const OTHERS: Role = Role::Used;
+
+/// A part of the time in which nothing that can be seen changes: where it begins and ends, and by node the
+/// pages of the named programs and of all others.
+struct Stage {
+    from: f64,
+    to: f64,
+    nodes: BTreeMap<NodeId, Vec<u64>>,
+}
+
 /// A scenario on its way to a picture: what all bands share.
 struct Drawn<'t> {
     timeline: &'t Timeline,
-    /// The programs, in the order in which they appear.
+    nodes: Vec<NodeId>,
+    /// The programs with a colour, in the order in which they appear.
     names: Vec<&'t str>,
-    /// Where each step begins and ends, as parts of the time.
-    spans: Vec<(f64, f64)>,
+    stages: Vec<Stage>,
     /// Width of a band with its name.
     width: f64,
 }
 
 impl<'t> Drawn<'t> {
     fn of(timeline: &'t Timeline, width: f64) -> Self {
-        let names = each_once(timeline.moments.iter().map(|moment| moment.program.as_str()));
-        Self { timeline, names, spans: spans(timeline), width }
+        let nodes: Vec<NodeId> = timeline.nodes().into_iter().take(MOST_NODES).collect();
+        let names = largest(timeline);
+        let per_stage = nodes.len().max(1) * (names.len() + 1);
+        let most = (MOST_PARTS / per_stage).clamp(8, MOST_STAGES);
+        let stages = stages(timeline, &names, most);
+        Self { timeline, nodes, names, stages, width }
     }
 
     fn room(&self) -> f64 {
         self.width - NAMES
+    }
+
+    /// Everything over the same time: marks, bands, and the times.
+    fn chart(&self) -> Frame {
+        let height = (BANDS / self.nodes.len().max(1) as f64 - GAP).clamp(BAND.0, BAND.1);
+        let marks = self.marks();
+        let top = if marks.is_empty() { 0.0 } else { WORDS };
+        let bottom = top + self.nodes.len() as f64 * (height + GAP);
+        let mut frame = Frame::new(Role::Group, self.width, bottom + WORDS);
+        for (at, node) in self.nodes.iter().enumerate() {
+            frame.children.push(self.band(*node, height).moved(0.0, top + at as f64 * (height + GAP)));
+        }
+        let mut right = f64::MIN;
+        for (x, word) in marks {
+            frame.strokes.push(Stroke {
+                points: vec![(x, top), (x, bottom - GAP)],
+                pen: Pen::Limit,
+                ring: 0.0,
+            });
+            let label = Label::new(word, SMALL, x, (0.0, WORDS)).toned(Tone::Notable);
+            let label = Label { x: x.min(self.width - label.area().width), ..label };
+            if label.x > right {
+                right = label.area().right() + 6.0;
+                frame.labels.push(label);
+            }
+        }
+        frame.labels.extend(self.times(bottom));
+        frame
     }
 
     /// A node's name, and its memory over time.
@@ -99,56 +150,137 @@ impl<'t> Drawn<'t> {
         let mut bar = Frame::new(Role::Memory, self.room(), height);
         bar.tip = Some(format!("node {node}"));
         bar.id = Some(format!("node-{node}"));
-        for (moment, (from, to)) in self.timeline.moments.iter().zip(&self.spans) {
-            if to > from {
-                let (x, width) = (from * self.room(), (to - from) * self.room());
-                let parts = self.column(moment, node, managed, (width, height));
-                bar.children.extend(parts.into_iter().map(|part| part.moved(x, 0.0)));
+        // A stage goes on as long as this node has the same.
+        let mut stages = self.stages.iter().peekable();
+        while let Some(stage) = stages.next() {
+            let mut to = stage.to;
+            while let Some(next) = stages.next_if(|next| next.nodes.get(&node) == stage.nodes.get(&node)) {
+                to = next.to;
             }
+            let (x, width) = (stage.from * self.room(), (to - stage.from) * self.room());
+            let parts = self.column(stage, node, managed, (width, height));
+            bar.children.extend(parts.into_iter().map(|part| part.moved(x, 0.0)));
         }
         frame.children.push(bar.moved(NAMES, 0.0));
         frame
     }
 
-    /// What each program has of a node after a step, from the bottom up.
-    fn column(&self, moment: &Moment, node: NodeId, managed: u64, (width, height): (f64, f64)) -> Vec<Frame> {
+    /// What each program has of a node in a stage, from the bottom up.
+    fn column(&self, stage: &Stage, node: NodeId, managed: u64, (width, height): (f64, f64)) -> Vec<Frame> {
         let mut bottom = height;
         let mut parts = Vec::new();
-        for (at, name) in self.names.iter().enumerate() {
-            let pages = moment.programs.get(*name).and_then(|nodes| nodes.get(&node));
-            let part = pages.map_or(0.0, |pages| *pages as f64 / managed.max(1) as f64 * height).min(bottom);
+        for (at, pages) in stage.nodes.get(&node).into_iter().flatten().enumerate() {
+            let part = (*pages as f64 / managed.max(1) as f64 * height).min(bottom);
             if part > 0.0 {
                 bottom -= part;
-                parts.push(Frame::new(colour(at), width, part).moved(0.0, bottom));
+                let role = if at < self.names.len() { colour(at) } else { OTHERS };
+                parts.push(Frame::new(role, width, part).moved(0.0, bottom));
             }
         }
         parts
     }
 
-    /// The times of the steps below the bands, as many as have room.
-    fn axis(&self) -> Frame {
-        let mut frame = Frame::new(Role::Group, self.width, 14.0);
-        let mut right = f64::MIN;
-        for (moment, (from, _)) in self.timeline.moments.iter().zip(&self.spans) {
-            let x = NAMES + from * self.room();
-            let label = Label::new(&format!("{} s", moment.at_s), SMALL, x, (0.0, 14.0)).toned(Tone::Faint);
-            let end = label.area().right();
-            if x > right && end <= self.width {
-                right = end + 6.0;
-                frame.labels.push(label);
+    /// Where something went otherwise, with the word for it: one for each pixel or two.
+    fn marks(&self) -> Vec<(f64, &'static str)> {
+        let times: Vec<f64> = self.timeline.moments.iter().map(|moment| moment.at_s).collect();
+        let found = self.timeline.moments.iter().filter_map(|moment| {
+            let finding = moment.findings.iter().find(|finding| finding.kind != Kind::Stayed)?;
+            Some((NAMES + part_of(moment.at_s, &times) * self.room(), finding.kind.word()))
+        });
+        let mut marks: Vec<(f64, &str)> = Vec::new();
+        for (x, word) in found {
+            if marks.last().is_none_or(|(last, _)| x - last >= 2.0) {
+                marks.push((x, word));
             }
         }
-        frame
+        let every = marks.len().div_ceil(MOST_MARKS).max(1);
+        marks.into_iter().step_by(every).collect()
+    }
+
+    /// The times of the steps below the bands, as many as have room.
+    fn times(&self, y: f64) -> Vec<Label> {
+        let mut right = f64::MIN;
+        let mut labels = Vec::new();
+        let times: Vec<f64> = self.timeline.moments.iter().map(|moment| moment.at_s).collect();
+        for at_s in &times {
+            let x = NAMES + part_of(*at_s, &times) * self.room();
+            if x <= right {
+                continue;
+            }
+            let label = Label::new(&format!("{at_s} s"), SMALL, x, (y, WORDS)).toned(Tone::Faint);
+            let end = label.area().right();
+            if end <= self.width {
+                right = end + 6.0;
+                labels.push(label);
+            }
+        }
+        labels
+    }
+
+    fn legend(&self) -> Vec<Frame> {
+        let named =
+            self.names.iter().enumerate().map(|(at, name)| swatch(colour(at), &SMALL.fit(name, 200.0)));
+        let has_others = self.stages.iter().flat_map(|stage| stage.nodes.values());
+        let has_others = has_others.clone().any(|pages| pages.last().is_some_and(|pages| *pages > 0));
+        let others = if has_others { Some(swatch(OTHERS, "others")) } else { None };
+        named.chain(others).collect()
     }
 }
 
-/// Where each step begins and ends, as parts of the time: one that is followed at the same time has none.
-fn spans(timeline: &Timeline) -> Vec<(f64, f64)> {
-    let times: Vec<f64> = timeline.moments.iter().map(|moment| moment.at_s).collect();
+/// The programs that were largest, in the order in which they appear.
+fn largest(timeline: &Timeline) -> Vec<&str> {
+    let sum = |nodes: &BTreeMap<NodeId, u64>| nodes.values().sum::<u64>();
+    let mut by_size: Vec<(u64, usize)> =
+        timeline.largest.iter().enumerate().map(|(at, (_, nodes))| (sum(nodes), at)).collect();
+    by_size.sort_unstable_by_key(|(size, at)| (std::cmp::Reverse(*size), *at));
+    let mut named: Vec<usize> = by_size.into_iter().take(MOST_NAMES).map(|(_, at)| at).collect();
+    named.sort_unstable();
+    named.into_iter().map(|at| timeline.largest[at].0.as_str()).collect()
+}
+
+/// Where a time is, as a part of all: what comes of the last step is shown for a tenth of it.
+fn part_of(at_s: f64, times: &[f64]) -> f64 {
     let (first, last) = (times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0));
-    // What comes of the last step is shown for a tenth of the time.
-    let all = ((last - first) * 1.1).max(f64::MIN_POSITIVE);
-    let part = |time: f64| if last > first { (time - first) / all } else { 0.0 };
-    let next = |at: usize| times.get(at + 1).map_or(1.0, |time| part(*time));
-    times.iter().enumerate().map(|(at, time)| (part(*time), next(at))).collect()
+    if last > first { (at_s - first) / (last - first) / 1.1 } else { 0.0 }
+}
+
+/// The stages of a scenario: of the steps that end in the same place only what the last leaves is seen.
+fn stages(timeline: &Timeline, names: &[&str], most: usize) -> Vec<Stage> {
+    let place: BTreeMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (*name, at)).collect();
+    let times: Vec<f64> = timeline.moments.iter().map(|moment| moment.at_s).collect();
+    let cell = |at_s: f64| (part_of(at_s, &times) * most as f64).floor();
+    let mut has: BTreeMap<&Owner, BTreeMap<NodeId, u64>> = BTreeMap::new();
+    let mut sums: BTreeMap<NodeId, Vec<u64>> = BTreeMap::new();
+    let mut stages: Vec<Stage> = Vec::new();
+    for (at, moment) in timeline.moments.iter().enumerate() {
+        for (owner, placement) in &moment.step.changed {
+            let column = match owner {
+                Owner::Program(name) => place.get(name.as_str()).copied().unwrap_or(names.len()),
+                Owner::File(_) | Owner::Pool => names.len(),
+            };
+            let own = |node: &NodeId| placement.as_ref().map_or(0, |placement| placement.own_on(*node));
+            let nodes = placement.iter().flat_map(|placement| placement.nodes.keys());
+            let now: BTreeMap<NodeId, u64> = nodes.map(|node| (*node, own(node))).collect();
+            for (node, pages) in has.remove(owner).unwrap_or_default() {
+                of_node(&mut sums, node, names)[column] -= pages;
+            }
+            for (node, pages) in &now {
+                of_node(&mut sums, *node, names)[column] += pages;
+            }
+            has.insert(owner, now);
+        }
+        let next = times.get(at + 1).copied();
+        if next.is_none_or(|next| cell(next) > cell(moment.at_s)) {
+            // What was passed over before it lies in the same pixels.
+            let from = stages.last().map_or(0.0, |stage| stage.to);
+            let to = next.map_or(1.0, |next| part_of(next, &times));
+            stages.push(Stage { from, to, nodes: sums.clone() });
+        }
+    }
+    stages
+}
+
+/// The pages of a node, by the places of the programs.
+fn of_node<'s>(sums: &'s mut BTreeMap<NodeId, Vec<u64>>, node: NodeId, names: &[&str]) -> &'s mut Vec<u64> {
+    sums.entry(node).or_insert_with(|| vec![0; names.len() + 1])
 }

@@ -1,0 +1,157 @@
+//! What programs and the system do, and why they cannot.
+
+use std::ops::Range;
+
+use nodewise_machine::{MemPolicy, NodeId, NodeSet};
+
+/// What a mapping is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// Private anonymous memory in small pages.
+    Small,
+    /// Private anonymous memory that is advised to be in huge pages (`MADV_HUGEPAGE`).
+    Huge,
+    /// A file in memory with this name, mapped shared from its beginning (`shm_open(3)`, tmpfs). It is there
+    /// as long as somebody has it mapped.
+    File(String),
+    /// Private memory from the pool of huge pages (`MAP_HUGETLB`).
+    Pool,
+}
+
+/// New memory of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// What the memory is called.
+    pub region: String,
+    /// How many pages of 4 KiB; huge pages are whole.
+    pub pages: u64,
+    /// What it is made of.
+    pub backing: Backing,
+    /// The policy that `mbind(2)` gives it before it is touched.
+    pub policy: Option<MemPolicy>,
+}
+
+/// Some or all of a program's memory of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What the memory is called.
+    pub region: String,
+    /// Pages of 4 KiB from its beginning; `None` for all of it. Of huge pages all that begin before the end.
+    pub pages: Option<Range<u64>>,
+}
+
+/// The flags of `mbind(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Flags {
+    /// `MPOL_MF_STRICT`.
+    pub strict: bool,
+    /// `MPOL_MF_MOVE`.
+    pub moves: bool,
+    /// `MPOL_MF_MOVE_ALL`, with `CAP_SYS_NICE`: pages that other programs have, too.
+    pub moves_all: bool,
+}
+
+/// What a program does. The last two are the system's, whoever does them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It starts on a CPU of a node, in a cpuset of its own.
+    Start {
+        /// The node of the CPU.
+        cpu_node: NodeId,
+        /// Its own policy.
+        policy: MemPolicy,
+        /// The nodes that its cpuset allows.
+        allowed: NodeSet,
+    },
+    /// `mmap(2)`: memory that nobody has touched.
+    Map(Mapping),
+    /// The same, and all of it is touched.
+    Allocate(Mapping),
+    /// It writes to every page.
+    Touch(Part),
+    /// It gives memory back.
+    Free {
+        /// What the memory is called.
+        region: String,
+    },
+    /// `set_mempolicy(2)`. Memory that is there stays.
+    SetPolicy(MemPolicy),
+    /// `mbind(2)` of memory that is there.
+    Bind {
+        /// Which memory.
+        part: Part,
+        /// The policy that it is to have.
+        policy: MemPolicy,
+        /// What is to be done about pages that are elsewhere.
+        flags: Flags,
+    },
+    /// `set_mempolicy_home_node(2)`.
+    SetHome {
+        /// Which memory.
+        part: Part,
+        /// Its home node.
+        node: NodeId,
+    },
+    /// `move_pages(2)` of all pages of some memory to one node.
+    MovePages {
+        /// Which memory.
+        part: Part,
+        /// Where to.
+        node: NodeId,
+        /// `MPOL_MF_MOVE_ALL`, with `CAP_SYS_NICE`.
+        all: bool,
+    },
+    /// `migrate_pages(2)`, with `CAP_SYS_NICE`.
+    Migrate {
+        /// From these nodes.
+        old: NodeSet,
+        /// To these.
+        new: NodeSet,
+    },
+    /// It goes to a CPU of another node.
+    RunOn(NodeId),
+    /// `cpuset.mems` of its cpuset, where its children are too. Pages follow, as with version 2 of the
+    /// cgroups.
+    Restrict(NodeSet),
+    /// `fork(2)`: a program with its policies and its pages, until one of both writes.
+    Fork {
+        /// What the child is called.
+        child: String,
+    },
+    /// It runs for a while and uses all its memory: what is demoted, promoted or follows the CPU by then
+    /// has done so.
+    Balance,
+    /// It ends.
+    End,
+    /// `vm.nr_hugepages` is written.
+    ResizePool {
+        /// Pages of 2 MiB.
+        pages: u64,
+    },
+    /// `/sys/kernel/mm/numa/demotion_enabled` is written.
+    SetDemotion(bool),
+}
+
+/// Why a scenario cannot go on: what it says has no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The program has not started, or has ended.
+    NotThere,
+    /// A program of this name runs already.
+    Started(String),
+    /// The program has no memory of this name.
+    NoRegion(String),
+    /// It has memory of this name already.
+    Taken(String),
+}
+
+/// Why something that a scenario says does not happen in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// The program has been killed.
+    Killed,
+    /// The kernel has refused the policy that the program was to start with.
+    NotStarted,
+    /// The kernel has refused the memory.
+    NotMapped,
+}

@@ -1,0 +1,251 @@
+//! Touching pages: those that are not there are taken, those on a disk come back, and those that
+//! another program has too are copied.
+//!
+//! # Source
+//! As in [`crate::task::family`] for what is common. `do_swap_page`: swapped pages remember no node, and
+//! are placed anew; 5.15 to at least 7.2.
+
+use std::ops::Range;
+
+use super::Simulation;
+use super::moving::{Move, To};
+use super::program::{Extent, HUGE, Id, Kind, ObjectId};
+use super::reclaim::Stopped;
+use super::run::{At, Held, Run};
+use super::step::{Cause, Step};
+use crate::policy::interleave::{Place, Turns};
+use crate::policy::set::Policy;
+use crate::walk::{Class, HUGE_ORDER, Outcome, Request};
+
+impl Simulation {
+    /// A program writes to every page of a range.
+    pub(super) fn touch(
+        &mut self,
+        id: Id,
+        object: ObjectId,
+        pages: Range<u64>,
+        step: &mut Step,
+    ) -> Result<(), Stopped> {
+        self.note_program(id);
+        self.note_file(object);
+        let copied = self.find(id, object, &pages);
+        let Some(found) = self.objects.get(&object) else { return Ok(()) };
+        let (kind, lacking) = (found.kind, found.lacking(&pages, id));
+        let parts: Vec<_> = lacking.into_iter().flat_map(|part| self.policies(id, object, part)).collect();
+        for (part, policy) in parts {
+            match kind {
+                Kind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
+                Kind::File => self.fault(id, object, &policy, (part, 0), step)?,
+                Kind::Private => {
+                    let huge =
+                        self.is_huge(id, object) && !copied.iter().any(|copy| copy.contains(&part.start));
+                    let order = if huge { HUGE_ORDER } else { 0 };
+                    self.fault(id, object, &policy, (part, order), step)?;
+                }
+            }
+        }
+        self.swap_in(id, object, &pages, step)
+    }
+
+    /// Takes the pages of a range that are there: those of a file are mapped, and those that others have too
+    /// are no longer the program's. Gives what is to be copied.
+    fn find(&mut self, id: Id, object: ObjectId, pages: &Range<u64>) -> Vec<Range<u64>> {
+        self.carve(object, pages);
+        let now = self.now;
+        let Some(found) = self.objects.get_mut(&object) else { return Vec::new() };
+        let (mut copied, mut others) = (Vec::new(), Vec::new());
+        let kind = found.kind;
+        for extent in found.inside(pages) {
+            if kind == Kind::File {
+                extent.since = now;
+                extent.holders.insert(id);
+                others.extend(extent.holders.iter().copied());
+            } else if extent.holders.contains(&id) {
+                if extent.holders.len() == 1 {
+                    extent.since = now;
+                } else {
+                    extent.holders.remove(&id);
+                    copied.push(extent.run.pages.clone());
+                    others.extend(extent.holders.iter().copied());
+                }
+            }
+        }
+        others.into_iter().for_each(|other| self.note_program(other));
+        copied
+    }
+
+    /// A range in pieces, each with the policy that places its pages.
+    pub(super) fn policies(&self, id: Id, object: ObjectId, pages: Range<u64>) -> Vec<(Range<u64>, Policy)> {
+        let program = &self.programs[&id];
+        let of_file = self.objects.get(&object).filter(|object| object.kind == Kind::File);
+        let region = program.regions.values().find(|region| region.object == object);
+        let policies = of_file.map(|object| &object.policies).or(region.map(|region| &region.policies));
+        let pieces = policies.map(|policies| policies.pieces(pages)).unwrap_or_default();
+        pieces
+            .into_iter()
+            .map(|(range, policy)| (range, policy.unwrap_or_else(|| self.in_force(id).clone())))
+            .collect()
+    }
+
+    fn is_huge(&self, id: Id, object: ObjectId) -> bool {
+        self.programs[&id].regions.values().any(|region| region.object == object && region.huge)
+    }
+
+    /// Takes pages for a range where none are.
+    fn fault(
+        &mut self,
+        id: Id,
+        object: ObjectId,
+        policy: &Policy,
+        (mut pages, order): (Range<u64>, u32),
+        step: &mut Step,
+    ) -> Result<(), Stopped> {
+        let mut pressure = 1;
+        while pages.start < pages.end {
+            let left = pages.end - pages.start;
+            // Where small pages had to do, they do up to the next place for a huge one.
+            let order = if pages.start % HUGE == 0 && left % HUGE == 0 { order } else { 0 };
+            let program = &self.programs[&id];
+            let outcome = self.memory.allocate(&Request {
+                policy,
+                weights: &self.weights,
+                cpu_node: program.cpu_node,
+                allowed: &program.allowed,
+                pages: left >> order,
+                order,
+                place: Place::File { inode: 0, page: pages.start },
+                class: Class::User,
+            });
+            let given = self.put(id, object, policy, pages.start, &outcome, step);
+            pages.start += given;
+            let Some(end) = outcome.out_of_memory else { break };
+            // Zones that lie below their marks take what is given back first.
+            pressure = if given > 0 { 1 } else { pressure * 2 };
+            self.relieve(id, &end, end.pages.max(pressure), step)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a program the pages of an outcome, from one on; gives their number.
+    fn put(
+        &mut self,
+        id: Id,
+        object: ObjectId,
+        policy: &Policy,
+        first: u64,
+        outcome: &Outcome,
+        step: &mut Step,
+    ) -> u64 {
+        let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
+        let runs = Run::laid(first, &outcome.stretches, &turns);
+        for (node, pages) in outcome.nodes() {
+            step.take(node, pages);
+        }
+        let given = runs.last().map_or(0, |run| run.pages.end - first);
+        let since = self.now;
+        let extents = runs.into_iter().map(|run| Extent { run, holders: [id].into(), since });
+        if let Some(object) = self.objects.get_mut(&object) {
+            object.extents.extend(extents);
+        }
+        given
+    }
+
+    /// The same from the pool: who touches more than it has is killed (`SIGBUS`).
+    fn fault_from_pool(
+        &mut self,
+        id: Id,
+        object: ObjectId,
+        policy: &Policy,
+        pages: Range<u64>,
+        step: &mut Step,
+    ) -> Result<(), Stopped> {
+        self.changed_pool = true;
+        let program = &self.programs[&id];
+        let reserved = program
+            .regions
+            .values()
+            .find(|region| region.object == object)
+            .map_or(0, |region| region.reserved);
+        let wanted = (pages.end - pages.start) / HUGE;
+        let mut outcome = self.pool.free.allocate(&Request {
+            policy,
+            weights: &self.weights,
+            cpu_node: program.cpu_node,
+            allowed: &program.allowed,
+            pages: wanted.min(reserved.saturating_add(self.pool.spare())),
+            order: 0,
+            place: Place::File { inode: 0, page: pages.start / HUGE },
+            class: Class::User,
+        });
+        // A page of the pool's memory is a huge one.
+        outcome.stretches.iter_mut().for_each(|stretch| stretch.order = HUGE_ORDER);
+        let given = self.put(id, object, policy, pages.start, &outcome, step) / HUGE;
+        let kept = reserved.min(given);
+        self.pool.unreserve(kept);
+        if let Some(region) = self.program(id).regions.values_mut().find(|region| region.object == object) {
+            region.reserved -= kept;
+        }
+        if given < wanted {
+            self.kill(id, Cause::NoHugePage, step);
+            return Err(Stopped);
+        }
+        Ok(())
+    }
+
+    /// Brings pages of a range back from the disk, each where its policy has new pages from.
+    fn swap_in(
+        &mut self,
+        id: Id,
+        object: ObjectId,
+        pages: &Range<u64>,
+        step: &mut Step,
+    ) -> Result<(), Stopped> {
+        let is_out = |held: &Held| held.at == At::Swap;
+        let out: Vec<Range<u64>> = self.objects.get_mut(&object).map_or_else(Vec::new, |object| {
+            let own = object.inside(pages).filter(|extent| extent.holders.contains(&id));
+            own.filter(|extent| extent.run.count(is_out) > 0).map(|extent| extent.run.pages.clone()).collect()
+        });
+        let parts: Vec<_> = out.into_iter().flat_map(|part| self.policies(id, object, part)).collect();
+        for (part, policy) in parts {
+            let mut left = self.count(id, object, &part, is_out);
+            let mut pressure = 1;
+            while left > 0 {
+                let program = &self.programs[&id];
+                let (cpu_node, allowed) = (program.cpu_node, program.allowed.clone());
+                let mut go = Move { cpu_node, allowed: &allowed, to: To::Policy(policy.clone()), most: left };
+                let back = self.relocate((id, true), object, &part, &mut go, is_out);
+                step.swapped_in += back;
+                left = left.saturating_sub(back).min(self.count(id, object, &part, is_out));
+                if left > 0 {
+                    pressure = if back > 0 { 1 } else { pressure * 2 };
+                    let end = self.end_of(id, &policy, left);
+                    self.relieve(id, &end, left.max(pressure), step)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, id: Id, object: ObjectId, pages: &Range<u64>, is: impl Fn(&Held) -> bool) -> u64 {
+        let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
+        let own = extents.filter(|extent| extent.holders.contains(&id));
+        let inside = own.map(|extent| {
+            let run = &extent.run;
+            run.held.count(&(run.pages.start.max(pages.start)..run.pages.end.min(pages.end)), &is)
+        });
+        inside.sum()
+    }
+
+    /// Cuts the extents of an object at the ends of a range.
+    pub(super) fn carve(&mut self, object: ObjectId, pages: &Range<u64>) {
+        if let Some(object) = self.objects.get_mut(&object) {
+            object.carve(pages);
+        }
+    }
+
+    /// Notes that the memory of a file has changed.
+    pub(super) fn note_file(&mut self, object: ObjectId) {
+        let name = self.files.iter().find(|(_, own)| **own == object).map(|(name, _)| name.clone());
+        self.changed_files.extend(name);
+    }
+}

@@ -1,0 +1,366 @@
+//! Pages that are there and go elsewhere, as many at once as are alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use nodewise_machine::{NodeId, NodeSet, PolicyMode};
+
+use super::Simulation;
+use super::program::{Extent, Id, Kind, ObjectId};
+use super::run::{At, Held, Queue, Run, cycle_of};
+use crate::memory::{Memory, Placed};
+use crate::policy::interleave::{Place, Turns};
+use crate::policy::set::Policy;
+use crate::walk::{Class, HUGE_ORDER, Outcome, Request, Share, Stretch};
+use crate::zones::ZoneKind;
+
+/// Where pages are to go.
+#[derive(Clone, Debug)]
+pub(super) enum To {
+    /// To a node and to no other (`__GFP_THISNODE`).
+    Node(NodeId),
+    /// Where new pages of a policy would come from.
+    Policy(Policy),
+    /// To a disk.
+    Swap,
+}
+
+/// Pages that are to go somewhere.
+pub(super) struct Move<'a> {
+    /// The node of the CPU that does it.
+    pub cpu_node: NodeId,
+    /// The nodes that may be used.
+    pub allowed: &'a NodeSet,
+    /// Where to.
+    pub to: To,
+    /// At most so many pages of 4 KiB; huge pages are whole.
+    pub most: u64,
+}
+
+impl Simulation {
+    /// Moves such pages of a program inside a range of an object; `all` are those that others have, too.
+    /// Gives how many were moved.
+    pub(super) fn relocate(
+        &mut self,
+        (id, all): (Id, bool),
+        object: ObjectId,
+        pages: &Range<u64>,
+        go: &mut Move<'_>,
+        is: impl Fn(&Held) -> bool,
+    ) -> u64 {
+        self.carve(object, pages);
+        let inside = |extent: &Extent| {
+            extent.is_movable_by(id, all)
+                && extent.run.pages.start >= pages.start
+                && extent.run.pages.end <= pages.end
+        };
+        self.relocate_extents(object, go, inside, is)
+    }
+
+    /// Lets a rule of the model move pages of some extents of an object: it is told how many are in each zone,
+    /// and changes that. Gives what the rule says of each extent.
+    pub(super) fn rearrange<T>(
+        &mut self,
+        object: ObjectId,
+        which: impl Fn(&Extent) -> bool,
+        mut rule: impl FnMut(&mut Memory, &mut Placed) -> T,
+    ) -> Vec<T> {
+        let mut told = Vec::new();
+        let Some(found) = self.objects.get_mut(&object) else { return told };
+        let mut kept = Vec::with_capacity(found.extents.len());
+        let mut changed = BTreeSet::new();
+        let mut is_changed = false;
+        for extent in std::mem::take(&mut found.extents) {
+            if !which(&extent) {
+                kept.push(extent);
+                continue;
+            }
+            let before = placed(&extent.run);
+            let mut after = before.clone();
+            told.push(rule(&mut self.memory, &mut after));
+            let (sources, mut queues) = exchanged(&before, &after);
+            let class =
+                |held: &Held| sources.iter().position(|source| At::Zone(source.0, source.1) == held.at);
+            let Extent { run, holders, since } = extent;
+            let runs = Run::settled(run.pages, &run.held, class, |held| *held, &mut queues);
+            if before != after {
+                is_changed = true;
+                changed.extend(holders.iter().copied());
+            }
+            kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
+        }
+        found.extents = kept;
+        if found.kind == Kind::File && is_changed {
+            self.note_file(object);
+        }
+        changed.into_iter().for_each(|holder| self.note_program(holder));
+        told
+    }
+
+    /// Moves such pages of some extents of an object.
+    pub(super) fn relocate_extents(
+        &mut self,
+        object: ObjectId,
+        go: &mut Move<'_>,
+        which: impl Fn(&Extent) -> bool,
+        is: impl Fn(&Held) -> bool,
+    ) -> u64 {
+        let Some(found) = self.objects.get_mut(&object) else { return 0 };
+        let (kind, mut extents) = (found.kind, std::mem::take(&mut found.extents));
+        // The pages of a mapping go in the order of their addresses.
+        extents.sort_by_key(|extent| extent.run.pages.start);
+        let mut moved = 0;
+        let mut kept = Vec::with_capacity(extents.len());
+        for extent in extents {
+            let wanted = if which(&extent) { extent.run.count(&is).min(go.most) } else { 0 };
+            if wanted == 0 {
+                kept.push(extent);
+                continue;
+            }
+            let Extent { run, holders, since } = extent;
+            let (runs, count) = self.moved(kind, run, go, &is);
+            moved += count;
+            go.most = go.most.saturating_sub(count);
+            if count > 0 {
+                holders.iter().for_each(|holder| self.note_program(*holder));
+            }
+            kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
+        }
+        if moved > 0 && kind == Kind::File {
+            self.note_file(object);
+        }
+        if let Some(found) = self.objects.get_mut(&object) {
+            found.extents = kept;
+        }
+        moved
+    }
+
+    /// Moves such pages of a run, small and huge ones.
+    fn moved(&mut self, kind: Kind, run: Run, go: &Move<'_>, is: &impl Fn(&Held) -> bool) -> (Vec<Run>, u64) {
+        let mut left = go.most;
+        let mut runs = vec![run];
+        for order in [0, HUGE_ORDER] {
+            let mut next = Vec::with_capacity(runs.len());
+            for run in runs {
+                let own = |held: &Held| held.order == order && is(held);
+                let wanted = run.count(own).min(left.next_multiple_of(1 << order));
+                if wanted == 0 {
+                    next.push(run);
+                    continue;
+                }
+                let (pieces, count) = match kind {
+                    Kind::Pool => self.moved_in_pool(run, go, wanted, &own),
+                    Kind::Private | Kind::File => self.moved_of_order(run, go, (wanted, order), &own),
+                };
+                left = left.saturating_sub(count);
+                next.extend(pieces);
+            }
+            runs = next;
+        }
+        (runs, go.most - left)
+    }
+
+    /// Moves so many such pages of a run, all of one order.
+    fn moved_of_order(
+        &mut self,
+        run: Run,
+        go: &Move<'_>,
+        (wanted, order): (u64, u32),
+        is: &impl Fn(&Held) -> bool,
+    ) -> (Vec<Run>, u64) {
+        let mut before = run.counts();
+        if let (To::Policy(policy), true) = (&go.to, self.goes_by_turns(go)) {
+            let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
+            let joined = cycle_of(&turns, order).and_then(|cycle| run.held.joined(&cycle));
+            let Some(joined) = joined else { return self.moved_one_by_one(&run, go, (wanted, order), is) };
+            let nodes: Vec<NodeId> = turns.nodes().iter().map(|(node, _)| *node).collect();
+            let mut left = wanted;
+            let mut queues: Vec<Queue> = Vec::with_capacity(nodes.len());
+            for node in &nodes {
+                let count = joined.count(&run.pages, |(held, turn)| is(held) && turn == node).min(left);
+                left -= count;
+                queues.push(self.places_of_turn(go, *node, count, order));
+            }
+            let class = |(held, turn): &(Held, NodeId)| {
+                nodes.iter().position(|node| node == turn).filter(|_| is(held))
+            };
+            let taken = noted(&queues, &mut before);
+            let runs = Run::settled(run.pages, &joined, class, |(held, _)| *held, &mut queues);
+            return self.settle_accounts(before, runs, taken);
+        }
+        let mut queues = [self.places(go, wanted, order)];
+        let taken = noted(&queues, &mut before);
+        let class = |held: &Held| is(held).then_some(0);
+        let runs = Run::settled(run.pages, &run.held, class, |held| *held, &mut queues);
+        self.settle_accounts(before, runs, taken)
+    }
+
+    /// The same for a run whose rounds do not fit those of the policy: zone by zone.
+    fn moved_one_by_one(
+        &mut self,
+        run: &Run,
+        go: &Move<'_>,
+        (wanted, order): (u64, u32),
+        is: &impl Fn(&Held) -> bool,
+    ) -> (Vec<Run>, u64) {
+        let (mut runs, mut moved) = (Vec::new(), 0);
+        for run in run.sorted() {
+            let count = run.count(is).min(wanted - moved);
+            let (pieces, got) =
+                if count > 0 { self.moved_of_order(run, go, (count, order), is) } else { (vec![run], 0) };
+            moved += got;
+            runs.extend(pieces);
+        }
+        (runs, moved)
+    }
+
+    pub(super) fn goes_by_turns(&self, go: &Move<'_>) -> bool {
+        let by_turns = |mode| matches!(mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
+        matches!(&go.to, To::Policy(policy) if by_turns(policy.mode) && policy.nodes.len() > 1)
+    }
+
+    /// Gives back what pages have left; gives the runs, and how many pages have moved.
+    fn settle_accounts(
+        &mut self,
+        before: BTreeMap<Held, u64>,
+        runs: Vec<Run>,
+        taken: u64,
+    ) -> (Vec<Run>, u64) {
+        let mut left = before;
+        for (held, pages) in runs.iter().flat_map(Run::counts) {
+            if let Some(had) = left.get_mut(&held) {
+                *had = had.saturating_sub(pages);
+            }
+        }
+        for (held, pages) in left {
+            match held.at {
+                At::Zone(node, kind) => self.memory.free(node, kind, pages),
+                At::Swap => self.swap_left += pages,
+            }
+        }
+        (runs, taken)
+    }
+
+    /// Places for so many pages, in the order in which they are found.
+    fn places(&mut self, go: &Move<'_>, pages: u64, order: u32) -> Queue {
+        match &go.to {
+            To::Swap => {
+                let taken = pages.min(self.swap_left);
+                self.swap_left -= taken;
+                [(taken, Held::SWAPPED)].into()
+            }
+            To::Node(node) => {
+                let only = only(*node);
+                self.taken(&only, go.cpu_node, go.allowed, pages, order).into()
+            }
+            To::Policy(policy) => self.taken(policy, go.cpu_node, go.allowed, pages, order).into(),
+        }
+    }
+
+    /// The same for pages that fall to a node.
+    fn places_of_turn(&mut self, go: &Move<'_>, node: NodeId, pages: u64, order: u32) -> Queue {
+        let To::Policy(policy) = &go.to else { return Queue::new() };
+        let own = Policy { nodes: NodeSet::from_iter([node]), ..policy.clone() };
+        self.taken(&own, go.cpu_node, go.allowed, pages, order).into()
+    }
+
+    /// Takes pages of an order and of no other, as far as there are any; gives where they are.
+    pub(super) fn taken(
+        &mut self,
+        policy: &Policy,
+        cpu_node: NodeId,
+        allowed: &NodeSet,
+        pages: u64,
+        order: u32,
+    ) -> Vec<(u64, Held)> {
+        let request = |pages: u64| Request {
+            policy,
+            weights: &self.weights,
+            cpu_node,
+            allowed,
+            pages,
+            order,
+            place: Place::File { inode: 0, page: 0 },
+            class: Class::User,
+        };
+        if order == 0 {
+            return places(&self.memory.allocate(&request(pages)));
+        }
+        let mut after = self.memory.clone();
+        let mut outcome = after.allocate(&request(pages >> order));
+        if outcome.stretches.iter().any(|stretch| stretch.order != order) {
+            // Small pages instead of huge ones are not what is asked for.
+            let whole = outcome.stretches.iter().filter(|stretch| stretch.order == order);
+            let count = whole.flat_map(|stretch| &stretch.shares).map(|share| share.pages).sum();
+            after = self.memory.clone();
+            outcome = after.allocate(&request(count));
+        }
+        self.memory = after;
+        places(&outcome)
+    }
+}
+
+/// A policy that a node alone can serve.
+pub(super) fn only(node: NodeId) -> Policy {
+    Policy { mode: PolicyMode::Bind, nodes: NodeSet::from_iter([node]), ..Policy::DEFAULT }
+}
+
+/// Where the pages of an outcome are, in the order in which they were had.
+fn places(outcome: &Outcome) -> Vec<(u64, Held)> {
+    let of = |stretch: &Stretch| {
+        let order = stretch.order;
+        let place = move |share: &Share| (share.pages << order, Held::zone(share.node, share.kind, order));
+        stretch.shares.iter().map(place).collect::<Vec<_>>()
+    };
+    outcome.stretches.iter().flat_map(of).collect()
+}
+
+/// Adds the places that are to be filled to those that are; gives their number.
+fn noted(queues: &[Queue], before: &mut BTreeMap<Held, u64>) -> u64 {
+    let mut taken = 0;
+    for (pages, held) in queues.iter().flatten() {
+        *before.entry(*held).or_default() += pages;
+        taken += pages;
+    }
+    taken
+}
+
+/// The pages of a run that are in memory, by zone.
+fn placed(run: &Run) -> Placed {
+    let mut placed = Placed::new();
+    for (held, pages) in run.counts() {
+        if let At::Zone(node, kind) = held.at {
+            *placed.entry((node, kind)).or_default() += pages;
+        }
+    }
+    placed
+}
+
+/// The zones that have fewer pages than before, and for each the places that its pages have taken: those of
+/// the first fill what comes first. What was part of a huge page is so no more.
+fn exchanged(before: &Placed, after: &Placed) -> (Vec<(NodeId, ZoneKind)>, Vec<Queue>) {
+    let of = |placed: &Placed, zone: &(NodeId, ZoneKind)| placed.get(zone).copied().unwrap_or(0);
+    let came = after.iter().map(|(zone, pages)| (*zone, pages.saturating_sub(of(before, zone))));
+    let mut came: Queue = came.map(|((node, kind), pages)| (pages, Held::zone(node, kind, 0))).collect();
+    let mut sources = Vec::new();
+    let mut queues = Vec::new();
+    for (zone, pages) in before {
+        let mut left = pages.saturating_sub(of(after, zone));
+        if left == 0 {
+            continue;
+        }
+        let mut queue = Queue::new();
+        while let Some((pages, held)) = came.front_mut().filter(|_| left > 0) {
+            let count = left.min(*pages);
+            queue.push_back((count, *held));
+            left -= count;
+            *pages -= count;
+            if *pages == 0 {
+                came.pop_front();
+            }
+        }
+        sources.push(*zone);
+        queues.push(queue);
+    }
+    (sources, queues)
+}

@@ -1,0 +1,159 @@
+//! Programs with their mappings, and what is mapped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use nodewise_machine::{NodeId, NodeSet};
+
+use super::run::Run;
+use super::spans::Spans;
+use crate::policy::set::Policy;
+use crate::walk::HUGE_ORDER;
+
+/// Pages of 4 KiB in a huge one.
+pub(super) const HUGE: u64 = 1 << HUGE_ORDER;
+
+/// A program, in the order in which they started.
+pub(super) type Id = u32;
+
+/// What is mapped, in the order in which it was first.
+pub(super) type ObjectId = u32;
+
+/// A program.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub name: String,
+    pub policy: Policy,
+    pub cpu_node: NodeId,
+    pub allowed: NodeSet,
+    /// The program whose cpuset it is in.
+    pub cpuset_of: Id,
+    /// Where its next mapping is.
+    pub next_page: u64,
+    pub regions: BTreeMap<String, Region>,
+    /// Names of memory that it would have, had the kernel not refused it.
+    pub without: BTreeSet<String>,
+}
+
+/// Memory of a program that has a name.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    pub object: ObjectId,
+    pub pages: Range<u64>,
+    /// Whether it comes in huge pages, of which there are only whole ones.
+    pub huge: bool,
+    /// Pages of the pool that it will have when it is touched.
+    pub reserved: u64,
+    /// The policies that the program gave it.
+    pub policies: Spans<Policy>,
+}
+
+/// What is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Private,
+    File,
+    Pool,
+}
+
+/// Pages that are mapped by one program, or by several.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub kind: Kind,
+    pub extents: Vec<Extent>,
+    /// Those of a file hold for all that have it.
+    pub policies: Spans<Policy>,
+}
+
+/// Pages that were touched, with the programs that have them. In private memory a page number may stand in
+/// several extents, of which no two have a program in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub run: Run,
+    pub holders: BTreeSet<Id>,
+    /// When they were last touched: the number of the step.
+    pub since: u64,
+}
+
+impl Extent {
+    /// Whether a program may move these pages: those that only it has, or all that it has.
+    pub fn is_movable_by(&self, id: Id, all: bool) -> bool {
+        self.holders.contains(&id) && (all || self.holders.len() == 1)
+    }
+}
+
+impl Region {
+    /// A part of it as the kernel takes it: huge pages are whole; `None` where it goes beyond the end.
+    pub fn part(&self, pages: Option<&Range<u64>>) -> Option<Range<u64>> {
+        let Some(part) = pages else { return Some(self.pages.clone()) };
+        let (mut start, mut end) = (part.start, part.end);
+        if self.huge {
+            (start, end) = (start - start % HUGE, end.checked_next_multiple_of(HUGE)?);
+        }
+        let range = self.pages.start.checked_add(start)?..self.pages.start.checked_add(end)?;
+        (range.end <= self.pages.end && range.start <= range.end).then_some(range)
+    }
+}
+
+impl Object {
+    /// Cuts the extents that reach over an end of a range.
+    pub fn carve(&mut self, pages: &Range<u64>) {
+        for page in [pages.start, pages.end] {
+            for at in 0..self.extents.len() {
+                let run = &mut self.extents[at].run;
+                if run.pages.start < page && page < run.pages.end {
+                    let right = run.cut(page);
+                    let extent = Extent { run: right, ..self.extents[at].clone() };
+                    self.extents.push(extent);
+                }
+            }
+        }
+    }
+
+    /// The extents inside a range that was carved.
+    pub fn inside(&mut self, pages: &Range<u64>) -> impl Iterator<Item = &mut Extent> {
+        let (start, end) = (pages.start, pages.end);
+        self.extents
+            .iter_mut()
+            .filter(move |extent| extent.run.pages.start >= start && extent.run.pages.end <= end)
+    }
+
+    /// The pages of a range that are not there for a program; of a file, for nobody.
+    pub fn lacking(&self, pages: &Range<u64>, id: Id) -> Vec<Range<u64>> {
+        let is_there = |extent: &&Extent| self.kind == Kind::File || extent.holders.contains(&id);
+        let mut there: Vec<&Range<u64>> =
+            self.extents.iter().filter(is_there).map(|extent| &extent.run.pages).collect();
+        there.sort_unstable_by_key(|own| own.start);
+        let mut lacking = Vec::new();
+        let mut first = pages.start;
+        for own in there.into_iter().filter(|own| own.end > pages.start && own.start < pages.end) {
+            if first < own.start {
+                lacking.push(first..own.start);
+            }
+            first = first.max(own.end);
+        }
+        if first < pages.end {
+            lacking.push(first..pages.end);
+        }
+        lacking
+    }
+
+    /// Puts extents together that are one, so that their number stays small.
+    pub fn tidy(&mut self) {
+        self.extents.sort_by_key(|extent| extent.run.pages.start);
+        let mut tidy: Vec<Extent> = Vec::with_capacity(self.extents.len());
+        for extent in self.extents.drain(..) {
+            let follows = |last: &&mut Extent| {
+                last.run.pages.end == extent.run.pages.start
+                    && last.since == extent.since
+                    && last.holders == extent.holders
+                    && last.run.held == extent.run.held
+            };
+            match tidy.last_mut().filter(follows) {
+                Some(last) => last.run.pages.end = extent.run.pages.end,
+                None => tidy.push(extent),
+            }
+        }
+        self.extents = tidy;
+    }
+}

@@ -1,0 +1,194 @@
+//! What the kernel does when a request finds no page: demotion, swap, and in the end the OOM killer.
+//!
+//! # Source
+//! `shrink_folio_list` in `mm/vmscan.c`, `out_of_memory` and `oom_badness` in
+//! `mm/oom_kill.c`; 5.15 to at least 7.2. Seen on 6.12 and 6.18: that a bound program is killed though other
+//! nodes are empty. Which of several programs is killed is what the code
+//! says, and was not seen.
+//!
+//! The kernel reclaims ahead and more than is wanted; here it is as much as is wanted, of the pages that were
+//! touched longest ago. Page cache is not part of a scenario.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nodewise_machine::{NodeId, NodeSet, PolicyMode};
+
+use super::Simulation;
+use super::moving::{Move, To};
+use super::program::{Extent, Id, Kind, ObjectId, Program};
+use super::run::{At, Held};
+use super::step::{Cause, Killed, Step};
+use crate::policy::set::Policy;
+use crate::walk::{Constraint, OutOfMemory};
+
+/// A program goes on no more: it was killed, or waits for a page that nobody will give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stopped;
+
+impl Simulation {
+    /// Makes room for a program that finds none: so many pages, as far as the kernel finds them.
+    pub(super) fn relieve(
+        &mut self,
+        id: Id,
+        end: &OutOfMemory,
+        pages: u64,
+        step: &mut Step,
+    ) -> Result<(), Stopped> {
+        if self.reclaim(&end.inside, pages, step) > 0 {
+            return Ok(());
+        }
+        let Some(victim) = self.victim(end) else {
+            step.missing = Some(end.clone());
+            return Err(Stopped);
+        };
+        self.kill(victim, Cause::OutOfMemory(end.clone()), step);
+        if victim == id { Err(Stopped) } else { Ok(()) }
+    }
+
+    /// Frees pages of some nodes, those first that were touched longest ago; gives how many.
+    pub(super) fn reclaim(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
+        let mut freed = 0;
+        if self.demotion {
+            for node in inside {
+                freed += self.demote(node, pages.saturating_sub(freed), step);
+            }
+        }
+        if freed == 0 {
+            freed = self.swap_out(inside, pages, step);
+        }
+        freed
+    }
+
+    /// Moves so many pages of a node to slower memory; gives how many.
+    pub(super) fn demote(&mut self, node: NodeId, pages: u64, step: &mut Step) -> u64 {
+        let Some(tiers) = self.tiers.clone() else { return 0 };
+        let mut left = pages;
+        for (since, object) in self.oldest(&NodeSet::from_iter([node])) {
+            let cpusets: BTreeMap<Id, NodeSet> =
+                self.programs.iter().map(|(id, program)| (*id, program.allowed.clone())).collect();
+            let everywhere = self.memory.nodes();
+            for holder in self.holders(object, since) {
+                // Pages of several programs are the first one's.
+                let own =
+                    |extent: &Extent| extent.since == since && extent.holders.first().copied() == holder;
+                let owner = holder.and_then(|holder| cpusets.get(&holder)).unwrap_or(&everywhere);
+                self.rearrange(object, own, |memory, placed| {
+                    let before = placed.clone();
+                    let count = memory.demote(placed, node, left, owner, &tiers);
+                    left -= count;
+                    for ((to, kind), pages) in placed.iter().filter(|((to, _), _)| *to != node) {
+                        let came = pages - before.get(&(*to, *kind)).copied().unwrap_or(0);
+                        if came > 0 {
+                            step.demote(node, *to, came);
+                        }
+                    }
+                });
+            }
+        }
+        pages - left
+    }
+
+    /// The first holders of an object's pages that were touched in a step; `None` for pages of nobody.
+    fn holders(&self, object: ObjectId, since: u64) -> BTreeSet<Option<Id>> {
+        let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
+        let touched = extents.filter(|extent| extent.since == since);
+        touched.map(|extent| extent.holders.first().copied()).collect()
+    }
+
+    /// Moves so many pages of some nodes to the disk; gives how many.
+    fn swap_out(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
+        let everywhere = self.memory.nodes();
+        let mut freed = 0;
+        for (since, object) in self.oldest(inside) {
+            for node in inside {
+                let most = (pages - freed.min(pages)).min(self.swap_left);
+                if most == 0 {
+                    return freed;
+                }
+                let mut go = Move { cpu_node: node, allowed: &everywhere, to: To::Swap, most };
+                let old = |extent: &Extent| extent.since == since;
+                let count = self.relocate_extents(object, &mut go, old, |held| held.node() == Some(node));
+                if count > 0 {
+                    step.swap(node, count);
+                    freed += count;
+                }
+            }
+        }
+        freed
+    }
+
+    /// Who has pages on some nodes, by when they were touched. Pages of the pool stay where they are.
+    fn oldest(&self, inside: &NodeSet) -> Vec<(u64, ObjectId)> {
+        let on = |held: &Held| held.node().is_some_and(|node| inside.contains(node));
+        let mut oldest = Vec::new();
+        for (number, object) in self.objects.iter().filter(|(_, object)| object.kind != Kind::Pool) {
+            let there = object.extents.iter().filter(|extent| extent.run.count(on) > 0);
+            oldest.extend(there.map(|extent| (extent.since, *number)));
+        }
+        oldest.sort_unstable();
+        oldest.dedup();
+        oldest
+    }
+
+    /// Whom the OOM killer chooses: of the programs that might have what is missing the largest, and of
+    /// several as large the one that started last.
+    fn victim(&self, end: &OutOfMemory) -> Option<Id> {
+        let eligible = |program: &Program| match end.constraint {
+            Constraint::None => true,
+            // A policy other than bind counts as one that may use every node.
+            Constraint::MemoryPolicy => {
+                program.policy.mode != PolicyMode::Bind || !program.policy.nodes.is_disjoint(&end.inside)
+            }
+            Constraint::Cpuset => !program.allowed.is_disjoint(&end.inside),
+        };
+        let candidates = self.programs.iter().filter(|(_, program)| eligible(program));
+        candidates.map(|(id, _)| (self.badness(*id), *id)).max().map(|(_, id)| id)
+    }
+
+    /// How large a program is for the OOM killer: its pages in memory and on the disk, whoever else has
+    /// them. Pages of pools do not count.
+    fn badness(&self, id: Id) -> u64 {
+        let own = self.programs[&id].regions.values().filter_map(|region| self.objects.get(&region.object));
+        let counted = own.filter(|object| object.kind != Kind::Pool).flat_map(|object| &object.extents);
+        counted.filter(|extent| extent.holders.contains(&id)).map(|extent| extent.run.count(|_| true)).sum()
+    }
+
+    /// Kills a program: what only it has is free.
+    pub(super) fn kill(&mut self, id: Id, cause: Cause, step: &mut Step) {
+        let Some(program) = self.programs.get(&id) else { return };
+        let name = program.name.clone();
+        let had = self.pages_by_node(id);
+        let free = self.memory.nodes().iter().map(|node| (node, self.memory.free_of(node))).collect();
+        self.remove(id);
+        self.gone.insert(name.clone(), super::Skipped::Killed);
+        step.killed.push(Killed { program: name, cause, had, free });
+    }
+
+    fn pages_by_node(&self, id: Id) -> Vec<(NodeId, u64)> {
+        let mut nodes: BTreeMap<NodeId, u64> = BTreeMap::new();
+        let own = self.programs[&id].regions.values().filter_map(|region| self.objects.get(&region.object));
+        for extent in own.flat_map(|object| &object.extents).filter(|extent| extent.holders.contains(&id)) {
+            for (held, pages) in extent.run.counts() {
+                if let At::Zone(node, _) = held.at {
+                    *nodes.entry(node).or_default() += pages;
+                }
+            }
+        }
+        nodes.into_iter().collect()
+    }
+
+    /// What a request that comes to nothing would tell.
+    pub(super) fn end_of(&self, id: Id, policy: &Policy, pages: u64) -> OutOfMemory {
+        let allowed = &self.programs[&id].allowed;
+        let bound = policy.mode == PolicyMode::Bind && !policy.nodes.is_disjoint(allowed);
+        let inside = if bound { policy.nodes.intersection(allowed) } else { allowed.clone() };
+        let constraint = if inside.len() < allowed.len() {
+            Constraint::MemoryPolicy
+        } else if allowed.len() < self.memory.nodes().len() {
+            Constraint::Cpuset
+        } else {
+            Constraint::None
+        };
+        OutOfMemory { pages, inside, constraint }
+    }
+}

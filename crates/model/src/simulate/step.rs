@@ -1,0 +1,123 @@
+//! What came of a step.
+
+use nodewise_machine::NodeId;
+
+use super::act::Skipped;
+use super::placement::{Owner, Placement};
+use crate::errno::Errno;
+use crate::walk::OutOfMemory;
+
+/// What the kernel did to have room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relief {
+    /// Pages of 4 KiB went to a disk.
+    Swapped {
+        /// Where they were.
+        node: NodeId,
+        /// How many.
+        pages: u64,
+    },
+    /// Pages of 4 KiB went to slower memory.
+    Demoted {
+        /// Where they were.
+        node: NodeId,
+        /// Where they are.
+        to: NodeId,
+        /// How many.
+        pages: u64,
+    },
+}
+
+/// Why a program was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The OOM killer chose it (`SIGKILL`).
+    OutOfMemory(OutOfMemory),
+    /// No huge page was left for one that it touched (`SIGBUS`).
+    NoHugePage,
+}
+
+/// A program that was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Killed {
+    /// Which.
+    pub program: String,
+    /// Why.
+    pub cause: Cause,
+    /// Pages of 4 KiB that it had, by node.
+    pub had: Vec<(NodeId, u64)>,
+    /// Pages that were free just before, by node.
+    pub free: Vec<(NodeId, u64)>,
+}
+
+/// What came of a step.
+///
+/// # Units
+/// Pages of 4 KiB.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Step {
+    /// The pages that were taken, by node, in the order in which the nodes were first used.
+    pub taken: Vec<(NodeId, u64)>,
+    /// Pages that were moved.
+    pub moved: u64,
+    /// Those of them that went up to faster memory.
+    pub promoted: u64,
+    /// Pages that were to move and stay, for want of room or since others have them too.
+    pub stayed: u64,
+    /// Pages that came back from a disk.
+    pub swapped_in: u64,
+    /// The answer of a call that the kernel refused. Others of its pages may have been changed.
+    pub refused: Option<Errno>,
+    /// What could not be given, and why, where there is nobody to kill.
+    pub missing: Option<OutOfMemory>,
+    /// What was done to have room, in order.
+    pub reliefs: Vec<Relief>,
+    /// Who was killed, in order.
+    pub killed: Vec<Killed>,
+    /// Why nothing happened.
+    pub skipped: Option<Skipped>,
+    /// Whose memory is elsewhere now, and where; `None` for who is gone.
+    pub changed: Vec<(Owner, Option<Placement>)>,
+}
+
+impl Step {
+    pub(super) fn refused(errno: Errno) -> Self {
+        Self { refused: Some(errno), ..Self::default() }
+    }
+
+    pub(super) fn skipped(why: Skipped) -> Self {
+        Self { skipped: Some(why), ..Self::default() }
+    }
+
+    /// Counts pages that were taken.
+    pub(super) fn take(&mut self, node: NodeId, pages: u64) {
+        match self.taken.iter_mut().find(|(own, _)| *own == node) {
+            Some((_, sum)) => *sum += pages,
+            None => self.taken.push((node, pages)),
+        }
+    }
+
+    /// Counts pages that went to a disk.
+    pub(super) fn swap(&mut self, from: NodeId, count: u64) {
+        let swapped = self.reliefs.iter_mut().find_map(|relief| match relief {
+            Relief::Swapped { node, pages } if *node == from => Some(pages),
+            _ => None,
+        });
+        match swapped {
+            Some(pages) => *pages += count,
+            None => self.reliefs.push(Relief::Swapped { node: from, pages: count }),
+        }
+    }
+
+    /// Counts pages that went to slower memory.
+    pub(super) fn demote(&mut self, from: NodeId, target: NodeId, count: u64) {
+        let demoted = self.reliefs.iter_mut().find_map(|relief| match relief {
+            Relief::Demoted { node, to, pages } if (*node, *to) == (from, target) => Some(pages),
+            _ => None,
+        });
+        match demoted {
+            Some(pages) => *pages += count,
+            None => self.reliefs.push(Relief::Demoted { node: from, to: target, pages: count }),
+        }
+    }
+}

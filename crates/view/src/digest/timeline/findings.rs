@@ -1,0 +1,203 @@
+//! What a reader should not miss of a step, as sentences.
+
+use nodewise_machine::check::node_names;
+use nodewise_machine::{NodeId, NodeSet};
+use nodewise_model::simulate::{Act, Cause, Killed, Relief, Skipped, Step};
+use nodewise_model::walk::Constraint;
+use nodewise_model::{Memory, Release};
+
+use super::{named, shares};
+use crate::digest::counts::by_count;
+use crate::digest::walk::{consequence, size};
+
+/// What a reader should not miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The kernel refused a call.
+    Refused,
+    /// A program was killed.
+    Killed,
+    /// A request found no room, and nobody could be killed.
+    Missing,
+    /// Pages went to a disk.
+    Swapped,
+    /// Pages went to slower memory.
+    Demoted,
+    /// What the scenario says could not happen any more.
+    Skipped,
+    /// Pages did not move.
+    Stayed,
+}
+
+impl Kind {
+    /// The word at a picture's mark.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Killed => "killed",
+            Self::Missing => "no room",
+            Self::Swapped => "swap",
+            Self::Demoted => "demotion",
+            Self::Skipped => "skipped",
+            Self::Stayed => "stayed",
+        }
+    }
+}
+
+/// A sentence about a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub kind: Kind,
+    /// The sentence.
+    pub sentence: String,
+}
+
+/// A step that is told of.
+pub(super) struct Told<'a> {
+    pub at_s: f64,
+    pub program: &'a str,
+    pub act: &'a Act,
+    pub step: &'a Step,
+    pub memory: &'a Memory,
+    pub release: Release,
+}
+
+/// What a reader should not miss of a step.
+pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
+    let Told { at_s, program, step, memory, .. } = told;
+    let mut findings = Vec::new();
+    let mut tell =
+        |kind, sentence: String| findings.push(Finding { kind, sentence: format!("At {at_s} s {sentence}") });
+    if let Some(errno) = step.refused {
+        tell(
+            Kind::Refused,
+            format!(
+                "Linux {} answers {errno} to {} of {program}{}",
+                told.release,
+                call(told.act),
+                after(told.act)
+            ),
+        );
+    }
+    if let Some(why) = step.skipped {
+        let why = match why {
+            Skipped::Killed => "it was killed",
+            Skipped::NotStarted => "its policy was refused when it started",
+            Skipped::NotMapped => "the memory was refused",
+        };
+        tell(Kind::Skipped, format!("nothing comes of what {program} is to do: {why}"));
+    }
+    // What was done to have room came before anybody was killed.
+    let before = |node: NodeId| match step.killed.first() {
+        Some(killed) => free_before(killed, node),
+        None => memory.free_of(node),
+    };
+    for relief in &step.reliefs {
+        match relief {
+            Relief::Swapped { node, pages } => {
+                let others = memory.nodes().difference(&NodeSet::from_iter([*node]));
+                tell(
+                    Kind::Swapped,
+                    format!("{} of node {node} go to swap{}", size(*pages), though(&others, before)),
+                );
+            }
+            Relief::Demoted { node, to, pages } => {
+                tell(Kind::Demoted, format!("{} of node {node} are demoted to node {to}", size(*pages)));
+            }
+        }
+    }
+    for killed in &step.killed {
+        let had = match killed.had.as_slice() {
+            [] => String::new(),
+            had => format!(" (it had {})", shares(had.iter().copied())),
+        };
+        let name = &killed.program;
+        let sentence = match &killed.cause {
+            Cause::NoHugePage => {
+                format!(
+                    "{name} touches a huge page that the pool does not have, and is killed by SIGBUS{had}"
+                )
+            }
+            Cause::OutOfMemory(end) => {
+                let others = memory.nodes().difference(&end.inside);
+                let though = though(&others, |node| free_before(killed, node));
+                let (missing, inside) = (size(end.pages), node_names(&end.inside));
+                let whom = largest(end.constraint);
+                format!(
+                    "{missing} of {program} find no room on {inside}{though}: the OOM killer ends {name}, {whom}{had}"
+                )
+            }
+        };
+        tell(Kind::Killed, sentence);
+    }
+    if let Some(end) = &step.missing {
+        let consequence = consequence(end, memory);
+        tell(
+            Kind::Missing,
+            format!(
+                "{} of {program} find no room, and no program here may be killed for them: {consequence}",
+                size(end.pages)
+            ),
+        );
+    }
+    if step.stayed > 0 {
+        tell(
+            Kind::Stayed,
+            format!(
+                "{} of {program} do not move: there is no room, or others have them too",
+                size(step.stayed)
+            ),
+        );
+    }
+    findings
+}
+
+/// Who is killed, by what kept the request from other nodes.
+const fn largest(constraint: Constraint) -> &'static str {
+    match constraint {
+        Constraint::None => "the largest",
+        Constraint::MemoryPolicy => "the largest of those that are bound there or not bound at all",
+        Constraint::Cpuset => "the largest of those whose cpuset is there",
+    }
+}
+
+/// Nodes that had memory free; empty without any.
+fn though(nodes: &NodeSet, free: impl Fn(NodeId) -> u64) -> String {
+    if nodes.is_empty() {
+        return String::new();
+    }
+    let free: u64 = nodes.iter().map(free).sum();
+    format!(", though {} {} {} free", node_names(nodes), by_count(&nodes.len(), "has", "have"), size(free))
+}
+
+/// Free pages of a node just before a program was killed.
+fn free_before(killed: &Killed, node: NodeId) -> u64 {
+    killed.free.iter().find(|(own, _)| *own == node).map_or(0, |(_, pages)| *pages)
+}
+
+/// The call that an act is, in the kernel's words.
+fn call(act: &Act) -> String {
+    match act {
+        Act::Start { policy, .. } | Act::SetPolicy(policy) => format!("set_mempolicy({policy})"),
+        Act::Map(mapping) | Act::Allocate(mapping) => match &mapping.policy {
+            Some(policy) => format!("mbind({}, {policy})", mapping.region),
+            None => format!("mmap({}, {})", mapping.region, size(mapping.pages)),
+        },
+        Act::Bind { part, policy, .. } => format!("mbind({}, {policy})", named(part)),
+        Act::SetHome { part, node } => format!("set_mempolicy_home_node({}, {node})", named(part)),
+        Act::MovePages { part, node, .. } => format!("move_pages({}, {node})", named(part)),
+        Act::Migrate { old, new } => format!("migrate_pages({old}, {new})"),
+        Act::Touch(part) => format!("a write to {}", named(part)),
+        _ => "a call".to_owned(),
+    }
+}
+
+/// What is so after the refusal.
+const fn after(act: &Act) -> &'static str {
+    match act {
+        Act::Start { .. } => ": it does not start",
+        Act::Map(_) | Act::Allocate(_) => ": it goes on without this memory",
+        _ => "",
+    }
+}
