@@ -25,7 +25,7 @@ use crate::lab::{self, LabError};
 use crate::layout::Layout;
 use crate::qemu;
 use crate::script;
-use crate::tools::{QEMU_ARM, ToolsError, find_program, search_path};
+use crate::tools::{QEMU_ARM, SETSID, ToolsError, find_program, missing, search_path};
 
 /// Where the kernel looks for its first program.
 const INIT: &str = "/init";
@@ -61,9 +61,13 @@ impl Lab {
     /// Something is missing; the message names it and the command that fetches it.
     pub fn find(choice: &KernelChoice) -> Result<Self, LabError> {
         let cache = Cache::locate()?;
-        let missing = || ToolsError::Missing { names: vec![QEMU_ARM.name.to_owned()] };
-        let qemu = find_program(QEMU_ARM.name).ok_or_else(missing)?;
-        Ok(Self { qemu, kernel: Kernel::find(&cache, choice, Arch::Arm)? })
+        let names = missing(&[QEMU_ARM, SETSID]);
+        match find_program(QEMU_ARM.name) {
+            Some(qemu) if names.is_empty() => {
+                Ok(Self { qemu, kernel: Kernel::find(&cache, choice, Arch::Arm)? })
+            }
+            _ => Err(ToolsError::Missing { names }.into()),
+        }
     }
 
     /// The lab for a test that needs it. `Err` is the one line to print when the test cannot run
@@ -129,11 +133,9 @@ impl Guest {
         Ok(Output { status: judge(report, self.timeout)?, stdout, stderr })
     }
 
-    /// Makes the folder of a run.
+    /// Makes the folder of a run, with the guest's first file system.
     fn prepare(&self, command: &[OsString]) -> io::Result<tempfile::TempDir> {
-        let folder = tempfile::Builder::new().prefix("nodewise-lab-").tempdir()?;
-        fs::create_dir(folder.path().join(engine::SHARE))?;
-        fs::create_dir(folder.path().join(engine::TEMPORARY))?;
+        let folder = engine::folder()?;
         fs::write(folder.path().join(ARCHIVE), self.archive(command)?)?;
         Ok(folder)
     }

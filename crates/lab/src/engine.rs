@@ -20,7 +20,7 @@ use crate::script;
 /// Folder in the folder of a run that the guest can write to.
 pub(crate) const SHARE: &str = "share";
 /// Folder for temporary files of the emulator.
-pub(crate) const TEMPORARY: &str = "tmp";
+const TEMPORARY: &str = "tmp";
 /// File with what the guest's kernel writes to its console.
 pub(crate) const CONSOLE: &str = "console";
 /// File with what virtme-ng and QEMU have to say.
@@ -49,6 +49,18 @@ rm -rf -- "$folder"
 
 /// Bytes of a console or log that are kept: their ends tell what went wrong.
 const KEPT: u64 = 256 << 10;
+
+/// Makes the folder of a run, gone when dropped: with a folder for what the guest writes, and one for temporary
+/// files of the emulator.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn folder() -> io::Result<tempfile::TempDir> {
+    let folder = tempfile::Builder::new().prefix("nodewise-lab-").tempdir()?;
+    fs::create_dir(folder.path().join(SHARE))?;
+    fs::create_dir(folder.path().join(TEMPORARY))?;
+    Ok(folder)
+}
 
 /// How a boot ended.
 pub(crate) enum End {

@@ -209,9 +209,9 @@ impl Guest {
         }
     }
 
-    /// Makes the folder of a run.
+    /// Makes the folder of a run, with what the guest starts.
     fn prepare(&self, command: &[OsString]) -> Result<tempfile::TempDir, GuestError> {
-        let folder = tempfile::Builder::new().prefix("nodewise-lab-").tempdir().map_err(GuestError::Start)?;
+        let folder = engine::folder().map_err(GuestError::Start)?;
         if let Some(scratch) = &self.scratch {
             // A link, because virtme-ng takes paths of few characters only.
             fs::read_dir(scratch)
@@ -223,11 +223,8 @@ impl Guest {
             variables.push((script::SCRATCH_VARIABLE.into(), script::SCRATCH_FOLDER.into()));
         }
         let text = script::script(self.directory.as_deref(), &variables, command);
-        let share = folder.path().join(engine::SHARE);
-        fs::create_dir(&share)
-            .and_then(|()| fs::write(share.join(script::START), text))
-            .and_then(|()| fs::create_dir(folder.path().join(engine::TEMPORARY)))
-            .map_err(GuestError::Start)?;
+        let start = folder.path().join(engine::SHARE).join(script::START);
+        fs::write(start, text).map_err(GuestError::Start)?;
         Ok(folder)
     }
 
@@ -248,8 +245,9 @@ impl Guest {
             add(&["--overlay-rwdir", "/lib"]);
         }
         // The kernel's messages cost no time that could be measured, and a guest that hangs has
-        // nothing else to say.
-        for word in ["loglevel=7"].iter().chain(append) {
+        // nothing else to say. Where the host gives the emulator no time for a while, the check of the
+        // timer finds none, and the kernel panics.
+        for word in ["loglevel=7", "no_timer_check"].iter().chain(append) {
             add(&[&format!("--kopt={word}")]);
         }
         line.extend(["--qemu-bin".into(), self.tools.qemu.clone().into_os_string()]);
@@ -446,7 +444,7 @@ mod tests {
         let line = line.join(" ");
         let start = "--mods=auto --force-9p --disable-kvm --disable-microvm --script-sh exec /bin/sh \
                      /run/nodewise/lab/start --rwdir=/run/nodewise/lab=share --rwdir=/run/nodewise/scratch=scratch";
-        let end = "--kopt=loglevel=7 --kopt=numa=fake=4 --qemu-bin /bin/qemu --kimg /kernels/vmlinuz --qemu-opts \
+        let end = "--kopt=loglevel=7 --kopt=no_timer_check --kopt=numa=fake=4 --qemu-bin /bin/qemu --kimg /kernels/vmlinuz --qemu-opts \
                    -accel tcg,thread=single -set chardev.console.path=console -set chardev.stdout.path=/dev/fd/3 \
                    -set chardev.dev_stdout.path=/dev/fd/3 -set chardev.stderr.path=/dev/fd/4 -set \
                    chardev.dev_stderr.path=/dev/fd/4 -m size=1024M -smp cpus=1,sockets=1,cores=1,threads=1 -object \

@@ -16,6 +16,9 @@ use crate::cache::Cache;
 /// The version that guests boot when none is named: that of Debian 13.
 pub const DEFAULT_VERSION: &str = "6.12";
 
+/// The versions that the tests boot on x86-64: that, one with what came with 6.16, and one that lacks much.
+pub const TESTED_VERSIONS: [&str; 3] = [DEFAULT_VERSION, "6.18", "6.1"];
+
 /// The kernel a user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelChoice {

@@ -20,14 +20,18 @@ pub struct Program {
 const QEMU: Program =
     Program { name: "qemu-system-x86_64", package: "qemu-system-x86", purpose: "emulates the machine" };
 
-/// The emulator for guests of arm64, which need no other program of these.
+/// The emulator for guests of arm64. Beside it they need [`SETSID`] alone.
 pub const QEMU_ARM: Program = Program {
     name: "qemu-system-aarch64",
     package: "qemu-system-arm",
     purpose: "emulates machines of arm64",
 };
 
-/// Every program of the system that the lab needs.
+/// What starts the emulator, of whichever guests.
+pub const SETSID: Program =
+    Program { name: "setsid", package: "util-linux", purpose: "makes the guest one group of processes" };
+
+/// Every program of the system that guests of x86-64 need.
 pub const PROGRAMS: [Program; 6] = [
     QEMU,
     Program { name: "modprobe", package: "kmod", purpose: "finds the kernel's modules" },
@@ -35,7 +39,7 @@ pub const PROGRAMS: [Program; 6] = [
     Program { name: "udevadm", package: "udev", purpose: "names the guest's devices" },
     Program { name: "busybox", package: "busybox-static", purpose: "mounts the guest's first file system" },
     Program { name: "file", package: "file", purpose: "tells which kernel an image holds" },
-    Program { name: "setsid", package: "util-linux", purpose: "makes the guest one group of processes" },
+    SETSID,
 ];
 
 /// Where administrators' programs are; not in the `PATH` of every user.
@@ -79,11 +83,7 @@ impl Tools {
             return Err(ToolsError::Architecture { architecture: std::env::consts::ARCH });
         }
         let path = search_path();
-        let mut names: Vec<String> = PROGRAMS
-            .iter()
-            .filter(|program| find_program(program.name).is_none())
-            .map(|program| program.name.to_owned())
-            .collect();
+        let mut names = missing(&PROGRAMS);
         let virtme = cache.virtme().join("bin/virtme-run");
         if !virtme.is_file() || !cache.virtme_mark().is_file() {
             names.push("virtme-ng".to_owned());
@@ -93,6 +93,12 @@ impl Tools {
             _ => Err(ToolsError::Missing { names }),
         }
     }
+}
+
+/// The names of those programs that are not there.
+pub(crate) fn missing(programs: &[Program]) -> Vec<String> {
+    let absent = programs.iter().filter(|program| find_program(program.name).is_none());
+    absent.map(|program| program.name.to_owned()).collect()
 }
 
 /// `PATH` and the folders of administrators' programs.

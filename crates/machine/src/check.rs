@@ -5,13 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::distance::LOCAL;
 use crate::id::{CpuId, NodeId};
 use crate::machine::Machine;
 use crate::oddity::{Oddity, OddityKind};
 use crate::set::{CpuSet, NodeSet};
-
-/// The distance of a node to itself: ACPI SLIT, `LOCAL_DISTANCE`.
-const LOCAL: u32 = 10;
 
 impl Machine {
     /// Looks for oddities and adds them to [`Machine::oddities`], after those that are there.

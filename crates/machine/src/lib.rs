@@ -26,6 +26,7 @@ pub mod cache;
 pub mod check;
 pub mod cpu;
 pub mod device;
+pub mod distance;
 pub mod expr;
 pub mod firmware;
 pub mod fnv;

@@ -21,6 +21,7 @@
 //! | wait for it and read what it used | [`wait`] |
 //! | count events in it | [`perf`] |
 //! | learn which of the calls and modes work here | [`support`] |
+//! | learn what a kernel answers to any arguments | [`numbers`] |
 //! | turn an error into cause, limit and mend | [`cause`] |
 //!
 //! Nothing here reads a file or keeps state (but for what [`inherited`] saw before `main`): facts about
@@ -44,6 +45,8 @@ pub mod huge;
 #[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
 pub mod inherited;
 pub mod mempolicy;
+#[expect(unsafe_code, reason = "system calls with any arguments")]
+pub mod numbers;
 pub mod pages;
 pub mod perf;
 #[expect(unsafe_code, reason = "the system calls themselves")]

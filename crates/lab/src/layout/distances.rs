@@ -1,13 +1,10 @@
 //! The guest's SLIT.
 
+use nodewise_machine::distance::{LOCAL, REMOTE};
 use nodewise_machine::{Machine, NodeId, NodeMatrix};
 
 use super::GuestNode;
 
-/// A node's distance to itself (`LOCAL_DISTANCE`).
-const LOCAL: u32 = 10;
-/// What Linux assumes between nodes when nothing is said (`REMOTE_DISTANCE`).
-const REMOTE: u32 = 20;
 /// The smallest distance between two nodes: Linux drops the whole table when one of them is 10 or
 /// less (`slit_valid`, drivers/acpi/numa/srat.c, 6.12).
 const NEAREST: u32 = 11;

@@ -1,6 +1,8 @@
 //! The checks that run inside a guest.
 
 mod bandwidth;
+mod calls;
+mod counters;
 mod firmware;
 mod full;
 mod io;
@@ -15,6 +17,7 @@ mod tuning;
 
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 use crate::guest::{MARK, Plan};
 use crate::nodewise::Context;
@@ -31,9 +34,10 @@ pub const MODEL: &[(&str, Check)] = &[
     ("nodes_have_the_weights_that_the_kernel_works_out", model::weights_nobody_set),
     ("drawn_policies_get_the_kernels_answer", model::answers),
     ("pages_of_drawn_requests_are_where_the_model_says", model::drawn_requests),
-    ("drawn_requests_are_counted_as_the_model_says", model::counters),
+    ("drawn_requests_are_counted_as_the_model_says", counters::drawn_requests),
     ("a_full_node_gives_way_as_the_model_says", full::small_pages),
     ("huge_pages_come_from_where_the_model_says_when_a_node_is_full", full::huge_pages),
+    ("calls_with_any_arguments_get_the_kernels_answer", calls::numbers),
     ("drawn_scripts_of_calls_end_as_the_model_says", scripts::play),
 ];
 
@@ -79,18 +83,27 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
 ];
 
+/// On a machine that memory is plugged into.
+const PLUGGED: &[(&str, Check)] =
+    &[("fallback_orders_are_built_anew_when_a_node_gains_memory", topology::rebuilt_orders)];
+
 /// Runs all checks and writes a line for each.
 pub fn run_all(plan: &Plan, nodewise: &str) {
     let context = Context::new(plan, nodewise);
     for (name, check) in of_machine(plan.checks) {
+        let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| check(&context)));
         let message = match result {
             Ok(Ok(())) => String::new(),
             Ok(Err(message)) => message,
-            Err(panic) => format!("panic: {:?}", panic.downcast_ref::<String>()),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                format!("panic: {:?}", text.or(panic.downcast_ref::<&str>().copied()))
+            }
         };
         let mut stdout = std::io::stdout().lock();
-        writeln!(stdout, "{MARK}{name} {}", message.replace('\n', "\\n")).expect("the host reads");
+        let took = start.elapsed().as_secs_f64();
+        writeln!(stdout, "{MARK}{name} {took:.1} {}", message.replace('\n', "\\n")).expect("the host reads");
     }
 }
 
@@ -103,10 +116,13 @@ pub enum Extent {
     Own,
     /// Those of the model.
     Model,
+    /// Those of a machine that memory is plugged into, alone.
+    Plugged,
 }
 
 impl Extent {
-    const ALL: [(Self, &str); 3] = [(Self::All, "all"), (Self::Own, "own"), (Self::Model, "model")];
+    const ALL: [(Self, &str); 4] =
+        [(Self::All, "all"), (Self::Own, "own"), (Self::Model, "model"), (Self::Plugged, "plugged")];
 
     /// The word for it on a command line.
     pub fn word(self) -> &'static str {
@@ -120,9 +136,13 @@ impl Extent {
 
 /// The checks of a machine.
 pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str, Check)> {
-    let of_placement = if extent == Extent::Model { &[][..] } else { PLACEMENT };
-    let others = if extent == Extent::All { CHECKS } else { &[][..] };
-    of_placement.iter().chain(others).chain(MODEL)
+    let parts = match extent {
+        Extent::All => [PLACEMENT, CHECKS, MODEL],
+        Extent::Own => [PLACEMENT, &[], MODEL],
+        Extent::Model => [MODEL, &[], &[]],
+        Extent::Plugged => [PLUGGED, &[], &[]],
+    };
+    parts.into_iter().flatten()
 }
 
 /// Fails with both values when they differ.

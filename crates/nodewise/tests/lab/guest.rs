@@ -66,6 +66,8 @@ pub struct Guest {
     pub layout: String,
     pub plan: Plan,
     pub kernel: KernelChoice,
+    /// Whether the time that each check took is told.
+    tells_times: bool,
     results: Arc<OnceLock<Boot>>,
 }
 
@@ -76,13 +78,22 @@ pub enum Boot {
     Skipped(String),
     /// What went wrong with the guest as a whole.
     Failed(String),
-    /// Result by check; the empty text is good.
-    Done(BTreeMap<String, String>),
+    /// Result by check.
+    Done(BTreeMap<String, Checked>),
+}
+
+/// What came of a check.
+#[derive(Clone)]
+pub struct Checked {
+    /// How long it took in the guest.
+    seconds: String,
+    /// What does not hold; empty where all does.
+    message: String,
 }
 
 impl Guest {
-    pub fn new(layout: String, plan: Plan, kernel: KernelChoice) -> Self {
-        Self { layout, plan, kernel, results: Arc::default() }
+    pub fn new(layout: String, plan: Plan, kernel: KernelChoice, tells_times: bool) -> Self {
+        Self { layout, plan, kernel, tells_times, results: Arc::default() }
     }
 
     /// The result of one check.
@@ -93,11 +104,13 @@ impl Guest {
                 Ok(())
             }
             Boot::Failed(why) => Err(why.clone().into()),
-            Boot::Done(results) => match results.get(check) {
-                None => Err("the guest did not get to this check".into()),
-                Some(message) if message.is_empty() => Ok(()),
-                Some(message) => Err(message.clone().into()),
-            },
+            Boot::Done(results) => {
+                let checked = results.get(check).ok_or("the guest did not get to this check")?;
+                if self.tells_times {
+                    eprintln!("{:>7} s  {}::{check}", checked.seconds, self.layout);
+                }
+                if checked.message.is_empty() { Ok(()) } else { Err(checked.message.clone().into()) }
+            }
         }
     }
 
@@ -151,7 +164,7 @@ impl Boot {
 /// The results that a guest wrote.
 fn results(output: &Output) -> Boot {
     let text = String::from_utf8_lossy(&output.stdout);
-    let results: BTreeMap<String, String> = text.lines().filter_map(result_of).collect();
+    let results: BTreeMap<String, Checked> = text.lines().filter_map(result_of).collect();
     if results.is_empty() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         return Boot::Failed(format!("no result, status {}:\n{text}\n{complaint}", output.status));
@@ -159,8 +172,10 @@ fn results(output: &Output) -> Boot {
     Boot::Done(results)
 }
 
-/// `check NAME MESSAGE`, the message with its line ends written as `\n`.
-fn result_of(line: &str) -> Option<(String, String)> {
-    let (name, message) = line.strip_prefix(MARK)?.split_once(' ')?;
-    Some((name.to_owned(), message.replace("\\n", "\n")))
+/// `check NAME SECONDS MESSAGE`, the message with its line ends written as `\n`.
+fn result_of(line: &str) -> Option<(String, Checked)> {
+    let mut words = line.strip_prefix(MARK)?.splitn(3, ' ');
+    let (name, seconds, message) = (words.next()?, words.next()?, words.next()?);
+    let checked = Checked { seconds: seconds.to_owned(), message: message.replace("\\n", "\n") };
+    Some((name.to_owned(), checked))
 }

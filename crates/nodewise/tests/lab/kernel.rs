@@ -81,6 +81,21 @@ pub fn fallback_orders() -> BTreeMap<u32, Vec<u32>> {
     orders
 }
 
+/// RAM in the firmware's memory map that the kernel printed while it booted, each as (first byte, byte behind
+/// the last): `BIOS-e820: [mem 0x0000000000000000-0x000000000009fbff] usable`.
+pub fn usable_ranges() -> Vec<(u64, u64)> {
+    let range = |line: String| {
+        let (range, kind) = line.split_once("BIOS-e820: [mem ")?.1.split_once(']')?;
+        let (first, last) = range.split_once('-')?;
+        (kind.trim() == "usable").then_some((address(first)?, address(last)? + 1))
+    };
+    log().into_iter().filter_map(range).collect()
+}
+
+fn address(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
+}
+
 /// The ranges of RAM that the kernel printed while it booted, each as (node, first byte, last byte):
 /// `node   0: [mem 0x0000000000001000-0x000000000009efff]`.
 pub fn node_ranges() -> Vec<(u32, u64, u64)> {
@@ -88,7 +103,6 @@ pub fn node_ranges() -> Vec<(u32, u64, u64)> {
     let range = |line: String| {
         let (node, range) = line.split_once("node ")?.1.split_once(": [mem ")?;
         let (first, last) = range.trim_end().strip_suffix(']')?.split_once('-')?;
-        let address = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
         Some((node.trim().parse().ok()?, address(first)?, address(last)?))
     };
     lines.skip(1).map_while(range).collect()

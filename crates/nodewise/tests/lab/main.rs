@@ -16,12 +16,16 @@ mod nodewise;
 mod probe;
 mod random;
 mod script;
+mod setting;
+mod zoneinfo;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
+use nodewise_lab::kernel::{DEFAULT_VERSION, TESTED_VERSIONS};
 use nodewise_lab::{Arch, KernelChoice};
 
 use crate::checks::Extent;
 use crate::guest::{Guest, Plan};
+use crate::random::Drawn;
 
 /// The machines: architecture, name, and a spec for the lab.
 pub const LAYOUTS: [(Arch, &str, &str); 4] = [
@@ -39,9 +43,30 @@ pub const LAYOUTS: [(Arch, &str, &str); 4] = [
     ),
 ];
 
-/// Machines that are drawn for the checks of the model, and scripts that are played on each machine: 240
-/// scripts in all.
-const DRAWN: u64 = 9;
+/// A machine whose node 2 gains its first memory while it runs, and the words for QEMU that plug it in. Node 3 has
+/// no CPUs: whether it is preferred depends on when orders are built.
+const PLUGGED: (&str, &str) = (
+    "2x(1c 512M) (1c) (512M); dist=20",
+    "-m slots=1,maxmem=4G -object memory-backend-ram,id=later,size=256M -device pc-dimm,memdev=later,node=2",
+);
+
+/// Machines that are drawn for the checks of the model, by the kernel that they boot and the number that they are
+/// drawn from. Three are cut into emulated nodes, three have a window for CXL memory, four a slower tier:
+/// the test of this table says so.
+const DRAWN: [(&str, u64); 9] = [
+    ("6.12", 2),
+    ("6.12", 4),
+    ("6.12", 5),
+    ("6.12", 7),
+    ("6.12", 10),
+    ("6.12", 28),
+    ("6.12", 56),
+    // With the weights that a kernel works out from bandwidths, and a tier for which it does.
+    ("6.18", 52),
+    ("6.1", 14),
+];
+
+/// Scripts that are played on each machine: 260 in all.
 const SCRIPTS: u64 = 20;
 
 fn main() {
@@ -58,16 +83,22 @@ fn main() {
             text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number"))
         })
     };
-    let (drawn, scripts) = (number("--soak", DRAWN), number("--scripts", SCRIPTS));
-    let first = number("--first", 0);
-    let kernel: KernelChoice = value("--kernel").map_or_else(KernelChoice::default, |text| {
-        let Ok(choice) = text.parse();
-        choice
-    });
+    let scripts = number("--scripts", SCRIPTS);
+    let asked = value("--kernel");
     let arch = value("--arch").map_or_else(Arch::default, |text| {
         Arch::from_debian(text).unwrap_or_else(|| panic!("--arch={text}: expected amd64 or arm64"))
     });
+    let fixed_kernel = asked.unwrap_or(DEFAULT_VERSION);
+    // Those of the table, unless so many others are asked for.
+    let drawn: Vec<(&str, u64)> = match value("--soak") {
+        None => DRAWN.iter().map(|(kernel, seed)| (asked.unwrap_or(kernel), *seed)).collect(),
+        Some(_) => {
+            let first = number("--first", 0);
+            (first..first + number("--soak", 0)).map(|seed| (fixed_kernel, seed)).collect()
+        }
+    };
     let scripts = |number: u64| number * 1000..number * 1000 + scripts.min(1000);
+    let tells_times = options.iter().any(|word| word == "--times");
     let fixed = (0..).zip(LAYOUTS).map(|(number, (arch, name, spec))| {
         let plan = Plan {
             arch,
@@ -77,29 +108,68 @@ fn main() {
             checks: if arch == Arch::X86 { Extent::All } else { Extent::Own },
             scripts: scripts(1_000_000 + number),
         };
-        (name.to_owned(), plan)
+        Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
     });
-    let drawn = (first..first + drawn).map(|seed| {
+    let drawn = drawn.into_iter().map(|(kernel, seed)| {
         let draw = if arch == Arch::X86 { random::machine } else { random::plain_machine };
-        let random::Drawn { spec, append, qemu } = draw(seed);
+        let Drawn { spec, append, qemu } = draw(seed);
         let plan = Plan { arch, spec, append, qemu, checks: Extent::Model, scripts: scripts(seed) };
-        (format!("drawn-{seed}"), plan)
+        let other = if kernel == fixed_kernel { String::new() } else { format!("-linux-{kernel}") };
+        Guest::new(format!("drawn-{seed}{other}"), plan, choice(kernel), tells_times)
     });
-    let guests = fixed.chain(drawn).map(|(name, plan)| Guest::new(name, plan, kernel.clone()));
+    let plugged = Plan {
+        arch: Arch::X86,
+        spec: PLUGGED.0.to_owned(),
+        append: None,
+        qemu: Some(PLUGGED.1.to_owned()),
+        checks: Extent::Plugged,
+        scripts: 0..0,
+    };
+    let plugged = Guest::new("memory-plugged-in".to_owned(), plugged, choice(fixed_kernel), tells_times);
     let mut trials: Vec<(usize, Trial)> =
-        guests.flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
+        fixed.chain([plugged]).chain(drawn).flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
     // The first check of a guest boots it, so those come first: as many boots at once as tests.
     trials.sort_by_key(|(place, _)| *place);
-    let trials = trials.into_iter().map(|(_, trial)| trial).collect();
+    let table = Trial::test("the_table_of_drawn_machines_has_all_kinds", table_has_all_kinds);
+    let trials = std::iter::once(table).chain(trials.into_iter().map(|(_, trial)| trial)).collect();
     libtest_mimic::run(&Arguments::from_iter(words), trials).exit();
 }
 
 /// Whether a word is an option of ours: `--soak=N` for so many drawn machines, from number `--first=N` on,
 /// `--scripts=N` for so many scripts on each, `--kernel=V` for another kernel, `--arch=A` for the architecture
-/// of drawn machines. `cargo xtask lab-soak` has words for them.
+/// of drawn machines, `--times` for the time that each check took. `cargo xtask lab-soak` has words for them.
 fn is_own(word: &str) -> bool {
     let options = ["--soak=", "--first=", "--scripts=", "--kernel=", "--arch="];
-    options.iter().any(|option| word.starts_with(option))
+    word == "--times" || options.iter().any(|option| word.starts_with(option))
+}
+
+fn choice(kernel: &str) -> KernelChoice {
+    let Ok(choice) = kernel.parse();
+    choice
+}
+
+/// Of a small table chance would leave out what is rare.
+fn table_has_all_kinds() -> Result<(), Failed> {
+    let machines: Vec<Drawn> = DRAWN.iter().map(|(_, seed)| random::machine(*seed)).collect();
+    let count = |has: &dyn Fn(&Drawn) -> bool| machines.iter().filter(|machine| has(machine)).count();
+    let is_emulated =
+        |drawn: &Drawn, by: &str| drawn.append.as_deref().is_some_and(|word| word.ends_with(by));
+    let kinds = [
+        ("machines with emulated nodes", count(&|drawn| is_emulated(drawn, "")), 2),
+        ("of them by size", count(&|drawn| is_emulated(drawn, "M")), 1),
+        ("machines with a window", count(&|drawn| drawn.qemu.is_some()), 2),
+        ("machines with a tier", count(&|drawn| drawn.spec.contains("access=")), 3),
+        ("machines", LAYOUTS.len() + DRAWN.len(), 12),
+        ("scripts", (LAYOUTS.len() + DRAWN.len()) * SCRIPTS as usize, 200),
+    ];
+    for (what, there, least) in kinds {
+        if there < least {
+            return Err(format!("{there} {what}, expected {least}").into());
+        }
+    }
+    // Each of these kernels is fetched for the tests.
+    let unknown = DRAWN.iter().find(|(kernel, _)| !TESTED_VERSIONS.contains(kernel));
+    unknown.map_or(Ok(()), |(kernel, _)| Err(format!("nothing fetches Linux {kernel}").into()))
 }
 
 /// The tests of a machine, which is booted for the first of them.

@@ -8,6 +8,7 @@ use nodewise_machine::Machine;
 use serde_json::Value;
 
 use crate::guest::Plan;
+use crate::random::Random;
 
 /// What checks know: the layout that was asked for, and the program under test.
 pub struct Context {
@@ -39,10 +40,20 @@ impl Context {
         let wanted = nodewise_machine::spec::machine(&plan.spec).expect("the layouts are specs");
         let scripts = plan.scripts.clone();
         let mut context = Self { seen: wanted.clone(), wanted, scripts, nodewise: nodewise.into() };
-        let json = context.output(&["show", "--json"]).expect("show runs");
-        context.seen = nodewise_source::machine_file::from_json(&String::from_utf8_lossy(&json.stdout))
-            .expect("show --json prints a machine file");
+        context.seen = context.machine().expect("show --json prints a machine file");
         context
+    }
+
+    /// The machine as nodewise sees it now.
+    pub fn machine(&self) -> Result<Machine, String> {
+        let json = self.output(&["show", "--json"])?;
+        nodewise_source::machine_file::from_json(&String::from_utf8_lossy(&json.stdout))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Numbers for one purpose: others on every machine.
+    pub fn random(&self, purpose: u64) -> Random {
+        Random::new(self.scripts.start + (purpose << 32))
     }
 
     /// Runs nodewise with these arguments.

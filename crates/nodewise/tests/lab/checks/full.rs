@@ -1,122 +1,244 @@
 //! Nodes that are full: where pages come from then.
 
-use std::fs;
+mod huge;
 
-use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
-use nodewise_model::pcp::largest_refill;
-use nodewise_model::walk::HUGE_ORDER;
-use nodewise_model::{Memory, ZoneKind};
-use nodewise_syscall::{NodeBuffer, PageKind, Task, pages};
+pub use huge::huge_pages;
 
-use super::model::{Drawn, any_request, first_seen, memory, release};
-use super::same;
+use nodewise_machine::{Bytes, CpuId, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, ZoneState};
+use nodewise_syscall::{NodeBuffer, PageKind};
+
+use super::counters::Background;
+use super::model::{Drawn, Touched, release, scope};
 use crate::nodewise::Context;
-use crate::random::Random;
+use crate::script::homes;
+use crate::setting::{self, Setting};
+use crate::zoneinfo::{self, Reclaim, Zone};
 
-/// Huge pages that are asked for while a node is full, one by one, in each guest.
-const HUGE_REQUESTS: u64 = 40;
-const BLOCK_KIB: u64 = 4 << HUGE_ORDER;
+/// Pages that a node has above its low watermark when a request begins, and what goes beyond its end.
+const ROOM: u64 = 3000;
+const BEYOND: u64 = 1500;
+/// Pages that other tasks may take from a node, or give back to it, while a request runs.
+const OTHERS: u64 = 64;
+/// The most pages of a request, and the fewest.
+const MOST: u64 = 24_000;
+const FEWEST: u64 = 100;
 
-/// A node is filled beyond its end: the next one follows where the model says, as far as the lists of
-/// the CPU and what the kernel reclaims leave it exact.
+/// What is pinned down while nodes are filled. A CPU keeps pages from what was freed before, up to an eighth of
+/// a zone, and takes what it needs in refills that grow: now both are as small as can be. And no watermark
+/// is raised for a while because the kernel had to break up a block.
+const PINNED: [(&str, &str); 3] = [
+    ("/proc/sys/vm/percpu_pagelist_high_fraction", "1000000"),
+    ("/proc/sys/vm/watermark_boost_factor", "0"),
+    ("/proc/sys/kernel/numa_balancing", "0"),
+];
+
+/// A node is filled beyond its end under each policy: until then every page is where the model says, then it is
+/// where the model says for a node that has none; the node gives way at the page that the model says, as
+/// far as refills of the CPU's lists and what was reclaimed leave it exact; and all is counted.
 pub fn small_pages(context: &Context) -> Result<(), String> {
-    let nodes: Vec<NodeId> = context.seen.nodes_with_memory().iter().collect();
-    let [.., _, node] = nodes[..] else {
+    let allowed = context.seen.nodes_with_memory();
+    let nodes: Vec<NodeId> = allowed.iter().collect();
+    if nodes.len() < 2 {
         // What goes beyond the only node ends the guest.
         return Ok(());
-    };
-    let cpu_node = context.seen.nodes_with_cpus().first().ok_or("there are CPUs")?;
-    for mode in [PolicyMode::Preferred, PolicyMode::PreferredMany] {
-        // What kswapd could reclaim while the node fills up would let it give more than it had free.
-        let drop = "/proc/sys/vm/drop_caches";
-        fs::write(drop, "3").map_err(|error| format!("{drop}: {error}"))?;
-        let policy = MemPolicy::new(mode, NodeSet::from_iter([node]));
-        let mut memory = memory(context)?;
-        let zone = memory.zones().iter().filter(|zone| zone.node == node).max_by_key(|zone| zone.managed);
-        let managed = zone.ok_or("the node has a zone")?.managed;
-        // What goes beyond the node is small beside what the next one has free.
-        let kib = memory.free_of(node) * 4 + 96 * 1024;
-        let drawn = Drawn { policy, on_memory: true, cpu_node, kib, huge: false };
-        let touched = drawn.touch(context)?;
-        let ours = drawn.played(context, &mut memory, touched.address, false)?;
-        let order = first_seen(ours.iter().map(|(node, _)| *node));
-        same(&format!("order of nodes of {drawn:?}"), first_seen(touched.nodes.iter().copied()), order)?;
-        let elsewhere = |other: &u32| *other != node.number();
-        let kernels = touched.nodes.iter().position(elsewhere).unwrap_or(touched.nodes.len());
-        let stay = ours.iter().take_while(|(node, _)| !elsewhere(node));
-        let model = stay.map(|(_, pages)| *pages as usize).sum::<usize>();
-        // A CPU keeps up to an eighth of a zone from what was freed before, and takes a refill at a
-        // time; the rest is for what kswapd finds to reclaim.
-        let bound = managed / 8 + 2 * largest_refill(managed) + 4096;
-        if (kernels.abs_diff(model) as u64) > bound {
-            return Err(format!(
-                "{drawn:?}: page {kernels} is the first elsewhere, the model says {model}, bound {bound}"
-            ));
-        }
     }
-    Ok(())
-}
-
-/// Memory that fills a node, first with huge pages and then with small ones, until neither is to be had.
-fn fill(node: NodeId, free_kib: u64) -> Result<[NodeBuffer; 2], String> {
-    let policy = MemPolicy::new(PolicyMode::Preferred, NodeSet::from_iter([node]));
-    let filled = |kind: PageKind, step: usize| -> Result<NodeBuffer, String> {
-        let size = Bytes::from_kib(free_kib + 2 * BLOCK_KIB);
-        let mut buffer = NodeBuffer::reserve(size, kind, Some(&policy)).map_err(|error| error.to_string())?;
-        for at in (0..buffer.length().get() as usize).step_by(step) {
-            buffer.as_mut_slice()[at] = 1;
-            let last = [buffer.address() + at + step - pages::page_size()];
-            let there = pages::count(Task::CURRENT, last).map_err(|error| error.to_string())?;
-            if there.on(node) == 0 {
-                break;
-            }
-        }
-        Ok(buffer)
-    };
-    Ok([filled(PageKind::TransparentHuge, (BLOCK_KIB << 10) as usize)?, filled(PageKind::Small, 4096)?])
-}
-
-/// The same memory with a node that has no huge page to give, though as many small ones as can be, and with
-/// one that has some.
-fn without_and_with(now: &Memory, node: NodeId, context: &Context) -> [Memory; 2] {
-    let changed = |room: bool| {
-        let mut zones = now.zones().to_vec();
-        for zone in zones.iter_mut().filter(|zone| zone.node == node) {
-            let reserve = zone.reserves[ZoneKind::Movable as usize];
-            let least = zone.marks.min + reserve + (1 << HUGE_ORDER) - 1;
-            zone.free =
-                if room { zone.marks.low + reserve + (2 << HUGE_ORDER) } else { zone.free.min(least) };
-        }
-        Memory::new(zones, now.orders().clone(), release(context))
-    };
-    [changed(false), changed(true)]
-}
-
-/// Huge pages that are asked for while a node is full come from the node that the model says, be it another.
-/// Whether the full one has a block of 2 MiB again by then is chance: the lists of the CPUs give pages back.
-pub fn huge_pages(context: &Context) -> Result<(), String> {
-    let nodes: Vec<NodeId> = context.seen.nodes_with_memory().iter().collect();
-    let [.., _, node] = nodes[..] else { return Ok(()) };
-    let _filled = fill(node, memory(context)?.free_of(node) * 4)?;
-    let [without, with] = without_and_with(&memory(context)?, node, context);
-    let mut random = Random::new(4);
-    for _ in 0..HUGE_REQUESTS {
-        let drawn = Drawn { huge: true, kib: BLOCK_KIB, ..any_request(&mut random, context) };
-        let ours = |memory: &Memory, address: u64| drawn.nodes_of_pages(context, memory, address);
-        if ours(&without, 0)?.len() < 1 << HUGE_ORDER {
-            // A program that may use no other node would be ended.
+    let _pinned: Vec<Setting> =
+        PINNED.iter().map(|(path, value)| Setting::with(*path, value)).collect::<Result<_, _>>()?;
+    // What kswapd could reclaim while the node fills up would let it give more than it had free.
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let mut random = context.random(5);
+    let full = random.one(&nodes);
+    let others: Vec<NodeId> = nodes.into_iter().filter(|node| *node != full).collect();
+    let ballast = Ballast::leaving(full, ROOM)?;
+    for (mode, both) in WAYS {
+        let policy = match mode {
+            PolicyMode::Local => MemPolicy::new(mode, NodeSet::new()),
+            _ => MemPolicy::new(mode, [full].into_iter().chain(both.then(|| random.one(&others))).collect()),
+        };
+        if Policy::of(&policy, scope(context, &allowed)).is_err() {
+            // A kernel that is too old for it.
             continue;
         }
-        let touched = drawn.touch(context)?;
-        let (without, with) = (ours(&without, touched.address)?, ours(&with, touched.address)?);
-        if touched.nodes != without && touched.nodes != with {
-            return Err(format!(
-                "{drawn:?} with node {node} full: pages are on {:?}, the model says {:?}, or with room {:?}",
-                first_seen(touched.nodes.iter().copied()),
-                first_seen(without.iter().copied()),
-                first_seen(with.iter().copied())
-            ));
-        }
+        let homes = homes(&context.seen);
+        let is_home = mode == PolicyMode::Local && homes.contains(&full);
+        let cpu_node = if is_home { full } else { random.one(&homes) };
+        let drawn = Drawn { policy, on_memory: random.percent(50), cpu_node, kib: 4 * MOST, huge: false };
+        Filling::of(context, full, drawn)?.play()?;
     }
+    drop(ballast);
     Ok(())
+}
+
+/// The policies under which a node is filled, with one more node or alone.
+const WAYS: [(PolicyMode, bool); 8] = [
+    (PolicyMode::Preferred, false),
+    (PolicyMode::PreferredMany, false),
+    (PolicyMode::PreferredMany, true),
+    (PolicyMode::Bind, false),
+    (PolicyMode::Bind, true),
+    (PolicyMode::Interleave, true),
+    (PolicyMode::WeightedInterleave, true),
+    (PolicyMode::Local, false),
+];
+
+/// Memory that takes the most of a node.
+struct Ballast(#[expect(dead_code, reason = "it is there to be there")] Vec<NodeBuffer>);
+
+impl Ballast {
+    /// Takes memory until a node has no more than so many pages above its low watermark: huge pages, because they
+    /// are there sooner, and small ones for what is left.
+    fn leaving(node: NodeId, room: u64) -> Result<Self, String> {
+        let mut taken = Vec::new();
+        let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node]));
+        for (kind, unit) in [(PageKind::TransparentHuge, 2048), (PageKind::Small, 4)] {
+            let zones = zoneinfo::zones()?;
+            let own = zones.iter().map(|zone| &zone.state).filter(|zone| zone.node == node);
+            let spare: u64 =
+                own.map(|zone| zone.free.saturating_sub(zone.marks.low + zone.reserves[0])).sum();
+            let kib = spare.saturating_sub(room) * 4 / unit * unit;
+            if kib > 0 {
+                let buffer = NodeBuffer::new(Bytes::from_kib(kib), kind, Some(&policy));
+                taken.push(buffer.map_err(|error| error.to_string())?);
+            }
+        }
+        Ok(Self(taken))
+    }
+}
+
+/// A request that fills a node.
+struct Filling<'a> {
+    context: &'a Context,
+    full: NodeId,
+    drawn: Drawn,
+}
+
+/// Pages that a node has to give.
+#[derive(Clone, Copy)]
+enum Free {
+    /// As many as it has, and this many more.
+    As(i64),
+    None,
+    Plenty,
+}
+
+impl<'a> Filling<'a> {
+    /// With as many pages as go a little beyond the end of the node, or stop short of the end of all that the
+    /// policy may use: there the kernel ends programs.
+    fn of(context: &'a Context, full: NodeId, drawn: Drawn) -> Result<Self, String> {
+        let mut filling = Self { context, full, drawn };
+        let zones = zoneinfo::zones()?;
+        let given = |free: Free| -> Result<(u64, u64), String> {
+            let runs = filling.played(&zones, free, 0, false)?.0;
+            let of_full = runs.iter().filter(|(node, _)| *node == full.number());
+            Ok((of_full.map(|(_, pages)| *pages).sum(), runs.iter().map(|(_, pages)| *pages).sum()))
+        };
+        let ((full_gives, all_give), (share, _)) = (given(Free::As(0))?, given(Free::Plenty)?);
+        let pages = match full_gives {
+            _ if all_give < MOST => all_give.saturating_sub(2 * filling.bound(&zones)).max(FEWEST),
+            0 => BEYOND,
+            _ => (full_gives * MOST / share + BEYOND).min(MOST),
+        };
+        filling.drawn.kib = 4 * pages;
+        Ok(filling)
+    }
+
+    fn play(&self) -> Result<(), String> {
+        let Drawn { policy, cpu_node, .. } = &self.drawn;
+        let what = format!("{policy} of a program on node {cpu_node}, while node {} fills up", self.full);
+        self.compare().map_err(|why| format!("{what}: {why}"))
+    }
+
+    fn compare(&self) -> Result<(), String> {
+        let look = || Ok((zoneinfo::zones()?, Reclaim::on(self.full)?));
+        let ((zones, before), touched) = self.drawn.touch_after(self.context, look)?;
+        let bound = self.bound(&zones) + Reclaim::on(self.full)?.since(before);
+        let (with, without) =
+            (self.nodes(&zones, Free::Plenty, &touched)?, self.nodes(&zones, Free::None, &touched)?);
+        for (page, kernels) in touched.nodes.iter().enumerate() {
+            if *kernels != with[page] && Some(kernels) != without.get(page) {
+                let ours = (with[page], without.get(page));
+                return Err(format!(
+                    "page {page} is on node {kernels}, the model says {ours:?} (while it has room, when full)"
+                ));
+            }
+        }
+        let first = (0..with.len()).find(|page| touched.nodes[*page] != with[*page]).unwrap_or(with.len());
+        let of_full = |nodes: &[u32]| nodes.iter().filter(|node| **node == self.full.number()).count() as u64;
+        let ours = self.pages_of_full(&zones, Free::As(0), &touched)?;
+        for (when, kernels) in
+            [("before it gives way", of_full(&touched.nodes[..first])), ("in all", of_full(&touched.nodes))]
+        {
+            if kernels.abs_diff(ours) > bound {
+                return Err(format!(
+                    "the node gives {kernels} pages {when}, the model says {ours}, bound {bound}"
+                ));
+            }
+        }
+        self.compare_counters(&zones, &touched, of_full(&touched.nodes))
+    }
+
+    /// What is counted follows from where the pages are: with a node that has as many to give as it gave.
+    fn compare_counters(&self, zones: &[Zone], touched: &Touched, gave: u64) -> Result<(), String> {
+        let mut more = 0;
+        loop {
+            let ours = self.pages_of_full(zones, Free::As(more), touched)?;
+            if ours == gave {
+                break;
+            }
+            more += gave as i64 - ours as i64;
+            if more.unsigned_abs() > 2 * MOST {
+                return Err(format!("the model's node never gives {gave} pages"));
+            }
+        }
+        let (_, memory) = self.played(zones, Free::As(more), touched.address, false)?;
+        touched.gained.compare(memory.counters(), Background::beside_a_full_node(self.drawn.kib / 4))
+    }
+
+    /// How far the page at which the node gives way may be from the model's: by what the lists of the CPUs have when
+    /// it begins, and what that of its own may have when it ends, refills among them; by what the CPUs have
+    /// counted on their own; and by what others take and give.
+    fn bound(&self, zones: &[Zone]) -> u64 {
+        let cpu = self.context.seen.cpus_of(self.drawn.cpu_node).first().map_or(0, CpuId::number);
+        let own = zones.iter().filter(|zone| zone.state.node == self.full);
+        own.map(|zone| zone.kept() + zone.most_kept_for(cpu) + zone.drift()).sum::<u64>() + OTHERS
+    }
+
+    fn pages_of_full(&self, zones: &[Zone], free: Free, touched: &Touched) -> Result<u64, String> {
+        let (runs, _) = self.played(zones, free, touched.address, false)?;
+        Ok(runs.iter().filter(|(node, _)| *node == self.full.number()).map(|(_, pages)| pages).sum())
+    }
+
+    /// The node of every page.
+    fn nodes(&self, zones: &[Zone], free: Free, touched: &Touched) -> Result<Vec<u32>, String> {
+        let (runs, _) = self.played(zones, free, touched.address, true)?;
+        Ok(runs.iter().map(|(node, _)| *node).collect())
+    }
+
+    /// What the model makes of the request.
+    fn played(
+        &self,
+        zones: &[Zone],
+        free: Free,
+        address: u64,
+        one_by_one: bool,
+    ) -> Result<(Vec<(u32, u64)>, Memory), String> {
+        let mut states: Vec<_> = zones.iter().map(|zone| zone.state.clone()).collect();
+        let mut own: Vec<_> = states.iter_mut().filter(|state| state.node == self.full).collect();
+        match free {
+            // The zone that has the most to give has so many more.
+            Free::As(more) => {
+                let spare =
+                    |state: &&mut ZoneState| state.free.saturating_sub(state.marks.low + state.reserves[0]);
+                let richest = own.into_iter().max_by_key(spare).ok_or("the node has a zone")?;
+                richest.free = richest.free.saturating_add_signed(more);
+            }
+            Free::None => own.iter_mut().for_each(|state| state.free = 0),
+            Free::Plenty => own.iter_mut().for_each(|state| state.free = 1 << 40),
+        }
+        let orders = FallbackOrders::of(&self.context.seen, BuiltAt::Boot);
+        let mut memory = Memory::new(states, orders, release(self.context));
+        let runs = self.drawn.played(self.context, &mut memory, address, one_by_one)?;
+        Ok((runs, memory))
+    }
 }

@@ -1,6 +1,5 @@
 //! The model beside the kernel: zones, watermarks, drawn policies and requests.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 
@@ -11,12 +10,12 @@ use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, Range};
 use nodewise_model::walk::{Class, HUGE_ORDER, Request, Stretch};
 use nodewise_model::{
-    BuiltAt, Counters, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, Weights, ZoneKind,
-    ZoneState, zones,
+    BuiltAt, FallbackOrders, Memory, Policy, Release, Scope, Watermarks, Weights, ZoneKind, ZoneState, zones,
 };
 use nodewise_syscall::{NodeBuffer, PageKind, PageLocation, Task, affinity, mempolicy, pages};
 use serde_json::Value;
 
+use super::counters::Gained;
 use super::same;
 use crate::kernel;
 use crate::nodewise::Context;
@@ -26,8 +25,6 @@ use crate::script::{any_policy, homes};
 /// Policies that are set and read back, and requests whose pages are looked up, in each guest.
 const POLICIES: u64 = 400;
 const REQUESTS: u64 = 60;
-/// Pages that the kernel may take for itself while a request of ours runs: stacks, page tables.
-const BACKGROUND: u64 = 400;
 
 /// What the kernel takes policies by: the nodes that may be used, and how many it is built for.
 pub fn scope<'a>(context: &Context, allowed: &'a NodeSet) -> Scope<'a> {
@@ -116,7 +113,7 @@ pub fn answers(context: &Context) -> Result<(), String> {
     let allowed = context.seen.nodes_with_memory();
     let scope = scope(context, &allowed);
     let nr_node_ids = context.seen.possible_nodes.last().map_or(1, |node| node.number() + 1);
-    let mut random = Random::new(1);
+    let mut random = context.random(1);
     for _ in 0..POLICIES {
         let asked = any_policy(&mut random, &context.seen);
         let answer = mempolicy::set_thread_policy(&asked);
@@ -139,8 +136,8 @@ pub struct Touched {
     pub address: u64,
     /// The node of every page of 4 KiB, as the kernel numbers them.
     pub nodes: Vec<u32>,
-    before: BTreeMap<u32, Counters>,
-    after: BTreeMap<u32, Counters>,
+    /// What was counted meanwhile.
+    pub gained: Gained,
 }
 
 /// A request as it is drawn.
@@ -157,8 +154,17 @@ pub struct Drawn {
 impl Drawn {
     /// Plays it in a thread of its own, which takes its policy and its CPU with it when it ends.
     pub fn touch(&self, context: &Context) -> Result<Touched, String> {
+        Ok(self.touch_after(context, || Ok(()))?.1)
+    }
+
+    /// The same, with something that the thread looks at before the first page.
+    pub fn touch_after<T: Send>(
+        &self,
+        context: &Context,
+        look: impl FnOnce() -> Result<T, String> + Send,
+    ) -> Result<(T, Touched), String> {
         let cpu = context.seen.cpus_of(self.cpu_node).first().ok_or("the node has a CPU")?;
-        let play = || -> Result<Touched, String> {
+        let play = || -> Result<(T, Touched), String> {
             let say = |error: &dyn std::fmt::Display| format!("{self:?}: {error}");
             affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).map_err(|error| say(&error))?;
             if !self.on_memory {
@@ -168,9 +174,9 @@ impl Drawn {
             let kind = if self.huge { PageKind::TransparentHuge } else { PageKind::Small };
             let mut buffer =
                 NodeBuffer::reserve(Bytes::from_kib(self.kib), kind, own).map_err(|error| say(&error))?;
-            let before = kernel::numastat();
-            buffer.prefault().map_err(|error| say(&error))?;
-            let after = kernel::numastat();
+            let looked = look()?;
+            let (done, gained) = Gained::while_doing(|| buffer.prefault());
+            done.map_err(|error| say(&error))?;
             let mut nodes = Vec::new();
             let addresses = pages::addresses(buffer.address(), buffer.length().get() as usize, 4096);
             pages::locate(Task::CURRENT, addresses, |_, location| match location {
@@ -178,7 +184,8 @@ impl Drawn {
                 _ => nodes.push(u32::MAX),
             })
             .map_err(|error| say(&error))?;
-            Ok(Touched { address: buffer.address() as u64, nodes, before, after })
+            let touched = Touched { address: buffer.address() as u64, nodes, gained };
+            Ok((looked, touched))
         };
         thread::scope(|scope| {
             scope.spawn(play).join().map_err(|_| "the thread of a request panicked".to_owned())?
@@ -206,18 +213,20 @@ impl Drawn {
         let pages = (self.kib / 4) >> order;
         let step = if one_by_one { 1 } else { pages };
         let weights = weights::of(&context.seen, release(context));
+        let place = Place::Address(address);
+        let mut route = memory.route(&Request {
+            policy: &policy,
+            weights: &weights,
+            cpu_node: self.cpu_node,
+            allowed: &allowed,
+            pages,
+            order,
+            place,
+            class: Class::User,
+        });
         let mut runs = Vec::new();
         for first in (0..pages).step_by(step as usize) {
-            let outcome = memory.allocate(&Request {
-                policy: &policy,
-                weights: &weights,
-                cpu_node: self.cpu_node,
-                allowed: &allowed,
-                pages: step,
-                order,
-                place: Place::Address(address).after(first << order),
-                class: Class::User,
-            });
+            let outcome = memory.allocate_along(&mut route, step, place.after(first << order));
             let share = |stretch: &Stretch| {
                 let order = stretch.order;
                 stretch
@@ -249,7 +258,7 @@ pub fn any_request(random: &mut Random, context: &Context) -> Drawn {
 }
 
 pub fn drawn_requests(context: &Context) -> Result<(), String> {
-    let mut random = Random::new(2);
+    let mut random = context.random(2);
     let now = memory(context)?;
     for _ in 0..REQUESTS {
         let drawn = any_request(&mut random, context);
@@ -272,44 +281,6 @@ pub fn drawn_requests(context: &Context) -> Result<(), String> {
     }
     Ok(())
 }
-
-pub fn counters(context: &Context) -> Result<(), String> {
-    let mut random = Random::new(3);
-    let now = memory(context)?;
-    for _ in 0..12 {
-        let drawn = Drawn { kib: 8000, huge: false, on_memory: true, ..any_request(&mut random, context) };
-        let touched = drawn.touch(context)?;
-        let mut memory = now.clone();
-        drawn.played(context, &mut memory, touched.address, false)?;
-        for (node, ours) in memory.counters() {
-            let read = |counters: &BTreeMap<u32, Counters>| {
-                counters.get(&node.number()).copied().unwrap_or_default()
-            };
-            let (before, after) = (read(&touched.before), read(&touched.after));
-            for (name, of) in FIELDS {
-                let gained = of(&after) - of(&before);
-                if !(of(ours)..=of(ours) + BACKGROUND).contains(&gained) {
-                    return Err(format!(
-                        "{drawn:?}: node {node} {name} gained {gained}, the model says {}",
-                        of(ours)
-                    ));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-type Field = fn(&Counters) -> u64;
-
-const FIELDS: [(&str, Field); 6] = [
-    ("numa_hit", |counters| counters.hit),
-    ("numa_miss", |counters| counters.miss),
-    ("numa_foreign", |counters| counters.foreign),
-    ("interleave_hit", |counters| counters.interleave_hit),
-    ("local_node", |counters| counters.local),
-    ("other_node", |counters| counters.other),
-];
 
 /// The guest's memory as it is now, read through `nodewise zones`.
 pub fn memory(context: &Context) -> Result<Memory, String> {

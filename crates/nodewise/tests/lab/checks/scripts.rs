@@ -6,17 +6,15 @@ mod mapping;
 mod pool;
 mod stage;
 
-use std::fs;
-
 use nodewise_machine::NodeId;
 use nodewise_model::Weights;
 use nodewise_model::release::Change;
 
 use super::model::{memory, release};
 use crate::cpuset::Cpuset;
-use crate::kernel;
 use crate::nodewise::Context;
 use crate::script::{Drawer, Script};
+use crate::setting::{self, Setting};
 use stage::Stage;
 
 /// Scripts that are told in full when many differ.
@@ -31,15 +29,13 @@ pub fn play(context: &Context) -> Result<(), String> {
     let (all, cpus) = (context.seen.nodes_with_memory(), context.seen.online_cpus());
     let now = memory(context)?;
     // A page that follows its CPU would move while it is looked at.
-    let balancing = Restored::keep("/proc/sys/kernel/numa_balancing".to_owned())?;
-    balancing.set("0")?;
+    let balancing = Setting::with("/proc/sys/kernel/numa_balancing", "0")?;
     // Nor is a huge page to be made of small ones behind our back.
-    let collapse = Restored::keep(KHUGEPAGED.to_owned())?;
-    collapse.set(FOR_EVER)?;
+    let collapse = Setting::with(KHUGEPAGED, FOR_EVER)?;
     let has_weights = release(context).has(Change::WeightedInterleave);
     let with_weights = all.iter().filter(|_| has_weights);
-    let kept: Vec<Restored> =
-        with_weights.map(|node| Restored::keep(weight_path(node))).collect::<Result<_, _>>()?;
+    let kept: Vec<Setting> =
+        with_weights.map(|node| Setting::keep(weight_path(node))).collect::<Result<_, _>>()?;
     let group = Cpuset::new(&cpus.to_string(), &all.to_string())?;
     group.enter()?;
     let mut wrong = Vec::new();
@@ -60,28 +56,6 @@ pub fn play(context: &Context) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(format!("{count} scripts differ:\n{}", wrong.join("\n"))) }
 }
 
-/// A setting that is put back.
-struct Restored {
-    path: String,
-    before: String,
-}
-
-impl Restored {
-    fn keep(path: String) -> Result<Self, String> {
-        Ok(Self { before: kernel::line(&path)?, path })
-    }
-
-    fn set(&self, value: &str) -> Result<(), String> {
-        fs::write(&self.path, value).map_err(|error| format!("{}: {error}", self.path))
-    }
-}
-
-impl Drop for Restored {
-    fn drop(&mut self) {
-        let _ = self.set(&self.before);
-    }
-}
-
 fn weight_path(node: NodeId) -> String {
     format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{node}")
 }
@@ -92,8 +66,7 @@ fn weights(context: &Context, script: &Script) -> Result<Weights, String> {
         return Ok(Weights::new());
     }
     for (node, weight) in &script.weights {
-        let path = weight_path(*node);
-        fs::write(&path, weight.to_string()).map_err(|error| format!("{path}: {error}"))?;
+        setting::write(&weight_path(*node), &weight.to_string())?;
     }
     Ok(script.weights.iter().copied().collect())
 }

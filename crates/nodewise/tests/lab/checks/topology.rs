@@ -1,12 +1,19 @@
 //! What nodewise says of the machine against what the kernel says, and against what was asked for.
 
+use std::fs;
+
 use nodewise_machine::NodeId;
-use nodewise_model::{BuiltAt, FallbackOrders};
+use nodewise_model::{BuiltAt, Change, FallbackOrders};
 use serde_json::Value;
 
+use super::model::release;
 use super::same;
 use crate::kernel;
 use crate::nodewise::Context;
+use crate::setting;
+
+/// A folder for each block of memory.
+const BLOCKS: &str = "/sys/devices/system/memory";
 
 fn numbers(nodes: impl IntoIterator<Item = NodeId>) -> Vec<u32> {
     nodes.into_iter().map(NodeId::number).collect()
@@ -84,7 +91,11 @@ pub fn fallback_orders(context: &Context) -> Result<(), String> {
     let printed = kernel::fallback_orders();
     let orders = FallbackOrders::of(&context.seen, BuiltAt::Boot);
     for node in context.seen.node_ids().iter() {
-        let ours = numbers(orders.from(node).iter().copied());
+        let mut ours = numbers(orders.from(node).iter().copied());
+        let is_bare = !context.seen.nodes_with_memory().contains(node);
+        if is_bare && !release(context).has(Change::BareNodesLeftOut) {
+            ours.insert(0, node.number());
+        }
         let kernels =
             printed.get(&node.number()).ok_or_else(|| format!("the log has no order of node {node}"))?;
         same(&format!("fallback order of node {node}"), &ours, kernels)?;
@@ -92,6 +103,31 @@ pub fn fallback_orders(context: &Context) -> Result<(), String> {
     // A node that has no memory yet (a window for CXL memory) has an order too.
     let possible = |node: &&u32| context.seen.possible_nodes.contains(NodeId::new(**node));
     same("possible nodes in the kernel's log", printed.keys().filter(possible).count(), printed.len())
+}
+
+/// Orders that a kernel builds anew when a node gains its first memory: those of nodes without CPUs come first
+/// now, which at boot they do not.
+pub fn rebuilt_orders(context: &Context) -> Result<(), String> {
+    // A kernel that does not use what is plugged in on its own is told to.
+    let blocks = fs::read_dir(BLOCKS).map_err(|error| format!("{BLOCKS}: {error}"))?;
+    for block in blocks.filter_map(Result::ok).map(|entry| entry.path().join("state")) {
+        let state = block.to_str().ok_or("the path of a block is text")?;
+        if kernel::line(state).is_ok_and(|state| state == "offline") {
+            setting::write(state, "online")?;
+        }
+    }
+    let bare = context.wanted.node_ids().difference(&context.wanted.nodes_with_memory());
+    let machine = context.machine()?;
+    same("nodes that memory was plugged into", &bare.intersection(&machine.nodes_with_memory()), &bare)?;
+    let [boot, rebuilt] = [BuiltAt::Boot, BuiltAt::RunTime].map(|built| FallbackOrders::of(&machine, built));
+    same("the two orders are alike here", boot == rebuilt, false)?;
+    // The last that the log has of each node.
+    let printed = kernel::fallback_orders();
+    for node in machine.node_ids().iter() {
+        let ours = numbers(rebuilt.from(node).iter().copied());
+        same(&format!("fallback order of node {node}"), Some(&ours), printed.get(&node.number()))?;
+    }
+    Ok(())
 }
 
 pub fn capture(context: &Context) -> Result<(), String> {

@@ -30,6 +30,13 @@ pub fn residency(context: &Context) -> Result<(), String> {
     same("arms", arms.len(), 4)?;
     for arm in arms.iter().skip(1) {
         let policy = arm["placement"]["policy"].as_str().ok_or("an arm without policy")?;
+        same(&format!("{policy} held"), arm["fidelity"]["held"].as_bool(), Some(true))?;
+        for share in ["policy_share", "pages_share"] {
+            let seen = arm["fidelity"][share].as_f64().ok_or_else(|| format!("no {share}: {arm}"))?;
+            if seen < 0.99 {
+                return Err(format!("{policy}: {share} is {seen:.3}, expected all of it: {arm}"));
+            }
+        }
         let expected = match policy {
             one if one == format!("bind:{first}") => vec![(first, 1.0)],
             one if one == format!("bind:{last}") => vec![(last, 1.0)],

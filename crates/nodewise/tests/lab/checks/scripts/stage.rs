@@ -13,6 +13,7 @@ use nodewise_syscall::{
     Advice, BindOptions, CallError, PageLocation, PageScope, Task, affinity, mempolicy, pages,
 };
 
+use super::super::counters::{Background, Gained, since};
 use super::super::model::release;
 use super::super::same;
 use super::mapping::{Mapping, PAGE};
@@ -81,9 +82,7 @@ impl<'a> Stage<'a> {
                 (of_kernel(mempolicy::set_thread_policy(policy)), of_model(self.task.set_policy(policy)))
             }
             Call::Map(kind, count) => return self.map(*kind, *count),
-            Call::Touch(mapping, numbers) => {
-                return numbers.iter().try_for_each(|number| self.touch(*mapping, *number));
-            }
+            Call::Touch(mapping, numbers) => return self.touch_counted(*mapping, numbers),
             Call::Bind(part, policy, options) => {
                 let (address, length) = self.bytes(*part);
                 let ours = self.task.bind(self.pages(*part), policy, present(*options), &mut self.memory);
@@ -130,7 +129,19 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    pub fn touch(&mut self, mapping: usize, number: u64) -> Result<(), String> {
+    /// Pages are touched, and all nodes count what the model counts.
+    fn touch_counted(&mut self, mapping: usize, numbers: &[u64]) -> Result<(), String> {
+        let before = self.memory.counters().clone();
+        let touch = || numbers.iter().try_for_each(|number| self.touch(mapping, *number));
+        let (done, gained) = Gained::while_doing(touch);
+        done?;
+        let ours = since(self.memory.counters(), &before);
+        let is_free = *self.task.allowed() == self.context.seen.nodes_with_memory();
+        let background = if is_free { Background::with_room } else { Background::in_a_cpuset };
+        gained.compare(&ours, background(numbers.len() as u64))
+    }
+
+    fn touch(&mut self, mapping: usize, number: u64) -> Result<(), String> {
         let (page, mapping) = (self.page(mapping, number), &mut self.mappings[mapping]);
         mapping.write(number)?;
         if mapping.kind == Kind::Huge && is_alone(Task::CURRENT, page)? {

@@ -1,0 +1,134 @@
+//! What the nodes count while pages are given, beside what the model counts.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::NodeId;
+use nodewise_model::Counters;
+
+use super::model::{Drawn, any_request, memory};
+use crate::kernel;
+use crate::nodewise::Context;
+
+/// Pages that the kernel and other programs may take while pages of a program are given: page tables, one for 512
+/// of them, what the files of the counters need, a daemon that wakes up.
+#[derive(Clone, Copy)]
+pub struct Background {
+    pages: u64,
+    /// Those of them that come from another node than the one that they were wanted from.
+    misses: u64,
+    /// What is compared.
+    fields: &'static [(&'static str, Field)],
+}
+
+impl Background {
+    /// Where all nodes have room and may be used: nearly all pages are where they are wanted.
+    pub fn with_room(pages: u64) -> Self {
+        Self { pages: 400 + pages / 256, misses: 16, fields: &FIELDS }
+    }
+
+    /// Where a node is full that the kernel wants pages of for itself.
+    pub fn beside_a_full_node(pages: u64) -> Self {
+        let room = Self::with_room(pages);
+        Self { misses: room.pages, ..room }
+    }
+
+    /// Where a cpuset leaves nodes out. Hits and misses are compared as one: of pages that a node of a
+    /// preferred-many policy cannot give, which the cpuset leaves out, 6.12 counts misses where the model has hits.
+    pub fn in_a_cpuset(pages: u64) -> Self {
+        Self { fields: &IN_A_CPUSET, ..Self::with_room(pages) }
+    }
+}
+
+/// Requests of each guest, and their size: pages with room for a mistake that is not lost in the kernel's own.
+const REQUESTS: u64 = 12;
+const KIB: u64 = 8000;
+
+type Field = fn(&Counters) -> u64;
+
+const FIELDS: [(&str, Field); 6] = [
+    ("numa_hit", |counters| counters.hit),
+    ("numa_miss", |counters| counters.miss),
+    ("numa_foreign", |counters| counters.foreign),
+    ("interleave_hit", |counters| counters.interleave_hit),
+    ("local_node", |counters| counters.local),
+    ("other_node", |counters| counters.other),
+];
+
+/// Those that do not depend on where a page was wanted first.
+const IN_A_CPUSET: [(&str, Field); 4] =
+    [("numa_hit and numa_miss", |counters| counters.hit + counters.miss), FIELDS[3], FIELDS[4], FIELDS[5]];
+
+/// What the nodes counted from one moment to another.
+pub struct Gained {
+    before: BTreeMap<u32, Counters>,
+    after: BTreeMap<u32, Counters>,
+}
+
+impl Gained {
+    /// While something is done.
+    pub fn while_doing<T>(what: impl FnOnce() -> T) -> (T, Self) {
+        let before = kernel::numastat();
+        let done = what();
+        (done, Self { before, after: kernel::numastat() })
+    }
+
+    fn of(&self, node: NodeId, field: Field) -> u64 {
+        let read =
+            |counters: &BTreeMap<u32, Counters>| counters.get(&node.number()).map(field).unwrap_or_default();
+        read(&self.after) - read(&self.before)
+    }
+
+    /// Fails unless every counter of every node gained what the model says, or little more for what the
+    /// kernel took for itself.
+    pub fn compare(&self, ours: &Counted, background: Background) -> Result<(), String> {
+        for node in self.before.keys().map(|node| NodeId::new(*node)) {
+            let expected = ours.get(&node).copied().unwrap_or_default();
+            for (name, field) in background.fields.iter().copied() {
+                let missed = matches!(name, "numa_miss" | "numa_foreign");
+                let more = if missed { background.misses } else { background.pages };
+                let (ours, kernels) = (field(&expected), self.of(node, field));
+                if !(ours..=ours + more).contains(&kernels) {
+                    return Err(format!(
+                        "node {node} {name} gained {kernels}, the model says {ours}, and {more} more at most"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the model counts, by node.
+pub type Counted = BTreeMap<NodeId, Counters>;
+
+/// What the model counted since another time.
+pub fn since(now: &Counted, before: &Counted) -> Counted {
+    let gained = |(node, now): (&NodeId, &Counters)| {
+        let before = before.get(node).copied().unwrap_or_default();
+        let gained = Counters {
+            hit: now.hit - before.hit,
+            miss: now.miss - before.miss,
+            foreign: now.foreign - before.foreign,
+            interleave_hit: now.interleave_hit - before.interleave_hit,
+            local: now.local - before.local,
+            other: now.other - before.other,
+        };
+        (*node, gained)
+    };
+    now.iter().map(gained).collect()
+}
+
+/// Requests on nodes that have room.
+pub fn drawn_requests(context: &Context) -> Result<(), String> {
+    let mut random = context.random(3);
+    let now = memory(context)?;
+    for _ in 0..REQUESTS {
+        let drawn = Drawn { kib: KIB, huge: false, on_memory: true, ..any_request(&mut random, context) };
+        let touched = drawn.touch(context)?;
+        let mut memory = now.clone();
+        drawn.played(context, &mut memory, touched.address, false)?;
+        let compared = touched.gained.compare(memory.counters(), Background::with_room(KIB / 4));
+        compared.map_err(|why| format!("{drawn:?}: {why}"))?;
+    }
+    Ok(())
+}

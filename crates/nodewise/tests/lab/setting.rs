@@ -1,0 +1,40 @@
+//! A setting of the guest's kernel that is put back.
+
+use std::fs;
+
+use crate::kernel;
+
+/// A file of settings with the text that it had; put back when dropped.
+pub struct Setting {
+    path: String,
+    before: String,
+}
+
+impl Setting {
+    pub fn keep(path: impl Into<String>) -> Result<Self, String> {
+        let path = path.into();
+        Ok(Self { before: kernel::line(&path)?, path })
+    }
+
+    /// Keeps a setting and gives it another value.
+    pub fn with(path: impl Into<String>, value: &str) -> Result<Self, String> {
+        let setting = Self::keep(path)?;
+        setting.set(value)?;
+        Ok(setting)
+    }
+
+    pub fn set(&self, value: &str) -> Result<(), String> {
+        write(&self.path, value)
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        let _ = self.set(&self.before);
+    }
+}
+
+/// Writes a file of the kernel's.
+pub fn write(path: &str, value: &str) -> Result<(), String> {
+    fs::write(path, value).map_err(|error| format!("{path}: {error}"))
+}
