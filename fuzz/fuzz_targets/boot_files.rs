@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use nodewise_boot::eeprom::{BankLow, banklow, with_banklow};
-use nodewise_boot::line::{self, Change};
+use nodewise_boot::line::{self, Change, Policy};
+use nodewise_boot::policy::DefaultPolicy;
 use nodewise_boot::{cmdline_txt, diff, entry, grub};
 
 type Edit = fn(&str, &Change) -> Option<String>;
@@ -16,7 +17,7 @@ const KINDS: [(Edit, Words); 3] = [
 ];
 
 fuzz_target!(|text: &str| {
-    let change = Change::emulate("8", Some("interleave")).expect("both are plain");
+    let change = Change::emulate("8", Policy::Set(&DefaultPolicy::interleave())).expect("both are plain");
     for (edit, words) in KINDS {
         let Some(edited) = edit(text, &change) else { continue };
         assert_eq!(edit(&edited, &change).as_ref(), Some(&edited));

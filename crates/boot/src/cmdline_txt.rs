@@ -30,11 +30,12 @@ pub fn edit(text: &str, change: &Change) -> Result<String, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::Policy;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, Refusal>) {
-        let change = Change::emulate("8", None).expect("a number is plain");
+        let change = Change::emulate("8", Policy::Leave).expect("a number is plain");
         assert_eq!(edit(text, &change).as_deref(), expected.as_deref(), "{text}");
     }
 
@@ -63,7 +64,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_stays_one_line(text in any::<String>()) {
-            let change = Change::emulate("8", None).expect("a number is plain");
+            let change = Change::emulate("8", Policy::Leave).expect("a number is plain");
             if let Ok(edited) = edit(&text, &change) {
                 prop_assert_eq!(edited.matches('\n').count(), text.matches('\n').count());
                 prop_assert_eq!(edit(&edited, &change), Ok(edited));

@@ -67,6 +67,7 @@ fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::Policy;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     #[track_caller]
@@ -75,7 +76,7 @@ mod tests {
     }
 
     fn two() -> Change {
-        Change::emulate("2", None).expect("a number is plain")
+        Change::emulate("2", Policy::Leave).expect("a number is plain")
     }
 
     #[test]

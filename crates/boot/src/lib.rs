@@ -5,7 +5,9 @@
 //! |---|---|
 //! | a kernel command line and its words | [`line`] |
 //! | the files that hold one: `cmdline.txt`, GRUB's defaults, boot loader entries | [`cmdline_txt`], [`grub`], [`entry`] |
+//! | the default policy of Raspberry Pi kernels | [`policy`] |
 //! | which of them a system has | [`loader`] |
+//! | the kernels that it can start | [`kernels`] |
 //! | what is to be changed, before it is | [`plan`] |
 //! | writing, backups and taking back | [`store`] |
 //! | paths that stay inside a folder | [`root`] |
@@ -19,15 +21,17 @@ pub mod eeprom;
 pub mod entry;
 mod error;
 pub mod grub;
+pub mod kernels;
 pub mod line;
 pub mod loader;
 pub mod plan;
+pub mod policy;
 pub mod root;
 mod stamp;
 pub mod store;
 
 pub use error::{BootError, Refusal};
-pub use line::Change;
+pub use line::{Change, Policy};
 pub use plan::{Edit, Plan};
 pub use root::Root;
 pub use stamp::Stamp;

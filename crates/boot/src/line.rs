@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use crate::error::Refusal;
+use crate::policy::DefaultPolicy;
 
 /// Bytes of a command line that x86-64 and arm64 kernels read (`COMMAND_LINE_SIZE` less the zero byte).
 pub const MOST_BYTES: usize = 2047;
@@ -32,32 +33,35 @@ pub const FAKE: &str = "numa=fake=";
 /// How the word begins that gives Raspberry Pi kernels another default policy.
 pub const POLICY: &str = "numa_policy=";
 
+/// What is to become of the default policy of Raspberry Pi kernels, `numa_policy=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy<'a> {
+    /// It stays as it is, or is not there.
+    Leave,
+    /// It is taken out wherever it stands.
+    Remove,
+    /// It is this one.
+    Set(&'a DefaultPolicy),
+}
+
 /// Whether a text can be a part of a word in every file this crate writes.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_=,:.+-".contains(c))
 }
 
 impl Change {
-    /// `numa=fake=FAKE`, and with `policy` the default policy of Raspberry Pi kernels,
-    /// `numa_policy=POLICY`; without it the latter is left as it is. `None` where a value holds
-    /// anything else than letters, digits and `_=,:.+-`.
-    pub fn emulate(fake: &str, policy: Option<&str>) -> Option<Self> {
+    /// `numa=fake=FAKE`, and what is to become of the default policy of Raspberry Pi kernels. `None` where
+    /// a value holds anything else than letters, digits and `_=,:.+-`.
+    pub fn emulate(fake: &str, policy: Policy<'_>) -> Option<Self> {
         let setting = |prefix, value: &str| {
             is_plain(value).then(|| Setting { prefix, word: Some(format!("{prefix}{value}")) })
         };
-        let mut settings = vec![setting(FAKE, fake)?];
-        if let Some(policy) = policy {
-            settings.push(setting(POLICY, policy)?);
-        }
-        Some(Self { settings })
-    }
-
-    /// The same, with the default policy taken out wherever it stands.
-    #[must_use]
-    pub fn without_policy(mut self) -> Self {
-        self.settings.retain(|setting| setting.prefix != POLICY);
-        self.settings.push(Setting { prefix: POLICY, word: None });
-        self
+        let policy = match policy {
+            Policy::Leave => None,
+            Policy::Remove => Some(Setting { prefix: POLICY, word: None }),
+            Policy::Set(policy) => Some(setting(POLICY, policy.text())?),
+        };
+        Some(Self { settings: [Some(setting(FAKE, fake)?), policy].into_iter().flatten().collect() })
     }
 
     /// No emulation: none of these words.
@@ -241,7 +245,7 @@ mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     fn four() -> Change {
-        Change::emulate("4", Some("interleave")).unwrap()
+        Change::emulate("4", Policy::Set(&DefaultPolicy::interleave())).unwrap()
     }
 
     #[track_caller]
@@ -278,8 +282,9 @@ mod tests {
             "xnuma=fake=8 -- numa=fake=2",
             "xnuma=fake=8 numa=fake=4 numa_policy=interleave -- numa=fake=2",
         );
-        let only = Change::emulate("2", None).unwrap();
-        check(&only, "a numa_policy=interleave", "a numa_policy=interleave numa=fake=2");
+        let only = |policy| Change::emulate("2", policy).unwrap();
+        check(&only(Policy::Leave), "a numa_policy=interleave", "a numa_policy=interleave numa=fake=2");
+        check(&only(Policy::Remove), "a numa_policy=interleave", "a numa=fake=2");
     }
 
     #[test]
@@ -303,7 +308,7 @@ mod tests {
         let line = "x".repeat(2040);
         assert_eq!(four().apply(&line), Err(Refusal::TooLong { bytes: 2075, most: 2047 }));
         for value in ["", "4 init=/bin/sh", "4\"", "$(a)", "4\n"] {
-            assert_eq!(Change::emulate(value, None), None, "{value}");
+            assert_eq!(Change::emulate(value, Policy::Leave), None, "{value}");
         }
     }
 

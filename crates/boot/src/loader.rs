@@ -46,6 +46,14 @@ pub struct Loader {
     pub grub_command: Option<String>,
 }
 
+impl Loader {
+    /// The folder of a Raspberry Pi's boot partition, with its last slash; `None` of others.
+    pub fn firmware_folder(&self) -> Option<&str> {
+        let (path, _) = self.files.first().filter(|_| self.raspberry_pi)?;
+        path.strip_suffix("cmdline.txt")
+    }
+}
+
 /// What looks as if the boot partition of an image were not where it belongs.
 fn not_mounted(root: &Root) -> Result<Option<&'static str>, BootError> {
     // The firmware's own files, as they lie in that partition.
@@ -54,7 +62,7 @@ fn not_mounted(root: &Root) -> Result<Option<&'static str>, BootError> {
             "cmdline.txt lies in the folder itself: mount the boot partition at boot/firmware of a folder",
         ));
     }
-    let is_empty = |folder| Ok::<_, BootError>(root.has_folder(folder)? && root.list(folder)?.is_empty());
+    let is_empty = |folder| Ok::<_, BootError>(root.names_in(folder)?.is_some_and(|names| names.is_empty()));
     let hints = [
         ("/boot/firmware", "/boot/firmware is empty: the boot partition may not be mounted there"),
         ("/boot", "/boot is empty: the boot partition may not be mounted there"),
@@ -118,39 +126,51 @@ pub(crate) fn refuse_useless(root: &Root, loader: &Loader, change: &Change) -> R
         let (looked, hint) = (looked.join(", "), not_mounted(root)?);
         return Err(BootError::NoLoader { looked, hint, by_hand: change.by_hand() });
     }
-    let refuse = |path: &str, other: String, name| {
-        let refusal = Refusal::Overridden { path: other, name };
-        Err(BootError::Refused { path: path.to_owned(), refusal, by_hand: change.by_hand() })
+    let overrules = match (loader.firmware_folder(), &loader.grub_command) {
+        (Some(folder), _) => other_config(root, folder)?,
+        (None, Some(_)) => snippet_that_takes_away(root, change)?,
+        (None, None) => None,
     };
-    if loader.raspberry_pi {
-        let path = &loader.files[0].0;
-        let folder = path.trim_end_matches("cmdline.txt");
-        // What a file includes counts as if it stood in it.
-        let mut configs = vec!["config.txt".to_owned()];
-        let mut at = 0;
-        while let Some(config) = configs.get(at).map(|name| format!("{folder}{name}")) {
-            let text = root.read(&config)?.unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            if let Some(name) = other_command_line(&text) {
-                return refuse(path, config, name);
-            }
-            let more: Vec<String> =
-                included(&text).filter(|name| !configs.iter().any(|one| one == name)).collect();
-            configs.extend(more.into_iter().take(MOST_CONFIGS.saturating_sub(configs.len())));
-            at += 1;
+    let Some((other, name)) = overrules else { return Ok(()) };
+    let path = if loader.raspberry_pi { loader.files[0].0.clone() } else { GRUB.to_owned() };
+    let refusal = Refusal::Overridden { path: other, name };
+    Err(BootError::Refused { path, refusal, by_hand: change.by_hand() })
+}
+
+/// A `config.txt` in this folder, or a file that it includes, that takes the command line from elsewhere,
+/// and the setting that does so.
+fn other_config(root: &Root, folder: &str) -> Result<Option<(String, &'static str)>, BootError> {
+    // What a file includes counts as if it stood in it.
+    let mut configs = vec!["config.txt".to_owned()];
+    let mut at = 0;
+    while let Some(config) = configs.get(at).map(|name| format!("{folder}{name}")) {
+        let text = root.read(&config)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        if let Some(name) = other_command_line(&text) {
+            return Ok(Some((config, name)));
         }
-        return Ok(());
+        let more: Vec<String> =
+            included(&text).filter(|name| !configs.iter().any(|one| one == name)).collect();
+        configs.extend(more.into_iter().take(MOST_CONFIGS.saturating_sub(configs.len())));
+        at += 1;
     }
-    if loader.grub_command.is_some() {
-        for name in root.list(GRUB_SNIPPETS)?.iter().filter(|name| name.ends_with(".cfg")) {
-            let path = format!("{GRUB_SNIPPETS}/{name}");
-            let text = root.read(&path)?.unwrap_or_default();
-            if let Some(name) = grub::takes_away(&String::from_utf8_lossy(&text), change) {
-                return refuse(GRUB, path, name);
-            }
+    Ok(None)
+}
+
+/// A snippet that Debian's GRUB reads behind its defaults and that drops what a change writes there, and
+/// the variable that it sets.
+fn snippet_that_takes_away(
+    root: &Root,
+    change: &Change,
+) -> Result<Option<(String, &'static str)>, BootError> {
+    for name in root.list(GRUB_SNIPPETS)?.iter().filter(|name| name.ends_with(".cfg")) {
+        let path = format!("{GRUB_SNIPPETS}/{name}");
+        let text = root.read(&path)?.unwrap_or_default();
+        if let Some(name) = grub::takes_away(&String::from_utf8_lossy(&text), change) {
+            return Ok(Some((path, name)));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The files that a `config.txt` includes, as it names them.

@@ -56,7 +56,7 @@ pub fn change(root: &Root, loader: &Loader, change: &Change) -> Result<Plan, Boo
             edits.push(Edit { path: path.clone(), before, after });
         }
     }
-    let next = next(loader, &edits);
+    let next = next(root, loader, &edits)?;
     Ok(Plan { edits, next, ..Plan::default() })
 }
 
@@ -73,7 +73,7 @@ pub fn undo(root: &Root) -> Result<Plan, BootError> {
             plan.backups.push(backup);
         }
     }
-    plan.next = next(&loader::kept_of(root, files)?, &plan.edits);
+    plan.next = next(root, &loader::kept_of(root, files)?, &plan.edits)?;
     Ok(plan)
 }
 
@@ -111,20 +111,31 @@ pub fn asked(root: &Root) -> Result<Vec<Asked>, BootError> {
 }
 
 /// What has to be done after these files have changed.
-fn next(loader: &Loader, edits: &[Edit]) -> Vec<String> {
+fn next(root: &Root, loader: &Loader, edits: &[Edit]) -> Result<Vec<String>, BootError> {
     let changed = |path: &str| edits.iter().any(|edit| edit.path == path && edit.before != edit.after);
     let mut next: Vec<String> = Vec::new();
     if changed(loader::GRUB) {
         next.extend(loader.grub_command.clone());
     }
-    let has_entries = edits.iter().any(|edit| edit.path.ends_with(".conf"));
-    if changed(loader::KERNEL) && !has_entries && loader.grub_command.is_none() {
+    if changed(loader::KERNEL) && loader.grub_command.is_none() && !has_entry(root, loader)? {
         next.push(IMAGES.to_owned());
     }
     if edits.iter().any(|edit| edit.before != edit.after) {
         next.push("reboot".to_owned());
     }
-    next
+    Ok(next)
+}
+
+/// Whether an entry holds a command line, so that none is built into images. An entry of which nothing was
+/// changed counts too.
+fn has_entry(root: &Root, loader: &Loader) -> Result<bool, BootError> {
+    for (path, _) in loader.files.iter().filter(|(_, kind)| *kind == Kind::Entry) {
+        let text = root.read(path)?.map(text);
+        if text.is_some_and(|text| text.is_ok_and(|text| entry::words(&text).is_some())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What is to be done where the command line is built into the images that the firmware starts.

@@ -87,19 +87,17 @@ impl Root {
     /// # Errors
     /// A folder that cannot be read.
     pub fn list(&self, path: &str) -> Result<Vec<String>, BootError> {
-        let error = |errno| BootError::Read { path: path.to_owned(), errno };
-        let Some(place) = self.resolve(path).map_err(error)? else { return Ok(Vec::new()) };
-        match names(&place.folder, &place.name) {
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(Vec::new()),
-            result => result.map_err(error),
-        }
+        Ok(self.names_in(path)?.unwrap_or_default())
     }
 
-    /// Whether a folder is there.
-    pub(crate) fn has_folder(&self, path: &str) -> Result<bool, BootError> {
+    /// The same; `None` where there is no such folder.
+    pub(crate) fn names_in(&self, path: &str) -> Result<Option<Vec<String>>, BootError> {
         let error = |errno| BootError::Read { path: path.to_owned(), errno };
-        // The last name need not be there, so one inside is asked for.
-        Ok(self.resolve(&format!("{path}/.nodewise")).map_err(error)?.is_some())
+        let Some(place) = self.resolve(path).map_err(error)? else { return Ok(None) };
+        match names(&place.folder, &place.name) {
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            result => result.map(Some).map_err(error),
+        }
     }
 
     /// Which file this is, by whatever name; `None` when it is not there. It refuses what [`Root::read`]

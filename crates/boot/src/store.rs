@@ -4,6 +4,7 @@
 //! `cmdline.txt.20261121-134000.0123456789abcdef.nodewise`. So taking back needs no record elsewhere:
 //! it knows whether the file is still what was written, and refuses where somebody else changed it.
 
+use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
@@ -358,22 +359,36 @@ fn backup_name(name: &OsStr, stamp: &Stamp, new: &[u8]) -> String {
 /// The backups of a file, and the hash of what took the place of each; the newest first.
 fn backups(place: &Place) -> Result<Vec<(String, String)>, Errno> {
     let name = place.name.to_string_lossy();
-    // The moment stands first behind the name, so the newest is the last.
-    let names = place.names()?.into_iter().rev();
-    let with_hash = |backup: String| {
-        let hash = hash_in(&backup, &name)?.to_owned();
-        Some((backup, hash))
-    };
-    Ok(names.filter_map(with_hash).collect())
+    let names = place.names()?;
+    let mut found: Vec<(Named<'_>, &String)> =
+        names.iter().filter_map(|backup| Some((Named::of(backup, &name)?, backup))).collect();
+    found.sort_unstable_by_key(|(named, _)| Reverse((named.stamp, named.number)));
+    Ok(found.into_iter().map(|(named, backup)| (backup.clone(), named.hash.to_owned())).collect())
 }
 
-/// The hash in the name of a file's backup; `None` for any other name.
-fn hash_in<'a>(backup: &'a str, name: &str) -> Option<&'a str> {
-    let rest = backup.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(SUFFIX)?;
-    let (stamp, hash) = rest.split_once('.')?;
-    let hash = hash.split('-').next().unwrap_or(hash);
-    let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (stamp.len() == 15 && is_hash).then_some(hash)
+/// What the name of a backup says.
+#[derive(Debug, PartialEq, Eq)]
+struct Named<'a> {
+    /// The moment: the later, the larger.
+    stamp: &'a str,
+    /// The hash of what took the place of the file.
+    hash: &'a str,
+    /// The how many-th of this moment and hash it is, from 1.
+    number: u32,
+}
+
+impl<'a> Named<'a> {
+    /// Reads the name of a file's backup; `None` for any other name.
+    fn of(backup: &'a str, name: &str) -> Option<Self> {
+        let rest = backup.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(SUFFIX)?;
+        let (stamp, rest) = rest.split_once('.')?;
+        let (hash, number) = match rest.split_once('-') {
+            Some((hash, number)) => (hash, number.parse().ok()?),
+            None => (rest, 1),
+        };
+        let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (stamp.len() == 15 && is_hash).then_some(Self { stamp, hash, number })
+    }
 }
 
 /// A hash as 16 digits: it tells a file from what somebody else made of it.

@@ -101,6 +101,8 @@ pub enum Verdict {
         /// How many it takes.
         needed: usize,
     },
+    /// The two sides have run different things under one name, so nothing can be concluded; how they differ.
+    Changed(String),
     /// One side has no figure, or neither; why.
     Missing(String),
 }
@@ -199,6 +201,14 @@ fn side<'a>(session: &'a Session, benchmark: &str, threads: u32, arm: usize) -> 
     Side { case, arm: arm.filter(|arm| !arm.samples.is_empty()), why: why.unwrap_or("not run").to_owned() }
 }
 
+/// How the benchmark itself differs between two sides, where that is known.
+fn changed(before: &CaseRecord, after: &CaseRecord) -> Option<String> {
+    let defined = before.definition.as_ref().zip(after.definition.as_ref());
+    let how = defined.and_then(|(before, after)| before.change(after));
+    let metric = (before.direction, &before.unit) != (after.direction, &after.unit);
+    how.or_else(|| metric.then(|| "the two are of different metrics".to_owned()))
+}
+
 /// A case on both sides.
 struct Pair<'a> {
     benchmark: String,
@@ -210,22 +220,23 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     /// What the two sides say by themselves; why nothing, where that is so.
-    fn contrast(&self) -> Result<Contrast, String> {
+    fn contrast(&self) -> Result<Contrast, Verdict> {
         let [before, after] = &self.sides;
+        let missing = |why: String| Err(Verdict::Missing(why));
         match (before.case.zip(before.arm), after.case.zip(after.arm)) {
             (Some((case, before)), Some((other, after))) => {
-                if (case.direction, &case.unit) != (other.direction, &other.unit) {
-                    return Err("the two are of different metrics".to_owned());
+                if let Some(how) = changed(case, other) {
+                    return Err(Verdict::Changed(how));
                 }
                 let contrast = if self.paired { Contrast::paired } else { Contrast::apart };
                 contrast(case.direction, before, after)
-                    .ok_or_else(|| "no round has a value of both".to_owned())
+                    .ok_or_else(|| Verdict::Missing("no round has a value of both".to_owned()))
             }
-            (None, None) if before.why == after.why => Err(before.why.clone()),
-            (None, None) => Err(format!("before: {}; after: {}", before.why, after.why)),
-            (None, Some(_)) => Err(format!("before: {}", before.why)),
-            (Some(_), None) if self.paired => Err(after.why.clone()),
-            (Some(_), None) => Err(format!("after: {}", after.why)),
+            (None, None) if before.why == after.why => missing(before.why.clone()),
+            (None, None) => missing(format!("before: {}; after: {}", before.why, after.why)),
+            (None, Some(_)) => missing(format!("before: {}", before.why)),
+            (Some(_), None) if self.paired => missing(after.why.clone()),
+            (Some(_), None) => missing(format!("after: {}", after.why)),
         }
     }
 
@@ -248,12 +259,12 @@ impl Pair<'_> {
 
 impl Table {
     fn of(subject: &str, reference: &str, pairs: Vec<Pair<'_>>, seed: u64) -> Self {
-        let contrasts: Vec<Result<Contrast, String>> = pairs.iter().map(Pair::contrast).collect();
+        let contrasts: Vec<Result<Contrast, Verdict>> = pairs.iter().map(Pair::contrast).collect();
         let known: Vec<&Contrast> = contrasts.iter().flatten().collect();
         let adjusted = holm(&known.iter().map(|contrast| contrast.p().unwrap_or(1.0)).collect::<Vec<_>>());
         let mut adjusted = adjusted.into_iter();
         let rows = pairs.iter().zip(&contrasts).zip(0..).map(|((pair, contrast), at)| match contrast {
-            Err(why) => pair.row(None, Verdict::Missing(why.clone())),
+            Err(verdict) => pair.row(None, verdict.clone()),
             Ok(contrast) => {
                 let p = adjusted.next().unwrap_or(1.0);
                 judge(pair, contrast, p, known.len(), Resampling::of_rows(seed.wrapping_add(at)))

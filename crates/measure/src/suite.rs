@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the file of a suite | [`parse`] |
 //! | commands with places to fill in | [`command`] |
+//! | what a benchmark runs, to be compared with another day's | [`definition`] |
 //! | the data that benchmarks work on, generated from a seed | [`input`] |
 //! | the order of runs, the time, the end | [`conduct`] |
 //! | starting the programs | [`programs`] |
@@ -13,6 +14,7 @@
 
 pub mod command;
 pub mod conduct;
+pub mod definition;
 pub mod input;
 pub mod parse;
 pub mod programs;
@@ -135,6 +137,8 @@ pub struct Case<'a> {
     pub benchmark: &'a Benchmark,
     /// With so many threads.
     pub threads: u32,
+    /// The inputs of its suite.
+    pub inputs: &'a [Input],
 }
 
 impl Suite {
@@ -160,7 +164,7 @@ impl Suite {
             let mut threads: Vec<u32> = benchmark.threads.iter().map(|threads| threads.on(cpus)).collect();
             threads.sort_unstable();
             threads.dedup();
-            threads.into_iter().map(move |threads| Case { benchmark, threads })
+            threads.into_iter().map(move |threads| Case { benchmark, threads, inputs: &self.inputs })
         });
         cases.collect()
     }

@@ -14,15 +14,79 @@ use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use serde_json::Value;
 
-/// The machines below: one node of the hardware, and two.
-const MACHINES: [(&str, &str); 2] = [("one-node", "(2c 768M)"), ("two-nodes", "2x(1c 384M); dist=21")];
-/// Numbers of nodes that are asked for.
-const COUNTS: [u32; 5] = [2, 3, 4, 7, 8];
+/// A machine below, and what is asked of it.
+struct Machine {
+    name: &'static str,
+    spec: &'static str,
+    /// How memory is to be cut, through which file of a boot loader, and how many nodes come of it.
+    boots: [(&'static str, Writer, usize); 6],
+}
+
+/// One node of the hardware, and two. Pieces grow in steps of 32 MiB around holes, so fewer nodes can come
+/// of it than were asked for; what is left behind the last whole piece of a size belongs to that.
+const MACHINES: [Machine; 2] = [
+    Machine {
+        name: "one-node",
+        spec: "(2c 768M)",
+        boots: [
+            ("--nodes=2", Writer::Grub, 2),
+            ("--nodes=3", Writer::CmdlineTxt, 3),
+            ("--nodes=4", Writer::Entry, 4),
+            ("--nodes=7", Writer::Grub, 7),
+            ("--nodes=8", Writer::CmdlineTxt, 8),
+            ("--size=128M", Writer::Entry, 5),
+        ],
+    },
+    Machine {
+        name: "two-nodes",
+        spec: "2x(1c 384M); dist=21",
+        boots: [
+            ("--nodes=2", Writer::Entry, 2),
+            ("--nodes=3", Writer::Grub, 2),
+            ("--nodes=4", Writer::CmdlineTxt, 4),
+            ("--nodes=7", Writer::Entry, 6),
+            ("--nodes=8", Writer::Grub, 8),
+            ("--per-node=2", Writer::CmdlineTxt, 4),
+        ],
+    },
+];
+
+/// A file that holds a command line.
+#[derive(Clone, Copy)]
+enum Writer {
+    Grub,
+    CmdlineTxt,
+    Entry,
+}
+
+impl Writer {
+    /// Its path in an image, and its text before the change.
+    const fn file(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Grub => (
+                "etc/default/grub",
+                "GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n",
+            ),
+            Self::CmdlineTxt => ("boot/firmware/cmdline.txt", "quiet\n"),
+            Self::Entry => ("boot/loader/entries/a.conf", "title a\nlinux /vmlinuz\noptions quiet\n"),
+        }
+    }
+
+    /// A shell command that prints the command line as the boot loader would read it from `$1`.
+    const fn reading(self) -> &'static str {
+        match self {
+            // GRUB's scripts are shell scripts.
+            Self::Grub => ". \"$1\"; echo $GRUB_CMDLINE_LINUX $GRUB_CMDLINE_LINUX_DEFAULT",
+            Self::CmdlineTxt => "head -n 1 \"$1\"",
+            Self::Entry => "sed -n 's/^options //p' \"$1\"",
+        }
+    }
+}
 
 /// What runs in a guest: `$1` is nodewise, `$2` the folder that the host reads.
 const SCRIPT: &str = "\
 set -e
-for count in \"$3\" \"$4\"; do \"$1\" emulation plan --nodes \"$count\" --json > \"$2/plan-$count\"; done
+for cut in \"$3\" \"$4\"; do \"$1\" emulation plan \"$cut\" --json > \"$2/plan$cut\"; done
 \"$1\" emulation verify --json > \"$2/verify\" || true
 dmesg > \"$2/log\"
 cd /sys/devices/system/node
@@ -32,62 +96,61 @@ done > \"$2/nodes\"
 ";
 
 fn main() {
-    let trials = MACHINES.into_iter().map(|(name, machine)| {
-        Trial::test(format!("{name}_is_cut_as_planned"), move || check(name, machine))
-    });
+    let trials = MACHINES
+        .iter()
+        .map(|machine| Trial::test(format!("{}_is_cut_as_planned", machine.name), || check(machine)));
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
 }
 
-fn check(name: &str, machine: &str) -> Result<(), Failed> {
+fn check(machine: &Machine) -> Result<(), Failed> {
     let lab = match Lab::for_test(&KernelChoice::default()) {
         Ok(lab) => lab,
         Err(why) => {
-            eprintln!("emulation::{name} {why}");
+            eprintln!("emulation::{} {why}", machine.name);
             return Ok(());
         }
     };
     let folder = tempfile::tempdir()?;
-    let mut plans: BTreeMap<u32, Vec<Value>> = BTreeMap::new();
-    let mut seen = BTreeMap::new();
-    for (at, count) in COUNTS.into_iter().enumerate() {
-        let other = COUNTS[(at + 1) % COUNTS.len()];
-        let scratch = folder.path().join(count.to_string());
+    // Each way of cutting is planned in a guest that runs with it, and in one that runs with another.
+    let mut plans: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for (at, (cut, writer, _)) in machine.boots.iter().enumerate() {
+        let other = machine.boots[(at + 1) % machine.boots.len()].0;
+        let scratch = folder.path().join(cut);
         fs::create_dir(&scratch)?;
-        boot(&lab, machine, count, other, &scratch).map_err(|why| format!("{count} nodes: {why}"))?;
-        for planned in [count, other] {
-            plans.entry(planned).or_default().push(json(&scratch.join(format!("plan-{planned}")))?);
+        boot(&lab, machine.spec, *writer, [cut, other], &scratch).map_err(|why| format!("{cut}: {why}"))?;
+        for planned in [*cut, other] {
+            plans.entry(planned).or_default().push(json(&scratch.join(format!("plan{planned}")))?);
         }
-        seen.insert(count, scratch);
     }
-    for (count, scratch) in &seen {
+    for (cut, _, expected) in &machine.boots {
+        let scratch = &folder.path().join(cut);
         let kernel = Kernel::read(scratch)?;
-        for plan in &plans[count] {
-            kernel.matches(plan).map_err(|why| format!("{count} nodes: {why}"))?;
+        for plan in &plans[cut] {
+            kernel.matches(plan).map_err(|why| format!("{cut}: {why}"))?;
+        }
+        if kernel.nodes.len() != *expected {
+            return Err(format!("{cut}: there are {} nodes, {expected} expected", kernel.nodes.len()).into());
         }
         let verify = json(&scratch.join("verify"))?;
         // Every condition was looked at, and holds.
         let all = verify["checks"].as_array().ok_or("verify has no checks")?;
         if verify["holds"] != true || all.len() < 4 || all.iter().any(|check| check["holds"] != true) {
-            return Err(format!("{count} nodes: verify says {verify}").into());
-        }
-        if count.is_power_of_two() && kernel.nodes.len() != *count as usize {
-            return Err(format!("{count} nodes: there are {}", kernel.nodes.len()).into());
+            return Err(format!("{cut}: verify says {verify}").into());
         }
     }
     Ok(())
 }
 
 /// Boots a guest with what `enable` wrote into an image.
-fn boot(lab: &Lab, machine: &str, count: u32, other: u32, scratch: &Path) -> Result<(), String> {
+fn boot(lab: &Lab, machine: &str, writer: Writer, cuts: [&str; 2], scratch: &Path) -> Result<(), String> {
     let machine = spec::machine(machine).map_err(|error| error.to_string())?;
     let layout = Layout::new(&machine, &Limits::default()).map_err(|error| error.to_string())?;
     let mut guest = lab.guest(layout);
-    guest.append = vec![words_of_an_image(count)?];
+    guest.append = vec![words_of_an_image(writer, cuts[0])?];
     guest.scratch = Some(scratch.to_owned());
     let nodewise = env!("CARGO_BIN_EXE_nodewise");
-    let (count, other) = (count.to_string(), other.to_string());
     let folder = nodewise_lab::script::SCRATCH_FOLDER;
-    let words = ["sh", "-c", SCRIPT, "sh", nodewise, folder, &count, &other];
+    let words = ["sh", "-c", SCRIPT, "sh", nodewise, folder, cuts[0], cuts[1]];
     let command: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     let output = guest.run(&command).map_err(|error| error.to_string())?;
     if output.status == 0 {
@@ -96,21 +159,22 @@ fn boot(lab: &Lab, machine: &str, count: u32, other: u32, scratch: &Path) -> Res
     Err(format!("status {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Changes an image and reads the command line as GRUB's scripts do: the shell gives it.
-fn words_of_an_image(count: u32) -> Result<String, String> {
+/// Changes an image and reads the command line as its boot loader does.
+fn words_of_an_image(writer: Writer, cut: &str) -> Result<String, String> {
     let image = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let file = image.path().join("etc/default/grub");
-    let old = "GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\nGRUB_CMDLINE_LINUX=\"\"\n";
-    let made = fs::create_dir_all(image.path().join("etc/default")).and_then(|()| fs::write(&file, old));
-    made.map_err(|error| error.to_string())?;
+    let (path, old) = writer.file();
+    let file = image.path().join(path);
+    let folder = file.parent().ok_or("a file without a folder")?;
+    fs::create_dir_all(folder).and_then(|()| fs::write(&file, old)).map_err(|error| error.to_string())?;
     let mut enable = Command::new(env!("CARGO_BIN_EXE_nodewise"));
-    enable.args(["emulation", "enable", "--nodes", &count.to_string(), "--root"]).arg(image.path());
+    // The guests' kernels do not have the default policy of Raspberry Pi kernels.
+    enable.args(["emulation", "enable", cut, "--policy=none", "--root"]).arg(image.path());
     let enabled = enable.output().map_err(|error| error.to_string())?;
     if !enabled.status.success() {
         return Err(String::from_utf8_lossy(&enabled.stderr).into_owned());
     }
     let mut shell = Command::new("sh");
-    shell.args(["-c", ". \"$1\"; echo $GRUB_CMDLINE_LINUX $GRUB_CMDLINE_LINUX_DEFAULT", "sh"]).arg(&file);
+    shell.args(["-c", writer.reading(), "sh"]).arg(&file);
     let output = shell.output().map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -7,23 +7,27 @@
 //!
 //! One file per kind of tool: [`command`] for command lines, [`service`] for systemd and the databases it
 //! starts, [`container`] for container engines and Kubernetes, [`machine`] for virtual ones,
-//! [`runtime`] for OpenMP, PyTorch and Java.
+//! [`runtime`] for OpenMP, PyTorch and Java; [`threads`] is how any of them is told how many threads to use.
 
 mod command;
 mod container;
 mod machine;
 mod runtime;
 mod service;
+mod threads;
 
 use std::fmt;
 use std::str::FromStr;
 
+use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
+use nodewise_measure::executor::Arm;
 use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
 use nodewise_measure::study::Study;
 use nodewise_measure::verdict::Advice;
 
 use crate::digest::study::{program_words, shell_word};
+use threads::Threads;
 
 /// A tool that starts programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,25 +156,11 @@ pub fn emit(
     program: &[String],
     scope: &Scope,
 ) -> Result<Emitted, Unsaid> {
-    let wish = Wish { placement, program, scope };
-    match target {
-        Target::Numactl => command::numactl(&wish),
-        Target::Systemd => service::systemd(&wish),
-        Target::Docker | Target::Podman => container::engine(target.name(), &wish),
-        Target::Slurm => command::slurm(&wish),
-        Target::Mpi => command::mpi(&wish),
-        Target::K8s => container::kubernetes(&wish),
-        Target::Libvirt => machine::libvirt(&wish),
-        Target::OpenMp => runtime::openmp(&wish),
-        Target::Torchrun => runtime::torchrun(&wish),
-        Target::Jvm => runtime::java(&wish),
-        Target::Mongod => service::MONGOD.drop_in(&wish),
-        Target::Mysqld => service::mysqld(&wish),
-        Target::Postgres => service::POSTGRES.drop_in(&wish),
-    }
+    write(target, &Wish { placement, program, scope, threads: Threads::Untold })
 }
 
-/// Writes the placement that a study advises; `None` where it advises none.
+/// Writes the placement that a study advises, with the number of threads that goes with it; `None` where
+/// it advises none: [`nothing`] says why.
 pub fn best(
     target: Target,
     study: &Study,
@@ -178,7 +168,46 @@ pub fn best(
     scope: &Scope,
 ) -> Option<Result<Emitted, Unsaid>> {
     let Advice::Use { best, .. } = advice else { return None };
-    Some(emit(target, &study.plan.arm(*best).placement, &program_words(study, *best), scope))
+    let arm = study.plan.arm(*best);
+    Some(of_arm(target, arm, &program_words(study, *best), scope))
+}
+
+/// Writes the placement of an arm, with its number of threads. `program` has that filled in already.
+fn of_arm(target: Target, arm: &Arm, program: &[String], scope: &Scope) -> Result<Emitted, Unsaid> {
+    write(target, &Wish { placement: &arm.placement, program, scope, threads: Threads::of(arm) })
+}
+
+fn write(target: Target, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
+    match target {
+        Target::Numactl => command::numactl(wish),
+        Target::Systemd => service::systemd(wish),
+        Target::Docker | Target::Podman => container::engine(target.name(), wish),
+        Target::Slurm => command::slurm(wish),
+        Target::Mpi => command::mpi(wish),
+        Target::K8s => container::kubernetes(wish),
+        Target::Libvirt => machine::libvirt(wish),
+        Target::OpenMp => runtime::openmp(wish),
+        Target::Torchrun => runtime::torchrun(wish),
+        Target::Jvm => runtime::java(wish),
+        Target::Mongod => service::MONGOD.drop_in(wish),
+        Target::Mysqld => service::mysqld(wish),
+        Target::Postgres => service::POSTGRES.drop_in(wish),
+    }
+}
+
+/// Why there is nothing to write for a tool after a study that advises no placement, as a sentence.
+pub fn nothing(target: Target, study: &Study, advice: &Advice) -> String {
+    let why = match advice {
+        Advice::TooFewRounds { .. } => "too few rounds were run to show anything".to_owned(),
+        Advice::BaselineFailed(_) => "the program does not work without any placement".to_owned(),
+        Advice::NothingToCompare => "no placement could be compared".to_owned(),
+        // With numbers of threads the first of them is part of what is kept.
+        Advice::Use { .. } | Advice::Keep { .. } => match study.plan.arms().first() {
+            Some(arm) if arm.name != "default" => format!("{} is to be kept", printable(&arm.name)),
+            _ => "the default is to be kept".to_owned(),
+        },
+    };
+    format!("nothing to write for {}: {why}", target.name())
 }
 
 /// What is to be said.
@@ -186,6 +215,7 @@ struct Wish<'a> {
     placement: &'a Placement,
     program: &'a [String],
     scope: &'a Scope,
+    threads: Threads,
 }
 
 impl Wish<'_> {
@@ -238,6 +268,11 @@ impl Wish<'_> {
     /// A program, as a shell reads it, placed through what can do so.
     fn wrapped(&self, program: &str) -> Result<String, Unsaid> {
         Ok(joined(self.words()?.into_iter().chain([program.to_owned()])))
+    }
+
+    /// A command line with the variables before it that tell how many threads to use.
+    fn with_variables(&self, line: String) -> String {
+        joined(self.threads.assignments().into_iter().chain([line]))
     }
 
     /// What a tool without a word for huge pages leaves out.

@@ -14,7 +14,7 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 22] = [
+const OTHERS: [(&str, &str); 23] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch from PyPI"),
@@ -30,6 +30,7 @@ const OTHERS: [(&str, &str); 22] = [
     ("libc6-dev-arm64-cross", "link libnuma for arm64"),
     ("libnuma-dev", "tests compare with it"),
     ("numactl", "tests compare with it"),
+    ("openmpi-bin", "tests check lines of mpirun with its own parser"),
     (QEMU_ARM.package, QEMU_ARM.purpose),
     ("qemu-user", "run libnuma's tests for arm64"),
     ("slurm-client", "tests check options of srun with its own parser"),
@@ -132,21 +133,19 @@ fn commands(cache: &Cache, missing: &BTreeSet<&str>, distribution: &Distribution
     let mut commands = Vec::new();
     if !missing.is_empty() {
         commands.push(apt_get(&["update"]));
-        let mut install = apt_get(INSTALL);
+        let mut install = apt_get(&program::INSTALL);
         install.args(missing);
         commands.push(install);
     }
     if !backports.is_empty() {
         let apt = PrivateApt::backports(cache, &distribution.codename)?;
         commands.push(apt.command("apt-get", &["-q", "update"]));
-        let mut install = apt.command("apt-get", INSTALL);
+        let mut install = apt.command("apt-get", &program::INSTALL);
         install.args(["-t", &apt::backports_suite(&distribution.codename)]).args(backports);
         commands.push(install);
     }
     Ok(commands)
 }
-
-const INSTALL: &[&str] = &["install", "-q", "-y", "--no-install-recommends"];
 
 fn apt_get(arguments: &[&str]) -> Command {
     let mut command = Command::new("apt-get");

@@ -1,9 +1,10 @@
 use super::*;
+use crate::line::Policy;
 use proptest::prelude::{any, prop_assert_eq, prop_assume, proptest};
 use std::process::Command;
 
 fn two() -> Change {
-    Change::emulate("2", None).expect("a number is plain")
+    Change::emulate("2", Policy::Leave).expect("a number is plain")
 }
 
 #[track_caller]

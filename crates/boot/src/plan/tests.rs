@@ -1,4 +1,5 @@
 use super::*;
+use crate::line::Policy;
 use crate::stamp::Stamp;
 use crate::store::{apply, take_back};
 use std::fs;
@@ -18,7 +19,7 @@ fn image(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
 }
 
 fn eight() -> Change {
-    Change::emulate("8", None).expect("a number is plain")
+    Change::emulate("8", Policy::Leave).expect("a number is plain")
 }
 
 /// A change of the files that count.
@@ -170,7 +171,7 @@ fn a_change_and_its_undoing_give_the_exact_bytes() {
     let stamp = |second| Stamp::since_1970(Duration::from_secs(second));
     let mut states = vec![files.map(|(path, _)| read(folder.path(), path))];
     for (second, fake) in (0..).zip(["8", "4", "8", "4"]) {
-        let change_to = Change::emulate(fake, None).expect("a number is plain");
+        let change_to = Change::emulate(fake, Policy::Leave).expect("a number is plain");
         let plan = change(&root, &change_to).expect("understood");
         // All within two seconds: names of backups alone must keep them apart.
         assert_eq!(apply(&root, &plan, &stamp(second / 2)).expect("written").len(), 2);
@@ -185,6 +186,22 @@ fn a_change_and_its_undoing_give_the_exact_bytes() {
     assert_eq!(undo(&root).expect("ours"), Plan::default());
     // Nothing stays behind.
     assert_eq!(root.list("/etc/kernel").expect("readable"), ["cmdline"]);
+}
+
+#[test]
+fn taking_back_asks_for_images_only_where_the_change_did() {
+    let entry = ("/boot/loader/entries/1.conf", "linux /1\noptions root=a numa=fake=8\n");
+    for (files, expected) in [
+        (vec![("/etc/kernel/cmdline", "root=a\n"), entry], vec!["reboot"]),
+        (vec![("/etc/kernel/cmdline", "root=a\n")], vec![IMAGES, "reboot"]),
+    ] {
+        let (_folder, root) = image(&files);
+        let plan = change(&root, &eight()).expect("understood");
+        assert_eq!(plan.next, expected);
+        apply(&root, &plan, &Stamp::since_1970(Duration::from_secs(1))).expect("written");
+        // The entry was right already, so it has no backup, and still holds the command line.
+        assert_eq!(undo(&root).expect("ours").next, expected);
+    }
 }
 
 #[test]

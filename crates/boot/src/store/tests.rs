@@ -5,12 +5,29 @@ use std::time::Duration;
 #[test]
 fn only_backups_of_this_file_are_taken_for_one() {
     let check =
-        |name: &str, expected: bool| assert_eq!(hash_in(name, "cmdline.txt").is_some(), expected, "{name}");
+        |name: &str, expected: bool| assert_eq!(Named::of(name, "cmdline.txt").is_some(), expected, "{name}");
     check("cmdline.txt.20261121-134000.0123456789abcdef.nodewise", true);
     check("cmdline.txt.20261121-134000.0123456789abcdef-2.nodewise", true);
+    check("cmdline.txt.20261121-134000.0123456789abcdef-x.nodewise", false);
     check("cmdline.txt.20261121-134000.0123456789abcdef", false);
     check("cmdline.txt.bak.nodewise", false);
     check("cmdline.20261121-134000.0123456789abcdef.nodewise", false);
+}
+
+#[test]
+fn the_newest_backup_comes_first_also_of_one_second() {
+    let folder = tempfile::tempdir().expect("a folder of our own");
+    let hash = "0123456789abcdef";
+    let newest_first =
+        ["20261121-134001.H", "20261121-134000.H-10", "20261121-134000.H-2", "20261121-134000.H"];
+    let names = newest_first.map(|rest| format!("a.{}.nodewise", rest.replace('H', hash)));
+    for name in &names {
+        fs::write(folder.path().join(name), "").expect("written");
+    }
+    let root = Root::open(folder.path()).expect("it is there");
+    let place = root.resolve("/a").expect("readable").expect("the folder is there");
+    let found: Vec<String> = backups(&place).expect("readable").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(found, names);
 }
 
 /// Files of an image, `old` at first and `new` when they are changed.

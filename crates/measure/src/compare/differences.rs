@@ -1,5 +1,7 @@
 //! What differs between the circumstances of two sessions, besides what was changed on purpose.
 
+use std::collections::BTreeSet;
+
 use crate::conditions::Conditions;
 use crate::suite::session::Session;
 
@@ -26,9 +28,27 @@ pub fn differences(before: &Session, after: &Session) -> Vec<Difference> {
         .into_iter()
         .map(|name| (name.clone(), before.settings.get(name).cloned(), after.settings.get(name).cloned()));
     own.chain(others)
+        .chain(tools(before, after))
         .filter(|(_, before, after)| before != after)
         .map(|(what, before, after)| Difference { what, before, after })
         .collect()
+}
+
+/// The programs that both sessions needed, with their versions: another version is another benchmark as
+/// far as its figures go. What only one session noted of all of them is told at once.
+fn tools(before: &Session, after: &Session) -> Vec<(String, Option<String>, Option<String>)> {
+    let all = |session: &Session| {
+        let known = session.tools.values().flatten();
+        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+        (!known.is_empty()).then(|| known.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    if before.tools.is_empty() || after.tools.is_empty() {
+        return vec![("programs".to_owned(), all(before), all(after))];
+    }
+    let both = before.tools.iter().filter_map(|(program, version)| {
+        Some((program.clone(), version.clone(), after.tools.get(program)?.clone()))
+    });
+    both.collect()
 }
 
 /// The circumstances by name, always the same names. When a session began and how busy the machine was
@@ -78,5 +98,33 @@ mod tests {
             ]
         );
         assert_eq!(differences(&before, &before), []);
+    }
+
+    #[test]
+    fn other_versions_of_the_programs_are_told_and_those_of_one_session_only_at_once() {
+        let text = |text: &str| Some(text.to_owned());
+        let with = |tools: &[(&str, Option<&str>)]| {
+            let tool = |(program, version): &(&str, Option<&str>)| {
+                ((*program).to_owned(), version.map(str::to_owned))
+            };
+            Session { tools: tools.iter().map(tool).collect(), ..session(&[], 1) }
+        };
+        let check = |before: &Session,
+                     after: &Session,
+                     expected: &[(&str, Option<String>, Option<String>)]| {
+            let found = differences(before, after);
+            let found: Vec<(&str, Option<String>, Option<String>)> =
+                found.iter().map(|one| (one.what.as_str(), one.before.clone(), one.after.clone())).collect();
+            assert_eq!(found, expected);
+        };
+        let old = with(&[("gcc", Some("gcc 12")), ("pigz", Some("pigz 2.6")), ("xz", Some("xz-utils 5.4"))]);
+        let new = with(&[("gcc", None), ("xz", Some("xz-utils 5.6")), ("zstd", Some("zstd 1.5"))]);
+        check(
+            &old,
+            &new,
+            &[("gcc", text("gcc 12"), None), ("xz", text("xz-utils 5.4"), text("xz-utils 5.6"))],
+        );
+        check(&with(&[]), &new, &[("programs", None, text("xz-utils 5.6, zstd 1.5"))]);
+        check(&with(&[]), &with(&[]), &[]);
     }
 }

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::conditions::Conditions;
 use crate::random::Random;
+use crate::suite::definition::Definition;
 use crate::suite::session::{End, Sample, Skipped};
 
 /// A record of a benchmark: its rounds, each with the values of its runs.
@@ -26,6 +27,7 @@ pub(crate) fn record(name: &str, threads: u32, arms: &[&[&[f64]]]) -> CaseRecord
         unit: "x".to_owned(),
         direction: Direction::HigherIsBetter,
         memory_traffic: true,
+        definition: None,
         arms: arms.iter().map(samples).collect(),
     }
 }
@@ -38,6 +40,7 @@ pub(crate) fn session(cases: &[CaseRecord], placements: usize) -> Session {
         origin: None,
         conditions: Conditions::default(),
         settings: Default::default(),
+        tools: Default::default(),
         seed: 1,
         rounds: 7,
         end: End::Completed,
@@ -152,12 +155,41 @@ fn what_is_missing_is_said_with_its_reason() {
 }
 
 #[test]
+fn a_benchmark_that_has_changed_itself_gets_no_verdict_and_no_part_in_the_mean() {
+    let values: [&[f64]; 7] = [&[1.0, 1.01]; 7];
+    let faster: [&[f64]; 7] = [&[2.0, 2.02]; 7];
+    let mut before = session(&[record("a", 1, &[&values]), record("b", 1, &[&values])], 1);
+    let mut after = session(&[record("a", 1, &[&faster]), record("b", 1, &[&faster])], 1);
+    let definition = |command: &str| {
+        Some(Definition {
+            command: command.to_owned(),
+            prepare: None,
+            prepare_each: None,
+            metric: "wall".to_owned(),
+            inputs: Default::default(),
+        })
+    };
+    before.cases.iter_mut().for_each(|case| case.definition = definition("sleep 0.05"));
+    after.cases[0].definition = definition("sleep 0.06");
+    after.cases[1].definition = definition("sleep 0.05");
+    let table = &Comparison::between(&before, &after).tables[0];
+    let how = "its command was \"sleep 0.05\" and is \"sleep 0.06\"";
+    assert_eq!(table.rows[0].verdict, Verdict::Changed(how.to_owned()));
+    assert_eq!((table.rows[0].change, table.rows[0].after), (None, Some(2.01)));
+    assert_eq!(table.rows[1].verdict, Verdict::Better);
+    assert_eq!(table.means[0].rows, 1);
+    // What was saved before definitions were noted is compared as it was.
+    before.cases[0].definition = None;
+    assert_eq!(Comparison::between(&before, &after).tables[0].rows[0].verdict, Verdict::Better);
+}
+
+#[test]
 fn figures_of_different_metrics_are_not_compared() {
     let before = session(&[record("a", 1, &[&[&[1.0]]])], 1);
     let mut after = before.clone();
     after.cases[0].unit = "y".to_owned();
     let row = &Comparison::between(&before, &after).tables[0].rows[0];
-    assert_eq!(row.verdict, Verdict::Missing("the two are of different metrics".to_owned()));
+    assert_eq!(row.verdict, Verdict::Changed("the two are of different metrics".to_owned()));
 }
 
 #[test]

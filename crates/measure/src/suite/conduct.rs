@@ -12,6 +12,7 @@ use std::time::Duration;
 use nodewise_machine::printable::printable;
 
 use super::Case;
+use super::definition::Definition;
 use super::session::{ArmRecord, CaseRecord, End, Sample};
 use crate::executor::{Arm, Clock, Ending, Residency, Run};
 use crate::experiment::FAILURES_TO_DROP;
@@ -212,6 +213,7 @@ impl<'a> Course<'a> {
             unit: case.benchmark.metric.unit.clone(),
             direction: case.benchmark.metric.direction(),
             memory_traffic: case.benchmark.memory_traffic,
+            definition: Some(Definition::of(case)),
             arms: vec![ArmRecord::default(); agenda.arms.len()],
         };
         let outcome = Outcome {

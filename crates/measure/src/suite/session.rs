@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::conditions::Conditions;
 use crate::executor::Residency;
 use crate::metric::Direction;
+use crate::suite::definition::Definition;
 
 /// The name of the placement that leaves everything as it is.
 pub const DEFAULT: &str = "default";
@@ -21,6 +22,9 @@ pub struct Session {
     pub conditions: Conditions,
     /// More of them, under the names that tables give them: `microcode`, `kernel command line`.
     pub settings: BTreeMap<String, String>,
+    /// The programs that benchmarks need, with the packages of Debian that they are of and their versions
+    /// (`xz-utils 5.4.1-1`); `None` for a program that no package has. Empty where that was not noted.
+    pub tools: BTreeMap<String, Option<String>>,
     /// What the order was drawn from.
     pub seed: u64,
     /// Measured rounds that were begun.
@@ -61,6 +65,8 @@ pub struct CaseRecord {
     pub direction: Direction,
     /// Whether it moves more memory than the caches hold.
     pub memory_traffic: bool,
+    /// What was run; `None` where that was not noted.
+    pub definition: Option<Definition>,
     /// Its runs under each placement, in the order of [`Session::placements`].
     pub arms: Vec<ArmRecord>,
 }

@@ -88,10 +88,14 @@ pub struct Status {
 #[command(after_help = "\
 Examples:
   nodewise emulation plan --nodes 8 --machine \"(4c 8G); arch=aarch64\"
-  nodewise emulation plan --per-node 2 --kernel 6.1")]
+  nodewise emulation plan --per-node 2 --kernel 6.1
+  nodewise emulation plan --nodes 2 --distances 10,30,30,10 --machine \"1x(4c 8G)\"")]
 pub struct Plan {
     #[command(flatten)]
     pub cut: Cut,
+    /// Distances between the nodes that are made, row by row [default: those of the nodes they are cut from]
+    #[arg(long, value_name = "D00,D01,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(10..))]
+    pub distances: Vec<u8>,
     /// What a kernel of this release makes, as 6.12
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
@@ -142,7 +146,8 @@ pub struct Undo {
 #[command(after_help = "\
 Exit codes: 0 it works, 1 it does not.")]
 pub struct Verify {
-    /// The machine as it was before, as nodewise show --json printed it
+    /// The machine as it was before, as nodewise show --json printed it, or figures that nodewise compare
+    /// --save wrote then
     #[arg(long, value_name = "FILE")]
     pub against: Option<String>,
     /// Print JSON (schema nodewise.emulation-verify/1)

@@ -5,13 +5,15 @@ mod inputs;
 mod needs;
 mod placements;
 mod running;
+mod versions;
 
 use std::path::Path;
+use std::slice;
 
 use nodewise_machine::printable::quote;
 use nodewise_measure::compare::Comparison;
 use nodewise_measure::suite::session::Session;
-use nodewise_measure::suite::{Need, SHIPPED, Suite, parse};
+use nodewise_measure::suite::{Benchmark, SHIPPED, Suite, parse};
 use nodewise_view::digest::compare::Shown;
 use nodewise_view::svg::{Theme, compare_svg};
 use nodewise_view::{csv, json, text};
@@ -20,6 +22,7 @@ use crate::cli::Global;
 use crate::cli::compare::Compare;
 use crate::failure::{CANNOT, Failure, Outcome};
 use crate::{input, measuring, output};
+use needs::Lacking;
 
 /// The exit code of a comparison that is lost: something became slower.
 const LOST: u8 = 1;
@@ -80,13 +83,17 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
 
 /// Shows what a suite holds and what is missing here.
 fn list(args: &Compare, global: &Global, suite: &Suite) -> Outcome {
+    let versions = versions::of(&suite.benchmarks);
     if args.json {
-        let lacking: Vec<&Need> = suite.benchmarks.iter().flat_map(needs::lacking).collect();
-        let install = needs::apt_line_of(suite);
-        output::print_json(&json::benchmarks(suite, &lacking, install.as_deref()))?;
+        let lacking = Lacking::of(&suite.benchmarks);
+        let install = lacking.apt_line();
+        output::print_json(&json::benchmarks(suite, &lacking.needs, install.as_deref(), &versions))?;
     } else {
-        let missing: Vec<Option<String>> = suite.benchmarks.iter().map(needs::missing).collect();
-        output::print(&text::compare::list(suite, &missing, &output::style(global.color)))?;
+        let missing = |one: &Benchmark| Lacking::of(slice::from_ref(one)).sentence();
+        let missing: Vec<Option<String>> = suite.benchmarks.iter().map(missing).collect();
+        let installed = |one: &Benchmark| versions::told(&one.needs, &versions);
+        let installed: Vec<Option<String>> = suite.benchmarks.iter().map(installed).collect();
+        output::print(&text::compare::list(suite, &missing, &installed, &output::style(global.color)))?;
     }
     Ok(0)
 }

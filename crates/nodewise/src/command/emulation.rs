@@ -1,8 +1,10 @@
 //! `nodewise emulation`: emulated nodes, from the boot loader's files to what a kernel made of them.
 
+mod before;
 mod change;
 mod facts;
 mod ground;
+mod image;
 mod status;
 mod verify;
 
@@ -46,8 +48,11 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
     let machine = &input.machine;
     let asked = facts.command_line_fake().map(str::to_owned);
     let text = asked_for(&args.cut, facts.board_nodes()).map_err(Failure::usage)?.or(asked);
+    // The kernel counts an entry only with a comma behind it.
+    let entries: String = args.distances.iter().map(|distance| format!("{distance},")).collect();
     let text = text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?;
-    let fake: Fake = text.parse().map_err(|error| Failure::usage(format_args!("numa=fake={error}")))?;
+    let text = if entries.is_empty() { text } else { format!("{text}:{entries}") };
+    let fake = parsed(&text)?;
     let ground = Ground::of(machine, facts.log.as_ref());
     let (made, why) = foresee(&fake, machine, &facts, &ground);
     let kernel = machine.kernel.as_ref().map(KernelRelease::text);
@@ -65,6 +70,11 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
         output::print(&text::emulation::plan(&planned, &output::style(global.color)))?;
     }
     Ok(0)
+}
+
+/// What stands behind `numa=fake=`.
+fn parsed(text: &str) -> Result<Fake, Failure> {
+    text.parse().map_err(|error| Failure::usage(format_args!("numa=fake={error}")))
 }
 
 /// The nodes that a machine's kernel makes of such words, and why not as many as they ask for, or none.

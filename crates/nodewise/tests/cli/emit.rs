@@ -94,6 +94,32 @@ fn srun_takes_every_option() {
 }
 
 #[test]
+fn mpirun_takes_every_line() {
+    if !has("mpirun", "openmpi-bin") {
+        return;
+    }
+    // The options are read and the ranks mapped; nothing is started.
+    let mpirun = |line: &str| {
+        let dry = ["--allow-run-as-root", "--do-not-launch", "-n", "1"];
+        output(without_variables("mpirun").args(dry).args(line.split_whitespace()))
+    };
+    for options in ["--cpunodebind=1 --membind=1", "--interleave=all", "--weighted-interleave=all"] {
+        let line = emitted("mpi", options, "/bin/true");
+        let checked = mpirun(line.strip_prefix("mpirun ").expect("it is a line of mpirun"));
+        assert_eq!(checked.code, Some(0), "{line}{}{}", checked.stdout, checked.stderr);
+    }
+    let told = study_of_threads("mpi");
+    let line = told.lines().find_map(|line| line.strip_prefix("mpirun ")).expect("it is a line of mpirun");
+    assert!(line.starts_with("--bind-to none -x OMP_NUM_THREADS=1 -x "), "{line}");
+    let checked = mpirun(line);
+    assert_eq!(checked.code, Some(0), "{line}{}{}", checked.stdout, checked.stderr);
+    for wrong in ["--bind-to nonsense /bin/true", "--bind-to none --xx OMP_NUM_THREADS=1 /bin/true"] {
+        let wrong = mpirun(wrong);
+        assert_ne!(wrong.code, Some(0), "a check that finds nothing is none: {}", wrong.stdout);
+    }
+}
+
+#[test]
 fn what_is_written_can_be_typed() {
     let line = emitted("numactl", "--cpunodebind=1 --membind=1", "./a b");
     assert_eq!(line, "numactl --cpunodebind=1 --membind=1 ./a b\n");
@@ -128,4 +154,34 @@ fn a_study_writes_its_best_placement() {
         "{}",
         kept.stderr
     );
+}
+
+/// What `tune --emit` prints for a program that is better with one thread than with two.
+#[track_caller]
+fn study_of_threads(tool: &str) -> String {
+    let emit = format!("--emit={tool}");
+    let metric = "--metric=score: ([0-9]+)";
+    let script = "echo score: $((100 / OMP_NUM_THREADS))";
+    let placement = "--placement=localalloc";
+    let options = ["tune", &emit, "--threads=2,1", placement, metric, "--higher-is-better", "--runs=12"];
+    run(&[&options[..], &["--", "sh", "-c", script]].concat()).ok()
+}
+
+#[test]
+fn a_study_writes_its_best_number_of_threads() {
+    let all = |before: &str| format!("{before}OMP_NUM_THREADS=1 {before}OPENBLAS_NUM_THREADS=1 ");
+    let systemd = study_of_threads("systemd");
+    assert!(systemd.contains(&format!("\n[Service]\nEnvironment={}", all(""))), "{systemd}");
+    let openmp = study_of_threads("openmp");
+    assert!(openmp.contains(&format!("\n\n{}", all(""))), "{openmp}");
+    assert!(!openmp.contains("OMP_NUM_THREADS=2"), "{openmp}");
+}
+
+#[test]
+fn where_nothing_was_shown_nothing_is_advised() {
+    let words = ["tune", "--runs=1", "--no-race", "--placement=localalloc", "--emit=systemd", "--", "true"];
+    let few = run(&words);
+    let expected = "nothing to write for systemd: too few rounds were run to show anything";
+    assert!(few.stderr.contains(expected), "{}", few.stderr);
+    assert!(!few.stderr.contains("is to be kept"), "{}", few.stderr);
 }

@@ -14,7 +14,10 @@ pub const CMDLINE: &str =
     "console=serial0,115200 console=tty1 root=PARTUUID=4a5b-02 rootfstype=ext4 fsck.repair=yes rootwait\n";
 /// The same with four nodes.
 pub const EMULATED: &str = "console=serial0,115200 console=tty1 root=PARTUUID=4a5b-02 rootfstype=ext4 fsck.repair=yes numa=fake=4 numa_policy=interleave rootwait\n";
-/// Where it stands.
+/// The options of a kernel that emulates nodes, and where they stand.
+const CONFIG: (&str, &str) =
+    ("boot/config-6.12.25+rpt-rpi-2712", "CONFIG_NUMA=y\nCONFIG_NUMA_EMU=y\nCONFIG_NODES_SHIFT=4\n");
+/// Where the command line stands.
 pub const PATH: &str = "boot/firmware/cmdline.txt";
 
 /// A folder with these files.
@@ -41,7 +44,7 @@ fn check_file(image: &Path, path: &str, expected: &str) {
 
 #[test]
 fn a_dry_run_shows_the_difference_and_changes_nothing() {
-    let image = image(&[(PATH, CMDLINE)]);
+    let image = image(&[(PATH, CMDLINE), CONFIG]);
     let text = emulation(image.path(), &["enable", "--nodes=4", "--dry-run"]).ok();
     let expected =
         format!("--- a/{PATH}\n+++ b/{PATH}\n@@ -1 +1 @@\n-{CMDLINE}+{EMULATED}\n  would change  /{PATH}\n");
@@ -52,7 +55,7 @@ fn a_dry_run_shows_the_difference_and_changes_nothing() {
 
 #[test]
 fn what_is_enabled_can_be_disabled_and_undone_to_the_byte() {
-    let image = image(&[(PATH, CMDLINE)]);
+    let image = image(&[(PATH, CMDLINE), CONFIG]);
     let root = image.path();
     assert!(emulation(root, &["enable", "--nodes", "4"]).ok().ends_with("  next          reboot\n"));
     check_file(root, PATH, EMULATED);
@@ -78,6 +81,67 @@ fn a_policy_that_is_no_longer_wanted_is_taken_out() {
     emulation(image.path(), &["enable", "--nodes=4", "--policy=interleave"]).ok();
     emulation(image.path(), &["enable", "--nodes=2"]).ok();
     check_file(image.path(), PATH, &EMULATED.replace("fake=4", "fake=2"));
+}
+
+#[test]
+fn what_an_images_kernel_will_not_make_is_said() {
+    let check = |files: &[(&str, &str)], words: &[&str], expected: &[&str]| {
+        let image = image(&[&[(PATH, CMDLINE)], files].concat());
+        let json = emulation(image.path(), &[&["enable", "--dry-run", "--json"], words].concat()).ok_json();
+        assert_eq!(json["remarks"], serde_json::json!(expected), "{words:?}");
+    };
+    let without = ("boot/config-6.12.9", "CONFIG_NUMA=y\n# CONFIG_NUMA_EMU is not set\n");
+    let old = ("boot/config-6.6.31+rpt-rpi-2712", "CONFIG_NUMA=y\nCONFIG_NUMA_EMULATION=y\n");
+    check(&[CONFIG], &["--nodes=8"], &[]);
+    check(
+        &[CONFIG, without],
+        &["--nodes=8"],
+        &["the image's kernel 6.12.9 emulates no nodes: it is built without CONFIG_NUMA_EMU"],
+    );
+    check(
+        &[CONFIG],
+        &["--nodes=1000"],
+        &[
+            "the image's kernel 6.12.25+rpt-rpi-2712 can number 16 nodes, 1000 are asked for",
+            "1000 nodes of 32 MiB each, the least, need 31.2 GiB: a machine with less starts without emulation, and how much this image's has is not known",
+        ],
+    );
+    check(
+        &[old],
+        &["--size=512M"],
+        &[
+            "the image's kernel 6.6.31+rpt-rpi-2712: this kernel reads a number of nodes only: it starts without emulation",
+        ],
+    );
+    check(
+        &[("usr/lib/modules/6.12.9/modules.dep", "")],
+        &["--nodes=2"],
+        &["whether the image's kernel 6.12.9 emulates nodes is not known: there is no config-6.12.9"],
+    );
+    check(
+        &[],
+        &["--nodes=2"],
+        &[
+            "whether this image's kernel emulates nodes is not known: there is no config-RELEASE in its /boot, and no folder of modules",
+        ],
+    );
+}
+
+#[test]
+fn the_state_of_an_image_says_nothing_of_this_machine() {
+    let image = image(&[(PATH, EMULATED), CONFIG]);
+    let text = emulation(image.path(), &["status"]).ok();
+    let expected = format!(
+        "Emulation  of the image {}\n  kernel        supported: 6.12.25+rpt-rpi-2712 is built with CONFIG_NUMA_EMU\n  \
+         at next start numa=fake=4 numa_policy=interleave (/{PATH})\n",
+        image.path().display()
+    );
+    assert_eq!(text, expected);
+    let json = emulation(image.path(), &["status", "--json"]).ok_json();
+    assert_eq!(json["image"], image.path().to_str().unwrap());
+    for of_this_machine in ["kernel", "node_count", "is_emulated", "policy", "ignored", "board"] {
+        assert!(json[of_this_machine].is_null(), "{of_this_machine}: {json}");
+    }
 }
 
 #[test]
@@ -131,8 +195,13 @@ fn wrong_words_are_refused_with_what_would_be_right() {
     );
     check(
         &["enable", "--nodes=2", "--policy=a b"],
-        "nodewise: --policy: expected a policy as in a mount option of tmpfs: interleave, or interleave:0-3",
+        "nodewise: --policy: \"a b\" is no policy: expected default, local, prefer, bind or interleave, as interleave or interleave:0-3",
     );
+    check(
+        &["enable", "--nodes=2", "--policy=prefer:9"],
+        "nodewise: --policy: node 9 will not exist: numa=fake=2 makes nodes 0-1",
+    );
+    check(&["enable", "--nodes=2", "--policy=bind"], "nodewise: --policy: bind needs nodes, as bind:0-3");
     check(
         &["enable", "--nodes=2", "--banklow=1"],
         "nodewise: --banklow: an image has no EEPROM; leave --root out to set this board's",

@@ -8,16 +8,16 @@ pub(super) fn numactl(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     let program = wish.program_or("PROGRAM");
     if wish.placement.huge.is_some() {
         let note = "numactl has no word for huge pages: nodewise run has";
-        return Ok(Emitted::new(wish.through_run(&program)?).note(note));
+        return Ok(Emitted::new(wish.with_variables(wish.through_run(&program)?)).note(note));
     }
-    Ok(Emitted::new(wish.wrapped(&program)?))
+    Ok(Emitted::new(wish.with_variables(wish.wrapped(&program)?)))
 }
 
 /// `srun` binds CPUs and memory; there is no interleaving in it.
 ///
 /// # Source
 /// srun(1), `--cpu-bind` and `--mem-bind`: `mask_cpu` and `mask_mem` take a hexadecimal mask,
-/// `map_mem` node numbers.
+/// `map_mem` node numbers; `--export=ALL,NAME=4` adds variables to those of the shell.
 pub(super) fn slurm(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     let program = wish.program_or("PROGRAM");
     let memory = match wish.policy() {
@@ -29,27 +29,35 @@ pub(super) fn slurm(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
             _ => None,
         },
     };
+    let export = wish.threads.assignments();
+    let export = (!export.is_empty()).then(|| format!("--export=ALL,{}", export.join(",")));
+    let srun = ["srun".to_owned()].into_iter().chain(export);
     let cpus = wish.cpus().map(|cpus| format!("--cpu-bind=mask_cpu:{}", mask_of_cpus(cpus)));
     let Some(memory) = memory.filter(|_| wish.placement.huge.is_none()) else {
         // srun's own binding to CPUs would be in force first, and the program's within it.
-        let text = format!("srun --cpu-bind=none {}", wish.through_run(&program)?);
+        let text = joined(srun.chain(["--cpu-bind=none".to_owned(), wish.through_run(&program)?]));
         return Ok(
             Emitted::new(text).note("srun can bind and prefer memory and no more, so nodewise run does it")
         );
     };
     let memory = memory.map(|memory| format!("--mem-bind={memory}"));
-    let text = joined(["srun".to_owned()].into_iter().chain(cpus).chain(memory).chain([program]));
+    let text = joined(srun.chain(cpus).chain(memory).chain([program]));
     Ok(Emitted::new(text).note(
         "each task gets this binding: for several tasks on a machine give a mask for each, separated by commas",
     ))
 }
 
 /// `mpirun` of Open MPI binds ranks to cores or NUMA nodes by itself, which also decides where a rank's
-/// memory comes from.
+/// memory comes from. Ranks on other machines get only the variables that `-x` names.
+///
+/// # Source
+/// mpirun(1) of Open MPI, `--bind-to` and `-x`.
 pub(super) fn mpi(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     let program = wish.program_or("PROGRAM");
     let wrapped = wish.wrapped(&program)?;
-    Ok(Emitted::new(format!("mpirun --bind-to none {wrapped}")).note(
+    let exported = wish.threads.assignments().into_iter().map(|variable| format!("-x {variable}"));
+    let mpirun = ["mpirun".to_owned(), "--bind-to none".to_owned()].into_iter();
+    Ok(Emitted::new(joined(mpirun.chain(exported).chain([wrapped]))).note(
         "--bind-to none is needed: mpirun binds each rank to a core or a NUMA node of its own by default, which takes effect before the placement and cancels it",
     ))
 }

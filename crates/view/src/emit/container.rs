@@ -10,11 +10,12 @@ const CAPABILITY: &str = "the capability SYS_NICE lets the program inside set a 
 /// `docker run` and `podman run` have the same options for this.
 ///
 /// # Source
-/// docker-run(1) and podman-run(1), `--cpuset-cpus` and `--cpuset-mems`.
+/// docker-run(1) and podman-run(1), `--cpuset-cpus`, `--cpuset-mems` and `-e`.
 pub(super) fn engine(name: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     let program = wish.program_or("");
     let mut words = vec![name.to_owned(), "run".to_owned()];
     words.extend(wish.cpus().map(|cpus| format!("--cpuset-cpus={cpus}")));
+    words.extend(wish.threads.assignments().into_iter().map(|variable| format!("-e {variable}")));
     let bound = wish.bound().filter(|_| wish.placement.huge.is_none());
     if let Some(nodes) = bound {
         words.push(format!("--cpuset-mems={nodes}"));
@@ -53,21 +54,27 @@ pub(super) fn kubernetes(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
              # in the pod, for the container: requests equal to limits, in whole CPUs\n\
              resources:\n  \
              requests: {{cpu: \"{0}\", memory: SIZE}}\n  \
-             limits: {{cpu: \"{0}\", memory: SIZE}}\n",
-            cpus.len()
+             limits: {{cpu: \"{0}\", memory: SIZE}}\n{1}{2}",
+            cpus.len(),
+            // The image's own command does not hold the number.
+            wish.threads.in_words().map_or_else(String::new, |_| command_field(&program)),
+            env_field(wish)
         );
         return Ok(Emitted::new(text).note(
             "the kubelet chooses which NUMA node a pod gets: all of its CPUs and memory come from one, not necessarily from this one",
         ));
     }
-    let words: Vec<String> = wish.words()?.into_iter().chain(program).map(|word| quoted(&word)).collect();
+    let words: Vec<String> = wish.words()?;
+    let is_placed = !words.is_empty();
     let text = format!(
-        "# in the pod, for the container\n\
-         command: [{}]\n\
-         securityContext:\n  \
-         capabilities: {{add: [SYS_NICE]}}\n",
-        words.join(", ")
+        "# in the pod, for the container\n{}{}{}",
+        command_field(&words.into_iter().chain(program).collect::<Vec<_>>()),
+        env_field(wish),
+        if is_placed { "securityContext:\n  capabilities: {add: [SYS_NICE]}\n" } else { "" }
     );
+    if !is_placed {
+        return Ok(Emitted::new(text));
+    }
     let why = match wish.policy().map(|policy| policy.mode) {
         Some(PolicyMode::Interleave | PolicyMode::WeightedInterleave) => {
             "the kubelet can give a pod one NUMA node and cannot interleave, so the program does it inside"
@@ -75,6 +82,19 @@ pub(super) fn kubernetes(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
         _ => "the kubelet has no word for this placement, so the program gets it inside",
     };
     Ok(Emitted::new(text).note(why).note(CAPABILITY))
+}
+
+/// The field that says what a container runs.
+fn command_field(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    format!("command: [{}]\n", words.join(", "))
+}
+
+/// The field of the variables that tell how many threads to use; empty without any.
+fn env_field(wish: &Wish<'_>) -> String {
+    let variable = |(name, count)| format!("- {{name: {name}, value: \"{count}\"}}\n");
+    let variables: String = wish.threads.variables().map(variable).collect();
+    if variables.is_empty() { variables } else { format!("env:\n{variables}") }
 }
 
 /// A word of a container's command as a double-quoted scalar, which YAML shares with JSON. `$` is doubled:

@@ -10,6 +10,13 @@ use super::{Emitted, Unsaid, Wish};
 /// libvirt, "Domain XML format", `vcpu` and `numatune`: the modes are strict, interleave, preferred and
 /// restrictive; preferred takes one node.
 pub(super) fn libvirt(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
+    let threads = wish.threads.count().map(|count| match count {
+        1 => "libvirt has no word for 1 thread: tell the program inside of the guest".to_owned(),
+        _ => format!("libvirt has no word for {count} threads: tell the program inside of the guest"),
+    });
+    if let Some(threads) = threads.as_ref().filter(|_| wish.cpus().is_none() && wish.policy().is_none()) {
+        return Err(Unsaid(threads.clone()));
+    }
     let mut text = String::from("<!-- virsh edit DOMAIN: inside of <domain> -->\n");
     if let Some(cpus) = wish.cpus() {
         text += &format!("<vcpu placement='static' cpuset='{cpus}'>{}</vcpu>\n", cpus.len());
@@ -35,5 +42,5 @@ pub(super) fn libvirt(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     }
     let cells = wish.policy().is_some_and(|policy| policy.nodes.len() > 1);
     let note = "a guest over several nodes sees one unless <cpu><numa> gives it cells of its own, with a <memnode> each";
-    Ok(Emitted::new(text).notes(cells.then(|| note.to_owned())).notes(wish.huge_note()))
+    Ok(Emitted::new(text).notes(cells.then(|| note.to_owned())).notes(wish.huge_note()).notes(threads))
 }

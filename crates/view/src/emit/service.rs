@@ -3,6 +3,7 @@
 use nodewise_machine::PolicyMode;
 use nodewise_machine::printable::printable;
 
+use super::threads::Threads;
 use super::{Emitted, Unsaid, Wish, joined};
 
 /// A drop-in for any service.
@@ -14,27 +15,36 @@ pub(super) fn systemd(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
 ///
 /// # Source
 /// systemd.exec(5): `CPUAffinity=`, `NUMAPolicy=` (default, preferred, bind, interleave, local) and
-/// `NUMAMask=`, since version 243.
+/// `NUMAMask=`, since version 243; `Environment=` takes assignments with blanks between.
 fn drop_in(service: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
-    let head = format!("# systemctl edit {service}\n[Service]\n");
+    let mut text = format!("# systemctl edit {service}\n[Service]\n");
+    let assignments = wish.threads.assignments();
+    if !assignments.is_empty() {
+        text += &format!("Environment={}\n", assignments.join(" "));
+    }
     let Some(policy) = policy_lines(wish).filter(|_| wish.placement.huge.is_none()) else {
-        let command = exec_start(wish)?;
-        return Ok(Emitted::new(format!("{head}ExecStart=\nExecStart={command}\n"))
+        let command = exec_start(wish.run_words()?, wish);
+        return Ok(Emitted::new(format!("{text}ExecStart=\nExecStart={command}\n"))
             .note("systemd has no word for this placement that every release in use understands, so nodewise run applies it")
             .note("ExecStart needs the full path of nodewise and of the program"));
     };
-    let cpus = wish.cpus().map(|cpus| format!("CPUAffinity={cpus}\n")).unwrap_or_default();
-    Ok(Emitted::new(format!("{head}{cpus}{policy}")))
+    text += &wish.cpus().map(|cpus| format!("CPUAffinity={cpus}\n")).unwrap_or_default();
+    text += &policy;
+    if wish.threads.in_words().is_none() || wish.program.is_empty() {
+        return Ok(Emitted::new(text));
+    }
+    // The service's own command does not hold the number.
+    text += &format!("ExecStart=\nExecStart={}\n", exec_start(Vec::new(), wish));
+    Ok(Emitted::new(text).note("ExecStart needs the full path of the program"))
 }
 
-/// The program through `nodewise run`, as `ExecStart=` takes it: no shell reads it.
-fn exec_start(wish: &Wish<'_>) -> Result<String, Unsaid> {
+/// The program behind some words, as `ExecStart=` takes it: no shell reads it.
+fn exec_start(words: Vec<String>, wish: &Wish<'_>) -> String {
     let program = match wish.program {
         [] => vec!["/full/path/of/the/program".to_owned()],
         program => program.to_vec(),
     };
-    let words = wish.run_words()?.into_iter().chain(program).map(|word| exec_word(&word));
-    Ok(joined(words))
+    joined(words.into_iter().chain(program).map(|word| exec_word(&word)))
 }
 
 /// A word of a command line of systemd: in double quotes with the escapes of C where it holds more than
@@ -113,7 +123,20 @@ impl Database {
     /// The drop-in of its service; the command that starts it is the service's own.
     pub(super) fn drop_in(&self, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
         let emitted = drop_in(self.service, &Wish { program: &[], ..*wish })?;
-        Ok(emitted.notes(self.notes.iter().map(|note| (*note).to_owned())))
+        Ok(emitted.notes(self.notes.iter().map(|note| (*note).to_owned())).notes(threads_note(wish)))
+    }
+}
+
+/// What the drop-in of a database cannot say of threads: the server's own command is not ours to write.
+fn threads_note(wish: &Wish<'_>) -> Option<String> {
+    match wish.threads {
+        Threads::Untold => None,
+        Threads::Variables(_) => Some(
+            "the server itself looks at none of these variables: only libraries that it loads may".to_owned(),
+        ),
+        Threads::Words(count) => Some(format!(
+            "the number of threads, {count}, stood in the command of the study: the server's own configuration has to say it"
+        )),
     }
 }
 
@@ -126,7 +149,8 @@ pub(super) fn mysqld(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     let all = wish.policy().is_some_and(|policy| {
         policy.mode == PolicyMode::Interleave && policy.nodes == wish.scope.memory_nodes
     });
-    if all && wish.cpus().is_none() && wish.placement.huge.is_none() {
+    let only_that = wish.cpus().is_none() && wish.placement.huge.is_none();
+    if all && only_that && wish.threads == Threads::Untold {
         return Ok(Emitted::new("# /etc/mysql/conf.d/numa.cnf\n[mysqld]\ninnodb_numa_interleave=ON\n").note(
             "the buffer pool alone is interleaved; in a container the server needs the capability SYS_NICE for it, else its log fills with \"mbind: Operation not permitted\"",
         ));

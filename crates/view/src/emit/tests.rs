@@ -1,5 +1,7 @@
 use super::*;
 use nodewise_machine::spec;
+use nodewise_measure::command::environment::THREAD_VARIABLES;
+use nodewise_measure::schedule::ArmId;
 
 const MACHINE: &str = "2x(4c 8G)";
 
@@ -103,6 +105,107 @@ fn each_tool_says_a_placement_in_its_own_words() {
         "",
         "# systemctl edit postgresql@.service\n[Service]\nCPUAffinity=4-7\nNUMAPolicy=bind\nNUMAMask=1\n",
     );
+}
+
+/// An arm that differs from the default by its number of threads, and what else is told.
+fn arm(placement: Placement, threads: u32, by_variables: bool) -> Arm {
+    let names = THREAD_VARIABLES.into_iter().filter(|_| by_variables);
+    Arm {
+        id: ArmId::new(1),
+        name: format!("x, {threads} threads"),
+        placement,
+        environment: names.map(|name| (name.to_owned(), threads.to_string())).collect(),
+        threads: Some(threads),
+    }
+}
+
+/// All of the variables behind a word each, as most tools take them.
+fn all(before: &str, count: u32) -> String {
+    THREAD_VARIABLES.map(|name| format!("{before}{name}={count}")).join(" ")
+}
+
+#[test]
+fn each_tool_is_told_the_number_of_threads() {
+    let check = |target: &str, placement: &Placement, expected: &str| {
+        let arm = arm(placement.clone(), 3, true);
+        let emitted = of_arm(target.parse().unwrap(), &arm, &words("./a b"), &scope()).unwrap();
+        assert_eq!(emitted.text, expected, "{target}");
+    };
+    let none = Placement::DEFAULT;
+    let (plain, e, x) = (all("", 3), all("-e ", 3), all("-x ", 3));
+    let huge = Placement { huge: Some(TransparentHuge::Never), ..local() };
+    check("numactl", &none, &format!("{plain} ./a b"));
+    check("numactl", &local(), &format!("{plain} numactl --cpunodebind=1 --membind=1 ./a b"));
+    let run = format!("{plain} nodewise run --cpunodebind=1 --membind=1 --huge=never -- ./a b");
+    check("numactl", &huge, &run);
+    let head = |service: &str| format!("# systemctl edit {service}\n[Service]\nEnvironment={plain}\n");
+    check("systemd", &none, &head("NAME.service"));
+    let weighted_start = "ExecStart=\nExecStart=nodewise run --weighted-interleave=all -- ./a b\n";
+    check("systemd", &weighted(), &format!("{}{weighted_start}", head("NAME.service")));
+    check("docker", &none, &format!("docker run {e} IMAGE ./a b"));
+    check("docker", &local(), &format!("docker run --cpuset-cpus=4-7 {e} --cpuset-mems=1 IMAGE ./a b"));
+    let inside = format!("podman run {e} --cap-add=SYS_NICE IMAGE numactl --interleave=all ./a b");
+    check("podman", &interleaved(), &inside);
+    let export = format!("srun --export=ALL,{}", plain.replace(' ', ","));
+    check("slurm", &none, &format!("{export} ./a b"));
+    let ours = format!("{export} --cpu-bind=none nodewise run --weighted-interleave=all -- ./a b");
+    check("slurm", &weighted(), &ours);
+    check("mpi", &none, &format!("mpirun --bind-to none {x} ./a b"));
+    check("mpi", &interleaved(), &format!("mpirun --bind-to none {x} numactl --interleave=all ./a b"));
+    let env = THREAD_VARIABLES.map(|name| format!("- {{name: {name}, value: \"3\"}}\n")).concat();
+    let command = "# in the pod, for the container\ncommand: [\"./a\", \"b\"]\n";
+    check("k8s", &none, &format!("{command}env:\n{env}"));
+    let places = "OMP_PLACES='{0},{1},{2},{3},{4},{5},{6},{7}' OMP_PROC_BIND=spread";
+    check("openmp", &none, &format!("{plain} {places} ./a b"));
+    let share = THREAD_VARIABLES.map(|name| format!("{name}=$(((3 + WORKERS - 1) / WORKERS))")).join(" ");
+    check("torchrun", &none, &format!("{share} torchrun --nproc-per-node=WORKERS ./a b"));
+    check("jvm", &none, &format!("{plain} java -XX:+UseNUMA ./a b"));
+    check("mongod", &none, &head("mongod.service"));
+    let lines = format!("{}NUMAPolicy=interleave\nNUMAMask=0-1\n", head("mysql.service"));
+    check("mysqld", &interleaved(), &lines);
+    check("postgres", &none, &head("postgresql@.service"));
+    let why = of_arm(Target::Libvirt, &arm(none, 3, true), &[], &scope()).unwrap_err().to_string();
+    assert_eq!(why, "libvirt has no word for 3 threads: tell the program inside of the guest");
+    let notes = of_arm(Target::Libvirt, &arm(local(), 3, true), &[], &scope()).unwrap().notes;
+    assert_eq!(notes, [why]);
+}
+
+#[test]
+fn a_number_that_stands_in_the_command_is_written_with_it() {
+    for target in Target::ALL {
+        let arm = arm(local(), 3, false);
+        let emitted = of_arm(target, &arm, &words("/bin/a -j3"), &scope()).unwrap();
+        let is_said = emitted.text.contains("-j3") || emitted.text.contains("\"-j3\"");
+        let is_noted = emitted.notes.iter().any(|note| note.contains('3'));
+        assert!(is_said || is_noted, "{target:?}: {emitted:?}");
+        assert!(!emitted.text.contains("GOMAXPROCS"), "{target:?}: no variable was set: {emitted:?}");
+    }
+    let systemd = of_arm(Target::Systemd, &arm(local(), 3, false), &words("/bin/a -j3"), &scope()).unwrap();
+    assert!(systemd.text.ends_with("NUMAMask=1\nExecStart=\nExecStart=/bin/a -j3\n"), "{}", systemd.text);
+    let openmp = of_arm(Target::OpenMp, &arm(local(), 3, false), &words("./a -j3"), &scope()).unwrap();
+    assert!(openmp.text.starts_with("OMP_NUM_THREADS=3 OMP_PLACES='{4},"), "{}", openmp.text);
+}
+
+#[test]
+fn java_is_told_where_its_cpus_and_memory_are_of_different_nodes() {
+    let notes = |placement: Placement| emit(Target::Jvm, &placement, &[], &scope()).unwrap().notes.join("\n");
+    let cpus = |cpus: &[u32]| cpus.iter().map(|cpu| nodewise_machine::CpuId::new(*cpu)).collect::<CpuSet>();
+    let bind = || Placement::memory(PolicyMode::Bind, NodeSet::from([1]));
+    let warned = |placement, masks: &str| {
+        let notes = notes(placement);
+        assert!(notes.ends_with(masks), "{notes}");
+        assert!(!notes.contains("UseNUMA"), "the flag does not stand there: {notes}");
+    };
+    let of_1 = "memory of nodes 1 goes with CPUs 4-7, this placement has CPUs";
+    warned(bind().with_cpus(cpus(&[0, 1, 2, 3])), &format!("{of_1} 0-3"));
+    warned(bind(), &format!("{of_1} 0-7"));
+    let of_all = "memory of nodes 0-1 goes with CPUs 0-7, this placement has CPUs 0-3";
+    warned(Placement::on_cpus(cpus(&[0, 1, 2, 3])), of_all);
+    assert_eq!(notes(local()), "");
+    assert_eq!(notes(interleaved()), "");
+    assert_eq!(notes(Placement::memory(PolicyMode::Local, NodeSet::new())), "");
+    let flag = "-XX:+UseNUMA has an effect with the parallel collector, G1 and ZGC";
+    assert_eq!(notes(Placement::DEFAULT), flag);
 }
 
 #[test]

@@ -4,68 +4,65 @@ use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use nodewise_machine::printable::io_words;
 use nodewise_measure::suite::{Benchmark, Need, Origin, Suite};
-use nodewise_syscall::Errno;
 
 use crate::failure::Failure;
 use crate::output;
 
-/// Whether a program is there: a path from the root, or a name that one of the search path's folders has.
-pub fn is_there(program: &str, path: Option<&OsStr>) -> bool {
+/// Where a program is: a path from the root, or a name that one of the search path's folders has.
+pub fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.starts_with('/') {
-        return Path::new(program).exists();
+        return Some(PathBuf::from(program)).filter(|path| path.exists());
     }
-    let is_program = |path: &Path| {
+    let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
-    path.is_some_and(|path| env::split_paths(path).any(|folder| is_program(&folder.join(program))))
+    env::split_paths(path?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// What a benchmark lacks here.
-pub fn lacking(benchmark: &Benchmark) -> Vec<&Need> {
-    let path = env::var_os("PATH");
-    benchmark.needs.iter().filter(|need| !is_there(&need.program, path.as_deref())).collect()
+/// What some benchmarks need and is not here.
+pub struct Lacking<'a> {
+    /// The programs.
+    pub needs: Vec<&'a Need>,
 }
 
-/// What a benchmark lacks here and where it comes from, as a sentence; `None` where nothing is missing.
-pub fn missing(benchmark: &Benchmark) -> Option<String> {
-    let lacking = lacking(benchmark);
-    if lacking.is_empty() {
-        return None;
+impl<'a> Lacking<'a> {
+    /// Looks for the programs of these benchmarks.
+    pub fn of(benchmarks: &'a [Benchmark]) -> Self {
+        let path = env::var_os("PATH");
+        let needs = benchmarks.iter().flat_map(|benchmark| &benchmark.needs);
+        Self { needs: needs.filter(|need| find(&need.program, path.as_deref()).is_none()).collect() }
     }
-    let programs: Vec<&str> = lacking.iter().map(|need| need.program.as_str()).collect();
-    let addresses = lacking.iter().filter_map(|need| match &need.origin {
-        Origin::Address(address) => Some(address.clone()),
-        Origin::Package(_) => None,
-    });
-    let packages = packages_of(lacking.iter().copied());
-    let apt = (!packages.is_empty()).then(|| apt_line(&packages));
-    let from: Vec<String> = apt.into_iter().chain(addresses).collect();
-    Some(format!("{} not installed: {}", programs.join(", "), from.join("; ")))
-}
 
-fn packages_of<'a>(needs: impl Iterator<Item = &'a Need>) -> BTreeSet<&'a str> {
-    let package = |need: &'a Need| match &need.origin {
-        Origin::Package(package) => Some(package.as_str()),
-        Origin::Address(_) => None,
-    };
-    needs.filter_map(package).collect()
-}
+    /// What is lacking and where it comes from, as a sentence; `None` where nothing is.
+    pub fn sentence(&self) -> Option<String> {
+        let programs: Vec<&str> = self.needs.iter().map(|need| need.program.as_str()).collect();
+        let addresses = self.needs.iter().filter_map(|need| match &need.origin {
+            Origin::Address(address) => Some(address.clone()),
+            Origin::Package(_) => None,
+        });
+        let from: Vec<String> = self.apt_line().into_iter().chain(addresses).collect();
+        (!programs.is_empty()).then(|| format!("{} not installed: {}", programs.join(", "), from.join("; ")))
+    }
 
-/// The line that installs packages.
-fn apt_line(packages: &BTreeSet<&str>) -> String {
-    let packages: Vec<&str> = packages.iter().copied().collect();
-    format!("apt-get install {}", packages.join(" "))
-}
+    /// The packages of Debian that are lacking.
+    fn packages(&self) -> BTreeSet<&'a str> {
+        let package = |need: &&'a Need| match &need.origin {
+            Origin::Package(package) => Some(package.as_str()),
+            Origin::Address(_) => None,
+        };
+        self.needs.iter().filter_map(package).collect()
+    }
 
-/// The line that installs everything of Debian that a suite lacks; `None` where that is nothing.
-pub fn apt_line_of(suite: &Suite) -> Option<String> {
-    let lacking: Vec<&Need> = suite.benchmarks.iter().flat_map(lacking).collect();
-    let packages = packages_of(lacking.into_iter());
-    (!packages.is_empty()).then(|| apt_line(&packages))
+    /// The line that installs them; `None` where there are none.
+    pub fn apt_line(&self) -> Option<String> {
+        let packages: Vec<&str> = self.packages().into_iter().collect();
+        (!packages.is_empty()).then(|| format!("apt-get install {}", packages.join(" ")))
+    }
 }
 
 /// Without it apt-get takes a name that no package has, and that has a dot in it, for a pattern, and installs
@@ -78,16 +75,14 @@ const NO_PATTERNS: &str = "APT::Cmd::Pattern-Only=true";
 /// # Errors
 /// Without being root, without apt-get, when it fails, and when a program is missing all the same.
 pub fn install(suite: &Suite) -> Result<(), Failure> {
-    let Some(line) = apt_line_of(suite) else { return Ok(()) };
+    let lacking = Lacking::of(&suite.benchmarks);
+    let Some(line) = lacking.apt_line() else { return Ok(()) };
     if !rustix::process::geteuid().is_root() {
         return Err(Failure::cannot(format_args!("--install needs root: it would run {line}")));
     }
-    let lacking: Vec<&Need> = suite.benchmarks.iter().flat_map(lacking).collect();
     output::tell(&format!("running {line}"));
     let mut command = Command::new("apt-get");
-    command
-        .args(["install", "--yes", "--no-remove", "-o", NO_PATTERNS, "--"])
-        .args(packages_of(lacking.iter().copied()));
+    command.args(["install", "--yes", "--no-remove", "-o", NO_PATTERNS, "--"]).args(lacking.packages());
     // What it prints is no result of ours.
     command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).stdout(std::io::stderr());
     match command.status() {
@@ -98,20 +93,17 @@ pub fn install(suite: &Suite) -> Result<(), Failure> {
             )));
         }
         Err(error) => {
-            return Err(Failure::cannot(format_args!(
-                "--install: cannot run apt-get: {}",
-                Errno::in_words(&error)
-            )));
+            return Err(Failure::cannot(format_args!("--install: cannot run apt-get: {}", io_words(&error))));
         }
     }
-    still_missing(&lacking).map_or(Ok(()), |why| Err(Failure::cannot(why)))
+    still_missing(&lacking.needs).map_or(Ok(()), |why| Err(Failure::cannot(why)))
 }
 
 /// What is not there although its package was installed, as a sentence.
 fn still_missing(lacked: &[&Need]) -> Option<String> {
     let path = env::var_os("PATH");
     let one = |need: &&Need| match &need.origin {
-        Origin::Package(package) if !is_there(&need.program, path.as_deref()) => {
+        Origin::Package(package) if find(&need.program, path.as_deref()).is_none() => {
             Some(format!("{} of {package}", need.program))
         }
         _ => None,
@@ -127,15 +119,17 @@ fn still_missing(lacked: &[&Need]) -> Option<String> {
 mod tests {
     use super::*;
     use nodewise_measure::suite::parse::parse;
+    use std::path::Path;
 
     #[test]
     fn a_program_is_there_when_it_can_be_executed() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("data"), "x").unwrap();
         let path = env::join_paths([Path::new("/bin"), folder.path()]).unwrap();
-        assert!(is_there("sh", Some(&path)) && is_there("/bin/sh", None));
-        assert!(!is_there("data", Some(&path)), "a file that cannot be executed is no program");
-        assert!(!is_there("sh", None) && !is_there("/bin/no-such-program", None));
+        assert_eq!(find("sh", Some(&path)), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(find("/bin/sh", None), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(find("data", Some(&path)), None, "a file that cannot be executed is no program");
+        assert_eq!((find("sh", None), find("/bin/no-such-program", None)), (None, None));
     }
 
     #[test]
@@ -145,12 +139,14 @@ mod tests {
              needs = { sh = 'dash', nodewise-a = 'a2', nodewise-b = 'b2', nodewise-c = 'https://example.org' }\n",
         )
         .unwrap();
+        let lacking = Lacking::of(&suite.benchmarks);
         assert_eq!(
-            missing(&suite.benchmarks[0]).as_deref(),
+            lacking.sentence().as_deref(),
             Some(
                 "nodewise-a, nodewise-b, nodewise-c not installed: apt-get install a2 b2; https://example.org"
             )
         );
-        assert_eq!(apt_line_of(&suite).as_deref(), Some("apt-get install a2 b2"));
+        assert_eq!(lacking.apt_line().as_deref(), Some("apt-get install a2 b2"));
+        assert_eq!(Lacking::of(&[]).sentence(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! A suite to a session: what is installed, inputs, rounds, a line of progress.
 
 use std::collections::BTreeSet;
+use std::slice;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,7 +22,8 @@ use nodewise_source::Detail;
 use nodewise_view::digest::compare::threads_words;
 
 use super::inputs::Folder;
-use super::{circumstances, needs, placements};
+use super::needs::Lacking;
+use super::{circumstances, placements, versions};
 use crate::cli::compare::Compare;
 use crate::command::tune::options::time;
 use crate::failure::{Failure, INTERNAL};
@@ -51,6 +53,7 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let seed = measuring::seed(args.seed);
     let mut conditions = live::conditions(machine, &[]);
     let settings = circumstances::settings(machine);
+    let tools = versions::of(&suite.benchmarks);
     let steal = Steal::begin();
     let outcome = conduct(&suite, &cases, treatments.clone(), rounds, seed, machine)?;
     conditions.steal_share = steal.end();
@@ -59,6 +62,7 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
         origin: None,
         conditions,
         settings,
+        tools,
         seed,
         rounds: outcome.rounds,
         end: outcome.end,
@@ -83,7 +87,7 @@ fn rounds(args: &Compare, budget: Option<Duration>, rows: usize) -> Rounds {
 fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
     let mut skipped = Vec::new();
     for benchmark in &suite.benchmarks {
-        if let Some(why) = needs::missing(benchmark) {
+        if let Some(why) = Lacking::of(slice::from_ref(benchmark)).sentence() {
             output::tell(&format!("{} is left out: {why}", benchmark.name));
             skipped.push(Skipped { benchmark: benchmark.name.clone(), threads: None, why });
         }
@@ -92,8 +96,8 @@ fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
     let mut kept = suite.clone();
     kept.benchmarks.retain(|benchmark| !left_out.contains(benchmark.name.as_str()));
     if kept.benchmarks.is_empty() {
-        let apt =
-            needs::apt_line_of(suite).map_or_else(String::new, |line| format!(": {line}, or --install"));
+        let line = Lacking::of(&suite.benchmarks).apt_line();
+        let apt = line.map_or_else(String::new, |line| format!(": {line}, or --install"));
         return Err(Failure::cannot(format_args!("nothing of this suite can be run here{apt}")));
     }
     Ok((kept, skipped))

@@ -4,22 +4,27 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_boot::eeprom::{self, BankLow};
+use nodewise_boot::loader::{self, Loader};
+use nodewise_boot::policy::{DefaultPolicy, PolicyError};
 use nodewise_boot::store::{self, Written};
-use nodewise_boot::{BootError, Change, Plan, Root, Stamp, diff, loader, plan};
-use nodewise_machine::Machine;
-use nodewise_model::fake::Fake;
+use nodewise_boot::{BootError, Change, Plan, Policy, Root, Stamp, diff, plan};
+use nodewise_machine::{Machine, NodeId, NodeSet};
+use nodewise_model::fake::{Fake, Form};
 use nodewise_source::Detail;
 use nodewise_view::digest::emulation::{Changed, ChangedFile};
 use nodewise_view::{json, text};
 
 use super::facts::Facts;
 use super::ground::Ground;
-use super::{NOTHING_ASKED, asked_for, foresee};
+use super::image::Image;
+use super::{NOTHING_ASKED, asked_for, foresee, named, parsed};
 use crate::cli::Global;
 use crate::cli::emulation::{Disable, Enable, Target, Undo};
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 
+/// What is said instead of a policy where none is wanted.
+const NO_POLICY: &str = "none";
 /// The name under which an EEPROM's configuration is kept, beside the command line.
 const EEPROM: &str = "rpi-eeprom-config";
 /// Where that is on a system without a command line to be beside of.
@@ -39,31 +44,57 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
     }
     let own = if is_own { Some(Own::look()?) } else { None };
     let board_nodes = own.as_ref().and_then(|own| own.facts.board_nodes());
-    let fake = asked_for(&args.cut, board_nodes).map_err(Failure::usage)?;
-    let fake = fake.ok_or_else(|| Failure::usage(NOTHING_ASKED))?;
+    let text = asked_for(&args.cut, board_nodes).map_err(Failure::usage)?;
+    let text = text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?;
+    let fake = parsed(&text)?;
     let loader = loader::kept(&root).map_err(Failure::cannot)?;
-    let is_pi = loader.raspberry_pi;
-    let policy = match args.policy.as_deref() {
-        Some("none") => None,
-        Some(policy) => Some(policy),
-        None => is_pi.then_some("interleave"),
+    let wish = args.policy.as_deref().filter(|policy| *policy != NO_POLICY);
+    let wish = wish.map(|policy| default_policy(policy, &fake)).transpose()?;
+    let interleave = DefaultPolicy::interleave();
+    let policy = match (&wish, &args.policy) {
+        (Some(policy), _) => Policy::Set(policy),
+        // Who says none wants none, also where one stands already.
+        (None, Some(_)) => Policy::Remove,
+        (None, None) if loader.raspberry_pi => Policy::Set(&interleave),
+        (None, None) => Policy::Leave,
     };
-    let change = Change::emulate(&fake, policy).ok_or_else(|| {
-        Failure::usage(
-            "--policy: expected a policy as in a mount option of tmpfs: interleave, or interleave:0-3",
-        )
-    })?;
-    // Who says none wants none, also where one stands already.
-    let change = if args.policy.as_deref() == Some("none") { change.without_policy() } else { change };
+    let change = Change::emulate(&text, policy)
+        .ok_or_else(|| Failure::usage(format_args!("numa=fake={text} is no plain word")))?;
     let plan = plan::change(&root, &loader, &change).map_err(Failure::cannot)?;
-    let mut shown =
-        Changed { remarks: remarks(own.as_ref(), &fake, policy, is_pi), ..outline(&plan, &args.target) };
-    let banks = args.banklow.and_then(BankLow::new).map(|bits| Eeprom::with(bits, &mut shown)).transpose()?;
+    let mut remarks = remarks(own.as_ref(), &root, &fake)?;
+    if matches!(policy, Policy::Set(_)) && !loader.raspberry_pi {
+        remarks.push("numa_policy= is known to Raspberry Pi kernels only".to_owned());
+    }
+    let mut shown = Changed { remarks, ..outline(&plan, &args.target) };
+    let banks = args.banklow.and_then(BankLow::new);
+    let banks = banks.map(|bits| Eeprom::with(bits, eeprom_path(&loader), &mut shown)).transpose()?;
     if !args.target.dry_run {
         write(&root, &plan, &mut shown)?;
         banks.map_or(Ok(()), |banks| banks.write(&root, &mut shown))?;
     }
     show(&shown, &args.target, global)
+}
+
+/// What the next kernel, of this system or of an image, will not make of such words.
+fn remarks(own: Option<&Own>, root: &Root, fake: &Fake) -> Result<Vec<String>, Failure> {
+    match own {
+        Some(own) => Ok(own.remarks(fake)),
+        None => Ok(Image::of(root).map_err(Failure::cannot)?.remarks(fake)),
+    }
+}
+
+/// Reads a default policy, which may name only nodes that such an emulation can have.
+fn default_policy(text: &str, fake: &Fake) -> Result<DefaultPolicy, Failure> {
+    let wrong = |why: String| Failure::usage(format_args!("--policy: {why}"));
+    let policy: DefaultPolicy = text.parse().map_err(|error: PolicyError| wrong(error.to_string()))?;
+    let last = policy.nodes().and_then(NodeSet::last);
+    if let (Some(last), Form::Count(count)) = (last, fake.form) {
+        if last.number() >= count {
+            let there = named(&(0..count).map(NodeId::new).collect());
+            return Err(wrong(format!("node {last} will not exist: numa=fake={count} makes {there}")));
+        }
+    }
+    Ok(policy)
 }
 
 /// Runs `emulation disable`.
@@ -107,35 +138,38 @@ pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
 struct Eeprom {
     before: String,
     after: String,
+    /// The path of the file that it is kept beside.
+    path: String,
     /// Where it was kept when it was changed; empty before that.
     backup: String,
 }
 
 impl Eeprom {
     /// What `enable --banklow` makes of it.
-    fn with(bits: BankLow, shown: &mut Changed) -> Result<Self, Failure> {
+    fn with(bits: BankLow, path: String, shown: &mut Changed) -> Result<Self, Failure> {
         let before = eeprom::read(None).map_err(Failure::cannot)?;
         let after = eeprom::with_banklow(&before, bits).map_err(Failure::cannot)?;
         add_eeprom(&before, &after, shown);
-        Ok(Self { before, after, backup: String::new() })
+        Ok(Self { before, after, path, backup: String::new() })
     }
 
     /// What `undo` makes of it; `None` where nothing was kept.
     fn back(root: &Root, shown: &mut Changed) -> Result<Option<Self>, Failure> {
         // Not every system has an EEPROM, and one without has nothing to take back.
         let Ok(before) = eeprom::read(None) else { return Ok(None) };
-        let kept = store::kept_text(root, &eeprom_path(root)?, &before).map_err(Failure::cannot)?;
+        let path = eeprom_path(&loader::kept(root).map_err(Failure::cannot)?);
+        let kept = store::kept_text(root, &path, &before).map_err(Failure::cannot)?;
         let Some((after, backup)) = kept else { return Ok(None) };
         add_eeprom(&before, &after, shown);
-        Ok(Some(Self { before, after, backup }))
+        Ok(Some(Self { before, after, path, backup }))
     }
 
     fn write(&self, root: &Root, shown: &mut Changed) -> Result<(), Failure> {
         if self.before == self.after {
             return Ok(());
         }
-        let path = eeprom_path(root)?;
-        let kept = store::keep_text(root, &path, &self.before, &self.after, &now()).map_err(half_done)?;
+        let kept =
+            store::keep_text(root, &self.path, &self.before, &self.after, &now()).map_err(half_done)?;
         eeprom::write(None, &self.after).map_err(half_done)?;
         keep_note(EEPROM_SHOWN, kept, shown);
         Ok(())
@@ -151,11 +185,8 @@ impl Eeprom {
 }
 
 /// Where an EEPROM's configuration is kept: beside the command line, wherever this system has it.
-fn eeprom_path(root: &Root) -> Result<String, Failure> {
-    let loader = loader::kept(root).map_err(Failure::cannot)?;
-    let line = loader.files.first().filter(|_| loader.raspberry_pi);
-    let folder = line.and_then(|(path, _)| path.strip_suffix("cmdline.txt")).unwrap_or(FIRMWARE);
-    Ok(format!("{folder}{EEPROM}"))
+fn eeprom_path(loader: &Loader) -> String {
+    format!("{}{EEPROM}", loader.firmware_folder().unwrap_or(FIRMWARE))
 }
 
 /// The EEPROM is the last to be written.
@@ -195,19 +226,12 @@ impl Own {
         let input = input::load("live", Detail::Full)?;
         Ok(Self { facts: Facts::of(&input, true), machine: input.machine })
     }
-}
 
-/// What the reader should know before the next start.
-fn remarks(own: Option<&Own>, fake: &str, policy: Option<&str>, is_pi: bool) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if let Some((own, fake)) = own.zip(fake.parse::<Fake>().ok()) {
-        let ground = Ground::of(&own.machine, own.facts.log.as_ref());
-        remarks.extend(foresee(&fake, &own.machine, &own.facts, &ground).1);
+    /// What the reader should know before the next start.
+    fn remarks(&self, fake: &Fake) -> Vec<String> {
+        let ground = Ground::of(&self.machine, self.facts.log.as_ref());
+        foresee(fake, &self.machine, &self.facts, &ground).1.into_iter().collect()
     }
-    if policy.is_some() && !is_pi {
-        remarks.push("numa_policy= is known to Raspberry Pi kernels only".to_owned());
-    }
-    remarks
 }
 
 /// The change as it is planned.

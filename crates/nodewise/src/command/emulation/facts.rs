@@ -116,20 +116,22 @@ fn raspberry_pi(model: &str) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-fn support(machine: &Machine, config: Option<&KernelConfig>, log: Option<&BootLog>) -> Support {
+/// Whether a kernel that was built so emulates nodes.
+pub(super) fn of_config(config: &KernelConfig) -> Support {
     let told = |is_there, by: String| Support { is_there: Some(is_there), by };
+    match OPTIONS.into_iter().find(|option| config.is_set(option) == Some(true)) {
+        Some(option) => told(true, format!("built with CONFIG_{option}")),
+        None if config.is_set("NUMA") != Some(true) => told(false, "built without CONFIG_NUMA".to_owned()),
+        None => told(false, "built without CONFIG_NUMA_EMU".to_owned()),
+    }
+}
+
+fn support(machine: &Machine, config: Option<&KernelConfig>, log: Option<&BootLog>) -> Support {
     if log.is_some_and(|log| !log.emulated.is_empty()) {
-        return told(true, "it has emulated nodes".to_owned());
+        return Support { is_there: Some(true), by: "it has emulated nodes".to_owned() };
     }
     if let Some(config) = config {
-        let set = OPTIONS.into_iter().find(|option| config.is_set(option) == Some(true));
-        return match set {
-            Some(option) => told(true, format!("built with CONFIG_{option}")),
-            None if config.is_set("NUMA") != Some(true) => {
-                told(false, "built without CONFIG_NUMA".to_owned())
-            }
-            None => told(false, "built without CONFIG_NUMA_EMU".to_owned()),
-        };
+        return of_config(config);
     }
     let release = machine.kernel.as_ref().map_or("", KernelRelease::text);
     let by = if release.is_empty() {

@@ -12,6 +12,7 @@ use nodewise_view::digest::emulation::{BankLow, Board, Request, Status, When, ad
 use nodewise_view::{json, text};
 
 use super::facts::Facts;
+use super::image::Image;
 use crate::cli::Global;
 use crate::cli::emulation::Status as Args;
 use crate::failure::{Failure, Outcome};
@@ -22,8 +23,46 @@ const CONFIGS: [&str; 2] = ["/boot/firmware/config.txt", "/boot/config.txt"];
 
 /// Runs `emulation status`.
 pub(super) fn run(args: &Args, global: &Global) -> Outcome {
-    let input = input::load(&global.machine, Detail::Full)?;
     let is_live = input::is_live(&global.machine);
+    let image = args.root.as_deref().filter(|root| is_live && *root != Path::new("/"));
+    let status = match image {
+        Some(folder) => of_image(folder)?,
+        None => of_machine(args, global, is_live)?,
+    };
+    if args.json {
+        output::print_json(&json::emulation::status(&status))?;
+    } else {
+        output::print(&text::emulation::status(&status, &output::style(global.color)))?;
+    }
+    Ok(0)
+}
+
+/// What an image tells: which kernels it has and what its boot files ask them for. What runs here, and on
+/// which board, is another machine's.
+fn of_image(folder: &Path) -> Result<Status, Failure> {
+    let root = Root::open(folder).map_err(Failure::usage)?;
+    let (requests, boot_files) = match next_start(&root) {
+        Ok(next) => (next, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    Ok(Status {
+        image: Some(folder.display().to_string()),
+        kernel: None,
+        support: Image::of(&root).map_err(Failure::cannot)?.support(),
+        requests,
+        boot_files,
+        effect: None,
+        ignored: None,
+        no_log: None,
+        board: None,
+        vain: Vec::new(),
+        advice: Vec::new(),
+    })
+}
+
+/// What a machine tells: this one, or that of a file.
+fn of_machine(args: &Args, global: &Global, is_live: bool) -> Result<Status, Failure> {
+    let input = input::load(&global.machine, Detail::Full)?;
     let facts = Facts::of(&input, is_live);
     let folder = args.root.as_deref().or_else(|| boot_folder(global, is_live));
     let root = folder.map(Root::open).transpose().map_err(Failure::usage)?;
@@ -34,24 +73,21 @@ pub(super) fn run(args: &Args, global: &Global) -> Outcome {
         None => (Vec::new(), Some("not known: there are no boot files to look at".to_owned())),
     };
     let effect = facts.effect(&input.machine);
-    let status = Status {
+    let running = running(&facts, &next);
+    let again = again(&facts, &running);
+    Ok(Status {
+        image: None,
         kernel: input.machine.kernel.as_ref().map(|kernel| KernelRelease::text(kernel).to_owned()),
         support: facts.support.clone(),
-        requests: running(&facts, &next).into_iter().chain(next).collect(),
+        requests: running.into_iter().chain(again).chain(next).collect(),
         boot_files,
         advice: advice(&effect, facts.raspberry_pi().is_some()),
-        effect,
+        effect: Some(effect),
         ignored: facts.ignored(),
         no_log: facts.no_log.clone(),
         board: input.tree().and_then(|tree| board(&facts, tree, root.as_ref(), is_live)),
         vain: input.tree().and_then(|tree| boot::vain_settings(tree, "numa_policy").ok()).unwrap_or_default(),
-    };
-    if args.json {
-        output::print_json(&json::emulation::status(&status))?;
-    } else {
-        output::print(&text::emulation::status(&status, &output::style(global.color)))?;
-    }
-    Ok(0)
+    })
 }
 
 /// The folder that stands for `/` where nobody names one: of a capture that is a folder, its own.
@@ -59,6 +95,9 @@ fn boot_folder(global: &Global, is_live: bool) -> Option<&Path> {
     let named = Path::new(&global.machine);
     if is_live { Some(Path::new("/")) } else { Some(named).filter(|path| path.is_dir()) }
 }
+
+/// Where the words of a firmware stand.
+const FIRMWARE: &str = "the firmware's device tree";
 
 /// What the running kernel was asked for, and by whom.
 fn running(facts: &Facts, next: &[Request]) -> Vec<Request> {
@@ -68,17 +107,31 @@ fn running(facts: &Facts, next: &[Request]) -> Vec<Request> {
         let asks = fake.is_some() || policy.is_some();
         asks.then(|| Request { place: place.to_owned(), when: When::Running, fake, policy })
     };
-    let firmware = facts.firmware.as_deref().and_then(|line| request("the firmware's device tree", line));
+    let firmware = facts.firmware.as_deref().and_then(|line| request(FIRMWARE, line));
     // A Raspberry Pi's boot loader puts words of its own between the firmware's and those of its file.
     let others = firmware.iter().chain(next).any(|request| request.fake.is_some());
     let by_loader = facts.raspberry_pi().is_some() && facts.command_line_fake().is_some() && !others;
-    let place = if by_loader {
-        "the kernel's command line, put there by the boot loader"
-    } else {
-        "the kernel's command line"
-    };
+    let place = if by_loader { BY_LOADER } else { "the kernel's command line" };
     let kernel = facts.command_line.as_deref().and_then(|line| request(place, line));
     firmware.into_iter().chain(kernel).collect()
+}
+
+/// Where words stand that a Raspberry Pi's boot loader has put there by itself.
+const BY_LOADER: &str = "the kernel's command line, put there by the boot loader";
+
+/// What of the words of this start is there again at the next, whatever the boot files say: those of the
+/// firmware's device tree, and of a boot loader that asks by itself.
+fn again(facts: &Facts, running: &[Request]) -> Vec<Request> {
+    let again = |request: &Request| {
+        let by_loader = request.place == BY_LOADER;
+        // The device tree's words stand in the command line too, and are the device tree's.
+        let policy = request.policy.clone().filter(|_| !by_loader);
+        let place = if by_loader { "the boot loader, by itself" } else { request.place.as_str() };
+        Request { place: place.to_owned(), when: When::Next, fake: request.fake.clone(), policy }
+    };
+    let is_again = |request: &&Request| request.place == BY_LOADER || request.place == FIRMWARE;
+    let is_board = facts.raspberry_pi().is_some();
+    running.iter().filter(|request| is_board && is_again(request)).map(again).collect()
 }
 
 /// What the boot files ask for.

@@ -3,19 +3,20 @@
 use std::path::Path;
 
 use nodewise_boot::{Root, plan};
-use nodewise_machine::{Bytes, KernelRelease, Machine, NodeSet};
+use nodewise_machine::{Machine, NodeSet};
 use nodewise_model::fake::Fake;
 use nodewise_model::fake::outcome::{Emulation, Kind, emulate, remark};
 use nodewise_source::Detail;
-use nodewise_view::digest::emulation::{Brought, Check, Verified, advice};
+use nodewise_view::digest::emulation::{Check, Verified, advice};
 use nodewise_view::{json, text};
 
+use super::before::Before;
 use super::facts::Facts;
 use super::ground::Ground;
 use super::named;
 use crate::cli::Global;
 use crate::cli::emulation::Verify;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::{input, output};
 
 /// Runs `emulation verify`.
@@ -24,7 +25,7 @@ pub(super) fn run(args: &Verify, global: &Global) -> Outcome {
     let is_live = input::is_live(&global.machine);
     let facts = Facts::of(&input, is_live);
     let machine = &input.machine;
-    let before = args.against.as_deref().map(before).transpose()?;
+    let before = args.against.as_deref().map(Before::read).transpose()?;
     let mut checks = Vec::new();
     if is_live {
         checks.extend(boot_files(&facts));
@@ -37,7 +38,7 @@ pub(super) fn run(args: &Verify, global: &Global) -> Outcome {
     checks.extend(policy(&facts));
     let verified = Verified {
         checks,
-        brought: before.map(|before| brought(&before, machine)),
+        brought: before.map(|before| before.brought(machine, &facts)),
         advice: advice(&facts.effect(machine), facts.raspberry_pi().is_some()),
     };
     if args.json {
@@ -46,11 +47,6 @@ pub(super) fn run(args: &Verify, global: &Global) -> Outcome {
         output::print(&text::emulation::verify(&verified, &output::style(global.color)))?;
     }
     Ok(u8::from(!verified.holds()))
-}
-
-fn before(path: &str) -> Result<Machine, Failure> {
-    let input = nodewise_source::input::load(path, Detail::Full);
-    input.map_err(|error| Failure::usage(format_args!("--against: {error}")))
 }
 
 /// Whether the running kernel was started with what the boot files say by now.
@@ -197,20 +193,4 @@ fn policy(facts: &Facts) -> Option<Check> {
         None => (None, "the policy is asked for on the running system only".to_owned()),
     };
     Some(Check { what, holds, reason })
-}
-
-/// What is different from before.
-fn brought(before: &Machine, now: &Machine) -> Brought {
-    let total = |machine: &Machine| {
-        let sizes: Option<Vec<u64>> =
-            machine.nodes.values().map(|node| node.memory_total().map(Bytes::get)).collect();
-        sizes.map(|sizes| Bytes::new(sizes.iter().sum()))
-    };
-    let kernels = before.kernel.as_ref().zip(now.kernel.as_ref());
-    let text = |kernel: &KernelRelease| kernel.text().to_owned();
-    Brought {
-        nodes: (before.nodes.len(), now.nodes.len()),
-        memory: total(before).zip(total(now)),
-        kernel: kernels.filter(|(before, now)| before != now).map(|(before, now)| (text(before), text(now))),
-    }
 }

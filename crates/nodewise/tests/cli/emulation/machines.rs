@@ -117,6 +117,14 @@ fn what_an_emulation_brought_is_told() {
     let text = emulation(after.path(), &["verify", "--against", file.to_str().unwrap()]).ok();
     assert!(text.contains("  nodes         1 before, 8 now\n"), "{text}");
     assert!(text.contains("  memory        8 GiB before, 8 GiB now\n"), "{text}");
+    assert!(text.contains("  new processes default before, interleave:0-7 now\n"), "{text}");
+    assert!(text.contains("  figures       not saved then: nodewise compare --suite board --save"), "{text}");
+    // Figures of the time before say less of the machine, and with which command they are compared.
+    let figures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/recorded/pi5-without.json");
+    let text = emulation(after.path(), &["verify", "--against", figures]).ok();
+    assert!(text.contains("  nodes         1 before, 8 now\n") && !text.contains("\n  memory    "), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("nodewise compare --suite board --against {figures} ")), "{text}");
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! What `verify --against` compares with: a machine as it was, or figures that were saved then.
+
+use std::path::Path;
+
+use nodewise_boot::line;
+use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::{Bytes, KernelRelease, Machine, NodeSet};
+use nodewise_measure::suite::SHIPPED;
+use nodewise_measure::suite::parse::parse;
+use nodewise_measure::suite::session::Session;
+use nodewise_source::Detail;
+use nodewise_view::digest::emulation::Brought;
+use nodewise_view::json;
+
+use super::facts::Facts;
+use crate::failure::Failure;
+use crate::measuring;
+
+/// How a saved session begins to differ from any machine.
+const SESSION: &str = "\"schema\": \"nodewise.suite/";
+/// As far into a file as that stands.
+const HEAD: usize = 200;
+
+/// A time before the emulation.
+pub(super) enum Before {
+    /// A machine.
+    Machine(Box<Machine>),
+    /// A session of `nodewise compare`, with the path of its file.
+    Figures(Box<Session>, String),
+}
+
+impl Before {
+    /// Reads a machine file, a capture, or a session.
+    ///
+    /// # Errors
+    /// What is none of them.
+    pub(super) fn read(path: &str) -> Result<Self, Failure> {
+        let text = if Path::new(path).is_file() {
+            measuring::read_saved("--against", Path::new(path)).ok()
+        } else {
+            None
+        };
+        if let Some(text) = text.filter(|text| text.chars().take(HEAD).collect::<String>().contains(SESSION))
+        {
+            let session = json::suite::read(&text).map_err(|error| {
+                Failure::usage(format_args!("--against: {} is no session: {error}", quote(path)))
+            })?;
+            return Ok(Self::Figures(Box::new(session), path.to_owned()));
+        }
+        let machine = nodewise_source::input::load(path, Detail::Full);
+        let machine = machine.map_err(|error| Failure::usage(format_args!("--against: {error}")))?;
+        Ok(Self::Machine(Box::new(machine)))
+    }
+
+    /// What is different now.
+    pub(super) fn brought(&self, now: &Machine, facts: &Facts) -> Brought {
+        let policy = self.policy().zip(facts.policy.clone());
+        let kernels = self.kernel().zip(now.kernel.as_ref().map(|kernel| kernel.text().to_owned()));
+        let memory = match self {
+            Self::Machine(before) => total(before).zip(total(now)),
+            Self::Figures(..) => None,
+        };
+        Brought {
+            nodes: (self.nodes(), now.nodes.len()),
+            memory,
+            kernel: kernels.filter(|(before, now)| before != now),
+            policy,
+            figures: self.figures(),
+        }
+    }
+
+    fn nodes(&self) -> Option<usize> {
+        match self {
+            Self::Machine(before) => Some(before.nodes.len()),
+            Self::Figures(before, _) => Some(before.settings.get("nodes")?.parse::<NodeSet>().ok()?.len()),
+        }
+    }
+
+    fn kernel(&self) -> Option<String> {
+        let kernel = match self {
+            Self::Machine(before) => before.kernel.as_ref(),
+            Self::Figures(before, _) => before.conditions.kernel.as_ref(),
+        };
+        kernel.map(|kernel: &KernelRelease| kernel.text().to_owned())
+    }
+
+    /// The policy of a new process: a machine file has only what the kernel was asked for.
+    fn policy(&self) -> Option<String> {
+        match self {
+            Self::Machine(before) => {
+                let line = before.settings.command_line.as_deref()?;
+                Some(line::value(line, line::POLICY).unwrap_or("default").to_owned())
+            }
+            Self::Figures(before, _) => before.settings.get("policy of a new program").cloned(),
+        }
+    }
+
+    /// The command that tells how much faster programs are.
+    fn figures(&self) -> String {
+        match self {
+            Self::Figures(before, path) => {
+                let is_it = |source: &str| parse(source).is_ok_and(|suite| suite.title == before.suite);
+                let shipped = SHIPPED.iter().find(|(_, source)| is_it(source));
+                let suite = shipped.map_or("FILE.toml", |(name, _)| *name);
+                format!("nodewise compare --suite {suite} --against {}", printable(path))
+            }
+            Self::Machine(_) => {
+                "not saved then: nodewise compare --suite board --save figures.json does, and verify --against figures.json names the command that compares them"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// The memory of all nodes.
+fn total(machine: &Machine) -> Option<Bytes> {
+    let sizes: Option<Vec<u64>> =
+        machine.nodes.values().map(|node| node.memory_total().map(Bytes::get)).collect();
+    sizes.map(|sizes| Bytes::new(sizes.iter().sum()))
+}
