@@ -7,7 +7,8 @@ use nodewise_measure::synthetic::{Comparison, Tally};
 /// Blocks of the fixed designs that the race is compared with.
 const DESIGNS: [u32; 8] = [6, 10, 15, 20, 30, 40, 60, 80];
 
-/// Plays studies and prints two tables: the race by kind of noise, and fixed designs beside it.
+/// Plays studies and prints a table: the race by kind of noise, and fixed designs beside it; then another
+/// of studies in which the race has a second stage.
 pub fn run(studies: u32, seed: u64) {
     let Rounds::Exactly(rounds) = Rounds::RACE else { unreachable!("the default is a number of rounds") };
     let rules = Rules::DEFAULT;
@@ -15,7 +16,14 @@ pub fn run(studies: u32, seed: u64) {
         "{studies} studies of 2 to 13 placements, seed {seed}; wrong: the advice is more than {:.0} % worse than the best\n",
         rules.margin * 100.0
     );
-    let comparison = Comparison::play(studies, seed, rounds, &DESIGNS);
+    table(&Comparison::play(studies, seed, rounds, &DESIGNS), rounds);
+    println!("\nplacements that differ in memory, CPUs or huge pages; those that help are crossed\n");
+    let crossed = Comparison::play_kinds(studies, seed, rounds, &DESIGNS);
+    table(&crossed, rounds);
+    println!("{} of the studies went on with crosses", crossed.crossed);
+}
+
+fn table(comparison: &Comparison, rounds: u32) {
     println!("| design | wrong | certain | certain and wrong | runs a study |\n|---|---:|---:|---:|---:|");
     for (kind, tally) in &comparison.by_kind {
         row(&format!("race, {}", kind.name()), tally);

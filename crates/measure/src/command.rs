@@ -19,13 +19,14 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{io_words, printable};
 use nodewise_syscall::perf::{Counter, Counting};
-use nodewise_syscall::{CallError, Errno, Finished, Setup, StartError};
+use nodewise_syscall::{CallError, Finished, Setup, StartError};
 
 use crate::evidence::Evidence;
 use crate::executor::{Arm, Ending, Executor, Run, Usage, Witness};
-use crate::metric::{Metric, MetricError, Pattern};
+use crate::fidelity::Fidelity;
+use crate::metric::{Metric, MetricError, Metrics, Pattern};
 use crate::placement::Placement;
 use environment::Padding;
 use output::Output;
@@ -77,7 +78,7 @@ impl Program {
         match error {
             StartError::Setup(CallError { .. }) => error.to_string(),
             StartError::Start(error) => {
-                format!("{}: {}", printable(&self.name.to_string_lossy()), in_words(error))
+                format!("{}: {}", printable(&self.name.to_string_lossy()), io_words(error))
             }
         }
     }
@@ -90,13 +91,13 @@ pub const THREADS: &str = "{threads}";
 pub(crate) fn no_output(error: &std::io::Error) -> String {
     let folder = std::env::temp_dir();
     let folder = printable(&folder.to_string_lossy()).into_owned();
-    format!("no file for its output in {folder} (TMPDIR names another folder): {}", in_words(error))
+    format!("no file for its output in {folder} (TMPDIR names another folder): {}", io_words(error))
 }
 
 /// Runs one program under the placements of arms.
 pub struct CommandExecutor<'a> {
     program: Program,
-    metric: Metric,
+    metrics: Metrics,
     padding: Padding,
     counters: Vec<Counter>,
     witness: &'a mut dyn Witness,
@@ -114,7 +115,7 @@ impl<'a> CommandExecutor<'a> {
         interrupt: &'a AtomicBool,
     ) -> Self {
         let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
-        Self { program, metric: plan.metric.clone(), padding, counters: Vec::new(), witness, interrupt }
+        Self { program, metrics: Metrics::of(plan), padding, counters: Vec::new(), witness, interrupt }
     }
 
     /// Whether a placement can be applied by this process, asked of the kernel without running
@@ -148,25 +149,28 @@ impl<'a> CommandExecutor<'a> {
         let surroundings = self.witness.after();
         let evidence = Evidence { events: counting.read(), ..self.witness.evidence() };
         let ended = ended.map_err(|error| self.program.start_error(&error))?;
-        let run = judge(ended, &self.metric, &output);
+        let run = judge(ended, &self.metrics, &arm.placement, &output);
         let own = run.usage.as_ref().map(Usage::cpu_time);
         Ok(Run { surroundings, evidence: Evidence { own, ..evidence }, ..run })
     }
 }
 
-/// What a run that ended is worth.
-pub(crate) fn judge(ended: Ended, metric: &Metric, output: &Output) -> Run {
+/// What a run that ended under a placement is worth.
+pub(crate) fn judge(ended: Ended, metrics: &Metrics, placement: &Placement, output: &Output) -> Run {
     let Finished { status, usage } = ended.finished;
     let (ending, printed) = match ended.cut_short {
         Some(ending) => (ending, None),
-        None => ending(status, metric, output),
+        None => ending(status, &metrics.first, output),
     };
+    let also_printed = if ending.is_done() { also_printed(&metrics.also, output) } else { BTreeMap::new() };
     let complaint = if ending.is_failure() { output.complaint() } else { None };
     Run {
         wall: Some(ended.wall),
         usage: Some(usage),
-        residency: ended.residency,
+        fidelity: Fidelity::of(&ended.seen, placement),
+        residency: ended.seen.residency,
         printed,
+        also_printed,
         complaint,
         ..Run::ended(ending)
     }
@@ -174,14 +178,23 @@ pub(crate) fn judge(ended: Ended, metric: &Metric, output: &Output) -> Run {
 
 fn ending(status: ExitStatus, metric: &Metric, output: &Output) -> (Ending, Option<f64>) {
     match (status.code(), status.signal(), metric) {
-        (Some(0), _, Metric::Wall | Metric::CpuTime | Metric::MaxRss) => (Ending::Done, None),
         (Some(0), _, Metric::Printed(pattern, _)) => match printed(pattern, output) {
             Ok(number) => (Ending::Done, Some(number)),
             Err(error) => (Ending::NoMetric(error), None),
         },
+        (Some(0), _, _) => (Ending::Done, None),
         (Some(code), _, _) => (Ending::Code(code), None),
         (None, signal, _) => (Ending::Signal(signal.unwrap_or(0)), None),
     }
+}
+
+/// The numbers of metrics that decide nothing; one that is not there is not shown.
+fn also_printed(metrics: &[Metric], output: &Output) -> BTreeMap<String, f64> {
+    let number = |metric: &Metric| match metric {
+        Metric::Printed(pattern, _) => Some((pattern.text().to_owned(), printed(pattern, output).ok()?)),
+        _ => None,
+    };
+    metrics.iter().filter_map(number).collect()
 }
 
 /// Counters that are open for the programs that this thread starts next.
@@ -230,11 +243,6 @@ pub fn setup(placement: &Placement) -> Setup {
         setup = setup.with_policy(policy.clone());
     }
     setup
-}
-
-/// An error of the system without its number.
-pub(crate) fn in_words(error: &std::io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::new(number).to_string())
 }
 
 #[cfg(test)]

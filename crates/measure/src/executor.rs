@@ -12,6 +12,7 @@ use nodewise_machine::{Bytes, NodeId, NodeSet};
 pub use nodewise_syscall::Usage;
 
 use crate::evidence::Evidence;
+use crate::fidelity::{Fidelity, Look};
 use crate::metric::{Metric, MetricError};
 use crate::placement::Placement;
 use crate::schedule::ArmId;
@@ -150,10 +151,14 @@ pub struct Run {
     pub wall: Option<Duration>,
     /// The number it printed, where the metric is one.
     pub printed: Option<f64>,
+    /// Other numbers it printed, by the pattern that finds them: see [`crate::study::Plan::also`].
+    pub also_printed: BTreeMap<String, f64>,
     /// What it used; `None` when it did not start.
     pub usage: Option<Usage>,
     /// Where its pages were when it had the most of them.
     pub residency: Option<Residency>,
+    /// How far it ran as its arm asks; `None` when nothing is asked for, or nothing was seen.
+    pub fidelity: Option<Fidelity>,
     /// What else the machine did.
     pub surroundings: Surroundings,
     /// What the kernel counted.
@@ -170,8 +175,10 @@ impl Run {
             ending,
             wall: None,
             printed: None,
+            also_printed: BTreeMap::new(),
             usage: None,
             residency: None,
+            fidelity: None,
             surroundings: Surroundings::default(),
             evidence: Evidence::default(),
             complaint: None,
@@ -180,6 +187,19 @@ impl Run {
 
     /// The value to compare; `None` for a run that failed.
     pub fn value(&self, metric: &Metric) -> Option<f64> {
+        self.of(metric, self.printed)
+    }
+
+    /// The value of a metric that is shown and decides nothing; `None` for a run that failed.
+    pub fn also(&self, metric: &Metric) -> Option<f64> {
+        let printed = match metric {
+            Metric::Printed(pattern, _) => self.also_printed.get(pattern.text()).copied(),
+            _ => None,
+        };
+        self.of(metric, printed)
+    }
+
+    fn of(&self, metric: &Metric, printed: Option<f64>) -> Option<f64> {
         if !self.ending.is_done() {
             return None;
         }
@@ -188,7 +208,8 @@ impl Run {
             Metric::Wall => self.wall.map(|wall| wall.as_secs_f64()),
             Metric::CpuTime => usage.map(|usage| usage.cpu_time().as_secs_f64()),
             Metric::MaxRss => usage.map(|usage| usage.max_rss.get() as f64),
-            Metric::Printed(..) => self.printed,
+            Metric::Counted(counter) => self.evidence.events.get(counter).map(|count| *count as f64),
+            Metric::Printed(..) => printed,
         };
         // Of nothing there is no ratio.
         value.filter(|value| *value > 0.0)
@@ -211,9 +232,9 @@ pub trait Clock {
 pub trait Witness {
     /// Called before the program starts.
     fn before(&mut self);
-    /// Where the pages of this process and its descendants are now; `None` when that cannot be
-    /// read, as when it has ended. Called a few times while the program runs.
-    fn residency(&mut self, process: u32) -> Option<Residency>;
+    /// Where the pages of this process and its descendants are now, and what placement is in force;
+    /// nothing when that cannot be read, as when it has ended. Called a few times while the program runs.
+    fn look(&mut self, process: u32) -> Look;
     /// Called after the program has ended: what the machine did since [`Witness::before`].
     fn after(&mut self) -> Surroundings;
     /// What the kernel counted between [`Witness::before`] and [`Witness::after`]; called after both.
@@ -228,8 +249,8 @@ pub struct NoWitness;
 
 impl Witness for NoWitness {
     fn before(&mut self) {}
-    fn residency(&mut self, _process: u32) -> Option<Residency> {
-        None
+    fn look(&mut self, _process: u32) -> Look {
+        Look::default()
     }
     fn after(&mut self) -> Surroundings {
         Surroundings::default()

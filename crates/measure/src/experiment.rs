@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor, Run};
-use crate::race::{self, Out, Standing};
+use crate::race::crossing::crosses;
+use crate::race::{self, Crossed, Out, Standing};
 use crate::schedule::{ArmId, Block, Slot, order};
 use crate::study::{Dropped, End, Plan, Record, Rounds, Study};
 
@@ -49,6 +50,8 @@ pub enum Event<'a> {
     Dropped(&'a Dropped),
     /// An arm is worse than another beyond doubt and does not run again.
     Out(Out),
+    /// A race goes on with crosses.
+    Crossed(&'a Crossed),
 }
 
 /// Who is told.
@@ -155,7 +158,7 @@ impl Experiment<'_> {
                 }
             }
             self.run_block(course, Block::Measured(number))?;
-            self.look(course, number)?;
+            self.look(course, number, rounds)?;
         }
         Ok(())
     }
@@ -177,10 +180,15 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    /// Looks at a race after a block.
-    fn look(&mut self, course: &mut Course, number: u32) -> Result<(), End> {
+    /// Looks at a race after a block, of so many.
+    fn look(&mut self, course: &mut Course, number: u32, rounds: u32) -> Result<(), End> {
         let study = &mut course.study;
-        let Some(rules) = study.plan.race.filter(|rules| number >= rules.first_look) else { return Ok(()) };
+        // Crosses are as little known in their first blocks as all arms were.
+        let since = study.race.crossed.as_ref().map_or(0, |crossed| crossed.block.number());
+        let is_early = |first_look: u32| number < since.saturating_add(first_look);
+        let Some(rules) = study.plan.stage().filter(|rules| !is_early(rules.first_look)) else {
+            return Ok(());
+        };
         let comparisons = study.plan.treatments().len();
         let seen = race::look(&study.costs(), Block::Measured(number), comparisons, &rules);
         for out in &seen.out {
@@ -188,7 +196,30 @@ impl Experiment<'_> {
         }
         study.race.out.extend(seen.out);
         study.race.settled = seen.settled;
-        if seen.settled.is_some() { Err(End::Settled) } else { Ok(()) }
+        let Some(best) = seen.settled else { return Ok(()) };
+        let may_go_on = number.saturating_add(rules.first_look) <= rounds || number < course.ledger.blocks();
+        if may_go_on && self.cross(course, best, Block::Measured(number)) {
+            Ok(())
+        } else {
+            Err(End::Settled)
+        }
+    }
+
+    /// Goes on with crosses of the arm that a race is settled for; says whether there are any.
+    fn cross(&mut self, course: &mut Course, best: ArmId, block: Block) -> bool {
+        let study = &mut course.study;
+        if !study.plan.crossing || best.is_baseline() || study.race.crossed.is_some() {
+            return false;
+        }
+        let made = crosses(study.plan.arms(), &study.costs_of_all(), best);
+        if made.is_empty() {
+            return false;
+        }
+        let arms = made.into_iter().map(|treatment| study.plan.add(treatment)).collect();
+        study.race.settled = None;
+        let crossed = study.race.crossed.insert(Crossed { best, block, arms });
+        self.observer.event(Event::Crossed(crossed));
+        true
     }
 
     /// Takes a run from the ledger or makes it.

@@ -17,8 +17,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::ControlFlow;
 
-use nodewise_machine::printable::{printable, quote};
-use nodewise_syscall::Errno;
+use nodewise_machine::printable::{io_words, printable, quote};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::conditions::Conditions;
@@ -53,9 +52,12 @@ impl Head {
         };
         add("the command", Some(words(&conditions.command)));
         add("the metric", Some(metric_words(&plan.metric)));
+        let also: Vec<String> = plan.also.iter().map(metric_words).collect();
+        add("what else is shown", Some(words(&also)).filter(|_| !also.is_empty()));
         let race = plan.race.map(|rules| {
             format!("margin {}, error {}, first look after {}", rules.margin, rules.error, rules.first_look)
         });
+        let race = race.map(|race| race + if plan.crossing { ", then crosses" } else { "" });
         add("the race", race.or(Some("none".to_owned())));
         for arm in plan.arms() {
             add(&format!("arm {}", arm.id.number()), Some(arm_words(arm)));
@@ -112,6 +114,7 @@ fn metric_words(metric: &Metric) -> String {
         (Metric::Wall, _) => "wall".to_owned(),
         (Metric::CpuTime, _) => "cpu".to_owned(),
         (Metric::MaxRss, _) => "rss".to_owned(),
+        (Metric::Counted(counter), _) => counter.name().to_owned(),
         (Metric::Printed(pattern, Direction::LowerIsBetter), _) => format!("less of {}", pattern.text()),
         (Metric::Printed(pattern, Direction::HigherIsBetter), _) => format!("more of {}", pattern.text()),
     }
@@ -144,7 +147,7 @@ pub struct Difference {
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// It cannot be read or written.
-    #[error("cannot {what} the journal: {}", in_words(.why))]
+    #[error("cannot {what} the journal: {}", io_words(.why))]
     File {
         /// What was tried.
         what: &'static str,
@@ -181,11 +184,6 @@ pub enum JournalError {
         /// What comes there.
         here: String,
     },
-}
-
-/// An error of the system without its number.
-fn in_words(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno::new(number).to_string())
 }
 
 /// What a journal holds.

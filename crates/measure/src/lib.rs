@@ -20,6 +20,7 @@
 //! | what is planned, and what is left afterwards | [`study`], [`conditions`] |
 //! | what runs a program, and what one run leaves | [`executor`], [`command`] |
 //! | what the kernel counted meanwhile, and which runs are repeated | [`evidence`] |
+//! | whether a program ran as its arm asks | [`fidelity`] |
 //! | a study that outlives its process | [`journal`] |
 //! | a server with a client | [`serve`] |
 //! | what is compared: time, or a number that is printed | [`metric`] |
@@ -50,6 +51,7 @@ pub mod conditions;
 pub mod evidence;
 pub mod executor;
 pub mod experiment;
+pub mod fidelity;
 pub mod io;
 pub mod journal;
 pub mod kernel;

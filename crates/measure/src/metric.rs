@@ -1,6 +1,7 @@
 //! What is compared: the time a program takes, what it uses, or a number that it prints.
 
 use nodewise_machine::printable::quote;
+use nodewise_syscall::perf::Counter;
 use regex_lite::Regex;
 
 /// Longest end of a program's output that is searched for a number.
@@ -24,15 +25,30 @@ pub enum Metric {
     CpuTime,
     /// The most memory that it, or any one process that it started, had resident; lower is better.
     MaxRss,
+    /// Events that are counted in it and all that it starts; fewer are better.
+    Counted(Counter),
     /// A number that the program prints.
     Printed(Pattern, Direction),
+}
+
+/// The metrics of a plan: the first decides, the others are shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Metrics {
+    pub first: Metric,
+    pub also: Vec<Metric>,
+}
+
+impl Metrics {
+    pub(crate) fn of(plan: &crate::study::Plan) -> Self {
+        Self { first: plan.metric.clone(), also: plan.also.clone() }
+    }
 }
 
 impl Metric {
     /// Which way is better.
     pub fn direction(&self) -> Direction {
         match self {
-            Self::Wall | Self::CpuTime | Self::MaxRss => Direction::LowerIsBetter,
+            Self::Wall | Self::CpuTime | Self::MaxRss | Self::Counted(_) => Direction::LowerIsBetter,
             Self::Printed(_, direction) => *direction,
         }
     }

@@ -112,7 +112,8 @@ impl Placement {
     /// | all CPUs that may be used | no binding |
     /// | any policy, where one node holds all memory that may be used | no policy |
     /// | the default policy | no policy (of a process that was started under none) |
-    /// | interleave, weighted interleave or preferred-many over one node | that node preferred |
+    /// | interleave or weighted interleave over one node | that node preferred |
+    /// | preferred-many over one node, where two hold all memory | that node preferred |
     /// | weighted interleave with weights that are known and equal | interleave |
     /// | preferred without a node | local |
     /// | transparent huge pages allowed | no wish, unless the kernel waits to be asked for them |
@@ -139,9 +140,10 @@ fn plain(policy: &MemPolicy, scope: &Scope) -> Option<MemPolicy> {
     let mode = match policy.mode {
         PolicyMode::Default => return None,
         PolicyMode::Preferred if usable.is_empty() => PolicyMode::Local,
-        PolicyMode::Interleave | PolicyMode::WeightedInterleave | PolicyMode::PreferredMany
-            if usable.len() == 1 =>
-        {
+        PolicyMode::Interleave | PolicyMode::WeightedInterleave if usable.len() == 1 => PolicyMode::Preferred,
+        // When that node is full, the nodes next to it follow for the one, and those next to the CPU for
+        // the other: `nodewise_model` says so, and the same only where one node is left.
+        PolicyMode::PreferredMany if usable.len() == 1 && scope.memory_nodes.len() <= 2 => {
             PolicyMode::Preferred
         }
         PolicyMode::WeightedInterleave if scope.weights_are_equal(&usable) => PolicyMode::Interleave,
@@ -211,9 +213,13 @@ mod tests {
     #[test]
     fn interleaving_over_one_node_prefers_it() {
         let preferred = Placement::memory(PolicyMode::Preferred, NodeSet::from([2]));
-        for mode in [PolicyMode::Interleave, PolicyMode::WeightedInterleave, PolicyMode::PreferredMany] {
+        for mode in [PolicyMode::Interleave, PolicyMode::WeightedInterleave] {
             check(Placement::memory(mode, NodeSet::from([2])), FOUR, preferred.clone());
         }
+        let many = |nodes: NodeSet| Placement::memory(PolicyMode::PreferredMany, nodes);
+        check(many(NodeSet::from([2])), FOUR, many(NodeSet::from([2])));
+        let preferred = Placement::memory(PolicyMode::Preferred, NodeSet::from([1]));
+        check(many(NodeSet::from([1])), "2x(4c 8G)", preferred);
         let local = MemPolicy::new(PolicyMode::Local, NodeSet::new());
         let local = Placement { policy: Some(local), ..Placement::DEFAULT };
         check(Placement::memory(PolicyMode::Preferred, NodeSet::new()), FOUR, local);

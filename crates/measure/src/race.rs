@@ -8,6 +8,8 @@
 //!   baseline when it is still in: nobody should change how a program is started for less than the
 //!   margin. Else it is the leader.
 //!
+//! A race that is settled for another arm than the baseline may go on with crosses: see [`crossing`].
+//!
 //! "Beyond doubt" is an e-value ([`crate::stats::anytime`]), which may be looked at after every
 //! block. Each of the two kinds of comparisons has half of the error, divided among the arms that the
 //! true best could be compared with. So with the probability `1 - error` at least the best arm never
@@ -20,12 +22,15 @@
 //! successive elimination: Even-Dar, Mannor and Mansour, "Action elimination and stopping conditions",
 //! JMLR 7, 2006.
 
+pub mod crossing;
+
 use std::collections::BTreeMap;
 
 use crate::schedule::{ArmId, Block};
 use crate::stats::anytime::{Evidence, winsorized};
 use crate::stats::mean;
 use crate::verdict::ALPHA;
+pub use crossing::Crossed;
 
 /// How a race is decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,6 +71,8 @@ pub struct Standing {
     pub out: Vec<Out>,
     /// The arm that is at most the margin worse than the best; `None` while that is open.
     pub settled: Option<ArmId>,
+    /// What it was settled for before it went on with crosses, where it did.
+    pub crossed: Option<Crossed>,
 }
 
 impl Standing {
@@ -104,17 +111,22 @@ pub(crate) fn judge(costs: &Costs, block: Block, margin: f64, is_above: impl Fn(
         costs.keys().copied().filter(|arm| !out.iter().any(|out| out.arm == *arm)).collect();
     let best = if left.contains(&ArmId::BASELINE) { ArmId::BASELINE } else { leader };
     let settled = left.iter().all(|other| *other == best || costs_more(*other, best, margin));
-    Standing { out, settled: settled.then_some(best) }
+    Standing { out, settled: settled.then_some(best), crossed: None }
 }
 
 /// The arm that costs least, each in the blocks that it shares with the first of them.
 fn leader(costs: &Costs) -> Option<ArmId> {
     let first = *costs.keys().next()?;
     let centre = |arm: ArmId| {
-        if arm == first { Some(0.0) } else { mean(&differences(costs, arm, first, 0.0)?) }
+        if arm == first { Some(0.0) } else { mean_difference(costs, arm, first) }
     };
     let centres = costs.keys().filter_map(|arm| Some((*arm, centre(*arm)?)));
     centres.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(arm, _)| arm)
+}
+
+/// By how much one arm costs more than another on average, as a logarithm; `None` where no block has both.
+fn mean_difference(costs: &Costs, arm: ArmId, other: ArmId) -> Option<f64> {
+    mean(&differences(costs, arm, other, 0.0)?)
 }
 
 /// By how much one arm costs more than another, and `more` on top, in the blocks that have both.

@@ -23,8 +23,9 @@ use crate::command::output::Output;
 use crate::command::supervise::Supervision;
 use crate::command::{Counters, Program, judge, no_output, setup};
 use crate::evidence::{Counter, Evidence};
-use crate::executor::{Arm, Ending, Executor, Residency, Run, Surroundings, Witness};
-use crate::metric::Metric;
+use crate::executor::{Arm, Ending, Executor, Run, Surroundings, Witness};
+use crate::fidelity::Look;
+use crate::metric::Metrics;
 use crate::placement::Placement;
 use server::Server;
 
@@ -60,7 +61,7 @@ pub struct Service {
 /// Runs a server under the placements of arms, and its client.
 pub struct ServeExecutor<'a> {
     service: Service,
-    metric: Metric,
+    metrics: Metrics,
     padding: Padding,
     cpus: CpuSet,
     counters: Vec<Counter>,
@@ -78,8 +79,8 @@ impl<'a> ServeExecutor<'a> {
         interrupt: &'a AtomicBool,
     ) -> Self {
         let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
-        let metric = plan.metric.clone();
-        Self { service, metric, padding, cpus, counters: Vec::new(), witness, interrupt }
+        let metrics = Metrics::of(plan);
+        Self { service, metrics, padding, cpus, counters: Vec::new(), witness, interrupt }
     }
 
     /// The executor with events counted in the server; those that cannot be counted are passed over.
@@ -141,7 +142,7 @@ impl<'a> ServeExecutor<'a> {
             Ending::Service(format!("the client could not be started: {}", program.start_error(&error)))
         })?;
         let used = ended.finished.usage.cpu_time();
-        Ok((judge(ended, &self.metric, &output), used))
+        Ok((judge(ended, &self.metrics, &arm.placement, &output), used))
     }
 }
 
@@ -175,8 +176,8 @@ struct OfServer<'a> {
 
 impl Witness for OfServer<'_> {
     fn before(&mut self) {}
-    fn residency(&mut self, _client: u32) -> Option<Residency> {
-        self.witness.residency(self.server)
+    fn look(&mut self, _client: u32) -> Look {
+        self.witness.look(self.server)
     }
     fn after(&mut self) -> Surroundings {
         Surroundings::default()

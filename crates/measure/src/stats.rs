@@ -1,6 +1,7 @@
 //! Statistics: numbers in, numbers out. No clock, no I/O, nothing of nodewise.
 //!
-//! Every statistic names its source, and its tests hold it to values that SciPy gave.
+//! Every statistic names its source, and is held to values that SciPy and statsmodels gave:
+//! `tests/reference` has them as data, with the script that makes them.
 //!
 //! | to find | look in |
 //! |---|---|

@@ -7,8 +7,10 @@ use crate::candidates::Candidate;
 use crate::conditions::Conditions;
 use crate::evidence::{Counter, Repeats};
 use crate::executor::{Arm, Ending, Residency, Run};
+use crate::fidelity::Fidelity;
 use crate::metric::{Direction, Metric};
 use crate::placement::Placement;
+use crate::race::crossing::can_cross;
 use crate::race::{Costs, Rules, Standing};
 use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
 use crate::stats::mean;
@@ -61,6 +63,14 @@ impl Treatment {
     }
 }
 
+impl Treatment {
+    /// What an arm of a plan is.
+    pub fn of(arm: &Arm) -> Self {
+        let Arm { name, placement, environment, threads, .. } = arm.clone();
+        Self { name, placement, environment, threads }
+    }
+}
+
 impl From<Candidate> for Treatment {
     fn from(candidate: Candidate) -> Self {
         Self::new(candidate.name, candidate.placement)
@@ -74,11 +84,16 @@ pub struct Plan {
     arms: Vec<Arm>,
     /// What is compared.
     pub metric: Metric,
+    /// What else is shown of every arm, and decides nothing.
+    pub also: Vec<Metric>,
     /// How many blocks.
     pub rounds: Rounds,
     /// By which rules arms drop out before the last block, and when the best is known; `None`: every
     /// arm runs in every block.
     pub race: Option<Rules>,
+    /// Whether what helps alone is tried together when a race is settled: see
+    /// [`crate::race::crossing`].
+    pub crossing: bool,
     /// When a run that others spoilt is repeated; `None`: never.
     pub repeats: Option<Repeats>,
     /// What the order of runs and the resamples are drawn from.
@@ -107,23 +122,43 @@ impl Plan {
         rounds: Rounds,
         seed: u64,
     ) -> Result<Self, PlanError> {
-        let arm = |(number, treatment)| {
-            let Treatment { name, placement, environment, threads } = treatment;
-            Arm { id: ArmId::new(number), name, placement, environment, threads }
-        };
-        let arms: Vec<Arm> = (0..).zip(treatments).map(arm).collect();
+        let arms: Vec<Arm> = (0..).zip(treatments).map(|(number, one)| arm_of(number, one)).collect();
         if arms.is_empty() {
             return Err(PlanError::NoArms);
         }
         if matches!(rounds, Rounds::Exactly(0) | Rounds::Within { at_most: 0, .. }) {
             return Err(PlanError::NoRounds);
         }
-        Ok(Self { arms, metric, rounds, race: None, repeats: None, seed })
+        Ok(Self { arms, metric, also: Vec::new(), rounds, race: None, crossing: false, repeats: None, seed })
     }
 
     /// The plan with arms that drop out by these rules.
     pub fn with_race(self, rules: Rules) -> Self {
         Self { race: Some(rules), ..self }
+    }
+
+    /// The plan with what helps alone tried together, where anything in it can be.
+    pub fn with_crossing(self) -> Self {
+        let crossing = can_cross(&self.arms);
+        Self { crossing, ..self }
+    }
+
+    /// The rules of the race, of each of its stages where there may be two.
+    pub fn stage(&self) -> Option<Rules> {
+        self.race.map(|rules| if self.crossing { rules.halved() } else { rules })
+    }
+
+    /// Adds an arm to a plan that is being carried out.
+    pub(crate) fn add(&mut self, treatment: Treatment) -> ArmId {
+        let arm = arm_of(self.arms.len() as u32, treatment);
+        let id = arm.id;
+        self.arms.push(arm);
+        id
+    }
+
+    /// The plan with other metrics shown too.
+    pub fn with_also(self, also: Vec<Metric>) -> Self {
+        Self { also, ..self }
     }
 
     /// The plan with runs repeated that others spoilt.
@@ -161,6 +196,11 @@ impl Plan {
             None => blocks_needed(self.treatments().len(), ALPHA),
         }
     }
+}
+
+fn arm_of(number: u32, treatment: Treatment) -> Arm {
+    let Treatment { name, placement, environment, threads } = treatment;
+    Arm { id: ArmId::new(number), name, placement, environment, threads }
 }
 
 /// One run with its place in the experiment.
@@ -279,26 +319,50 @@ impl Study {
     /// Logarithms of the values of an arm by block, of the baseline the mean of its two runs; one of
     /// them where the other failed.
     pub fn logarithms(&self, arm: ArmId) -> BTreeMap<Block, f64> {
+        self.logarithms_of(arm, |run| run.value(&self.plan.metric))
+    }
+
+    /// As [`Study::logarithms`], of another value than the one that decides.
+    pub fn logarithms_of(&self, arm: ArmId, value: impl Fn(&Run) -> Option<f64>) -> BTreeMap<Block, f64> {
         let mut runs: BTreeMap<Block, Vec<f64>> = BTreeMap::new();
         for record in self.measured(arm) {
-            if let Some(value) = record.run.value(&self.plan.metric) {
+            if let Some(value) = value(&record.run) {
                 runs.entry(record.block).or_default().push(value.ln());
             }
         }
         runs.into_iter().filter_map(|(block, values)| Some((block, mean(&values)?))).collect()
     }
 
-    /// What the arms that are still in the race cost.
+    /// What the arms that are still in the race cost; without those whose treatment does not hold.
     pub fn costs(&self) -> Costs {
+        let mut costs = self.costs_of_all();
+        costs.retain(|arm, _| self.race.out(*arm).is_none());
+        costs
+    }
+
+    /// What the arms cost, those that have dropped out of the race too.
+    pub fn costs_of_all(&self) -> Costs {
         let sign = match self.plan.metric.direction() {
             Direction::LowerIsBetter => 1.0,
             Direction::HigherIsBetter => -1.0,
         };
         let costs = |arm| self.logarithms(arm).into_iter().map(|(block, log)| (block, sign * log)).collect();
         let arms = self.plan.arms().iter().map(|arm| arm.id);
-        arms.filter(|arm| self.dropped(*arm).is_none() && self.race.out(*arm).is_none())
+        arms.filter(|arm| self.dropped(*arm).is_none() && self.held(*arm))
             .map(|arm| (arm, costs(arm)))
             .collect()
+    }
+
+    /// How far an arm ran as it asks, over its measured runs that ended well; `None` when nothing is asked
+    /// for, or nothing was seen of any.
+    pub fn fidelity(&self, arm: ArmId) -> Option<Fidelity> {
+        let done = self.measured(arm).filter(|record| record.run.ending.is_done());
+        Fidelity::mean(done.filter_map(|record| record.run.fidelity.as_ref()))
+    }
+
+    /// Whether the treatment of an arm held, as far as is known.
+    pub fn held(&self, arm: ArmId) -> bool {
+        self.fidelity(arm).is_none_or(|fidelity| fidelity.held(&self.plan.arm(arm).placement))
     }
 
     /// Where the pages of an arm were, over its measured runs that ended well; `None` when nothing was

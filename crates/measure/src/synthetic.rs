@@ -5,14 +5,21 @@
 //! thousands of settings a [`Tally`] counts how often the advice is worse than the best arm by more
 //! than the margin, how often the race was settled, and the runs; `cargo xtask stats` prints it.
 //!
+//! A setting can have arms of several kinds ([`Setting::of_kinds`]), which a race crosses when it is
+//! settled: what two do together is drawn too, from both gains to no gain at all.
+//!
 //! What a race saves is measured against fixed designs, which run every arm in every block: see
 //! [`is_certain`].
 
 mod noise;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use nodewise_machine::{CpuId, NodeId, PolicyMode};
+use nodewise_syscall::TransparentHuge;
 
 use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor, Run};
@@ -41,6 +48,8 @@ pub struct Setting {
     pub kind: Kind,
     /// What the arms cost, as logarithms; the baseline is the first and costs 0.
     pub costs: Vec<f64>,
+    /// How much of a gain is left when it comes on top of another; `None` where arms are of one kind.
+    pub together: Option<f64>,
     seed: u64,
 }
 
@@ -65,16 +74,70 @@ impl Setting {
             _ => 0.005 * random.normal(),
         };
         let costs = std::iter::once(0.0).chain((0..arms).map(|arm| cost(arm, &mut random))).collect();
-        Self { kind, costs, seed: random.bits() }
+        Self { kind, costs, together: None, seed: random.bits() }
+    }
+
+    /// As [`Setting::draw`], with arms that set memory, CPUs or huge pages, and can be crossed.
+    pub fn of_kinds(number: u32, seed: u64) -> Self {
+        let setting = Self::draw(number, seed);
+        let mut random = Random::stream(seed ^ setting.seed, u64::from(number));
+        // Gains that add up, that hide each other in part, or that spoil each other.
+        let together = between(-0.5, 1.2, &mut random);
+        Self { together: Some(together), ..setting }
+    }
+
+    /// What the arms do: nothing but be different things, or set parts of a placement in turn.
+    fn treatments(&self) -> Vec<Treatment> {
+        let placement = |arm: u32| match (self.together, arm % 3) {
+            (None, _) => Placement::DEFAULT,
+            _ if arm == 0 => Placement::DEFAULT,
+            (_, 0) => Placement::on_cpus([CpuId::new(arm)].into_iter().collect()),
+            (_, 1) => Placement::memory(PolicyMode::Preferred, [NodeId::new(arm)].into_iter().collect()),
+            (_, _) => Placement { huge: Some(huge_of(arm)), ..Placement::DEFAULT },
+        };
+        let treatment = |arm| Treatment::new(format!("arm {arm}"), placement(arm));
+        (0..self.costs.len() as u32).map(treatment).collect()
+    }
+
+    /// What an arm costs: of a cross the least of its parts, and what is left of the others' gains.
+    fn cost(&self, arm: &Arm) -> f64 {
+        let number = arm.id.number() as usize;
+        let (Some(together), true) = (self.together, number >= self.costs.len()) else {
+            return self.costs[number];
+        };
+        let sets = |one: &Placement| {
+            let Placement { policy, cpus, huge } = &arm.placement;
+            let same = [
+                one.policy.is_some() && one.policy == *policy,
+                one.cpus.is_some() && one.cpus == *cpus,
+                one.huge.is_some() && one.huge == *huge,
+            ];
+            same.contains(&true)
+        };
+        // Where two arms set the same, the cross was made of the better one.
+        let mut parts: BTreeMap<[bool; 3], f64> = BTreeMap::new();
+        for (treatment, cost) in self.treatments().iter().zip(&self.costs) {
+            let Placement { policy, cpus, huge } = &treatment.placement;
+            if sets(&treatment.placement) {
+                let least = parts.entry([policy.is_some(), cpus.is_some(), huge.is_some()]).or_insert(*cost);
+                *least = least.min(*cost);
+            }
+        }
+        let least = parts.values().copied().fold(f64::INFINITY, f64::min);
+        least + together * (parts.values().sum::<f64>() - least)
     }
 
     /// Plays a study of this setting.
     pub fn play(&self, rounds: u32, race: Option<Rules>) -> Study {
-        let treatments =
-            (0..self.costs.len()).map(|arm| Treatment::new(format!("arm {arm}"), Placement::DEFAULT));
+        self.play_arms(self.treatments(), rounds, race)
+    }
+
+    /// Plays a study of these arms, the first of which are the setting's own.
+    fn play_arms(&self, treatments: Vec<Treatment>, rounds: u32, race: Option<Rules>) -> Study {
         let mut plan = Plan::new(treatments, Metric::Wall, Rounds::Exactly(rounds), self.seed)
             .expect("there are arms and rounds");
         plan.race = race;
+        let plan = if race.is_some() { plan.with_crossing() } else { plan };
         let clock = PlayedClock(Cell::new(Duration::ZERO));
         let mut executor = Played { setting: self, noise: self.kind.begin(self.seed), clock: &clock };
         Experiment {
@@ -86,11 +149,17 @@ impl Setting {
         .conduct(plan, Conditions::default())
     }
 
-    /// By how much an arm costs more than the best, as a share.
-    pub fn loss(&self, arm: ArmId) -> f64 {
-        let best = self.costs.iter().copied().fold(f64::INFINITY, f64::min);
-        (self.costs[arm.number() as usize] - best).exp_m1()
+    /// By how much an arm of a study costs more than the best that ran there, as a share.
+    pub fn loss(&self, arm: ArmId, study: &Study) -> f64 {
+        let arms = study.plan.arms();
+        let best = arms.iter().map(|arm| self.cost(arm)).fold(f64::INFINITY, f64::min);
+        (self.cost(study.plan.arm(arm)) - best).exp_m1()
     }
+}
+
+/// There are three ways to have huge pages; more arms than that share them.
+fn huge_of(arm: u32) -> TransparentHuge {
+    [TransparentHuge::Allowed, TransparentHuge::Never, TransparentHuge::OnlyAdvised][arm as usize / 3 % 3]
 }
 
 fn between(low: f64, high: f64, random: &mut Random) -> f64 {
@@ -114,7 +183,7 @@ struct Played<'a> {
 
 impl Executor for Played<'_> {
     fn run(&mut self, arm: &Arm) -> Run {
-        let cost = self.setting.costs[arm.id.number() as usize] + self.noise.next_run();
+        let cost = self.setting.cost(arm) + self.noise.next_run();
         let wall = Duration::from_secs_f64(10.0 * cost.exp());
         self.clock.0.set(self.clock.0.get() + wall);
         Run { wall: Some(wall), ..Run::ended(Ending::Done) }
@@ -138,7 +207,7 @@ impl Outcome {
     pub fn of(setting: &Setting, study: &Study, rules: &Rules) -> Self {
         let measured = study.records.iter().filter(|record| record.block != Block::WarmUp);
         Self {
-            is_wrong: advised(study).is_some_and(|arm| setting.loss(arm) > rules.margin),
+            is_wrong: advised(study).is_some_and(|arm| setting.loss(arm, study) > rules.margin),
             is_certain: match study.plan.race {
                 Some(_) => study.race.settled.is_some(),
                 None => is_certain(&study.costs(), rules),
@@ -211,6 +280,8 @@ pub fn is_certain(costs: &Costs, rules: &Rules) -> bool {
 pub struct Comparison {
     /// The race.
     pub race: Tally,
+    /// Studies in which it went on with crosses.
+    pub crossed: u32,
     /// The race by kind of noise.
     pub by_kind: Vec<(Kind, Tally)>,
     /// Fixed designs by their number of blocks, ascending.
@@ -220,22 +291,35 @@ pub struct Comparison {
 impl Comparison {
     /// Plays this many settings, as a race of at most `rounds` blocks and as each of the fixed designs.
     pub fn play(studies: u32, seed: u64, rounds: u32, designs: &[u32]) -> Self {
+        Self::of(studies, rounds, designs, |number| Setting::draw(number, seed))
+    }
+
+    /// As [`Comparison::play`], with arms of several kinds: the fixed designs run all arms of the race,
+    /// its crosses among them, from their first block on.
+    pub fn play_kinds(studies: u32, seed: u64, rounds: u32, designs: &[u32]) -> Self {
+        Self::of(studies, rounds, designs, |number| Setting::of_kinds(number, seed))
+    }
+
+    fn of(studies: u32, rounds: u32, designs: &[u32], draw: impl Fn(u32) -> Setting) -> Self {
         let rules = Rules::DEFAULT;
-        let mut race = Tally::default();
+        let (mut race, mut crossed) = (Tally::default(), 0);
         let mut by_kind: Vec<(Kind, Tally)> = Kind::ALL.map(|kind| (kind, Tally::default())).into();
         let mut fixed: Vec<(u32, Tally)> = designs.iter().map(|blocks| (*blocks, Tally::default())).collect();
         for number in 0..studies {
-            let setting = Setting::draw(number, seed);
-            let play = |blocks, race| Outcome::of(&setting, &setting.play(blocks, race), &rules);
-            let outcome = play(rounds, Some(rules));
+            let setting = draw(number);
+            let study = setting.play(rounds, Some(rules));
+            let arms: Vec<Treatment> = study.plan.arms().iter().map(Treatment::of).collect();
+            let play = |blocks| Outcome::of(&setting, &setting.play_arms(arms.clone(), blocks, None), &rules);
+            let outcome = Outcome::of(&setting, &study, &rules);
+            crossed += u32::from(study.race.crossed.is_some());
             race.add(outcome);
             by_kind
                 .iter_mut()
                 .filter(|(kind, _)| *kind == setting.kind)
                 .for_each(|(_, tally)| tally.add(outcome));
-            fixed.iter_mut().for_each(|(blocks, tally)| tally.add(play(*blocks, None)));
+            fixed.iter_mut().for_each(|(blocks, tally)| tally.add(play(*blocks)));
         }
-        Self { race, by_kind, fixed }
+        Self { race, crossed, by_kind, fixed }
     }
 
     /// The smallest of the fixed designs that is certain as often as the race and wrong no more often.

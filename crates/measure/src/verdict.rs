@@ -18,6 +18,7 @@
 
 mod pairs;
 
+use crate::fidelity::Fidelity;
 use crate::metric::Direction;
 use crate::race::Out;
 use crate::schedule::ArmId;
@@ -79,6 +80,9 @@ pub struct Effect {
     /// The smallest true change that a study like this finds four times in five, as a share: 0.03
     /// is 3 %.
     pub smallest_detectable: f64,
+    /// How many blocks would find a true change of [`SMALLEST_EFFECT`] four times in five, with what the
+    /// runs of this study vary.
+    pub blocks_for_smallest: Option<u64>,
     /// What speaks for a difference.
     pub evidence: Evidence,
 }
@@ -122,6 +126,8 @@ pub enum Verdict {
     /// It dropped out of the race as worse than another arm before it was known how it compares with
     /// the baseline.
     Out(Out),
+    /// The program did not run as the arm asks: nothing can be said about it.
+    NotAsAsked(Fidelity),
     /// The program does not work under it.
     Failed(Dropped),
 }
@@ -138,8 +144,20 @@ pub struct ArmResult {
     pub effect: Option<Effect>,
     /// Runs in measured blocks that failed.
     pub failures: usize,
+    /// The metrics that decide nothing, in the order of the plan.
+    pub also: Vec<Option<Also>>,
     /// What is concluded.
     pub verdict: Verdict,
+}
+
+/// A metric that is shown of an arm and decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Also {
+    /// Its values.
+    pub summary: Summary,
+    /// The ratio to the baseline with its 95 % interval; `None` for the baseline itself, and where fewer
+    /// than two blocks have both.
+    pub ratio: Option<(f64, Interval)>,
 }
 
 /// The baseline against itself: what this machine's noise looks like today.
@@ -211,9 +229,11 @@ impl Analysis {
         let mut effects = pairs.effects(&bootstrap, control);
         // A race that is settled for another arm has shown the baseline to be worse, in one of its
         // looks; the values that came afterwards may say so less clearly.
-        let best = study.race.settled.filter(|best| !best.is_baseline());
-        if let Some(effect) = best.and_then(|best| effects.get_mut(&best)) {
-            effect.evidence.significant = true;
+        let alone = study.race.crossed.as_ref().map(|crossed| crossed.best);
+        for best in study.race.settled.into_iter().chain(alone).filter(|best| !best.is_baseline()) {
+            if let Some(effect) = effects.get_mut(&best) {
+                effect.evidence.significant = true;
+            }
         }
         let needed = match study.plan.race {
             Some(rules) => rules.first_look,
@@ -228,13 +248,19 @@ impl Analysis {
                 let verdict = match study.dropped(arm.id) {
                     Some(dropped) => Verdict::Failed(dropped.clone()),
                     None if arm.id.is_baseline() => Verdict::Baseline,
-                    None => {
-                        let blocks = pairs.blocks(arm.id);
-                        let verdict = conclude(effects.get(&arm.id), blocks, needed, direction);
-                        out_of_race(verdict, study.race.out(arm.id))
-                    }
+                    None => match study.fidelity(arm.id).filter(|_| !study.held(arm.id)) {
+                        Some(fidelity) => Verdict::NotAsAsked(fidelity),
+                        None => {
+                            let blocks = pairs.blocks(arm.id);
+                            let verdict = conclude(effects.get(&arm.id), blocks, needed, direction);
+                            out_of_race(verdict, study.race.out(arm.id))
+                        }
+                    },
                 };
-                arm_result(study, arm.id, effects.get(&arm.id).copied(), verdict)
+                let also =
+                    study.plan.also.iter().map(|metric| pairs::also(study, arm.id, metric, &bootstrap));
+                let also = also.collect();
+                arm_result(study, arm.id, effects.get(&arm.id).copied(), also, verdict)
             })
             .collect();
         let advice = advise(study, &arms, &pairs, &bootstrap, needed);
@@ -247,11 +273,17 @@ impl Analysis {
     }
 }
 
-fn arm_result(study: &Study, arm: ArmId, effect: Option<Effect>, verdict: Verdict) -> ArmResult {
+fn arm_result(
+    study: &Study,
+    arm: ArmId,
+    effect: Option<Effect>,
+    also: Vec<Option<Also>>,
+    verdict: Verdict,
+) -> ArmResult {
     let values: Vec<f64> =
         study.measured(arm).filter_map(|record| record.run.value(&study.plan.metric)).collect();
     let failures = study.measured(arm).filter(|record| record.run.ending.is_failure()).count();
-    ArmResult { arm, summary: Summary::of(&values), effect, failures, verdict }
+    ArmResult { arm, summary: Summary::of(&values), effect, failures, also, verdict }
 }
 
 /// What `blocks` blocks that an arm shares with the baseline say about it.
@@ -290,16 +322,22 @@ fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs, bootstrap: &Bootstra
         let as_good = |arm: &&&ArmResult| arm.arm != best && pairs.may_be_equal(arm.arm, best, bootstrap);
         return Advice::Use { best, as_good: better.iter().filter(as_good).map(|arm| arm.arm).collect() };
     }
+    if arms.iter().skip(1).all(|arm| has_nothing_to_compare(&arm.verdict)) {
+        return Advice::NothingToCompare;
+    }
     if worse.is_empty() && same.is_empty() && study.race.settled.is_none() {
-        let failed = arms.iter().skip(1).all(|arm| matches!(arm.verdict, Verdict::Failed(_)));
-        let blocks = study.blocks_begun();
-        return if failed { Advice::NothingToCompare } else { Advice::TooFewRounds { blocks, needed } };
+        return Advice::TooFewRounds { blocks: study.blocks_begun(), needed };
     }
     let detectable = same.iter().filter_map(|arm| Some(arm.effect?.smallest_detectable));
     Advice::Keep {
         worse: worse.iter().map(|arm| arm.arm).collect(),
         smallest_detectable: detectable.reduce(f64::max),
     }
+}
+
+/// Whether an arm gave no runs that can be compared.
+fn has_nothing_to_compare(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Failed(_) | Verdict::NotAsAsked(_))
 }
 
 /// The arm whose estimate lies farthest on the better side.

@@ -60,6 +60,11 @@ impl Observer for Progress {
                 let left = self.rounds.saturating_sub(out.block.number());
                 self.bar.set_length(self.bar.length().unwrap_or_default().saturating_sub(left.into()));
             }
+            Event::Crossed(crossed) => {
+                let left = u64::from(self.rounds.saturating_sub(crossed.block.number()));
+                let more = left * crossed.arms.len() as u64;
+                self.bar.set_length(self.bar.length().unwrap_or_default().saturating_add(more));
+            }
             Event::Dropped(dropped) => {
                 self.bar.set_message(format!("given up: {}", dropped.ending));
             }

@@ -1,9 +1,11 @@
 //! Sees what a run cannot see of itself: where its pages are, the time that a hypervisor takes, and for a
-//! study also what the kernel counts meanwhile.
+//! study also the placement that is in force and what the kernel counts meanwhile.
 
 use nodewise_machine::{Machine, NodeSet};
 use nodewise_measure::evidence::{Allocations, CpuTime, Evidence, Moves};
 use nodewise_measure::executor::{Residency, Surroundings, Witness};
+use nodewise_measure::fidelity::Look;
+use nodewise_source::in_force::{InForce, in_force};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::proc_stat::CpuTimes;
 use nodewise_source::process::{self, Pid};
@@ -52,8 +54,8 @@ impl Witness for SystemWitness {
         self.steal = Some(Steal::begin());
     }
 
-    fn residency(&mut self, process: u32) -> Option<Residency> {
-        residency(&self.tree, process)
+    fn look(&mut self, process: u32) -> Look {
+        Look { residency: residency(&self.tree, process), ..Look::default() }
     }
 
     fn after(&mut self) -> Surroundings {
@@ -67,6 +69,17 @@ fn residency(tree: &Tree, process: u32) -> Option<Residency> {
     let family = process::family(tree, Pid::new(process));
     let seen = process::residency(tree, &family);
     (!seen.by_node.is_empty()).then_some(Residency { by_node: seen.by_node })
+}
+
+/// Where the pages of a process and of its children are, and what placement is in force.
+fn look(tree: &Tree, process: u32) -> Look {
+    let InForce { by_node, threads, memory } = in_force(tree, &process::family(tree, Pid::new(process)));
+    let memory = memory.into_iter().map(|(policy, by_node)| (policy, Residency { by_node }));
+    Look {
+        residency: (!by_node.is_empty()).then_some(Residency { by_node }),
+        threads,
+        memory: memory.collect(),
+    }
 }
 
 /// The load of the last minute.
@@ -173,8 +186,8 @@ impl Witness for CountingWitness {
         self.before = self.snapshot();
     }
 
-    fn residency(&mut self, process: u32) -> Option<Residency> {
-        residency(&self.tree, process)
+    fn look(&mut self, process: u32) -> Look {
+        look(&self.tree, process)
     }
 
     fn after(&mut self) -> Surroundings {
@@ -191,7 +204,12 @@ impl Witness for CountingWitness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::NodeId;
+    use nodewise_machine::{CpuSet, NodeId, PolicyMode};
+    use nodewise_measure::command::{CommandExecutor, setup};
+    use nodewise_measure::fidelity::Fidelity;
+    use nodewise_measure::placement::Placement;
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
     use std::time::Duration;
 
     #[test]
@@ -224,6 +242,65 @@ mod tests {
         check(at(10, Some(2)), at(20, Some(1)), None);
         check(at(10, None), at(20, Some(1)), None);
         check(at(20, Some(1)), at(10, Some(1)), None);
+    }
+
+    /// What a look sees of a script that was started under a placement and then waits for its input.
+    fn seen_of(script: &str, placement: &Placement) -> Look {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = setup(placement).spawn(command).unwrap();
+        let mut said = [0; 1];
+        // It says when it has come to the point where it waits.
+        child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+        let seen = look(&Tree::live(), child.id());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        seen
+    }
+
+    /// A CPU and, where there is one, another.
+    fn cpus() -> (CpuSet, Option<CpuSet>) {
+        let own = nodewise_syscall::affinity::cpus(nodewise_syscall::Task::CURRENT).unwrap();
+        let mut each = own.iter().map(|cpu| CpuSet::from_iter([cpu]));
+        (each.next().unwrap(), each.next())
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+    fn a_program_that_binds_itself_elsewhere_is_seen_to_and_one_that_does_not_is_not() {
+        let (first, second) = cpus();
+        let asked = Placement::on_cpus(first);
+        let shares = |script: &str| {
+            let fidelity = Fidelity::of(&seen_of(script, &asked), &asked).unwrap();
+            (fidelity.cpus, fidelity.other_cpus.clone(), fidelity.held(&asked))
+        };
+        assert_eq!(shares("printf x; read line || true"), (Some(1.0), None, true));
+        let Some(second) = second else { return eprintln!("not tried: this process may use one CPU only") };
+        let moved = format!("taskset -c -p {second} $$ > /dev/null; printf x; read line || true");
+        assert_eq!(shares(&moved), (Some(0.0), Some(second), false));
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+    fn the_policy_that_is_in_force_is_seen() {
+        let nodes = nodewise_syscall::mempolicy::allowed_nodes().unwrap_or(NodeSet::from([0]));
+        let asked = Placement::memory(PolicyMode::Interleave, nodes.clone());
+        if let Err(why) = CommandExecutor::check(&asked) {
+            return eprintln!("not tried: {why}");
+        }
+        let seen = seen_of("printf x; read line || true", &asked);
+        let Some(fidelity) = Fidelity::of(&seen, &asked) else {
+            return eprintln!("not tried: this kernel has no numa_maps");
+        };
+        assert_eq!((fidelity.policy, fidelity.nodes), (Some(1.0), Some(1.0)));
+        // What would have been seen of a program that was started in another way.
+        let other = Placement::memory(PolicyMode::Bind, nodes);
+        assert_eq!(Fidelity::of(&seen, &other).unwrap().policy, Some(0.0));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_not_seen() {
+        assert_eq!(look(&Tree::live(), u32::MAX - 1), Look::default());
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | what `--machine` accepts | [`input`] |
 //! | writing a machine's files down | [`capture`] |
 //! | processes and where their memory is | [`process`] |
+//! | the placement that is in force in them | [`mod@in_force`] |
 //! | what this process may do, and what contains it | [`own`] |
 //! | how the kernel was started, and what it wrote then | [`mod@boot`] |
 //! | load, stalls, clocks, counters, CPU model | [`system`] |
@@ -35,6 +36,7 @@ pub mod devices;
 pub mod devicetree;
 pub mod facts;
 pub mod file;
+pub mod in_force;
 pub mod input;
 pub mod limits;
 pub mod machine_file;

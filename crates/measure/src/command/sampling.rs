@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::executor::Residency;
+use crate::fidelity::Look;
 
 /// The first look: a program has loaded its libraries by then, and a short one still runs.
 const FIRST: Duration = Duration::from_millis(4);
@@ -16,11 +17,12 @@ const COST_LIMIT: u32 = 50;
 pub(super) struct Sampling {
     next: Duration,
     most: Option<Residency>,
+    last: Look,
 }
 
 impl Sampling {
     pub fn new() -> Self {
-        Self { next: FIRST, most: None }
+        Self { next: FIRST, most: None, last: Look::default() }
     }
 
     /// When the next look is due, in the program's age.
@@ -28,29 +30,40 @@ impl Sampling {
         self.next
     }
 
-    /// Keeps what a look saw, if it saw more than those before; it began and ended at these ages.
-    pub fn keep(&mut self, seen: Option<Residency>, began: Duration, ended: Duration) {
+    /// Keeps what a look saw: where pages are if they were more than before, and what is in force if
+    /// there was anything left to see. It began and ended at these ages.
+    pub fn keep(&mut self, seen: Look, began: Duration, ended: Duration) {
         let cost = ended.saturating_sub(began);
         self.next = (began * 2).max(ended + cost * COST_LIMIT);
         let before = self.most.as_ref().map(Residency::total);
-        if let Some(seen) = seen.filter(|seen| Some(seen.total()) >= before) {
+        let Look { residency, threads, memory } = seen;
+        if let Some(seen) = residency.filter(|seen| Some(seen.total()) >= before) {
             self.most = Some(seen);
+        }
+        // A program that ends loses its memory before its threads: then the look before counts.
+        if !threads.is_empty() {
+            self.last.threads = threads;
+        }
+        if !memory.is_empty() {
+            self.last.memory = memory;
         }
     }
 
-    /// The look that saw the most.
-    pub fn most(self) -> Option<Residency> {
-        self.most
+    /// Where pages were in the look that saw the most, and what was in force in the last.
+    pub fn seen(self) -> Look {
+        Look { residency: self.most, ..self.last }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::{Bytes, NodeId};
+    use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId};
 
-    fn seen(mib: u64) -> Option<Residency> {
-        Some(Residency { by_node: [(NodeId::new(0), Bytes::from_mib(mib))].into() })
+    fn seen(mib: u64) -> Look {
+        let residency = Residency { by_node: [(NodeId::new(0), Bytes::from_mib(mib))].into() };
+        let memory = vec![(MemPolicy::DEFAULT, residency.clone())];
+        Look { residency: Some(residency), threads: vec![(CpuSet::from([mib as u32]), 1)], memory }
     }
 
     const fn ms(millis: u64) -> Duration {
@@ -64,20 +77,21 @@ mod tests {
         for _ in 0..5 {
             due.push(sampling.next().as_millis());
             let now = sampling.next();
-            sampling.keep(None, now, now);
+            sampling.keep(Look::default(), now, now);
         }
         assert_eq!(due, [4, 8, 16, 32, 64]);
-        sampling.keep(None, ms(128), ms(148));
+        sampling.keep(Look::default(), ms(128), ms(148));
         assert_eq!(sampling.next(), ms(1148), "a look of 20 ms waits for 50 times as long");
     }
 
     #[test]
-    fn the_look_with_the_most_pages_is_kept() {
+    fn pages_are_those_of_the_look_with_the_most_and_what_is_in_force_is_the_last_that_was_seen() {
         let mut sampling = Sampling::new();
-        for (at, look) in [(1, None), (2, seen(5)), (3, seen(9)), (4, seen(7)), (5, None)] {
+        let nothing = Look::default;
+        for (at, look) in [(1, nothing()), (2, seen(5)), (3, seen(9)), (4, seen(7)), (5, nothing())] {
             sampling.keep(look, ms(at), ms(at));
         }
-        assert_eq!(sampling.most(), seen(9));
-        assert_eq!(Sampling::new().most(), None);
+        assert_eq!(sampling.seen(), Look { residency: seen(9).residency, ..seen(7) });
+        assert_eq!(Sampling::new().seen(), nothing());
     }
 }

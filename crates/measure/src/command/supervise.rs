@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use nodewise_syscall::{Finished, Guarded, StartError};
 
 use super::sampling::Sampling;
-use crate::executor::{Ending, Residency, Witness};
+use crate::executor::{Ending, Witness};
+use crate::fidelity::Look;
 
 /// How often the interrupt is looked at while nothing else is due.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,7 +24,7 @@ pub(crate) struct Ended {
     pub finished: Finished,
     /// Set when it did not end by itself.
     pub cut_short: Option<Ending>,
-    pub residency: Option<Residency>,
+    pub seen: Look,
 }
 
 /// What a run is watched with.
@@ -40,7 +41,7 @@ impl Supervision<'_> {
     /// where pages are takes a while) does not count.
     pub fn run(self, start: impl FnOnce() -> Result<Guarded, StartError>) -> Result<Ended, StartError> {
         let started = OnceLock::new();
-        let (wall, cut_short, residency) = thread::scope(|scope| {
+        let (wall, cut_short, seen) = thread::scope(|scope| {
             let (to_waiter, program) = channel();
             let (to_us, end) = channel();
             thread::Builder::new()
@@ -51,11 +52,11 @@ impl Supervision<'_> {
             let program = started.get_or_init(|| program);
             // The waiter lives until it has sent the end, so this cannot fail.
             let _ = to_waiter.send(program);
-            let (ended, cut_short, residency) = self.watch(program, began, &end);
-            Ok::<_, StartError>((ended.saturating_duration_since(began), cut_short, residency))
+            let (ended, cut_short, seen) = self.watch(program, began, &end);
+            Ok::<_, StartError>((ended.saturating_duration_since(began), cut_short, seen))
         })?;
         let finished = started.into_inner().expect("it was started above").finish()?;
-        Ok(Ended { wall, finished, cut_short, residency })
+        Ok(Ended { wall, finished, cut_short, seen })
     }
 
     /// Waits for the end, and meanwhile looks at the program, the time limit and the interrupt.
@@ -64,16 +65,16 @@ impl Supervision<'_> {
         program: &Guarded,
         began: Instant,
         end: &Receiver<Instant>,
-    ) -> (Instant, Option<Ending>, Option<Residency>) {
+    ) -> (Instant, Option<Ending>, Look) {
         let mut sampling = Sampling::new();
         let limit = self.limit.unwrap_or(Duration::MAX);
         loop {
             let age = began.elapsed();
             let due = sampling.next().min(limit).min(age.saturating_add(LOOK));
             match end.recv_timeout(due.saturating_sub(age)) {
-                Ok(ended) => return (ended, None, sampling.most()),
+                Ok(ended) => return (ended, None, sampling.seen()),
                 // The waiter could not wait: the program has ended, and nobody noted when.
-                Err(RecvTimeoutError::Disconnected) => return (Instant::now(), None, sampling.most()),
+                Err(RecvTimeoutError::Disconnected) => return (Instant::now(), None, sampling.seen()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let age = began.elapsed();
@@ -85,10 +86,10 @@ impl Supervision<'_> {
                 None
             };
             if cut_short.is_some() {
-                return (end_now(program, end), cut_short, sampling.most());
+                return (end_now(program, end), cut_short, sampling.seen());
             }
             if age >= sampling.next() {
-                let seen = self.witness.residency(program.program());
+                let seen = self.witness.look(program.program());
                 sampling.keep(seen, age, began.elapsed());
             }
         }

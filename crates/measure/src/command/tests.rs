@@ -6,6 +6,7 @@ use super::*;
 use crate::conditions::Conditions;
 use crate::executor::{NoWitness, Residency, Surroundings};
 use crate::experiment::{Event, Experiment, Monotonic};
+use crate::fidelity::{Fidelity, Look};
 use crate::metric::Direction;
 use crate::study::{End, Plan, Rounds, Treatment};
 use crate::verdict::{Analysis, Verdict};
@@ -82,6 +83,20 @@ fn a_number_is_found_on_either_output() {
     let none = from("echo nothing");
     assert!(matches!(none.ending, Ending::NoMetric(MetricError::NoMatch { .. })), "{:?}", none.ending);
     assert_eq!(from("echo rate: 1; exit 1").ending, Ending::Code(1), "a failed program has no number");
+}
+
+#[test]
+fn other_numbers_are_kept_and_one_that_is_not_there_fails_nothing() {
+    let treatments = vec![Treatment::new("it", Placement::DEFAULT)];
+    let also = vec![number("latency ([0-9.]+)"), number("never ([0-9.]+)"), Metric::CpuTime];
+    let plan = Plan::new(treatments, number("tps ([0-9.]+)"), Rounds::DEFAULT, 1).unwrap().with_also(also);
+    let program = Program::new(["sh", "-c", "echo tps 7; echo latency 0.5"]).unwrap();
+    let (mut witness, interrupt) = (NoWitness, AtomicBool::new(false));
+    let run = CommandExecutor::new(program, &plan, &mut witness, &interrupt).run(&plan.arms()[0]);
+    assert_eq!((run.ending.clone(), run.printed), (Ending::Done, Some(7.0)));
+    assert_eq!(run.also_printed, BTreeMap::from([("latency ([0-9.]+)".to_owned(), 0.5)]));
+    let also: Vec<Option<f64>> = plan.also.iter().map(|metric| run.also(metric)).collect();
+    assert_eq!((also[0], also[1]), (Some(0.5), None));
 }
 
 #[test]
@@ -199,6 +214,13 @@ fn what_a_program_leaves_running_is_ended_after_it() {
     assert_eq!(run.ending, Ending::Done);
 }
 
+/// What is seen at a look: more pages, and another CPU.
+fn seen_at(look: u64) -> Look {
+    let by_node = BTreeMap::from([(NodeId::new(0), Bytes::from_mib(look))]);
+    let threads = vec![(CpuSet::from([look as u32 + 100_000]), 1)];
+    Look { residency: Some(Residency { by_node }), threads, ..Look::default() }
+}
+
 /// Sees more pages at every look and interrupts at the fifth.
 struct Growing<'a> {
     looks: u64,
@@ -211,11 +233,11 @@ impl Witness for Growing<'_> {
         assert_eq!(self.looks, 0, "called before the program runs");
     }
 
-    fn residency(&mut self, process: u32) -> Option<Residency> {
+    fn look(&mut self, process: u32) -> Look {
         self.looks += 1;
         self.process = process;
         self.interrupt.store(self.looks == 5, Ordering::Relaxed);
-        Some(Residency { by_node: BTreeMap::from([(NodeId::new(0), Bytes::from_mib(self.looks))]) })
+        seen_at(self.looks)
     }
 
     fn after(&mut self) -> Surroundings {
@@ -227,11 +249,14 @@ impl Witness for Growing<'_> {
 fn an_interrupt_ends_the_run_and_what_was_seen_is_kept() {
     let interrupt = AtomicBool::new(false);
     let mut witness = Growing { looks: 0, process: 0, interrupt: &interrupt };
-    let treatments = [Treatment::new("it", Placement::DEFAULT)];
+    let own = nodewise_syscall::affinity::cpus(nodewise_syscall::Task::CURRENT).unwrap();
+    let treatments = [Treatment::new("it", Placement::on_cpus(own))];
     let plan = Plan::new(treatments, Metric::Wall, Rounds::DEFAULT, 1).unwrap();
     let program = Program::new(["sleep", "1000"]).unwrap();
     let run = CommandExecutor::new(program, &plan, &mut witness, &interrupt).run(&plan.arms()[0]);
     assert_eq!(run.ending, Ending::Interrupted);
+    let fidelity = Fidelity::of(&seen_at(5), &plan.arms()[0].placement);
+    assert_eq!(run.fidelity, fidelity, "the last look tells what was in force");
     assert_eq!(run.residency.unwrap().total(), Bytes::from_mib(5));
     assert_eq!(run.surroundings, Surroundings { steal_share: Some(0.25), load: Some(5.0) });
     assert!(witness.process > 1);

@@ -204,7 +204,7 @@ fn observers_are_told_before_and_after_each_run_and_never_inside_one() {
             match event {
                 Event::Begins { number, .. } => begun.push(number),
                 Event::Ended(_) => ended += 1,
-                Event::Fixed { .. } | Event::Dropped(_) | Event::Out(_) => {}
+                Event::Fixed { .. } | Event::Dropped(_) | Event::Out(_) | Event::Crossed(_) => {}
             }
         },
     );

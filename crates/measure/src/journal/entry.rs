@@ -5,18 +5,24 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::policy::PolicyError;
 use nodewise_machine::{Bytes, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::Head;
 use crate::evidence::{Allocations, Counter, CpuTime, Evidence, Moves};
 use crate::executor::{Ending, Residency, Run, Surroundings, Usage};
+use crate::fidelity::Fidelity;
 use crate::metric::MetricError;
 use crate::schedule::{ArmId, Block, Slot};
 use crate::study::Record;
 
 /// The schema of a journal, in its first line.
-pub const SCHEMA: &str = "nodewise.journal/1";
+pub const SCHEMA: &str = "nodewise.journal/2";
+
+/// The schema before: its runs lack how far they ran as asked, and all numbers but the first. A study
+/// that began with it goes on under its first line.
+const BEFORE: &str = "nodewise.journal/1";
 
 /// One line.
 #[derive(Serialize, Deserialize)]
@@ -50,8 +56,8 @@ impl From<&Head> for StudyJson {
 impl StudyJson {
     /// The head, or what was expected instead.
     pub fn head(self) -> Result<Head, String> {
-        if self.schema != SCHEMA {
-            return Err(format!("expected the schema {SCHEMA}, found {:?}", self.schema));
+        if ![SCHEMA, BEFORE].contains(&self.schema.as_str()) {
+            return Err(format!("expected the schema {SCHEMA} or {BEFORE}, found {:?}", self.schema));
         }
         Ok(Head { seed: self.seed, facts: self.facts })
     }
@@ -69,8 +75,12 @@ pub(super) struct RunJson {
     ending: EndingJson,
     wall_ns: Option<u64>,
     printed: Option<f64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    also_printed: BTreeMap<String, f64>,
     usage: Option<UsageJson>,
     pages: Option<BTreeMap<u32, u64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fidelity: Option<FidelityJson>,
     steal_share: Option<f64>,
     load: Option<f64>,
     cpu: Option<CpuJson>,
@@ -79,6 +89,17 @@ pub(super) struct RunJson {
     moves: MovesJson,
     events: BTreeMap<String, u64>,
     complaint: Option<String>,
+}
+
+/// How far a run ran as asked; sets and policies in the kernel's words.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FidelityJson {
+    cpus: Option<f64>,
+    policy: Option<f64>,
+    nodes: Option<f64>,
+    other_cpus: Option<String>,
+    other_policy: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -154,11 +175,13 @@ impl RunJson {
             ending: EndingJson::of(&run.ending)?,
             wall_ns: run.wall.map(ns),
             printed: run.printed,
+            also_printed: run.also_printed.clone(),
             usage: run.usage.as_ref().map(UsageJson::of),
             pages: run
                 .residency
                 .as_ref()
                 .map(|seen| seen.by_node.iter().map(|(node, size)| (node.number(), size.get())).collect()),
+            fidelity: run.fidelity.as_ref().map(FidelityJson::of),
             steal_share: run.surroundings.steal_share,
             load: run.surroundings.load,
             cpu: cpu.map(|cpu| CpuJson {
@@ -184,9 +207,11 @@ impl RunJson {
         let block = if self.round == 0 { Block::WarmUp } else { Block::Measured(self.round) };
         let slot = Slot { arm: ArmId::new(self.arm), replicate: self.replicate };
         // A comparison takes logarithms, of which only these have one.
-        if self.printed.is_some_and(|printed| !(printed.is_finite() && printed > 0.0)) {
+        let mut printed = self.printed.iter().chain(self.also_printed.values());
+        if printed.any(|printed| !(printed.is_finite() && *printed > 0.0)) {
             return Err("printed: expected a number above 0".to_owned());
         }
+        let fidelity = self.fidelity.map(FidelityJson::fidelity).transpose()?;
         let mut events = BTreeMap::new();
         for (name, count) in self.events {
             let counter = Counter::named(&name).ok_or_else(|| {
@@ -213,6 +238,8 @@ impl RunJson {
         let run = Run {
             wall: self.wall_ns.map(Duration::from_nanos),
             printed: self.printed,
+            also_printed: self.also_printed,
+            fidelity,
             usage: self.usage.map(UsageJson::usage),
             residency: self.pages.map(|pages| Residency {
                 by_node: pages
@@ -227,6 +254,35 @@ impl RunJson {
         };
         let began = Duration::from_nanos(self.began_ns);
         Ok(Record { block, place: self.place, slot, began, run, set_aside: self.set_aside })
+    }
+}
+
+impl FidelityJson {
+    fn of(fidelity: &Fidelity) -> Self {
+        let Fidelity { cpus, policy, nodes, other_cpus, other_policy } = fidelity;
+        Self {
+            cpus: *cpus,
+            policy: *policy,
+            nodes: *nodes,
+            other_cpus: other_cpus.as_ref().map(ToString::to_string),
+            other_policy: other_policy.as_ref().map(ToString::to_string),
+        }
+    }
+
+    fn fidelity(self) -> Result<Fidelity, String> {
+        let shares = [self.cpus, self.policy, self.nodes];
+        if shares.into_iter().flatten().any(|share| !(0.0..=1.0).contains(&share)) {
+            return Err("fidelity: expected shares from 0 to 1".to_owned());
+        }
+        let cpus = self.other_cpus.map(|text| text.parse());
+        let policy = self.other_policy.map(|text| text.parse());
+        Ok(Fidelity {
+            cpus: self.cpus,
+            policy: self.policy,
+            nodes: self.nodes,
+            other_cpus: cpus.transpose().map_err(|error| format!("fidelity: {error}"))?,
+            other_policy: policy.transpose().map_err(|error: PolicyError| format!("fidelity: {error}"))?,
+        })
     }
 }
 

@@ -174,7 +174,7 @@ fn made_up(objects: &[&str]) -> Vec<u8> {
     objects.iter().flat_map(|object| format!("{}\n", line::seal(object)).into_bytes()).collect()
 }
 
-const HEAD: &str = r#"{"study":{"schema":"nodewise.journal/1","seed":7,"facts":{}}}"#;
+const HEAD: &str = r#"{"study":{"schema":"nodewise.journal/2","seed":7,"facts":{}}}"#;
 const SITTING: &str = r#"{"sitting":{"began_unix_s":5}}"#;
 
 #[test]
@@ -183,12 +183,12 @@ fn a_line_that_is_not_as_it_was_written_is_refused_with_its_number() {
         let error = read(bytes).unwrap_err().to_string();
         assert_eq!(error, expected);
     };
-    check(b"hello", "line 1 of the journal: expected the first line of a journal (nodewise.journal/1)");
-    check(b"\xff", "line 1 of the journal: expected the first line of a journal (nodewise.journal/1)");
+    check(b"hello", "line 1 of the journal: expected the first line of a journal (nodewise.journal/2)");
+    check(b"\xff", "line 1 of the journal: expected the first line of a journal (nodewise.journal/2)");
     check(b"hello\n", "line 1 of the journal: expected {\"check\":\" with a checksum of 16 digits behind it");
     check(
         &made_up(&[SITTING, HEAD]),
-        "line 1 of the journal: expected the first line of a journal (nodewise.journal/1)",
+        "line 1 of the journal: expected the first line of a journal (nodewise.journal/2)",
     );
     check(
         &made_up(&[HEAD, HEAD, SITTING]),
@@ -197,7 +197,7 @@ fn a_line_that_is_not_as_it_was_written_is_refused_with_its_number() {
     let newer = r#"{"study":{"schema":"nodewise.journal/9","seed":7,"facts":{}}}"#;
     check(
         &made_up(&[newer, SITTING]),
-        "line 1 of the journal: expected the schema nodewise.journal/1, found \"nodewise.journal/9\"",
+        "line 1 of the journal: expected the schema nodewise.journal/2 or nodewise.journal/1, found \"nodewise.journal/9\"",
     );
     let mut changed = made_up(&[HEAD, SITTING, SITTING]);
     let at = changed.iter().position(|byte| *byte == b'\n').unwrap() + 50;
@@ -206,6 +206,28 @@ fn a_line_that_is_not_as_it_was_written_is_refused_with_its_number() {
         &changed,
         "line 2 of the journal: expected the checksum of what stands behind it: the line was changed or cut",
     );
+}
+
+// A line as version 1 wrote it, before runs told how far they went as asked.
+#[test]
+fn a_journal_of_the_schema_before_is_read() {
+    let head = HEAD.replace("journal/2", "journal/1");
+    let run = r#"{"run":{"round":1,"place":0,"arm":1,"replicate":0,"began_ns":5,"set_aside":false,"ending":"done","wall_ns":7,"printed":2.5,"usage":null,"pages":{"0":4096},"steal_share":null,"load":null,"cpu":null,"own_ns":null,"allocations":{},"moves":{"migrated":null,"failed":null,"balanced":null,"hints":null},"events":{},"complaint":null}}"#;
+    let contents = read(&made_up(&[&head, SITTING, run])).unwrap();
+    let run = &contents.records[0].run;
+    assert_eq!((run.printed, run.also_printed.len(), &run.fidelity), (Some(2.5), 0, &None));
+}
+
+#[test]
+fn shares_beyond_everything_are_refused() {
+    let too_much = crate::fidelity::Fidelity { nodes: Some(1.5), ..Default::default() };
+    let run = Run { fidelity: Some(too_much), ..Run::ended(Ending::Done) };
+    let slot = Slot { arm: crate::schedule::ArmId::new(1), replicate: 0 };
+    let record =
+        Record { block: Block::WarmUp, place: 0, slot, began: Duration::ZERO, run, set_aside: false };
+    let text = write(&head(&race(1)), [&record, &record]).unwrap();
+    let error = read(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "line 2 of the journal: fidelity: expected shares from 0 to 1");
 }
 
 #[test]
@@ -274,6 +296,7 @@ proptest! {
         round in any::<u32>(), arm in any::<u32>(), replicate in any::<u8>(), ns in any::<u64>(),
         printed in prop::option::of(1e-300f64..1e300), text in prop::option::of(any::<String>()),
         counts in prop::collection::vec(prop::option::of(any::<u64>()), 8), which in 0usize..9,
+        share in prop::option::of(0.0f64..=1.0),
     ) {
         let why = text.clone().unwrap_or_default();
         let ending = [
@@ -298,7 +321,13 @@ proptest! {
             events: counts[2].map(|count| (crate::evidence::Counter::NodeLoads, count)).into_iter().collect(),
         };
         let run = Run {
-            wall: counts[3].map(Duration::from_nanos), printed, evidence, complaint: text,
+            wall: counts[3].map(Duration::from_nanos), printed, evidence,
+            also_printed: printed.map(|number| (text.clone().unwrap_or_default(), number)).into_iter().collect(),
+            fidelity: share.map(|share| crate::fidelity::Fidelity {
+                cpus: Some(share), other_cpus: Some(nodewise_machine::CpuSet::from([1, 7])),
+                other_policy: Some(nodewise_machine::MemPolicy::DEFAULT), ..Default::default()
+            }),
+            complaint: text,
             ..Run::ended(ending)
         };
         let block = if round == 0 { Block::WarmUp } else { Block::Measured(round) };

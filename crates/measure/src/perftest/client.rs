@@ -6,14 +6,15 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use nodewise_machine::printable::printable;
+use nodewise_machine::printable::{io_words, printable};
 use nodewise_syscall::StartError;
 
 use super::{Kind, NoTable, Table};
 use crate::command::output::Output;
+use crate::command::setup;
 use crate::command::supervise::Supervision;
-use crate::command::{in_words, setup};
-use crate::executor::{Ending, Residency, Surroundings, Witness};
+use crate::executor::{Ending, Surroundings, Witness};
+use crate::fidelity::Look;
 use crate::placement::Placement;
 
 /// How long a test of all sizes may take: with the usual 1000 and 5000 messages a slow link needs seconds.
@@ -100,7 +101,7 @@ impl Client {
     pub fn run(&self, placement: &Placement, interrupt: &AtomicBool) -> Result<Table, ClientError> {
         let program = self.kind.program();
         let not_started = |why: String| ClientError::NotStarted { program, why };
-        let io = |error: std::io::Error| not_started(in_words(&error));
+        let io = |error: std::io::Error| not_started(io_words(&error));
         let output = Output::new().map_err(io)?;
         let words = self.words();
         let mut command = Command::new(&words[0]);
@@ -110,7 +111,7 @@ impl Client {
         let supervision = Supervision { limit: Some(LIMIT), interrupt, witness: &mut Nobody };
         let ended = supervision.run(|| setup.spawn_guarded(command)).map_err(|error| match error {
             StartError::Setup(error) => not_started(error.to_string()),
-            StartError::Start(error) => not_started(in_words(&error)),
+            StartError::Start(error) => not_started(io_words(&error)),
         })?;
         let status = ended.finished.status;
         let ending = ended.cut_short.or_else(|| failure(status));
@@ -128,8 +129,8 @@ struct Nobody;
 impl Witness for Nobody {
     fn before(&mut self) {}
 
-    fn residency(&mut self, _: u32) -> Option<Residency> {
-        None
+    fn look(&mut self, _: u32) -> Look {
+        Look::default()
     }
 
     fn after(&mut self) -> Surroundings {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use crate::executor::NoWitness;
-use crate::metric::{Direction, Pattern};
+use crate::metric::{Direction, Metric, Pattern};
 use crate::study::{Plan, Rounds, Treatment};
 
 fn shell(script: &str) -> Program {
@@ -173,10 +173,10 @@ fn an_interrupt_leaves_no_server_behind() {
     struct Impatient<'a>(&'a AtomicBool, u32);
     impl Witness for Impatient<'_> {
         fn before(&mut self) {}
-        fn residency(&mut self, process: u32) -> Option<Residency> {
+        fn look(&mut self, process: u32) -> Look {
             self.1 = process;
             self.0.store(true, Ordering::Relaxed);
-            None
+            Look::default()
         }
         fn after(&mut self) -> Surroundings {
             Surroundings::default()

@@ -17,11 +17,36 @@ fn a_race_names_a_worse_arm_in_few_studies_and_takes_half_the_runs_of_a_fixed_de
 }
 
 #[test]
+fn a_race_with_crosses_names_a_worse_arm_in_few_studies_and_takes_half_the_runs_of_a_fixed_design() {
+    let comparison = Comparison::play_kinds(1050, 1, 40, &[20, 30, 40]);
+    let race = comparison.race;
+    assert!(comparison.crossed >= 105, "{}", comparison.crossed);
+    assert!(race.share(race.wrong) <= 0.05, "{race:?}");
+    assert!(race.share(race.certain_and_wrong) <= 0.01, "{race:?}");
+    let (blocks, fixed) = comparison.equal().expect("one of the fixed designs is as certain");
+    let share = race.mean_runs() / fixed.mean_runs();
+    assert!(share <= 0.5, "{share} of the runs of {blocks} blocks: {race:?}, {fixed:?}");
+}
+
+#[test]
+fn a_cross_costs_what_its_parts_do_together() {
+    let setting =
+        Setting { kind: Kind::ALL[0], costs: vec![0.0, -0.1, -0.05, 0.2], together: Some(0.5), seed: 3 };
+    let study = setting.play(40, Some(Rules::DEFAULT));
+    let crossed = study.race.crossed.as_ref().unwrap();
+    let arm = study.plan.arm(crossed.arms[0]);
+    assert_eq!(arm.name, "arm 1 + arm 2");
+    assert!((setting.cost(arm) + 0.125).abs() < 1e-12);
+    assert_eq!(study.race.settled, Some(arm.id));
+    assert_eq!((setting.loss(arm.id, &study), setting.loss(ArmId::new(1), &study) > 0.02), (0.0, true));
+}
+
+#[test]
 fn where_nothing_differs_nothing_is_said_to_be_better() {
     let mut better = 0;
     for seed in 0..400 {
-        let setting =
-            Setting { kind: Kind::ALL[seed % Kind::ALL.len()], costs: vec![0.0; 6], seed: seed as u64 };
+        let kind = Kind::ALL[seed % Kind::ALL.len()];
+        let setting = Setting { kind, costs: vec![0.0; 6], together: None, seed: seed as u64 };
         let study = setting.play(40, Some(Rules::DEFAULT));
         better += usize::from(advised(&study).is_some_and(|arm| !arm.is_baseline()));
     }

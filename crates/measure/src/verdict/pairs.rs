@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{ALPHA, Control, Effect, Evidence, SMALLEST_EFFECT};
+use super::{ALPHA, Also, Control, Effect, Evidence, SMALLEST_EFFECT, Summary};
+use crate::metric::Metric;
 use crate::schedule::{ArmId, Block};
 use crate::stats::anytime::{self, winsorized};
 use crate::stats::multiple::holm;
-use crate::stats::power::smallest_detectable;
+use crate::stats::power::{blocks_for, smallest_detectable};
 use crate::stats::signed_rank::signed_rank;
 use crate::stats::{Bootstrap, Interval, hodges_lehmann, mean};
 use crate::study::Study;
@@ -17,7 +18,7 @@ pub(super) struct Pairs {
     second: BTreeMap<Block, f64>,
     /// The mean of the baseline's values in a block; one of them where the other run failed.
     baseline: BTreeMap<Block, f64>,
-    /// The arms that were not given up.
+    /// The arms that were not given up and whose treatment held.
     arms: BTreeMap<ArmId, BTreeMap<Block, f64>>,
     /// Whether results decided how many blocks there are.
     is_race: bool,
@@ -30,7 +31,8 @@ impl Pairs {
             let values = study.values(ArmId::BASELINE, replicate);
             values.into_iter().map(|(block, value)| (block, value.ln())).collect()
         };
-        let kept = study.plan.treatments().iter().filter(|arm| study.dropped(arm.id).is_none());
+        let compared = |arm: ArmId| study.dropped(arm).is_none() && study.held(arm);
+        let kept = study.plan.treatments().iter().filter(|arm| compared(arm.id));
         Self {
             first: run(0),
             second: run(1),
@@ -68,15 +70,8 @@ impl Pairs {
         })
     }
 
-    /// Where differences lie, and the interval. In a race both are of the values that it decides by.
     fn centre(&self, differences: &[f64], bootstrap: &Bootstrap) -> Option<(f64, Interval)> {
-        if self.is_race {
-            let near = winsorized(differences)?;
-            let mean_of = |resample: &[f64]| resample.iter().sum::<f64>() / resample.len() as f64;
-            Some((mean(&near)?, bootstrap.interval(&near, mean_of)?))
-        } else {
-            Some((hodges_lehmann(differences)?, bootstrap.hodges_lehmann(differences)?))
-        }
+        centre(differences, self.is_race, bootstrap)
     }
 
     /// What the differences of one arm say by themselves.
@@ -132,6 +127,12 @@ impl Raw {
             adjusted_p,
             blocks: self.blocks,
             smallest_detectable: detectable.exp_m1(),
+            blocks_for_smallest: blocks_for(
+                SMALLEST_EFFECT.ln_1p(),
+                standard_error * (self.blocks as f64).sqrt(),
+                compared,
+                ALPHA,
+            ),
             evidence: Evidence {
                 interval_excludes_one: !self.interval.contains(0.0),
                 significant: adjusted_p < ALPHA,
@@ -139,6 +140,29 @@ impl Raw {
             },
         }
     }
+}
+
+/// Where differences lie, and the interval. In a race both are of the values that it decides by.
+fn centre(differences: &[f64], is_race: bool, bootstrap: &Bootstrap) -> Option<(f64, Interval)> {
+    if is_race {
+        let near = winsorized(differences)?;
+        let mean_of = |resample: &[f64]| resample.iter().sum::<f64>() / resample.len() as f64;
+        Some((mean(&near)?, bootstrap.interval(&near, mean_of)?))
+    } else {
+        Some((hodges_lehmann(differences)?, bootstrap.hodges_lehmann(differences)?))
+    }
+}
+
+/// A metric of an arm that decides nothing, against the baseline where there is one; `None` when no run
+/// gave a value.
+pub(super) fn also(study: &Study, arm: ArmId, metric: &Metric, bootstrap: &Bootstrap) -> Option<Also> {
+    let values: Vec<f64> = study.measured(arm).filter_map(|record| record.run.also(metric)).collect();
+    let summary = Summary::of(&values)?;
+    let logarithms = |arm| study.logarithms_of(arm, |run| run.also(metric));
+    let compared = !arm.is_baseline() && study.held(arm) && study.dropped(arm).is_none();
+    let ratio = compared.then(|| differences(&logarithms(arm), &logarithms(ArmId::BASELINE)));
+    let centre = ratio.and_then(|ratio| centre(&ratio, study.plan.race.is_some(), bootstrap));
+    Some(Also { summary, ratio: centre.map(|(ratio, interval)| (ratio.exp(), interval.map(f64::exp))) })
 }
 
 /// The differences of two arms in the blocks in which both have a value.

@@ -1,8 +1,10 @@
 use super::*;
 use crate::executor::{Arm, Ending, Run};
+use crate::fidelity::Fidelity;
 use crate::metric::{Metric, Pattern};
 use crate::mock::{conduct, plan, took};
 use crate::placement::Placement;
+use crate::race::Rules;
 use crate::random::Random;
 use crate::study::{Plan, Rounds, Treatment};
 
@@ -25,6 +27,7 @@ fn verdicts(analysis: &Analysis) -> Vec<&'static str> {
         Verdict::NoDifference => "same",
         Verdict::TooFewRounds { .. } => "too few",
         Verdict::Out(_) => "out",
+        Verdict::NotAsAsked(_) => "not as asked",
         Verdict::Failed(_) => "failed",
     };
     analysis.arms.iter().map(word).collect()
@@ -288,4 +291,69 @@ fn a_summary_holds_the_measured_runs_and_not_the_warm_up() {
     let summary = analysis.arms[0].summary.unwrap();
     assert_eq!(summary.runs, 12);
     assert!(summary.most < 100.0 && summary.least >= 3.0 && summary.median > summary.least);
+}
+
+/// A run in which this share of the threads kept to the CPUs that were asked for.
+fn kept(seconds: f64, at: usize, cpus: Option<f64>) -> Run {
+    let fidelity = cpus.map(|cpus| Fidelity { cpus: Some(cpus), ..Fidelity::default() });
+    Run { fidelity, ..near(seconds, at) }
+}
+
+#[test]
+fn an_arm_that_did_not_run_as_asked_has_no_verdict_however_fast_it_was() {
+    let analysis = analyse(2, 12, |arm, at| match arm.id.number() {
+        0 => kept(1.0, at, None),
+        1 => kept(0.5, at, Some(0.0)),
+        _ => kept(0.9, at, Some(1.0)),
+    });
+    assert_eq!(verdicts(&analysis), ["baseline", "not as asked", "better"]);
+    assert_eq!(analysis.arms[1].effect, None);
+    assert_eq!(analysis.advice, Advice::Use { best: ArmId::new(2), as_good: Vec::new() });
+}
+
+#[test]
+fn what_was_not_seen_of_a_treatment_does_not_speak_against_it() {
+    let analysis = analyse(1, 12, |arm, at| kept([1.0, 0.5][arm.id.number() as usize], at, None));
+    assert_eq!(verdicts(&analysis), ["baseline", "better"]);
+}
+
+#[test]
+fn a_race_is_neither_led_nor_settled_by_an_arm_that_did_not_run_as_asked() {
+    let plan = plan(1, Rounds::Exactly(12), 5).with_race(Rules::DEFAULT);
+    let study = conduct(plan, |arm, at| match arm.id.number() {
+        0 => kept(1.0, at, None),
+        _ => kept(0.5, at, Some(0.5)),
+    });
+    assert_eq!((study.race.settled, study.race.out.len()), (Some(ArmId::BASELINE), 0));
+    let analysis = Analysis::with_resamples(&study, 500);
+    assert_eq!(verdicts(&analysis), ["baseline", "not as asked"]);
+    assert_eq!(analysis.advice, Advice::NothingToCompare);
+}
+
+#[test]
+fn other_metrics_are_shown_beside_and_decide_nothing() {
+    let pattern = Pattern::new("latency ([0-9.]+)").unwrap();
+    let text = pattern.text().to_owned();
+    let also = vec![Metric::Printed(pattern, Direction::LowerIsBetter), Metric::MaxRss];
+    let study = conduct(plan(1, Rounds::Exactly(8), 5).with_also(also), |arm, at| Run {
+        also_printed: [(text.clone(), [4.0, 8.0][arm.id.number() as usize])].into(),
+        ..near(1.0, at)
+    });
+    let analysis = Analysis::with_resamples(&study, 500);
+    assert_eq!(verdicts(&analysis), ["baseline", "same"]);
+    let [of_default, of_other] = [0, 1].map(|arm: usize| analysis.arms[arm].also[0].unwrap());
+    assert_eq!((of_default.summary.median, of_default.ratio), (4.0, None));
+    let (ratio, interval) = of_other.ratio.unwrap();
+    assert_eq!(of_other.summary.median, 8.0);
+    assert!((ratio - 2.0).abs() < 1e-9 && (interval.low - 2.0).abs() < 1e-9, "{ratio} {interval:?}");
+    assert_eq!(analysis.arms[1].also[1], None, "no run says how much memory it had");
+}
+
+#[test]
+fn the_blocks_for_one_percent_are_those_of_the_usual_formula() {
+    let analysis = analyse(1, 12, |arm, at| near([1.0, 1.001][arm.id.number() as usize], at));
+    let effect = analysis.arms[1].effect.unwrap();
+    let deviation = effect.interval.map(f64::ln).half_width() / 1.96 * 12f64.sqrt();
+    let expected = ((1.959_964 + 0.841_621) * deviation / 1.01f64.ln()).powi(2).ceil();
+    assert_eq!(effect.blocks_for_smallest, Some(expected as u64));
 }

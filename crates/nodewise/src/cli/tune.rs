@@ -18,6 +18,7 @@ Examples:
   nodewise tune -- ./solver input.dat
   nodewise tune --placement 'cpunodebind=0 membind=0' -- ./bench
   nodewise tune --metric 'Triad: +([0-9.]+)' --higher-is-better -- ./stream
+  nodewise tune --metric wall --metric rss --metric 'latency ([0-9.]+)' -- ./bench
   nodewise tune --time 10m --json -- make -j8 > study.json
   nodewise tune --journal study.journal --time 2h -- ./solver
   nodewise tune --serve './server --port 8080' --ready 8080 --drive './client' --metric 'rate ([0-9.]+)'
@@ -32,7 +33,8 @@ pub struct Tune {
     /// may be repeated [default: every one that makes sense here]
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     pub placement: Vec<String>,
-    /// Try the placements that this TOML file describes by its axes: memory, cpus, huge, threads
+    /// Try the placements that this TOML file describes by its axes: memory, cpus, huge, balancing,
+    /// threads
     #[arg(long, value_name = "FILE", conflicts_with = "placement")]
     pub space: Option<PathBuf>,
     /// Numbers of threads to try, as 1,4,cores,cpus: put in place of {threads} in the command, or, without
@@ -48,12 +50,13 @@ pub struct Tune {
     /// Time to spend at most, as 90s, 10m or 2h
     #[arg(long, value_name = "BUDGET")]
     pub time: Option<String>,
-    /// What to compare: wall (time from start to end), cpu (time on CPUs), rss (most memory at once), or
-    /// a regular expression with one group, which is a number that the program prints (the last match
-    /// counts) [default: wall]
-    #[arg(long, value_name = "wall|cpu|rss|REGEX", default_value = "wall", hide_default_value = true)]
-    pub metric: String,
-    /// More of the metric is better
+    /// What to compare: wall (time from start to end), cpu (time on CPUs), rss (most memory at once),
+    /// node-loads, node-load-misses or dTLB-misses (counted by the CPU), or a regular expression with one
+    /// group, which is a number that the program prints (the last match counts); of several the first
+    /// decides, and the others are shown [default: wall]
+    #[arg(long, value_name = "wall|cpu|rss|EVENT|REGEX")]
+    pub metric: Vec<String>,
+    /// More of the metric is better; of the first where there are several
     #[arg(long)]
     pub higher_is_better: bool,
     /// End a run that takes longer than this, as 500ms, 90s or 10m, and count it as failed
@@ -86,7 +89,9 @@ pub struct Tune {
     /// How long it may take to stop after SIGTERM, before SIGKILL [default: 10s]
     #[arg(long, value_name = "TIME", requires = "serve")]
     pub stop_limit: Option<String>,
-    /// Write the best placement in the words of another tool too, as `nodewise run --emit` does
+    /// Write the best placement, with its number of threads, in the words of another tool too: numactl,
+    /// systemd, docker, podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or
+    /// postgres
     #[arg(long, value_name = "TOOL")]
     pub emit: Option<String>,
     /// Print every sample and the circumstances as JSON

@@ -18,6 +18,7 @@ use nodewise_measure::evidence::{Counter, Repeats};
 use nodewise_measure::executor::Executor;
 use nodewise_measure::experiment::{Experiment, Monotonic};
 use nodewise_measure::journal::{self, Head, Journal, JournalError};
+use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::Scope;
 use nodewise_measure::race::Rules;
 use nodewise_measure::serve::ServeExecutor;
@@ -42,7 +43,13 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     if !input::is_live(&global.machine) {
         return Err(Failure::usage("a program is tuned on this machine: --machine has no meaning with it"));
     }
-    let metric = options::metric(args)?;
+    let (metric, also) = options::metrics(args)?;
+    let not_counted = not_counted();
+    if let Metric::Counted(counter) = &metric {
+        if let Some(why) = not_counted.get(counter) {
+            return Err(Failure::cannot(format_args!("--metric: {counter} cannot be compared here: {why}")));
+        }
+    }
     let target = args.emit.as_deref().map(str::parse::<Target>).transpose();
     let target = target.map_err(|error| Failure::usage(format_args!("--emit: {error}")))?;
     let rounds = options::rounds(args)?;
@@ -55,12 +62,18 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let seed = measuring::seed(args.seed.or(journal.as_ref().and_then(Journal::seed)));
     let plan = Plan::new(treatments, metric, rounds, seed)
         .map_err(|error| Failure::usage(format_args!("--runs: {error}")))?
+        .with_also(also)
         .with_repeats(Repeats::at_most(args.repeats));
-    let plan = if args.no_race { plan } else { plan.with_race(Rules::DEFAULT) };
+    // Those who name placements have named all that they want.
+    let plan = match (args.no_race, args.placement.is_empty()) {
+        (true, _) => plan,
+        (false, false) => plan.with_race(Rules::DEFAULT),
+        (false, true) => plan.with_race(Rules::DEFAULT).with_crossing(),
+    };
     if !args.json {
         output::tell(&beginning(args, &plan, &input.machine));
     }
-    let conducted = conduct(plan, args, named, &input.machine, journal.as_mut());
+    let conducted = conduct(plan, args, named, &input.machine, not_counted, journal.as_mut());
     let study = conducted?;
     let analysis = Analysis::of(&study);
     if args.json {
@@ -83,12 +96,12 @@ fn conduct(
     args: &Tune,
     named: Named,
     machine: &Machine,
+    not_counted: BTreeMap<Counter, String>,
     journal: Option<&mut Journal>,
 ) -> Result<Study, Failure> {
     let interrupt = measuring::interrupt()?;
     let steal = Steal::begin();
     let conditions = live::conditions(machine, &named.command);
-    let not_counted = not_counted();
     let counters = Counter::HARDWARE.into_iter().filter(|counter| !not_counted.contains_key(counter));
     let mut witness = CountingWitness::new(machine);
     let head = head(&plan, args, &named, &conditions);
@@ -186,7 +199,7 @@ fn not_counted() -> BTreeMap<Counter, String> {
 /// Writes the best placement for another tool.
 fn emit(target: Target, study: &Study, analysis: &Analysis, scope: &Scope) -> Result<(), Failure> {
     let Some(emitted) = emit::best(target, study, &analysis.advice, scope) else {
-        output::tell(&format!("nothing to write for {}: the default is to be kept", target.name()));
+        output::tell(&emit::nothing(target, study, &analysis.advice));
         return Ok(());
     };
     let emitted =

@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
+mod fidelity;
 mod journal;
 mod serve;
 mod space;
@@ -178,6 +179,45 @@ fn what_a_program_uses_can_be_what_is_compared() {
     let wrong = run(&["tune", "--metric=rss", "--higher-is-better", "true"]);
     let expected = "nodewise: --higher-is-better contradicts --metric=rss: less memory is better\n";
     assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(2), expected));
+}
+
+#[test]
+fn the_first_metric_decides_and_the_others_are_shown_beside_it() {
+    let metrics =
+        ["--metric=tps ([0-9.]+)", "--metric=latency ([0-9.]+)", "--metric=cpu", "--metric=node-loads"];
+    let script =
+        "if grep -q ' bind' /proc/self/numa_maps; then echo tps 20 latency 4; else echo tps 10 latency 2; fi";
+    let study = json(&[&["--higher-is-better"], &metrics[..]].concat(), script);
+    assert_eq!(
+        (&study["metric"]["pattern"], &study["arms"][1]["verdict"]),
+        (&"tps ([0-9.]+)".into(), &"better".into())
+    );
+    let also = study["also"].as_array().unwrap();
+    let kinds: Vec<&str> = also.iter().map(|metric| metric["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["printed", "cpu", "node-loads"]);
+    let latency = &study["arms"][1]["also"][0];
+    assert_eq!((&latency["median"], &latency["ratio"]), (&4.0.into(), &2.0.into()));
+    assert_eq!(study["samples"][0]["also"].as_array().unwrap().len(), 3);
+    // What the CPU does not count is named with the reason.
+    let counted = study["arms"][0]["also"][2].is_object();
+    let named = study["not_counted"].as_array().into_iter().flatten().any(|one| one["event"] == "node-loads");
+    assert!(counted != named, "{study}");
+}
+
+#[test]
+fn a_counter_that_is_not_there_cannot_decide_and_a_metric_is_named_once() {
+    let ran = run(&["tune", "--metric=dTLB-misses", "--runs=1", "--placement=localalloc", "true"]);
+    if ran.code == Some(3) {
+        let expected = "nodewise: --metric: dTLB-load-misses cannot be compared here: ";
+        assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+    } else {
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let twice = run(&["tune", "--metric=cpu", "--metric=cpu", "true"]);
+    assert_eq!(
+        (twice.code, twice.stderr.as_str()),
+        (Some(2), "nodewise: --metric: \"cpu\" is named twice\n")
+    );
 }
 
 #[test]

@@ -7,11 +7,14 @@ use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_measure::command::THREADS;
 use nodewise_measure::command::environment::THREAD_VARIABLES;
+use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::Scope;
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::Study;
+
+use super::evidence::count_words;
 
 /// A length of time for people: `1m 42s`, `12.3 s`, `450 ms`.
 pub fn duration(time: Duration) -> String {
@@ -38,10 +41,38 @@ pub fn metric_value(value: f64, metric: &Metric) -> String {
     match metric {
         Metric::Wall | Metric::CpuTime => seconds_words(value),
         Metric::MaxRss => Bytes::new(value as u64).to_string(),
+        Metric::Counted(_) => count_words(value),
         Metric::Printed(..) if value >= 1000.0 => format!("{value:.0}"),
         Metric::Printed(..) if value >= 10.0 => format!("{value:.2}"),
         Metric::Printed(..) => format!("{value:.4}"),
     }
+}
+
+/// What is compared or shown.
+pub fn metric_name(metric: &Metric) -> String {
+    match metric {
+        Metric::Wall => "wall time".to_owned(),
+        Metric::CpuTime => "time on CPUs".to_owned(),
+        Metric::MaxRss => "most memory at once".to_owned(),
+        Metric::Counted(counter) => counter.name().to_owned(),
+        Metric::Printed(pattern, _) => pattern.text().to_owned(),
+    }
+}
+
+/// What others ran when a study began, where that is worth a word: a quarter of the CPUs or more.
+pub fn load_words(conditions: &Conditions) -> Option<String> {
+    let load = conditions.load?;
+    let cpus = conditions.allowed_cpus.as_ref()?.len();
+    (load >= cpus as f64 / 4.0).then(|| {
+        format!("other programs wanted {load:.1} CPUs when it began, of the {cpus} that may be used")
+    })
+}
+
+/// How far an arm ran as it asks: the least of its shares; nothing when nothing is asked or was seen.
+pub fn fidelity_words(study: &Study, arm: ArmId) -> String {
+    let least = study.fidelity(arm).and_then(|fidelity| fidelity.least());
+    // A share that rounds to everything and is less is not everything.
+    least.map_or_else(String::new, |least| format!("{:.0} %", (least * 100.0).floor()))
 }
 
 /// Where pages were by node, nodes with the same share together, the largest share first:
@@ -71,14 +102,21 @@ pub fn command_lines(study: &Study, arm: ArmId, scope: &Scope) -> Vec<String> {
     let placement = &study.plan.arm(arm).placement;
     let program: Vec<String> = program_words(study, arm).iter().map(|word| shell_word(word)).collect();
     let variables = thread_variables(study, arm);
-    let line = |tool: &str, options: Vec<String>, end: &str| {
-        let words = variables.iter().cloned().chain(std::iter::once(tool.to_owned())).chain(options);
-        let words = words.chain((!end.is_empty()).then(|| end.to_owned())).chain(program.clone());
+    let line = |tool: Vec<String>| {
+        let words = variables.iter().cloned().chain(tool).chain(program.clone());
         words.collect::<Vec<_>>().join(" ")
     };
-    let ours = placement.run_options(scope).map(|options| line("nodewise run", options, "--"));
-    let theirs = placement.numactl(scope).map(|options| line("numactl", options, ""));
-    ours.into_iter().chain(theirs).collect()
+    let with = |tool: &str, options: Vec<String>, end: Option<&str>| {
+        let words = std::iter::once(tool.to_owned()).chain(options);
+        line(words.chain(end.map(str::to_owned)).collect())
+    };
+    let ours = placement.run_options(scope);
+    // Without an option a tool has nothing to do: the number of threads is all that differs.
+    if ours.as_ref().is_some_and(Vec::is_empty) {
+        return vec![line(Vec::new())];
+    }
+    let theirs = placement.numactl(scope).map(|options| with("numactl", options, None));
+    ours.map(|options| with("nodewise run", options, Some("--"))).into_iter().chain(theirs).collect()
 }
 
 /// The words of the study's program as an arm runs it: with its number of threads. As they were given:

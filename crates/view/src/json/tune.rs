@@ -9,7 +9,7 @@ use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
 use nodewise_measure::race::{Out, Rules};
 use nodewise_measure::schedule::{ArmId, Block};
-use nodewise_measure::study::{End, Record, Study};
+use nodewise_measure::study::{End, Plan, Record, Study};
 use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 use serde::Serialize;
 
@@ -19,8 +19,10 @@ use crate::digest::change::direction_name;
 use crate::digest::evidence::Counted;
 use crate::digest::study::command_lines;
 use crate::emit::{self, Emitted, Target};
+use also::{AlsoJson, FidelityJson};
 use evidence::EvidenceJson;
 
+mod also;
 mod evidence;
 
 /// The schema of the document.
@@ -40,6 +42,7 @@ pub fn tune(
         schema: SCHEMA,
         conditions: ConditionsJson::of(&study.conditions),
         metric: MetricJson::of(&study.plan.metric),
+        also: study.plan.also.iter().map(|metric| MetricJson::of(metric).shown()).collect(),
         seed: study.plan.seed,
         rounds: study.blocks_begun(),
         end: end_word(&study.end),
@@ -64,7 +67,7 @@ pub fn tune(
             .iter()
             .map(|(event, why)| NotCountedJson { event: event.name(), why })
             .collect(),
-        samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan.metric)).collect(),
+        samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan)).collect(),
     };
     pretty(&document)
 }
@@ -74,6 +77,8 @@ struct Document<'a> {
     schema: &'static str,
     conditions: ConditionsJson,
     metric: MetricJson<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<MetricJson<'a>>,
     seed: u64,
     rounds: u32,
     end: &'static str,
@@ -122,7 +127,8 @@ pub(super) struct MetricJson<'a> {
     unit: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<&'a str>,
-    better: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    better: Option<&'static str>,
 }
 
 impl<'a> MetricJson<'a> {
@@ -131,12 +137,18 @@ impl<'a> MetricJson<'a> {
         Self { unit, ..self }
     }
 
+    /// As one that decides nothing: which way is better is not known.
+    const fn shown(self) -> Self {
+        Self { better: None, ..self }
+    }
+
     pub(super) fn of(metric: &'a Metric) -> Self {
-        let better = direction_name(metric.direction());
+        let better = Some(direction_name(metric.direction()));
         match metric {
             Metric::Wall => Self { kind: "wall", unit: Some("s"), pattern: None, better },
             Metric::CpuTime => Self { kind: "cpu", unit: Some("s"), pattern: None, better },
             Metric::MaxRss => Self { kind: "rss", unit: Some("bytes"), pattern: None, better },
+            Metric::Counted(counter) => Self { kind: counter.name(), unit: None, pattern: None, better },
             Metric::Printed(pattern, _) => {
                 Self { kind: "printed", unit: None, pattern: Some(pattern.text()), better }
             }
@@ -196,6 +208,10 @@ struct ArmJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Vec<PagesJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    fidelity: Option<FidelityJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<Option<AlsoJson>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     environment: Vec<VariableJson<'a>>,
@@ -224,6 +240,8 @@ struct EffectJson {
     p_adjusted: f64,
     rounds: usize,
     smallest_detectable_share: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds_for_1_percent: Option<u64>,
     interval_excludes_one: bool,
     significant: bool,
     beyond_noise: bool,
@@ -251,6 +269,7 @@ impl<'a> ArmJson<'a> {
         let (repeated, spoilt) = study.spoilt(result.arm);
         let reason = match &result.verdict {
             Verdict::Failed(dropped) => Some(dropped.ending.to_string()),
+            Verdict::NotAsAsked(fidelity) => fidelity.why(&arm.placement),
             Verdict::Out(out) => Some(format!("after {}", out.block)),
             Verdict::TooFewRounds { blocks, needed } => {
                 Some(format!("{blocks} rounds of the {needed} it takes"))
@@ -278,6 +297,7 @@ impl<'a> ArmJson<'a> {
                 p_adjusted: effect.adjusted_p,
                 rounds: effect.blocks,
                 smallest_detectable_share: effect.smallest_detectable,
+                rounds_for_1_percent: effect.blocks_for_smallest,
                 interval_excludes_one: effect.evidence.interval_excludes_one,
                 significant: effect.evidence.significant,
                 beyond_noise: effect.evidence.beyond_noise,
@@ -285,6 +305,8 @@ impl<'a> ArmJson<'a> {
             verdict: verdict_word(&result.verdict),
             reason,
             pages: study.residency(result.arm).as_ref().map(pages),
+            fidelity: FidelityJson::of_arm(study, result),
+            also: AlsoJson::of(result),
             threads: arm.threads,
             environment: arm.environment.iter().map(|(name, value)| VariableJson { name, value }).collect(),
             counted: Counted::ALL
@@ -304,6 +326,16 @@ struct RaceJson {
     /// The arm that is within the margin of the best; null while that is open.
     settled: Option<u32>,
     out: Vec<OutJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crossed: Option<CrossedJson>,
+}
+
+/// The race went on with crosses of the arm that was best alone.
+#[derive(Serialize)]
+struct CrossedJson {
+    best: u32,
+    round: u32,
+    arms: Vec<u32>,
 }
 
 #[derive(Serialize)]
@@ -322,6 +354,11 @@ impl RaceJson {
             error: rules.error,
             settled: study.race.settled.map(ArmId::number),
             out: study.race.out.iter().map(out).collect(),
+            crossed: study.race.crossed.as_ref().map(|crossed| CrossedJson {
+                best: crossed.best.number(),
+                round: crossed.block.number(),
+                arms: crossed.arms.iter().copied().map(ArmId::number).collect(),
+            }),
         }
     }
 }
@@ -334,6 +371,7 @@ fn verdict_word(verdict: &Verdict) -> &'static str {
         Verdict::NoDifference => "no_difference_shown",
         Verdict::TooFewRounds { .. } => "too_few_rounds",
         Verdict::Out(_) => "out_of_the_race",
+        Verdict::NotAsAsked(_) => "not_as_asked",
         Verdict::Failed(_) => "failed",
     }
 }
@@ -436,10 +474,14 @@ struct SampleJson {
     wall_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     printed: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<Option<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Vec<PagesJson>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fidelity: Option<FidelityJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     steal_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -463,7 +505,7 @@ struct UsageJson {
 }
 
 impl SampleJson {
-    fn of(record: &Record, metric: &Metric) -> Self {
+    fn of(record: &Record, plan: &Plan) -> Self {
         let run = &record.run;
         let round = match record.block {
             Block::WarmUp => 0,
@@ -476,9 +518,10 @@ impl SampleJson {
             replicate: record.slot.replicate,
             began_s: record.began.as_secs_f64(),
             ending: run.ending.to_string(),
-            value: run.value(metric),
+            value: run.value(&plan.metric),
             wall_s: run.wall.as_ref().map(Duration::as_secs_f64),
             printed: run.printed,
+            also: also::values(plan, run),
             usage: run.usage.as_ref().map(|usage| UsageJson {
                 user_s: usage.user.as_secs_f64(),
                 system_s: usage.system.as_secs_f64(),
@@ -489,6 +532,7 @@ impl SampleJson {
                 involuntary_switches: usage.involuntary_switches,
             }),
             pages: run.residency.as_ref().map(pages),
+            fidelity: FidelityJson::of_run(run),
             steal_share: run.surroundings.steal_share,
             load: run.surroundings.load,
             set_aside: record.set_aside,

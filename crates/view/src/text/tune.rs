@@ -1,17 +1,21 @@
 //! A study as `nodewise tune` prints it: the table, the noise, and the one thing to do.
 
+mod also;
+
 use nodewise_measure::candidates::LeftOut;
 use nodewise_measure::metric::{Direction, Metric};
 use nodewise_measure::placement::Scope;
 use nodewise_measure::race::Rules;
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::{Dropped, End, Rounds, Study};
-use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
+use nodewise_measure::verdict::{Advice, Analysis, ArmResult, SMALLEST_EFFECT, Verdict};
 
 use crate::digest::change::{change_words, range_words, stolen_words};
 use crate::digest::counts::{by_count, plural};
 use crate::digest::evidence::{Counted, Medians};
-use crate::digest::study::{command_lines, duration, metric_value, pages_words};
+use crate::digest::study::{
+    command_lines, duration, fidelity_words, load_words, metric_name, metric_value, pages_words,
+};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -50,17 +54,11 @@ pub fn tune(
 fn head(study: &Study) -> String {
     let arms = study.plan.arms().len();
     let rounds = study.blocks_begun();
-    let what = match (&study.plan.metric, study.plan.metric.direction()) {
-        (Metric::Wall, _) => "wall time, less is better".to_owned(),
-        (Metric::CpuTime, _) => "time on CPUs, less is better".to_owned(),
-        (Metric::MaxRss, _) => "most memory at once, less is better".to_owned(),
-        (Metric::Printed(pattern, Direction::LowerIsBetter), _) => {
-            format!("{}, less is better", pattern.text())
-        }
-        (Metric::Printed(pattern, Direction::HigherIsBetter), _) => {
-            format!("{}, more is better", pattern.text())
-        }
+    let better = match study.plan.metric.direction() {
+        Direction::LowerIsBetter => "less",
+        Direction::HigherIsBetter => "more",
     };
+    let what = format!("{}, {better} is better", metric_name(&study.plan.metric));
     let (placements, rounds) = (plural(arms, "placement"), plural(rounds, "round"));
     format!("{placements}, {rounds} in {}, seed {}: {what}", duration(study.took), study.plan.seed)
 }
@@ -72,19 +70,38 @@ fn tables(study: &Study, analysis: &Analysis, page: &mut Page) {
     let beside = page.width() >= ONE_TABLE;
     results(study, analysis, beside).write(page);
     notes(study, analysis, page);
-    let seen = analysis.arms.iter().any(|result| study.residency(result.arm).is_some());
-    if seen && !beside {
-        page.heading("Pages", "by node, when the program had most of them");
-        let mut table = Table::new(vec![
-            Column { head: "placement", align: Align::Left, keep: Keep::Always },
-            Column { head: "pages on node", align: Align::Left, keep: Keep::Always },
-        ]);
-        for result in &analysis.arms {
-            table.row(vec![study.plan.arm(result.arm).name.as_str().into(), pages(study, result)]);
-        }
-        table.write(page);
+    if !beside {
+        whereabouts(study, analysis, page);
     }
+    also::also(study, analysis, page);
     evidence(study, analysis, page);
+}
+
+/// Where pages were, and how far each arm ran as it asks, where anything was seen of it.
+fn whereabouts(study: &Study, analysis: &Analysis, page: &mut Page) {
+    if !analysis.arms.iter().any(|result| study.residency(result.arm).is_some()) {
+        return;
+    }
+    page.heading("Pages", "by node, when the program had most of them");
+    let mut columns = vec![Column { head: "placement", align: Align::Left, keep: Keep::Always }];
+    let asked = tells_fidelity(study, analysis);
+    columns.extend(asked.then_some(AS_ASKED));
+    columns.push(Column { head: "pages on node", align: Align::Left, keep: Keep::Always });
+    let mut table = Table::new(columns);
+    for result in &analysis.arms {
+        let mut row: Vec<Line> = vec![study.plan.arm(result.arm).name.as_str().into()];
+        row.extend(asked.then(|| Line::from(fidelity_words(study, result.arm))));
+        row.push(pages(study, result));
+        table.row(row);
+    }
+    table.write(page);
+}
+
+/// How far the program ran as the placement asks.
+const AS_ASKED: Column = Column { head: "as asked", align: Align::Right, keep: Keep::Always };
+
+fn tells_fidelity(study: &Study, analysis: &Analysis) -> bool {
+    analysis.arms.iter().any(|result| study.fidelity(result.arm).is_some())
 }
 
 /// What was counted, as far as it says something, and which runs others spoilt.
@@ -122,7 +139,7 @@ const fn column_of(counted: Counted) -> Column {
         Counted::Others | Counted::Stolen => 2,
         Counted::Event(_) => 3,
         Counted::Moved | Counted::Interleaved => 4,
-        Counted::Local | Counted::Missed | Counted::Balanced => 5,
+        Counted::Local | Counted::Hit | Counted::Missed | Counted::Foreign | Counted::Balanced => 5,
     };
     Column { head: counted.head(), align: Align::Right, keep: Keep::Unless(keep) }
 }
@@ -164,6 +181,8 @@ fn results(study: &Study, analysis: &Analysis, with_pages: bool) -> Table {
         column("change", Align::Right, Keep::Always),
         column("95 % interval", Align::Right, Keep::Unless(2)),
     ];
+    let asked = with_pages && tells_fidelity(study, analysis);
+    columns.extend(asked.then_some(AS_ASKED));
     if with_pages {
         columns.push(column("pages on node", Align::Left, Keep::Always));
     }
@@ -179,6 +198,7 @@ fn results(study: &Study, analysis: &Analysis, with_pages: bool) -> Table {
             change.as_str().into(),
             effect.map_or(String::new(), |effect| range_words(effect.interval)).as_str().into(),
         ];
+        row.extend(asked.then(|| Line::from(fidelity_words(study, result.arm))));
         if with_pages {
             row.push(pages(study, result));
         }
@@ -199,6 +219,7 @@ fn verdict(result: &ArmResult, metric: &Metric) -> Line {
             format!("too few rounds: {blocks}/{needed}").as_str().into()
         }
         Verdict::Out(out) => Line::new().with(Ink::Faint, format!("out in round {}", out.block.number())),
+        Verdict::NotAsAsked(_) => Line::new().with(Ink::Notable, "not as asked"),
         Verdict::Failed(dropped) => Line::new().with(Ink::Notable, failed(dropped)),
     }
 }
@@ -242,17 +263,40 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
     let detectable: Vec<f64> = detectable.filter_map(|arm| Some(arm.effect?.smallest_detectable)).collect();
     if let Some(most) = detectable.into_iter().reduce(f64::max) {
         let text = format!(
-            "  no difference: none was shown; one of {} or {} would have been, four times in five",
+            "  no difference: none was shown; one of {} or {} would have been, four times in five{}",
             change_words(1.0 / (1.0 + most), 1),
-            change_words(1.0 + most, 1)
+            change_words(1.0 + most, 1),
+            rounds_words(study, analysis)
         );
         page.line(4, &Line::new().with(Ink::Faint, text));
+    }
+    for result in &analysis.arms {
+        if let Verdict::NotAsAsked(fidelity) = &result.verdict {
+            let arm = study.plan.arm(result.arm);
+            let why = fidelity.why(&arm.placement).unwrap_or_default();
+            let text = format!("  {} did not run as asked: {why}", arm.name);
+            page.line(4, &Line::new().with(Ink::Notable, text));
+        }
+    }
+    if let Some(text) = load_words(&study.conditions) {
+        page.line(4, &Line::new().with(Ink::Notable, format!("  {text}")));
     }
     let shares = study.records.iter().filter_map(|record| record.run.surroundings.steal_share);
     if let Some(text) = stolen_words(shares) {
         page.line(4, &Line::new().with(Ink::Notable, format!("  {text}")));
     }
-    if let Some(text) = study.plan.race.and_then(|rules| race(study, &rules)) {
+    if let Some(crossed) = &study.race.crossed {
+        let best = &study.plan.arm(crossed.best).name;
+        let text = format!(
+            "  after {} {best} was the best of what was tried alone: it went on with {}",
+            plural(crossed.block.number(), "round"),
+            plural(crossed.arms.len() as u64, "combination"),
+        );
+        page.line(4, &Line::new().with(Ink::Faint, text));
+    }
+    // Of one placement alone nothing is known to be the best.
+    let rules = study.plan.race.filter(|_| analysis.advice != Advice::NothingToCompare);
+    if let Some(text) = rules.and_then(|rules| race(study, &rules)) {
         page.line(4, &Line::new().with(Ink::Faint, format!("  {text}")));
     }
     let end = match &study.end {
@@ -264,6 +308,19 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
     };
     if let Some(end) = end {
         page.line(4, &Line::new().with(Ink::Notable, format!("  {end}")));
+    }
+}
+
+/// How many rounds a difference of one percent would take, where a study showed none and has fewer.
+fn rounds_words(study: &Study, analysis: &Analysis) -> String {
+    const MANY: u64 = 100_000;
+    let same = analysis.arms.iter().filter(|arm| arm.verdict == Verdict::NoDifference);
+    let most = same.filter_map(|arm| arm.effect?.blocks_for_smallest).max();
+    let smallest = share(SMALLEST_EFFECT);
+    match most.filter(|rounds| *rounds > study.blocks_begun().into()) {
+        Some(rounds) if rounds > MANY => format!("; one of {smallest} would take more than {MANY} rounds"),
+        Some(rounds) => format!("; one of {smallest} would take about {}", plural(rounds, "round")),
+        None => String::new(),
     }
 }
 
@@ -327,7 +384,10 @@ fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
             page.line(2, &Line::new().with(Ink::Notable, failed(dropped)));
         }
         Advice::NothingToCompare => {
-            page.line(2, &"nothing to compare: only the default placement could be run".into());
+            let strayed = analysis.arms.iter().any(|arm| matches!(arm.verdict, Verdict::NotAsAsked(_)));
+            let end = if strayed { " as asked" } else { "" };
+            let text = format!("nothing to compare: only the default placement could be run{end}");
+            page.line(2, &text.as_str().into());
         }
     }
 }

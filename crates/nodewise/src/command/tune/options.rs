@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use nodewise_machine::printable::quote;
 use nodewise_measure::command::Program;
+use nodewise_measure::evidence::Counter;
 use nodewise_measure::metric::{Direction, Metric, Pattern};
 use nodewise_measure::serve::{Patience, Ready, Service};
 use nodewise_measure::study::{Drive, Rounds};
@@ -112,24 +114,43 @@ fn command(args: &Tune) -> Result<Vec<OsString>, Failure> {
     Ok(vec![own.into(), "workload".into(), "stream".into()])
 }
 
-/// What is compared.
+/// What is compared, and what else is shown.
 ///
 /// # Errors
-/// A pattern that does not read, and a direction that contradicts time.
-pub fn metric(args: &Tune) -> Result<Metric, Failure> {
-    let direction = if args.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
-    let of = |metric, less: &str| match args.higher_is_better {
-        true => Err(Failure::usage(format_args!(
-            "--higher-is-better contradicts --metric={}: less {less} is better",
-            args.metric
-        ))),
+/// A pattern that does not read, a direction that contradicts the metric, and what is named twice.
+pub fn metrics(args: &Tune) -> Result<(Metric, Vec<Metric>), Failure> {
+    let twice = args.metric.iter().enumerate().find(|(at, text)| args.metric[..*at].contains(text));
+    if let Some((_, text)) = twice {
+        return Err(Failure::usage(format_args!("--metric: {} is named twice", quote(text))));
+    }
+    let Some((first, others)) = args.metric.split_first() else {
+        return Ok((directed("wall", args.higher_is_better)?, Vec::new()));
+    };
+    // Which way is better is a question of what decides.
+    let others = others.iter().map(|text| directed(text, false)).collect::<Result<_, _>>()?;
+    Ok((directed(first, args.higher_is_better)?, others))
+}
+
+fn directed(text: &str, higher_is_better: bool) -> Result<Metric, Failure> {
+    let of = |metric, less: &str| match higher_is_better {
+        true => {
+            Err(Failure::usage(format_args!("--higher-is-better contradicts --metric={text}: {less} better")))
+        }
         false => Ok(metric),
     };
-    match args.metric.as_str() {
-        "wall" => of(Metric::Wall, "time"),
-        "cpu" => of(Metric::CpuTime, "time"),
-        "rss" => of(Metric::MaxRss, "memory"),
+    match text {
+        "wall" => of(Metric::Wall, "less time is"),
+        "cpu" => of(Metric::CpuTime, "less time is"),
+        "rss" => of(Metric::MaxRss, "less memory is"),
+        // As people say it, and as perf does.
+        "dTLB-misses" => of(Metric::Counted(Counter::TlbLoadMisses), "fewer are"),
+        event if Counter::HARDWARE.iter().any(|counter| counter.name() == event) => {
+            let counter = Counter::named(event).expect("it is one of them");
+            of(Metric::Counted(counter), "fewer are")
+        }
         pattern => {
+            let direction =
+                if higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
             let pattern =
                 Pattern::new(pattern).map_err(|error| Failure::usage(format_args!("--metric: {error}")))?;
             Ok(Metric::Printed(pattern, direction))
@@ -154,7 +175,7 @@ pub fn rounds(args: &Tune) -> Result<Rounds, Failure> {
 /// `500ms`, `90s`, `1.5m`, `2h`; a bare number is seconds.
 pub fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     let fail = || {
-        let text = nodewise_machine::printable::quote(text);
+        let text = quote(text);
         Failure::usage(format_args!(
             "{option}: {text} is not a time: expected seconds, or a number with ms, s, m or h as in 10m"
         ))

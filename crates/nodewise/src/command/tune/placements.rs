@@ -170,6 +170,8 @@ pub fn named(words: &str, input: &Input) -> Result<Placement, String> {
 
 #[cfg(test)]
 mod tests {
+    mod merging;
+
     use super::*;
     use crate::input;
     use nodewise_source::Detail;

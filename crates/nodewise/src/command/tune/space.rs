@@ -5,6 +5,7 @@
 //! memory = ["default", "interleave=all", "membind=same"]
 //! cpus = ["all", "compact", "spread", "per-node", "0-3"]
 //! huge = ["default", "never"]
+//! balancing = ["default", "on", "off"]
 //! threads = [1, "cores", "cpus"]
 //! placements = ["cpunodebind=0 membind=1"]  # besides the product
 //! ```
@@ -21,6 +22,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::threads::Count;
+use crate::cli::place::NODE_OPTIONS;
 use crate::failure::Failure;
 use crate::input;
 use crate::toml_text::{self, line_of};
@@ -69,6 +71,7 @@ struct File {
     memory: Option<Vec<Spanned<String>>>,
     cpus: Option<Vec<Spanned<String>>>,
     huge: Option<Vec<Spanned<String>>>,
+    balancing: Option<Vec<Spanned<String>>>,
     threads: Option<Vec<Spanned<Threads>>>,
     #[serde(default)]
     placements: Vec<Spanned<String>>,
@@ -99,11 +102,13 @@ pub fn read(path: &Path, machine: &Machine) -> Result<Space, Failure> {
 pub fn parse(text: &str, machine: &Machine) -> Result<Space, String> {
     let file: File = toml_text::read(text)?;
     let mut space = Space { usual: file.usual, ..Space::default() };
-    let is_product = file.memory.is_some() || file.cpus.is_some() || file.huge.is_some();
+    let is_product =
+        [&file.memory, &file.cpus, &file.huge, &file.balancing].iter().any(|axis| axis.is_some());
     let axes = [
         memory(file.memory, text),
         cpus(file.cpus, text, machine, &mut space.left_out)?,
         huge(file.huge, text)?,
+        balancing(file.balancing, text)?,
     ];
     for count in file.threads.unwrap_or_default() {
         let word = match count.get_ref() {
@@ -126,13 +131,27 @@ pub fn parse(text: &str, machine: &Machine) -> Result<Space, String> {
     Ok(space)
 }
 
+/// A placement whose pages balancing leaves where they are, for want of a policy of its own that does.
+const UNBALANCED: &str = "localalloc";
+
 /// Every one of these with every one of an axis.
 fn times(product: Vec<Options>, axis: Vec<Options>) -> Vec<Options> {
     let joined = |one: &Options, other: &Options| Options {
-        words: format!("{} {}", one.words, other.words).trim().to_owned(),
+        words: joined(&one.words, &other.words),
         origins: one.origins.iter().chain(&other.origins).copied().collect(),
     };
     product.iter().flat_map(|one| axis.iter().map(move |other| joined(one, other))).collect()
+}
+
+fn joined(one: &str, other: &str) -> String {
+    // Pages under a policy stay where they are: there is nothing to switch off.
+    let has_policy = one.split_ascii_whitespace().any(|word| {
+        let name = word.trim_start_matches('-').split('=').next().unwrap_or_default();
+        name == UNBALANCED
+            || (NODE_OPTIONS.contains(&name.replace('-', "_").as_str()) && name != "cpunodebind")
+    });
+    let other = if other == UNBALANCED && has_policy { "" } else { other };
+    format!("{one} {other}").trim().to_owned()
 }
 
 fn options(words: &str, at: &Spanned<String>, text: &str) -> Options {
@@ -202,6 +221,22 @@ fn huge(axis: Option<Vec<Spanned<String>>>, text: &str) -> Result<Vec<Options>, 
     axis.iter().map(one).collect()
 }
 
+/// Whether pages are moved to where they are used: as the system does, also under a policy that names
+/// several nodes, or not at all.
+fn balancing(axis: Option<Vec<Spanned<String>>>, text: &str) -> Result<Vec<Options>, String> {
+    let Some(axis) = axis else { return Ok(nothing()) };
+    let one = |word: &Spanned<String>| match word.get_ref().as_str() {
+        "default" => Ok(options("", word, text)),
+        "on" => Ok(options("balancing", word, text)),
+        "off" => Ok(options(UNBALANCED, word, text)),
+        other => {
+            let line = line_of(text, word.span().start);
+            Err(format!("line {line}: balancing: {} is not one of default, on, off", quote(other)))
+        }
+    };
+    axis.iter().map(one).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +275,20 @@ mod tests {
     }
 
     #[test]
+    fn balancing_is_switched_off_by_a_policy_and_on_for_one() {
+        check("balancing = ['default', 'off']", &["", "localalloc"]);
+        check(
+            "memory = ['membind=0-1', 'default']\ncpus = ['cpunodebind=0']\nbalancing = ['on', 'off']",
+            &[
+                "membind=0-1 cpunodebind=0 balancing",
+                "membind=0-1 cpunodebind=0",
+                "cpunodebind=0 balancing",
+                "cpunodebind=0 localalloc",
+            ],
+        );
+    }
+
+    #[test]
     fn options_know_the_lines_that_they_come_from() {
         let space =
             read_on("memory = [\n 'default',\n 'membind=0']\ncpus = ['compact']", "2x(2c 8G)").unwrap();
@@ -270,6 +319,7 @@ mod tests {
             assert!(error.starts_with(expected), "{error}");
         };
         fails("usual = true\nmemry = []", "line 2: unknown field `memry`, expected one of `usual`, `memory`");
+        fails("balancing = ['some']", "line 1: balancing: \"some\" is not one of default, on, off");
         fails("huge = [\n'often']", "line 2: huge: \"often\" is not one of default, always, never");
         fails(
             "cpus = ['near']",
@@ -287,7 +337,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(
             text in any::<String>(),
-            lines in prop::collection::vec("(memory|cpus|huge|threads|usual|x) = [\\[\\]'0-9a-z=, ]{0,12}", 0..5),
+            lines in prop::collection::vec("(memory|cpus|huge|balancing|threads|usual|x) = [\\[\\]'0-9a-z=, ]{0,12}", 0..5),
         ) {
             let _ = read_on(&text, "2x(2c 8G)");
             let _ = read_on(&lines.join("\n"), "2x(2c 8G)");

@@ -114,7 +114,7 @@ fn a_journal_of_another_study_is_refused_with_the_difference() {
 fn a_file_that_is_no_journal_is_left_as_it_is() {
     let lab = Lab::new();
     for (text, expected) in [
-        ("notes of mine", "line 1 of the journal: expected the first line of a journal (nodewise.journal/1)"),
+        ("notes of mine", "line 1 of the journal: expected the first line of a journal (nodewise.journal/2)"),
         ("notes\n", "line 1 of the journal: expected {\"check\":\" with a checksum of 16 digits behind it"),
     ] {
         fs::write(lab.journal(), text).unwrap();
