@@ -16,3 +16,4 @@ pub mod show;
 pub mod simulate;
 pub mod tune;
 pub mod workload;
+pub mod zones;

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use nodewise_machine::firmware::Tables;
 use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
 use nodewise_model::firmware::{Setting, boot, boot_tree};
 use nodewise_source::acpi::files;
@@ -25,8 +24,7 @@ pub fn of_machine(error: impl Display) -> String {
 /// What holds no tables, or cannot be read.
 pub fn open(machine: &str) -> Option<Result<Machine, String>> {
     if let Some(path) = acpi_path(machine) {
-        let tables = files::from_paths(&[path]).map_err(of_machine);
-        return Some(tables.map(|tables| of_tables(&tables, path)));
+        return Some(of_acpi(path).map_err(of_machine));
     }
     let path = Path::new(machine.strip_prefix("dtb:")?);
     let tree = devicetree::from_path(path).map_err(of_machine);
@@ -38,10 +36,12 @@ fn origin(path: &Path) -> Origin {
 }
 
 /// What is wrong with the tables stands before what the kernel makes of them.
-fn of_tables(tables: &Tables, path: &Path) -> Machine {
-    let mut machine = boot(tables, &Setting::default()).machine(origin(path));
+fn of_acpi(path: &Path) -> Result<Machine, String> {
+    let tables = files::from_paths(&[path]).map_err(|error| error.to_string())?;
+    let setting = Setting { ram: files::ram_beside(path)?, ..Setting::default() };
+    let mut machine = boot(&tables, &setting).machine(origin(path));
     let findings =
         tables.findings.iter().map(|finding| Oddity::new(OddityKind::Unparseable, finding.to_string()));
     machine.oddities.splice(0..0, findings);
-    machine
+    Ok(machine)
 }

@@ -93,8 +93,8 @@ fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
         Some(Verb::Links(args)) => command::links::run(args),
         Some(Verb::Simulate(args)) => command::simulate::run(args, global),
         Some(Verb::Explain(args)) => command::explain::run(args, global),
-        Some(Verb::Zonelist(args)) => command::explain::zonelist(args, global),
-        Some(Verb::Zones(args)) => command::explain::zones(args, global),
+        Some(Verb::Zonelist(args)) => command::zones::zonelist(args, global),
+        Some(Verb::Zones(args)) => command::zones::zones(args, global),
     }
 }
 

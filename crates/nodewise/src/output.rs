@@ -88,6 +88,19 @@ pub fn print_json(text: &str) -> io::Result<()> {
     print(&json(text))
 }
 
+/// Writes a result to standard output in the form that is wanted: JSON, or text for people.
+///
+/// # Errors
+/// As [`print`].
+pub fn show(
+    as_json: bool,
+    color: ColorWhen,
+    json: impl FnOnce() -> String,
+    text: impl FnOnce(&Style) -> String,
+) -> io::Result<()> {
+    if as_json { print_json(&json()) } else { print(&text(&style(color))) }
+}
+
 /// Writes a line to standard error, with our name before it. There is nobody to tell when that
 /// fails.
 pub fn tell(text: &str) {

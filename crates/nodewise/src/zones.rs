@@ -1,6 +1,7 @@
 //! The zones of a machine: its kernel's own where it has been asked, else as the model assumes them.
 
 use nodewise_machine::Machine;
+use nodewise_model::reclaim::ZoneReclaim;
 use nodewise_model::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, reserves, watermarks};
 use nodewise_model::{
     BuiltAt, FallbackOrders, Memory, Release, Watermarks, Zone, ZoneKind, ZoneState, zones as model,
@@ -14,8 +15,10 @@ use crate::input::Input;
 
 /// Zones, and where they come from.
 pub struct Zones {
-    /// By node and then lowest first.
+    /// By node and then lowest first. Watermarks are those in force, a boost included.
     pub rows: Vec<(Zone, ZoneState)>,
+    /// What a boost adds to every watermark of a row at the moment; `None` where no kernel says.
+    pub boosts: Vec<Option<u64>>,
     /// Where they come from.
     pub basis: Basis,
 }
@@ -23,12 +26,14 @@ pub struct Zones {
 impl Zones {
     /// The zones of a machine.
     pub fn of(input: &Input, release: Release) -> Self {
-        if let Some(rows) = input.tree().and_then(of_kernel).filter(|rows| !rows.is_empty()) {
-            return Self { rows, basis: Basis::Kernel };
+        if let Some(found) = input.tree().and_then(of_kernel).filter(|found| !found.is_empty()) {
+            let (rows, boosts) = found.into_iter().unzip();
+            return Self { rows, boosts, basis: Basis::Kernel };
         }
         let memory = Memory::of(&input.machine, BuiltAt::Boot, release);
-        let rows = model::of(&input.machine).into_iter().zip(memory.zones().iter().cloned()).collect();
-        Self { rows, basis: Basis::Assumed }
+        let rows: Vec<_> =
+            model::of(&input.machine).into_iter().zip(memory.zones().iter().cloned()).collect();
+        Self { boosts: vec![None; rows.len()], rows, basis: Basis::Assumed }
     }
 
     /// The same zones with the watermarks and reserves that follow from their managed pages.
@@ -47,20 +52,24 @@ impl Zones {
     /// The memory that these zones are.
     pub fn memory(&self, machine: &Machine, built: BuiltAt, release: Release) -> Memory {
         let states = self.rows.iter().map(|(_, state)| state.clone()).collect();
-        Memory::new(states, FallbackOrders::of(machine, built), release)
+        let memory = Memory::new(states, FallbackOrders::of(machine, built), release);
+        memory.with_zone_reclaim(ZoneReclaim::of(machine))
     }
 }
 
+/// A zone of the kernel's, and its boost where this release tells it.
+type Found = ((Zone, ZoneState), Option<u64>);
+
 /// The populated zones in `/proc/zoneinfo`; `None` without that file, or where it lacks what a walk
 /// has to know.
-fn of_kernel(tree: &Tree) -> Option<Vec<(Zone, ZoneState)>> {
+fn of_kernel(tree: &Tree) -> Option<Vec<Found>> {
     let info = system::zones(tree).ok()??.value;
     let populated = info.zones.iter().filter(|zone| zone.present.is_some_and(|pages| pages > 0));
     let known = populated.filter(|zone| ZoneKind::from_name(&zone.name).is_some());
     known.map(|zone| row(zone, &info.zones)).collect()
 }
 
-fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<(Zone, ZoneState)> {
+fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<Found> {
     let kind = ZoneKind::from_name(&zone.name)?;
     let placed = Zone {
         node: zone.node,
@@ -70,10 +79,9 @@ fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<(Zone, ZoneState
         present: zone.present?,
         managed: zone.managed?,
     };
-    // A boost is on top of every watermark while it lasts.
-    let boost = zone.boost.unwrap_or(0);
-    let (min, low, high) = (zone.min? + boost, zone.low? + boost, zone.high? + boost);
-    let promo = zone.promo.map_or(high + (high - low), |promo| promo + boost);
+    // What is printed is in force: a boost is in it already.
+    let (min, low, high) = (zone.min?, zone.low?, zone.high?);
+    let promo = zone.promo.unwrap_or_else(|| high.saturating_add(high.saturating_sub(low)));
     // The columns of `protection` are the zones of the node, in the order of their blocks.
     let names: Vec<&str> =
         all.iter().filter(|other| other.node == zone.node).map(|other| other.name.as_str()).collect();
@@ -89,7 +97,7 @@ fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<(Zone, ZoneState
         marks: Watermarks { min, low, high, promo },
         reserves: ZoneKind::ALL.map(reserve),
     };
-    Some((placed, state))
+    Some(((placed, state), zone.boost))
 }
 
 #[cfg(test)]
@@ -102,10 +110,10 @@ mod tests {
 Node 0, zone      DMA
   pages free     3840
         boost    10
-        min      46
-        low      57
-        high     68
-        promo    79
+        min      56
+        low      67
+        high     78
+        promo    89
         spanned  4095
         present  3998
         managed  3840
@@ -139,16 +147,17 @@ Node 0, zone   Device
 ";
 
     #[test]
-    fn the_kernels_zones_are_taken_with_their_boost() {
+    fn the_kernels_watermarks_have_their_boost_in_them() {
         let tree = Tree::memory(Files::new().file("/proc/zoneinfo", INFO));
         let rows = of_kernel(&tree).unwrap();
         assert_eq!(rows.len(), 2);
-        let (zone, state) = &rows[0];
+        let ((zone, state), boost) = &rows[0];
+        assert_eq!(*boost, Some(10));
         assert_eq!((zone.node, zone.kind, zone.start_page), (NodeId::new(0), ZoneKind::Dma, 1));
         assert_eq!(state.marks, Watermarks { min: 56, low: 67, high: 78, promo: 89 });
         assert_eq!(state.reserves, [0, 3019, 5451, 5452]);
-        // Kernels before 6.13 do not tell the promotion mark.
-        assert_eq!(rows[1].1.marks.promo, 16);
+        // Kernels before 6.13 do not tell the promotion mark, those before 5.19 no boost.
+        assert_eq!((rows[1].0.1.marks.promo, rows[1].1), (16, None));
     }
 
     #[test]

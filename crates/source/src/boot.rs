@@ -11,11 +11,14 @@ use rustix::io::{Errno, read};
 use crate::parse::boot_log::{self, BootLog};
 use crate::parse::choice::{self, Choice};
 use crate::parse::kernel_config::{self, KernelConfig};
+use crate::parse::memory_map;
 use crate::tree::{MOST_FILE_BYTES, ReadCause, ReadError, Tree};
 
 const KERNEL_LOG: &str = "/dev/kmsg";
 /// Where Debian's boot messages lie, and those of a capture.
-const KEPT_LOG: &str = "/var/log/dmesg";
+pub(crate) const KEPT_LOG: &str = "/var/log/dmesg";
+/// The map of the firmware, a folder per range.
+const FIRMWARE_MAP: &str = "/sys/firmware/memmap";
 /// The device tree's `/chosen`, where the firmware leaves its words.
 const CHOSEN: &str = "/sys/firmware/devicetree/base/chosen";
 /// The folder in which administrators set parameters at start, and the file of old.
@@ -77,6 +80,33 @@ fn live_log() -> Result<Option<String>, ReadError> {
         }
     }
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Where RAM was when the kernel started, each range with the first byte behind it: the firmware's own map,
+/// and where there is none (arm64) what the kernel shows of its addresses, to root only.
+///
+/// # Source
+/// `/sys/firmware/memmap/N/{start,end,type}` (x86, Linux 2.6.27), `/proc/iomem`.
+///
+/// # Errors
+/// A file that is there and cannot be read.
+pub fn ram(tree: &Tree) -> Result<Option<Vec<(u64, u64)>>, ReadError> {
+    let mut ranges = Vec::new();
+    for name in tree.list(FIRMWARE_MAP)?.unwrap_or_default() {
+        let field = |field: &str| tree.read_text(&format!("{FIRMWARE_MAP}/{name}/{field}"));
+        let (Some(start), Some(last), Some(kind)) = (field("start")?, field("end")?, field("type")?) else {
+            continue;
+        };
+        let digits = |text: &str| text.trim().strip_prefix("0x").map(str::to_owned);
+        let range = digits(&start).zip(digits(&last));
+        let range = range.and_then(|(start, last)| memory_map::range_of(&start, &last));
+        ranges.extend(range.filter(|_| kind.trim() == memory_map::RAM));
+    }
+    ranges.sort_unstable();
+    if !ranges.is_empty() {
+        return Ok(Some(ranges));
+    }
+    Ok(tree.read_text("/proc/iomem")?.and_then(|text| memory_map::parse(&text).ok()))
 }
 
 /// The command line that the firmware's device tree asks for, before the boot loader adds to it.
@@ -172,8 +202,32 @@ mod tests {
     }
 
     #[test]
+    fn ram_is_where_the_firmware_says_or_else_the_kernel() {
+        let map = [
+            ("/sys/firmware/memmap/0/start", "0x100000\n"),
+            ("/sys/firmware/memmap/0/end", "0xbfffffff\n"),
+            ("/sys/firmware/memmap/0/type", "System RAM\n"),
+            ("/sys/firmware/memmap/1/start", "0x0\n"),
+            ("/sys/firmware/memmap/1/end", "0x9fbff\n"),
+            ("/sys/firmware/memmap/1/type", "System RAM\n"),
+            ("/sys/firmware/memmap/2/start", "0x9fc00\n"),
+            ("/sys/firmware/memmap/2/end", "0xfffff\n"),
+            ("/sys/firmware/memmap/2/type", "Reserved\n"),
+            ("/sys/firmware/memmap/3/start", "hello\n"),
+            ("/sys/firmware/memmap/3/end", "0x1\n"),
+            ("/sys/firmware/memmap/3/type", "System RAM\n"),
+        ];
+        assert_eq!(ram(&tree(&map)).unwrap().unwrap(), [(0, 0x9fc00), (0x10_0000, 0xc000_0000)]);
+        let arm = [("/proc/iomem", "40000000-7fffffff : System RAM\n")];
+        assert_eq!(ram(&tree(&arm)).unwrap().unwrap(), [(0x4000_0000, 0x8000_0000)]);
+        let hidden = [("/proc/iomem", "00000000-00000000 : System RAM\n")];
+        assert_eq!(ram(&tree(&hidden)).unwrap(), None);
+    }
+
+    #[test]
     fn what_a_machine_does_not_have_is_none() {
         let bare = tree(&[]);
+        assert_eq!(ram(&bare).unwrap(), None);
         assert_eq!(board(&bare).unwrap(), None);
         assert_eq!(kernel_config(&bare, "6.12.1").unwrap(), None);
         assert_eq!(kernel_config(&bare, "../../etc/x").unwrap(), None);

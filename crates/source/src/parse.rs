@@ -16,6 +16,7 @@ pub mod fib_trie;
 pub mod kernel_config;
 pub mod loadavg;
 pub mod meminfo;
+pub mod memory_map;
 pub mod mounts;
 pub mod nofile_info;
 pub mod numa_maps;

@@ -30,6 +30,7 @@ pub mod survey;
 pub mod sweep;
 pub mod timeline;
 pub mod walk;
+pub mod zones;
 
 pub use cache::CacheLevel;
 pub use counts::Counts;

@@ -10,13 +10,15 @@ use nodewise_machine::{Bytes, KernelRelease};
 /// Nothing is allocated: a model of the kernel's allocator, which was compared with real kernels,
 /// plays the request. POLICY is written as in /proc/PID/numa_maps: a mode, flags behind "=", and
 /// nodes behind ":". Modes: default, local, bind, preferred, preferred-many, interleave,
-/// weighted-interleave. Flags: static, relative, balancing.
+/// weighted-interleave. Flags: static, relative, balancing; several are joined with "|".
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   nodewise explain bind:1,3 --cpu-node 0
   nodewise explain interleave:all --size 10G
   nodewise explain preferred:2 --machine \"4x(12c 128G)\" --trace
+  nodewise explain \"bind=relative|balancing:1\" --allowed 2-3 --machine \"4x(12c 128G)\"
+  nodewise explain interleave:all --memory cache --size 1G
   nodewise explain interleave:all --size 10G --cost --latency lat.json")]
 pub struct Explain {
     /// The memory policy
@@ -25,6 +27,21 @@ pub struct Explain {
     /// The node of the CPU that touches the memory first
     #[arg(long, value_name = "N")]
     pub cpu_node: Option<u32>,
+    /// What kind of memory is touched
+    #[arg(long, value_name = "KIND", default_value = "private")]
+    pub memory: Memory,
+    /// The number of the first page, which decides whose turn it is under interleave: its address in pages,
+    /// or of shared memory its number in the file plus the file's inode number
+    ///
+    /// Without it the turn of the first page falls on the first node.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 52))]
+    pub first_page: Option<u64>,
+    /// Nodes whose memory the cpuset allows; without it, those that can be used now
+    #[arg(long, value_name = "NODES")]
+    pub allowed: Option<String>,
+    /// The home node of the mapping (set_mempolicy_home_node), for bind and preferred-many
+    #[arg(long, value_name = "N")]
+    pub home: Option<u32>,
     /// How much memory is touched; without it, all there is
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
@@ -63,6 +80,17 @@ pub struct Explain {
     pub json: bool,
 }
 
+/// What kind of memory a request touches: who has its policy, and what says whose turn a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Memory {
+    /// Private memory of a program, by the policy of its mapping or of its task
+    Private,
+    /// A file in memory that several may have (tmpfs, System V, MAP_SHARED), by the file's policy
+    Shared,
+    /// The page cache of files that are read or written, by the policy of the task
+    Cache,
+}
+
 /// How a program reads its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Access {
@@ -73,12 +101,17 @@ pub enum Access {
 }
 
 /// Shows the order in which each node's allocations try nodes and zones
+///
+/// Beside the model's orders stand those that the kernel of this machine, or of a capture, wrote into its log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   nodewise zonelist
-  nodewise zonelist --machine \"2x(2x(24c 126G)); dist=11,20\"")]
+  nodewise zonelist --machine \"2x(2x(24c 126G)); dist=11,20\" --kernel 6.18")]
 pub struct Zonelist {
+    /// What a kernel of this release does, as 6.18
+    #[arg(long, value_name = "R", value_parser = release)]
+    pub kernel: Option<KernelRelease>,
     /// As the kernel builds the orders anew when a node has gained or lost memory
     #[arg(long)]
     pub rebuilt: bool,
@@ -96,6 +129,9 @@ Examples:
   nodewise zones
   nodewise zones --machine capture.tar.gz --json")]
 pub struct Zones {
+    /// What a kernel of this release would have, as 6.18
+    #[arg(long, value_name = "R", value_parser = release)]
+    pub kernel: Option<KernelRelease>,
     /// Print JSON (schema nodewise.zones/1)
     #[arg(long)]
     pub json: bool,

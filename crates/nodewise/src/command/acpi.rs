@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use nodewise_machine::KernelRelease;
 use nodewise_machine::firmware::Tables;
 use nodewise_machine::printable::visible;
+use nodewise_model::Release;
 use nodewise_model::firmware::{Booted, NoteKind, Setting, boot};
-use nodewise_source::Detail;
 use nodewise_source::acpi::files::{self, TablesError};
 use nodewise_source::tree::Tree;
+use nodewise_source::{Detail, boot as source_boot};
 use nodewise_view::digest::acpi::Acpi as Shown;
 use nodewise_view::{json, text};
 
@@ -21,14 +23,15 @@ const FINDINGS: u8 = 1;
 
 /// Runs `acpi`.
 pub fn run(args: &Acpi, global: &Global) -> Outcome {
-    let (name, tables) = tables(args, &global.machine)?;
-    let booted = boot(&tables, &Setting::default());
+    let Source { name, tables, ram, kernel } = read(args, &global.machine)?;
+    let ram = match &args.ram {
+        Some(path) => Some(files::ram_of(path).map_err(|why| Failure::usage(format_args!("--ram: {why}")))?),
+        None => ram,
+    };
+    let release = Release::of(args.kernel.as_ref().or(kernel.as_ref()));
+    let booted = boot(&tables, &Setting { ram, release });
     let shown = Shown { source: &name, tables: &tables, booted: &booted };
-    if args.json {
-        output::print_json(&json::acpi(&shown))?;
-    } else {
-        output::print(&text::acpi(&shown, &output::style(global.color)))?;
-    }
+    output::show(args.json, global.color, || json::acpi(&shown), |style| text::acpi(&shown, style))?;
     Ok(if is_wrong(&tables, &booted) { FINDINGS } else { 0 })
 }
 
@@ -38,8 +41,15 @@ fn is_wrong(tables: &Tables, booted: &Booted) -> bool {
     !tables.findings.is_empty() || booted.notes.iter().any(|note| costs(note.kind))
 }
 
-/// The tables, and what they were read from.
-fn tables(args: &Acpi, machine: &str) -> Result<(String, Tables), Failure> {
+/// Tables, what they were read from, and what is known there of RAM and of the kernel.
+struct Source {
+    name: String,
+    tables: Tables,
+    ram: Option<Vec<(u64, u64)>>,
+    kernel: Option<KernelRelease>,
+}
+
+fn read(args: &Acpi, machine: &str) -> Result<Source, Failure> {
     let paths: Vec<&Path> = args.files.iter().map(|path| path.as_path()).collect();
     if !paths.is_empty() {
         if !input::is_live(machine) {
@@ -47,16 +57,23 @@ fn tables(args: &Acpi, machine: &str) -> Result<(String, Tables), Failure> {
         }
         let names: Vec<String> =
             paths.iter().map(|path| visible(&path.to_string_lossy()).into_owned()).collect();
-        return Ok((names.join(" "), files::from_paths(&paths).map_err(Failure::usage)?));
-    }
-    if input::is_live(machine) {
-        let tables = files::from_tree(&Tree::live()).map_err(Failure::cannot)?;
-        return Ok((files::FOLDER.to_owned(), tables));
+        let tables = files::from_paths(&paths).map_err(Failure::usage)?;
+        let ram = match &paths[..] {
+            [folder] => files::ram_beside(folder).map_err(Failure::usage)?,
+            _ => None,
+        };
+        return Ok(Source { name: names.join(" "), tables, ram, kernel: None });
     }
     if let Some(path) = firmware::acpi_path(machine) {
         let tables = files::from_paths(&[path]).map_err(firmware::of_machine).map_err(Failure::usage)?;
-        return Ok((machine.to_owned(), tables));
+        let ram = files::ram_beside(path).map_err(firmware::of_machine).map_err(Failure::usage)?;
+        return Ok(Source { name: machine.to_owned(), tables, ram, kernel: None });
     }
+    of_tree(machine)
+}
+
+/// The tables of this machine, or those in a capture.
+fn of_tree(machine: &str) -> Result<Source, Failure> {
     let input = input::load(machine, Detail::Overview)?;
     let tree = input.tree().ok_or_else(|| {
         Failure::usage(format_args!(
@@ -65,10 +82,20 @@ fn tables(args: &Acpi, machine: &str) -> Result<(String, Tables), Failure> {
         ))
     })?;
     match files::from_tree(tree) {
-        Ok(tables) => Ok((machine.to_owned(), tables)),
-        Err(error @ TablesError::NoFirmware) => {
+        Ok(tables) => {
+            let name = if input::is_live(machine) { files::FOLDER } else { machine };
+            let (ram, kernel) = (ram_of(tree), input.machine.kernel.clone());
+            Ok(Source { name: name.to_owned(), tables, ram, kernel })
+        }
+        Err(error @ TablesError::NoFirmware) if !input::is_live(machine) => {
             Err(Failure::cannot(format_args!("{}: {error}", visible(machine))))
         }
         Err(error) => Err(Failure::cannot(error)),
     }
+}
+
+/// Where RAM is. A map that cannot be read is one that is not there: what is made of the tables says then
+/// that it is not known.
+fn ram_of(tree: &Tree) -> Option<Vec<(u64, u64)>> {
+    source_boot::ram(tree).ok().flatten()
 }

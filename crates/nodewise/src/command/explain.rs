@@ -1,40 +1,48 @@
-//! `nodewise explain`, `zonelist` and `zones`: the model of the kernel's allocator.
+//! `nodewise explain`: a request, played by the model of the kernel's allocator.
 
-use nodewise_machine::expr::{Devices, Scope as ExprScope, SetExpr};
+mod policy;
+
+use nodewise_machine::check::node_names;
 use nodewise_machine::printable::quote;
-use nodewise_machine::{DeviceRef, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{Machine, NodeId, NodeSet, PolicyMode};
 use nodewise_measure::placement;
 use nodewise_model::cost::Costs;
 use nodewise_model::policy::interleave::Place;
-use nodewise_model::policy::weights;
-use nodewise_model::ram::{Architecture, PAGE};
+use nodewise_model::policy::{system, weights};
+use nodewise_model::ram::PAGE;
 use nodewise_model::walk::{Class, HUGE_ORDER, Request};
-use nodewise_model::{BuiltAt, Memory, Policy, Release, Scope, trace};
+use nodewise_model::{Change, Memory, Policy, Release, trace};
 use nodewise_source::Detail;
 use nodewise_syscall::affinity;
 use nodewise_view::digest::cost::{Access, Reading};
-use nodewise_view::digest::walk::Walk;
+use nodewise_view::digest::counts::by_count;
+use nodewise_view::digest::walk::{Kind, Walk};
 use nodewise_view::{json, text};
 
+use super::zones::built;
 use crate::cli::Global;
-use crate::cli::explain::{Explain, Zonelist, Zones as ZonesArgs};
+use crate::cli::explain::Explain;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::zones::Zones;
 use crate::{cli, input, measuring, output};
+pub(super) use policy::{node_set, parse};
 
 /// Runs `explain`.
 pub fn run(args: &Explain, global: &Global) -> Outcome {
+    check(args).map_err(Failure::usage)?;
     let input = input::load(&global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
     let zones = Zones::of(&input, release);
     let before = zones.memory(machine, built(args.rebuilt), release);
-    let allowed = placement::Scope::of(machine).memory_nodes;
-    if allowed.is_empty() {
-        return Err(Failure::cannot("no node of this machine has memory"));
+    let allowed = allowed(args, &input)?;
+    let mut policy = policy::read(&args.policy, &input, &allowed, release).map_err(Failure::usage)?;
+    policy.home = home(args, &policy, &input, release).map_err(Failure::usage)?;
+    let is_systems = policy == Policy::DEFAULT;
+    if is_systems {
+        policy = system::of(machine);
     }
-    let policy = policy(&args.policy, &input, &allowed, release).map_err(Failure::usage)?;
     let cpu_node = cpu_node(args.cpu_node, &input, global).map_err(Failure::usage)?;
     let weights = weights::of(machine, release);
     let order = if args.huge { HUGE_ORDER } else { 0 };
@@ -45,7 +53,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
         allowed: &allowed,
         pages: pages(args, &before, order),
         order,
-        place: Place::Address(0),
+        place: place(args),
         class: Class::User,
     };
     let mut after = before.clone();
@@ -53,6 +61,9 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     let trace = if args.trace { trace::trace(policy.mode, &outcome) } else { Vec::new() };
     let walk = Walk {
         policy: &policy,
+        is_systems,
+        kind: kind(args.memory),
+        first_page: args.first_page,
         cpu_node,
         allowed: &allowed,
         size_bytes: args.size.map(|size| size.get()),
@@ -66,12 +77,92 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     };
     let reading = if args.cost { cost(args, &input.machine, &walk)? } else { None };
     let walk = Walk { reading: reading.as_ref(), ..walk };
-    if args.json {
-        output::print_json(&json::walk::walk(&walk))?;
-    } else {
-        output::print(&text::walk::walk(&walk, &output::style(global.color)))?;
-    }
+    let json = || json::walk::walk(&walk);
+    output::show(args.json, global.color, json, |style| text::walk::walk(&walk, style))?;
     Ok(0)
+}
+
+/// Options that do not go together.
+fn check(args: &Explain) -> Result<(), String> {
+    if args.size.is_some_and(|size| size.get() == 0) {
+        return Err("--size: 0 B is no memory: expected at least 1 B".to_owned());
+    }
+    if args.memory != cli::explain::Memory::Cache {
+        return Ok(());
+    }
+    let not_for_files = [
+        (args.huge, "--huge: the page cache is modelled in small pages"),
+        (
+            args.home.is_some(),
+            "--home: a home node is a mapping's, and pages of the page cache follow the task's policy",
+        ),
+        (
+            args.first_page.is_some(),
+            "--first-page: pages of the page cache have their turns one after the other, whatever their number",
+        ),
+        (
+            args.trace,
+            "--trace: the functions that are known are those of faults, and the page cache is filled without one",
+        ),
+    ];
+    match not_for_files.into_iter().find(|(is_typed, _)| *is_typed) {
+        Some((_, why)) => Err(why.to_owned()),
+        None => Ok(()),
+    }
+}
+
+const fn kind(memory: cli::explain::Memory) -> Kind {
+    match memory {
+        cli::explain::Memory::Private => Kind::Private,
+        cli::explain::Memory::Shared => Kind::Shared,
+        cli::explain::Memory::Cache => Kind::Cache,
+    }
+}
+
+/// Where the first page is. A task's cursor begins at the lowest node and then goes on as the numbers of
+/// pages do.
+fn place(args: &Explain) -> Place {
+    let first = args.first_page.unwrap_or(0);
+    match args.memory {
+        cli::explain::Memory::Private | cli::explain::Memory::Cache => {
+            Place::Address(first.wrapping_mul(PAGE))
+        }
+        cli::explain::Memory::Shared => Place::File { inode: 0, page: first },
+    }
+}
+
+/// The nodes whose memory may be used.
+fn allowed(args: &Explain, input: &Input) -> Result<NodeSet, Failure> {
+    let own = placement::Scope::of(&input.machine).memory_nodes;
+    if own.is_empty() {
+        return Err(Failure::cannot("no node of this machine has memory"));
+    }
+    let Some(text) = &args.allowed else { return Ok(own) };
+    let wrong = |why: String| Failure::usage(format_args!("--allowed: {why}"));
+    // A cpuset is none of this process's: all memory of the machine can be in it.
+    let all = input.machine.memory_nodes();
+    let nodes = node_set(text, input, &all).map_err(wrong)?;
+    if nodes.is_empty() { Err(wrong(format!("{} names no node", quote(text)))) } else { Ok(nodes) }
+}
+
+/// The home node that was typed, where the kernel takes one.
+fn home(args: &Explain, policy: &Policy, input: &Input, release: Release) -> Result<Option<NodeId>, String> {
+    let Some(number) = args.home else { return Ok(None) };
+    let (node, nodes) = (NodeId::new(number), input.machine.node_ids());
+    if !release.has(Change::HomeNode) {
+        let (major, minor) = Change::HomeNode.since();
+        return Err(format!("--home: home nodes need Linux {major}.{minor} or newer: this is {release}"));
+    }
+    if !nodes.contains(node) {
+        return Err(format!("--home: node {node} does not exist: this machine has {}", node_names(&nodes)));
+    }
+    if !matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany) {
+        let mode = policy.mode;
+        return Err(format!(
+            "--home: {mode} has none: Linux {release} answers EOPNOTSUPP for all but bind and preferred-many"
+        ));
+    }
+    Ok(Some(node))
 }
 
 /// What reading the memory of a request costs.
@@ -104,38 +195,6 @@ fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Rea
     })
 }
 
-/// Runs `zonelist`.
-pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
-    let input = input::load(&global.machine, Detail::Full)?;
-    let built = built(args.rebuilt);
-    let zones = Zones::of(&input, Release::of(input.machine.kernel.as_ref()));
-    let memory = zones.memory(&input.machine, built, Release::REFERENCE);
-    let plain: Vec<_> = zones.rows.iter().map(|(zone, _)| *zone).collect();
-    if args.json {
-        output::print_json(&json::zones::zonelist(memory.orders(), &plain, built))?;
-    } else {
-        output::print(&text::zones::zonelist(memory.orders(), &plain, built, &output::style(global.color)))?;
-    }
-    Ok(0)
-}
-
-/// Runs `zones`.
-pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
-    let input = input::load(&global.machine, Detail::Full)?;
-    let zones = Zones::of(&input, Release::of(input.machine.kernel.as_ref()));
-    let model = zones.modelled(&input);
-    if args.json {
-        output::print_json(&json::zones::zones(&zones.rows, zones.basis, &model))?;
-    } else {
-        output::print(&text::zones::zones(&zones.rows, zones.basis, &model, &output::style(global.color)))?;
-    }
-    Ok(0)
-}
-
-const fn built(rebuilt: bool) -> BuiltAt {
-    if rebuilt { BuiltAt::RunTime } else { BuiltAt::Boot }
-}
-
 /// Pages for the size that was typed; without one, one more than there are.
 fn pages(args: &Explain, memory: &Memory, order: u32) -> u64 {
     let free: u64 = memory.zones().iter().map(|zone| zone.free).sum();
@@ -155,76 +214,12 @@ fn cpu_node(typed: Option<u32>, input: &Input, global: &Global) -> Result<NodeId
         } else if with_cpus.contains(node) {
             Ok(node)
         } else {
-            Err(format!("--cpu-node: node {node} has no CPUs: nodes {with_cpus} have some"))
+            let (others, have) = (node_names(&with_cpus), by_count(&with_cpus.len(), "has", "have"));
+            Err(format!("--cpu-node: node {node} has no CPUs: {others} {have} some"))
         };
     }
     let current = || affinity::current_cpu().ok().map(|(_, node)| node);
     let here = if input::is_live(&global.machine) { current() } else { None };
     let first = with_cpus.first().or(machine.node_ids().first());
     here.or(first).ok_or_else(|| "--cpu-node: this machine has no node".to_owned())
-}
-
-/// The policy that was typed, as the kernel would keep it.
-fn policy(text: &str, input: &Input, allowed: &NodeSet, release: Release) -> Result<Policy, String> {
-    let policy = parse(text, input, allowed)?;
-    let max_nodes = Architecture::of(&input.machine).max_nodes();
-    Policy::of(&policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
-        format!("{policy}: Linux {release} answers {errno}{}", why(&policy, release, max_nodes))
-    })
-}
-
-/// Why a policy is refused, where its mode is too new or a node's number too large.
-fn why(policy: &MemPolicy, release: Release, max_nodes: u32) -> String {
-    match policy.mode.since() {
-        Some((major, minor)) if release < Release::new(major, minor) => {
-            format!(": {} needs Linux {major}.{minor} or newer", policy.mode)
-        }
-        _ if policy.nodes.last().is_some_and(|node| node.number() >= max_nodes) => {
-            format!(": kernels of this architecture are built for nodes 0-{}", max_nodes - 1)
-        }
-        _ => String::new(),
-    }
-}
-
-/// A policy that is typed: `bind=static:0-1`.
-pub(super) fn parse(text: &str, input: &Input, allowed: &NodeSet) -> Result<MemPolicy, String> {
-    let (head, nodes) = text.split_once(':').map_or((text, None), |(head, nodes)| (head, Some(nodes)));
-    let (word, flags) = head.split_once('=').map_or((head, None), |(word, flags)| (word, Some(flags)));
-    let named = |mode: &PolicyMode| mode.word() == word || mode.kernel_word() == word;
-    let mode = PolicyMode::ALL.into_iter().find(named).ok_or_else(|| {
-        let words = PolicyMode::ALL.map(PolicyMode::word).join(", ");
-        format!("{} is not a memory policy: expected one of {words}, with nodes as in bind:0-1", quote(text))
-    })?;
-    // The flags have one reader, that of whole policies.
-    let flags = flags.map_or(Ok(ModeFlags::NONE), |flags| {
-        format!("{}={flags}", mode.kernel_word()).parse().map(|policy: MemPolicy| policy.flags)
-    });
-    let flags =
-        flags.map_err(|_| format!("{}: expected static, relative or balancing after \"=\"", quote(text)))?;
-    let nodes = match nodes {
-        None => NodeSet::new(),
-        Some(nodes) => node_set(nodes, input, allowed)?,
-    };
-    let takes_nodes = !matches!(mode, PolicyMode::Default | PolicyMode::Local);
-    match (takes_nodes, nodes.is_empty()) {
-        (true, true) => Err(format!("{}: {mode} needs nodes, as in {mode}:{allowed}", quote(text))),
-        (false, false) => Err(format!("{}: {mode} takes no nodes", quote(text))),
-        _ => Ok(MemPolicy { mode, flags, nodes }),
-    }
-}
-
-/// Nodes that are typed, as far as their memory can be used.
-pub(super) fn node_set(text: &str, input: &Input, allowed: &NodeSet) -> Result<NodeSet, String> {
-    let expr = SetExpr::parse::<NodeId>(text, Devices::Accepted).map_err(|error| error.to_string())?;
-    let existing = input.machine.node_ids();
-    let device = |device: &DeviceRef| input.node_of(device).map(|node| NodeSet::from_iter([node]));
-    let scope = ExprScope {
-        existing: &existing,
-        allowed,
-        limit: "the nodes whose memory can be used,",
-        own: allowed,
-        same: None,
-        device: Some(&device),
-    };
-    expr.resolve(&scope).map_err(|error| error.to_string())
 }

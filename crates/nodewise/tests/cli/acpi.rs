@@ -131,3 +131,71 @@ fn tables_of_real_machines_give_their_nodes() {
         assert_eq!(json["findings"], serde_json::json!([]), "{text}");
     }
 }
+
+#[test]
+fn what_is_odd_about_real_tables_is_said() {
+    let odd = [
+        (
+            "PowerEdge_R820",
+            &[
+                "SLIT: 5 localities, of which no enabled structure of the SRAT names 1: 0",
+                "SRAT: 16 CPUs are not enabled: room of domain 0",
+                "SRAT: 6 ranges without a byte are not enabled: room of domain 0",
+            ][..],
+        ),
+        (
+            "ProLiant_DL360_G7",
+            &[
+                "SRAT: 48 CPUs are not enabled: room of domain 0",
+                "SRAT: 4 ranges without a byte are not enabled: room of domain 0",
+                "SRAT: 0xe0000000-0xffffffff of domain 0 is not enabled: no memory, as far as Linux goes",
+            ],
+        ),
+        ("H8DGU", &["SRAT: nodes 1-2 have CPUs and no memory"]),
+        (
+            "X10DAi",
+            &[
+                "SRAT: 152 CPUs are not enabled, all with APIC id 255: room of domains 0, 1, 2 and 3",
+                "SRAT: 28 ranges without a byte are not enabled: room of domain 0",
+                "MSCT: 4 domains are announced, and 2 have something enabled",
+                "MSCT: 3 structures say that a domain can hold nothing",
+            ],
+        ),
+    ];
+    for path in corpus("acpi") {
+        let path = path.to_str().unwrap();
+        let (_, expected) = odd.iter().find(|(name, _)| path.contains(name)).unwrap();
+        let text = output(command(["acpi", path]).env("COLUMNS", "160")).ok();
+        let said: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  unusual: ")).collect();
+        assert_eq!(said, *expected, "{path}");
+    }
+}
+
+#[test]
+fn where_ram_is_decides_whether_tables_boot() {
+    let folder = tables();
+    let map = |end: &str| {
+        let text = format!("00000000-7fffffff : System RAM\n100000000-{end} : System RAM\n");
+        fs::write(folder.path().join("ram.txt"), text).unwrap();
+        within(&folder, &["acpi", "SRAT", "SLIT", "--ram", "ram.txt"], "160")
+    };
+    let fine = map("13fffffff");
+    assert_eq!(fine.code, Some(0), "{}", fine.stdout);
+    assert!(!fine.stdout.contains("do not say where RAM is"), "{}", fine.stdout);
+    // Up to 1 MiB at the end is forgiven, and kills the kernel.
+    let dies = map("1400fffff");
+    let expected = "  does not boot: SRAT: 1 MiB of RAM at 0x140000000 belongs to no node";
+    assert_eq!((dies.code, dies.stdout.contains(expected)), (Some(1), true), "{}", dies.stdout);
+    let rejected = map("1401fffff");
+    let expected = "  rejected: SRAT: 2 MiB of RAM at 0x140000000 belongs to no node";
+    assert_eq!((rejected.code, rejected.stdout.contains(expected)), (Some(1), true), "{}", rejected.stdout);
+    // A folder may have the map beside its tables: then every verb knows it.
+    fs::remove_file(folder.path().join("HMAT")).unwrap();
+    fs::rename(folder.path().join("ram.txt"), folder.path().join("iomem")).unwrap();
+    let shown = within(&folder, &["show", "--json", "--machine", "acpi:."], "80").ok_json();
+    assert_eq!(shown["nodes"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(within(&folder, &["acpi", "."], "160").code, Some(1));
+    let wrong = within(&folder, &["acpi", "SRAT", "--ram", "SLIT"], "80");
+    assert!(wrong.stderr.starts_with("nodewise: --ram: SLIT: line 1: expected lines as"), "{}", wrong.stderr);
+    assert_eq!(wrong.code, Some(2));
+}

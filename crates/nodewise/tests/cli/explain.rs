@@ -247,3 +247,173 @@ fn a_cost_takes_what_was_measured() {
     let expected = "is no result of nodewise latency: its schema is \"nodewise.bandwidth/1\"";
     refused(&["bind:0", "--cost", &wrong], 2, expected);
 }
+
+/// The node of the one page of a request.
+fn first_share(arguments: &[&str]) -> Value {
+    let words = [&["explain"], arguments, &["--size", "4K", "--machine", SERVER]].concat();
+    json(&words)["steps"][0]["shares"][0]["node"].clone()
+}
+
+#[test]
+fn static_and_relative_nodes_need_not_be_there() {
+    let check = |policy: &str, options: &[&str], works_with: &str, asked: &str| {
+        let words = [&["explain", policy, "--size=4K", "--machine", SERVER], options].concat();
+        let document = json(&words);
+        assert_eq!((&document["policy"], &document["asked_nodes"]), (&works_with.into(), &asked.into()));
+    };
+    check("bind=relative:5", &[], "bind=relative:1", "5");
+    check("interleave=static:0-7", &[], "interleave=static:0-3", "0-7");
+    check("bind=relative|balancing:1", &["--allowed=2-3"], "bind=relative|balancing:3", "1");
+    let words = ["explain", "bind=relative:5", "--allowed=2-3", "--machine", SERVER];
+    let text = run(&words).ok();
+    assert!(
+        text.contains("  counted in nodes 2-3, node 5 is node 3\n  the cpuset allows nodes 2-3\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_says_whose_turn_a_page_is_depends_on_the_memory() {
+    let of = |options: &[&str]| first_share(&[&["interleave:all"], options].concat());
+    assert_eq!(of(&[]), 0);
+    assert_eq!((of(&["--first-page=3"]), of(&["--memory=shared", "--first-page=6"])), (3.into(), 2.into()));
+    // A task's cursor begins with the lowest node.
+    assert_eq!(first_share(&["interleave:1,3", "--memory=cache"]), 1);
+    let said = |memory: &str, expected: &str| {
+        let words = ["explain", "interleave:all", "--size=4K", "--memory", memory, "--machine", SERVER];
+        let text = run(&words).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(json(&words)["memory"], memory);
+    };
+    said("private", "in turn, by their address: the order of touching does not matter");
+    said(
+        "shared",
+        "in turn, by their number in the file and its inode: the order of touching does not matter",
+    );
+    said("cache", "in turn, one after the other as the task takes them, for whichever file");
+}
+
+#[test]
+fn a_home_node_chooses_whose_order_is_walked() {
+    let of = |options: &[&str]| first_share(&[&["bind:1,3", "--cpu-node=0"], options].concat());
+    assert_eq!((of(&[]), of(&["--home=2"])), (1.into(), 3.into()));
+    let text = run(&["explain", "bind:1,3", "--home=2", "--size=4K", "--machine", SERVER]).ok();
+    assert!(text.contains("from nodes 1,3, from the nearest to node 2, its home\n"), "{text}");
+    refused(&["interleave:0", "--home=1"], 2, "--home: interleave has none: Linux 6.12 answers EOPNOTSUPP");
+    refused(&["bind:0", "--home=7"], 2, "--home: node 7 does not exist: this machine has nodes 0-2");
+    refused(&["bind:0", "--home=1", "--kernel=5.16"], 2, "--home: home nodes need Linux 5.17 or newer");
+    refused(&["bind:0", "--home=1", "--memory=cache"], 2, "--home: a home node is a mapping's");
+}
+
+#[test]
+fn a_cpuset_bounds_what_can_be_had() {
+    let words = ["explain", "default", "--allowed=0-1", "--size=80G", "--machine", SERVER];
+    let document = json(&words);
+    assert_eq!(document["out_of_memory"]["constraint"], "cpuset", "{document}");
+    refused(&["default", "--allowed=9"], 2, "--allowed: node 9 does not exist");
+    refused(&["default", "--size=0"], 2, "--size: 0 B is no memory: expected at least 1 B");
+}
+
+#[test]
+fn many_nodes_are_told_in_few_lines() {
+    for columns in [60, 80, 120] {
+        let words = ["explain", "interleave:all", "--machine", "64x(1c 1G)"];
+        let text = output(command(words).env("COLUMNS", columns.to_string())).ok();
+        assert_eq!(wider(&text, columns), [""; 0]);
+        // Each node gives way in a step of its own.
+        assert!(text.lines().count() < 64 * 7, "{}", text.lines().count());
+        assert!(text.contains("2-63:Normal=250"), "{text}");
+        // One after the other, with as many pages each: these are one step.
+        let words = ["explain", "default", "--machine", "1024x(1c 1G)"];
+        let text = output(command(words).env("COLUMNS", columns.to_string())).ok();
+        assert_eq!(wider(&text, columns), [""; 0]);
+        assert!(text.lines().count() < 64, "{text}");
+        for nodes in [64, 1024] {
+            let machine = format!("{nodes}x(1c 1G)");
+            let words = ["zonelist", "--machine", &machine];
+            let text = output(command(words).env("COLUMNS", columns.to_string())).ok();
+            assert!(text.lines().count() < 20, "{text}");
+            assert_eq!(wider(&text, columns), [""; 0]);
+        }
+    }
+}
+
+/// A capture of two nodes, with a kernel log or without.
+fn capture(log: Option<&str>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let nodes = "sys/devices/system/node";
+    for name in ["possible", "online", "has_memory", "has_cpu"] {
+        write(&format!("{nodes}/{name}"), "0-1\n");
+    }
+    for node in [0, 1] {
+        let own = format!("{nodes}/node{node}");
+        write(&format!("{own}/cpulist"), &format!("{node}\n"));
+        write(&format!("{own}/distance"), ["10 20\n", "20 10\n"][node]);
+        write(&format!("{own}/meminfo"), &format!("Node {node} MemTotal:  1048576 kB\n"));
+    }
+    write("proc/sys/kernel/osrelease", "6.12.1\n");
+    if let Some(log) = log {
+        write("var/log/dmesg", log);
+    }
+    folder
+}
+
+#[test]
+fn the_kernels_own_orders_stand_beside_the_models() {
+    let begin = "[    0.000000] Linux version 6.12.1\n";
+    let told = |log: Option<&str>, options: &[&str]| {
+        let folder = capture(log);
+        let words = [&["zonelist", "--machine", folder.path().to_str().unwrap()], options].concat();
+        let text = run(&words).ok();
+        text.split("The kernel's own orders").nth(1).unwrap_or("not there").to_owned()
+    };
+    let orders = |order: &str| {
+        format!("{begin}Fallback order for Node 0: 0 1 \n[    0.1] Fallback order for Node 1: {order} \n")
+    };
+    assert_eq!(told(Some(&orders("1 0")), &[]), "  the same, by its log\n");
+    let other = told(Some(&orders("0 1")), &[]);
+    assert_eq!(other, "  where its log says otherwise\n  node  nodes tried\n     1  0 1\n");
+    assert_eq!(told(Some(&orders("0 1")), &["--kernel=6.18"]), "not there");
+    let unknown = told(Some(begin), &[]);
+    assert!(unknown.contains("not known: its log does not tell them"), "{unknown}");
+    assert!(told(Some("late\n"), &[]).contains("does not reach back to the start"));
+    assert!(told(None, &[]).contains("not known: its log is not there"));
+}
+
+#[test]
+fn zonelist_and_zones_take_a_kernel() {
+    let of = |verb: &str, kernel: &str| json(&[verb, "--machine", SERVER, "--kernel", kernel]);
+    assert_eq!(
+        (&of("zonelist", "6.18")["kernel"], &of("zones", "6.18")["kernel"]),
+        (&"6.18".into(), &"6.18".into())
+    );
+    assert_eq!(of("zonelist", "5.16").get("remark"), None);
+    assert!(of("zonelist", "5.10")["remark"].as_str().unwrap().starts_with("before Linux 5.16"));
+    let text = run(&["zonelist", "--machine", SERVER, "--kernel", "5.10"]).ok();
+    assert!(text.contains("before Linux 5.16 nodes were loaded otherwise"), "{text}");
+}
+
+#[test]
+fn a_program_without_policy_follows_that_of_a_raspberry_pis_kernel() {
+    let folder = capture(None);
+    let machine = folder.path().to_str().unwrap();
+    std::fs::write(folder.path().join("proc/cmdline"), "numa_policy=interleave numa=fake=2\n").unwrap();
+    let explained = |release: &str, policy: &str| {
+        std::fs::write(folder.path().join("proc/sys/kernel/osrelease"), release).unwrap();
+        let words = ["explain", policy, "--size=64M", "--machine", machine];
+        let text = run(&words).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+        (json(&words)["policy"].as_str().unwrap().to_owned(), text)
+    };
+    let (policy, text) = explained("6.12.25+rpt-rpi-2712\n", "default");
+    assert_eq!(policy, "interleave:0-1");
+    assert!(text.contains("numa_policy= on this kernel's command line"), "{text}");
+    assert_eq!(explained("6.12.25+rpt-rpi-2712\n", "local").0, "local");
+    let (policy, text) = explained("6.12.107+deb13-arm64\n", "default");
+    assert_eq!(policy, "default");
+    assert!(!text.contains("numa_policy"), "{text}");
+}

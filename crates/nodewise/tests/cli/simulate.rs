@@ -6,18 +6,34 @@ use serde_json::Value;
 
 use crate::nodewise::{command, golden, output, run, wider};
 
-const SHIPPED: [&str; 6] = ["database", "database-interleaved", "jvm", "hpc", "pi5", "cxl"];
+const SHIPPED: [&str; 8] = ["database", "database-interleaved", "jvm", "hpc", "pi5", "cxl", "fork", "calls"];
 
 fn json(arguments: &[&str]) -> Value {
     run(&[&["simulate", "--json"], arguments].concat()).ok_json()
 }
 
-/// Pages that found no room, by program.
-fn missing(document: &Value) -> Vec<(String, u64)> {
+/// Programs that were killed.
+fn killed(document: &Value) -> Vec<String> {
     let steps = document["steps"].as_array().unwrap().iter();
-    steps
-        .filter_map(|step| Some((step["program"].as_str()?.to_owned(), step["missing_pages"].as_u64()?)))
-        .collect()
+    let killed = steps.filter_map(|step| step["killed"].as_array()).flatten();
+    killed.map(|one| one["program"].as_str().unwrap().to_owned()).collect()
+}
+
+fn sum(pages: &Value) -> u64 {
+    pages.as_array().into_iter().flatten().map(|one| one["pages"].as_u64().unwrap()).sum()
+}
+
+/// The pages that some field of the steps has, all together.
+fn all(document: &Value, field: &str) -> u64 {
+    document["steps"].as_array().unwrap().iter().map(|step| sum(&step[field])).sum()
+}
+
+/// A scenario of one's own as JSON.
+fn own(text: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    fs::write(&file, text).unwrap();
+    json(&[file.to_str().unwrap()])
 }
 
 #[test]
@@ -45,22 +61,109 @@ fn every_scenario_fits_any_width_and_can_be_written_out_and_played_again() {
 
 #[test]
 fn interleaving_leaves_room_where_the_default_does_not() {
-    let of = |name: &str| missing(&json(&[name]));
-    let trapped = of("database");
-    assert_eq!(trapped.len(), 1);
+    let trapped = json(&["database"]);
     // 4 GiB were asked for, and node 0 was full.
-    assert!(trapped[0].0 == "backup" && trapped[0].1 > 3 << 18, "{trapped:?}");
-    assert_eq!(of("database-interleaved"), []);
-    assert_eq!(of("hpc").iter().map(|(program, _)| program.as_str()).collect::<Vec<_>>(), ["rank 3"]);
+    assert!(all(&trapped, "swapped_out") > 3 << 18, "{trapped}");
+    assert_eq!(killed(&trapped), [""; 0]);
+    assert_eq!(all(&json(&["database-interleaved"]), "swapped_out"), 0);
+}
+
+#[test]
+fn a_bound_program_that_is_too_large_is_killed_and_the_text_says_why() {
+    assert_eq!(killed(&json(&["hpc"])), ["rank 3"]);
+    let text = run(&["simulate", "hpc"]).ok();
+    let unfolded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["the OOM killer ends rank 3", "though nodes 0-2 have", "rank 3 takes 36 GiB heap"] {
+        assert!(unfolded.contains(words), "{words}: {text}");
+    }
+    let json = json(&["hpc"]);
+    assert!(json["after"]["programs"].as_array().unwrap().iter().all(|one| one["name"] != "rank 3"));
+}
+
+#[test]
+fn a_call_that_the_kernel_refuses_is_told_and_the_rest_is_played() {
+    let document = own("machine = \"2x(1c 1G)\"
+[[program]]
+name = \"a\"
+[[event]]
+at = 1
+program = \"a\"
+set-policy = \"interleave=balancing:0-1\"
+[[event]]
+at = 2
+program = \"a\"
+allocate = \"64M\"
+[[program]]
+name = \"b\"
+start = 3
+policy = \"bind:0\"
+nodes = \"1\"
+[[event]]
+at = 4
+program = \"b\"
+allocate = \"64M\"
+");
+    let steps = document["steps"].as_array().unwrap();
+    assert_eq!(steps[1]["refused"]["errno"], "EINVAL");
+    assert_eq!(steps[1]["refused"]["number"], 22);
+    assert_eq!(sum(&steps[2]["taken"]), 64 << 8);
+    assert_eq!(
+        (&steps[3]["refused"]["errno"], &steps[4]["skipped"]),
+        (&"EINVAL".into(), &"not_started".into())
+    );
+}
+
+#[test]
+fn demotion_makes_room_for_a_bound_program() {
+    let document = json(&["cxl"]);
+    assert_eq!(killed(&document), [""; 0]);
+    let demoted = document["steps"].as_array().unwrap().iter().filter_map(|step| step["demoted"].as_array());
+    let demoted: Vec<&Value> = demoted.flatten().collect();
+    assert!(
+        demoted.iter().all(|one| one["node"] == 0 && one["to_node"] == 2) && !demoted.is_empty(),
+        "{demoted:?}"
+    );
+}
+
+#[test]
+fn who_writes_after_a_fork_has_pages_of_its_own() {
+    let document = json(&["fork"]);
+    let steps = document["steps"].as_array().unwrap();
+    let worker = |at: f64| {
+        let step = steps.iter().find(|step| step["at_s"] == at).unwrap();
+        step["programs"].as_array().unwrap().iter().find(|one| one["name"] == "worker").unwrap().clone()
+    };
+    assert_eq!(worker(10.0)["common_pages"], 16 << 18);
+    // Of the tables 2 GiB were written; of the file 4 GiB are the server's too.
+    assert_eq!(worker(20.0)["common_pages"], (14 + 4) << 18);
+}
+
+#[test]
+fn zones_and_counters_are_told_for_each_step_where_that_is_asked_for() {
+    let text = run(&["simulate", "calls", "--zones"]).ok();
+    for heading in ["Zones  after each step", "Counters  what each step added", "Zones  at the end"] {
+        assert!(text.contains(heading), "{heading}");
+    }
+    let document = json(&["calls"]);
+    let zone = &document["zones"].as_array().unwrap()[0];
+    for field in ["managed_pages", "free_pages", "min_pages", "low_pages", "high_pages"] {
+        assert!(zone[field].is_u64(), "{field}");
+    }
+    let steps = document["steps"].as_array().unwrap();
+    for step in steps {
+        let takes = !step["taken"].is_null();
+        assert!(!takes || (step["zones"].is_array() || step["pool"].is_array()), "{step}");
+        assert!(!takes || step["counters"].is_array() || step["pool"].is_array(), "{step}");
+    }
 }
 
 #[test]
 fn another_machine_and_another_kernel_can_be_named() {
     let large = "2x(16c 128G); dist=21";
-    assert_eq!(missing(&json(&["database", "--machine", large])), []);
+    assert_eq!(all(&json(&["database", "--machine", large]), "swapped_out"), 0);
     let hits = |kernel: &str| {
         let document = json(&["cxl", "--kernel", kernel]);
-        let nodes = document["nodes"].as_array().unwrap().iter();
+        let nodes = document["after"]["nodes"].as_array().unwrap().iter();
         nodes.map(|node| node["interleave_hit"].as_u64().unwrap()).sum::<u64>()
     };
     assert!(hits("6.12") == 0 && hits("6.16") > 0);
@@ -70,15 +173,17 @@ fn another_machine_and_another_kernel_can_be_named() {
 fn every_page_is_with_a_program_or_free() {
     for name in SHIPPED {
         let document = json(&[name]);
-        let sum = |pages: &Value| -> u64 {
-            pages.as_array().unwrap().iter().map(|one| one["pages"].as_u64().unwrap()).sum()
+        let free = |zones: &Value| -> u64 {
+            zones.as_array().unwrap().iter().map(|zone| zone["free_pages"].as_u64().unwrap()).sum()
         };
-        let all = document["steps"].as_array().unwrap().iter().map(|step| {
-            let programs = step["programs"].as_array().unwrap().iter();
-            sum(&step["free"]) + programs.map(|program| sum(&program["memory"])).sum::<u64>()
-        });
-        let all: Vec<u64> = all.collect();
-        assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{name}: {all:?}");
+        let held = |all: &Value| -> u64 {
+            let own = |one: &Value| sum(&one["memory"]) - one["common_pages"].as_u64().unwrap_or(0);
+            all.as_array().into_iter().flatten().map(own).sum()
+        };
+        let after = &document["after"];
+        let all =
+            free(&after["zones"]) + held(&after["programs"]) + held(&after["files"]) + sum(&after["pool"]);
+        assert_eq!(all, free(&document["zones"]), "{name}");
     }
 }
 
@@ -89,5 +194,5 @@ fn the_picture_goes_to_the_file_that_was_named() {
     let ran = run(&["simulate", "cxl", "--svg", file.to_str().unwrap()]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
     let svg = fs::read_to_string(&file).unwrap();
-    assert!(svg.starts_with("<svg") && svg.contains("analytics"), "{svg}");
+    assert!(svg.starts_with("<svg") && svg.contains("analytics") && svg.contains("demotion"), "{svg}");
 }

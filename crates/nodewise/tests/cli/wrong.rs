@@ -170,7 +170,7 @@ fn tune_refuses_what_it_cannot_try() {
     words(&["--runs", "x"], "--runs: \"x\" is not a whole number");
     words(&["--runs", "0"], "--runs: 0 is out of range: expected 1 to 4294967295");
     words(&["--seed", "x"], "--seed: \"x\" is not a whole number");
-    words(&["--metric"], "--metric needs a value: --metric wall|cpu|rss|REGEX");
+    words(&["--metric"], "--metric needs a value: --metric wall|cpu|rss|EVENT|REGEX");
     let tune = |arguments: &[&str], message: &str| check(&[&["tune"], arguments].concat(), 2, &[message]);
     let time = "is not a time: expected seconds, or a number with ms, s, m or h as in 10m";
     tune(&["--time", "0", "true"], &format!("--time: \"0\" {time}"));
@@ -245,10 +245,17 @@ fn explain_refuses_policies_that_no_kernel_takes() {
     policy("strict:1", &format!("\"strict:1\" is not a memory policy: expected one of {modes}"));
     policy("bind", "\"bind\": bind needs nodes, as in bind:0-2");
     policy("local:1", "\"local:1\": local takes no nodes");
-    policy("bind=sticky:1", "\"bind=sticky:1\": expected static, relative or balancing after \"=\"");
+    let flags = "expected static, relative or balancing after \"=\", several joined with \"|\" as in bind=static|balancing:0";
+    policy("bind=sticky:1", &format!("\"bind=sticky:1\": {flags}"));
+    policy("bind=static,relative:0", &format!("\"bind=static,relative:0\": {flags}"));
+    let refuse = |text: &str, why: &str| policy(text, &format!("{text}: Linux 6.12 answers EINVAL: {why}"));
+    refuse("bind=static|relative:0", "static and relative exclude one another");
+    refuse("local=static", "flags say how nodes are meant, and local has none");
+    refuse("bind=static:7", "node 7 cannot be used: nodes 0-2 can");
     policy("bind:7", "node 7 does not exist: this machine has nodes 0-3");
     policy("bind:3", "node 3 is outside the nodes whose memory can be used, 0-2");
-    policy("interleave=balancing:0", "interleave=balancing:0: Linux 6.12 answers EINVAL");
+    let balancing = "balancing goes with bind, and from Linux 6.10 on with preferred-many";
+    refuse("interleave=balancing:0", balancing);
     check(
         &["explain", "bind:16", "--machine", "17x(1c 1G); arch=aarch64"],
         2,
@@ -262,12 +269,27 @@ fn explain_refuses_policies_that_no_kernel_takes() {
 }
 
 #[test]
+fn distances_of_emulated_nodes_are_those_that_a_kernel_takes() {
+    let plan = |text: &str, message: &str| {
+        let words = ["emulation", "plan", "--nodes=2", "--distances", text, "--machine", "1x(1c 1G)"];
+        refuse(&words, "nodewise emulation plan", 2, message);
+    };
+    plan("5,10", "--distances: 5 is out of range: expected 10 to 255");
+    plan("10,x", "--distances: \"x\" is not a whole number");
+}
+
+#[test]
 fn explain_refuses_what_the_machine_lacks() {
     let explain = |option: &[&str], code: i32, message: &str| {
         check(&[&["explain", "--machine", "2x(1c 1G) (1G)"], option].concat(), code, &[message]);
     };
     explain(&["--cpu-node", "9"], 2, "--cpu-node: node 9 does not exist: this machine has nodes 0-2");
     explain(&["--cpu-node", "2"], 2, "--cpu-node: node 2 has no CPUs: nodes 0-1 have some");
+    check(
+        &["explain", "--cpu-node", "1", "--machine", "(1c 1G) (1G)"],
+        2,
+        &["--cpu-node: node 1 has no CPUs: node 0 has some"],
+    );
     check(&["explain", "--machine", "2x(1c)"], 3, &["no node of this machine has memory"]);
     let words = |arguments: &[&str], message: &str| {
         refuse(&[&["explain"], arguments].concat(), "nodewise explain", 2, message);
@@ -292,21 +314,32 @@ fn simulate_refuses_scenarios_that_cannot_be_played() {
     play("", "it has neither a [[program]] nor an [[event]]");
     play(
         "[[event]]\nat = 1\nprogram = \"b\"\nend = true",
-        "line 2: \"b\" does not run: a [[program]] starts it",
+        "line 2: \"b\" does not run: a [[program]] or a fork starts it",
     );
     play(&program("cpu-node = 2"), "line 2: a program cannot run on node 2: nodes 0-1 have CPUs");
     play(&program("policy = \"bind:7\""), "line 2: node 7 does not exist: this machine has nodes 0-2");
+    play(&event("move-pages = \"heap\"\nto = \"0-1\""), "line 4: to: \"0-1\" is not one node");
     play(
-        &program("policy = \"bind:0\"\nnodes = \"1\""),
-        "line 2: \"a\": Linux 6.12 answers EINVAL to bind:0",
+        &event("allocate = \"1G\"\nregion = \"heap\"\nto = \"1\""),
+        "line 4: to belongs to move-pages, migrate-pages, and not to allocate",
     );
+    play(&event("touch = \"heap\"\noffset = \"1G\""), "line 4: offset needs a length, as in length = \"1G\"");
+    play(
+        &event("touch = \"heap\"\noffset = \"1K\"\nlength = \"1G\""),
+        "line 4: offset: 1024 bytes are no whole number of pages of 4096",
+    );
+    play(
+        "swap = \"much\"\n[[program]]\nname = \"a\"",
+        "swap: \"much\" is not a size: expected one as 512M or 80G",
+    );
+    play("numa-balancing = 4\n[[program]]\nname = \"a\"", "numa-balancing is 4: expected 0, 1, 2 or 3");
     play(&event("free = \"heap\""), "line 4: \"a\" has no region \"heap\"");
     play(
         &event("allocate = \"much\""),
         "line 4: allocate: \"much\" is not a size: expected one as 512M or 80G",
     );
     play(&format!("{}{}", program(""), program("")), "line 4: \"a\" runs already");
-    let names = "database, database-interleaved, jvm, hpc, pi5, cxl";
+    let names = "database, database-interleaved, jvm, hpc, pi5, cxl, fork, calls";
     check(
         &["simulate", "nosuch"],
         2,
@@ -324,6 +357,11 @@ fn simulate_refuses_scenarios_that_cannot_be_played() {
     };
     words(&[], "nodewise simulate needs SCENARIO");
     words(&["database", "--json", "--svg", "x.svg"], "--json and --svg cannot be used together");
+    check(
+        &["simulate", "cxl", "--machine", "1x(1c 64G)"],
+        2,
+        &["scenario \"cxl\": line 15: a program cannot run on node 1: node 0 has CPUs"],
+    );
 }
 
 #[test]

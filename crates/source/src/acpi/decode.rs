@@ -5,6 +5,7 @@ use nodewise_machine::firmware::{
     Entries, Entry, Finding, Layout, Other, Rule, Slit, Subtables, Table, TableHeader, cedt, hmat, madt,
     msct, slit, srat,
 };
+use nodewise_machine::printable::quote;
 
 use super::values;
 
@@ -64,8 +65,21 @@ fn header(bytes: &[u8], findings: &mut Vec<Finding>) -> Option<TableHeader> {
         ));
         return None;
     }
+    // What stands in other files can begin with four capital letters too; then its length fits by chance only.
+    let (said, there) = (header.length as usize, bytes.len());
+    if !KNOWN.contains(&header.signature) && !(TableHeader::WIDTH..=there).contains(&said) {
+        refuse(format!(
+            "{} begins no ACPI table: its length would be {said}, and {there} bytes are there",
+            quote(&header.name())
+        ));
+        return None;
+    }
     Some(header)
 }
+
+/// Tables that are taken apart, however broken they are.
+const KNOWN: [[u8; 4]; 6] =
+    [srat::SIGNATURE, slit::SIGNATURE, hmat::SIGNATURE, cedt::SIGNATURE, msct::SIGNATURE, madt::SIGNATURE];
 
 /// Reads one table.
 struct Reader<'a> {

@@ -7,6 +7,7 @@ use nodewise_machine::printable::{io_words, visible};
 use rustix::io::Errno;
 
 use super::{decode, dump};
+use crate::parse::memory_map;
 use crate::tree::{ReadCause, Tree, read_bounded};
 
 /// Where the kernel shows the tables of the firmware.
@@ -18,6 +19,8 @@ pub const FOLDER: &str = "/sys/firmware/acpi/tables";
 const WANTED: [&str; 6] = ["APIC", "CEDT", "HMAT", "MSCT", "SLIT", "SRAT"];
 /// Tables whose bytes begin in another way than all others.
 const WITHOUT_HEADER: [&str; 2] = ["FACS", "RSDP"];
+/// A copy of `/proc/iomem` in a folder of tables.
+const MEMORY_MAP: &str = "iomem";
 /// The largest file: the dump of a large server's tables has some MiB.
 const MOST_BYTES: u64 = 32 << 20;
 /// The largest folder: the firmware has some dozens of tables.
@@ -80,6 +83,25 @@ pub fn from_paths(paths: &[&Path]) -> Result<Tables, TablesError> {
     }
     find_duplicates(&mut tables);
     Ok(tables)
+}
+
+/// Where RAM is by a folder of tables: a copy of `/proc/iomem` beside them. `None` for what is no folder, or
+/// has none.
+///
+/// # Errors
+/// A file that cannot be read, or names no RAM.
+pub fn ram_beside(folder: &Path) -> Result<Option<Vec<(u64, u64)>>, String> {
+    let path = folder.join(MEMORY_MAP);
+    if path.is_file() { ram_of(&path).map(Some) } else { Ok(None) }
+}
+
+/// Where RAM is by a copy of `/proc/iomem`, or of the kernel log's lines on the firmware's map.
+///
+/// # Errors
+/// A file that cannot be read, or names no RAM.
+pub fn ram_of(path: &Path) -> Result<Vec<(u64, u64)>, String> {
+    let bytes = read_bounded(path, MOST_BYTES).map_err(|why| format!("cannot read {}: {why}", name(path)))?;
+    memory_map::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| format!("{}: {error}", name(path)))
 }
 
 /// Reads the tables that a machine shows, as far as they are about nodes.
@@ -148,6 +170,9 @@ fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
     }
     for path in &paths {
         let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
+        if file == MEMORY_MAP {
+            continue;
+        }
         if file.len() >= 4 && WITHOUT_HEADER.iter().any(|other| file[..].eq_ignore_ascii_case(other)) {
             continue;
         }
@@ -234,6 +259,37 @@ mod tests {
         let tables = from_paths(&[&one, &two]).unwrap();
         assert_eq!(tables.slit().unwrap().localities, 2);
         assert_eq!(tables.findings[0].rule, Rule::Duplicate);
+    }
+
+    #[test]
+    fn texts_that_begin_with_capital_letters_are_no_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let release = format!("PRETTY_NAME=\"Debian\"\n{}", "ID=debian\n".repeat(20));
+        std::fs::write(folder.path().join("os-release"), release).unwrap();
+        std::fs::write(folder.path().join("slit"), slit()).unwrap();
+        let tables = from_paths(&[folder.path()]).unwrap();
+        assert_eq!(tables.tables.len(), 1);
+        let findings: Vec<String> = tables.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            findings,
+            [
+                "os-release: \"PRET\" begins no ACPI table: its length would be 1314871636, and 221 bytes are there"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_folder_may_say_where_ram_is() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(ram_beside(folder.path()), Ok(None));
+        let path = folder.path().join(MEMORY_MAP);
+        std::fs::write(&path, "00001000-0009fbff : System RAM\n").unwrap();
+        std::fs::write(folder.path().join("slit"), slit()).unwrap();
+        assert_eq!(ram_beside(folder.path()), Ok(Some(vec![(0x1000, 0x9_fc00)])));
+        assert_eq!(from_paths(&[folder.path()]).unwrap().findings, []);
+        std::fs::write(&path, "").unwrap();
+        let error = ram_of(&path).unwrap_err();
+        assert!(error.contains("line 1: expected lines as \"00100000-bffdffff : System RAM\""), "{error}");
     }
 
     #[test]

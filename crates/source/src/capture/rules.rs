@@ -146,6 +146,7 @@ pub const RULES: &[Rule] = &[
     file("/sys/firmware/acpi/tables/CEDT", "windows of CXL memory"),
     file("/sys/firmware/acpi/tables/MSCT", "how far the machine can grow"),
     file("/sys/firmware/acpi/tables/PPTT", "cores and caches as the firmware gives them"),
+    file("/sys/firmware/memmap/#/*", "where RAM is, which the tables do not say"),
     file("/sys/firmware/devicetree/base/distance-map/*", "distances without ACPI"),
     file("/sys/firmware/devicetree/base/cpus/*/numa-node-id", "nodes of CPUs without ACPI"),
     file("/sys/firmware/devicetree/base/*/numa-node-id", "nodes of memory without ACPI"),

@@ -60,6 +60,11 @@ fn talkative() -> Memory {
         .file("/proc/cpuinfo", "processor : 0\nSerial : SERIAL\n")
         .file("/proc/hwloc-nofile-info", "HostName: office\nArchitecture: x86_64\nPageSize: 4096\n")
         .file("/proc/zoneinfo", "Node 0, zone Normal\n")
+        .file(
+            "/dev/kmsg",
+            "5,0,0,-;Linux version 6.12.1 (alice@office)\n5,1,0,-;Fallback order for Node 0: 0 1 \n\
+             6,2,0,-;DMI: SERIAL\n5,3,0,-;Unknown kernel command line parameters \"user=alice numa_x\"\n",
+        )
         .file("/proc/sys/kernel/hostname", "office\n")
         .file("/proc/sys/kernel/numa_balancing", "1\n")
         .file("/proc/sys/vm/swappiness", "60\n")
@@ -93,9 +98,16 @@ fn nothing_in_a_capture_identifies() {
     {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
-    for needed in
-        ["read_latency", "SLIT", "zoneinfo", "numastat", "R820", "root=… numa=fake=2 user=… ro", "/enx"]
-    {
+    for needed in [
+        "read_latency",
+        "SLIT",
+        "zoneinfo",
+        "Fallback order for Node 0: 0 1",
+        "numastat",
+        "R820",
+        "root=… numa=fake=2 user=… ro",
+        "/enx",
+    ] {
         assert!(text.contains(needed), "{needed} not in {text}");
     }
 }

@@ -6,6 +6,8 @@ use super::filter::{Filter, nofile_info};
 use super::identity::Scrubber;
 use super::rules::{Kind, RULES};
 use super::{Capture, Entry, Identity};
+use crate::boot;
+use crate::parse::boot_log::BootLog;
 use crate::sysfs::number_behind;
 use crate::tree::{ReadError, Tree};
 
@@ -33,6 +35,13 @@ pub(super) fn collect(tree: &Tree, identity: Identity) -> Capture {
         for path in walk.expand(rule.pattern) {
             walk.save(&path, rule.kind);
         }
+    }
+    match boot::log(tree) {
+        Ok(Some(log)) if log != BootLog::default() => {
+            walk.insert(boot::KEPT_LOG, Entry::File(log.text().into_bytes()));
+        }
+        Ok(_) => {}
+        Err(error) => walk.unreadable.push(error),
     }
     if tree.is_live() {
         let info = nofile_info(identity);

@@ -57,6 +57,51 @@ pub fn parse(text: &str) -> BootLog {
     log
 }
 
+impl BootLog {
+    /// The log as a kernel writes it, with nothing in it but what is read here: no builder, and of the command
+    /// line only what is about nodes.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |message: String| {
+            text.push_str("[    0.000000] ");
+            text.push_str(&message);
+            text.push('\n');
+        };
+        let mem = |range: &NodeRange| format!("[mem {:#018x}-{:#018x}]", range.start, range.end - 1);
+        if self.whole {
+            line("Linux version (the rest is left out)".to_owned());
+        }
+        for range in &self.firmware {
+            line(format!("ACPI: SRAT: Node {0} PXM {0} {1}", range.node, mem(range)));
+        }
+        if let Some(only) = &self.only {
+            line(format!("NUMA: Faking a node at {}", mem(only)));
+        }
+        for range in &self.emulated {
+            line(format!("Faking node {} at {}", range.node, mem(range)));
+        }
+        for range in &self.ram {
+            line(format!("  node {:>3}: {}", range.node, mem(range)));
+        }
+        let unknown: Vec<&str> =
+            self.unknown.iter().map(String::as_str).filter(|word| word.starts_with("numa")).collect();
+        if !unknown.is_empty() {
+            line(format!("Unknown kernel command line parameters \"{}\"", unknown.join(" ")));
+        }
+        for (node, order) in &self.fallback {
+            let order: Vec<String> = order.iter().map(ToString::to_string).collect();
+            line(format!("Fallback order for Node {node}: {}", order.join(" ")));
+        }
+        if let Some(policy) = &self.policy {
+            line(format!("mempolicy: NUMA default policy overridden to '{policy}'"));
+        }
+        if self.card_queue {
+            line("mmc0: Command Queue Engine enabled".to_owned());
+        }
+        text
+    }
+}
+
 /// The text of a record or a line; `None` for the lines of a record's details.
 fn message(line: &str) -> Option<&str> {
     if line.starts_with([' ', '\t']) {
@@ -174,6 +219,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_down_is_what_is_read_and_no_more() {
+        let log = parse(SAMPLE);
+        let text = log.text();
+        let kept = BootLog { unknown: vec!["numa_policy=interleave".to_owned()], ..log };
+        assert_eq!(parse(&text), kept);
+        assert!(!text.contains("debian") && !text.contains("nr_open"), "{text}");
+        assert_eq!(BootLog::default().text(), "");
+    }
+
+    #[test]
     fn boards_say_more() {
         let log = parse(
             "[    0.000000] NUMA: Faking a node at [mem 0x0000000000000000-0x00000001ffffffff]\n\
@@ -206,6 +261,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_log_that_is_written_down_is_read_back(near in "(Linux version |ACPI: SRAT: Node [0-9] |NUMA: Faking a node at |Faking node [0-9] at |  node [0-9]: |Fallback order for Node [0-9]: |mmc0: Command Queue Engine enabled|[0-9 ]{0,5}|\\[mem 0x[0-9]{1,3}-0x[0-9]{3,9}\\]|\n){0,30}") {
+            let log = parse(&near);
+            prop_assert_eq!(parse(&log.text()), log);
+        }
+
         #[test]
         fn any_log_is_survived(text in any::<String>(), near in "(\\[ 0\\] |5,1,0,-;|  node |Faking node |Fallback order for Node |Unknown kernel command line parameters \"|[0-9: ]|\\[mem 0x|-0x|\\]|\n){0,20}") {
             parse(&text);

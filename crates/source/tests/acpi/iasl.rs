@@ -1,11 +1,11 @@
 //! The disassembler of ACPICA as the judge: every field that it prints has the value that we read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
 use nodewise_machine::firmware::layout::Layout;
-use nodewise_machine::firmware::{Entries, Field, Subtables, Table, Value};
+use nodewise_machine::firmware::{Entries, Entry, Field, Subtables, Table, Value};
 use nodewise_source::acpi::{decode, encode};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -21,8 +21,8 @@ struct Printed {
     value: String,
 }
 
-/// The fields that iasl prints; `None` where it is not installed or does not know the table.
-fn disassemble(folder: &Path, bytes: &[u8]) -> Option<Vec<Printed>> {
+/// The fields that iasl prints, and whether it knows the table; `None` where it is not installed.
+fn disassemble(folder: &Path, bytes: &[u8]) -> Option<(Vec<Printed>, bool)> {
     let file = folder.join("table.dat");
     std::fs::write(&file, bytes).unwrap();
     let output = Command::new("iasl").arg("-d").arg(&file).current_dir(folder).output();
@@ -32,7 +32,9 @@ fn disassemble(folder: &Path, bytes: &[u8]) -> Option<Vec<Printed>> {
         return None;
     }
     let text = std::fs::read(folder.join("table.dsl")).unwrap();
-    Some(String::from_utf8_lossy(&text).lines().filter_map(printed).collect())
+    let text = String::from_utf8_lossy(&text);
+    let is_known = !text.contains("Unknown ACPI table signature");
+    Some((text.lines().filter_map(printed).collect(), is_known))
 }
 
 fn printed(line: &str) -> Option<Printed> {
@@ -107,9 +109,10 @@ fn subtables<H: Layout, E: Entries>(table: &Subtables<H, E>, fields: &mut Vec<Fi
     }
 }
 
-/// Compares a table with what iasl prints of it; the number of fields, or `None` without iasl.
-fn check(what: &str, folder: &Path, bytes: &[u8]) -> Option<usize> {
-    let printed = disassemble(folder, bytes)?;
+/// Compares a table with what iasl prints of it, which must be as much as versions in use know of it; whether
+/// iasl is there.
+fn check(what: &str, folder: &Path, bytes: &[u8]) -> bool {
+    let Some((printed, is_known)) = disassemble(folder, bytes) else { return false };
     let table = decode(bytes, &mut Vec::new()).unwrap();
     let said = said(&table);
     for field in &printed {
@@ -121,7 +124,47 @@ fn check(what: &str, folder: &Path, bytes: &[u8]) -> Option<usize> {
         let theirs = bytes_of(field);
         assert_eq!(ours.as_deref(), Some(&theirs[..]), "{what}: {field:?} of {}", field.name);
     }
-    Some(printed.len())
+    let own = printed.iter().filter(|field| field.offset >= HEADER);
+    let seen: BTreeSet<usize> = own.flat_map(|field| field.offset..field.offset + field.width).collect();
+    if !is_known && matches!(table, Table::Cedt(_)) {
+        // iasl learnt of it in 2021.
+        eprintln!("a CEDT was not compared: this version of iasl does not know the table");
+        return true;
+    }
+    let (seen, least) = (seen.len(), least(&table));
+    assert!(seen >= least, "{what}: {seen} bytes were compared: expected {least}");
+    true
+}
+
+/// Bytes of the header that all tables have.
+const HEADER: usize = 36;
+
+/// The bytes that iasl must print of a table: its own fields as far as the first structure that older versions
+/// do not know, and at least one structure where there is one that all versions know.
+fn least(table: &Table) -> usize {
+    match table {
+        Table::Srat(table) => known(table, 2),
+        Table::Hmat(table) => known(table, 2),
+        Table::Cedt(table) => known(table, 1),
+        Table::Msct(table) => known(table, 1),
+        Table::Madt(table) => known(table, 1),
+        // All of it: the number of localities and each distance.
+        Table::Slit(table) => 8 + (table.localities * table.localities) as usize,
+        Table::Other(_) => 0,
+    }
+}
+
+/// The fields of a table that is a list of structures, and its structures up to the first of a type above
+/// `most`, or of a length that the specification has not.
+fn known<H: Layout, E: Entries>(table: &Subtables<H, E>, most: u16) -> usize {
+    let mut fixed = Vec::new();
+    table.fixed.fields(HEADER, &mut fixed);
+    let fixed: usize = fixed.iter().map(|field| field.width).sum();
+    let is_known =
+        |entry: &&Entry<E>| entry.body.kind() <= most && entry.body.is_understood() && entry.extra.is_empty();
+    let own =
+        |entry: &Entry<E>| entry.fields().iter().map(|field| field.width).sum::<usize>() + E::HEAD.width();
+    fixed + table.entries.iter().take_while(is_known).map(own).sum::<usize>()
 }
 
 #[test]
@@ -130,8 +173,9 @@ fn iasl_agrees_about_the_tables_of_real_machines() {
     for (name, tables) in corpus::dumps() {
         for table in &tables.tables {
             let what = format!("{name}, {}", table.header().name());
-            let Some(fields) = check(&what, folder.path(), &encode(table)) else { return };
-            assert!(fields > 10, "{what}: only {fields} fields were compared");
+            if !check(&what, folder.path(), &encode(table)) {
+                return;
+            }
         }
     }
 }
@@ -149,8 +193,9 @@ fn iasl_agrees_about_tables_that_were_drawn() {
         {
             let table = table.new_tree(&mut runner).unwrap().current();
             let what = format!("round {round}: {table:?}");
-            let Some(fields) = check(&what, folder.path(), &encode(&table)) else { return };
-            assert!(fields >= 9, "{what}: only {fields} fields were compared");
+            if !check(&what, folder.path(), &encode(&table)) {
+                return;
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use nodewise_measure::suite::session::{End, Session};
 
 use crate::digest::change::stolen_words;
 use crate::digest::counts::{each_once, plural};
+use crate::digest::study::load_words;
 
 /// What is shown: two sessions, or one whose placements are compared.
 #[derive(Clone, Copy, Debug)]
@@ -85,17 +86,39 @@ pub fn verdict_words(row: &Row) -> String {
         },
         Verdict::TooFewRounds { rounds: 1, .. } => "no repeats".to_owned(),
         Verdict::TooFewRounds { rounds, needed } => format!("too few rounds: {rounds} of {needed}"),
+        Verdict::Changed(_) => "not compared".to_owned(),
         Verdict::Missing(_) => "missing".to_owned(),
     }
 }
 
 /// The rows of a table that have no change, with the reason.
 pub fn missing(table: &Table) -> Vec<String> {
-    let missing = table.rows.iter().filter_map(|row| match &row.verdict {
-        Verdict::Missing(why) => Some(format!("{}, {}: {why}", row.benchmark, threads_words(row.threads))),
+    with_reason(table, |verdict| match verdict {
+        Verdict::Missing(why) => Some(why),
         _ => None,
-    });
-    missing.collect()
+    })
+}
+
+/// The rows of a table whose two sides have run different things, with how they differ.
+pub fn changed(table: &Table) -> Vec<String> {
+    with_reason(table, |verdict| match verdict {
+        Verdict::Changed(how) => Some(how),
+        _ => None,
+    })
+}
+
+fn with_reason(table: &Table, reason: fn(&Verdict) -> Option<&String>) -> Vec<String> {
+    let row = |row: &Row| {
+        let why = reason(&row.verdict)?;
+        Some(format!("{}, {}: {why}", row.benchmark, threads_words(row.threads)))
+    };
+    table.rows.iter().filter_map(row).collect()
+}
+
+/// What nobody can say of a session that was saved without what its benchmarks run.
+pub fn undefined(session: &Session) -> Option<&'static str> {
+    let lacks = session.origin.is_none() && session.cases.iter().any(|case| case.definition.is_none());
+    lacks.then_some("saved without its commands: whether the benchmarks themselves have changed is not known")
 }
 
 /// The verdict as one word, for programs.
@@ -105,6 +128,7 @@ pub const fn verdict_name(verdict: &Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::NoDifference => "no_difference",
         Verdict::TooFewRounds { .. } => "too_few_rounds",
+        Verdict::Changed(_) => "changed",
         Verdict::Missing(_) => "missing",
     }
 }
@@ -135,11 +159,7 @@ pub fn stolen(session: &Session) -> Option<String> {
 
 /// What others ran when a session began, where that is worth a word: a quarter of the CPUs or more.
 pub fn others(session: &Session) -> Option<String> {
-    let load = session.conditions.load?;
-    let cpus = session.conditions.allowed_cpus.as_ref()?.len();
-    (load >= cpus as f64 / 4.0).then(|| {
-        format!("other programs wanted {load:.1} CPUs when it began, of the {cpus} that may be used")
-    })
+    load_words(&session.conditions)
 }
 
 /// Where the pages of all benchmarks were under each placement.

@@ -92,6 +92,8 @@ pub struct BankLow {
 /// All that is known of emulation on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
+    /// The folder of an image that this is about instead of a machine.
+    pub image: Option<String>,
     /// The release of its kernel.
     pub kernel: Option<String>,
     /// Whether it can.
@@ -100,8 +102,8 @@ pub struct Status {
     pub requests: Vec<Request>,
     /// What could not be read of the boot files, in words.
     pub boot_files: Option<String>,
-    /// What is there.
-    pub effect: Effect,
+    /// What is there; `None` of an image, in which nothing runs.
+    pub effect: Option<Effect>,
     /// Words of the command line on nodes that nothing in the kernel knows; `None` where the kernel
     /// log does not reach back.
     pub ignored: Option<Vec<String>>,
@@ -144,12 +146,16 @@ pub struct Check {
 /// A machine before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
-    /// Nodes before and now.
-    pub nodes: (usize, usize),
+    /// Nodes before, where that is known, and now.
+    pub nodes: (Option<usize>, usize),
     /// Memory that programs can use, before and now.
     pub memory: Option<(Bytes, Bytes)>,
     /// The release before and now, where it is another.
     pub kernel: Option<(String, String)>,
+    /// The policy of a new process before and now.
+    pub policy: Option<(String, String)>,
+    /// The command that tells how much faster programs are, or how to have one.
+    pub figures: String,
 }
 
 /// Whether an emulation works.

@@ -21,8 +21,12 @@ pub enum Counted {
     MajorFaults,
     /// The share of allocations that a CPU made on its own node.
     Local,
+    /// Allocations that were made where they were wanted.
+    Hit,
     /// Allocations that another node had wanted.
     Missed,
+    /// Allocations that were wanted on a node and made on another.
+    Foreign,
     /// Allocations that went where interleaving wanted them.
     Interleaved,
     /// Pages that were moved.
@@ -39,13 +43,15 @@ pub enum Counted {
 
 impl Counted {
     /// Everything.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::CpuTime,
         Self::MaxRss,
         Self::MinorFaults,
         Self::MajorFaults,
         Self::Local,
+        Self::Hit,
         Self::Missed,
+        Self::Foreign,
         Self::Interleaved,
         Self::Moved,
         Self::Balanced,
@@ -64,7 +70,9 @@ impl Counted {
             Self::MinorFaults => "faults",
             Self::MajorFaults => "major",
             Self::Local => "local",
+            Self::Hit => "hit",
             Self::Missed => "missed",
+            Self::Foreign => "foreign",
             Self::Interleaved => "interleaved",
             Self::Moved => "moved",
             Self::Balanced => "balanced",
@@ -82,7 +90,9 @@ impl Counted {
             Self::MinorFaults => "minor_faults",
             Self::MajorFaults => "major_faults",
             Self::Local => "local_share",
+            Self::Hit => "numa_hit",
             Self::Missed => "numa_miss",
+            Self::Foreign => "numa_foreign",
             Self::Interleaved => "interleave_hit",
             Self::Moved => "pgmigrate_success",
             Self::Balanced => "numa_pages_migrated",
@@ -105,7 +115,9 @@ impl Counted {
             Self::MinorFaults => count(usage.map(|usage| usage.minor_faults)),
             Self::MajorFaults => count(usage.map(|usage| usage.major_faults)),
             Self::Local => evidence.local_share(),
+            Self::Hit => count(evidence.total(|node| node.hit)),
             Self::Missed => count(evidence.total(|node| node.miss)),
+            Self::Foreign => count(evidence.total(|node| node.foreign)),
             Self::Interleaved => count(evidence.total(|node| node.interleave_hit)),
             Self::Moved => count(evidence.moves.migrated),
             Self::Balanced => count(evidence.moves.balanced),
@@ -142,15 +154,17 @@ pub struct Medians {
 }
 
 impl Medians {
-    /// Everything that says something of a study, for these arms: a share of what is local only where there
-    /// is another node, and anything else where it was not nothing throughout.
+    /// Everything that says something of a study, for these arms: a share of what is local, and what was
+    /// found where it was wanted, only where there is another node, and anything else where it was not
+    /// nothing throughout.
     pub fn told(study: &Study, arms: impl Iterator<Item = ArmId> + Clone) -> Vec<Self> {
         let of = |counted: Counted| {
             let values = arms.clone().map(|arm| counted.median(study, arm)).collect();
             Self { counted, values }
         };
         let several = study.records.iter().any(|record| record.run.evidence.allocations.len() > 1);
-        let candidates = Counted::ALL.into_iter().filter(|counted| several || *counted != Counted::Local);
+        let needs_another = |counted: &Counted| matches!(counted, Counted::Local | Counted::Hit);
+        let candidates = Counted::ALL.into_iter().filter(|counted| several || !needs_another(counted));
         candidates.map(of).filter(Self::tells).collect()
     }
 
@@ -167,7 +181,7 @@ impl Medians {
 }
 
 /// A count: as it is below ten thousand, then in thousands, millions, and so on.
-fn count_words(count: f64) -> String {
+pub(super) fn count_words(count: f64) -> String {
     if count < 10_000.0 {
         return format!("{count:.0}");
     }

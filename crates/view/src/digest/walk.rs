@@ -40,6 +40,28 @@ impl Basis {
     }
 }
 
+/// What kind of memory is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Private memory: turns go by addresses.
+    Private,
+    /// A file in memory: turns go by numbers of pages in it, and by its inode.
+    Shared,
+    /// Pages of the page cache: the task's cursor says whose turn it is.
+    Cache,
+}
+
+impl Kind {
+    /// The word in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Private => "private",
+            Self::Shared => "shared",
+            Self::Cache => "cache",
+        }
+    }
+}
+
 /// Pages of 4 KiB as a size.
 pub fn size(pages: u64) -> String {
     Bytes::new(PAGE).times(pages).to_string()
@@ -70,6 +92,12 @@ pub fn consequence(end: &OutOfMemory, memory: &Memory) -> String {
 pub struct Walk<'a> {
     /// The policy as the kernel keeps it.
     pub policy: &'a Policy,
+    /// Whether it is the system's, for programs that have set none.
+    pub is_systems: bool,
+    /// What kind of memory is touched.
+    pub kind: Kind,
+    /// The number of the first page, where it was named.
+    pub first_page: Option<u64>,
     /// The node of the CPU that touches the pages.
     pub cpu_node: NodeId,
     /// Nodes that may be used.
@@ -101,15 +129,30 @@ pub struct NodeChange {
     pub before: u64,
     /// Free pages after.
     pub after: u64,
+    /// Pages of its caches that were given up on the way (`vm.zone_reclaim_mode`).
+    pub reclaimed: u64,
     /// What its counters gained.
     pub counters: Counters,
 }
 
+impl NodeChange {
+    /// Pages that were taken from it.
+    pub const fn taken(&self) -> u64 {
+        self.before + self.reclaimed - self.after
+    }
+}
+
 impl Walk<'_> {
+    /// The nodes that were asked for, where the policy works with others.
+    pub fn asked_otherwise(&self) -> Option<&NodeSet> {
+        self.policy.asked.as_ref().filter(|asked| **asked != self.policy.nodes)
+    }
+
     /// Every node with memory.
     pub fn nodes(&self) -> Vec<NodeChange> {
         let counters = |memory: &Memory, node| memory.counters().get(&node).copied().unwrap_or_default();
         let change = |node| {
+            let reclaimed = |memory: &Memory| memory.reclaimed().get(&node).copied().unwrap_or(0);
             let (old, new) = (counters(self.before, node), counters(self.after, node));
             let counters = Counters {
                 hit: new.hit - old.hit,
@@ -119,7 +162,14 @@ impl Walk<'_> {
                 local: new.local - old.local,
                 other: new.other - old.other,
             };
-            NodeChange { node, before: self.before.free_of(node), after: self.after.free_of(node), counters }
+            let (before, after) = (self.before.free_of(node), self.after.free_of(node));
+            NodeChange {
+                node,
+                before,
+                after,
+                reclaimed: reclaimed(self.after) - reclaimed(self.before),
+                counters,
+            }
         };
         self.before.nodes().iter().map(change).collect()
     }

@@ -1,5 +1,7 @@
 //! `nodewise.benchmarks/1`: what a suite holds, and what is missing here to run it.
 
+use std::collections::BTreeMap;
+
 use nodewise_measure::suite::{Benchmark, Need, Origin, Suite, Threads};
 use serde::Serialize;
 
@@ -10,14 +12,19 @@ use super::tune::MetricJson;
 pub const SCHEMA: &str = "nodewise.benchmarks/1";
 
 /// Writes a suite as JSON, indented, with a line end. `lacking` are the needs that are not here, `install`
-/// the line that installs those of Debian.
-pub fn benchmarks(suite: &Suite, lacking: &[&Need], install: Option<&str>) -> String {
+/// the line that installs those of Debian, `versions` the packages of programs that are here.
+pub fn benchmarks(
+    suite: &Suite,
+    lacking: &[&Need],
+    install: Option<&str>,
+    versions: &BTreeMap<String, Option<String>>,
+) -> String {
     pretty(&Document {
         schema: SCHEMA,
         suite: &suite.title,
         about: suite.about.as_deref(),
         install,
-        benchmarks: suite.benchmarks.iter().map(|one| BenchmarkJson::of(one, lacking)).collect(),
+        benchmarks: suite.benchmarks.iter().map(|one| BenchmarkJson::of(one, lacking, versions)).collect(),
     })
 }
 
@@ -65,10 +72,16 @@ struct NeedJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<&'a str>,
     there: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
 }
 
 impl<'a> BenchmarkJson<'a> {
-    fn of(benchmark: &'a Benchmark, lacking: &[&Need]) -> Self {
+    fn of(
+        benchmark: &'a Benchmark,
+        lacking: &[&Need],
+        versions: &'a BTreeMap<String, Option<String>>,
+    ) -> Self {
         let threads = |threads: &Threads| match threads {
             Threads::Count(count) => ThreadsJson::Count(*count),
             Threads::All => ThreadsJson::Word("all"),
@@ -78,7 +91,9 @@ impl<'a> BenchmarkJson<'a> {
                 Origin::Package(package) => (Some(package.as_str()), None),
                 Origin::Address(address) => (None, Some(address.as_str())),
             };
-            NeedJson { program: &need.program, package, address, there: !lacking.contains(&need) }
+            let version = versions.get(&need.program).and_then(Option::as_deref);
+            let there = !lacking.contains(&need);
+            NeedJson { program: &need.program, package, address, there, version }
         };
         let unit = Some(benchmark.metric.unit.as_str()).filter(|unit| !unit.is_empty());
         Self {

@@ -7,6 +7,7 @@ use nodewise_measure::suite::session::Session;
 use serde::Serialize;
 
 use super::conditions::ConditionsJson;
+use super::suite::ProgramJson;
 use super::{ends, pretty};
 use crate::digest::change::direction_name;
 use crate::digest::compare::{Shown, end_name, verdict_name};
@@ -49,6 +50,8 @@ struct SideJson<'a> {
     origin: Option<&'a str>,
     conditions: ConditionsJson,
     settings: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<ProgramJson>,
     seed: u64,
     rounds: u32,
     end: &'static str,
@@ -62,6 +65,7 @@ impl<'a> SideJson<'a> {
             origin: session.origin.as_deref(),
             conditions: ConditionsJson::of(&session.conditions),
             settings: &session.settings,
+            programs: ProgramJson::all(session),
             seed: session.seed,
             rounds: session.rounds,
             end: end_name(session.end),
@@ -157,7 +161,7 @@ impl<'a> RowJson<'a> {
                 _ => None,
             },
             why: match &row.verdict {
-                Verdict::Missing(why) => Some(why),
+                Verdict::Missing(why) | Verdict::Changed(why) => Some(why),
                 _ => None,
             },
         }

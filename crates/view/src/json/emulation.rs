@@ -18,6 +18,8 @@ pub const CHANGE_SCHEMA: &str = "nodewise.emulation-change/1";
 struct StatusJson<'a> {
     schema: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kernel: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_supported: Option<bool>,
@@ -25,7 +27,8 @@ struct StatusJson<'a> {
     requests: Vec<RequestJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     boot_files: Option<&'a str>,
-    node_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_count: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_emulated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,8 +104,10 @@ fn board(board: &Board) -> BoardJson<'_> {
 
 /// Writes what a machine can, was asked for and has.
 pub fn status(status: &Status) -> String {
+    let effect = status.effect.as_ref();
     pretty(&StatusJson {
         schema: STATUS_SCHEMA,
+        image: status.image.as_deref(),
         kernel: status.kernel.as_deref(),
         is_supported: status.support.is_there,
         supported_by: &status.support.by,
@@ -117,10 +122,10 @@ pub fn status(status: &Status) -> String {
             })
             .collect(),
         boot_files: status.boot_files.as_deref(),
-        node_count: status.effect.nodes,
-        is_emulated: status.effect.is_emulated,
-        hardware_node_count: status.effect.hardware_nodes,
-        policy: status.effect.policy.as_deref(),
+        node_count: effect.map(|effect| effect.nodes),
+        is_emulated: effect.and_then(|effect| effect.is_emulated),
+        hardware_node_count: effect.and_then(|effect| effect.hardware_nodes),
+        policy: effect.and_then(|effect| effect.policy.as_deref()),
         ignored: status.ignored.as_deref(),
         no_log: status.no_log.as_deref(),
         board: status.board.as_ref().map(board),
@@ -207,7 +212,8 @@ struct CheckJson<'a> {
 
 #[derive(Serialize)]
 struct BroughtJson<'a> {
-    node_count_before: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_count_before: Option<usize>,
     node_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_before_bytes: Option<u64>,
@@ -215,6 +221,11 @@ struct BroughtJson<'a> {
     memory_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel_before: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_before: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'a str>,
+    figures: &'a str,
 }
 
 /// Writes whether an emulation works.
@@ -225,6 +236,9 @@ pub fn verify(verified: &Verified) -> String {
         memory_before_bytes: brought.memory.map(|(before, _)| before.get()),
         memory_bytes: brought.memory.map(|(_, now)| now.get()),
         kernel_before: brought.kernel.as_ref().map(|(before, _)| before.as_str()),
+        policy_before: brought.policy.as_ref().map(|(before, _)| before.as_str()),
+        policy: brought.policy.as_ref().map(|(_, now)| now.as_str()),
+        figures: &brought.figures,
     });
     let checks = verified.checks.iter();
     pretty(&VerifyJson {

@@ -8,6 +8,8 @@ use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Direction;
+use nodewise_measure::suite::definition::Definition;
+use nodewise_measure::suite::parse::MOST_BYTES;
 use nodewise_measure::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,7 @@ const MOST_PLACEMENTS: usize = 64;
 const MOST_ROUNDS: u32 = 200;
 const MOST_THREADS: u32 = 8192;
 const MOST_SETTINGS: usize = 100;
+const MOST_PROGRAMS: usize = 10_000;
 const LONGEST_NAME: usize = 200;
 const LONGEST_TEXT: usize = 10_000;
 
@@ -54,6 +57,8 @@ struct Document {
     conditions: ConditionsJson,
     #[serde(default)]
     settings: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<ProgramJson>,
     #[serde(default)]
     seed: u64,
     rounds: u32,
@@ -65,6 +70,15 @@ struct Document {
     skipped: Vec<SkippedJson>,
 }
 
+/// A program that benchmarks need, with the package that it is of.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProgramJson {
+    program: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseJson {
@@ -74,7 +88,22 @@ struct CaseJson {
     unit: String,
     better: String,
     memory_traffic: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition: Option<DefinitionJson>,
     arms: Vec<ArmJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefinitionJson {
+    command: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prepare: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prepare_each: Option<String>,
+    metric: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    inputs: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -119,6 +148,7 @@ impl Document {
             origin: session.origin.clone(),
             conditions: ConditionsJson::of(&session.conditions),
             settings: session.settings.clone(),
+            programs: ProgramJson::all(session),
             seed: session.seed,
             rounds: session.rounds,
             end: end_name(session.end).to_owned(),
@@ -137,6 +167,11 @@ impl Document {
         for (name, value) in &self.settings {
             text("a setting", name, LONGEST_NAME)?;
             text("a setting", value, LONGEST_TEXT)?;
+        }
+        bounded("programs", self.programs.len(), 0, MOST_PROGRAMS)?;
+        for one in &self.programs {
+            text("a program", &one.program, LONGEST_NAME)?;
+            text("a version", one.version.as_deref().unwrap_or_default(), LONGEST_TEXT)?;
         }
         self.placements.iter().try_for_each(|name| text("a placement", name, LONGEST_NAME))?;
         text("suite", &self.suite, LONGEST_NAME)?;
@@ -159,6 +194,7 @@ impl Document {
             origin: self.origin,
             conditions: self.conditions.read(),
             settings: self.settings,
+            tools: self.programs.into_iter().map(|one| (one.program, one.version)).collect(),
             seed: self.seed,
             rounds: self.rounds,
             end: end(&self.end)?,
@@ -170,6 +206,16 @@ impl Document {
     }
 }
 
+impl ProgramJson {
+    pub(super) fn all(session: &Session) -> Vec<Self> {
+        let one = |(program, version): (&String, &Option<String>)| Self {
+            program: program.clone(),
+            version: version.clone(),
+        };
+        session.tools.iter().map(one).collect()
+    }
+}
+
 impl CaseJson {
     fn of(case: &CaseRecord) -> Self {
         Self {
@@ -178,6 +224,7 @@ impl CaseJson {
             unit: case.unit.clone(),
             better: direction_name(case.direction).to_owned(),
             memory_traffic: case.memory_traffic,
+            definition: case.definition.as_ref().map(DefinitionJson::of),
             arms: case.arms.iter().map(ArmJson::of).collect(),
         }
     }
@@ -202,12 +249,32 @@ impl CaseJson {
                 other => return Err(format!("{of}: better is {}: expected lower or higher", quote(other))),
             },
             memory_traffic: self.memory_traffic,
+            definition: self.definition.map(DefinitionJson::read).transpose()?,
             arms: self
                 .arms
                 .into_iter()
                 .map(|arm| arm.read().map_err(|error| format!("{of}: {error}")))
                 .collect::<Result<_, _>>()?,
         })
+    }
+}
+
+impl DefinitionJson {
+    fn of(definition: &Definition) -> Self {
+        let Definition { command, prepare, prepare_each, metric, inputs } = definition.clone();
+        Self { command, prepare, prepare_each, metric, inputs }
+    }
+
+    fn read(self) -> Result<Definition, String> {
+        let Self { command, prepare, prepare_each, metric, inputs } = self;
+        bounded("inputs", inputs.len(), 0, MOST_SETTINGS)?;
+        let texts = [Some(&command), Some(&metric), prepare.as_ref(), prepare_each.as_ref()];
+        let of_inputs = inputs.iter().flat_map(|(name, source)| [name, source]);
+        for one in texts.into_iter().flatten().chain(of_inputs) {
+            // As long as the file of a suite can be.
+            text("a definition", one, MOST_BYTES)?;
+        }
+        Ok(Definition { command, prepare, prepare_each, metric, inputs })
     }
 }
 

@@ -16,6 +16,13 @@ pub const SCHEMA: &str = "nodewise.explain/1";
 struct Document {
     schema: &'static str,
     policy: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_nodes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    home_node: Option<u32>,
+    memory: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_page: Option<u64>,
     cpu_node: u32,
     allowed_nodes: String,
     kernel: String,
@@ -25,6 +32,8 @@ struct Document {
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
     out_of_memory: Option<EndJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy_nodes: Option<BusyJson>,
     nodes: Vec<Node>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     functions: Vec<Function>,
@@ -84,10 +93,18 @@ struct EndJson {
 }
 
 #[derive(Serialize)]
+struct BusyJson {
+    after_pages: u64,
+    nodes: String,
+}
+
+#[derive(Serialize)]
 struct Node {
     id: u32,
     free_before_pages: u64,
     free_after_pages: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reclaimed_pages: Option<u64>,
     numa_hit: u64,
     numa_miss: u64,
     numa_foreign: u64,
@@ -107,6 +124,10 @@ pub fn walk(walk: &Walk<'_>) -> String {
     let document = Document {
         schema: SCHEMA,
         policy: walk.policy.effective().to_string(),
+        asked_nodes: walk.asked_otherwise().map(ToString::to_string),
+        home_node: walk.policy.home.map(|node| node.number()),
+        memory: walk.kind.word(),
+        first_page: walk.first_page,
         cpu_node: walk.cpu_node.number(),
         allowed_nodes: walk.allowed.to_string(),
         kernel: walk.release.to_string(),
@@ -114,6 +135,8 @@ pub fn walk(walk: &Walk<'_>) -> String {
         size_bytes: walk.size_bytes,
         steps: walk.outcome.stretches.iter().map(step).collect(),
         out_of_memory: walk.outcome.out_of_memory.as_ref().map(out_of_memory),
+        busy_nodes: (walk.outcome.busy.as_ref())
+            .map(|busy| BusyJson { after_pages: busy.after, nodes: busy.nodes.to_string() }),
         nodes: nodes(walk),
         functions: walk
             .trace
@@ -183,6 +206,7 @@ fn nodes(walk: &Walk<'_>) -> Vec<Node> {
         id: change.node.number(),
         free_before_pages: change.before,
         free_after_pages: change.after,
+        reclaimed_pages: Some(change.reclaimed).filter(|pages| *pages > 0),
         numa_hit: change.counters.hit,
         numa_miss: change.counters.miss,
         numa_foreign: change.counters.foreign,

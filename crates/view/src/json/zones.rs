@@ -2,12 +2,11 @@
 
 use nodewise_machine::NodeId;
 use nodewise_model::ram::PAGE;
-use nodewise_model::zonelist::Zonelist;
-use nodewise_model::{BuiltAt, FallbackOrders, Zone, ZoneKind, ZoneState};
+use nodewise_model::{BuiltAt, ZoneKind};
 use serde::Serialize;
 
 use super::pretty;
-use crate::digest::walk::Basis;
+use crate::digest::zones::{Orders, Row, Told, Zones as Shown};
 
 /// The schema of the zones.
 pub const ZONES_SCHEMA: &str = "nodewise.zones/1";
@@ -18,6 +17,7 @@ pub const ZONELIST_SCHEMA: &str = "nodewise.zonelist/1";
 struct Zones {
     schema: &'static str,
     page_bytes: u64,
+    kernel: String,
     zones_from: &'static str,
     zones: Vec<ZoneJson>,
     model: Vec<ZoneJson>,
@@ -32,6 +32,8 @@ struct ZoneJson {
     present_pages: u64,
     managed_pages: u64,
     free_pages: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boost_pages: Option<u64>,
     min_pages: u64,
     low_pages: u64,
     high_pages: u64,
@@ -39,7 +41,7 @@ struct ZoneJson {
     reserve_from_programs_pages: u64,
 }
 
-fn zone((zone, state): &(Zone, ZoneState)) -> ZoneJson {
+fn zone((zone, state): &Row, boost_pages: Option<u64>) -> ZoneJson {
     ZoneJson {
         node: zone.node.number(),
         zone: zone.kind.name(),
@@ -48,6 +50,7 @@ fn zone((zone, state): &(Zone, ZoneState)) -> ZoneJson {
         present_pages: zone.present,
         managed_pages: zone.managed,
         free_pages: state.free,
+        boost_pages,
         min_pages: state.marks.min,
         low_pages: state.marks.low,
         high_pages: state.marks.high,
@@ -56,14 +59,16 @@ fn zone((zone, state): &(Zone, ZoneState)) -> ZoneJson {
     }
 }
 
-/// Writes zones as JSON; `model` as for the text.
-pub fn zones(rows: &[(Zone, ZoneState)], basis: Basis, model: &[(Zone, ZoneState)]) -> String {
+/// Writes zones as JSON. Watermarks are those in force, a boost included; those of the model have none.
+pub fn zones(zones: &Shown<'_>) -> String {
+    let boosts = zones.boosts.iter().copied().chain(std::iter::repeat(None));
     pretty(&Zones {
         schema: ZONES_SCHEMA,
         page_bytes: PAGE,
-        zones_from: basis.word(),
-        zones: rows.iter().map(zone).collect(),
-        model: model.iter().map(zone).collect(),
+        kernel: zones.release.to_string(),
+        zones_from: zones.basis.word(),
+        zones: zones.rows.iter().zip(boosts).map(|(row, boost)| zone(row, boost)).collect(),
+        model: zones.model.iter().map(|row| zone(row, None)).collect(),
     })
 }
 
@@ -71,6 +76,9 @@ pub fn zones(rows: &[(Zone, ZoneState)], basis: Basis, model: &[(Zone, ZoneState
 struct Lists {
     schema: &'static str,
     built_at: &'static str,
+    kernel: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remark: Option<&'static str>,
     nodes: Vec<List>,
 }
 
@@ -80,6 +88,8 @@ struct List {
     fallback_nodes: Vec<u32>,
     fallback_zones: Vec<Entry>,
     no_fallback_zones: Vec<Entry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_fallback_nodes: Option<Vec<u32>>,
 }
 
 #[derive(Serialize)]
@@ -88,23 +98,35 @@ struct Entry {
     zone: &'static str,
 }
 
-/// Writes the lists of every node as JSON.
-pub fn zonelist(orders: &FallbackOrders, zones: &[Zone], built: BuiltAt) -> String {
-    let entries = |list: &[(NodeId, ZoneKind)]| {
-        list.iter().map(|(node, kind)| Entry { node: node.number(), zone: kind.name() }).collect()
+/// Writes the lists of every node as JSON, beside the orders that the kernel's own log tells.
+pub fn zonelist(orders: &Orders<'_>) -> String {
+    let own = orders.own_zones();
+    let entry = |node: NodeId, kind: &ZoneKind| Entry { node: node.number(), zone: kind.name() };
+    let entries = |node: &NodeId| {
+        let node = *node;
+        own[&node].iter().map(move |kind| entry(node, kind))
     };
-    let list = |(node, order): (NodeId, &[NodeId])| {
-        let lists = Zonelist::of(node, orders, zones);
-        List {
-            node: node.number(),
-            fallback_nodes: order.iter().map(|node| node.number()).collect(),
-            fallback_zones: entries(&lists.fallback),
-            no_fallback_zones: entries(&lists.no_fallback),
-        }
+    let numbers = |order: &[NodeId]| order.iter().map(|node| node.number()).collect();
+    let told = |node: NodeId| match orders.told {
+        Told::Orders(told) => told.get(&node).map(|order| numbers(order)),
+        Told::NotAsked | Told::Unknown(_) => None,
     };
-    let built_at = match built {
+    let list = |(node, order): (NodeId, &[NodeId])| List {
+        node: node.number(),
+        fallback_nodes: numbers(order),
+        fallback_zones: order.iter().flat_map(entries).collect(),
+        no_fallback_zones: entries(&node).collect(),
+        kernel_fallback_nodes: told(node),
+    };
+    let built_at = match orders.built {
         BuiltAt::Boot => "boot",
         BuiltAt::RunTime => "run_time",
     };
-    pretty(&Lists { schema: ZONELIST_SCHEMA, built_at, nodes: orders.iter().map(list).collect() })
+    pretty(&Lists {
+        schema: ZONELIST_SCHEMA,
+        built_at,
+        kernel: orders.release.to_string(),
+        remark: orders.remark(),
+        nodes: orders.orders.iter().map(list).collect(),
+    })
 }

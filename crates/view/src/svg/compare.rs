@@ -5,7 +5,9 @@ use nodewise_measure::compare::{Change, Table, Verdict};
 use nodewise_measure::stats::Interval;
 
 use crate::digest::change::change_words;
-use crate::digest::compare::{Shown, benchmarks, difference_words, missing, row, threads, threads_words};
+use crate::digest::compare::{
+    Shown, benchmarks, changed, difference_words, missing, row, threads, threads_words,
+};
 use crate::digest::survey::platform;
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
@@ -60,6 +62,9 @@ pub fn compare_page(shown: &Shown<'_>) -> Frame {
         stack.gap(6.0);
         let legend = |(threads, role): (u32, &Role)| square(*role, &threads_words(threads));
         stack.flow(threads(table).into_iter().zip(ROLES.iter().cycle()).map(legend).collect(), 10.0);
+        for one in changed(table).iter().take(8) {
+            stack.text(&format!("changed itself: {one}"), SMALL, Tone::Notable, 2);
+        }
         for one in missing(table).iter().take(8) {
             stack.text(&format!("missing: {one}"), SMALL, Tone::Notable, 2);
         }

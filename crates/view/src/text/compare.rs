@@ -10,8 +10,8 @@ use nodewise_measure::suite::{Suite, Threads};
 
 use crate::digest::change::{change_words, range_words};
 use crate::digest::compare::{
-    Shown, benchmarks, difference_words, end_words, missing, others, residency_by_placement, stolen, threads,
-    threads_words, value_words, verdict_words,
+    Shown, benchmarks, changed, difference_words, end_words, missing, others, residency_by_placement, stolen,
+    threads, threads_words, undefined, value_words, verdict_words,
 };
 use crate::digest::counts::plural;
 use crate::digest::study::{duration, pages_words};
@@ -48,7 +48,8 @@ pub fn compare(shown: &Shown<'_>, style: &Style) -> String {
     let mut notes: Vec<String> = Vec::new();
     for (name, session) in sessions.into_iter().flatten() {
         let of = if shown.after.is_some() { format!("{name}: ") } else { String::new() };
-        notes.extend(session_notes(session).into_iter().map(|note| format!("{of}{note}")));
+        let unknown = undefined(session).filter(|_| shown.after.is_some()).map(str::to_owned);
+        notes.extend(session_notes(session).into_iter().chain(unknown).map(|note| format!("{of}{note}")));
     }
     write_notes(&notes, &mut page);
     page.finish()
@@ -102,19 +103,28 @@ pub fn session(session: &Session, style: &Style) -> String {
     page.finish()
 }
 
-/// Writes what a suite holds. `missing` says what is not here, in the order of the benchmarks.
-pub fn list(suite: &Suite, missing: &[Option<String>], style: &Style) -> String {
+/// Writes what a suite holds. `missing` says what is not here, `installed` what is, with its version, both
+/// in the order of the benchmarks.
+pub fn list(
+    suite: &Suite,
+    missing: &[Option<String>],
+    installed: &[Option<String>],
+    style: &Style,
+) -> String {
     let mut page = Page::new(*style);
     let about = suite.about.as_deref().map_or_else(String::new, |about| format!(": {about}"));
     page.line(2, &format!("{}{about}", suite.title).into());
     page.line(0, &Line::new());
-    let mut table = Table::new(vec![
+    let mut columns = vec![
         column("benchmark", Align::Left, Keep::Always),
         column("threads", Align::Left, Keep::Always),
         column("compares", Align::Left, Keep::Unless(1)),
         column("what it does", Align::Left, Keep::Always),
-    ]);
-    for (benchmark, missing) in suite.benchmarks.iter().zip(missing) {
+    ];
+    let knows = installed.iter().any(Option::is_some);
+    columns.extend(knows.then(|| column("installed", Align::Left, Keep::Unless(2))));
+    let mut table = Table::new(columns);
+    for ((benchmark, missing), installed) in suite.benchmarks.iter().zip(missing).zip(installed) {
         let threads = benchmark.threads.iter().map(|threads| match threads {
             Threads::Count(count) => count.to_string(),
             Threads::All => "all".to_owned(),
@@ -123,6 +133,7 @@ pub fn list(suite: &Suite, missing: &[Option<String>], style: &Style) -> String 
             Metric::Wall => "time",
             Metric::CpuTime => "CPU time",
             Metric::MaxRss => "memory",
+            Metric::Counted(counter) => counter.name(),
             Metric::Printed(..) if benchmark.metric.unit.is_empty() => "a number",
             Metric::Printed(..) => benchmark.metric.unit.as_str(),
         };
@@ -131,12 +142,14 @@ pub fn list(suite: &Suite, missing: &[Option<String>], style: &Style) -> String 
             let between = if about.is_empty() { "" } else { "; " };
             about.push(Ink::Notable, format!("{between}{missing}"));
         }
-        table.row(vec![
+        let mut row = vec![
             benchmark.name.as_str().into(),
             threads.collect::<Vec<_>>().join(", ").into(),
             compares.into(),
             if about.is_empty() { Line::blank() } else { about },
-        ]);
+        ];
+        row.extend(knows.then(|| installed.as_deref().map_or_else(Line::blank, Line::from)));
+        table.row(row);
     }
     table.write(&mut page);
     page.finish()
@@ -231,6 +244,7 @@ fn cell(row: &Row) -> Line {
         (Verdict::Worse, Some(words)) => Line::new().with(Ink::Notable, words),
         (Verdict::TooFewRounds { rounds: 1, .. }, Some(words)) => words.into(),
         (_, Some(words)) => format!("({words})").into(),
+        (Verdict::Changed(_), None) => Line::new().with(Ink::Notable, "changed"),
         (_, None) => Line::new().with(Ink::Notable, "missing"),
     }
 }
@@ -252,7 +266,7 @@ fn figures(table: &Compared, page: &mut Page) {
         let interval = row.change.and_then(|change| change.interval);
         let ink = match row.verdict {
             Verdict::Better => Ink::Accent,
-            Verdict::Worse | Verdict::Missing(_) => Ink::Notable,
+            Verdict::Worse | Verdict::Changed(_) | Verdict::Missing(_) => Ink::Notable,
             Verdict::NoDifference | Verdict::TooFewRounds { .. } => Ink::Plain,
         };
         figures.row(vec![
@@ -267,12 +281,15 @@ fn figures(table: &Compared, page: &mut Page) {
         ]);
     }
     figures.write(page);
-    let missing = missing(table);
-    if !missing.is_empty() {
-        page.heading("Missing", "");
-    }
-    for one in missing {
-        page.line(4, &Line::new().with(Ink::Notable, format!("  {one}")));
+    let lists = [
+        ("Changed", "not compared: not the machine alone has changed, but what it ran", changed(table)),
+        ("Missing", "", missing(table)),
+    ];
+    for (head, about, rows) in lists.into_iter().filter(|(_, _, rows)| !rows.is_empty()) {
+        page.heading(head, about);
+        for one in rows {
+            page.line(4, &Line::new().with(Ink::Notable, format!("  {one}")));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use nodewise_model::fake::outcome::Emulation;
 
 use crate::digest::counts::plural;
 use crate::digest::emulation::{
-    BankLow, Board, Brought, Changed, Check, FEW, Planned, Status, Verified, When, order_of,
+    BankLow, Board, Brought, Changed, Check, Effect, FEW, Planned, Status, Verified, When, order_of,
 };
 use crate::digest::walk::Basis;
 use crate::style::{Ink, Style};
@@ -19,21 +19,27 @@ const NAME: usize = 14;
 /// Writes what a machine can, was asked for and has.
 pub fn status(status: &Status, style: &Style) -> String {
     let mut page = Page::new(*style);
-    page.heading("Emulation", status.kernel.as_deref().unwrap_or_default());
+    let image = status.image.as_ref().map(|folder| format!("of the image {}", printable(folder)));
+    page.heading("Emulation", image.as_deref().or(status.kernel.as_deref()).unwrap_or_default());
     let support = match status.support.is_there {
         Some(true) => "supported",
         Some(false) => "not supported",
         None => "not known",
     };
     fact(&mut page, "kernel", &format!("{support}: {}", status.support.by));
-    let running = words(status, When::Running);
-    fact(&mut page, "asked for", &if running.is_empty() { "nothing".to_owned() } else { running.join("; ") });
+    if status.effect.is_some() {
+        let running = words(status, When::Running);
+        let running = if running.is_empty() { "nothing".to_owned() } else { running.join("; ") };
+        fact(&mut page, "asked for", &running);
+    }
     let next = words(status, When::Next);
     let boot_files = status.boot_files.clone();
     let next =
         boot_files.unwrap_or_else(|| if next.is_empty() { "nothing".to_owned() } else { next.join("; ") });
     fact(&mut page, "at next start", &next);
-    in_force(&mut page, status);
+    if let Some(effect) = &status.effect {
+        in_force(&mut page, status, effect);
+    }
     if let Some(board) = &status.board {
         write_board(&mut page, board);
     }
@@ -45,8 +51,7 @@ pub fn status(status: &Status, style: &Style) -> String {
     page.finish()
 }
 
-fn in_force(page: &mut Page, status: &Status) {
-    let effect = &status.effect;
+fn in_force(page: &mut Page, status: &Status, effect: &Effect) {
     let nodes = plural(effect.nodes, "node");
     let what = match (effect.is_emulated, effect.hardware_nodes) {
         (Some(true), Some(below)) => format!("{nodes}, emulated on {}", plural(below, "node")),
@@ -186,11 +191,20 @@ pub fn verify(verified: &Verified, style: &Style) -> String {
             Line::new().with(ink, format!("  {word:<4}  {what}")).with(Ink::Plain, format!(": {reason}"));
         page.line(8, &line);
     }
-    if let Some(Brought { nodes, memory, kernel }) = &verified.brought {
+    if let Some(Brought { nodes, memory, kernel, policy, figures }) = &verified.brought {
         page.heading("Brought", "");
-        fact(&mut page, "nodes", &format!("{} before, {} now", nodes.0, nodes.1));
+        let before = nodes.0.map_or_else(|| "not known".to_owned(), |count| count.to_string());
+        fact(&mut page, "nodes", &format!("{before} before, {} now", nodes.1));
         if let Some((before, now)) = memory {
             fact(&mut page, "memory", &format!("{before} before, {now} now"));
+        }
+        if let Some((before, now)) = policy {
+            fact(&mut page, "new processes", &format!("{before} before, {now} now"));
+        }
+        if figures.starts_with("nodewise ") {
+            path_fact(&mut page, "figures", figures);
+        } else {
+            fact(&mut page, "figures", figures);
         }
         if let Some((before, now)) = kernel {
             remark(

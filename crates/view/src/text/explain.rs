@@ -6,6 +6,7 @@ use nodewise_measure::placement::Placement;
 use nodewise_model::policy::{Path, Start, WhenFull, path};
 use nodewise_model::zonelist::FallbackOrders;
 
+use crate::digest::walk::Kind;
 use crate::style::Style;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -50,9 +51,21 @@ fn origins(machine: &Machine, placement: &Placement, policy: &MemPolicy, allowed
     }
 }
 
+/// How the node of a page of private memory is found.
+fn rule(policy: &MemPolicy) -> String {
+    rule_of(policy, None, Kind::Private)
+}
+
 /// How the node of a page is found.
-pub(super) fn rule(policy: &MemPolicy) -> String {
+pub(super) fn rule_of(policy: &MemPolicy, home: Option<NodeId>, kind: Kind) -> String {
     let nodes = node_names(&policy.nodes);
+    let near =
+        home.map_or("the CPU that touches it first".to_owned(), |home| format!("node {home}, its home"));
+    let turn = match kind {
+        Kind::Private => "by their address: the order of touching does not matter",
+        Kind::Shared => "by their number in the file and its inode: the order of touching does not matter",
+        Kind::Cache => "one after the other as the task takes them, for whichever file",
+    };
     match policy.mode {
         PolicyMode::Default | PolicyMode::Local => {
             "each page comes from the node of the CPU that touches it first".to_owned()
@@ -61,17 +74,15 @@ pub(super) fn rule(policy: &MemPolicy) -> String {
         PolicyMode::Bind if policy.nodes.len() == 1 => {
             format!("each page comes from {nodes}, and from no other")
         }
-        PolicyMode::Bind => {
-            format!("each page comes from {nodes}, from the nearest to the CPU that touches it first")
-        }
+        PolicyMode::Bind => format!("each page comes from {nodes}, from the nearest to {near}"),
         PolicyMode::PreferredMany => {
-            format!("each page comes from {nodes} while they have free memory, the nearest to the CPU first")
+            let near = home.map_or("the CPU".to_owned(), |home| format!("node {home}, its home,"));
+            format!("each page comes from {nodes} while they have free memory, the nearest to {near} first")
         }
-        PolicyMode::Interleave => {
-            format!("pages go to {nodes} in turn, by their address: the order of touching does not matter")
-        }
+        PolicyMode::Interleave => format!("pages go to {nodes} in turn, {turn}"),
         PolicyMode::WeightedInterleave => {
-            format!("pages go to {nodes} in turn, by their address, each node as often as its weight says")
+            let turn = turn.split(':').next().unwrap_or(turn);
+            format!("pages go to {nodes} in turn, {turn}, each node as often as its weight says")
         }
     }
 }

@@ -1,16 +1,21 @@
 //! What becomes of a request, step by step: the text of `nodewise explain`.
 
-use nodewise_machine::{Bytes, NodeId, PolicyMode};
+use nodewise_machine::check::node_names;
+use nodewise_machine::{Bytes, ModeFlags, NodeSet, PolicyMode};
 use nodewise_model::Counters;
 use nodewise_model::pcp::largest_refill;
-use nodewise_model::walk::{Mark, OutOfMemory, Share, Stretch};
+use nodewise_model::walk::{BusyNodes, Mark, OutOfMemory, Share, Stretch};
 
 use super::cost;
-use super::explain::rule;
-use crate::digest::walk::{Walk, consequence, size};
+use super::explain::rule_of;
+use crate::digest::counts::by_count;
+use crate::digest::walk::{NodeChange, Walk, consequence, size};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
+
+/// Up to so many nodes each has a row of its own.
+const FEW: usize = 8;
 
 /// Writes which nodes give the pages of a request, when each gives way, what happens at the end, and
 /// what is counted.
@@ -19,7 +24,9 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     let asked = walk.size_bytes.map_or("all there is".to_owned(), |size| Bytes::new(size).to_string());
     let remark = format!("{asked}, touched by a CPU of node {}, Linux {}", walk.cpu_node, walk.release);
     page.heading(&format!("Memory  {}", walk.policy.effective()), &remark);
-    page.line(2, &format!("  {}", rule(&walk.policy.effective())).into());
+    for sentence in rules(walk) {
+        page.line(2, &format!("  {sentence}").into());
+    }
     page.line(0, &Line::new());
     steps(walk).write(&mut page);
     if let Some(end) = &walk.outcome.out_of_memory {
@@ -47,6 +54,25 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     page.finish()
 }
 
+/// How the node of a page is found, and with which nodes.
+fn rules(walk: &Walk<'_>) -> Vec<String> {
+    let mut rules = vec![rule_of(&walk.policy.effective(), walk.policy.home, walk.kind)];
+    let allowed = node_names(walk.allowed);
+    if let Some(asked) = walk.asked_otherwise() {
+        let (is, nodes) = (by_count(&asked.len(), "is", "are"), node_names(&walk.policy.nodes));
+        let asked = node_names(asked);
+        let how = match walk.policy.flags.contains(ModeFlags::RELATIVE_NODES) {
+            true => format!("counted in {allowed}, {asked} {is} {nodes}"),
+            false => format!("of {asked}, {nodes} can be used now"),
+        };
+        rules.push(how);
+    }
+    if !walk.before.nodes().is_subset(walk.allowed) {
+        rules.push(format!("the cpuset allows {allowed}"));
+    }
+    rules
+}
+
 const fn column(head: &'static str, align: Align) -> Column {
     Column { head, align, keep: Keep::Always }
 }
@@ -67,19 +93,42 @@ fn steps(walk: &Walk<'_>) -> Table {
         column("of zones above", Align::Left),
         column("from node:zone", Align::Left),
     ]);
-    for (number, stretch) in walk.outcome.stretches.iter().enumerate() {
-        let small: u64 = pages(stretch);
-        let huge =
-            if stretch.order > 0 { format!("{} huge", small >> stretch.order) } else { small.to_string() };
+    let is_folded = walk.before.nodes().len() > FEW;
+    let mut number = 1;
+    for alike in walk.outcome.stretches.chunk_by(|one, next| is_folded && goes_on(one, next)) {
+        let (first, last) = (&alike[0], &alike[alike.len() - 1]);
+        let small: u64 = pages(first);
+        let huge = if first.order > 0 { format!("{} huge", small >> first.order) } else { small.to_string() };
+        let each = if alike.len() > 1 { " each" } else { "" };
+        let from = match (&first.shares[..], &last.shares[..]) {
+            ([one], [other]) if alike.len() > 1 => {
+                format!("{}-{}:{}, one after the other", one.node, other.node, one.kind)
+            }
+            _ => sources(first),
+        };
+        let behind = number + alike.len();
+        let step = if alike.len() > 1 { format!("{number}-{}", behind - 1) } else { number.to_string() };
         table.row(vec![
-            (number + 1).to_string().into(),
-            huge.into(),
+            step.into(),
+            format!("{huge}{each}").into(),
             size(small).into(),
-            mark(stretch).into(),
-            sources(stretch).into(),
+            mark(first).into(),
+            from.into(),
         ]);
+        number = behind;
     }
     table
+}
+
+/// Whether a step takes from the next node what the one before took from its own.
+fn goes_on(one: &Stretch, next: &Stretch) -> bool {
+    match (&one.shares[..], &next.shares[..]) {
+        ([a], [b]) => {
+            (a.kind, a.mark, a.pages, one.order) == (b.kind, b.mark, b.pages, next.order)
+                && a.node.number() + 1 == b.node.number()
+        }
+        _ => false,
+    }
 }
 
 fn pages(stretch: &Stretch) -> u64 {
@@ -95,15 +144,29 @@ fn mark(stretch: &Stretch) -> &'static str {
     }
 }
 
-/// The zones of a stretch: one with its node, of several the nodes.
+/// The zones of a stretch: one with its node, of several the nodes, those with as many pages together.
 fn sources(stretch: &Stretch) -> String {
-    match &stretch.shares[..] {
-        [share] => format!("{}:{}", share.node, share.kind),
-        shares => {
-            let one = |share: &Share| format!("{}:{}={}", share.node, share.kind, share.pages);
-            shares.iter().map(one).collect::<Vec<_>>().join(", ")
+    if let [share] = &stretch.shares[..] {
+        return format!("{}:{}", share.node, share.kind);
+    }
+    let mut alike: Vec<(NodeSet, &Share)> = Vec::new();
+    for share in &stretch.shares {
+        let same = |(nodes, other): &&mut (NodeSet, &Share)| {
+            (other.kind, other.pages) == (share.kind, share.pages) && !nodes.contains(share.node)
+        };
+        match alike.iter_mut().find(same) {
+            Some((nodes, _)) => {
+                nodes.insert(share.node);
+            }
+            None => alike.push((NodeSet::from_iter([share.node]), share)),
         }
     }
+    let one = |(nodes, share): &(NodeSet, &Share)| {
+        let each = if nodes.len() > 1 { " each" } else { "" };
+        format!("{nodes}:{}={}{each}", share.kind, share.pages)
+    };
+    // Sets of nodes have commas in them.
+    alike.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// What happens when no page is left to give.
@@ -122,9 +185,7 @@ fn nodes(walk: &Walk<'_>) -> Table {
         column("taken", Align::Right),
         column("left", Align::Left),
     ]);
-    for change in walk.nodes() {
-        row(&mut table, change.node, &[change.before, change.before - change.after, change.after]);
-    }
+    rows(&mut table, walk, |change| vec![change.before, change.taken(), change.after]);
     table
 }
 
@@ -141,26 +202,62 @@ fn counters(walk: &Walk<'_>) -> Table {
         figure("local", Keep::Unless(local)),
         column("other", Align::Left),
     ]);
-    for change in walk.nodes() {
+    rows(&mut table, walk, |change| {
         let Counters { hit, miss, foreign, interleave_hit, local, other } = change.counters;
-        row(&mut table, change.node, &[hit, miss, foreign, interleave_hit, local, other]);
-    }
+        vec![hit, miss, foreign, interleave_hit, local, other]
+    });
     table
 }
 
-fn row(table: &mut Table, node: NodeId, figures: &[u64]) {
-    let figures = figures.iter().map(|figure| figure.to_string().into());
-    table.row(std::iter::once(node.to_string().into()).chain(figures).collect());
+/// A row per node; of many nodes, one for those that follow one another and have the same figures.
+fn rows(table: &mut Table, walk: &Walk<'_>, figures: impl Fn(&NodeChange) -> Vec<u64>) {
+    let changes = walk.nodes();
+    let is_folded = changes.len() > FEW;
+    let mut alike: Vec<(NodeSet, Vec<u64>)> = Vec::new();
+    for change in &changes {
+        let figures = figures(change);
+        match alike.last_mut() {
+            Some((nodes, last)) if is_folded && *last == figures => {
+                nodes.insert(change.node);
+            }
+            _ => alike.push((NodeSet::from_iter([change.node]), figures)),
+        }
+    }
+    for (nodes, figures) in alike {
+        let figures = figures.iter().map(|figure| figure.to_string().into());
+        table.row(std::iter::once(nodes.to_string().into()).chain(figures).collect());
+    }
 }
 
 /// How far this can be relied on.
 fn notes(walk: &Walk<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> =
+        Vec::from_iter(walk.outcome.busy.as_ref().map(|busy| busy_nodes(busy, walk)));
     let largest = walk.before.zones().iter().map(|zone| largest_refill(zone.managed)).max().unwrap_or(0);
     if walk.outcome.stretches.len() > 1 || walk.outcome.out_of_memory.is_some() {
+        let exact = match walk.outcome.busy {
+            None => "The order of nodes is exact.",
+            Some(_) => "The order of nodes is exact up to there.",
+        };
         notes.push(format!(
-            "The order of nodes is exact. Where one gives way to the next a CPU may hold back up to {largest} pages, and \
-             what the kernel reclaims meanwhile comes on top."
+            "{exact} Where one gives way to the next a CPU may hold back up to {largest} pages, and what the kernel \
+             reclaims meanwhile comes on top."
+        ));
+    }
+    let reclaimed: Vec<NodeChange> = walk.nodes().into_iter().filter(|change| change.reclaimed > 0).collect();
+    if !reclaimed.is_empty() {
+        let nodes = node_names(reclaimed.iter().map(|change| change.node));
+        let pages = reclaimed.iter().map(|change| change.reclaimed).sum();
+        notes.push(format!(
+            "By vm.zone_reclaim_mode {nodes} gave up {} of caches before another node was tried; how much a kernel gets \
+             depends on what is in them.",
+            size(pages)
+        ));
+    }
+    if walk.is_systems && walk.policy.mode != PolicyMode::Default {
+        notes.push(format!(
+            "Programs that have set no policy follow {}: numa_policy= on this kernel's command line says so.",
+            walk.policy.effective()
         ));
     }
     notes.extend(walk.basis.note().map(str::to_owned));
@@ -170,31 +267,57 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if interleaves(walk) {
+    if interleaves(walk) && walk.first_page.is_none() {
         notes.push("The first page is taken to be one whose turn falls on the first node.".to_owned());
     }
     notes
 }
 
+/// From where on a kernel that reclaims may leave the order.
+fn busy_nodes(busy: &BusyNodes, walk: &Walk<'_>) -> String {
+    let are = if busy.nodes.len() == 1 { "is" } else { "are" };
+    format!(
+        "From page {} on {} {are} reclaimed, and Linux {} passes over such nodes: which node gives a page then \
+         depends on how fast that goes.",
+        busy.after + 1,
+        node_names(&busy.nodes),
+        walk.release
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::walk::Basis;
+    use crate::digest::walk::{Basis, Kind};
     use crate::json;
-    use nodewise_machine::{MemPolicy, spec};
+    use nodewise_machine::{MemPolicy, NodeId, spec};
     use nodewise_model::policy::interleave::Place;
     use nodewise_model::policy::set::Scope;
+    use nodewise_model::reclaim::ZoneReclaim;
     use nodewise_model::walk::{Class, Request};
-    use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights, trace};
+    use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights, ZoneKind, ZoneState, trace};
 
     /// The text and the JSON of a request on the four-node server.
     fn both(policy: &str, gib: Option<u64>, traced: bool) -> (String, String) {
+        both_on(Release::REFERENCE, policy, gib, traced)
+    }
+
+    fn both_on(release: Release, policy: &str, gib: Option<u64>, traced: bool) -> (String, String) {
         let machine = spec::machine("2x(2x(4c 4G)); dist=11,20").unwrap();
-        let allowed = machine.nodes_with_memory();
+        let memory = Memory::of(&machine, BuiltAt::Boot, release);
+        of_memory(&memory, release, policy, gib, traced)
+    }
+
+    fn of_memory(
+        before: &Memory,
+        release: Release,
+        policy: &str,
+        gib: Option<u64>,
+        traced: bool,
+    ) -> (String, String) {
+        let allowed = before.nodes();
         let policy: MemPolicy = policy.parse().unwrap();
-        let release = Release::REFERENCE;
         let policy = Policy::of(&policy, Scope { allowed: &allowed, max_nodes: 1024, release }).unwrap();
-        let before = Memory::of(&machine, BuiltAt::Boot, release);
         let mut after = before.clone();
         let cpu_node = NodeId::new(0);
         let outcome = after.allocate(&Request {
@@ -210,12 +333,15 @@ mod tests {
         let trace = if traced { trace::trace(policy.mode, &outcome) } else { Vec::new() };
         let shown = Walk {
             policy: &policy,
+            is_systems: policy == Policy::DEFAULT,
+            kind: Kind::Private,
+            first_page: None,
             cpu_node,
             allowed: &allowed,
             size_bytes: gib.map(|gib| gib << 30),
             release,
             basis: Basis::Assumed,
-            before: &before,
+            before,
             after: &after,
             outcome: &outcome,
             trace: &trace,
@@ -234,6 +360,58 @@ mod tests {
     fn interleaving_tells_each_zone_of_a_step() {
         let (text, _) = both("interleave:0-3", None, false);
         assert_eq!(text, include_str!("../../tests/golden/walk-interleave.txt"));
+    }
+
+    #[test]
+    fn nodes_with_as_many_pages_stand_together() {
+        let share = |node: u32, kind, pages| Share { node: NodeId::new(node), kind, mark: Mark::Low, pages };
+        let check = |shares: &[Share], expected: &str| {
+            assert_eq!(sources(&Stretch { order: 0, shares: shares.to_vec() }), expected);
+        };
+        let (low, normal) = (ZoneKind::Dma32, ZoneKind::Normal);
+        check(&[share(3, low, 7)], "3:DMA32");
+        check(&[share(0, low, 7), share(1, low, 7), share(2, normal, 7)], "0-1:DMA32=7 each; 2:Normal=7");
+        // A zone may give pages at both marks.
+        check(&[share(0, low, 7), share(0, low, 7)], "0:DMA32=7; 0:DMA32=7");
+    }
+
+    #[test]
+    fn from_6_18_on_the_order_is_open_where_nodes_are_reclaimed() {
+        let (text, json) = both_on(Release::new(6, 18), "bind:1,3", Some(9), false);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let after = json["busy_nodes"]["after_pages"].as_u64().unwrap();
+        assert_eq!(json["busy_nodes"]["nodes"], "1,3");
+        let sentence = format!(
+            "From page {} on nodes 1,3 are reclaimed, and Linux 6.18 passes over such nodes: which node gives a \
+             page then depends on how fast that goes. The order of nodes is exact up to there.",
+            after + 1
+        );
+        assert!(text.contains(&sentence), "{text}");
+        // Nothing is reclaimed while there is room, and an older kernel keeps the order.
+        for (release, gib) in [(Release::new(6, 18), 5), (Release::new(6, 17), 9)] {
+            let (text, json) = both_on(release, "bind:1,3", Some(gib), false);
+            assert!(!text.contains("passes over") && !json.contains("busy_nodes"), "{release}");
+        }
+    }
+
+    #[test]
+    fn caches_that_were_given_up_are_told() {
+        let mut machine = spec::machine("2x(4c 4G)").unwrap();
+        machine.settings.zone_reclaim_mode = Some(7);
+        let reclaim = ZoneReclaim::of(&machine).with_spare([(NodeId::new(0), 1 << 18)].into());
+        let release = Release::REFERENCE;
+        // Half of each node is in use, 1 GiB of it for caches.
+        let free = Memory::of(&machine, BuiltAt::Boot, release);
+        let zones = free.zones().iter().map(|zone| ZoneState { free: zone.free / 2, ..zone.clone() });
+        let memory = Memory::new(zones.collect(), free.orders().clone(), release).with_zone_reclaim(reclaim);
+        let (text, json) = of_memory(&memory, release, "default", Some(3), false);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // All but the share of zone DMA, which keeps more from programs than it has.
+        assert!(text.contains("By vm.zone_reclaim_mode node 0 gave up 1020 MiB of caches"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(json["nodes"][0]["reclaimed_pages"].as_u64().is_some_and(|pages| pages > 260_000), "{json}");
+        assert!(json["nodes"][1].get("reclaimed_pages").is_none(), "{json}");
     }
 
     #[test]

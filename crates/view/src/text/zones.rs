@@ -1,16 +1,18 @@
 //! Zones and their watermarks, and fallback orders: the texts of `nodewise zones` and `zonelist`.
 
-use nodewise_machine::NodeId;
-use nodewise_model::zonelist::Zonelist;
-use nodewise_model::{BuiltAt, FallbackOrders, Zone, ZoneKind, ZoneState};
+use nodewise_machine::{NodeId, NodeSet};
+use nodewise_model::{BuiltAt, ZoneKind};
 
 use crate::digest::walk::Basis;
+use crate::digest::zones::{Orders, Row, Told, Words, Zones, in_words, is_rotation};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// A zone: where it is, and how full.
-pub type Row = (Zone, ZoneState);
+/// Up to so many nodes each has a row that names every zone in its order.
+const FEW: usize = 8;
+/// Ranges of nodes in a row at most.
+const MOST_RANGES: usize = 16;
 
 const fn column(head: &'static str, align: Align) -> Column {
     Column { head, align, keep: Keep::Always }
@@ -21,38 +23,46 @@ const fn figure(head: &'static str, order: u8) -> Column {
 }
 
 /// Writes zones, and where they are the kernel's what the model says of their watermarks.
-///
-/// `model` are the same zones with the watermarks that follow from their managed pages.
-pub fn zones(rows: &[Row], basis: Basis, model: &[Row], style: &Style) -> String {
+pub fn zones(zones: &Zones<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
-    let remark = match basis {
+    let remark = match zones.basis {
         Basis::Kernel => "pages of 4 KiB, as this machine's kernel says",
         Basis::Assumed => "pages of 4 KiB, with nodes assumed one after the other from address 0",
     };
     page.heading("Zones", remark);
-    table(rows).write(&mut page);
-    if basis == Basis::Assumed {
+    table(zones.rows, zones.boosts).write(&mut page);
+    for (zone, pages) in zones.boosted() {
+        let text = format!(
+            "  {}:{}: a boost of {pages} pages is in force on top of every watermark, as for a while after memory was \
+             found fragmented",
+            zone.node, zone.kind
+        );
+        page.line(2, &Line::new().with(Ink::Faint, text));
+    }
+    if zones.basis == Basis::Assumed {
         return page.finish();
     }
-    let differing: Vec<Row> = rows
-        .iter()
-        .zip(model)
-        .filter(|((_, kernel), (_, ours))| kernel.marks != ours.marks || kernel.reserves != ours.reserves)
-        .map(|(_, ours)| ours.clone())
-        .collect();
+    let differing = zones.differing();
+    let beside = if zones.boosted().next().is_some() { ", without the boost" } else { "" };
     if differing.is_empty() {
-        page.heading("Model", "the same watermarks and reserves follow from the managed pages");
+        let same = format!("the same watermarks and reserves follow from the managed pages{beside}");
+        page.heading("Model", &same);
         return page.finish();
     }
-    page.heading("Model", "what would follow from the managed pages now");
-    table(&differing).write(&mut page);
+    let rules = format!(
+        "what would follow from the managed pages now by the rules of Linux {}{beside}",
+        zones.release
+    );
+    page.heading("Model", &rules);
+    table(&differing, &[]).write(&mut page);
     let why = "  The kernel worked these out at boot, before it managed all its pages; writing \
                vm.min_free_kbytes renews watermarks, writing vm.lowmem_reserve_ratio reserves.";
     page.line(2, &Line::new().with(Ink::Faint, why));
     page.finish()
 }
 
-fn table(rows: &[Row]) -> Table {
+/// A row per zone; boosts have a column where one is in force.
+fn table(rows: &[Row], boosts: &[Option<u64>]) -> Table {
     let mut table = Table::new(vec![
         column("node", Align::Right),
         column("zone", Align::Left),
@@ -61,157 +71,154 @@ fn table(rows: &[Row]) -> Table {
         figure("present", 3),
         figure("managed", 6),
         figure("free", 7),
+        figure("boost", 8),
         column("min", Align::Right),
         column("low", Align::Right),
         figure("high", 5),
         figure("promo", 4),
         column("reserve", Align::Left),
     ]);
-    for (zone, state) in rows {
-        let figures = [
-            zone.start_page,
-            zone.spanned,
-            zone.present,
-            zone.managed,
-            state.free,
-            state.marks.min,
-            state.marks.low,
-            state.marks.high,
-            state.marks.promo,
-            state.reserves[ZoneKind::Movable as usize],
-        ];
-        let names = [zone.node.to_string().into(), Line::from(zone.kind.name())];
-        table.row(names.into_iter().chain(figures.map(|figure| figure.to_string().into())).collect());
+    let is_any_boosted = boosts.iter().flatten().any(|pages| *pages > 0);
+    for (at, (zone, state)) in rows.iter().enumerate() {
+        let boost = boosts.get(at).copied().flatten().filter(|_| is_any_boosted);
+        let number = |figure: u64| Line::from(figure.to_string());
+        table.row(vec![
+            zone.node.to_string().into(),
+            zone.kind.name().into(),
+            number(zone.start_page),
+            number(zone.spanned),
+            number(zone.present),
+            number(zone.managed),
+            number(state.free),
+            boost.map(number).unwrap_or_default(),
+            number(state.marks.min),
+            number(state.marks.low),
+            number(state.marks.high),
+            number(state.marks.promo),
+            number(state.reserves[ZoneKind::Movable as usize]),
+        ]);
     }
     table
 }
 
-/// Writes the fallback order of every node, and with `zones` the zones in that order.
-pub fn zonelist(orders: &FallbackOrders, zones: &[Zone], built: BuiltAt, style: &Style) -> String {
+/// Writes the fallback order of every node, the zones of each, and what the kernel says otherwise.
+pub fn zonelist(orders: &Orders<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
-    let remark = match built {
+    let moment = match orders.built {
         BuiltAt::Boot => "as built at boot",
         BuiltAt::RunTime => "as built anew at run time, when a node has gained or lost memory",
     };
-    page.heading("Fallback orders", remark);
+    page.heading("Fallback orders", &format!("{moment}, Linux {}", orders.release));
+    if orders.orders.iter().count() <= FEW {
+        with_zones(orders).write(&mut page);
+    } else {
+        folded(orders, &mut page);
+    }
+    if let Some(remark) = orders.remark() {
+        page.line(2, &Line::from("  ").with(Ink::Notable, remark));
+    }
+    page.heading("Zones of each node", "tried alone where a page must come from it (__GFP_THISNODE)");
+    own_zones(orders).write(&mut page);
+    told(orders, &mut page);
+    page.finish()
+}
+
+/// A row per node, with all its zones.
+fn with_zones(orders: &Orders<'_>) -> Table {
     let mut table = Table::new(vec![
         column("node", Align::Right),
         column("nodes tried", Align::Left),
         column("zones tried", Align::Left),
     ]);
-    for (node, order) in orders.iter() {
+    let own = orders.own_zones();
+    let zones = |node: &NodeId| {
+        let node = *node;
+        own[&node].iter().map(move |kind| format!("{node}:{kind}"))
+    };
+    for (node, order) in orders.orders.iter() {
         let nodes: Vec<String> = order.iter().map(ToString::to_string).collect();
-        table.row(vec![
-            node.to_string().into(),
-            nodes.join(" ").into(),
-            in_order(node, orders, zones).into(),
-        ]);
+        let zones: Vec<String> = order.iter().flat_map(zones).collect();
+        table.row(vec![node.to_string().into(), nodes.join(" ").into(), zones.join(" ").into()]);
     }
-    table.write(&mut page);
-    page.finish()
+    table
 }
 
-/// The zones of a node's list: `0:Normal 0:DMA32 1:Normal`.
-fn in_order(node: NodeId, orders: &FallbackOrders, zones: &[Zone]) -> String {
-    let list = Zonelist::of(node, orders, zones).fallback;
-    list.iter().map(|(node, kind)| format!("{node}:{kind}")).collect::<Vec<_>>().join(" ")
+/// A row for nodes that follow one another and whose order has the same words.
+fn folded(orders: &Orders<'_>, page: &mut Page) {
+    let mut rows: Vec<(NodeSet, Words, bool)> = Vec::new();
+    for (node, order) in orders.orders.iter() {
+        let (words, rotates) = (in_words(order, MOST_RANGES), is_rotation(node, order));
+        match rows.last_mut() {
+            Some((nodes, last, last_rotates))
+                if *last_rotates && rotates || *last == words && !words.is_cut =>
+            {
+                nodes.insert(node);
+            }
+            _ => rows.push((NodeSet::from_iter([node]), words, rotates)),
+        }
+    }
+    let is_any_cut = rows.iter().any(|(_, words, _)| words.is_cut);
+    let mut table = Table::new(vec![column("nodes", Align::Left), column("nodes tried", Align::Left)]);
+    for (nodes, words, rotates) in rows {
+        let text = if rotates && nodes.len() > 1 { ROTATION.to_owned() } else { words.text };
+        table.row(vec![nodes.to_string().into(), text.into()]);
+    }
+    table.write(page);
+    page.line(2, &Line::new().with(Ink::Faint, "  of each node tried all its zones, the highest first"));
+    if is_any_cut {
+        page.line(2, &Line::new().with(Ink::Faint, "  --json has every order to its end"));
+    }
+}
+
+/// The orders of nodes that each begin with themselves and go on by the numbers.
+const ROTATION: &str = "itself, the nodes above it, then those below it, in the order of their numbers";
+
+/// Nodes with the same zones in a row.
+fn own_zones(orders: &Orders<'_>) -> Table {
+    let mut alike: Vec<(NodeSet, Vec<ZoneKind>)> = Vec::new();
+    for (node, kinds) in orders.own_zones() {
+        match alike.iter_mut().find(|(_, other)| *other == kinds) {
+            Some((nodes, _)) => {
+                nodes.insert(node);
+            }
+            None => alike.push((NodeSet::from_iter([node]), kinds)),
+        }
+    }
+    let mut table = Table::new(vec![column("zones tried", Align::Left), column("of nodes", Align::Left)]);
+    for (nodes, kinds) in alike {
+        let words: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+        let words = if words.is_empty() { "none".to_owned() } else { words.join(" ") };
+        table.row(vec![words.into(), nodes.to_string().into()]);
+    }
+    table
+}
+
+/// What the kernel itself says of its orders.
+fn told(orders: &Orders<'_>, page: &mut Page) {
+    const HEADING: &str = "The kernel's own orders";
+    match orders.told {
+        Told::NotAsked => return,
+        Told::Unknown(why) => return page.heading(HEADING, &format!("not known: {why}")),
+        Told::Orders(_) => {}
+    }
+    let differing = orders.differing();
+    if differing.is_empty() {
+        return page.heading(HEADING, "the same, by its log");
+    }
+    page.heading(HEADING, "where its log says otherwise");
+    let mut table = Table::new(vec![column("node", Align::Right), column("nodes tried", Align::Left)]);
+    for (node, order) in &differing {
+        table.row(vec![node.to_string().into(), in_words(order, MOST_RANGES).text.into()]);
+    }
+    table.write(page);
+    if orders.is_other_moment() {
+        let text = match orders.built {
+            BuiltAt::Boot => "  These are the orders that --rebuilt shows: a node has gained or lost memory.",
+            BuiltAt::RunTime => "  These are the orders as built at boot: none were built since.",
+        };
+        page.line(2, &Line::from(text));
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::json;
-    use nodewise_machine::spec;
-    use nodewise_model::{Memory, Release, zones as model_zones};
-
-    fn rows(spec: &str) -> (Vec<Row>, FallbackOrders) {
-        let machine = spec::machine(spec).unwrap();
-        let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
-        let zones = model_zones::of(&machine);
-        (zones.into_iter().zip(memory.zones().iter().cloned()).collect(), memory.orders().clone())
-    }
-
-    const TWO: &str = "(4c 5G) (4c 1G)";
-
-    #[test]
-    fn zones_stand_by_node_and_lowest_first() {
-        let (rows, _) = rows(TWO);
-        assert_eq!(
-            zones(&rows, Basis::Assumed, &rows, &Style::plain(120)),
-            "\
-Zones  pages of 4 KiB, with nodes assumed one after the other from address 0
-  node  zone    first page  spanned  present  managed    free    min    low   high  promo  reserve
-     0  DMA            256     3840     3840     3840    3840     55     68     81     94  5105
-     0  DMA32         4096  1044480   782336   782336  782336  11205  14006  16807  19608  2049
-     0  Normal     1048576   524544   524544   524544  524544   7513   9391  11269  13147  0
-     1  Normal     1573120   262144   262144   262144  262144   3754   4692   5630   6568  0
-"
-        );
-    }
-
-    #[test]
-    fn what_the_kernel_has_otherwise_stands_below() {
-        let (ours, _) = rows(TWO);
-        let mut kernel = ours.clone();
-        let same = zones(&kernel, Basis::Kernel, &ours, &Style::plain(120));
-        assert!(same.contains("Model  the same watermarks and reserves follow"), "{same}");
-        kernel[1].1.marks.min -= 100;
-        let text = zones(&kernel, Basis::Kernel, &ours, &Style::plain(120));
-        let below = text.split("Model  ").nth(1).unwrap();
-        assert!(below.contains("0  DMA32") && !below.contains("1  Normal"), "{text}");
-        assert!(text.contains("worked these out at boot"), "{text}");
-    }
-
-    #[test]
-    fn orders_name_nodes_and_zones() {
-        let (rows, orders) = rows(TWO);
-        let plain: Vec<Zone> = rows.iter().map(|(zone, _)| *zone).collect();
-        assert_eq!(
-            zonelist(&orders, &plain, BuiltAt::Boot, &Style::plain(80)),
-            "\
-Fallback orders  as built at boot
-  node  nodes tried  zones tried
-     0  0 1          0:Normal 0:DMA32 0:DMA 1:Normal
-     1  1 0          1:Normal 0:Normal 0:DMA32 0:DMA
-"
-        );
-    }
-
-    #[test]
-    fn json_has_the_same_zones_and_orders() {
-        let (rows, orders) = rows(TWO);
-        let json: serde_json::Value =
-            serde_json::from_str(&json::zones::zones(&rows, Basis::Assumed, &rows)).unwrap();
-        let text = zones(&rows, Basis::Assumed, &rows, &Style::plain(120));
-        for (zone, line) in json["zones"].as_array().unwrap().iter().zip(text.lines().skip(2)) {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            assert_eq!(zone["node"].to_string(), words[0]);
-            assert_eq!(zone["zone"], words[1]);
-            for (name, word) in [
-                "first_page",
-                "spanned_pages",
-                "present_pages",
-                "managed_pages",
-                "free_pages",
-                "min_pages",
-                "low_pages",
-                "high_pages",
-                "promo_pages",
-                "reserve_from_programs_pages",
-            ]
-            .iter()
-            .zip(&words[2..])
-            {
-                assert_eq!(zone[name].to_string(), *word, "{name}");
-            }
-        }
-        let plain: Vec<Zone> = rows.iter().map(|(zone, _)| *zone).collect();
-        let lists: serde_json::Value =
-            serde_json::from_str(&json::zones::zonelist(&orders, &plain, BuiltAt::Boot)).unwrap();
-        assert_eq!(lists["nodes"][1]["fallback_nodes"], serde_json::json!([1, 0]));
-        assert_eq!(
-            lists["nodes"][1]["no_fallback_zones"],
-            serde_json::json!([{"node": 1, "zone": "Normal"}])
-        );
-    }
-}
+mod tests;

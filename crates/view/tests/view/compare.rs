@@ -9,6 +9,7 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Direction;
 use nodewise_measure::random::Random;
+use nodewise_measure::suite::definition::Definition;
 use nodewise_measure::suite::parse::parse;
 use nodewise_measure::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
 use nodewise_view::digest::compare::Shown;
@@ -170,6 +171,13 @@ fn drawn(gain: f64, noise: f64, placements: usize, seed: u64) -> Session {
                 unit: unit.to_owned(),
                 direction,
                 memory_traffic,
+                definition: Some(Definition {
+                    command: name.to_owned(),
+                    prepare: None,
+                    prepare_each: None,
+                    metric: "wall".to_owned(),
+                    inputs: Default::default(),
+                }),
                 arms,
             });
         }
@@ -182,6 +190,7 @@ fn drawn(gain: f64, noise: f64, placements: usize, seed: u64) -> Session {
             governors: vec!["performance".to_owned()],
             ..Conditions::default()
         },
+        tools: Default::default(),
         settings: [("nodes".to_owned(), if gain == 1.0 { "1" } else { "8" }.to_owned())].into(),
         seed,
         rounds: 8,
@@ -227,6 +236,52 @@ fn a_session_is_shown_with_its_medians_and_what_was_not_run() {
 }
 
 #[test]
+fn a_benchmark_that_has_changed_itself_is_named_with_how_and_gets_no_verdict() {
+    let (mut before, mut after) = (drawn(1.0, 0.004, 1, 1), drawn(1.2, 0.004, 1, 2));
+    for case in after.cases.iter_mut().filter(|case| case.benchmark == "zstd") {
+        case.definition.as_mut().unwrap().command = "zstd -9".to_owned();
+    }
+    let comparison = Comparison::between(&before, &after);
+    let shown = Shown { before: &before, after: Some(&after), comparison: &comparison };
+    let text = text::compare::compare(&shown, &Style::plain(100));
+    for expected in [
+        "not compared\n",
+        "Changed  not compared: not the machine alone has changed, but what it ran\n",
+        "  zstd, 4 threads: its command was \"zstd\" and is \"zstd -9\"\n",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+    let is_row = |line: &&str| line.starts_with("  zstd ") && line.matches("changed").count() == 2;
+    assert!(text.lines().find(is_row).is_some(), "{text}");
+    assert!(!text.contains("saved without"), "{text}");
+    let document: serde_json::Value = serde_json::from_str(&json::compare(&shown)).unwrap();
+    let rows = document["tables"][0]["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["name"] == "zstd").unwrap();
+    assert_eq!((&row["verdict"], row["change"].is_null()), (&"changed".into(), true));
+    assert_eq!(row["why"], "its command was \"zstd\" and is \"zstd -9\"");
+    assert!(csv::compare(&comparison).contains(",changed\n"));
+    // What was saved without definitions is compared, and the reader is told.
+    before.cases.iter_mut().for_each(|case| case.definition = None);
+    let comparison = Comparison::between(&before, &after);
+    let shown = Shown { before: &before, after: Some(&after), comparison: &comparison };
+    let text = text::compare::compare(&shown, &Style::plain(200));
+    assert!(text.contains("before: saved without its commands: whether the benchmarks"), "{text}");
+    assert!(!text.contains("changed  "), "{text}");
+}
+
+#[test]
+fn what_was_saved_before_definitions_were_noted_is_still_read() {
+    let mut session = drawn(1.0, 0.004, 1, 1);
+    let mut old: serde_json::Value = serde_json::from_str(&json::suite::suite(&session)).unwrap();
+    assert_eq!(old["benchmarks"][0]["definition"]["command"], "STREAM add");
+    for case in old["benchmarks"].as_array_mut().unwrap() {
+        case.as_object_mut().unwrap().remove("definition").unwrap();
+    }
+    session.cases.iter_mut().for_each(|case| case.definition = None);
+    assert_eq!(json::suite::read(&old.to_string()).unwrap(), session);
+}
+
+#[test]
 fn a_suite_is_listed_with_what_is_missing() {
     let suite = parse(
         "title = \"two\"\nabout = \"for a test\"\n[[benchmark]]\nname = \"a\"\nabout = \"does a\"\ncommand = \"a {threads}\"\n\
@@ -234,12 +289,16 @@ fn a_suite_is_listed_with_what_is_missing() {
     )
     .unwrap();
     let missing = [None, Some("needs b: apt-get install b".to_owned())];
-    let text = text::compare::list(&suite, &missing, &Style::plain(60));
+    let text = text::compare::list(&suite, &missing, &[None, None], &Style::plain(60));
     assert_eq!(
         text,
         "two: for a test\n\n  benchmark  threads  compares  what it does\n  a          1, all   time      does a\n  \
          b          all      MB/s      needs b: apt-get install b\n"
     );
+    let installed = [Some("a2 1.0-1".to_owned()), None];
+    let text = text::compare::list(&suite, &missing, &installed, &Style::plain(90));
+    assert!(text.contains("what it does                installed\n"), "{text}");
+    assert!(text.contains("does a                      a2 1.0-1\n"), "{text}");
 }
 
 #[test]
@@ -337,10 +396,17 @@ fn any_session() -> impl Strategy<Value = Session> {
         });
     let arm = (samples, prop::option::of(any::<String>()), pages)
         .prop_map(|(samples, failed, residency)| ArmRecord { samples, failed, residency });
-    let case = (any::<String>(), 1u32..99, any::<bool>(), any::<bool>(), arm.clone(), arm);
+    let texts = (any::<String>(), prop::option::of(any::<String>()), any::<String>());
+    let inputs = prop::collection::btree_map(any::<String>(), any::<String>(), 0..3);
+    let definition = (texts, inputs).prop_map(|((command, prepare, metric), inputs)| {
+        let prepare_each = prepare.clone().filter(|text| text.len() > 9);
+        Definition { command, prepare, prepare_each, metric, inputs }
+    });
+    let named = (any::<String>(), prop::option::of(definition));
+    let case = (named, 1u32..99, any::<bool>(), any::<bool>(), arm.clone(), arm);
     let cases = prop::collection::vec(case, 0..5).prop_map(|cases| {
         let mut records: Vec<CaseRecord> = Vec::new();
-        for (benchmark, threads, up, memory_traffic, first, second) in cases {
+        for ((benchmark, definition), threads, up, memory_traffic, first, second) in cases {
             let direction = if up { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
             if !records.iter().any(|record| record.benchmark == benchmark) {
                 let arms = vec![first, second];
@@ -350,6 +416,7 @@ fn any_session() -> impl Strategy<Value = Session> {
                     unit: "x".to_owned(),
                     direction,
                     memory_traffic,
+                    definition: definition.clone(),
                     arms,
                 });
             }
@@ -359,8 +426,9 @@ fn any_session() -> impl Strategy<Value = Session> {
     let end = prop_oneof![Just(End::Completed), Just(End::Interrupted), Just(End::BudgetSpent)];
     let settings = prop::collection::btree_map(any::<String>(), any::<String>(), 0..4);
     let times = (any::<u32>(), any::<u32>());
-    (cases, settings, end, any::<u64>(), times, prop::option::of(any::<String>())).prop_map(
-        |(cases, settings, end, seed, (began, took), origin)| Session {
+    let tools = prop::collection::btree_map(any::<String>(), prop::option::of(any::<String>()), 0..4);
+    (cases, (settings, tools), end, any::<u64>(), times, prop::option::of(any::<String>())).prop_map(
+        |(cases, (settings, tools), end, seed, (began, took), origin)| Session {
             suite: "drawn".to_owned(),
             origin,
             conditions: Conditions {
@@ -369,6 +437,7 @@ fn any_session() -> impl Strategy<Value = Session> {
                 ..Conditions::default()
             },
             settings,
+            tools,
             seed,
             rounds: 3,
             end,

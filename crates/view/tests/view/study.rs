@@ -4,14 +4,16 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use nodewise_machine::{Bytes, NodeId, spec};
+use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, spec};
 use nodewise_measure::candidates::Candidates;
 use nodewise_measure::conditions::Conditions;
 use nodewise_measure::evidence::{Allocations, Counter, CpuTime, Evidence, Moves, Repeats};
 use nodewise_measure::executor::{Arm, Clock, Ending, Executor, Residency, Run, Usage};
 use nodewise_measure::experiment::{Event, Experiment};
+use nodewise_measure::fidelity::Fidelity;
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::Scope;
+use nodewise_measure::placement::{Placement, Scope};
+use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::{Plan, Rounds, Study, Treatment};
 use nodewise_measure::verdict::Analysis;
 use nodewise_view::{Style, json, text};
@@ -50,6 +52,7 @@ impl Executor for Player {
         Run {
             wall: Some(Duration::from_secs_f64(seconds)),
             residency: Some(residency),
+            fidelity: fidelity(arm),
             usage: Some(usage(seconds)),
             evidence: self.evidence(local, seconds),
             ..Run::ended(Ending::Done)
@@ -84,6 +87,21 @@ impl Player {
     }
 }
 
+/// Every placement is seen to hold but that on node 1, which a launcher undoes.
+fn fidelity(arm: &Arm) -> Option<Fidelity> {
+    let undone = arm.name == "local to node 1";
+    let share = |is_asked: bool| is_asked.then_some(if undone { 0.25 } else { 0.999 });
+    let placement = &arm.placement;
+    let fidelity = Fidelity {
+        cpus: share(placement.cpus.is_some()),
+        policy: share(placement.policy.is_some()),
+        nodes: share(placement.policy.as_ref().is_some_and(|policy| !policy.nodes.is_empty())),
+        other_cpus: undone.then(|| CpuSet::from([0, 1])),
+        other_policy: undone.then_some(MemPolicy::DEFAULT),
+    };
+    fidelity.least().map(|_| fidelity)
+}
+
 fn usage(seconds: f64) -> Usage {
     Usage {
         user: Duration::from_secs_f64(seconds),
@@ -114,9 +132,12 @@ fn play() -> (Study, Scope, Candidates) {
     let treatments = candidates.chosen.iter().cloned().map(Treatment::from);
     let plan =
         Plan::new(treatments, Metric::Wall, Rounds::Exactly(10), 42).expect("there are arms and rounds");
-    let plan = plan.with_repeats(Some(Repeats::DEFAULT));
+    let also = vec![Metric::CpuTime, Metric::Counted(Counter::NodeLoads)];
+    let plan = plan.with_repeats(Some(Repeats::DEFAULT)).with_also(also);
     let conditions = Conditions {
         command: vec!["./solver".to_owned(), "input one.dat".to_owned()],
+        load: Some(3.2),
+        allowed_cpus: Some(CpuSet::from([0, 1, 2, 3])),
         ..Conditions::of(&machine)
     };
     let interrupt = AtomicBool::new(false);
@@ -166,6 +187,7 @@ fn the_json_twin_says_the_same() {
             "worse" => "slower",
             "no_difference_shown" => "no difference",
             "too_few_rounds" => "too few rounds",
+            "not_as_asked" => "not as asked",
             "failed" => "failed",
             other => panic!("{other}"),
         };
@@ -176,6 +198,11 @@ fn the_json_twin_says_the_same() {
     }
     let samples = json["samples"].as_array().unwrap();
     assert_eq!(samples.len(), study.records.len());
+    assert!(
+        text.contains("other programs wanted 3.2 CPUs when it began, of the 4 that may be used"),
+        "{text}"
+    );
+    told_alike(&json, &text);
     let aside = samples.iter().filter(|sample| sample["set_aside"] == true).count();
     let repeated: u64 = arms.iter().map(|arm| arm["repeated"].as_u64().unwrap()).sum();
     assert!(repeated > 0 && aside as u64 >= repeated, "{aside} with the warm-up, {repeated}");
@@ -188,4 +215,56 @@ fn the_json_twin_says_the_same() {
     assert_eq!(json["advice"]["kind"], "use");
     let line = json["advice"]["command_lines"][0].as_str().unwrap();
     assert!(text.contains(&format!("use: {line}")), "{text}");
+}
+
+/// How far arms ran as asked, and the metrics that decide nothing.
+fn told_alike(json: &serde_json::Value, text: &str) {
+    let arms = json["arms"].as_array().expect("a study has arms");
+    let strayed = arms.iter().find(|arm| arm["name"] == "local to node 1").expect("it was tried");
+    assert_eq!((&strayed["verdict"], &strayed["effect"]), (&"not_as_asked".into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&strayed["fidelity"]["cpus_share"], &strayed["fidelity"]["held"]),
+        (&0.25.into(), &false.into())
+    );
+    assert_eq!(strayed["fidelity"]["other_policy"], "default");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reason = strayed["reason"].as_str().expect("there is a reason");
+    assert!(words.contains(&format!("local to node 1 did not run as asked: {reason}")), "{text}");
+    assert!(arms[0]["fidelity"].is_null(), "nothing is asked of the default");
+    assert_eq!((&json["also"][0]["kind"], &json["also"][1]["kind"]), (&"cpu".into(), &"node-loads".into()));
+    let cpu = arms[1]["also"][0]["ratio"].as_f64().expect("both have values");
+    assert!(words.contains(&nodewise_view::digest::change::change_words(cpu, 1)), "{text}");
+    assert!(arms[1]["also"][1].is_null());
+    assert!(words.contains("Shown too node-loads not known: this CPU does not count it"), "{text}");
+    for counted in ["numa_hit", "numa_foreign"] {
+        assert!(arms[0]["counted"][counted].is_number(), "{counted}");
+    }
+}
+
+/// A study of numbers of threads alone, told by variables or in the command.
+fn of_threads(command: &[&str], environment: &[(&str, &str)]) -> Vec<String> {
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let threads = Treatment {
+        environment: environment.collect(),
+        threads: Some(2),
+        ..Treatment::new("default, 2 threads", Placement::DEFAULT)
+    };
+    let plan =
+        Plan::new([threads.clone(), threads], Metric::Wall, Rounds::Exactly(1), 1).expect("there are arms");
+    let command = command.iter().map(|word| (*word).to_owned()).collect();
+    let study = Experiment {
+        executor: &mut Player { run: 0 },
+        clock: &Ticking::default(),
+        observer: &mut |_: Event<'_>| {},
+        interrupt: &AtomicBool::new(false),
+    }
+    .conduct(plan, Conditions { command, ..Conditions::default() });
+    nodewise_view::digest::study::command_lines(&study, ArmId::new(1), &Scope::default())
+}
+
+#[test]
+fn where_only_the_threads_differ_the_line_is_the_program_with_their_number() {
+    let told = of_threads(&["./solver"], &[("OMP_NUM_THREADS", "2"), ("GOMAXPROCS", "2")]);
+    assert_eq!(told, ["OMP_NUM_THREADS=2 GOMAXPROCS=2 ./solver"]);
+    assert_eq!(of_threads(&["zstd", "-T{threads}", "a b"], &[]), ["zstd -T2 'a b'"]);
 }

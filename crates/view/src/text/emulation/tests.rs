@@ -1,5 +1,5 @@
 use super::*;
-use crate::digest::emulation::{ChangedFile, Effect, Request, Support, advice};
+use crate::digest::emulation::{ChangedFile, Request, Support, advice};
 use crate::json;
 use nodewise_machine::{Bytes, NodeId, spec};
 use nodewise_model::fake::outcome::{Emulation, Kind, emulate, remark as remark_of};
@@ -20,6 +20,7 @@ fn pi() -> Status {
         policy: Some("interleave:0-7".to_owned()),
     };
     Status {
+        image: None,
         kernel: Some("6.12.25+rpt-rpi-2712".to_owned()),
         support: Support { is_there: Some(true), by: "CONFIG_NUMA_EMU is set".to_owned() },
         requests: vec![
@@ -29,7 +30,7 @@ fn pi() -> Status {
         ],
         boot_files: None,
         advice: advice(&effect, true),
-        effect,
+        effect: Some(effect),
         ignored: Some(Vec::new()),
         no_log: None,
         board: Some(Board {
@@ -175,9 +176,11 @@ fn a_verification_fails_with_its_reason() {
             Check { what: "ranges", holds: None, reason: "no log".to_owned() },
         ],
         brought: Some(Brought {
-            nodes: (1, 1),
+            nodes: (Some(1), 1),
             memory: Some((Bytes::from_mib(2048), Bytes::from_gib(1))),
             kernel: None,
+            policy: Some(("default".to_owned(), "interleave:0-3".to_owned())),
+            figures: "nodewise compare --suite board --against before.json".to_owned(),
         }),
         advice: Vec::new(),
     };
@@ -192,6 +195,8 @@ Verification  fail
 Brought
   nodes         1 before, 1 now
   memory        2 GiB before, 1 GiB now
+  new processes default before, interleave:0-3 now
+  figures       nodewise compare --suite board --against before.json
 "
     );
     let json: Value = serde_json::from_str(&json::emulation::verify(&verified)).unwrap();

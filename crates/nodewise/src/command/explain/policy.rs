@@ -1,0 +1,117 @@
+//! A policy as it is typed: `bind=static:0-1`.
+
+use nodewise_machine::check::node_names;
+use nodewise_machine::expr::{Devices, Scope as ExprScope, SetExpr};
+use nodewise_machine::printable::quote;
+use nodewise_machine::{DeviceRef, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_model::ram::Architecture;
+use nodewise_model::{Change, Policy, Release, Scope};
+
+use crate::input::Input;
+
+/// The policy that was typed, as the kernel would keep it.
+pub(super) fn read(text: &str, input: &Input, allowed: &NodeSet, release: Release) -> Result<Policy, String> {
+    let policy = parse(text, input, allowed)?;
+    let max_nodes = Architecture::of(&input.machine).max_nodes();
+    Policy::of(&policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
+        let why = why(&policy, release, allowed, max_nodes).map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{policy}: Linux {release} answers {errno}{why}")
+    })
+}
+
+/// Why a policy is refused.
+pub(in crate::command) fn why(
+    policy: &MemPolicy,
+    release: Release,
+    allowed: &NodeSet,
+    max_nodes: u32,
+) -> Option<String> {
+    let (mode, flags) = (policy.mode, policy.flags);
+    if let Some((major, minor)) = mode.since().filter(|(major, minor)| release < Release::new(*major, *minor))
+    {
+        return Some(format!("{mode} needs Linux {major}.{minor} or newer"));
+    }
+    if flags.contains(ModeFlags::STATIC_NODES.with(ModeFlags::RELATIVE_NODES)) {
+        return Some("static and relative exclude one another".to_owned());
+    }
+    if flags.contains(ModeFlags::NUMA_BALANCING) && !balances(mode, release) {
+        let (major, minor) = Change::BalancingPreferredMany.since();
+        return Some(format!(
+            "balancing goes with bind, and from Linux {major}.{minor} on with preferred-many"
+        ));
+    }
+    if policy.nodes.is_empty() && flags != ModeFlags::NONE {
+        return Some(format!("flags say how nodes are meant, and {mode} has none"));
+    }
+    if policy.nodes.last().is_some_and(|node| node.number() >= max_nodes) {
+        return Some(format!("kernels of this architecture are built for nodes 0-{}", max_nodes - 1));
+    }
+    policy
+        .nodes
+        .is_disjoint(allowed)
+        .then(|| format!("{} cannot be used: {} can", node_names(&policy.nodes), node_names(allowed)))
+}
+
+/// Whether a mode takes `MPOL_F_NUMA_BALANCING`.
+fn balances(mode: PolicyMode, release: Release) -> bool {
+    match mode {
+        PolicyMode::Bind => release.has(Change::BalancingBind),
+        PolicyMode::PreferredMany => release.has(Change::BalancingPreferredMany),
+        _ => false,
+    }
+}
+
+/// A policy that is typed: `bind=static:0-1`.
+pub(in crate::command) fn parse(text: &str, input: &Input, allowed: &NodeSet) -> Result<MemPolicy, String> {
+    let (head, nodes) = text.split_once(':').map_or((text, None), |(head, nodes)| (head, Some(nodes)));
+    let (word, flags) = head.split_once('=').map_or((head, None), |(word, flags)| (word, Some(flags)));
+    let named = |mode: &PolicyMode| mode.word() == word || mode.kernel_word() == word;
+    let mode = PolicyMode::ALL.into_iter().find(named).ok_or_else(|| {
+        let words = PolicyMode::ALL.map(PolicyMode::word).join(", ");
+        format!("{} is not a memory policy: expected one of {words}, with nodes as in bind:0-1", quote(text))
+    })?;
+    // The flags have one reader, that of whole policies.
+    let flags = flags.map_or(Ok(ModeFlags::NONE), |flags| {
+        format!("{}={flags}", mode.kernel_word()).parse().map(|policy: MemPolicy| policy.flags)
+    });
+    let flags = flags.map_err(|_| {
+        let expected = "expected static, relative or balancing after \"=\", several joined with \"|\"";
+        format!("{}: {expected} as in bind=static|balancing:0", quote(text))
+    })?;
+    let nodes = match nodes {
+        None => NodeSet::new(),
+        Some(nodes) => nodes_of(nodes, flags, input, allowed)?,
+    };
+    let takes_nodes = !matches!(mode, PolicyMode::Default | PolicyMode::Local);
+    match (takes_nodes, nodes.is_empty()) {
+        (true, true) => Err(format!("{}: {mode} needs nodes, as in {mode}:{allowed}", quote(text))),
+        (false, false) => Err(format!("{}: {mode} takes no nodes", quote(text))),
+        _ => Ok(MemPolicy { mode, flags, nodes }),
+    }
+}
+
+/// The nodes of a policy. Static and relative ones need not be there: the first wait for nodes to come,
+/// the others are places in what is allowed.
+fn nodes_of(text: &str, flags: ModeFlags, input: &Input, allowed: &NodeSet) -> Result<NodeSet, String> {
+    let is_free = flags.contains(ModeFlags::STATIC_NODES) || flags.contains(ModeFlags::RELATIVE_NODES);
+    match text.parse() {
+        Ok(nodes) if is_free => Ok(nodes),
+        _ => node_set(text, input, allowed),
+    }
+}
+
+/// Nodes that are typed, as far as their memory can be used.
+pub(in crate::command) fn node_set(text: &str, input: &Input, allowed: &NodeSet) -> Result<NodeSet, String> {
+    let expr = SetExpr::parse::<NodeId>(text, Devices::Accepted).map_err(|error| error.to_string())?;
+    let existing = input.machine.node_ids();
+    let device = |device: &DeviceRef| input.node_of(device).map(|node| NodeSet::from_iter([node]));
+    let scope = ExprScope {
+        existing: &existing,
+        allowed,
+        limit: "the nodes whose memory can be used,",
+        own: allowed,
+        same: None,
+        device: Some(&device),
+    };
+    expr.resolve(&scope).map_err(|error| error.to_string())
+}

@@ -1,0 +1,65 @@
+//! `nodewise zonelist` and `zones`: fallback orders and zones, beside the kernel's own.
+
+use nodewise_model::{BuiltAt, FallbackOrders, Release};
+use nodewise_source::{Detail, boot};
+use nodewise_view::digest::zones::{Orders, Told, Zones as ShownZones};
+use nodewise_view::{json, text};
+
+use crate::cli::Global;
+use crate::cli::explain::{Zonelist, Zones as ZonesArgs};
+use crate::failure::Outcome;
+use crate::input::Input;
+use crate::zones::Zones;
+use crate::{input, output};
+
+/// Runs `zonelist`.
+pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
+    let input = input::load(&global.machine, Detail::Full)?;
+    let machine = &input.machine;
+    let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
+    let plain: Vec<_> = Zones::of(&input, release).rows.iter().map(|(zone, _)| *zone).collect();
+    let orders = Orders {
+        orders: &FallbackOrders::of(machine, built(args.rebuilt)),
+        others: &FallbackOrders::of(machine, built(!args.rebuilt)),
+        built: built(args.rebuilt),
+        zones: &plain,
+        release,
+        // Another kernel is meant than the one that wrote the log.
+        told: &if args.kernel.is_none() { told(&input) } else { Told::NotAsked },
+    };
+    let json = || json::zones::zonelist(&orders);
+    output::show(args.json, global.color, json, |style| text::zones::zonelist(&orders, style))?;
+    Ok(0)
+}
+
+/// The fallback orders in the kernel's own log; the last of a node is the one in force.
+fn told(input: &Input) -> Told {
+    let Some(tree) = input.tree() else { return Told::NotAsked };
+    match boot::log(tree) {
+        Ok(Some(log)) if !log.fallback.is_empty() => Told::Orders(log.fallback.into_iter().collect()),
+        Ok(Some(log)) if log.whole => {
+            Told::Unknown("its log does not tell them, as that of Linux 5.16 and later does".to_owned())
+        }
+        Ok(Some(_)) => Told::Unknown("its log does not reach back to the start".to_owned()),
+        Ok(None) => Told::Unknown("its log is not there".to_owned()),
+        Err(error) => Told::Unknown(error.to_string()),
+    }
+}
+
+/// Runs `zones`.
+pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
+    let input = input::load(&global.machine, Detail::Full)?;
+    let release = Release::of(args.kernel.as_ref().or(input.machine.kernel.as_ref()));
+    let zones = Zones::of(&input, release);
+    let model = zones.modelled(&input);
+    let shown =
+        ShownZones { rows: &zones.rows, boosts: &zones.boosts, basis: zones.basis, model: &model, release };
+    let json = || json::zones::zones(&shown);
+    output::show(args.json, global.color, json, |style| text::zones::zones(&shown, style))?;
+    Ok(0)
+}
+
+/// When orders are built that are asked for in this way.
+pub(super) const fn built(rebuilt: bool) -> BuiltAt {
+    if rebuilt { BuiltAt::RunTime } else { BuiltAt::Boot }
+}
