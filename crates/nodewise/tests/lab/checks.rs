@@ -91,6 +91,8 @@ const PLUGGED: &[(&str, Check)] =
 pub fn run_all(plan: &Plan, nodewise: &str) {
     let context = Context::new(plan, nodewise);
     for (name, check) in of_machine(plan.checks) {
+        // A guest that does not come to its end has its console to say where it was.
+        let _ = std::fs::write("/dev/kmsg", format!("check {name}\n"));
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| check(&context)));
         let message = match result {

@@ -15,6 +15,8 @@ use crate::checks::Extent;
 
 /// Time that a guest has for each script, on a machine that is busy with other work; it needs a second.
 const SECONDS_PER_SCRIPT: u64 = 30;
+/// The time for all else that a guest checks: ten times what a quiet host needs.
+const CHECKS: Duration = Duration::from_secs(1200);
 
 /// Memory that a guest may have.
 const MEMORY: Bytes = Bytes::from_gib(4);
@@ -151,7 +153,7 @@ impl Guest {
     /// The time that a guest has, at least what others have.
     pub fn timeout(&self, others: Duration) -> Duration {
         let scripts = self.plan.scripts.end - self.plan.scripts.start;
-        others.max(Duration::from_secs(scripts * SECONDS_PER_SCRIPT))
+        others.max(CHECKS + Duration::from_secs(scripts * SECONDS_PER_SCRIPT))
     }
 }
 
