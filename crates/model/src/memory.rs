@@ -52,6 +52,21 @@ pub struct Counters {
     pub other: u64,
 }
 
+impl Counters {
+    /// What was counted since a time before.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            hit: self.hit - before.hit,
+            miss: self.miss - before.miss,
+            foreign: self.foreign - before.foreign,
+            interleave_hit: self.interleave_hit - before.interleave_hit,
+            local: self.local - before.local,
+            other: self.other - before.other,
+        }
+    }
+}
+
 /// Pages of 4 KiB by the zone that they are in: what a program has of one kind of memory.
 pub type Placed = BTreeMap<(NodeId, ZoneKind), u64>;
 

@@ -157,14 +157,7 @@ impl Timeline {
 fn gained(old: &BTreeMap<NodeId, Counters>, new: &BTreeMap<NodeId, Counters>) -> BTreeMap<NodeId, Counters> {
     let of = |(node, new): (&NodeId, &Counters)| {
         let old = old.get(node).copied().unwrap_or_default();
-        let gained = Counters {
-            hit: new.hit - old.hit,
-            miss: new.miss - old.miss,
-            foreign: new.foreign - old.foreign,
-            interleave_hit: new.interleave_hit - old.interleave_hit,
-            local: new.local - old.local,
-            other: new.other - old.other,
-        };
+        let gained = new.since(old);
         (gained != Counters::default()).then_some((*node, gained))
     };
     new.iter().filter_map(of).collect()

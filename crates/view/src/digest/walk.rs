@@ -154,14 +154,7 @@ impl Walk<'_> {
         let change = |node| {
             let reclaimed = |memory: &Memory| memory.reclaimed().get(&node).copied().unwrap_or(0);
             let (old, new) = (counters(self.before, node), counters(self.after, node));
-            let counters = Counters {
-                hit: new.hit - old.hit,
-                miss: new.miss - old.miss,
-                foreign: new.foreign - old.foreign,
-                interleave_hit: new.interleave_hit - old.interleave_hit,
-                local: new.local - old.local,
-                other: new.other - old.other,
-            };
+            let counters = new.since(old);
             let (before, after) = (self.before.free_of(node), self.after.free_of(node));
             NodeChange {
                 node,

@@ -105,15 +105,7 @@ pub type Counted = BTreeMap<NodeId, Counters>;
 pub fn since(now: &Counted, before: &Counted) -> Counted {
     let gained = |(node, now): (&NodeId, &Counters)| {
         let before = before.get(node).copied().unwrap_or_default();
-        let gained = Counters {
-            hit: now.hit - before.hit,
-            miss: now.miss - before.miss,
-            foreign: now.foreign - before.foreign,
-            interleave_hit: now.interleave_hit - before.interleave_hit,
-            local: now.local - before.local,
-            other: now.other - before.other,
-        };
-        (*node, gained)
+        (*node, now.since(before))
     };
     now.iter().map(gained).collect()
 }
