@@ -3,7 +3,7 @@
 //! # Source
 //! `get_nodes` and `get_bitmap` in `mm/mempolicy.c`; 4.10 to at least 7.2.
 
-use nodewise_machine::{NodeId, NodeSet};
+use nodewise_machine::NodeSet;
 
 use crate::errno::Errno;
 
