@@ -105,9 +105,9 @@ enum Task {
     },
     /// Build libnuma.so.1 and libnuma.a and compare their symbols with the list
     Libnuma {
-        /// The machine to build for [default: this one]
-        #[arg(long)]
-        arch: Option<libnuma::Arch>,
+        /// The machine to build for: x86_64, aarch64 [default: this one]
+        #[arg(long, value_parser = arch_of_compilers)]
+        arch: Option<Arch>,
         /// The folder to build into, as lib and include [default: target/libnuma/ARCH]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
@@ -171,12 +171,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the name of an architecture of guests.
+/// Reads Debian's name of an architecture.
 fn arch(text: &str) -> Result<Arch, String> {
-    Arch::from_debian(text).ok_or_else(|| {
-        let known: Vec<&str> = Arch::ALL.into_iter().map(Arch::debian).collect();
-        format!("expected {}", known.join(" or "))
-    })
+    Arch::from_debian(text).ok_or_else(|| expected(Arch::debian))
+}
+
+/// Reads the name that compilers have for an architecture.
+fn arch_of_compilers(text: &str) -> Result<Arch, String> {
+    Arch::from_compiler(text).ok_or_else(|| expected(Arch::compiler))
+}
+
+fn expected(name: fn(Arch) -> &'static str) -> String {
+    format!("expected {}", Arch::ALL.map(name).join(" or "))
 }
 
 /// The root of the repository.

@@ -59,7 +59,7 @@ impl Change {
         let policy = match policy {
             Policy::Leave => None,
             Policy::Remove => Some(Setting { prefix: POLICY, word: None }),
-            Policy::Set(policy) => Some(setting(POLICY, policy.text())?),
+            Policy::Set(policy) => Some(setting(POLICY, &policy.to_string())?),
         };
         Some(Self { settings: [Some(setting(FAKE, fake)?), policy].into_iter().flatten().collect() })
     }

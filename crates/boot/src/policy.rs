@@ -9,82 +9,33 @@
 use std::fmt;
 use std::str::FromStr;
 
-use nodewise_machine::NodeSet;
-use nodewise_machine::printable::quote;
+use nodewise_machine::policy::PolicyError;
+use nodewise_machine::{MemPolicy, ModeFlags, NodeSet, PolicyMode};
 
 /// A default policy that such a kernel takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DefaultPolicy {
-    text: String,
-    nodes: Option<NodeSet>,
-}
+pub struct DefaultPolicy(MemPolicy);
 
-/// Why a text is no default policy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// A mode that there is not.
-    #[error("{} is no policy: expected default, local, prefer, bind or interleave, as interleave or interleave:0-3", quote(.0))]
-    Mode(String),
-    /// A flag that there is not.
-    #[error("{} is no flag of a policy: expected static or relative, as interleave=static:0-3", quote(.0))]
-    Flag(String),
-    /// A list that is none.
-    #[error("{} is no list of nodes: expected as 0-3,6", quote(.0))]
-    Nodes(String),
-    /// Nodes where none are taken.
-    #[error("{0} takes no nodes")]
-    NoNodes(&'static str),
-    /// A mode that works on nodes, without any.
-    #[error("{mode} needs {what}, as {mode}:{example}")]
-    NeedsNodes {
-        /// The mode.
-        mode: &'static str,
-        /// What it needs.
-        what: &'static str,
-        /// Nodes that it would take.
-        example: &'static str,
-    },
-}
-
-/// How many nodes a mode takes.
-#[derive(Clone, Copy)]
-enum Takes {
-    None,
-    One,
-    Some,
-    /// All of them where it names none.
-    AnyOrAll,
-}
-
-/// The modes.
-const MODES: [(&str, Takes); 5] = [
-    ("default", Takes::None),
-    ("local", Takes::None),
-    ("prefer", Takes::One),
-    ("bind", Takes::Some),
-    ("interleave", Takes::AnyOrAll),
-];
+/// What there is to choose from.
+const FORMS: &str = "default, local, prefer:0, bind:0-3, interleave or interleave:0-3, with static or \
+                     relative as in interleave=static:0-3";
 
 impl DefaultPolicy {
     /// Pages of all nodes in turn: what makes use of emulated nodes.
-    pub fn interleave() -> Self {
-        Self { text: "interleave".to_owned(), nodes: None }
+    pub const fn interleave() -> Self {
+        Self(MemPolicy::new(PolicyMode::Interleave, NodeSet::new()))
     }
 
-    /// The nodes that it names; `None` where it names none.
-    pub const fn nodes(&self) -> Option<&NodeSet> {
-        self.nodes.as_ref()
-    }
-
-    /// The text behind `numa_policy=`.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// The nodes that it names; none where it names none.
+    pub const fn nodes(&self) -> &NodeSet {
+        &self.0.nodes
     }
 }
 
 impl fmt::Display for DefaultPolicy {
+    /// Writes the text behind `numa_policy=`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        self.0.fmt(f)
     }
 }
 
@@ -92,30 +43,30 @@ impl FromStr for DefaultPolicy {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<Self, PolicyError> {
-        let (words, list) = match text.split_once(':') {
-            Some((words, list)) => (words, Some(list)),
-            None => (text, None),
-        };
-        let (word, flag) = words.split_once('=').map_or((words, None), |(word, flag)| (word, Some(flag)));
-        let known = MODES.into_iter().find(|(mode, _)| *mode == word);
-        let (mode, takes) = known.ok_or_else(|| PolicyError::Mode(word.to_owned()))?;
-        if let Some(flag) = flag.filter(|flag| !["static", "relative"].contains(flag)) {
-            return Err(PolicyError::Flag(flag.to_owned()));
+        let fail = |expected: &str| PolicyError { text: text.to_owned(), expected: expected.to_owned() };
+        let policy: MemPolicy = text.parse().map_err(|_| fail(FORMS))?;
+        // A list that is there and empty is none of the kernel's.
+        if !takes_flags(policy.flags) || text.ends_with(':') {
+            return Err(fail(FORMS));
         }
-        let wrong = |list: &str| PolicyError::Nodes(list.to_owned());
-        let nodes = list.map(|list| list.parse::<NodeSet>().map_err(|_| wrong(list))).transpose()?;
-        if let (Some(list), true) = (list, nodes.as_ref().is_some_and(NodeSet::is_empty)) {
-            return Err(wrong(list));
-        }
-        match (takes, nodes.as_ref().map(NodeSet::len)) {
-            (Takes::None, Some(_)) => Err(PolicyError::NoNodes(mode)),
-            (Takes::One, None | Some(2..)) => {
-                Err(PolicyError::NeedsNodes { mode, what: "one node", example: "0" })
+        let refused = match (policy.mode, policy.nodes.len()) {
+            (PolicyMode::Default, 1..) => Some("default without nodes"),
+            (PolicyMode::Local, 1..) => Some("local without nodes"),
+            (PolicyMode::Local, 0) if policy.flags != ModeFlags::NONE => {
+                Some("local without static or relative")
             }
-            (Takes::Some, None) => Err(PolicyError::NeedsNodes { mode, what: "nodes", example: "0-3" }),
-            _ => Ok(Self { text: text.to_owned(), nodes }),
-        }
+            (PolicyMode::Preferred, 0 | 2..) => Some("one node, as in prefer:0"),
+            (PolicyMode::Bind, 0) => Some("nodes, as in bind:0-3"),
+            (PolicyMode::PreferredMany | PolicyMode::WeightedInterleave, _) => Some(FORMS),
+            _ => None,
+        };
+        refused.map_or(Ok(Self(policy)), |expected| Err(fail(expected)))
     }
+}
+
+/// Whether they are one flag of those that a mount option has, or none.
+fn takes_flags(flags: ModeFlags) -> bool {
+    [ModeFlags::NONE, ModeFlags::STATIC_NODES, ModeFlags::RELATIVE_NODES].contains(&flags)
 }
 
 #[cfg(test)]
@@ -123,47 +74,62 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
-    fn check(text: &str, expected: Result<Option<&str>, &str>) {
-        let read = text.parse::<DefaultPolicy>().map_err(|error| error.to_string());
-        let nodes = read.map(|policy| policy.nodes().map(ToString::to_string));
-        assert_eq!(nodes, expected.map(|nodes| nodes.map(str::to_owned)).map_err(str::to_owned), "{text}");
+    fn check(text: &str, expected_nodes: &str) {
+        let policy: DefaultPolicy = text.parse().unwrap();
+        assert_eq!(
+            (policy.to_string().as_str(), policy.nodes().to_string().as_str()),
+            (text, expected_nodes)
+        );
+    }
+
+    fn refuse(text: &str, expected: &str) {
+        let error = text.parse::<DefaultPolicy>().unwrap_err().to_string();
+        assert_eq!(error, format!("\"{text}\" is not a memory policy: expected {expected}"));
     }
 
     #[test]
     fn policies_are_read_as_a_mount_option_of_tmpfs() {
-        check("interleave", Ok(None));
-        check("interleave:0-3,6", Ok(Some("0-3,6")));
-        check("interleave=static:0-3", Ok(Some("0-3")));
-        check("bind=relative:1", Ok(Some("1")));
-        check("prefer:2", Ok(Some("2")));
-        check("local", Ok(None));
-        check("default", Ok(None));
+        check("interleave", "");
+        check("interleave:0-3,6", "0-3,6");
+        check("interleave=static:0-3", "0-3");
+        check("bind=relative:1", "1");
+        check("prefer:2", "2");
+        check("local", "");
+        check("default", "");
+        assert_eq!("interleave".parse(), Ok(DefaultPolicy::interleave()));
     }
 
     #[test]
     fn what_the_kernel_would_not_take_is_refused() {
-        let modes = "expected default, local, prefer, bind or interleave, as interleave or interleave:0-3";
-        check("bogus", Err(&format!("\"bogus\" is no policy: {modes}")));
-        check("", Err(&format!("\"\" is no policy: {modes}")));
-        check("Interleave", Err(&format!("\"Interleave\" is no policy: {modes}")));
-        check("weighted interleave", Err(&format!("\"weighted interleave\" is no policy: {modes}")));
-        let flags = "expected static or relative, as interleave=static:0-3";
-        check("bind=balancing:0", Err(&format!("\"balancing\" is no flag of a policy: {flags}")));
-        check("bind:", Err("\"\" is no list of nodes: expected as 0-3,6"));
-        check("bind:a", Err("\"a\" is no list of nodes: expected as 0-3,6"));
-        check("interleave:0:1", Err("\"0:1\" is no list of nodes: expected as 0-3,6"));
-        check("local:0", Err("local takes no nodes"));
-        check("bind", Err("bind needs nodes, as bind:0-3"));
-        check("prefer", Err("prefer needs one node, as prefer:0"));
-        check("prefer:0-1", Err("prefer needs one node, as prefer:0"));
+        for text in [
+            "bogus",
+            "",
+            "Interleave",
+            "weighted interleave:0-1",
+            "prefer (many):0",
+            "bind=balancing:0",
+            "bind=static|relative:0",
+            "bind:",
+            "bind:a",
+            "interleave:",
+            "interleave:0:1",
+        ] {
+            refuse(text, FORMS);
+        }
+        refuse("local:0", "local without nodes");
+        refuse("local=static", "local without static or relative");
+        refuse("default:0", "default without nodes");
+        refuse("bind", "nodes, as in bind:0-3");
+        refuse("prefer", "one node, as in prefer:0");
+        refuse("prefer:0-1", "one node, as in prefer:0");
     }
 
     proptest! {
         #[test]
-        fn any_text_is_kept_as_it_is_or_refused(text in any::<String>(), near in "(interleave|bind|prefer)(=static)?(:[0-9,-]{0,5})?") {
+        fn any_text_is_refused_or_written_so_that_it_is_read_again(text in any::<String>(), near in "(interleave|bind|prefer|local)(=static)?(:[0-9,-]{0,5})?") {
             for text in [text, near] {
                 if let Ok(policy) = text.parse::<DefaultPolicy>() {
-                    prop_assert_eq!(policy.to_string(), text);
+                    prop_assert_eq!(policy.to_string().parse(), Ok(policy));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The architectures that guests have, and what Debian and Linux call them.
+//! The architectures that guests have, and what Debian, Linux and compilers call them.
 
 /// An architecture of guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -25,6 +25,19 @@ impl Arch {
     /// The architecture that Debian calls so.
     pub fn from_debian(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|arch| arch.debian() == name)
+    }
+
+    /// The word of compilers for it, with which their triplets begin.
+    pub const fn compiler(self) -> &'static str {
+        match self {
+            Self::X86 => "x86_64",
+            Self::Arm => "aarch64",
+        }
+    }
+
+    /// The architecture that compilers call so.
+    pub fn from_compiler(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|arch| arch.compiler() == name)
     }
 
     /// Whether a kernel of Debian's with this release is for it: `6.12.107+deb13-amd64`, but not
@@ -54,5 +67,6 @@ mod tests {
     fn names_are_read_as_they_are_written() {
         assert!(Arch::ALL.into_iter().all(|arch| Arch::from_debian(arch.debian()) == Some(arch)));
         assert_eq!(Arch::from_debian("aarch64"), None);
+        assert!(Arch::ALL.into_iter().all(|arch| Arch::from_compiler(arch.compiler()) == Some(arch)));
     }
 }

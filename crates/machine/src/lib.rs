@@ -19,6 +19,7 @@
 //! | what is wrong or unusual about one | [`oddity`], [`check`] |
 //! | a machine written in one line | [`spec`] |
 //! | making hostile text fit for a terminal, errors of the system in words | [`printable`] |
+//! | words that agree with a number | [`plural`] |
 //! | a hash of bytes | [`fnv`] |
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,7 @@ pub mod machine;
 pub mod matrix;
 pub mod node;
 pub mod oddity;
+pub mod plural;
 pub mod policy;
 pub mod printable;
 pub mod query;

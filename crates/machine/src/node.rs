@@ -1,6 +1,7 @@
 //! NUMA nodes, their memory, and what the firmware says it costs to reach it.
 
 use crate::id::{NodeId, TierId};
+use crate::machine::Machine;
 use crate::set::{CpuSet, NodeSet};
 use crate::units::Bytes;
 
@@ -43,6 +44,18 @@ pub struct HugePool {
     pub free: Option<u64>,
     /// `surplus_hugepages`: pages above the pool's own number.
     pub surplus: Option<u64>,
+}
+
+impl HugePool {
+    /// Size of the pages that a malloc is told to take: the smallest of which a pool of a node that this
+    /// process may use has a free one. `None` where none has.
+    pub fn of_malloc(machine: &Machine) -> Option<Bytes> {
+        let may_use =
+            |node: NodeId| machine.allowed_nodes.as_ref().is_none_or(|allowed| allowed.contains(node));
+        let usable = machine.nodes.iter().filter(|(node, _)| may_use(**node));
+        let pools = usable.flat_map(|(_, node)| &node.huge_pools);
+        pools.filter(|pool| pool.free.is_some_and(|free| free > 0)).map(|pool| pool.page_size).min()
+    }
 }
 
 /// A cache in front of a node's memory (as in front of persistent memory).

@@ -85,6 +85,11 @@ impl PolicyMode {
         }
     }
 
+    /// Whether `set_mempolicy_home_node(2)` gives a policy of this mode a home node.
+    pub const fn has_home(self) -> bool {
+        matches!(self, Self::Bind | Self::PreferredMany)
+    }
+
     /// The first Linux release with this mode, as (major, minor), where that still matters.
     pub const fn since(self) -> Option<(u16, u16)> {
         match self {

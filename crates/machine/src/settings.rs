@@ -35,6 +35,11 @@ impl KernelRelease {
         (self.major, self.minor)
     }
 
+    /// Whether it is built for the Raspberry Pi: `6.12.25+rpt-rpi-2712`, `6.8.0-1013-raspi`, `6.6.31-v8+`.
+    pub fn is_raspberry_pi(&self) -> bool {
+        ["rpi", "raspi", "-v8"].iter().any(|word| self.text.contains(word))
+    }
+
     /// Whether this release is the given one or newer.
     pub fn is_at_least(&self, major: u16, minor: u16) -> bool {
         self.version() >= (major, minor)
@@ -60,6 +65,8 @@ pub struct Settings {
     pub transparent_hugepage_defrag: Option<String>,
     /// `/sys/kernel/mm/numa/demotion_enabled`. Linux 5.15.
     pub demotion_enabled: Option<bool>,
+    /// Whether pages are reclaimed by the multi-generational list: bit 0 of `/sys/kernel/mm/lru_gen/enabled`. Linux 6.1.
+    pub lru_gen_enabled: Option<bool>,
     /// `/sys/kernel/mm/mempolicy/weighted_interleave/nodeN`. Linux 6.9; empty on older kernels.
     pub interleave_weights: BTreeMap<NodeId, u32>,
     /// `.../weighted_interleave/auto` (`__auto_type` in 6.18). Linux 6.16.
@@ -74,9 +81,36 @@ pub struct Settings {
     pub command_line: Option<String>,
 }
 
+/// What a kernel's command line says of a parameter, value by value. Words behind `--` are not the kernel's.
+pub fn parameter<'t>(line: &'t str, name: &'t str) -> impl Iterator<Item = &'t str> {
+    let words = line.split_ascii_whitespace().take_while(|word| *word != "--");
+    words.filter_map(move |word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parameter_has_the_values_before_the_two_dashes() {
+        let check = |line: &str, expected: &[&str]| {
+            assert_eq!(parameter(line, "numa").collect::<Vec<_>>(), expected, "{line}");
+        };
+        check("quiet numa=off numa_policy=local numa numa=fake=2 -- numa=on", &["off", "fake=2"]);
+        check("numa=", &[""]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn kernels_for_the_raspberry_pi_are_known_by_their_text() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(KernelRelease::new(text).unwrap().is_raspberry_pi(), expected, "{text}");
+        };
+        check("6.12.25+rpt-rpi-2712", true);
+        check("6.8.0-1013-raspi", true);
+        check("6.6.31-v8+", true);
+        check("6.12.107+deb13-arm64", false);
+    }
 
     #[test]
     fn releases_compare_by_number_and_not_by_text() {

@@ -8,10 +8,9 @@ pub mod binding;
 mod cores;
 mod nodes;
 
-use nodewise_machine::{CpuSet, Machine, NodeSet, PolicyMode};
-use nodewise_syscall::TransparentHuge;
+use nodewise_machine::{CpuSet, HugePool, Machine, NodeSet, PolicyMode};
 
-use crate::placement::{Placement, Scope};
+use crate::placement::{HugePages, Placement, Scope};
 
 pub use nodes::MOST_NODES;
 
@@ -223,17 +222,15 @@ impl<'a> Gathering<'a> {
 
     fn huge_pages(&mut self) {
         let (on, off) = ("huge pages on", "huge pages off");
-        let never = Placement { huge: Some(TransparentHuge::Never), ..Placement::DEFAULT };
+        let with = |huge: HugePages| Placement { huge: Some(huge), ..Placement::DEFAULT };
+        let never = with(HugePages::NEVER);
         match self.machine.settings.transparent_hugepage.as_deref() {
             Some("always") => {
                 self.offer(off.to_owned(), &never);
                 self.leave_out(on, "the same as default here");
             }
             Some("madvise") => {
-                self.offer(
-                    on.to_owned(),
-                    &Placement { huge: Some(TransparentHuge::Allowed), ..Placement::DEFAULT },
-                );
+                self.offer(on.to_owned(), &with(HugePages::ALWAYS));
                 self.offer(off.to_owned(), &never);
             }
             Some("never") => {
@@ -246,6 +243,12 @@ impl<'a> Gathering<'a> {
                 self.leave_out(on, why);
                 self.leave_out(off, why);
             }
+        }
+        let pool = with(HugePages::Pool);
+        let name = pool.name(&self.scope);
+        match HugePool::of_malloc(self.machine) {
+            Some(_) => self.offer(name, &pool),
+            None => self.leave_out(&name, "no pool has a free page"),
         }
     }
 

@@ -27,7 +27,7 @@ use crate::evidence::Evidence;
 use crate::executor::{Arm, Ending, Executor, Run, Usage, Witness};
 use crate::fidelity::Fidelity;
 use crate::metric::{Metric, MetricError, Metrics, Pattern};
-use crate::placement::Placement;
+use crate::placement::{HugePages, Placement};
 use environment::Padding;
 use output::Output;
 use supervise::{Ended, Supervision};
@@ -236,7 +236,8 @@ pub fn setup(placement: &Placement) -> Setup {
     if let Some(cpus) = &placement.cpus {
         setup = setup.with_cpus(cpus.clone());
     }
-    if let Some(huge) = placement.huge {
+    // Those of the pool are for its malloc to take.
+    if let Some(HugePages::Transparent(huge)) = placement.huge {
         setup = setup.with_transparent_huge(huge);
     }
     if let Some(policy) = &placement.policy {

@@ -121,15 +121,16 @@ impl Residency {
 
     /// The share on one node, of 1; `None` when nothing was resident.
     pub fn share(&self, node: NodeId) -> Option<f64> {
-        let total = self.total().get();
-        let here = self.by_node.get(&node).map_or(0, |size| size.get());
-        (total > 0).then(|| here as f64 / total as f64)
+        self.share_of(&NodeSet::from_iter([node]))
     }
 
     /// The share on some nodes together, of 1: for the nodes of a policy, how far it was obeyed.
     /// `None` when nothing was resident.
     pub fn share_of(&self, nodes: &NodeSet) -> Option<f64> {
-        nodes.iter().map(|node| self.share(node)).try_fold(0.0, |sum, share| Some(sum + share?))
+        let total = self.total().get();
+        // Bytes are added, not shares: rounded shares of all nodes can come to more than 1.
+        let here: Bytes = nodes.iter().filter_map(|node| self.by_node.get(&node)).copied().sum();
+        (total > 0).then(|| here.get() as f64 / total as f64)
     }
 }
 
@@ -274,6 +275,12 @@ mod tests {
         assert_eq!(residency.share(NodeId::new(1)), Some(0.0));
         assert_eq!(residency.share_of(&NodeSet::from([1, 2])), Some(0.25));
         assert_eq!(Residency::default().share(NodeId::new(0)), None);
+    }
+
+    #[test]
+    fn all_nodes_together_have_everything_however_their_shares_round() {
+        let by_node = (0..).map(NodeId::new).zip([29, 25, 2].map(Bytes::new)).collect();
+        assert_eq!(Residency { by_node }.share_of(&NodeSet::from([0, 1, 2, 7])), Some(1.0));
     }
 
     #[test]

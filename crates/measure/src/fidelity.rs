@@ -9,7 +9,7 @@
 //! Shadish, Cook and Campbell, "Experimental and quasi-experimental designs for generalized causal
 //! inference", 2002, chapter 10: treatment fidelity is measured, not assumed.
 
-use nodewise_machine::{CpuSet, MemPolicy, PolicyMode};
+use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
 
 use crate::executor::Residency;
 use crate::placement::Placement;
@@ -104,9 +104,14 @@ impl Fidelity {
     /// Whether the treatment held. What is not known does not speak against it; nor do pages on other
     /// nodes under a policy that only prefers some.
     pub fn held(&self, asked: &Placement) -> bool {
-        let binds = asked.policy.as_ref().is_some_and(|policy| policy.mode == PolicyMode::Bind);
-        let nodes = self.nodes.filter(|_| binds);
+        let nodes = self.binding_nodes(asked).map(|(share, _)| share);
         [self.cpus, self.policy, nodes].into_iter().flatten().all(|share| share >= HELD)
+    }
+
+    /// Of the memory what was on the nodes that it had to be on, with these nodes.
+    fn binding_nodes<'a>(&self, asked: &'a Placement) -> Option<(f64, &'a NodeSet)> {
+        let policy = asked.policy.as_ref().filter(|policy| policy.mode == PolicyMode::Bind)?;
+        Some((self.nodes?, &policy.nodes))
     }
 
     /// That of several runs: the mean of each share, and of the others those of the run that kept to it
@@ -134,7 +139,6 @@ impl Fidelity {
         if self.held(asked) {
             return None;
         }
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let mut parts = Vec::new();
         if let (Some(share), Some(cpus)) = (self.cpus.filter(|share| *share < HELD), &asked.cpus) {
             let others = self.other_cpus.as_ref();
@@ -146,19 +150,23 @@ impl Fidelity {
             let other = self.other_policy.as_ref();
             let other = other.map_or_else(String::new, |other| format!(", the rest under {other}"));
             parts.push(format!("{} of its memory was under {policy}{other}", percent(share)));
-        } else if let (Some(share), Some(policy)) = (self.nodes, &asked.policy) {
-            if share < HELD {
-                parts.push(format!("{} of its memory was on nodes {}", percent(share), policy.nodes));
-            }
+        } else if let Some((share, nodes)) = self.binding_nodes(asked).filter(|(share, _)| *share < HELD) {
+            parts.push(format!("{} of its memory was on nodes {nodes}", percent(share)));
         }
         Some(parts.join("; "))
     }
 }
 
+/// A share in whole percent that are reached: one that is less than everything is not told as everything.
+pub fn percent(share: f64) -> String {
+    // 0.29 * 100 is less than 29 by the last digit.
+    format!("{} %", (share * 100.0 + 1e-9).floor())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::{Bytes, NodeId, NodeSet};
+    use nodewise_machine::{Bytes, NodeId};
     use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
     fn pages(kib: &[u64]) -> Residency {
@@ -219,6 +227,25 @@ mod tests {
     }
 
     #[test]
+    fn pages_elsewhere_under_a_preference_are_no_reason_when_the_cpus_are_one() {
+        let look = look(&[("0", 1), ("1", 3)], &[("prefer:0", &[100, 300])]);
+        let why = "25 % of its threads kept to CPUs 0, others could use CPUs 1";
+        check(&look, &asked("0", "prefer:0"), [Some(0.25), Some(1.0), Some(0.25)], Some(why));
+    }
+
+    #[test]
+    fn what_nearly_held_is_not_told_as_what_is_enough() {
+        let at = look(&[], &[("bind:0", &[896, 104])]);
+        let why = Some("89 % of its memory was on nodes 0");
+        check(&at, &asked("", "bind:0"), [None, Some(1.0), Some(0.896)], why);
+        for (share, expected) in
+            [(1.0, "100 %"), (0.9999, "99 %"), (0.29, "29 %"), (0.57, "57 %"), (0.0, "0 %")]
+        {
+            assert_eq!(percent(share), expected);
+        }
+    }
+
+    #[test]
     fn local_memory_has_no_nodes_to_be_on_and_the_flag_of_balancing_is_not_compared() {
         check(&look(&[], &[("local", &[7, 9])]), &asked("", "local"), [None, Some(1.0), None], None);
         let asked = asked("", "bind=balancing:0-1");
@@ -265,7 +292,8 @@ mod tests {
             let asked = Placement::memory(PolicyMode::Bind, NodeSet::from([0])).with_cpus(CpuSet::from([cpu]));
             if let Some(fidelity) = Fidelity::of(&look, &asked) {
                 let least = fidelity.least().unwrap();
-                prop_assert!((0.0..=1.0 + 1e-9).contains(&least));
+                prop_assert!((0.0..=1.0).contains(&least));
+                prop_assert!(fidelity.nodes.is_none_or(|nodes| (0.0..=1.0).contains(&nodes)));
                 prop_assert_eq!(fidelity.why(&asked).is_none(), fidelity.held(&asked));
                 prop_assert!(fidelity.why(&asked) != Some(String::new()));
             }

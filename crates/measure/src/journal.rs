@@ -23,6 +23,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::conditions::Conditions;
 use crate::experiment::Ledger;
 use crate::metric::{Direction, Metric};
+use crate::placement::HugePages;
 use crate::schedule::{Block, Slot};
 use crate::study::{Plan, Record};
 use entry::{Entry, RunJson};
@@ -125,7 +126,10 @@ fn arm_words(arm: &crate::executor::Arm) -> String {
     let placement = &arm.placement;
     let policy = placement.policy.as_ref().map(|policy| format!("; policy {policy}"));
     let cpus = placement.cpus.as_ref().map(|cpus| format!("; CPUs {cpus}"));
-    let huge = placement.huge.map(|huge| format!("; huge pages {huge:?}"));
+    let huge = placement.huge.map(|huge| match huge {
+        HugePages::Transparent(huge) => format!("; huge pages {huge:?}"),
+        HugePages::Pool => "; huge pages of the pool".to_owned(),
+    });
     let environment = arm.environment.iter().map(|(name, value)| format!("; {name}={value}"));
     let threads = arm.threads.map(|threads| format!("; {threads} threads"));
     let parts = [policy, cpus, huge, threads].into_iter().flatten().chain(environment);
@@ -191,6 +195,8 @@ pub enum JournalError {
 pub struct Contents {
     /// What is studied; `None` while nothing is written.
     pub head: Option<Head>,
+    /// Whether it was begun when races did not go on with crosses.
+    pub is_older: bool,
     /// The runs.
     pub records: VecDeque<Record>,
     /// How many bytes are whole lines; what is behind them was cut by a crash.
@@ -249,7 +255,10 @@ fn sealed(entry: &Entry) -> Result<String, io::Error> {
 impl Contents {
     fn add(&mut self, entry: Entry) -> Result<(), String> {
         match (entry, &self.head) {
-            (Entry::Study(study), None) => self.head = Some(study.head()?),
+            (Entry::Study(study), None) => {
+                self.is_older = study.is_older();
+                self.head = Some(study.head()?);
+            }
             (Entry::Study(_), Some(_)) => return Err("expected a run: the head is there already".to_owned()),
             (_, None) => return Err(format!("expected the first line of a journal ({SCHEMA})")),
             (Entry::Sitting { .. }, Some(_)) => {}
@@ -264,6 +273,7 @@ impl Contents {
 pub struct Journal {
     file: File,
     head: Option<Head>,
+    is_older: bool,
     past: VecDeque<Record>,
     blocks: u32,
     taken: usize,
@@ -299,18 +309,24 @@ impl Journal {
         if read_bytes as u64 > MOST_READ {
             return Err(JournalError::TooLarge);
         }
-        let Contents { head, records, whole } = read(&bytes)?;
+        let Contents { head, is_older, records, whole } = read(&bytes)?;
         if whole < bytes.len() as u64 {
             file.set_len(whole).map_err(fail("take the cut line off"))?;
         }
         file.seek(SeekFrom::End(0)).map_err(fail("read"))?;
         let blocks = records.iter().map(|record| record.block.number()).max().unwrap_or(0);
-        Ok(Self { file, head, past: records, blocks, taken: 0, failure: None })
+        Ok(Self { file, head, is_older, past: records, blocks, taken: 0, failure: None })
     }
 
     /// The seed of the study that it holds; `None` for a new one.
     pub fn seed(&self) -> Option<u64> {
         self.head.as_ref().map(|head| head.seed)
+    }
+
+    /// Whether its race may go on with crosses. One that began when there were none stays as it was: it is
+    /// the race that its first line tells of.
+    pub fn may_cross(&self) -> bool {
+        !self.is_older
     }
 
     /// How many runs of earlier sittings are still to be taken in.

@@ -21,9 +21,26 @@ pub struct Placement {
     pub policy: Option<MemPolicy>,
     /// The CPUs it may run on.
     pub cpus: Option<CpuSet>,
-    /// Whether it may get transparent huge pages. Where the kernel gives them only to programs that
-    /// ask, `Allowed` means that its malloc is told to ask.
-    pub huge: Option<TransparentHuge>,
+    /// Which huge pages it gets.
+    pub huge: Option<HugePages>,
+}
+
+/// Huge pages for a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugePages {
+    /// Whether it may get transparent ones. Where the kernel gives them only to programs that ask,
+    /// `Allowed` means that its malloc is told to ask.
+    Transparent(TransparentHuge),
+    /// Its malloc takes them from the pools (hugetlb) while these have any, and transparent ones or small
+    /// pages then.
+    Pool,
+}
+
+impl HugePages {
+    /// Transparent ones wherever the kernel can give them.
+    pub const ALWAYS: Self = Self::Transparent(TransparentHuge::Allowed);
+    /// No transparent ones.
+    pub const NEVER: Self = Self::Transparent(TransparentHuge::Never);
 }
 
 /// The part of a machine that a program started here can use.
@@ -122,7 +139,7 @@ impl Placement {
     /// such nodes is left as it is, for the kernel to refuse.
     #[must_use]
     pub fn within(&self, scope: &Scope) -> Self {
-        let huge = self.huge.filter(|huge| *huge != TransparentHuge::Allowed || scope.huge_on_request);
+        let huge = self.huge.filter(|huge| *huge != HugePages::ALWAYS || scope.huge_on_request);
         let cpus = self.cpus.as_ref().filter(|cpus| !scope.cpus.is_subset(cpus)).cloned();
         Self { policy: self.policy.as_ref().and_then(|policy| plain(policy, scope)), cpus, huge }
     }
@@ -181,9 +198,10 @@ mod tests {
         let cpus = prop::collection::vec(0u32..20, 1..20)
             .prop_map(|cpus| cpus.into_iter().map(nodewise_machine::CpuId::new).collect());
         let huge = prop_oneof![
-            Just(TransparentHuge::Allowed),
-            Just(TransparentHuge::Never),
-            Just(TransparentHuge::OnlyAdvised)
+            Just(HugePages::ALWAYS),
+            Just(HugePages::NEVER),
+            Just(HugePages::Transparent(TransparentHuge::OnlyAdvised)),
+            Just(HugePages::Pool)
         ];
         (prop::option::of(policy), prop::option::of(cpus), prop::option::of(huge))
             .prop_map(|(policy, cpus, huge)| Placement { policy, cpus, huge })

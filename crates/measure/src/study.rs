@@ -1,207 +1,20 @@
 //! What an experiment leaves: the plan, every run in order, and how it ended.
 
+mod plan;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::candidates::Candidate;
 use crate::conditions::Conditions;
-use crate::evidence::{Counter, Repeats};
-use crate::executor::{Arm, Ending, Residency, Run};
+use crate::evidence::Counter;
+use crate::executor::{Ending, Residency, Run};
 use crate::fidelity::Fidelity;
-use crate::metric::{Direction, Metric};
-use crate::placement::Placement;
-use crate::race::crossing::can_cross;
-use crate::race::{Costs, Rules, Standing};
-use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
+use crate::metric::Direction;
+use crate::race::{Costs, Standing};
+use crate::schedule::{ArmId, Block, Slot};
 use crate::stats::mean;
-use crate::stats::power::blocks_needed;
-use crate::verdict::ALPHA;
 
-/// How many measured blocks a study has at most. Fixed before the first result is looked at: to go on
-/// until something is significant finds something every time, unless by [`crate::race`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounds {
-    /// This many.
-    Exactly(u32),
-    /// As many as fit into a time, judged by the warm-up block, which counts too.
-    Within {
-        /// The time for the whole study.
-        budget: Duration,
-        /// Not more than this many.
-        at_most: u32,
-    },
-}
-
-impl Rounds {
-    /// How many blocks a study has unless told otherwise: enough for a verdict among 25 placements. A
-    /// single placement is found out, four times in five, when it differs by 1.2 standard deviations
-    /// of a run.
-    pub const DEFAULT: Self = Self::Exactly(10);
-
-    /// How many blocks a race has at most unless told otherwise. On a quiet machine it is settled after
-    /// six; where runs vary by some percent it takes twenty or more.
-    pub const RACE: Self = Self::Exactly(40);
-}
-
-/// What is done to a program before it is compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Treatment {
-    /// What tables call it.
-    pub name: String,
-    /// Where the program runs.
-    pub placement: Placement,
-    /// Variables to add to its environment, as `OMP_NUM_THREADS`.
-    pub environment: BTreeMap<String, String>,
-    /// How many threads it is told to use, where its command leaves that open as `{threads}`.
-    pub threads: Option<u32>,
-}
-
-impl Treatment {
-    /// A placement under a name.
-    pub fn new(name: impl Into<String>, placement: Placement) -> Self {
-        Self { name: name.into(), placement, environment: BTreeMap::new(), threads: None }
-    }
-}
-
-impl Treatment {
-    /// What an arm of a plan is.
-    pub fn of(arm: &Arm) -> Self {
-        let Arm { name, placement, environment, threads, .. } = arm.clone();
-        Self { name, placement, environment, threads }
-    }
-}
-
-impl From<Candidate> for Treatment {
-    fn from(candidate: Candidate) -> Self {
-        Self::new(candidate.name, candidate.placement)
-    }
-}
-
-/// What an experiment is to do.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The things compared; the first is the baseline.
-    arms: Vec<Arm>,
-    /// What is compared.
-    pub metric: Metric,
-    /// What else is shown of every arm, and decides nothing.
-    pub also: Vec<Metric>,
-    /// How many blocks.
-    pub rounds: Rounds,
-    /// By which rules arms drop out before the last block, and when the best is known; `None`: every
-    /// arm runs in every block.
-    pub race: Option<Rules>,
-    /// Whether what helps alone is tried together when a race is settled: see
-    /// [`crate::race::crossing`].
-    pub crossing: bool,
-    /// When a run that others spoilt is repeated; `None`: never.
-    pub repeats: Option<Repeats>,
-    /// What the order of runs and the resamples are drawn from.
-    pub seed: u64,
-}
-
-/// Why a plan cannot be carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// There is nothing to run.
-    #[error("no placement to run: expected a baseline and at least one to compare with it")]
-    NoArms,
-    /// No block would be measured.
-    #[error("0 runs were asked for: expected 1 or more")]
-    NoRounds,
-}
-
-impl Plan {
-    /// A plan to compare treatments with the first of them.
-    ///
-    /// # Errors
-    /// Without a treatment, or for no rounds at all.
-    pub fn new(
-        treatments: impl IntoIterator<Item = Treatment>,
-        metric: Metric,
-        rounds: Rounds,
-        seed: u64,
-    ) -> Result<Self, PlanError> {
-        let arms: Vec<Arm> = (0..).zip(treatments).map(|(number, one)| arm_of(number, one)).collect();
-        if arms.is_empty() {
-            return Err(PlanError::NoArms);
-        }
-        if matches!(rounds, Rounds::Exactly(0) | Rounds::Within { at_most: 0, .. }) {
-            return Err(PlanError::NoRounds);
-        }
-        Ok(Self { arms, metric, also: Vec::new(), rounds, race: None, crossing: false, repeats: None, seed })
-    }
-
-    /// The plan with arms that drop out by these rules.
-    pub fn with_race(self, rules: Rules) -> Self {
-        Self { race: Some(rules), ..self }
-    }
-
-    /// The plan with what helps alone tried together, where anything in it can be.
-    pub fn with_crossing(self) -> Self {
-        let crossing = can_cross(&self.arms);
-        Self { crossing, ..self }
-    }
-
-    /// The rules of the race, of each of its stages where there may be two.
-    pub fn stage(&self) -> Option<Rules> {
-        self.race.map(|rules| if self.crossing { rules.halved() } else { rules })
-    }
-
-    /// Adds an arm to a plan that is being carried out.
-    pub(crate) fn add(&mut self, treatment: Treatment) -> ArmId {
-        let arm = arm_of(self.arms.len() as u32, treatment);
-        let id = arm.id;
-        self.arms.push(arm);
-        id
-    }
-
-    /// The plan with other metrics shown too.
-    pub fn with_also(self, also: Vec<Metric>) -> Self {
-        Self { also, ..self }
-    }
-
-    /// The plan with runs repeated that others spoilt.
-    pub fn with_repeats(self, repeats: Option<Repeats>) -> Self {
-        Self { repeats, ..self }
-    }
-
-    /// The things compared, the baseline first.
-    pub fn arms(&self) -> &[Arm] {
-        &self.arms
-    }
-
-    /// An arm of this plan.
-    ///
-    /// # Panics
-    /// For the id of another plan.
-    pub fn arm(&self, id: ArmId) -> &Arm {
-        self.arms.iter().find(|arm| arm.id == id).expect("the id is one of this plan")
-    }
-
-    /// The arms that are compared with the baseline.
-    pub fn treatments(&self) -> &[Arm] {
-        &self.arms[1..]
-    }
-
-    /// Runs in one block while no arm has been dropped.
-    pub fn runs_per_block(&self) -> u32 {
-        self.arms.len() as u32 - 1 + u32::from(BASELINE_RUNS)
-    }
-
-    /// The fewest blocks with which any difference can be shown among this many arms.
-    pub fn rounds_needed(&self) -> u32 {
-        match self.race {
-            Some(rules) => rules.first_look,
-            None => blocks_needed(self.treatments().len(), ALPHA),
-        }
-    }
-}
-
-fn arm_of(number: u32, treatment: Treatment) -> Arm {
-    let Treatment { name, placement, environment, threads } = treatment;
-    Arm { id: ArmId::new(number), name, placement, environment, threads }
-}
+pub use plan::{Plan, PlanError, Rounds, Treatment};
 
 /// One run with its place in the experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -335,20 +148,22 @@ impl Study {
 
     /// What the arms that are still in the race cost; without those whose treatment does not hold.
     pub fn costs(&self) -> Costs {
-        let mut costs = self.costs_of_all();
-        costs.retain(|arm, _| self.race.out(*arm).is_none());
-        costs
+        self.costs_where(|arm| self.race.out(arm).is_none())
     }
 
     /// What the arms cost, those that have dropped out of the race too.
     pub fn costs_of_all(&self) -> Costs {
+        self.costs_where(|_| true)
+    }
+
+    fn costs_where(&self, is_asked: impl Fn(ArmId) -> bool) -> Costs {
         let sign = match self.plan.metric.direction() {
             Direction::LowerIsBetter => 1.0,
             Direction::HigherIsBetter => -1.0,
         };
         let costs = |arm| self.logarithms(arm).into_iter().map(|(block, log)| (block, sign * log)).collect();
         let arms = self.plan.arms().iter().map(|arm| arm.id);
-        arms.filter(|arm| self.dropped(*arm).is_none() && self.held(*arm))
+        arms.filter(|arm| is_asked(*arm) && self.dropped(*arm).is_none() && self.held(*arm))
             .map(|arm| (arm, costs(arm)))
             .collect()
     }
@@ -370,9 +185,7 @@ impl Study {
     pub fn residency(&self, arm: ArmId) -> Option<Residency> {
         let seen = self.measured(arm).filter(|record| record.run.ending.is_done());
         seen.filter_map(|record| record.run.residency.as_ref()).cloned().reduce(|mut all, one| {
-            for (node, size) in one.by_node {
-                *all.by_node.entry(node).or_default() += size;
-            }
+            all.add(&one);
             all
         })
     }
@@ -393,20 +206,6 @@ mod tests {
     use super::*;
     use crate::mock::{conduct, plan, took};
     use nodewise_machine::{Bytes, NodeId};
-
-    #[test]
-    fn a_plan_numbers_its_arms_and_refuses_nothing_to_do() {
-        let named = |names: &[&str]| {
-            names.iter().map(|name| Treatment::new(*name, Placement::DEFAULT)).collect::<Vec<_>>()
-        };
-        let plan = Plan::new(named(&["default", "a", "b"]), Metric::Wall, Rounds::DEFAULT, 1).unwrap();
-        assert_eq!(plan.arm(ArmId::new(2)).name, "b");
-        assert_eq!(plan.runs_per_block(), 4);
-        assert_eq!(plan.rounds_needed(), 7);
-        let refused = |arms, rounds| Plan::new(arms, Metric::Wall, rounds, 1).unwrap_err();
-        assert_eq!(refused(Vec::new(), Rounds::DEFAULT), PlanError::NoArms);
-        assert_eq!(refused(named(&["default"]), Rounds::Exactly(0)), PlanError::NoRounds);
-    }
 
     #[test]
     fn pages_of_an_arm_are_added_up_over_its_measured_runs() {

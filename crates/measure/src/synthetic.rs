@@ -25,7 +25,8 @@ use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor, Run};
 use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
-use crate::placement::Placement;
+use crate::placement::{HugePages, Placement};
+use crate::race::crossing::parts;
 use crate::race::{Costs, Rules, judge};
 use crate::random::Random;
 use crate::schedule::{ArmId, Block};
@@ -115,16 +116,15 @@ impl Setting {
             same.contains(&true)
         };
         // Where two arms set the same, the cross was made of the better one.
-        let mut parts: BTreeMap<[bool; 3], f64> = BTreeMap::new();
+        let mut least_of: BTreeMap<_, f64> = BTreeMap::new();
         for (treatment, cost) in self.treatments().iter().zip(&self.costs) {
-            let Placement { policy, cpus, huge } = &treatment.placement;
             if sets(&treatment.placement) {
-                let least = parts.entry([policy.is_some(), cpus.is_some(), huge.is_some()]).or_insert(*cost);
+                let least = least_of.entry(parts(&treatment.placement)).or_insert(*cost);
                 *least = least.min(*cost);
             }
         }
-        let least = parts.values().copied().fold(f64::INFINITY, f64::min);
-        least + together * (parts.values().sum::<f64>() - least)
+        let least = least_of.values().copied().fold(f64::INFINITY, f64::min);
+        least + together * (least_of.values().sum::<f64>() - least)
     }
 
     /// Plays a study of this setting.
@@ -139,7 +139,8 @@ impl Setting {
         plan.race = race;
         let plan = if race.is_some() { plan.with_crossing() } else { plan };
         let clock = PlayedClock(Cell::new(Duration::ZERO));
-        let mut executor = Played { setting: self, noise: self.kind.begin(self.seed), clock: &clock };
+        let noise = self.kind.begin(self.seed);
+        let mut executor = Played { setting: self, costs: BTreeMap::new(), noise, clock: &clock };
         Experiment {
             executor: &mut executor,
             clock: &clock,
@@ -158,8 +159,9 @@ impl Setting {
 }
 
 /// There are three ways to have huge pages; more arms than that share them.
-fn huge_of(arm: u32) -> TransparentHuge {
-    [TransparentHuge::Allowed, TransparentHuge::Never, TransparentHuge::OnlyAdvised][arm as usize / 3 % 3]
+fn huge_of(arm: u32) -> HugePages {
+    let advised = HugePages::Transparent(TransparentHuge::OnlyAdvised);
+    [HugePages::ALWAYS, HugePages::NEVER, advised][arm as usize / 3 % 3]
 }
 
 fn between(low: f64, high: f64, random: &mut Random) -> f64 {
@@ -177,13 +179,16 @@ impl Clock for PlayedClock {
 /// Runs that cost no time.
 struct Played<'a> {
     setting: &'a Setting,
+    /// Of the arms that have run.
+    costs: BTreeMap<ArmId, f64>,
     noise: Noise,
     clock: &'a PlayedClock,
 }
 
 impl Executor for Played<'_> {
     fn run(&mut self, arm: &Arm) -> Run {
-        let cost = self.setting.cost(arm) + self.noise.next_run();
+        let cost = *self.costs.entry(arm.id).or_insert_with(|| self.setting.cost(arm));
+        let cost = cost + self.noise.next_run();
         let wall = Duration::from_secs_f64(10.0 * cost.exp());
         self.clock.0.set(self.clock.0.get() + wall);
         Run { wall: Some(wall), ..Run::ended(Ending::Done) }

@@ -18,6 +18,9 @@
 
 mod pairs;
 
+use std::collections::BTreeMap;
+
+use crate::executor::Arm;
 use crate::fidelity::Fidelity;
 use crate::metric::Direction;
 use crate::race::Out;
@@ -144,6 +147,8 @@ pub struct ArmResult {
     pub effect: Option<Effect>,
     /// Runs in measured blocks that failed.
     pub failures: usize,
+    /// How far it ran as it asks; `None` when nothing is asked for, or nothing was seen of it.
+    pub fidelity: Option<Fidelity>,
     /// The metrics that decide nothing, in the order of the plan.
     pub also: Vec<Option<Also>>,
     /// What is concluded.
@@ -224,7 +229,10 @@ impl Analysis {
     /// As [`Analysis::of`], with another number of resamples.
     pub fn with_resamples(study: &Study, resamples: u32) -> Self {
         let bootstrap = Bootstrap { resamples, confidence: 1.0 - ALPHA, seed: study.plan.seed };
-        let pairs = Pairs::of(study);
+        let fidelity = |arm: &Arm| Some((arm.id, study.fidelity(arm.id)?));
+        let fidelity: BTreeMap<ArmId, Fidelity> = study.plan.arms().iter().filter_map(fidelity).collect();
+        let strayed = |arm: &Arm| fidelity.get(&arm.id).filter(|fidelity| !fidelity.held(&arm.placement));
+        let pairs = Pairs::of(study, |arm| strayed(arm).is_none());
         let control = pairs.control(&bootstrap);
         let mut effects = pairs.effects(&bootstrap, control);
         // A race that is settled for another arm has shown the baseline to be worse, in one of its
@@ -240,29 +248,30 @@ impl Analysis {
             None => blocks_needed(pairs.compared(), ALPHA),
         };
         let direction = study.plan.metric.direction();
-        let arms: Vec<ArmResult> = study
-            .plan
-            .arms()
-            .iter()
-            .map(|arm| {
-                let verdict = match study.dropped(arm.id) {
-                    Some(dropped) => Verdict::Failed(dropped.clone()),
-                    None if arm.id.is_baseline() => Verdict::Baseline,
-                    None => match study.fidelity(arm.id).filter(|_| !study.held(arm.id)) {
-                        Some(fidelity) => Verdict::NotAsAsked(fidelity),
-                        None => {
-                            let blocks = pairs.blocks(arm.id);
-                            let verdict = conclude(effects.get(&arm.id), blocks, needed, direction);
-                            out_of_race(verdict, study.race.out(arm.id))
-                        }
-                    },
-                };
-                let also =
-                    study.plan.also.iter().map(|metric| pairs::also(study, arm.id, metric, &bootstrap));
-                let also = also.collect();
-                arm_result(study, arm.id, effects.get(&arm.id).copied(), also, verdict)
-            })
-            .collect();
+        let verdict = |arm: &Arm| match (study.dropped(arm.id), strayed(arm)) {
+            (Some(dropped), _) => Verdict::Failed(dropped.clone()),
+            (None, _) if arm.id.is_baseline() => Verdict::Baseline,
+            (None, Some(strayed)) => Verdict::NotAsAsked(strayed.clone()),
+            (None, None) => {
+                let verdict = conclude(effects.get(&arm.id), pairs.blocks(arm.id), needed, direction);
+                out_of_race(verdict, study.race.out(arm.id))
+            }
+        };
+        let result = |arm: &Arm| {
+            let values = study.measured(arm.id).filter_map(|record| record.run.value(&study.plan.metric));
+            let failed = study.measured(arm.id).filter(|record| record.run.ending.is_failure());
+            let also = study.plan.also.iter().map(|metric| pairs.also(study, arm.id, metric, &bootstrap));
+            ArmResult {
+                arm: arm.id,
+                summary: Summary::of(&values.collect::<Vec<_>>()),
+                effect: effects.get(&arm.id).copied(),
+                failures: failed.count(),
+                fidelity: fidelity.get(&arm.id).cloned(),
+                also: also.collect(),
+                verdict: verdict(arm),
+            }
+        };
+        let arms: Vec<ArmResult> = study.plan.arms().iter().map(result).collect();
         let advice = advise(study, &arms, &pairs, &bootstrap, needed);
         Self { control, arms, advice }
     }
@@ -271,19 +280,6 @@ impl Analysis {
     pub fn arm(&self, id: ArmId) -> Option<&ArmResult> {
         self.arms.iter().find(|arm| arm.arm == id)
     }
-}
-
-fn arm_result(
-    study: &Study,
-    arm: ArmId,
-    effect: Option<Effect>,
-    also: Vec<Option<Also>>,
-    verdict: Verdict,
-) -> ArmResult {
-    let values: Vec<f64> =
-        study.measured(arm).filter_map(|record| record.run.value(&study.plan.metric)).collect();
-    let failures = study.measured(arm).filter(|record| record.run.ending.is_failure()).count();
-    ArmResult { arm, summary: Summary::of(&values), effect, failures, also, verdict }
 }
 
 /// What `blocks` blocks that an arm shares with the baseline say about it.

@@ -4,12 +4,11 @@
 //! Balancing::of_machine(machine) -> what kernel.numa_balancing says
 //! Memory::balance(&mut pages, &user, balancing, tiers) -> Balanced { moved, promoted }     of runs
 //! Task::balance(is_hot, balancing, tiers, &mut memory) -> Balanced                         page by page
-//! Tiers::of(machine) -> which nodes are on top
+//! Tiers::of(machine, release) -> which nodes are on top
 //! ```
 //!
 //! How soon pages move is a matter of time and of use: [`Balancing`] tells where they are when the kernel has
-//! marked all of a program's memory, and the program has used each page often enough since ([`agrees`]);
-//! [`pass_ms`] tells how long one round of marking takes.
+//! marked all of a program's memory, and the program has used each page often enough since.
 //!
 //! # Source
 //! `mpol_misplaced` and `vma_policy_mof` in `mm/mempolicy.c`, `task_numa_work` and
@@ -90,37 +89,6 @@ pub fn target(policy: &Policy, page: NodeId, cpu_node: NodeId, with_memory: &Nod
     (follows && page != cpu_node && with_memory.contains(cpu_node)).then_some(cpu_node)
 }
 
-/// A use of a marked page: by which thread, on which node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
-    /// The thread.
-    pub thread: u32,
-    /// The node of its CPU.
-    pub node: NodeId,
-}
-
-/// Whether a page follows a use of it: where the use before was by the same thread or from the same node, so
-/// that a page that threads of several nodes use in turns does not go to and fro. In a program that has just
-/// started the first use is enough. Not seen on a kernel.
-pub fn agrees(before: Option<Use>, now: Use, is_young: bool) -> bool {
-    before.map_or(is_young, |before| before.thread == now.thread || before.node == now.node)
-}
-
-/// How long the kernel takes to mark all memory of a program: the least and the most, in milliseconds of its
-/// CPU time, with the kernel's own settings. It begins a second after the program does, and is the slower the
-/// fewer pages are found to be misplaced.
-pub fn pass_ms(pages: u64) -> (u64, u64) {
-    /// Pages in a window that is marked at once: `scan_size_mb`, 256.
-    const WINDOW: u64 = 65_536;
-    /// `scan_period_min_ms` and `scan_period_max_ms`: for all windows together.
-    const PERIODS: (u64, u64) = (1000, 60_000);
-    /// No more than 2560 MiB a second are marked.
-    const SHORTEST: u64 = 100;
-    let windows = pages.div_ceil(WINDOW).max(1);
-    let least = (PERIODS.0 / windows).max(SHORTEST);
-    (windows * least, windows * (PERIODS.1 / windows).max(least))
-}
-
 /// Room beyond the promotion mark that lets slow pages come without being hot, for a node of so many pages:
 /// 1 GiB, or a sixteenth of the node where that is more.
 fn room_to_spare(managed: u64) -> u64 {
@@ -157,7 +125,7 @@ impl Balanced {
 
 /// Free pages of a zone above a mark and what it keeps from programs.
 fn above(zone: &ZoneState, mark: u64) -> u64 {
-    zone.free.saturating_sub(mark.saturating_add(zone.reserves[ZoneKind::Movable as usize]))
+    zone.free.saturating_sub(zone.kept(mark, ZoneKind::Movable))
 }
 
 impl Memory {
@@ -178,15 +146,7 @@ impl Memory {
         for ((node, kind), count) in there {
             let Some(way) = self.way_of(node, user, balancing, tiers) else { continue };
             let taken = self.take_above(way, count);
-            let moved: u64 = taken.iter().map(|(_, pages)| pages).sum();
-            for (kind, count) in taken {
-                *pages.entry((way.to, kind)).or_default() += count;
-            }
-            if let Some(left) = pages.get_mut(&(node, kind)) {
-                *left -= moved;
-            }
-            self.free(node, kind, moved);
-            balanced.add(way, moved);
+            balanced.add(way, self.exchange(pages, (node, kind), taken));
         }
         pages.retain(|_, count| *count > 0);
         balanced
@@ -219,7 +179,7 @@ impl Memory {
 
     /// Takes pages of a node for its own CPU, while any of its zones has room for one more. They come from
     /// the highest zone above its low watermark, whichever zone it is that has the room.
-    fn take_above(&mut self, way: Way, pages: u64) -> Vec<(ZoneKind, u64)> {
+    fn take_above(&mut self, way: Way, pages: u64) -> Vec<(NodeId, ZoneKind, u64)> {
         let mut own: Vec<&mut ZoneState> = self.zones.iter_mut().filter(|zone| zone.node == way.to).collect();
         let mut taken = Vec::new();
         let mut left = pages;
@@ -230,7 +190,7 @@ impl Memory {
             if count > 0 {
                 zone.free -= count;
                 left -= count;
-                taken.push((zone.kind, count));
+                taken.push((way.to, zone.kind, count));
             }
         }
         let counters = self.counters.entry(way.to).or_default();
@@ -263,25 +223,6 @@ mod tests {
         assert_eq!(target(&Policy::DEFAULT, NodeId::new(0), NodeId::new(2), &all), None, "no memory there");
     }
 
-    #[test]
-    fn a_page_follows_a_thread_that_uses_it_twice_or_a_node() {
-        let used = |thread, node| Use { thread, node: NodeId::new(node) };
-        assert!(agrees(Some(used(1, 0)), used(1, 2), false));
-        assert!(agrees(Some(used(1, 2)), used(7, 2), false));
-        assert!(!agrees(Some(used(1, 0)), used(7, 2), false));
-        assert!(agrees(None, used(7, 2), true));
-        assert!(!agrees(None, used(7, 2), false));
-    }
-
-    #[test]
-    fn marking_takes_a_second_to_a_minute_and_longer_with_much_memory() {
-        // 64 MiB; 1 GiB in four windows; 64 GiB in 256, each a tenth of a second at least.
-        assert_eq!(pass_ms(1 << 14), (1000, 60_000));
-        assert_eq!(pass_ms(1 << 18), (1000, 60_000));
-        assert_eq!(pass_ms(1 << 24), (25_600, 59_904));
-        assert_eq!(pass_ms(1 << 30).0, 1_638_400);
-    }
-
     /// Pages of node 2 used by a CPU of node 0; what moved, and what is then free on node 0 above `kept`.
     struct Case {
         machine: &'static str,
@@ -312,8 +253,12 @@ mod tests {
         let user = User { policy: &policy, cpu_node: NodeId::new(0), allowed: &allowed, is_hot: case.is_hot };
         let mut placed = Placed::from([((NodeId::new(2), ZoneKind::Normal), pages)]);
         let before = memory.free_of(NodeId::new(0));
-        let balanced =
-            memory.balance(&mut placed, &user, Balancing::of(case.balancing), &Tiers::of(&machine));
+        let balanced = memory.balance(
+            &mut placed,
+            &user,
+            Balancing::of(case.balancing),
+            &Tiers::of(&machine, case.release),
+        );
         assert_eq!(placed.values().sum::<u64>(), pages);
         assert_eq!(before - memory.free_of(NodeId::new(0)), balanced.moved);
         assert_eq!(memory.counters()[&NodeId::new(0)].local, balanced.moved);

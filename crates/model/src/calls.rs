@@ -24,9 +24,8 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 use crate::errno::Errno;
 use crate::migrate::{check_migration, check_move};
 use crate::policy::mask::Mask;
-use crate::policy::set::{Policy, Scope, mode_of};
+use crate::policy::set::{Policy, Scope, check_home, mode_of};
 use crate::ram::PAGE;
-use crate::release::Change;
 
 /// `MPOL_MF_STRICT`, of `mbind(2)`.
 pub const STRICT: u32 = 1;
@@ -40,44 +39,6 @@ pub const NODE: u64 = 1;
 pub const ADDR: u64 = 2;
 /// `MPOL_F_MEMS_ALLOWED`.
 pub const MEMS_ALLOWED: u64 = 4;
-
-/// What a pointer to a node mask points to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bits {
-    /// It is null.
-    Null,
-    /// Memory in which the bits of these nodes are set, and no others as far as it is read.
-    Of(NodeSet),
-    /// Memory that cannot be read.
-    Unreadable,
-}
-
-/// A node mask as an argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MaskArgument {
-    /// The pointer.
-    pub bits: Bits,
-    /// The number beside it.
-    pub maxnode: u64,
-}
-
-impl MaskArgument {
-    /// The nodes that the kernel sees.
-    ///
-    /// # Errors
-    /// Those of [`Mask::read`], then `EFAULT`.
-    fn read(&self, max_nodes: u32) -> Result<NodeSet, Errno> {
-        let maxnode = self.maxnode;
-        let nodes = match &self.bits {
-            Bits::Null => None,
-            Bits::Of(nodes) => Some(nodes.clone()),
-            Bits::Unreadable => Some(NodeSet::new()),
-        };
-        let read = Mask { nodes, maxnode }.read(max_nodes)?;
-        let is_looked_at = maxnode.wrapping_sub(1) > 0;
-        if self.bits == Bits::Unreadable && is_looked_at { Err(Errno::Efault) } else { Ok(read) }
-    }
-}
 
 /// The process that a call is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +64,7 @@ pub enum Call {
         /// Mode and flags.
         mode: u32,
         /// The nodes.
-        mask: MaskArgument,
+        mask: Mask,
     },
     /// `mbind(2)`. Of the mode the kernel looks at 32 bits only.
     Bind {
@@ -114,7 +75,7 @@ pub enum Call {
         /// Mode and flags of the policy.
         mode: u32,
         /// The nodes.
-        mask: MaskArgument,
+        mask: Mask,
         /// What is to happen to pages that are there.
         flags: u32,
     },
@@ -145,9 +106,9 @@ pub enum Call {
         /// Whose pages.
         process: Process,
         /// Where from.
-        old: MaskArgument,
+        old: Mask,
         /// Where to.
-        new: MaskArgument,
+        new: Mask,
     },
     /// `move_pages(2)`, whose lists can be read and written to.
     Move {
@@ -205,10 +166,7 @@ pub struct Caller<'a> {
 /// those before.
 pub fn check(call: &Call, caller: &Caller<'_>) -> Result<(), Errno> {
     match call {
-        Call::SetPolicy { mode, mask } => {
-            let mode = mode_of(*mode, caller.scope.release)?;
-            Policy::made(mode, mask.read(caller.scope.max_nodes)?, caller.scope).map(|_| ())
-        }
+        Call::SetPolicy { mode, mask } => Policy::set(*mode, mask, caller.scope).map(|_| ()),
         Call::Bind { address, length, mode, mask, flags } => {
             caller.bind(*address, *length, *mode, mask, *flags)
         }
@@ -236,14 +194,7 @@ fn bytes(address: u64, length: u64) -> Result<Option<Range<u64>>, Errno> {
 }
 
 impl Caller<'_> {
-    fn bind(
-        &self,
-        address: u64,
-        length: u64,
-        mode: u32,
-        mask: &MaskArgument,
-        flags: u32,
-    ) -> Result<(), Errno> {
+    fn bind(&self, address: u64, length: u64, mode: u32, mask: &Mask, flags: u32) -> Result<(), Errno> {
         let mode = mode_of(mode, self.scope.release)?;
         let asked = mask.read(self.scope.max_nodes)?;
         if flags & !(STRICT | MOVE | MOVE_ALL) != 0 {
@@ -258,20 +209,21 @@ impl Caller<'_> {
             return self.within(&bytes).next().map(|_| ()).ok_or(Errno::Efault);
         }
         let is_strict = flags & (STRICT | MOVE | MOVE_ALL) == STRICT;
-        // Mapping after mapping, each looked at for what is behind it and then for its pages.
-        let mut reached = bytes.start;
         let mut mappings = self.within(&bytes).peekable();
+        if mappings.peek().is_none_or(|first| first.bytes.start > bytes.start) {
+            return Err(Errno::Efault);
+        }
+        // Mapping after mapping, each looked at for what is behind it and then for its pages.
         while let Some(mapping) = mappings.next() {
             let next = mappings.peek().map_or(bytes.end, |next| next.bytes.start);
-            if mapping.bytes.start > reached || mapping.bytes.end < next.min(bytes.end) {
+            if mapping.bytes.end < next {
                 return Err(Errno::Efault);
             }
             if is_strict && mapping.has_outside(&bytes, &asked) {
                 return Err(Errno::Eio);
             }
-            reached = mapping.bytes.end;
         }
-        if reached < bytes.end { Err(Errno::Efault) } else { Ok(()) }
+        Ok(())
     }
 
     fn get_policy(&self, maxnode: Option<u64>, address: u64, flags: u64) -> Result<(), Errno> {
@@ -307,18 +259,14 @@ impl Caller<'_> {
     }
 
     fn set_home(&self, address: u64, length: u64, node: u64, flags: u64) -> Result<(), Errno> {
-        if !self.scope.release.has(Change::HomeNode) {
-            return Err(Errno::Enosys);
-        }
-        let is_online =
-            |node: u64| u32::try_from(node).is_ok_and(|node| self.online.contains(NodeId::new(node)));
-        if address % PAGE != 0 || flags != 0 || !is_online(node) {
+        check_home(node, self.online, self.scope.release)?;
+        if flags != 0 {
             return Err(Errno::Einval);
         }
         let Some(bytes) = bytes(address, length)? else { return Ok(()) };
         let mut answer = Err(Errno::Enoent);
         for policy in self.within(&bytes).filter_map(|mapping| mapping.policy.as_ref()) {
-            if !matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany) {
+            if !policy.mode.has_home() {
                 return Err(Errno::Eopnotsupp);
             }
             answer = Ok(());
@@ -326,7 +274,7 @@ impl Caller<'_> {
         answer
     }
 
-    fn migrate(&self, process: &Process, old: &MaskArgument, new: &MaskArgument) -> Result<(), Errno> {
+    fn migrate(&self, process: &Process, old: &Mask, new: &Mask) -> Result<(), Errno> {
         old.read(self.scope.max_nodes)?;
         let new = new.read(self.scope.max_nodes)?;
         let allowed = self.mems_of(process)?;

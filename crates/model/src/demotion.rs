@@ -42,19 +42,14 @@ impl Memory {
             .filter(|((node, _), _)| *node == from)
             .map(|((_, kind), pages)| (*kind, *pages))
             .collect();
+        // Whatever `vm.zone_reclaim_mode` says: a page to demote to is asked for without leave to wait.
+        let reclaim = self.zone_reclaim.take();
         let mut left = wanted;
         for (kind, count) in there {
             let taken = self.take_demoted(from, count.min(left), &targets);
-            let moved: u64 = taken.iter().map(|(.., pages)| pages).sum();
-            for (node, kind, count) in taken {
-                *pages.entry((node, kind)).or_default() += count;
-            }
-            if let Some(kept) = pages.get_mut(&(from, kind)) {
-                *kept -= moved;
-            }
-            self.free(from, kind, moved);
-            left -= moved;
+            left -= self.exchange(pages, (from, kind), taken);
         }
+        self.zone_reclaim = reclaim;
         pages.retain(|_, count| *count > 0);
         wanted - left
     }
@@ -115,6 +110,7 @@ mod tests {
     use super::*;
     use crate::balancing::{Balancing, User};
     use crate::memory::ZoneState;
+    use crate::reclaim::ZoneReclaim;
     use crate::release::Release;
     use crate::zonelist::BuiltAt;
     use nodewise_machine::spec;
@@ -132,7 +128,7 @@ mod tests {
         let kind = memory.zones().iter().rfind(|zone| zone.node == NodeId::new(0)).unwrap().kind;
         let mut pages = Placed::from([((NodeId::new(0), kind), 400_000)]);
         let owner = owner.iter().copied().map(NodeId::new).collect();
-        let moved = memory.demote(&mut pages, NodeId::new(0), wanted, &owner, &Tiers::of(&machine));
+        let moved = memory.demote(&mut pages, NodeId::new(0), wanted, &owner, &Tiers::of(&machine, release));
         let mut nodes: Vec<(u32, u64)> = Vec::new();
         for ((node, _), count) in &pages {
             match nodes.last_mut() {
@@ -158,6 +154,25 @@ mod tests {
         check(Release::new(6, 18), &[0, 3], 1000, &[(0, 400_000)]);
     }
 
+    #[test]
+    fn nothing_is_reclaimed_to_demote() {
+        let mut machine = spec::machine(TIERED).unwrap();
+        machine.settings.zone_reclaim_mode = Some(7);
+        let free = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+        // The slow nodes have no page above their low marks, and as many to reclaim as they have.
+        let zones = free.zones().iter().map(|zone| ZoneState { free: 0, ..zone.clone() });
+        let spare = machine.node_ids().iter().map(|node| (node, 1 << 18)).collect();
+        let reclaim = ZoneReclaim::of(&machine, Release::REFERENCE).with_spare(spare);
+        let mut memory = Memory::new(zones.collect(), free.orders().clone(), Release::REFERENCE);
+        memory = memory.with_zone_reclaim(reclaim);
+        let before = memory.clone();
+        let kind = memory.zones()[0].kind;
+        let mut pages = Placed::from([((NodeId::new(0), kind), 1000)]);
+        let (owner, tiers) = (memory.nodes(), Tiers::of(&machine, Release::REFERENCE));
+        assert_eq!(memory.demote(&mut pages, NodeId::new(0), 1000, &owner, &tiers), 0);
+        assert_eq!(memory, before);
+    }
+
     proptest! {
         #[test]
         fn no_page_is_lost_on_its_way_down_or_up(
@@ -172,7 +187,7 @@ mod tests {
             release in select(vec![Release::REFERENCE, Release::new(6, 16), Release::new(7, 0)]),
         ) {
             let machine = spec::machine(TIERED).unwrap();
-            let (tiers, of) = (Tiers::of(&machine), Memory::of(&machine, BuiltAt::Boot, release));
+            let (tiers, of) = (Tiers::of(&machine, release), Memory::of(&machine, BuiltAt::Boot, release));
             let zones = of.zones().iter().map(|zone| {
                 let kept = zone.marks.low + zone.reserves[ZoneKind::Movable as usize];
                 ZoneState { free: (kept + free[zone.node.number() as usize]).min(zone.managed), ..zone.clone() }

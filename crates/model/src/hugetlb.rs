@@ -14,6 +14,17 @@ use crate::policy::set::Policy;
 use crate::policy::{Path, path};
 use crate::zonelist::FallbackOrders;
 
+/// What took the place of a page that was to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// A free page of the pool, on this node.
+    ByFree(NodeId),
+    /// A page of this node that was no page of the pool before.
+    ByNew(NodeId),
+    /// Nothing: the page stays where it is.
+    Not,
+}
+
 /// The pool of one page size, without pages in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
@@ -85,15 +96,12 @@ impl Pool {
         self.free.values().sum()
     }
 
-    /// Reserves pages for a mapping, as `mmap(2)` does. Only the task's own bind policy counts; one
-    /// that is set on the mapping later is not seen.
+    /// Reserves pages for a mapping, as `mmap(2)` does. A policy that is set on the mapping later is not seen.
     ///
     /// # Errors
     /// `ENOMEM`, when the nodes that may be used have fewer free pages.
     pub fn reserve(&mut self, pages: u64, task: &Policy, allowed: &NodeSet) -> Result<(), Errno> {
-        let nodes =
-            if task.mode == PolicyMode::Bind { task.nodes.intersection(allowed) } else { allowed.clone() };
-        if self.free_on(&nodes) < pages || self.spare() < pages {
+        if self.free_on(&reservable(task, allowed)) < pages || self.spare() < pages {
             return Err(Errno::Enomem);
         }
         self.reserved += pages;
@@ -123,18 +131,19 @@ impl Pool {
         Some(node)
     }
 
-    /// Moves a page that is in use to one of some nodes, in their order: the node that it is on then.
+    /// Moves a page that is in use to one of some nodes, in their order.
     ///
     /// A free page of the pool takes its place as long as not all are reserved; the old one is free then.
     /// Otherwise a new page does, from a node that has `room`, and the old one is no page of the pool any
     /// more.
-    pub fn replace(&mut self, old: NodeId, way: &[NodeId], room: impl Fn(NodeId) -> bool) -> NodeId {
+    pub fn replace(&mut self, old: NodeId, way: &[NodeId], room: impl Fn(NodeId) -> bool) -> Replaced {
         let pooled = way.iter().copied().find(|node| self.has_free(*node)).filter(|_| self.spare() > 0);
         if let Some(node) = pooled {
             *self.free.entry(node).or_default() -= 1;
             *self.free.entry(old).or_default() += 1;
+            return Replaced::ByFree(node);
         }
-        pooled.or_else(|| way.iter().copied().find(|node| room(*node))).unwrap_or(old)
+        way.iter().copied().find(|node| room(*node)).map_or(Replaced::Not, Replaced::ByNew)
     }
 
     fn has_free(&self, node: NodeId) -> bool {
@@ -156,13 +165,19 @@ pub(crate) fn way(
     path(&policy.effective(), policy.home.unwrap_or(cpu_node), turn, orders, allowed)
 }
 
+/// The nodes that a mapping's pages are reserved on: only the task's own bind policy counts.
+pub(crate) fn reservable(task: &Policy, allowed: &NodeSet) -> NodeSet {
+    if task.mode == PolicyMode::Bind { task.nodes.intersection(allowed) } else { allowed.clone() }
+}
+
 /// The nodes once around, from one of them on.
-fn cycle(nodes: &NodeSet, from: Option<NodeId>) -> impl Iterator<Item = NodeId> + '_ {
+pub(crate) fn cycle(nodes: &NodeSet, from: Option<NodeId>) -> impl Iterator<Item = NodeId> + '_ {
     let before = nodes.iter().take_while(move |node| from.is_some_and(|from| *node < from)).count();
     nodes.iter().skip(before).chain(nodes.iter().take(before))
 }
 
-fn following(nodes: &NodeSet, node: NodeId) -> Option<NodeId> {
+/// The node behind another, from the last on to the first.
+pub(crate) fn following(nodes: &NodeSet, node: NodeId) -> Option<NodeId> {
     nodes.iter().find(|other| *other > node).or(nodes.first())
 }
 

@@ -52,6 +52,13 @@ pub struct Counters {
     pub other: u64,
 }
 
+impl ZoneState {
+    /// Free pages that it keeps at a watermark from requests whose highest zone is this one.
+    pub const fn kept(&self, mark: u64, highest: ZoneKind) -> u64 {
+        mark.saturating_add(self.reserves[highest as usize])
+    }
+}
+
 impl Counters {
     /// What was counted since a time before.
     #[must_use]
@@ -79,7 +86,7 @@ pub struct Memory {
     pub(crate) release: Release,
     /// Whether nodes are reclaimed before others are tried.
     pub(crate) zone_reclaim: Option<ZoneReclaim>,
-    /// Pages that each zone would give up then; empty where nothing is reclaimed.
+    /// Pages that each zone would give up then, by its index; empty where nothing is reclaimed.
     pub(crate) spare: Vec<u64>,
     pub(crate) reclaimed: BTreeMap<NodeId, u64>,
 }
@@ -145,6 +152,25 @@ impl Memory {
         if let Some(zone) = self.zones.iter_mut().find(|zone| (zone.node, zone.kind) == (node, kind)) {
             zone.free = zone.free.saturating_add(pages).min(zone.managed.max(zone.free));
         }
+    }
+
+    /// Gives pages of one zone back for those that were taken from others; tells how many.
+    pub(crate) fn exchange(
+        &mut self,
+        pages: &mut Placed,
+        from: (NodeId, ZoneKind),
+        taken: impl IntoIterator<Item = (NodeId, ZoneKind, u64)>,
+    ) -> u64 {
+        let mut moved = 0;
+        for (node, kind, count) in taken {
+            *pages.entry((node, kind)).or_default() += count;
+            moved += count;
+        }
+        if let Some(left) = pages.get_mut(&from) {
+            *left -= moved;
+        }
+        self.free(from.0, from.1, moved);
+        moved
     }
 
     /// The counters since the beginning, by node.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::settings::parameter;
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::ram::{PAGE, Range};
@@ -55,12 +56,7 @@ impl Movable {
     /// What a kernel's command line asks for. `kernelcore=` counts before `movablecore=`; of several
     /// of a kind the last counts.
     pub fn of_command_line(text: &str) -> Self {
-        let value = |name: &str| {
-            text.split_ascii_whitespace()
-                .filter_map(|word| word.strip_prefix(name)?.strip_prefix('='))
-                .filter_map(Amount::parse)
-                .next_back()
-        };
+        let value = |name: &str| parameter(text, name).filter_map(Amount::parse).last();
         match (value("kernelcore"), value("movablecore")) {
             (Some(amount), _) => Self::AllBut(amount),
             (None, Some(amount)) => Self::Only(amount),
@@ -206,7 +202,9 @@ mod tests {
     #[test]
     fn all_or_nothing_leaves_no_movable_zone() {
         let ram = [range(4096, 5120, 0)];
-        for words in ["", "kernelcore=2G", "kernelcore=0", "movablecore=0", "kernelcore=many"] {
+        for words in
+            ["", "kernelcore=2G", "kernelcore=0", "movablecore=0", "kernelcore=many", "-- kernelcore=512M"]
+        {
             check(words, &ram, &[(0, "Normal", 1024)]);
         }
     }

@@ -95,7 +95,9 @@ pub fn path(
         PolicyMode::Interleave => everywhere(Start::ByAddress, turn.unwrap_or(first)),
         PolicyMode::WeightedInterleave => everywhere(Start::ByWeight, turn.unwrap_or(first)),
         // The kernel ignores a set without any node that the cpuset allows.
-        PolicyMode::Bind if mask.is_empty() => everywhere(Start::NearestToCpu, cpu_node),
+        PolicyMode::Bind | PolicyMode::PreferredMany if mask.is_empty() => {
+            everywhere(Start::NearestToCpu, cpu_node)
+        }
         PolicyMode::Bind => Path {
             start: Start::NearestToCpu,
             order: from(cpu_node, &mask),
@@ -161,5 +163,21 @@ mod tests {
         let allowed = NodeSet::from([1, 2]);
         let way = path(&MemPolicy::DEFAULT, NodeId::new(0), None, &orders, &allowed);
         assert_eq!(way.order, [NodeId::new(1), NodeId::new(2)]);
+    }
+
+    #[test]
+    fn a_mask_that_the_cpuset_leaves_out_is_none() {
+        let machine = spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
+        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let allowed = NodeSet::from([1, 2]);
+        for mode in [PolicyMode::Bind, PolicyMode::PreferredMany] {
+            let policy = MemPolicy::new(mode, NodeSet::from([0, 3]));
+            let way = path(&policy, NodeId::new(3), None, &orders, &allowed);
+            assert_eq!(
+                (way.order.as_slice(), way.when_full),
+                ([2, 1].map(NodeId::new).as_slice(), WhenFull::ReclaimEverywhere)
+            );
+            assert_eq!(way.then, []);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Reclaiming a node before another is tried: `vm.zone_reclaim_mode`.
 //!
 //! ```text
-//! Memory::of(machine, ...).with_zone_reclaim(ZoneReclaim::of(machine))
+//! Memory::of(machine, ...).with_zone_reclaim(ZoneReclaim::of(machine, release))
 //! ```
 //!
 //! A node at its low watermark gives up pages of its caches, and the walk stays there, where the node is the
@@ -18,8 +18,9 @@ use std::collections::BTreeMap;
 use nodewise_machine::{Machine, Node, NodeId, NodeMatrix, NodeSet};
 
 use crate::distance::default_distance;
-use crate::memory::Memory;
+use crate::memory::{Memory, ZoneState};
 use crate::ram::PAGE;
+use crate::release::{Change, Release};
 
 /// Nodes further away than this are not reclaimed: `RECLAIM_DISTANCE`. On AMD's Zen it is 32.
 pub const RECLAIM_DISTANCE: u32 = 30;
@@ -31,7 +32,7 @@ const UNMAP: u32 = 4;
 /// Which list of pages the kernel reclaims from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lru {
-    /// The multi-generational one, on where a distribution builds it so: `/sys/kernel/mm/lru_gen/enabled`.
+    /// The multi-generational one, on where a distribution builds it so ([`lru_gen_enabled`](nodewise_machine::Settings::lru_gen_enabled)).
     Generations,
     /// The older one.
     Lists,
@@ -50,14 +51,17 @@ pub struct ZoneReclaim {
 }
 
 impl ZoneReclaim {
-    /// What a machine tells. A mode that it does not tell is 0, as the kernel begins; the list is taken to be
-    /// the multi-generational one.
-    pub fn of(machine: &Machine) -> Self {
+    /// What a machine tells. A mode that it does not tell is 0, as the kernel begins; a list that it does not
+    /// tell is the multi-generational one, where the release has it.
+    pub fn of(machine: &Machine, release: Release) -> Self {
+        let is_new =
+            machine.settings.lru_gen_enabled.unwrap_or(true) && release.has(Change::GenerationsOfPages);
+        let lru = if is_new { Lru::Generations } else { Lru::Lists };
         let mode = machine.settings.zone_reclaim_mode.unwrap_or(0);
         let spare = machine.nodes.values().map(|node| (node.id, spare(node, mode)));
         Self {
             mode,
-            lru: Lru::Generations,
+            lru,
             farthest: RECLAIM_DISTANCE,
             distances: machine.distances.clone(),
             with_cpus: machine.nodes_with_cpus(),
@@ -92,12 +96,13 @@ impl ZoneReclaim {
         }
     }
 
-    /// Whether a CPU of a node reclaims another node, when pages are wanted from a third.
-    pub fn reclaims(&self, node: NodeId, wanted: NodeId, cpu_node: NodeId) -> bool {
+    /// Whether a CPU of a node reclaims another node, when pages are wanted from a third, as far as anything is
+    /// freed at all.
+    pub(crate) fn reclaims(&self, node: NodeId, wanted: NodeId, cpu_node: NodeId) -> bool {
         let distance = self.distances.get(wanted, node).copied();
         let distance = distance.unwrap_or_else(|| default_distance(wanted, node));
         let is_own = node == cpu_node || !self.with_cpus.contains(node);
-        self.frees() && is_own && distance <= self.farthest
+        is_own && distance <= self.farthest
     }
 }
 
@@ -116,18 +121,20 @@ fn spare(node: &Node, mode: u32) -> u64 {
 impl Memory {
     /// The same memory under a mode.
     #[must_use]
-    pub fn with_zone_reclaim(mut self, reclaim: ZoneReclaim) -> Self {
-        let of = |node| reclaim.spare.get(&node).copied().unwrap_or(0);
+    pub fn with_zone_reclaim(self, mut reclaim: ZoneReclaim) -> Self {
+        if !reclaim.frees() {
+            return Self { zone_reclaim: None, spare: Vec::new(), ..self };
+        }
+        let by_node = std::mem::take(&mut reclaim.spare);
         // What a node has is spread over its zones by their size.
-        self.spare = (self.zones.iter())
-            .map(|zone| {
-                let share = u128::from(of(zone.node)) * u128::from(zone.managed);
-                let share = share.checked_div(u128::from(self.managed_of(zone.node))).unwrap_or(0) as u64;
-                share.min(zone.managed.saturating_sub(zone.free))
-            })
-            .collect();
-        self.zone_reclaim = Some(reclaim).filter(ZoneReclaim::frees);
-        self
+        let share = |zone: &ZoneState| {
+            let all = by_node.get(&zone.node).copied().unwrap_or(0);
+            let share = u128::from(all) * u128::from(zone.managed);
+            let share = share.checked_div(u128::from(self.managed_of(zone.node))).unwrap_or(0) as u64;
+            share.min(zone.managed.saturating_sub(zone.free))
+        };
+        let spare = self.zones.iter().map(share).collect();
+        Self { zone_reclaim: Some(reclaim), spare, ..self }
     }
 
     /// Pages of caches that were given up so far, by node.
@@ -139,10 +146,8 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ZoneState;
     use crate::policy::interleave::{Place, Weights};
     use crate::policy::set::{Policy, Scope};
-    use crate::release::Release;
     use crate::walk::{Class, HUGE_ORDER, Mark, Request};
     use crate::watermark::Watermarks;
     use crate::zonelist::{BuiltAt, FallbackOrders};
@@ -160,7 +165,7 @@ mod tests {
             ZoneState { node, kind: ZoneKind::Normal, managed: 200, free: 100, marks, reserves: [0; 4] }
         };
         let spare = (0..3).map(|node| (NodeId::new(node), 50)).collect();
-        let reclaim = ZoneReclaim::of(&machine).with_lru(lru).with_spare(spare);
+        let reclaim = ZoneReclaim::of(&machine, Release::REFERENCE).with_lru(lru).with_spare(spare);
         let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
         Memory::new((0..3).map(zone).collect(), orders, Release::REFERENCE).with_zone_reclaim(reclaim)
     }
@@ -211,6 +216,27 @@ mod tests {
     fn the_lists_of_generations_need_both_bits() {
         check(1, Lru::Generations, NEAR, "default", [80, 80, 80]);
         check(7, Lru::Generations, NEAR, "default", [130, 80, 130]);
+    }
+
+    #[test]
+    fn before_6_1_there_are_no_generations() {
+        let mut machine = spec::machine("2x(1c 1G)").unwrap();
+        let frees = |machine: &Machine, release| ZoneReclaim::of(machine, release).frees();
+        for (mode, old, new) in [(0, false, false), (1, true, false), (4, true, false), (7, true, true)] {
+            machine.settings.zone_reclaim_mode = Some(mode);
+            let ours = [Release::new(6, 0), Release::new(6, 1)].map(|release| frees(&machine, release));
+            assert_eq!(ours, [old, new], "mode {mode}");
+        }
+    }
+
+    #[test]
+    fn a_machine_tells_which_list_it_reclaims_from() {
+        let mut machine = spec::machine("2x(1c 1G)").unwrap();
+        machine.settings.zone_reclaim_mode = Some(1);
+        for (enabled, frees) in [(None, false), (Some(true), false), (Some(false), true)] {
+            machine.settings.lru_gen_enabled = enabled;
+            assert_eq!(ZoneReclaim::of(&machine, Release::REFERENCE).frees(), frees, "{enabled:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub enum Change {
     PreferredMany,
     /// `set_mempolicy_home_node(2)`.
     HomeNode,
+    /// Pages are reclaimed by the multi-generational list, in a kernel that is built so; before, by the older
+    /// lists alone.
+    GenerationsOfPages,
     /// The index that says whose turn an interleaved page is counts with all its bits; before, with the
     /// lower 32. Pages above 16 TiB, where programs have theirs, then fall to other nodes wherever the
     /// number of nodes is no power of two.
@@ -37,6 +40,9 @@ pub enum Change {
     /// Where a huge page is split before its parts are moved, parts that hold nothing but zeros are given
     /// back, and read as zeros.
     ZerosDropped,
+    /// A page of a pool that `mbind` moved to a new one of its own node cannot be moved any more; before, it
+    /// could. Seen on 6.18 and not on 6.12.
+    ReplacedInPlaceStays,
     /// A part of a huge page that was in common with a child and has been split is the writer's own again
     /// when nobody else has any of it; before, a write to it is a copy even then.
     PartsKept,
@@ -64,10 +70,11 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 20] = [
+    pub const ALL: [(Self, u16, u16); 22] = [
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
         (Self::HomeNode, 5, 17),
+        (Self::GenerationsOfPages, 6, 1),
         (Self::WholeInterleaveIndex, 6, 7),
         (Self::BareNodesLeftOut, 6, 7),
         (Self::TiersOfLatencies, 6, 7),
@@ -76,6 +83,7 @@ impl Change {
         (Self::PartsMoveApart, 6, 10),
         (Self::GenericEmulation, 6, 12),
         (Self::ZerosDropped, 6, 12),
+        (Self::ReplacedInPlaceStays, 6, 14),
         (Self::PartsKept, 6, 15),
         (Self::AutomaticWeights, 6, 16),
         (Self::WeightedInterleaveHits, 6, 16),

@@ -36,7 +36,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet};
 
 use crate::balancing::Balancing;
 use crate::errno::Errno;
@@ -122,8 +122,8 @@ impl Simulation {
         let settings = &machine.settings;
         Self {
             online: machine.node_ids(),
-            system: system::of(machine),
-            tiers: Some(Tiers::of(machine)),
+            system: system::of(machine, self.release),
+            tiers: Some(Tiers::of(machine, self.release)),
             balancing: Balancing::of_machine(machine),
             demotion: settings.demotion_enabled.unwrap_or(false),
             ..self
@@ -325,8 +325,7 @@ impl Simulation {
 
     /// The policy of a program's memory that has none of its own.
     fn in_force(&self, id: Id) -> &Policy {
-        let own = &self.programs[&id].policy;
-        if own.mode == PolicyMode::Default { &self.system } else { own }
+        self.programs[&id].policy.or(&self.system)
     }
 
     fn program(&mut self, id: Id) -> &mut Program {

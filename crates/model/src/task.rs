@@ -23,7 +23,7 @@ use crate::errno::Errno;
 use crate::memory::Memory;
 use crate::migrate::{self, Present};
 use crate::policy::interleave::Weights;
-use crate::policy::set::{Policy, Scope};
+use crate::policy::set::{Policy, Scope, check_home};
 use crate::release::{Change, Release};
 use crate::walk::{Class, HUGE_ORDER, Request};
 use page::{BLOCK, Backing, Home, Page, Size, block_of};
@@ -152,8 +152,7 @@ impl Task {
             return Err(Errno::Efault);
         }
         // Pages whose policy is taken away go where the program's own policy would have them.
-        let placed =
-            if policy.mode == PolicyMode::Default { self.in_force().clone() } else { policy.clone() };
+        let placed = policy.or(self.in_force()).clone();
         let there = self.present(pages.clone());
         let mut nodes: Vec<NodeId> = there.iter().map(|(_, home)| home.0).collect();
         let mut moved = Vec::new();
@@ -180,19 +179,11 @@ impl Task {
     /// `ENOSYS` before 5.17, `EINVAL` for a node that is not there, `EOPNOTSUPP` at the first page whose mode has no home
     /// node (those before it are changed), `ENOENT` where no page has a policy.
     pub fn set_home(&mut self, pages: Range<u64>, node: NodeId) -> Result<(), Errno> {
-        if !self.around.release.has(Change::HomeNode) {
-            return Err(Errno::Enosys);
-        }
-        if !self.around.online.contains(node) {
-            return Err(Errno::Einval);
-        }
+        check_home(node.number().into(), &self.around.online, self.around.release)?;
         let mut result = Err(Errno::Enoent);
         for (_, page) in self.pages.range_mut(pages) {
             let Some(policy) = page.of_mapping_mut() else { continue };
-            if !matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany) {
-                return Err(Errno::Eopnotsupp);
-            }
-            policy.home = Some(node);
+            policy.set_home(node)?;
             let kept = Some(policy.clone());
             page.set_policy(&kept);
             result = Ok(());
@@ -243,7 +234,7 @@ impl Task {
 
     /// The policy that places pages whose mapping has none: its own, or where it has none the system's.
     pub fn in_force(&self) -> &Policy {
-        if self.policy.mode == PolicyMode::Default { &self.system } else { &self.policy }
+        self.policy.or(&self.system)
     }
 
     /// A page of an order as a policy gives it to this program now.

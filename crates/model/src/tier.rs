@@ -86,19 +86,15 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    /// The tiers that a machine tells; where it tells none, those that its kernel works out from latencies
-    /// and bandwidths ([`worked_out`]). A node without a tier has that of DRAM.
-    pub fn of(machine: &Machine) -> Self {
+    /// The tiers that a machine tells; where it tells none, those that a kernel of a release works out from
+    /// latencies and bandwidths ([`worked_out`]). A node without a tier has that of DRAM.
+    pub fn of(machine: &Machine, release: Release) -> Self {
         let told = machine.tiers.iter();
         let told: BTreeMap<NodeId, u64> =
             told.flat_map(|tier| tier.nodes.iter().map(|node| (node, u64::from(tier.id.number())))).collect();
-        let works_out = Release::of(machine.kernel.as_ref()).has(Change::TiersOfLatencies);
         let (nodes, with_cpus) = (machine.memory_nodes(), machine.nodes_with_cpus());
-        let known = if told.is_empty() && works_out {
-            worked_out(&machine.accesses, &nodes, &with_cpus)
-        } else {
-            told
-        };
+        let known =
+            if told.is_empty() { worked_out(&machine.accesses, &nodes, &with_cpus, release) } else { told };
         let of_node = |node| (node, known.get(&node).copied().unwrap_or(tier(DRAM_DISTANCE)));
         let of: BTreeMap<NodeId, u64> = nodes.iter().map(of_node).collect();
         let fast = of.iter().filter(|(node, _)| with_cpus.contains(**node)).map(|(_, tier)| *tier);
@@ -146,13 +142,18 @@ pub struct Targets {
 }
 
 /// The tier of each node with memory, from latencies and bandwidths that the firmware tells for CPUs. All are
-/// DRAM's where the kernel does not go by them, since nodes with CPUs and memory differ by more than a tenth or
-/// lack a value.
+/// DRAM's where the kernel does not go by them: no release before [`Change::TiersOfLatencies`] does, and none
+/// where nodes with CPUs and memory differ by more than a tenth or lack a value.
 ///
 /// # Source
 /// `hmat_calculate_adistance` and `mt_set_default_dram_perf`: the first node with memory and CPUs that the
 /// firmware speaks of is the measure.
-pub fn worked_out(accesses: &[Access], with_memory: &NodeSet, with_cpus: &NodeSet) -> BTreeMap<NodeId, u64> {
+pub fn worked_out(
+    accesses: &[Access],
+    with_memory: &NodeSet,
+    with_cpus: &NodeSet,
+    release: Release,
+) -> BTreeMap<NodeId, u64> {
     let speed = |node: NodeId| {
         let access = accesses.iter().find(|one| one.target == node && one.class == AccessClass::Cpu)?;
         Some(Performance {
@@ -164,7 +165,7 @@ pub fn worked_out(accesses: &[Access], with_memory: &NodeSet, with_cpus: &NodeSe
     };
     let targets: NodeSet = accesses.iter().map(|access| access.target).collect();
     let dram = with_memory.intersection(with_cpus).intersection(&targets);
-    let measure = dram.first().and_then(speed);
+    let measure = dram.first().and_then(speed).filter(|_| release.has(Change::TiersOfLatencies));
     let measure =
         measure.filter(|measure| dram.iter().all(|node| speed(node).is_some_and(|own| measure.is_like(own))));
     let distance = |node: NodeId| {
@@ -242,8 +243,12 @@ mod tests {
 
     /// The tier of each node.
     fn check(spec: &str, expected: &[u64]) -> Tiers {
-        let tiers = Tiers::of(&nodewise_machine::spec::machine(spec).unwrap());
-        assert_eq!(tiers.of.values().copied().collect::<Vec<_>>(), expected, "{spec}");
+        check_in(Release::REFERENCE, spec, expected)
+    }
+
+    fn check_in(release: Release, spec: &str, expected: &[u64]) -> Tiers {
+        let tiers = Tiers::of(&nodewise_machine::spec::machine(spec).unwrap(), release);
+        assert_eq!(tiers.of.values().copied().collect::<Vec<_>>(), expected, "{release}: {spec}");
         tiers
     }
 
@@ -261,7 +266,14 @@ mod tests {
         check(&other("111ns/100G"), &[4, 4, 4]);
         check(&other("100ns"), &[4, 4, 4]);
         check(&other("110ns/90G"), &[4, 5, 67]);
-        check(&format!("{}; kernel=6.1", other("110ns/90G")), &[4, 4, 4]);
+    }
+
+    #[test]
+    fn latencies_count_by_the_release_that_is_asked_about_and_not_the_machines() {
+        let spec =
+            |kernel| format!("(1c 1G) (1G); access=0>0:100ns/100G; access=0>1:300ns/20G; kernel={kernel}");
+        check_in(Release::new(6, 6), &spec("6.12"), &[4, 4]);
+        check_in(Release::new(6, 7), &spec("6.1"), &[4, 67]);
     }
 
     #[test]

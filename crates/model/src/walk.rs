@@ -6,7 +6,8 @@
 //! # Source
 //! `get_page_from_freelist`, `__alloc_pages_slowpath` and `zone_watermark_fast` in
 //! `mm/page_alloc.c`, `alloc_pages_mpol` in `mm/mempolicy.c`, `zone_statistics`; 5.15 to at least
-//! 7.2. Nothing is reclaimed here: the model says where the walk ends up without it.
+//! 7.2. Nothing is reclaimed here but under `vm.zone_reclaim_mode` ([`crate::reclaim`]): the model says where
+//! the walk ends up without it.
 
 mod busy;
 mod route;
@@ -168,11 +169,18 @@ impl Memory {
         self.allocate_along(&mut route, request.pages, request.place)
     }
 
+    /// Takes pages of the request's order and of no other: fewer where there are no more.
+    pub(crate) fn allocate_whole(&mut self, request: &Request<'_>) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.walk(&mut self.route(request), request.order, request.pages, request.place, &mut outcome);
+        outcome
+    }
+
     /// Takes pages along a route of this memory: as [`Memory::allocate`] does for the request that the
     /// route was made for, had it these pages and this place.
     pub fn allocate_along(&mut self, route: &mut Route, pages: u64, place: Place) -> Outcome {
         let mut outcome = self.take_along(route, pages, place);
-        outcome.busy = route.woken.as_ref().and_then(|woken| BusyNodes::of(&outcome, woken, self.release));
+        outcome.busy = route.woken.as_ref().and_then(|woken| BusyNodes::of(&outcome, woken));
         outcome
     }
 
@@ -291,8 +299,8 @@ impl Memory {
         *self.reclaimed.entry(zone.node).or_default() += lacking;
     }
 
-    /// Whether a node has a page of an order above its low watermark for requests of a class, as one that is
-    /// wanted from this node alone (`__GFP_THISNODE`) has to find it: at last above the minimum.
+    /// Whether a node has a page of an order above its minimum watermark for requests of a class: one that is
+    /// wanted from this node alone (`__GFP_THISNODE`) is looked for down to there.
     pub fn can_give(&self, node: NodeId, order: u32, class: Class) -> bool {
         let stock = Stock::of(self, order, class);
         let own = |zone: usize| Stop { zone, reclaims: false };

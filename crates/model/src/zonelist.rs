@@ -5,6 +5,7 @@
 //! also began to print the orders at boot, `Fallback order for Node 0: ...`) up to at least 7.2;
 //! compared with kernels 6.12, 6.16, 6.17 and 6.18.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use nodewise_machine::{Machine, NodeId};
@@ -110,33 +111,38 @@ fn pick_all(
     order
 }
 
-/// The zones that a node's allocations try, in this order.
+/// The zones that allocations try, in this order.
 ///
 /// # Source
 /// `build_zonerefs_node`: the populated zones of each node, highest first, node after node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zonelist {
-    /// `ZONELIST_FALLBACK`: of every node in the node's fallback order.
-    pub fallback: Vec<(NodeId, ZoneKind)>,
-    /// `ZONELIST_NOFALLBACK`: of the node alone, for `__GFP_THISNODE`.
-    pub no_fallback: Vec<(NodeId, ZoneKind)>,
+#[derive(Clone, Debug)]
+pub struct Zonelists<'a> {
+    orders: &'a FallbackOrders,
+    /// Of each node that has any, the highest first.
+    own: BTreeMap<NodeId, Vec<ZoneKind>>,
 }
 
-impl Zonelist {
-    /// The lists of a node; `zones` are the populated zones of all nodes.
-    pub fn of(node: NodeId, orders: &FallbackOrders, zones: &[Zone]) -> Self {
-        Self {
-            fallback: orders.from(node).iter().flat_map(|node| highest_first(*node, zones)).collect(),
-            no_fallback: highest_first(node, zones),
+impl<'a> Zonelists<'a> {
+    /// The lists of all nodes; `zones` are the zones of all nodes.
+    pub fn of(orders: &'a FallbackOrders, zones: &[Zone]) -> Self {
+        let mut own: BTreeMap<NodeId, Vec<ZoneKind>> = BTreeMap::new();
+        for zone in zones.iter().filter(|zone| zone.present > 0) {
+            own.entry(zone.node).or_default().push(zone.kind);
         }
+        own.values_mut().for_each(|kinds| kinds.sort_unstable_by_key(|kind| Reverse(*kind)));
+        Self { orders, own }
     }
-}
 
-fn highest_first(node: NodeId, zones: &[Zone]) -> Vec<(NodeId, ZoneKind)> {
-    let own = zones.iter().filter(|zone| zone.node == node && zone.present > 0);
-    let mut list: Vec<(NodeId, ZoneKind)> = own.map(|zone| (zone.node, zone.kind)).collect();
-    list.sort_unstable_by_key(|(_, kind)| std::cmp::Reverse(*kind));
-    list
+    /// `ZONELIST_FALLBACK`: of every node in the node's fallback order.
+    pub fn fallback(&self, node: NodeId) -> impl Iterator<Item = (NodeId, ZoneKind)> {
+        self.orders.from(node).iter().flat_map(|node| self.no_fallback(*node))
+    }
+
+    /// `ZONELIST_NOFALLBACK`: of the node alone, for `__GFP_THISNODE`.
+    pub fn no_fallback(&self, node: NodeId) -> impl Iterator<Item = (NodeId, ZoneKind)> {
+        let kinds = self.own.get(&node).map_or(&[][..], Vec::as_slice);
+        kinds.iter().map(move |kind| (node, *kind))
+    }
 }
 
 #[cfg(test)]
@@ -231,12 +237,13 @@ mod tests {
     fn all_zones_of_a_node_come_before_the_next_node() {
         let machine = spec::machine("(1c 5G) (1c 1G)").unwrap();
         let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
-        let lists = Zonelist::of(NodeId::new(1), &orders, &crate::zones::of(&machine));
-        let words = |list: &[(NodeId, ZoneKind)]| {
-            list.iter().map(|(node, kind)| format!("{node}:{kind}")).collect::<Vec<_>>().join(" ")
+        let lists = Zonelists::of(&orders, &crate::zones::of(&machine));
+        let words = |list: &mut dyn Iterator<Item = (NodeId, ZoneKind)>| {
+            list.map(|(node, kind)| format!("{node}:{kind}")).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(words(&lists.fallback), "1:Normal 0:Normal 0:DMA32 0:DMA");
-        assert_eq!(words(&lists.no_fallback), "1:Normal");
+        assert_eq!(words(&mut lists.fallback(NodeId::new(1))), "1:Normal 0:Normal 0:DMA32 0:DMA");
+        assert_eq!(words(&mut lists.no_fallback(NodeId::new(1))), "1:Normal");
+        assert_eq!(words(&mut lists.no_fallback(NodeId::new(7))), "");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use nodewise_machine::firmware::Tables;
 use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
 use nodewise_model::firmware::{Setting, boot, boot_tree};
 use nodewise_source::acpi::files;
@@ -31,14 +32,31 @@ pub fn open(machine: &str) -> Option<Result<Machine, String>> {
     Some(tree.map(|tree| boot_tree(&tree, &Setting::default()).machine(origin(path))))
 }
 
+/// Ranges of addresses: the first byte of each, and the first behind it.
+pub type Ranges = Vec<(u64, u64)>;
+
+/// The tables of a file or of a folder, and where RAM is: as it is known already, else as a file beside the
+/// tables says.
+///
+/// # Errors
+/// What holds no tables, or cannot be read.
+pub fn tables_in(path: &Path, ram: Option<Ranges>) -> Result<(Tables, Option<Ranges>), String> {
+    let tables = files::from_paths(&[path]).map_err(|error| error.to_string())?;
+    let ram = match ram {
+        Some(ram) => Some(ram),
+        None => files::ram_beside(path)?,
+    };
+    Ok((tables, ram))
+}
+
 fn origin(path: &Path) -> Origin {
     Origin::Firmware(path.to_string_lossy().into_owned())
 }
 
 /// What is wrong with the tables stands before what the kernel makes of them.
 fn of_acpi(path: &Path) -> Result<Machine, String> {
-    let tables = files::from_paths(&[path]).map_err(|error| error.to_string())?;
-    let setting = Setting { ram: files::ram_beside(path)?, ..Setting::default() };
+    let (tables, ram) = tables_in(path, None)?;
+    let setting = Setting { ram, ..Setting::default() };
     let mut machine = boot(&tables, &setting).machine(origin(path));
     let findings =
         tables.findings.iter().map(|finding| Oddity::new(OddityKind::Unparseable, finding.to_string()));

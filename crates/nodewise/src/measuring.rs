@@ -356,10 +356,22 @@ pub fn saved_report<R>(
     verb: &str,
     read: impl FnOnce(&Saved<'_>) -> Result<R, String>,
 ) -> Result<R, Failure> {
-    let text = read_result(path)?;
-    Saved::of(&text).and_then(|saved| read(&saved)).map_err(|error| {
+    read_saved_as("--from", path, verb, |text| Saved::of(text).and_then(|saved| read(&saved)))
+}
+
+/// Reads what `read` makes of a file that a verb has written with `--json`; `option` named it.
+///
+/// # Errors
+/// As [`saved_report`].
+pub fn read_saved_as<R>(
+    option: &str,
+    path: &Path,
+    verb: &str,
+    read: impl FnOnce(&str) -> Result<R, String>,
+) -> Result<R, Failure> {
+    read(&read_saved(option, path)?).map_err(|error| {
         let path = quote(&path.display().to_string());
-        Failure::usage(format_args!("--from: {path} is no result of nodewise {verb}: {error}"))
+        Failure::usage(format_args!("{option}: {path} is no result of nodewise {verb}: {error}"))
     })
 }
 

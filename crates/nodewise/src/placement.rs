@@ -2,9 +2,10 @@
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::expr::{Devices, ExprError, Scope as ExprScope, SetExpr};
-use nodewise_machine::{CpuSet, DeviceRef, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
-use nodewise_measure::placement::Placement;
-use nodewise_syscall::TransparentHuge;
+use nodewise_machine::{
+    CpuSet, DeviceRef, HugePool, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode,
+};
+use nodewise_measure::placement::{HugePages, Placement};
 
 use crate::cli::place::{Huge, Place};
 
@@ -225,10 +226,21 @@ impl Resolver<'_> {
         })
     }
 
-    fn huge(&self, notes: &mut Vec<String>) -> Result<Option<TransparentHuge>, String> {
+    fn huge(&self, notes: &mut Vec<String>) -> Result<Option<HugePages>, String> {
         match self.place.huge {
             None => Ok(None),
-            Some(Huge::Never) => Ok(Some(TransparentHuge::Never)),
+            Some(Huge::Never) => Ok(Some(HugePages::NEVER)),
+            Some(Huge::Pool) => {
+                let size = HugePool::of_malloc(self.machine).ok_or(
+                    "--huge=pool: no pool has a free huge page: write how many there are to be to \
+                     /proc/sys/vm/nr_hugepages",
+                )?;
+                notes.push(format!(
+                    "malloc of glibc (2.35 and later) is told to take pages of {size} from the pools; what a program \
+                     allocates otherwise does not come from there"
+                ));
+                Ok(Some(HugePages::Pool))
+            }
             Some(Huge::Always) => {
                 match self.machine.settings.transparent_hugepage.as_deref() {
                     Some("never") => {
@@ -243,7 +255,7 @@ impl Resolver<'_> {
                     ),
                     _ => {}
                 }
-                Ok(Some(TransparentHuge::Allowed))
+                Ok(Some(HugePages::ALWAYS))
             }
         }
     }
@@ -265,6 +277,7 @@ fn mode_of(option: &str) -> Option<PolicyMode> {
 mod tests {
     use super::*;
     use clap::{Args, FromArgMatches};
+    use nodewise_machine::Bytes;
     use nodewise_machine::spec;
 
     const MIXED: &str = "2x(3c 512M) (2c) (512M); dist=10,11,20,20/11,10,20,20/20,20,10,11/20,20,11,10; dev=net:eth0@1; dev=gpu:0@3; dev=ib:mlx5_0@2";
@@ -373,9 +386,13 @@ mod tests {
             resolve_on(machine, &format!("--huge={when}")).map(|r| (r.placement.huge, r.notes.len()))
         };
         machine.settings.transparent_hugepage = Some("madvise".to_owned());
-        assert_eq!(huge(&machine, "always"), Ok((Some(TransparentHuge::Allowed), 1)));
-        assert_eq!(huge(&machine, "never"), Ok((Some(TransparentHuge::Never), 0)));
+        assert_eq!(huge(&machine, "always"), Ok((Some(HugePages::ALWAYS), 1)));
+        assert_eq!(huge(&machine, "never"), Ok((Some(HugePages::NEVER), 0)));
         machine.settings.transparent_hugepage = Some("never".to_owned());
         assert!(huge(&machine, "always").unwrap_err().contains("must be madvise or always"));
+        assert!(huge(&machine, "pool").unwrap_err().contains("no pool has a free huge page"));
+        let pool = HugePool { page_size: Bytes::from_mib(2), total: Some(2), free: Some(1), surplus: None };
+        machine.nodes.get_mut(&NodeId::new(1)).unwrap().huge_pools.push(pool);
+        assert_eq!(huge(&machine, "pool"), Ok((Some(HugePages::Pool), 1)));
     }
 }

@@ -8,7 +8,7 @@ mod tests;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::toml_text;
+use crate::toml_text::{self, Lines};
 
 /// The scenarios that come with nodewise: the name and the file.
 pub const SHIPPED: [(&str, &str); 8] = [
@@ -137,15 +137,13 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
     if file.program.len() + file.event.len() > MOST_STEPS {
         return Err(format!("more than {MOST_STEPS} programs and events"));
     }
-    // Where each line ends: a search for every event, and not a walk through the file.
-    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
-    let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
+    let lines = Lines::of(text);
     let mut steps = Vec::new();
     for program in &file.program {
-        steps.push(start(program.get_ref(), line_of(program.span().start))?);
+        steps.push(start(program.get_ref(), lines.at(program.span().start))?);
     }
     for event in &file.event {
-        let line = line_of(event.span().start);
+        let line = lines.at(event.span().start);
         let at_s = time(event.get_ref().at, "at", line)?;
         let (program, act) = event::act(event.get_ref()).map_err(|why| format!("line {line}: {why}"))?;
         steps.push(Step { at_s, program, line, act });

@@ -9,15 +9,26 @@ use serde::de::DeserializeOwned;
 /// What is wrong and in which line, as a sentence.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        let line = error.span().map_or(1, |span| Lines::of(text).at(span.start));
         // What the file says, such as the name of a field that is not known, comes as it is.
         format!("line {line}: {}", printable(&error.message().trim().replace('\n', ": ")))
     })
 }
 
-/// The line in which a byte is; the first is 1.
-pub fn line_of(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+/// Where the lines of a text end: a search for every place in it, and not a walk through all of it.
+#[derive(Debug)]
+pub struct Lines(Vec<usize>);
+
+impl Lines {
+    /// Those of a text.
+    pub fn of(text: &str) -> Self {
+        Self(text.match_indices('\n').map(|(at, _)| at).collect())
+    }
+
+    /// The line in which a byte is; the first is 1.
+    pub fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|end| *end < offset) + 1
+    }
 }
 
 #[cfg(test)]

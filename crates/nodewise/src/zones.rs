@@ -10,15 +10,14 @@ use nodewise_source::parse::zoneinfo;
 use nodewise_source::system;
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::walk::Basis;
+use nodewise_view::digest::zones::Row;
 
 use crate::input::Input;
 
 /// Zones, and where they come from.
 pub struct Zones {
-    /// By node and then lowest first. Watermarks are those in force, a boost included.
-    pub rows: Vec<(Zone, ZoneState)>,
-    /// What a boost adds to every watermark of a row at the moment; `None` where no kernel says.
-    pub boosts: Vec<Option<u64>>,
+    /// By node and then lowest first.
+    pub rows: Vec<Row>,
     /// Where they come from.
     pub basis: Basis,
 }
@@ -26,50 +25,48 @@ pub struct Zones {
 impl Zones {
     /// The zones of a machine.
     pub fn of(input: &Input, release: Release) -> Self {
-        if let Some(found) = input.tree().and_then(of_kernel).filter(|found| !found.is_empty()) {
-            let (rows, boosts) = found.into_iter().unzip();
-            return Self { rows, boosts, basis: Basis::Kernel };
+        if let Some(rows) = input.tree().and_then(of_kernel).filter(|found| !found.is_empty()) {
+            return Self { rows, basis: Basis::Kernel };
         }
         let memory = Memory::of(&input.machine, BuiltAt::Boot, release);
-        let rows: Vec<_> =
-            model::of(&input.machine).into_iter().zip(memory.zones().iter().cloned()).collect();
-        Self { boosts: vec![None; rows.len()], rows, basis: Basis::Assumed }
+        let zones = model::of(&input.machine).into_iter().zip(memory.zones());
+        let row = |(zone, state): (Zone, &ZoneState)| Row { zone, state: state.clone(), boost: None };
+        Self { rows: zones.map(row).collect(), basis: Basis::Assumed }
     }
 
     /// The same zones with the watermarks and reserves that follow from their managed pages.
-    pub fn modelled(&self, input: &Input) -> Vec<(Zone, ZoneState)> {
-        let zones: Vec<Zone> = self.rows.iter().map(|(zone, _)| *zone).collect();
-        let Some(min_free) = input.machine.settings.min_free_kib else { return self.rows.clone() };
+    pub fn modelled(&self, input: &Input) -> Vec<Row> {
+        let zones: Vec<Zone> = self.rows.iter().map(|row| row.zone).collect();
+        let Some(min_free) = input.machine.settings.min_free_kib else {
+            return self.rows.iter().map(|row| Row { boost: None, ..row.clone() }).collect();
+        };
         let scale = input.tree().and_then(|tree| system::watermark_scale(tree).ok().flatten());
         let marks = watermarks(&zones, min_free, scale.unwrap_or(DEFAULT_SCALE));
-        let row = |((zone, state), marks): (&(Zone, ZoneState), Watermarks)| {
+        let row = |(Row { zone, state, .. }, marks): (&Row, Watermarks)| {
             let reserves = reserves(zone, &zones, DEFAULT_RATIOS);
-            (*zone, ZoneState { marks, reserves, ..state.clone() })
+            Row { zone: *zone, state: ZoneState { marks, reserves, ..state.clone() }, boost: None }
         };
         self.rows.iter().zip(marks).map(row).collect()
     }
 
     /// The memory that these zones are.
     pub fn memory(&self, machine: &Machine, built: BuiltAt, release: Release) -> Memory {
-        let states = self.rows.iter().map(|(_, state)| state.clone()).collect();
+        let states = self.rows.iter().map(|row| row.state.clone()).collect();
         let memory = Memory::new(states, FallbackOrders::of(machine, built), release);
-        memory.with_zone_reclaim(ZoneReclaim::of(machine))
+        memory.with_zone_reclaim(ZoneReclaim::of(machine, release))
     }
 }
 
-/// A zone of the kernel's, and its boost where this release tells it.
-type Found = ((Zone, ZoneState), Option<u64>);
-
 /// The populated zones in `/proc/zoneinfo`; `None` without that file, or where it lacks what a walk
 /// has to know.
-fn of_kernel(tree: &Tree) -> Option<Vec<Found>> {
+fn of_kernel(tree: &Tree) -> Option<Vec<Row>> {
     let info = system::zones(tree).ok()??.value;
     let populated = info.zones.iter().filter(|zone| zone.present.is_some_and(|pages| pages > 0));
     let known = populated.filter(|zone| ZoneKind::from_name(&zone.name).is_some());
     known.map(|zone| row(zone, &info.zones)).collect()
 }
 
-fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<Found> {
+fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<Row> {
     let kind = ZoneKind::from_name(&zone.name)?;
     let placed = Zone {
         node: zone.node,
@@ -97,7 +94,7 @@ fn row(zone: &zoneinfo::Zone, all: &[zoneinfo::Zone]) -> Option<Found> {
         marks: Watermarks { min, low, high, promo },
         reserves: ZoneKind::ALL.map(reserve),
     };
-    Some(((placed, state), zone.boost))
+    Some(Row { zone: placed, state, boost: zone.boost })
 }
 
 #[cfg(test)]
@@ -151,13 +148,13 @@ Node 0, zone   Device
         let tree = Tree::memory(Files::new().file("/proc/zoneinfo", INFO));
         let rows = of_kernel(&tree).unwrap();
         assert_eq!(rows.len(), 2);
-        let ((zone, state), boost) = &rows[0];
+        let Row { zone, state, boost } = &rows[0];
         assert_eq!(*boost, Some(10));
         assert_eq!((zone.node, zone.kind, zone.start_page), (NodeId::new(0), ZoneKind::Dma, 1));
         assert_eq!(state.marks, Watermarks { min: 56, low: 67, high: 78, promo: 89 });
         assert_eq!(state.reserves, [0, 3019, 5451, 5452]);
         // Kernels before 6.13 do not tell the promotion mark, those before 5.19 no boost.
-        assert_eq!((rows[1].0.1.marks.promo, rows[1].1), (16, None));
+        assert_eq!((rows[1].state.marks.promo, rows[1].boost), (16, None));
     }
 
     #[test]

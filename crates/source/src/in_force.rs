@@ -12,14 +12,10 @@ use crate::parse::Problems;
 use crate::parse::numa_maps::{Mapping, parse_line};
 use crate::paths;
 use crate::process::{self, Pid};
-use crate::tree::Tree;
+use crate::tree::{MOST_LINE_BYTES, Tree};
 
 /// Most threads that are asked: a machine has fewer CPUs, and each costs a file.
 const MOST_THREADS: usize = 4096;
-
-/// A longer line of `numa_maps` is passed over: the longest of the kernel has a path of 4,096 bytes,
-/// escaped, and a count for each of 1,024 nodes.
-const MOST_LINE_BYTES: usize = 64 << 10;
 
 /// The kernel cuts the words of a policy at 63 characters: as long a text may be part of another one.
 const CUT_POLICY: usize = 63;
@@ -66,53 +62,63 @@ fn threads(tree: &Tree, pid: Pid) -> Vec<Pid> {
 /// The CPUs that a thread may use; `None` of one that has ended.
 fn cpus(tree: &Tree, thread: Pid) -> Option<CpuSet> {
     let status = process::status(tree, thread).ok().flatten()?.value;
-    status.cpus_allowed.filter(|_| !matches!(status.state, Some('Z' | 'X')))
+    status.cpus_allowed.filter(|_| !is_over(status.state))
+}
+
+fn has_ended(tree: &Tree, pid: Pid) -> bool {
+    process::status(tree, pid).ok().flatten().is_none_or(|status| is_over(status.value.state))
+}
+
+const fn is_over(state: Option<char>) -> bool {
+    matches!(state, Some('Z' | 'X'))
 }
 
 impl InForce {
     fn add_memory(&mut self, tree: &Tree, pid: Pid) {
-        let mut line = Vec::new();
-        let mut problems = Problems::default();
-        let read = tree.read_chunks(&paths::numa_maps(pid), &mut |chunk| {
-            for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-                if line.len() <= MOST_LINE_BYTES {
-                    line.extend_from_slice(&piece[..piece.len().min(MOST_LINE_BYTES + 1)]);
-                }
-                if piece.ends_with(b"\n") {
-                    self.add_line(&line, &mut problems);
-                    line.clear();
-                }
-            }
-        });
+        let (mut own, mut problems) = (Self::default(), Problems::default());
+        let read = tree.read_lines(&paths::numa_maps(pid), &mut |line| own.add_line(line, &mut problems));
         // A process that has ended meanwhile, or is another user's, has told what it has told.
         read.ok();
+        add(&mut self.by_node, own.by_node);
+        // A process that ends gives its policy back before its memory where somebody is reading of it: that
+        // looks like memory under no policy.
+        if !has_ended(tree, pid) {
+            own.memory.into_iter().for_each(|(policy, by_node)| add(self.under(&policy), by_node));
+        }
     }
 
-    fn add_line(&mut self, line: &[u8], problems: &mut Problems) {
-        // Most mappings have no pages, and say nothing then.
-        if line.len() > MOST_LINE_BYTES || !line.windows(2).any(|two| two == b" N") {
+    /// The memory under a policy.
+    fn under(&mut self, policy: &MemPolicy) -> &mut BTreeMap<NodeId, Bytes> {
+        let at = self.memory.iter().position(|(known, _)| known == policy).unwrap_or_else(|| {
+            self.memory.push((policy.clone(), BTreeMap::new()));
+            self.memory.len() - 1
+        });
+        &mut self.memory[at].1
+    }
+
+    fn add_line(&mut self, line: &str, problems: &mut Problems) {
+        // Most mappings have no pages, and say nothing then. A line that was cut is passed over: the
+        // longest of the kernel has a path of 4,096 bytes, escaped, and a count for each of 1,024 nodes.
+        if line.len() >= MOST_LINE_BYTES || !line.contains(" N") {
             return;
         }
-        let Some(mapping) = parse_line(&String::from_utf8_lossy(line), 0, problems) else { return };
+        let Some(mapping) = parse_line(line, 0, problems) else { return };
         let Some(bytes) = mapping.bytes() else { return };
         let bytes: Vec<(NodeId, Bytes)> = bytes.collect();
-        add(&mut self.by_node, &bytes);
+        add(&mut self.by_node, bytes.iter().copied());
         let Some(policy) = mapping.policy.as_ref().filter(|_| mapping.policy_text.len() < CUT_POLICY) else {
             return;
         };
         if !is_own(&mapping) {
             return;
         }
-        match self.memory.iter_mut().find(|(known, _)| known == policy) {
-            Some((_, by_node)) => add(by_node, &bytes),
-            None => self.memory.push((policy.clone(), bytes.iter().copied().collect())),
-        }
+        add(self.under(policy), bytes);
     }
 }
 
-fn add(by_node: &mut BTreeMap<NodeId, Bytes>, bytes: &[(NodeId, Bytes)]) {
+fn add(by_node: &mut BTreeMap<NodeId, Bytes>, bytes: impl IntoIterator<Item = (NodeId, Bytes)>) {
     for (node, size) in bytes {
-        *by_node.entry(*node).or_default() += *size;
+        *by_node.entry(node).or_default() += size;
     }
 }
 
@@ -189,6 +195,30 @@ mod tests {
         assert!(cut.parse::<MemPolicy>().is_ok(), "what is left of it reads like another policy");
         let found = found(&format!("1000 {cut} anon=1 N0=1 kernelpagesize_kB=4\n"));
         assert_eq!((found.memory, found.by_node), (Vec::new(), BTreeMap::from([node(0, 4)])));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over_and_the_next_is_read() {
+        let long = format!("1000 bind:1 N0=1 kernelpagesize_kB=4 file=/{}", "x".repeat(MOST_LINE_BYTES));
+        let found = found(&format!("{long}\n2000 default anon=1 N1=1 kernelpagesize_kB=4\n"));
+        assert_eq!(found.by_node, BTreeMap::from([node(1, 4)]));
+    }
+
+    #[test]
+    fn what_ended_while_it_was_looked_at_has_no_policy_any_more() {
+        let maps = "1000 default anon=1 N1=1 kernelpagesize_kB=4\n";
+        let check = |status: Option<String>, policies: usize| {
+            let files = Memory::new().file("/proc/7/numa_maps", maps);
+            let files = match status {
+                Some(status) => files.file("/proc/7/status", status),
+                None => files,
+            };
+            let found = in_force(&Tree::memory(files), &[Pid::new(7)]);
+            assert_eq!((found.memory.len(), found.by_node), (policies, BTreeMap::from([node(1, 4)])));
+        };
+        check(Some(status('R', "0")), 1);
+        check(Some(status('Z', "0")), 0);
+        check(None, 0);
     }
 
     proptest! {

@@ -19,6 +19,7 @@ use std::path::Path;
 
 pub use archive::Limits;
 pub use error::{OpenError, ReadCause, ReadError};
+pub(crate) use file::MOST_LINE_BYTES;
 pub use file::read_bounded;
 pub use memory::Memory;
 

@@ -22,7 +22,7 @@ use std::str::FromStr;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
 use nodewise_measure::executor::Arm;
-use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
+use nodewise_measure::placement::{HugePages, Placement, Scope};
 use nodewise_measure::study::Study;
 use nodewise_measure::verdict::Advice;
 
@@ -278,13 +278,12 @@ impl Wish<'_> {
     /// What a tool without a word for huge pages leaves out.
     fn huge_note(&self) -> Option<String> {
         let wish = match self.placement.huge? {
-            TransparentHuge::Allowed => "on",
-            TransparentHuge::Never => "off",
-            TransparentHuge::OnlyAdvised => "only where advised",
+            HugePages::ALWAYS => "transparent huge pages on",
+            HugePages::NEVER => "transparent huge pages off",
+            HugePages::Transparent(_) => "transparent huge pages only where advised",
+            HugePages::Pool => "huge pages of the pool",
         };
-        Some(format!(
-            "transparent huge pages {wish} cannot be said here: start the program through nodewise run for it"
-        ))
+        Some(format!("{wish} cannot be said here: start the program through nodewise run for it"))
     }
 }
 

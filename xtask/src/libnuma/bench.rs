@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Arch, build};
+use super::{build, own};
 use crate::bench::count;
 use crate::program;
 
@@ -23,8 +23,8 @@ type Figures = BTreeMap<(usize, String), f64>;
 
 /// Builds the library and the programs, runs them in turns, and prints a table.
 pub fn run(root: &Path) -> Result<()> {
-    let arch = Arch::own().context("libnuma is built for x86_64 and aarch64")?;
-    let out = build::target_folder(root).join("libnuma").join(arch.name());
+    let arch = own().context("libnuma is built for x86_64 and aarch64")?;
+    let out = build::target_folder(root).join("libnuma").join(arch.compiler());
     super::run(root, Some(arch), Some(out.clone()))?;
     let lib = std::path::absolute(out.join("lib"))?;
     let original = original()?;

@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use nodewise_lab::tools::find_program;
 
-use super::{Arch, symbols};
+use super::{Arch, own, symbols};
 use crate::program;
 
 /// The compiler and the programs of binutils for a machine.
@@ -27,7 +27,7 @@ impl Tools {
     /// another.
     pub fn find(arch: Arch) -> Result<Self> {
         let prefix = match arch {
-            _ if Some(arch) == Arch::own() => "",
+            _ if Some(arch) == own() => "",
             Arch::X86 => "x86_64-linux-gnu-",
             Arch::Arm => "aarch64-linux-gnu-",
         };
@@ -94,7 +94,7 @@ pub fn build(root: &Path, arch: Arch, tools: &Tools, out: &Path) -> Result<()> {
 /// Compiles the Rust code to an archive, in a target folder of its own: cargo may be running.
 fn archive(root: &Path, arch: Arch) -> Result<PathBuf> {
     let folder = target_folder(root).join("libnuma/cargo");
-    let target = format!("{}-unknown-linux-gnu", arch.name());
+    let target = format!("{}-unknown-linux-gnu", arch.compiler());
     // `core` for that machine.
     program::add_target(&target)?;
     let mut command = program::cargo(root);

@@ -16,7 +16,7 @@ use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use rustix::process::geteuid;
 
-use super::{Arch, build};
+use super::{build, own};
 use crate::program;
 
 /// A program that uses libnuma.
@@ -155,11 +155,11 @@ pub fn run(root: &Path, names: &[String]) -> Result<()> {
         let known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
         bail!("no client is called {}: expected one of {}", names.join(", "), known.join(", "));
     }
-    let arch = Arch::own().context("libnuma is built for x86_64 and aarch64")?;
+    let arch = own().context("libnuma is built for x86_64 and aarch64")?;
     let here = std::path::absolute(build::target_folder(root).join("libnuma"))?;
-    super::run(root, Some(arch), Some(here.join(arch.name())))?;
+    super::run(root, Some(arch), Some(here.join(arch.compiler())))?;
     install(&here)?;
-    let lib = here.join(arch.name()).join("lib");
+    let lib = here.join(arch.compiler()).join("lib");
     let lab = Lab::find(&KernelChoice::default())?;
     let mut rows = Vec::new();
     for client in &clients {

@@ -13,7 +13,7 @@ use crate::program;
 
 /// The list that the result must equal.
 fn list(root: &Path, arch: Arch) -> Result<BTreeSet<String>> {
-    let path: PathBuf = root.join(format!("crates/libnuma/link/abi/{}.txt", arch.name()));
+    let path: PathBuf = root.join(format!("crates/libnuma/link/abi/{}.txt", arch.compiler()));
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     Ok(text.lines().map(str::to_owned).collect())
 }

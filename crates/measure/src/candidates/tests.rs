@@ -25,9 +25,11 @@ fn check(machine: &Machine, chosen: &[(&str, &str)], left_out: &[(&str, &str)]) 
 
 const NO_WEIGHTS: (&str, &str) = ("weighted interleave", "the kernel does not say the weights of its nodes");
 const NO_THREADS: (&str, &str) = ("one thread per core", "no core has two CPUs that may be used");
-const NO_HUGE: [(&str, &str); 2] = [
+const NO_POOL: (&str, &str) = ("huge pages of the pool", "no pool has a free page");
+const NO_HUGE: [(&str, &str); 3] = [
     ("huge pages on", "the kernel does not say whether it has transparent huge pages"),
     ("huge pages off", "the kernel does not say whether it has transparent huge pages"),
+    NO_POOL,
 ];
 
 #[test]
@@ -54,6 +56,7 @@ fn two_sockets() {
                 "while a node has free memory this is the same as local to it; node 0 stands for all",
             ),
             ("huge pages on", "the same as default here"),
+            NO_POOL,
         ],
     );
 }
@@ -91,6 +94,7 @@ fn one_node_leaves_what_does_not_need_two() {
             ("compact", one_cache),
             ("spread", one_cache),
             NO_THREADS,
+            NO_POOL,
         ],
     );
 }
@@ -109,7 +113,15 @@ fn emulated_nodes_without_cpus_use_those_of_the_first() {
             ("interleave all", "--interleave=all"),
             ("node 0 preferred", "--preferred=0"),
         ],
-        &[NO_WEIGHTS, ("compact", one_cache), ("spread", one_cache), NO_THREADS, NO_HUGE[0], NO_HUGE[1]],
+        &[
+            NO_WEIGHTS,
+            ("compact", one_cache),
+            ("spread", one_cache),
+            NO_THREADS,
+            NO_HUGE[0],
+            NO_HUGE[1],
+            NO_POOL,
+        ],
     );
 }
 
@@ -140,6 +152,7 @@ fn memory_without_cpus_is_reached_from_the_nearest_node() {
             NO_THREADS,
             NO_HUGE[0],
             NO_HUGE[1],
+            NO_POOL,
         ],
     );
 }

@@ -21,7 +21,7 @@ use crate::study::Record;
 pub const SCHEMA: &str = "nodewise.journal/2";
 
 /// The schema before: its runs lack how far they ran as asked, and all numbers but the first. A study
-/// that began with it goes on under its first line.
+/// that began with it goes on under its first line, and without crosses, which there were not then.
 const BEFORE: &str = "nodewise.journal/1";
 
 /// One line.
@@ -54,6 +54,11 @@ impl From<&Head> for StudyJson {
 }
 
 impl StudyJson {
+    /// Whether it is of the schema before.
+    pub fn is_older(&self) -> bool {
+        self.schema == BEFORE
+    }
+
     /// The head, or what was expected instead.
     pub fn head(self) -> Result<Head, String> {
         if ![SCHEMA, BEFORE].contains(&self.schema.as_str()) {
@@ -270,19 +275,28 @@ impl FidelityJson {
     }
 
     fn fidelity(self) -> Result<Fidelity, String> {
-        let shares = [self.cpus, self.policy, self.nodes];
-        if shares.into_iter().flatten().any(|share| !(0.0..=1.0).contains(&share)) {
-            return Err("fidelity: expected shares from 0 to 1".to_owned());
-        }
-        let cpus = self.other_cpus.map(|text| text.parse());
-        let policy = self.other_policy.map(|text| text.parse());
+        let cpus = self.cpus.map(share).transpose()?;
+        let policy = self.policy.map(share).transpose()?;
+        let nodes = self.nodes.map(share).transpose()?;
+        let other_cpus = self.other_cpus.map(|text| text.parse()).transpose();
+        let other_policy = self.other_policy.map(|text| text.parse()).transpose();
         Ok(Fidelity {
-            cpus: self.cpus,
-            policy: self.policy,
-            nodes: self.nodes,
-            other_cpus: cpus.transpose().map_err(|error| format!("fidelity: {error}"))?,
-            other_policy: policy.transpose().map_err(|error: PolicyError| format!("fidelity: {error}"))?,
+            cpus,
+            policy,
+            nodes,
+            other_cpus: other_cpus.map_err(|error| format!("fidelity: {error}"))?,
+            other_policy: other_policy.map_err(|error: PolicyError| format!("fidelity: {error}"))?,
         })
+    }
+}
+
+/// A share as it was measured. Journals were written in which shares of several nodes had been added, and all
+/// came to 1 and the last digit.
+fn share(share: f64) -> Result<f64, String> {
+    match share {
+        0.0..=1.0 => Ok(share),
+        _ if share > 1.0 && share <= 1.0 + 1e-9 => Ok(1.0),
+        _ => Err("fidelity: expected shares from 0 to 1".to_owned()),
     }
 }
 

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::executor::{Ending, Run};
+use crate::executor::{Ending, Residency, Run};
 use crate::experiment::Experiment;
+use crate::fidelity::{Fidelity, Look};
 use crate::metric::Metric;
 use crate::mock::{Mock, MockClock, plan};
+use crate::placement::Placement;
 use crate::race::Rules;
-use crate::study::{End, Rounds, Study};
+use crate::study::{End, Rounds, Study, Treatment};
 use crate::verdict::Analysis;
+use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 
 /// The plan of these studies: three arms in at most this many rounds.
@@ -218,16 +221,70 @@ fn a_journal_of_the_schema_before_is_read() {
     assert_eq!((run.printed, run.also_printed.len(), &run.fidelity), (Some(2.5), 0, &None));
 }
 
-#[test]
-fn shares_beyond_everything_are_refused() {
-    let too_much = crate::fidelity::Fidelity { nodes: Some(1.5), ..Default::default() };
-    let run = Run { fidelity: Some(too_much), ..Run::ended(Ending::Done) };
+/// Reads back two runs with this fidelity; of the last line alone an error would be forgiven.
+fn read_back(fidelity: Fidelity) -> Result<Option<Fidelity>, String> {
+    let run = Run { fidelity: Some(fidelity), ..Run::ended(Ending::Done) };
     let slot = Slot { arm: crate::schedule::ArmId::new(1), replicate: 0 };
     let record =
         Record { block: Block::WarmUp, place: 0, slot, began: Duration::ZERO, run, set_aside: false };
     let text = write(&head(&race(1)), [&record, &record]).unwrap();
-    let error = read(text.as_bytes()).unwrap_err().to_string();
-    assert_eq!(error, "line 2 of the journal: fidelity: expected shares from 0 to 1");
+    let mut records = read(text.as_bytes()).map_err(|error| error.to_string())?.records;
+    Ok(records.pop_front().unwrap().run.fidelity)
+}
+
+#[test]
+fn a_run_whose_pages_were_all_where_they_belong_is_read_back() {
+    let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from([0, 1, 2]));
+    let pages = (0..).map(NodeId::new).zip([29, 25, 2].map(Bytes::new));
+    let seen = Residency { by_node: pages.collect() };
+    let look = Look { memory: vec![(policy.clone(), seen)], ..Look::default() };
+    let asked = Placement { policy: Some(policy), ..Placement::DEFAULT };
+    let fidelity = Fidelity::of(&look, &asked).unwrap();
+    assert_eq!(read_back(fidelity.clone()), Ok(Some(fidelity)));
+}
+
+#[test]
+fn a_race_that_began_before_there_were_crosses_goes_on_without_them() {
+    let memory = Placement::memory(PolicyMode::Preferred, NodeSet::from([1]));
+    let placements = [Placement::DEFAULT, memory, Placement::on_cpus(CpuSet::from([3]))];
+    let plan = || {
+        let names = ["default", "memory", "CPUs"];
+        let arms = names.iter().zip(&placements).map(|(name, one)| Treatment::new(*name, one.clone()));
+        Plan::new(arms, Metric::Wall, Rounds::Exactly(12), 7).unwrap().with_race(Rules::DEFAULT)
+    };
+    let goes_on = |path: &Path| {
+        let may_cross = open(path).unwrap().may_cross();
+        sit(path, if may_cross { plan().with_crossing() } else { plan() }, 4)
+    };
+    let begun = |plan, schema| {
+        let folder = tempfile::tempdir().unwrap();
+        sit(&path(&folder), plan, 4).unwrap();
+        let text = std::fs::read_to_string(path(&folder)).unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        let first = line::unseal(first).unwrap().replace(SCHEMA, schema);
+        std::fs::write(path(&folder), format!("{}\n{rest}", line::seal(&first))).unwrap();
+        folder
+    };
+    let older = begun(plan(), "nodewise.journal/1");
+    let study = goes_on(&path(&older)).unwrap();
+    assert_eq!((study.records.len(), study.plan.crossing), (8, false));
+    let words = refused(&path(&older), plan().with_crossing());
+    assert!(words.contains("the race is") && words.contains(", then crosses"), "{words}");
+    let newer = begun(plan().with_crossing(), SCHEMA);
+    let study = goes_on(&path(&newer)).unwrap();
+    assert_eq!((study.records.len(), study.plan.crossing), (8, true));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(open(&path(&empty)).unwrap().may_cross());
+}
+
+#[test]
+fn shares_beyond_everything_are_refused_unless_by_the_last_digit() {
+    let of = |share| Fidelity { nodes: Some(share), ..Default::default() };
+    for share in [1.5, 1.000001, -0.1] {
+        let error = read_back(of(share)).unwrap_err();
+        assert_eq!(error, "line 2 of the journal: fidelity: expected shares from 0 to 1");
+    }
+    assert_eq!(read_back(of(1.0000000000000002)), Ok(Some(of(1.0))));
 }
 
 #[test]
@@ -316,16 +373,16 @@ proptest! {
             cpu: counts[7].map(|all| crate::evidence::CpuTime {
                 all: Duration::from_nanos(all), busy: Duration::ZERO, stolen: counts[0].map(Duration::from_nanos),
             }),
-            allocations: [(nodewise_machine::NodeId::new(arm), allocations)].into(),
+            allocations: [(NodeId::new(arm), allocations)].into(),
             moves: crate::evidence::Moves { migrated: counts[1], ..Default::default() },
             events: counts[2].map(|count| (crate::evidence::Counter::NodeLoads, count)).into_iter().collect(),
         };
         let run = Run {
             wall: counts[3].map(Duration::from_nanos), printed, evidence,
             also_printed: printed.map(|number| (text.clone().unwrap_or_default(), number)).into_iter().collect(),
-            fidelity: share.map(|share| crate::fidelity::Fidelity {
-                cpus: Some(share), other_cpus: Some(nodewise_machine::CpuSet::from([1, 7])),
-                other_policy: Some(nodewise_machine::MemPolicy::DEFAULT), ..Default::default()
+            fidelity: share.map(|share| Fidelity {
+                cpus: Some(share), other_cpus: Some(CpuSet::from([1, 7])),
+                other_policy: Some(MemPolicy::DEFAULT), ..Default::default()
             }),
             complaint: text,
             ..Run::ended(ending)

@@ -13,8 +13,7 @@ use super::{Kind, NoTable, Table};
 use crate::command::output::Output;
 use crate::command::setup;
 use crate::command::supervise::Supervision;
-use crate::executor::{Ending, Surroundings, Witness};
-use crate::fidelity::Look;
+use crate::executor::{Ending, NoWitness};
 use crate::placement::Placement;
 
 /// How long a test of all sizes may take: with the usual 1000 and 5000 messages a slow link needs seconds.
@@ -108,7 +107,8 @@ impl Client {
         command.args(&words[1..]).stdin(Stdio::null());
         command.stdout(output.stdout().map_err(io)?).stderr(output.stderr().map_err(io)?);
         let setup = setup(placement);
-        let supervision = Supervision { limit: Some(LIMIT), interrupt, witness: &mut Nobody };
+        // What the program says of itself is enough.
+        let supervision = Supervision { limit: Some(LIMIT), interrupt, witness: &mut NoWitness };
         let ended = supervision.run(|| setup.spawn_guarded(command)).map_err(|error| match error {
             StartError::Setup(error) => not_started(error.to_string()),
             StartError::Start(error) => not_started(io_words(&error)),
@@ -120,21 +120,6 @@ impl Client {
             Some(ending) => Err(ClientError::Failed { program, ending, complaint: output.complaint() }),
             None => Table::parse(&output.stdout_end()).map_err(|why| ClientError::NoTable { program, why }),
         }
-    }
-}
-
-/// Sees nothing: what the program says of itself is enough.
-struct Nobody;
-
-impl Witness for Nobody {
-    fn before(&mut self) {}
-
-    fn look(&mut self, _: u32) -> Look {
-        Look::default()
-    }
-
-    fn after(&mut self) -> Surroundings {
-        Surroundings::default()
     }
 }
 

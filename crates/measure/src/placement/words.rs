@@ -1,9 +1,8 @@
 //! What a placement is called, and the command lines that apply it.
 
 use nodewise_machine::{CpuSet, MemPolicy, ModeFlags, NodeSet, PolicyMode};
-use nodewise_syscall::TransparentHuge;
 
-use super::{Placement, Scope};
+use super::{HugePages, Placement, Scope};
 
 /// Lists longer than this are given by their number in a name.
 const LONGEST_LIST: usize = 24;
@@ -37,9 +36,10 @@ impl Placement {
     fn huge_words(&self) -> Option<String> {
         self.huge.map(|huge| {
             let word = match huge {
-                TransparentHuge::Allowed => "on",
-                TransparentHuge::Never => "off",
-                TransparentHuge::OnlyAdvised => "only where advised",
+                HugePages::ALWAYS => "on",
+                HugePages::NEVER => "off",
+                HugePages::Transparent(_) => "only where advised",
+                HugePages::Pool => "of the pool",
             };
             format!("huge pages {word}")
         })
@@ -53,9 +53,10 @@ impl Placement {
         let mut options = self.cpu_and_memory_options(scope)?;
         match self.huge {
             None => {}
-            Some(TransparentHuge::Allowed) => options.push("--huge=always".to_owned()),
-            Some(TransparentHuge::Never) => options.push("--huge=never".to_owned()),
-            Some(TransparentHuge::OnlyAdvised) => return None,
+            Some(HugePages::ALWAYS) => options.push("--huge=always".to_owned()),
+            Some(HugePages::NEVER) => options.push("--huge=never".to_owned()),
+            Some(HugePages::Pool) => options.push("--huge=pool".to_owned()),
+            Some(HugePages::Transparent(_)) => return None,
         }
         Some(options)
     }
@@ -159,6 +160,7 @@ fn join<const N: usize>(parts: [Option<String>; N]) -> String {
 mod tests {
     use super::super::tests::{any_placement, scope};
     use super::*;
+    use nodewise_syscall::TransparentHuge;
     use proptest::prelude::{prop_assert, proptest};
 
     const MACHINE: &str = "2x(4c2t 8G) (8G)";
@@ -217,9 +219,12 @@ mod tests {
 
     #[test]
     fn what_numactl_cannot_say_has_no_numactl_line() {
-        let off = Placement { huge: Some(TransparentHuge::Never), ..bind([0, 1]) };
+        let off = Placement { huge: Some(HugePages::NEVER), ..bind([0, 1]) };
         check(&off, "memory of nodes 0-1, huge pages off", Some("--membind=0-1 --huge=never"), None);
-        let advised = Placement { huge: Some(TransparentHuge::OnlyAdvised), ..Placement::DEFAULT };
+        let pool = Placement { huge: Some(HugePages::Pool), ..bind([0, 1]) };
+        check(&pool, "memory of nodes 0-1, huge pages of the pool", Some("--membind=0-1 --huge=pool"), None);
+        let huge = Some(HugePages::Transparent(TransparentHuge::OnlyAdvised));
+        let advised = Placement { huge, ..Placement::DEFAULT };
         check(&advised, "huge pages only where advised", None, None);
     }
 

@@ -84,7 +84,7 @@ fn partners<'a>(arms: &'a [Arm], costs: &Costs, best: &Arm) -> Vec<&'a Arm> {
 }
 
 /// Which parts of a placement are set.
-const fn parts(placement: &Placement) -> [bool; 3] {
+pub(crate) const fn parts(placement: &Placement) -> [bool; 3] {
     [placement.policy.is_some(), placement.cpus.is_some(), placement.huge.is_some()]
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ALPHA, Also, Control, Effect, Evidence, SMALLEST_EFFECT, Summary};
+use crate::executor::Arm;
 use crate::metric::Metric;
 use crate::schedule::{ArmId, Block};
 use crate::stats::anytime::{self, winsorized};
@@ -25,14 +26,13 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// The pairs of a study.
-    pub fn of(study: &Study) -> Self {
+    /// The pairs of a study, of the arms whose treatment held.
+    pub fn of(study: &Study, held: impl Fn(&Arm) -> bool) -> Self {
         let run = |replicate| -> BTreeMap<Block, f64> {
             let values = study.values(ArmId::BASELINE, replicate);
             values.into_iter().map(|(block, value)| (block, value.ln())).collect()
         };
-        let compared = |arm: ArmId| study.dropped(arm).is_none() && study.held(arm);
-        let kept = study.plan.treatments().iter().filter(|arm| compared(arm.id));
+        let kept = study.plan.treatments().iter().filter(|arm| study.dropped(arm.id).is_none() && held(arm));
         Self {
             first: run(0),
             second: run(1),
@@ -45,6 +45,11 @@ impl Pairs {
     /// How many arms are compared with the baseline.
     pub fn compared(&self) -> usize {
         self.arms.len()
+    }
+
+    /// Whether an arm is one of them.
+    fn has(&self, arm: ArmId) -> bool {
+        self.arms.contains_key(&arm)
     }
 
     /// In how many blocks an arm can be compared with the baseline.
@@ -105,6 +110,17 @@ impl Pairs {
             |((arm, raw), adjusted): ((ArmId, Raw), f64)| (arm, raw.effect(adjusted, compared, floor));
         raw.into_iter().zip(adjusted).map(finish).collect()
     }
+
+    /// A metric of an arm that decides nothing, against the baseline where the two are compared; `None` when
+    /// no run gave a value.
+    pub fn also(&self, study: &Study, arm: ArmId, metric: &Metric, bootstrap: &Bootstrap) -> Option<Also> {
+        let values: Vec<f64> = study.measured(arm).filter_map(|record| record.run.also(metric)).collect();
+        let summary = Summary::of(&values)?;
+        let logarithms = |arm| study.logarithms_of(arm, |run| run.also(metric));
+        let ratio = self.has(arm).then(|| differences(&logarithms(arm), &logarithms(ArmId::BASELINE)));
+        let centre = ratio.and_then(|ratio| self.centre(&ratio, bootstrap));
+        Some(Also { summary, ratio: centre.map(|(ratio, interval)| (ratio.exp(), interval.map(f64::exp))) })
+    }
 }
 
 /// What one arm's differences say by themselves, in logarithms.
@@ -151,18 +167,6 @@ fn centre(differences: &[f64], is_race: bool, bootstrap: &Bootstrap) -> Option<(
     } else {
         Some((hodges_lehmann(differences)?, bootstrap.hodges_lehmann(differences)?))
     }
-}
-
-/// A metric of an arm that decides nothing, against the baseline where there is one; `None` when no run
-/// gave a value.
-pub(super) fn also(study: &Study, arm: ArmId, metric: &Metric, bootstrap: &Bootstrap) -> Option<Also> {
-    let values: Vec<f64> = study.measured(arm).filter_map(|record| record.run.also(metric)).collect();
-    let summary = Summary::of(&values)?;
-    let logarithms = |arm| study.logarithms_of(arm, |run| run.also(metric));
-    let compared = !arm.is_baseline() && study.held(arm) && study.dropped(arm).is_none();
-    let ratio = compared.then(|| differences(&logarithms(arm), &logarithms(ArmId::BASELINE)));
-    let centre = ratio.and_then(|ratio| centre(&ratio, study.plan.race.is_some(), bootstrap));
-    Some(Also { summary, ratio: centre.map(|(ratio, interval)| (ratio.exp(), interval.map(f64::exp))) })
 }
 
 /// The differences of two arms in the blocks in which both have a value.

@@ -6,6 +6,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::migrate::Present;
+use crate::policy::mask::Bits;
 use crate::release::Release;
 use crate::task::{Surroundings, Task};
 use crate::zonelist::BuiltAt;
@@ -18,8 +19,8 @@ fn set(numbers: &[u32]) -> NodeSet {
     numbers.iter().copied().map(NodeId::new).collect()
 }
 
-fn mask(nodes: &[u32]) -> MaskArgument {
-    MaskArgument { bits: Bits::Of(set(nodes)), maxnode: 65 }
+fn mask(nodes: &[u32]) -> Mask {
+    Mask { bits: Bits::Of(set(nodes)), maxnode: 65 }
 }
 
 /// What differs between callers.
@@ -87,7 +88,7 @@ fn bind(first: u64, pages: u64, mode: u32, nodes: &[u32], flags: u32) -> Call {
 
 #[test]
 fn a_mask_is_checked_for_its_length_before_it_is_read() {
-    let call = |bits: Bits, maxnode| Call::SetPolicy { mode: BIND, mask: MaskArgument { bits, maxnode } };
+    let call = |bits: Bits, maxnode| Call::SetPolicy { mode: BIND, mask: Mask { bits, maxnode } };
     let check = |bits: Bits, maxnode, expected| expect(&call(bits, maxnode), &anybody(), expected);
     check(Bits::Unreadable, 65, Err(Errno::Efault));
     check(Bits::Unreadable, 40_000, Err(Errno::Einval));
@@ -97,7 +98,7 @@ fn a_mask_is_checked_for_its_length_before_it_is_read() {
     check(Bits::Null, 65, Err(Errno::Einval));
     check(Bits::Of(set(&[0])), 2, Ok(()));
     check(Bits::Of(set(&[1])), 2, Err(Errno::Einval));
-    let default = Call::SetPolicy { mode: 0, mask: MaskArgument { bits: Bits::Unreadable, maxnode: 1 } };
+    let default = Call::SetPolicy { mode: 0, mask: Mask { bits: Bits::Unreadable, maxnode: 1 } };
     expect(&default, &anybody(), Ok(()));
 }
 
@@ -210,8 +211,8 @@ fn moving_another_programs_pages_needs_the_right_to() {
     let privileged = Who { is_privileged: true, ..anybody() };
     expect(&call(Process::Own, &[1, 3]), &privileged, Ok(()));
     expect(&call(Process::Own, &[3]), &privileged, Err(Errno::Einval));
-    let long = MaskArgument { bits: Bits::Null, maxnode: 0 };
-    let new = MaskArgument { bits: Bits::Unreadable, maxnode: 65 };
+    let long = Mask { bits: Bits::Null, maxnode: 0 };
+    let new = Mask { bits: Bits::Unreadable, maxnode: 65 };
     let unreadable = Call::Migrate { process: Process::Missing, old: long, new };
     expect(&unreadable, &anybody(), Err(Errno::Efault));
 }
@@ -299,7 +300,7 @@ proptest! {
     ) {
         let [address, length, maxnode, flags] =
             if is_small { [small[0] * PAGE / 2, small[1] * PAGE / 2, small[2], small[3]] } else { [numbers[0], numbers[1], numbers[2], numbers[3]] };
-        let mask = MaskArgument { bits: Bits::Of(set(&nodes)), maxnode };
+        let mask = Mask { bits: Bits::Of(set(&nodes)), maxnode };
         let who = Who { is_privileged, ..anybody() };
         let (process, node) = (Process::Own, numbers[5]);
         let calls = [

@@ -21,9 +21,8 @@ pub enum Kind {
 impl Kind {
     /// The kind of a machine's kernel, by the text of its release: `6.6.31+rpt-rpi-2712`.
     pub fn of(machine: &Machine) -> Self {
-        let is_pi = |text: &str| ["rpt-rpi", "-v8", "raspi"].iter().any(|name| text.contains(name));
         match &machine.kernel {
-            Some(kernel) if kernel.version() < (6, 12) && is_pi(kernel.text()) => Self::RaspberryPi66,
+            Some(kernel) if kernel.version() < (6, 12) && kernel.is_raspberry_pi() => Self::RaspberryPi66,
             _ => Self::Mainline,
         }
     }
@@ -85,21 +84,35 @@ fn nodes(pieces: &[Piece], kind: Kind, machine: &Machine, ram: &[Range]) -> Vec<
             physical: piece.physical,
             ranges: Vec::new(),
             memory: Bytes::new(0),
-            cpus: cpus(piece, kind, machine),
+            cpus: CpuSet::new(),
         });
         let part = |range: &Range| range.end.min(piece.end).saturating_sub(range.start.max(piece.start));
         let bytes: u64 = ram.iter().map(part).sum();
         node.memory = Bytes::new(node.memory.get() + bytes);
         node.ranges.push((piece.start, piece.end));
     }
-    nodes.into_values().collect()
+    let mut nodes: Vec<EmulatedNode> = nodes.into_values().collect();
+    match kind {
+        Kind::Mainline => list_cpus(&mut nodes, machine),
+        // All on the first node, whatever it is cut from.
+        Kind::RaspberryPi66 => {
+            nodes.first_mut().into_iter().for_each(|first| first.cpus = machine.online_cpus());
+        }
+    }
+    nodes
 }
 
-fn cpus(piece: &Piece, kind: Kind, machine: &Machine) -> CpuSet {
-    match kind {
-        Kind::Mainline => machine.cpus_of(piece.physical),
-        Kind::RaspberryPi66 if piece.node == NodeId::new(0) => machine.online_cpus(),
-        Kind::RaspberryPi66 => CpuSet::new(),
+/// Each node lists the CPUs of its physical node. CPUs of a physical node that no node is of, as one without
+/// memory or one whose piece went to a node that another had begun, are on node 0, and so on all that are of
+/// the same physical node. Seen on 6.12 and 6.18.
+fn list_cpus(nodes: &mut [EmulatedNode], machine: &Machine) {
+    let is_cut = |id: NodeId| nodes.iter().any(|node| node.physical == id);
+    let strays = machine.node_ids().iter().filter(|id| !is_cut(*id)).collect();
+    let strays = machine.cpus_of_nodes(&strays);
+    let first = nodes.first().map(|node| node.physical);
+    for node in nodes {
+        let own = machine.cpus_of(node.physical);
+        node.cpus = if Some(node.physical) == first { own.union(&strays) } else { own };
     }
 }
 

@@ -2,6 +2,7 @@
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::firmware::{MadtEntry, SratEntry, Tables};
+use nodewise_machine::plural::by_count;
 use nodewise_machine::{CpuSet, NodeId, NodeMatrix, NodeSet};
 
 pub use super::blocks::Span;
@@ -30,6 +31,8 @@ pub struct Setting {
 pub struct Booted {
     /// The architecture, by the kinds of structure in the tables.
     pub architecture: Architecture,
+    /// Which kernel read the tables.
+    pub release: Release,
     /// Whether the tables were accepted; else there is one node.
     pub is_accepted: bool,
     /// The domain of each node that has one, by node.
@@ -73,12 +76,18 @@ impl Booted {
     }
 
     /// One node with everything: what there is without tables, and where a kernel rejects them.
-    pub(super) fn one_node(architecture: Architecture, ram: Vec<Span>, mut cpus: Vec<BootedCpu>) -> Self {
+    pub(super) fn one_node(
+        architecture: Architecture,
+        release: Release,
+        ram: Vec<Span>,
+        mut cpus: Vec<BootedCpu>,
+    ) -> Self {
         let node = NodeId::new(0);
         let nodes = NodeSet::from([0]);
         cpus.iter_mut().for_each(|cpu| cpu.node = Some(node));
         Self {
             architecture,
+            release,
             is_accepted: false,
             domains: Vec::new(),
             ranges: ram.iter().map(|(start, end)| Range { start: *start, end: *end, node }).collect(),
@@ -173,6 +182,7 @@ fn several(
     }
     Ok(Booted {
         architecture,
+        release,
         is_accepted: true,
         domains: domains.by_node().into_iter().collect(),
         ranges: cleaned.used,
@@ -214,7 +224,8 @@ fn note_offline(offline: &NodeSet, made: &NodeSet, notes: &mut Vec<Note>) {
     }
     let others = offline.difference(made);
     if !others.is_empty() {
-        let (have, stay) = if others.len() == 1 { ("has", "stays") } else { ("have", "stay") };
+        let have = by_count(&others.len(), "has", "have");
+        let stay = by_count(&others.len(), "stays", "stay");
         let text =
             format!("{} of the table {have} neither CPUs nor RAM, and {stay} offline", node_names(&others));
         notes.push(Note::new(NoteKind::Unusual, "SRAT", text));
@@ -224,8 +235,8 @@ fn note_offline(offline: &NodeSet, made: &NodeSet, notes: &mut Vec<Note>) {
 /// Nodes with CPUs whose memory is elsewhere: modules are missing, or plugged unevenly.
 fn note_without_memory(nodes: &NodeSet, notes: &mut Vec<Note>) {
     if !nodes.is_empty() {
-        let verb = if nodes.len() == 1 { "has" } else { "have" };
-        let text = format!("{} {verb} CPUs and no memory", node_names(nodes));
+        let have = by_count(&nodes.len(), "has", "have");
+        let text = format!("{} {have} CPUs and no memory", node_names(nodes));
         notes.push(Note::new(NoteKind::Unusual, "SRAT", text));
     }
 }
@@ -242,5 +253,5 @@ fn one(tables: &Tables, setting: &Setting, architecture: Architecture, notes: &m
         let text = "the table has no use where there is one node";
         notes.push(Note::new(NoteKind::Ignored, "SLIT", text));
     }
-    Booted::one_node(architecture, ram, cpus)
+    Booted::one_node(architecture, setting.release, ram, cpus)
 }

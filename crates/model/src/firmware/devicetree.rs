@@ -24,7 +24,7 @@ pub fn boot(tree: &NumaTree, setting: &Setting) -> Booted {
     let mut notes = Vec::new();
     let mut booted = several(tree, setting, &mut notes).unwrap_or_else(|why| {
         notes.push(why);
-        Booted::one_node(ARCHITECTURE, ram(tree, setting), cpus(tree, |_| None))
+        Booted::one_node(ARCHITECTURE, setting.release, ram(tree, setting), cpus(tree, |_| None))
     });
     booted.notes = notes;
     booted
@@ -61,6 +61,7 @@ fn several(tree: &NumaTree, setting: &Setting, notes: &mut Vec<Note>) -> Result<
     let cleaned = cleaned.map_err(of_tree)?;
     Ok(Booted {
         architecture: ARCHITECTURE,
+        release: setting.release,
         is_accepted: true,
         domains: parsed.iter().map(|node| (node, node.number())).collect(),
         ranges: cleaned.used,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::check::node_names;
 use nodewise_machine::firmware::slit::FIXED;
 use nodewise_machine::firmware::{Slit, srat};
+use nodewise_machine::plural::by_count;
 use nodewise_machine::{NodeId, NodeMatrix, NodeSet};
 
 use super::domains::Domains;
@@ -45,7 +46,7 @@ pub(super) fn between(
         }
     }
     if !beyond.is_empty() {
-        let domains = if beyond.len() == 1 { "domain" } else { "domains" };
+        let domains = by_count(&beyond.len(), "domain", "domains");
         let beyond = node_names(&beyond);
         let text =
             format!("its localities end before the {domains} of {beyond}: distances there are 10 and 20");

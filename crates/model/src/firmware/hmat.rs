@@ -14,6 +14,7 @@ use nodewise_machine::{Access, AccessClass, Bytes, NodeId, NodeSet, Tier, TierId
 
 use super::boot::Booted;
 use super::note::{Note, NoteKind};
+use crate::release::Release;
 use crate::tier::{self, Performance};
 
 const TABLE: &str = "HMAT";
@@ -236,9 +237,14 @@ fn set(cell: &mut Performance, data: DataType, value: u32) {
 }
 
 /// The tiers of nodes with memory, fastest first.
-pub(super) fn tiers(accesses: &[Access], with_memory: &NodeSet, with_cpus: &NodeSet) -> Vec<Tier> {
+pub(super) fn tiers(
+    accesses: &[Access],
+    with_memory: &NodeSet,
+    with_cpus: &NodeSet,
+    release: Release,
+) -> Vec<Tier> {
     let mut tiers: BTreeMap<u64, NodeSet> = BTreeMap::new();
-    for (node, number) in tier::worked_out(accesses, with_memory, with_cpus) {
+    for (node, number) in tier::worked_out(accesses, with_memory, with_cpus, release) {
         tiers.entry(number).or_default().insert(node);
     }
     let id = |number: u64| TierId::new(u32::try_from(number).unwrap_or(u32::MAX));

@@ -27,7 +27,7 @@ impl Booted {
                 }
             }
         }
-        machine.tiers = hmat::tiers(&machine.accesses, &with_memory, &with_cpus);
+        machine.tiers = hmat::tiers(&machine.accesses, &with_memory, &with_cpus, self.release);
         machine.check();
         machine
     }

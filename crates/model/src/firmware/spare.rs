@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use nodewise_machine::firmware::srat::{ENABLED, Memory};
 use nodewise_machine::firmware::{Msct, MsctEntry, Srat, SratEntry, Tables};
+use nodewise_machine::plural::{by_count, plural};
 
 use super::note::{Note, NoteKind};
 
@@ -45,8 +46,7 @@ fn cpus(table: &Srat) -> Option<String> {
         }
         _ => String::new(),
     };
-    let are = if disabled.len() == 1 { "is" } else { "are" };
-    let cpus = plural(disabled.len() as u64, "CPU");
+    let (cpus, are) = (plural(disabled.len(), "CPU"), by_count(&disabled.len(), "is", "are"));
     (!disabled.is_empty()).then(|| format!("{cpus} {are} not enabled{alike}: room of {}", listed(&domains)))
 }
 
@@ -60,8 +60,7 @@ fn memory(table: &Srat) -> Vec<String> {
     let mut texts = Vec::new();
     let domains: BTreeSet<u32> = empty.iter().map(|memory| memory.proximity_domain).collect();
     if !domains.is_empty() {
-        let (ranges, are) =
-            (plural(empty.len() as u64, "range"), if empty.len() == 1 { "is" } else { "are" });
+        let (ranges, are) = (plural(empty.len(), "range"), by_count(&empty.len(), "is", "are"));
         texts.push(format!("{ranges} without a byte {are} not enabled: room of {}", listed(&domains)));
     }
     for memory in ranges.iter().take(MOST) {
@@ -72,8 +71,8 @@ fn memory(table: &Srat) -> Vec<String> {
         ));
     }
     if let Some(more) = ranges.len().checked_sub(MOST).filter(|more| *more > 0) {
-        let are = if more == 1 { "is" } else { "are" };
-        texts.push(format!("{} more {are} not enabled", plural(more as u64, "range")));
+        let are = by_count(&more, "is", "are");
+        texts.push(format!("{} more {are} not enabled", plural(more, "range")));
     }
     texts
 }
@@ -90,23 +89,17 @@ fn domains(msct: &Msct, srat: &Srat) -> Vec<String> {
         used.filter(|(_, flags)| flags & ENABLED != 0).map(|(domain, _)| domain).collect();
     let most = u64::from(msct.fixed.max_proximity_domains) + 1;
     if used.len() as u64 != most {
-        let (are, have) =
-            (if most == 1 { "is" } else { "are" }, if used.len() == 1 { "has" } else { "have" });
+        let (are, have) = (by_count(&most, "is", "are"), by_count(&used.len(), "has", "have"));
         let domains = plural(most, "domain");
         texts.push(format!("{domains} {are} announced, and {} {have} something enabled", used.len()));
     }
     let says_nothing = |body: &&MsctEntry| matches!(body, MsctEntry::DomainMaximum(domains) if domains.processors == 0 && domains.memory == 0);
     let empty = msct.bodies().filter(says_nothing).count();
     if empty > 0 {
-        let says = if empty == 1 { "says" } else { "say" };
-        texts.push(format!("{} {says} that a domain can hold nothing", plural(empty as u64, "structure")));
+        let says = by_count(&empty, "says", "say");
+        texts.push(format!("{} {says} that a domain can hold nothing", plural(empty, "structure")));
     }
     texts
-}
-
-fn plural(count: u64, word: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {word}{ending}")
 }
 
 /// `domain 3`, `domains 0, 1 and 9`; of very many the first and the last.
@@ -125,8 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_domains_read_as_sentences() {
-        assert_eq!((plural(1, "CPU"), plural(24, "CPU")), ("1 CPU".to_owned(), "24 CPUs".to_owned()));
+    fn domains_read_as_a_sentence() {
         let check = |domains: &[u32], expected: &str| {
             assert_eq!(listed(&domains.iter().copied().collect()), expected);
         };

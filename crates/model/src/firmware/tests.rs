@@ -307,10 +307,14 @@ fn hmat(bodies: impl IntoIterator<Item = HmatEntry>) -> Table {
 
 /// Four nodes, the last two without CPUs, and costs between them.
 fn with_hmat(bodies: impl IntoIterator<Item = HmatEntry>) -> Machine {
+    with_hmat_in(Release::REFERENCE, bodies)
+}
+
+fn with_hmat_in(release: Release, bodies: impl IntoIterator<Item = HmatEntry>) -> Machine {
     let memory = (0..4).map(|node| memory(node, u64::from(node)..u64::from(node) + 1, 1));
     let entries = srat(3, [cpu(0, 0, 1), cpu(1, 1, 1)].into_iter().chain(memory));
     let tables = tables([entries, hmat(bodies)]);
-    boot(&tables, &Setting::default()).machine(Origin::Firmware("x".to_owned()))
+    boot(&tables, &Setting { release, ..Setting::default() }).machine(Origin::Firmware("x".to_owned()))
 }
 
 /// Recorded on 6.12: latencies 100/150/300/400 ns, bandwidths 100/50/20/10 GB/s.
@@ -333,6 +337,13 @@ fn the_best_initiators_are_found_where_none_is_attached() {
     let tiers: Vec<(u32, String)> =
         machine.tiers.iter().map(|tier| (tier.id.number(), tier.nodes.to_string())).collect();
     assert_eq!(tiers, [(4, "0-1".to_owned()), (67, "2-3".to_owned())]);
+}
+
+#[test]
+fn before_6_7_all_memory_of_the_tables_is_in_one_tier() {
+    for (release, tiers) in [(Release::new(6, 6), 1), (Release::new(6, 7), 2)] {
+        assert_eq!(with_hmat_in(release, costs()).tiers.len(), tiers, "{release}");
+    }
 }
 
 #[test]

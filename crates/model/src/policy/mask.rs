@@ -13,11 +13,22 @@ const MOST_BITS: u64 = 8 * 4096;
 /// Bits of a word.
 const WORD: u64 = 64;
 
+/// What a pointer to a node mask points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bits {
+    /// It is null.
+    Null,
+    /// Memory in which the bits of these nodes are set, and no others as far as it is read.
+    Of(NodeSet),
+    /// Memory that cannot be read.
+    Unreadable,
+}
+
 /// A node mask as a program passes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
-    /// The nodes whose bits are set; `None` for a null pointer.
-    pub nodes: Option<NodeSet>,
+    /// The pointer.
+    pub bits: Bits,
     /// The argument `maxnode`.
     pub maxnode: u64,
 }
@@ -26,7 +37,7 @@ impl Mask {
     /// A mask that is wide enough for its nodes.
     pub fn of(nodes: &NodeSet) -> Self {
         let bits = nodes.last().map_or(0, |node| u64::from(node.number()) + 1);
-        Self { nodes: Some(nodes.clone()), maxnode: bits.next_multiple_of(64) + 1 }
+        Self { bits: Bits::Of(nodes.clone()), maxnode: bits.next_multiple_of(64) + 1 }
     }
 
     /// The nodes that the kernel sees.
@@ -34,14 +45,18 @@ impl Mask {
     /// `max_nodes` is the number of nodes the kernel is built for.
     ///
     /// # Errors
-    /// `EINVAL` for a mask longer than a page, and for a bit that no node of this kernel can have.
+    /// `EINVAL` for a mask longer than a page, and for a bit that no node of this kernel can have; `EFAULT` for
+    /// one that is looked at and cannot be read.
     pub fn read(&self, max_nodes: u32) -> Result<NodeSet, Errno> {
         // The kernel takes one off before it looks: of 0 become all ones.
         let bits = self.maxnode.wrapping_sub(1);
-        let Some(nodes) = self.nodes.as_ref().filter(|_| bits > 0) else { return Ok(NodeSet::new()) };
+        if bits == 0 || self.bits == Bits::Null {
+            return Ok(NodeSet::new());
+        }
         if bits > MOST_BITS {
             return Err(Errno::Einval);
         }
+        let Bits::Of(nodes) = &self.bits else { return Err(Errno::Efault) };
         if is_beyond(nodes, bits, u64::from(max_nodes)) {
             return Err(Errno::Einval);
         }
@@ -70,20 +85,20 @@ fn is_beyond(nodes: &NodeSet, mut bits: u64, max_nodes: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn check(nodes: Option<NodeSet>, maxnode: u64, expected: Result<NodeSet, Errno>) {
-        assert_eq!(Mask { nodes, maxnode }.read(1024), expected, "maxnode {maxnode}");
+    fn check(bits: Bits, maxnode: u64, expected: Result<NodeSet, Errno>) {
+        assert_eq!(Mask { bits, maxnode }.read(1024), expected, "maxnode {maxnode}");
     }
 
     #[test]
     fn the_last_bit_that_was_counted_is_not_read() {
-        check(Some(NodeSet::from([0, 1, 2, 3])), 4, Ok(NodeSet::from([0, 1, 2])));
-        check(Some(NodeSet::from([3])), 4, Ok(NodeSet::new()));
-        check(Some(NodeSet::from([0])), 1, Ok(NodeSet::new()));
+        check(Bits::Of(NodeSet::from([0, 1, 2, 3])), 4, Ok(NodeSet::from([0, 1, 2])));
+        check(Bits::Of(NodeSet::from([3])), 4, Ok(NodeSet::new()));
+        check(Bits::Of(NodeSet::from([0])), 1, Ok(NodeSet::new()));
     }
 
     #[test]
     fn a_word_beyond_all_nodes_is_read_whole() {
-        let mask = Mask { nodes: Some(NodeSet::from([1, 3, 1023])), maxnode: 1024 };
+        let mask = Mask { bits: Bits::Of(NodeSet::from([1, 3, 1023])), maxnode: 1024 };
         assert_eq!(mask.read(16), Err(Errno::Einval));
         assert_eq!(mask.read(1024), Ok(NodeSet::from([1, 3])));
     }
@@ -91,7 +106,7 @@ mod tests {
     #[test]
     fn low_bits_of_the_last_word_that_is_looked_at_are_left_out() {
         // The first of a guest of arm64: migrate_pages takes node 64 with a maxnode of 1026 there.
-        let read = |node: u32, maxnode| Mask { nodes: Some(NodeSet::from([node])), maxnode }.read(16);
+        let read = |node: u32, maxnode| Mask { bits: Bits::Of(NodeSet::from([node])), maxnode }.read(16);
         assert_eq!(read(64, 1026), Ok(NodeSet::new()));
         assert_eq!(read(80, 1026), Err(Errno::Einval));
         assert_eq!(read(64, 1042), Err(Errno::Einval));
@@ -101,17 +116,17 @@ mod tests {
 
     #[test]
     fn no_mask_is_an_empty_one() {
-        check(None, 0, Ok(NodeSet::new()));
-        check(None, 1 << 40, Ok(NodeSet::new()));
-        check(Some(NodeSet::new()), 0, Err(Errno::Einval));
+        check(Bits::Null, 0, Ok(NodeSet::new()));
+        check(Bits::Null, 1 << 40, Ok(NodeSet::new()));
+        check(Bits::Of(NodeSet::new()), 0, Err(Errno::Einval));
     }
 
     #[test]
     fn impossible_bits_and_long_masks_are_refused() {
-        check(Some(NodeSet::from([0, 1100])), 2048, Err(Errno::Einval));
-        check(Some(NodeSet::from([0, 1100])), 1024, Ok(NodeSet::from([0])));
-        check(Some(NodeSet::from([0])), 32_769, Ok(NodeSet::from([0])));
-        check(Some(NodeSet::from([0])), 32_770, Err(Errno::Einval));
+        check(Bits::Of(NodeSet::from([0, 1100])), 2048, Err(Errno::Einval));
+        check(Bits::Of(NodeSet::from([0, 1100])), 1024, Ok(NodeSet::from([0])));
+        check(Bits::Of(NodeSet::from([0])), 32_769, Ok(NodeSet::from([0])));
+        check(Bits::Of(NodeSet::from([0])), 32_770, Err(Errno::Einval));
     }
 
     #[test]

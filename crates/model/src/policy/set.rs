@@ -51,6 +51,11 @@ impl Policy {
         home: None,
     };
 
+    /// A policy that a node alone can serve (`__GFP_THISNODE`).
+    pub(crate) fn only(node: NodeId) -> Self {
+        Self { mode: PolicyMode::Bind, nodes: NodeSet::from_iter([node]), ..Self::DEFAULT }
+    }
+
     /// What `set_mempolicy(2)` and `mbind(2)` make of a mode word (`mode | flags`) and a node mask.
     ///
     /// # Errors
@@ -100,6 +105,23 @@ impl Policy {
     pub fn of(policy: &MemPolicy, scope: Scope<'_>) -> Result<Self, Errno> {
         let word = policy.mode.number() | policy.flags.bits();
         Self::set(u32::from(word), &Mask::of(&policy.nodes), scope)
+    }
+
+    /// This policy, or another where it is none.
+    pub fn or<'a>(&'a self, other: &'a Self) -> &'a Self {
+        if self.mode == PolicyMode::Default { other } else { self }
+    }
+
+    /// Gives it a home node that [`check_home`] has let through.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for a mode that has none.
+    pub fn set_home(&mut self, node: NodeId) -> Result<(), Errno> {
+        if !self.mode.has_home() {
+            return Err(Errno::Eopnotsupp);
+        }
+        self.home = Some(node);
+        Ok(())
     }
 
     /// What `get_mempolicy(2)` tells of it: with flags the nodes that were asked for, else those it
@@ -155,6 +177,18 @@ impl Policy {
         self.nodes = if nodes.is_empty() { allowed.clone() } else { nodes };
         self.fitted_to = allowed.clone();
     }
+}
+
+/// Whether `set_mempolicy_home_node(2)` takes a node, whatever the policies are.
+///
+/// # Errors
+/// `ENOSYS` before 5.17, `EINVAL` for a node that is not there.
+pub(crate) fn check_home(node: u64, online: &NodeSet, release: Release) -> Result<(), Errno> {
+    if !release.has(Change::HomeNode) {
+        return Err(Errno::Enosys);
+    }
+    let is_online = u32::try_from(node).is_ok_and(|node| online.contains(NodeId::new(node)));
+    if is_online { Ok(()) } else { Err(Errno::Einval) }
 }
 
 /// Splits a mode word and checks the flags.
@@ -220,6 +254,7 @@ pub(crate) fn remap_one(node: NodeId, old: &NodeSet, new: &NodeSet) -> NodeId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::mask::Bits;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     fn scope(allowed: &NodeSet, release: Release) -> Scope<'_> {
@@ -363,7 +398,7 @@ mod tests {
             let set = |numbers: &[u32]| numbers.iter().copied().map(NodeId::new).collect::<NodeSet>();
             let (nodes, allowed, other) = (set(&nodes), set(&allowed), set(&other));
             let scope = scope(&allowed, Release::REFERENCE);
-            let _ = Policy::set(word, &Mask { nodes: Some(nodes.clone()), maxnode }, scope);
+            let _ = Policy::set(word, &Mask { bits: Bits::Of(nodes.clone()), maxnode }, scope);
             if let Ok(mut policy) = Policy::set(small | flags << 13, &Mask::of(&nodes), scope) {
                 prop_assert!(policy.nodes.is_subset(&allowed));
                 let empty = matches!(policy.mode, PolicyMode::Default | PolicyMode::Local);

@@ -5,31 +5,26 @@
 //! there it is an unknown word, and passed to user space. The text is that of the mount option `mpol=` of
 //! tmpfs. Read, and not seen.
 
+use nodewise_machine::settings::parameter;
 use nodewise_machine::{KernelRelease, Machine, MemPolicy, ModeFlags, NodeSet, PolicyMode};
 
 use super::set::{Policy, Scope};
 use crate::ram::Architecture;
 use crate::release::Release;
 
-/// The policy that a machine's programs begin with.
-pub fn of(machine: &Machine) -> Policy {
+/// The policy that a machine's programs begin with, by the rules of a release. Whether the kernel knows the
+/// parameter, the text of the machine's own says: a number does not tell for whom a kernel is built.
+pub fn of(machine: &Machine, release: Release) -> Policy {
     let line = machine.settings.command_line.as_deref().unwrap_or_default();
-    if !machine.kernel.as_ref().is_some_and(knows_parameter) {
+    if !machine.kernel.as_ref().is_some_and(KernelRelease::is_raspberry_pi) {
         return Policy::DEFAULT;
     }
-    let words = line.split_ascii_whitespace().take_while(|word| *word != "--");
-    let asked = words.filter_map(|word| word.strip_prefix("numa_policy=")).last();
+    let asked = parameter(line, "numa_policy").last();
     let nodes = machine.nodes_with_memory();
-    let release = Release::of(machine.kernel.as_ref());
     let scope = Scope { allowed: &nodes, max_nodes: Architecture::of(machine).max_nodes(), release };
     // What the kernel does not accept changes nothing.
     let policy = asked.and_then(|asked| of_option(asked, &nodes));
     policy.and_then(|policy| Policy::of(&policy, scope).ok()).unwrap_or(Policy::DEFAULT)
-}
-
-/// Whether a kernel is one for the Raspberry Pi: `6.12.25+rpt-rpi-2712`, `6.8.0-1013-raspi`, `6.6.31-v8+`.
-fn knows_parameter(kernel: &KernelRelease) -> bool {
-    ["rpi", "raspi", "-v8"].iter().any(|word| kernel.text().contains(word))
 }
 
 /// Reads the mount option `mpol=` of tmpfs: a policy in the kernel's words, whose nodes have memory. `None` for
@@ -37,7 +32,7 @@ fn knows_parameter(kernel: &KernelRelease) -> bool {
 ///
 /// Interleaving policies without nodes are over all nodes with memory; a preferred policy has one node, a
 /// bound one and one of several preferred nodes some, the default and local none. Balancing is no flag here.
-pub fn of_option(text: &str, with_memory: &NodeSet) -> Option<MemPolicy> {
+fn of_option(text: &str, with_memory: &NodeSet) -> Option<MemPolicy> {
     let mut policy: MemPolicy = text.parse().ok()?;
     let known = ModeFlags::STATIC_NODES.with(ModeFlags::RELATIVE_NODES);
     if !policy.nodes.is_subset(with_memory)
@@ -70,7 +65,7 @@ mod tests {
         let mut machine = spec::machine("8x(4c 1G); dist=10; arch=aarch64").unwrap();
         machine.kernel = KernelRelease::new(kernel);
         machine.settings.command_line = Some(line.to_owned());
-        assert_eq!(of(&machine).effective().to_string(), expected, "{line}");
+        assert_eq!(of(&machine, Release::REFERENCE).effective().to_string(), expected, "{line}");
     }
 
     #[test]

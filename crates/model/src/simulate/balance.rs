@@ -3,12 +3,10 @@
 //! How long that takes is not said: it is as [`crate::balancing`] tells, when the kernel has marked all of the
 //! program's memory and the program has used it often enough since.
 
-use std::ops::Range;
-
 use nodewise_machine::NodeId;
 
 use super::Simulation;
-use super::program::{Extent, Id, Kind, ObjectId};
+use super::program::{Extent, Id, Kind};
 use super::step::Step;
 use crate::balancing::{Balancing, User};
 use crate::memory::ZoneState;
@@ -24,9 +22,7 @@ impl Simulation {
         };
         let program = &self.programs[&id];
         let (cpu_node, allowed) = (program.cpu_node, program.allowed.clone());
-        let mapped: Vec<(ObjectId, Range<u64>)> =
-            program.regions.values().map(|region| (region.object, region.pages.clone())).collect();
-        for (object, pages) in mapped {
+        for (object, pages) in program.mapped() {
             if self.objects.get(&object).is_none_or(|object| object.kind == Kind::Pool) {
                 continue;
             }
@@ -35,10 +31,7 @@ impl Simulation {
                 let balancing = self.balancing;
                 let user = User { policy: &policy, cpu_node, allowed: &allowed, is_hot: false };
                 // Pages that several programs use go to and fro, or stay: that is not said.
-                let own = |extent: &Extent| {
-                    let run = &extent.run.pages;
-                    extent.is_movable_by(id, false) && run.start >= part.start && run.end <= part.end
-                };
+                let own = |extent: &Extent| extent.is_movable_by(id, false) && extent.is_inside(&part);
                 let balanced = self.rearrange(object, own, |memory, placed| {
                     memory.balance(placed, &user, balancing, &tiers)
                 });
@@ -70,7 +63,7 @@ impl Simulation {
 
     /// How many pages a node lacks before one of its zones is above a mark; `None` where one is.
     fn lacking(&self, node: NodeId, mark: impl Fn(&ZoneState) -> u64) -> Option<u64> {
-        let kept = |zone: &ZoneState| mark(zone).saturating_add(zone.reserves[ZoneKind::Movable as usize]);
+        let kept = |zone: &ZoneState| zone.kept(mark(zone), ZoneKind::Movable);
         let zones = self.memory.zones().iter().filter(|zone| zone.node == node);
         let lacking = zones.map(|zone| (kept(zone) + 1).saturating_sub(zone.free)).min();
         lacking.filter(|pages| *pages > 0)

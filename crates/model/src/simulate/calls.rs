@@ -15,8 +15,7 @@ use super::run::Held;
 use super::step::Step;
 use crate::errno::Errno;
 use crate::migrate;
-use crate::policy::set::Policy;
-use crate::release::Change;
+use crate::policy::set::{Policy, check_home};
 
 impl Simulation {
     /// `mbind(2)`.
@@ -81,21 +80,17 @@ impl Simulation {
         pages: Range<u64>,
         node: NodeId,
     ) -> Step {
-        if !self.release.has(Change::HomeNode) {
-            return Step::refused(Errno::Enosys);
-        }
-        if !self.online.contains(node) {
-            return Step::refused(Errno::Einval);
+        if let Err(errno) = check_home(node.number().into(), &self.online, self.release) {
+            return Step::refused(errno);
         }
         let pieces = self.programs[&id].regions.get(region).map(|region| region.policies.pieces(pages));
         let mut answer = Some(Errno::Enoent);
         for (part, policy) in pieces.unwrap_or_default() {
             let Some(mut policy) = policy else { continue };
-            if !matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany) {
-                answer = Some(Errno::Eopnotsupp);
+            if let Err(errno) = policy.set_home(node) {
+                answer = Some(errno);
                 break;
             }
-            policy.home = Some(node);
             self.set_policies(id, (object, region), part, Some(policy));
             answer = None;
         }
@@ -138,8 +133,7 @@ impl Simulation {
     fn move_along(&mut self, id: Id, plan: &[(NodeId, NodeId)], step: &mut Step) {
         let program = &self.programs[&id];
         let (cpu_node, allowed) = (program.cpu_node, program.allowed.clone());
-        let mapped: Vec<(ObjectId, Range<u64>)> =
-            program.regions.values().map(|region| (region.object, region.pages.clone())).collect();
+        let mapped = program.mapped();
         for (from, to) in plan {
             for (object, pages) in &mapped {
                 let there = |held: &Held| held.node() == Some(*from);
@@ -180,30 +174,26 @@ impl Simulation {
     }
 
     /// How many of a program's pages in a range are such.
-    fn wanted(&mut self, id: Id, object: ObjectId, pages: &Range<u64>, is: impl Fn(&Held) -> bool) -> u64 {
-        self.pages_of(object, pages, |extent| extent.holders.contains(&id), is)
+    pub(super) fn wanted(
+        &self,
+        id: Id,
+        object: ObjectId,
+        pages: &Range<u64>,
+        is: impl Fn(&Held) -> bool,
+    ) -> u64 {
+        let own = |extent: &Extent| extent.holders.contains(&id);
+        self.objects.get(&object).map_or(0, |object| object.count(pages, own, is))
     }
 
     /// How many of them it may move.
     fn movable(
-        &mut self,
+        &self,
         (id, all): (Id, bool),
         object: ObjectId,
         pages: &Range<u64>,
         is: impl Fn(&Held) -> bool,
     ) -> u64 {
-        self.pages_of(object, pages, |extent| extent.is_movable_by(id, all), is)
-    }
-
-    fn pages_of(
-        &mut self,
-        object: ObjectId,
-        pages: &Range<u64>,
-        which: impl Fn(&Extent) -> bool,
-        is: impl Fn(&Held) -> bool,
-    ) -> u64 {
-        self.carve(object, pages);
-        let Some(object) = self.objects.get_mut(&object) else { return 0 };
-        object.inside(pages).filter(|extent| which(extent)).map(|extent| extent.run.count(&is)).sum()
+        let own = |extent: &Extent| extent.is_movable_by(id, all);
+        self.objects.get(&object).map_or(0, |object| object.count(pages, own, is))
     }
 }

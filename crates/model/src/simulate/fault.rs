@@ -12,10 +12,11 @@ use super::moving::{Move, To};
 use super::program::{Extent, HUGE, Id, Kind, ObjectId};
 use super::reclaim::Stopped;
 use super::run::{At, Held, Run};
+use super::spans::Spans;
 use super::step::{Cause, Step};
 use crate::policy::interleave::{Place, Turns};
 use crate::policy::set::Policy;
-use crate::walk::{Class, HUGE_ORDER, Outcome, Request};
+use crate::walk::{Class, HUGE_ORDER, OutOfMemory, Outcome, Request};
 
 impl Simulation {
     /// A program writes to every page of a range.
@@ -29,31 +30,30 @@ impl Simulation {
         self.note_program(id);
         self.note_file(object);
         let copied = self.find(id, object, &pages);
+        // What is out comes back first: pages that go to the disk to make room below stay there.
+        self.swap_in(id, object, &pages, step)?;
         let Some(found) = self.objects.get(&object) else { return Ok(()) };
         let (kind, lacking) = (found.kind, found.lacking(&pages, id));
-        let parts: Vec<_> = lacking.into_iter().flat_map(|part| self.policies(id, object, part)).collect();
-        for (part, policy) in parts {
-            match kind {
-                Kind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
-                Kind::File => self.fault(id, object, &policy, (part, 0), step)?,
-                Kind::Private => {
-                    let huge =
-                        self.is_huge(id, object) && !copied.iter().any(|copy| copy.contains(&part.start));
-                    let order = if huge { HUGE_ORDER } else { 0 };
-                    self.fault(id, object, &policy, (part, order), step)?;
+        for (part, is_copied) in lacking.into_iter().flat_map(|part| copied.pieces(part)) {
+            let huge = kind == Kind::Private && is_copied.is_none() && self.is_huge(id, object);
+            let order = if huge { HUGE_ORDER } else { 0 };
+            for (part, policy) in self.policies(id, object, part) {
+                match kind {
+                    Kind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
+                    Kind::File | Kind::Private => self.fault(id, object, &policy, (part, order), step)?,
                 }
             }
         }
-        self.swap_in(id, object, &pages, step)
+        Ok(())
     }
 
     /// Takes the pages of a range that are there: those of a file are mapped, and those that others have too
     /// are no longer the program's. Gives what is to be copied.
-    fn find(&mut self, id: Id, object: ObjectId, pages: &Range<u64>) -> Vec<Range<u64>> {
+    fn find(&mut self, id: Id, object: ObjectId, pages: &Range<u64>) -> Spans<()> {
         self.carve(object, pages);
         let now = self.now;
-        let Some(found) = self.objects.get_mut(&object) else { return Vec::new() };
-        let (mut copied, mut others) = (Vec::new(), Vec::new());
+        let (mut copied, mut others) = (Spans::default(), Vec::new());
+        let Some(found) = self.objects.get_mut(&object) else { return copied };
         let kind = found.kind;
         for extent in found.inside(pages) {
             if kind == Kind::File {
@@ -65,7 +65,7 @@ impl Simulation {
                     extent.since = now;
                 } else {
                     extent.holders.remove(&id);
-                    copied.push(extent.run.pages.clone());
+                    copied.set(extent.run.pages.clone(), Some(()));
                     others.extend(extent.holders.iter().copied());
                 }
             }
@@ -78,8 +78,8 @@ impl Simulation {
     pub(super) fn policies(&self, id: Id, object: ObjectId, pages: Range<u64>) -> Vec<(Range<u64>, Policy)> {
         let program = &self.programs[&id];
         let of_file = self.objects.get(&object).filter(|object| object.kind == Kind::File);
-        let region = program.regions.values().find(|region| region.object == object);
-        let policies = of_file.map(|object| &object.policies).or(region.map(|region| &region.policies));
+        let region = || program.region_of(object).map(|region| &region.policies);
+        let policies = of_file.map(|object| &object.policies).or_else(region);
         let pieces = policies.map(|policies| policies.pieces(pages)).unwrap_or_default();
         pieces
             .into_iter()
@@ -88,7 +88,7 @@ impl Simulation {
     }
 
     fn is_huge(&self, id: Id, object: ObjectId) -> bool {
-        self.programs[&id].regions.values().any(|region| region.object == object && region.huge)
+        self.programs[&id].region_of(object).is_some_and(|region| region.huge)
     }
 
     /// Takes pages for a range where none are.
@@ -104,21 +104,28 @@ impl Simulation {
         while pages.start < pages.end {
             let left = pages.end - pages.start;
             // Where small pages had to do, they do up to the next place for a huge one.
-            let order = if pages.start % HUGE == 0 && left % HUGE == 0 { order } else { 0 };
+            let block = 1 << order;
+            let passed = pages.start % block;
+            let (order, count) = if passed == 0 && left >= block {
+                (order, left >> order)
+            } else {
+                (0, left.min(block - passed))
+            };
             let program = &self.programs[&id];
             let outcome = self.memory.allocate(&Request {
                 policy,
                 weights: &self.weights,
                 cpu_node: program.cpu_node,
                 allowed: &program.allowed,
-                pages: left >> order,
+                pages: count,
                 order,
                 place: Place::File { inode: 0, page: pages.start },
                 class: Class::User,
             });
             let given = self.put(id, object, policy, pages.start, &outcome, step);
             pages.start += given;
-            let Some(end) = outcome.out_of_memory else { break };
+            let Some(end) = outcome.out_of_memory else { continue };
+            let end = OutOfMemory { pages: pages.end - pages.start, ..end };
             // Zones that lie below their marks take what is given back first.
             pressure = if given > 0 { 1 } else { pressure * 2 };
             self.relieve(id, &end, end.pages.max(pressure), step)?;
@@ -161,11 +168,7 @@ impl Simulation {
     ) -> Result<(), Stopped> {
         self.changed_pool = true;
         let program = &self.programs[&id];
-        let reserved = program
-            .regions
-            .values()
-            .find(|region| region.object == object)
-            .map_or(0, |region| region.reserved);
+        let reserved = program.region_of(object).map_or(0, |region| region.reserved);
         let wanted = (pages.end - pages.start) / HUGE;
         let mut outcome = self.pool.free.allocate(&Request {
             policy,
@@ -207,7 +210,7 @@ impl Simulation {
         });
         let parts: Vec<_> = out.into_iter().flat_map(|part| self.policies(id, object, part)).collect();
         for (part, policy) in parts {
-            let mut left = self.count(id, object, &part, is_out);
+            let mut left = self.wanted(id, object, &part, is_out);
             let mut pressure = 1;
             while left > 0 {
                 let program = &self.programs[&id];
@@ -215,7 +218,7 @@ impl Simulation {
                 let mut go = Move { cpu_node, allowed: &allowed, to: To::Policy(policy.clone()), most: left };
                 let back = self.relocate((id, true), object, &part, &mut go, is_out);
                 step.swapped_in += back;
-                left = left.saturating_sub(back).min(self.count(id, object, &part, is_out));
+                left = left.saturating_sub(back).min(self.wanted(id, object, &part, is_out));
                 if left > 0 {
                     pressure = if back > 0 { 1 } else { pressure * 2 };
                     let end = self.end_of(id, &policy, left);
@@ -224,16 +227,6 @@ impl Simulation {
             }
         }
         Ok(())
-    }
-
-    fn count(&self, id: Id, object: ObjectId, pages: &Range<u64>, is: impl Fn(&Held) -> bool) -> u64 {
-        let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
-        let own = extents.filter(|extent| extent.holders.contains(&id));
-        let inside = own.map(|extent| {
-            let run = &extent.run;
-            run.held.count(&(run.pages.start.max(pages.start)..run.pages.end.min(pages.end)), &is)
-        });
-        inside.sum()
     }
 
     /// Cuts the extents of an object at the ends of a range.

@@ -20,8 +20,7 @@ impl Simulation {
         }
         if let Backing::File(file) = &mapping.backing {
             let object = self.files.get(file);
-            let own = |region: &Region| Some(&region.object) == object;
-            if self.programs[&id].regions.values().any(own) {
+            if object.is_some_and(|object| self.programs[&id].region_of(*object).is_some()) {
                 return Err(Refused::Taken(file.clone()));
             }
         }
@@ -133,14 +132,13 @@ impl Simulation {
         let kind = object.kind;
         others.into_iter().for_each(|other| self.note_program(other));
         self.pool.unreserve(region.reserved);
-        let is_mapped = |program: &Program| program.regions.values().any(|own| own.object == region.object);
+        let is_mapped = |program: &Program| program.region_of(region.object).is_some();
         if !self.programs.values().any(is_mapped) {
             let last = self.objects.remove(&region.object);
             freed.extend(last.into_iter().flat_map(|object| object.extents).map(|extent| extent.run));
         }
         if kind == Kind::File {
-            let names = self.files.iter().filter(|(_, object)| **object == region.object);
-            self.changed_files.extend(names.map(|(name, _)| name.clone()));
+            self.note_file(region.object);
             self.files.retain(|_, object| self.objects.contains_key(object));
         }
         for run in freed {
@@ -149,7 +147,7 @@ impl Simulation {
     }
 
     /// Gives pages back to the zones, the pool or the disk that they are from.
-    fn give_back(&mut self, kind: Kind, counts: BTreeMap<Held, u64>) {
+    pub(super) fn give_back(&mut self, kind: Kind, counts: BTreeMap<Held, u64>) {
         for (held, pages) in counts {
             match held.at {
                 At::Swap => self.swap_left += pages,

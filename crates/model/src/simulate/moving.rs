@@ -37,6 +37,14 @@ pub(super) struct Move<'a> {
     pub most: u64,
 }
 
+impl Move<'_> {
+    /// Whether several nodes take turns.
+    pub fn goes_by_turns(&self) -> bool {
+        let by_turns = |mode| matches!(mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
+        matches!(&self.to, To::Policy(policy) if by_turns(policy.mode) && policy.nodes.len() > 1)
+    }
+}
+
 impl Simulation {
     /// Moves such pages of a program inside a range of an object; `all` are those that others have, too.
     /// Gives how many were moved.
@@ -49,11 +57,7 @@ impl Simulation {
         is: impl Fn(&Held) -> bool,
     ) -> u64 {
         self.carve(object, pages);
-        let inside = |extent: &Extent| {
-            extent.is_movable_by(id, all)
-                && extent.run.pages.start >= pages.start
-                && extent.run.pages.end <= pages.end
-        };
+        let inside = |extent: &Extent| extent.is_movable_by(id, all) && extent.is_inside(pages);
         self.relocate_extents(object, go, inside, is)
     }
 
@@ -137,12 +141,14 @@ impl Simulation {
 
     /// Moves such pages of a run, small and huge ones.
     fn moved(&mut self, kind: Kind, run: Run, go: &Move<'_>, is: &impl Fn(&Held) -> bool) -> (Vec<Run>, u64) {
-        let mut left = go.most;
+        // Huge pages are whole: these may be more than are wanted.
+        let mut moved = 0;
         let mut runs = vec![run];
         for order in [0, HUGE_ORDER] {
             let mut next = Vec::with_capacity(runs.len());
             for run in runs {
                 let own = |held: &Held| held.order == order && is(held);
+                let left = go.most.saturating_sub(moved);
                 let wanted = run.count(own).min(left.next_multiple_of(1 << order));
                 if wanted == 0 {
                     next.push(run);
@@ -152,12 +158,12 @@ impl Simulation {
                     Kind::Pool => self.moved_in_pool(run, go, wanted, &own),
                     Kind::Private | Kind::File => self.moved_of_order(run, go, (wanted, order), &own),
                 };
-                left = left.saturating_sub(count);
+                moved += count;
                 next.extend(pieces);
             }
             runs = next;
         }
-        (runs, go.most - left)
+        (runs, moved)
     }
 
     /// Moves so many such pages of a run, all of one order.
@@ -169,7 +175,7 @@ impl Simulation {
         is: &impl Fn(&Held) -> bool,
     ) -> (Vec<Run>, u64) {
         let mut before = run.counts();
-        if let (To::Policy(policy), true) = (&go.to, self.goes_by_turns(go)) {
+        if let (To::Policy(policy), true) = (&go.to, go.goes_by_turns()) {
             let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
             let joined = cycle_of(&turns, order).and_then(|cycle| run.held.joined(&cycle));
             let Some(joined) = joined else { return self.moved_one_by_one(&run, go, (wanted, order), is) };
@@ -214,12 +220,7 @@ impl Simulation {
         (runs, moved)
     }
 
-    pub(super) fn goes_by_turns(&self, go: &Move<'_>) -> bool {
-        let by_turns = |mode| matches!(mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
-        matches!(&go.to, To::Policy(policy) if by_turns(policy.mode) && policy.nodes.len() > 1)
-    }
-
-    /// Gives back what pages have left; gives the runs, and how many pages have moved.
+    /// Gives back what pages have left that are not the pool's; gives the runs, and how many pages have moved.
     fn settle_accounts(
         &mut self,
         before: BTreeMap<Held, u64>,
@@ -232,12 +233,7 @@ impl Simulation {
                 *had = had.saturating_sub(pages);
             }
         }
-        for (held, pages) in left {
-            match held.at {
-                At::Zone(node, kind) => self.memory.free(node, kind, pages),
-                At::Swap => self.swap_left += pages,
-            }
-        }
+        self.give_back(Kind::Private, left);
         (runs, taken)
     }
 
@@ -250,7 +246,7 @@ impl Simulation {
                 [(taken, Held::SWAPPED)].into()
             }
             To::Node(node) => {
-                let only = only(*node);
+                let only = Policy::only(*node);
                 self.taken(&only, go.cpu_node, go.allowed, pages, order).into()
             }
             To::Policy(policy) => self.taken(policy, go.cpu_node, go.allowed, pages, order).into(),
@@ -273,36 +269,18 @@ impl Simulation {
         pages: u64,
         order: u32,
     ) -> Vec<(u64, Held)> {
-        let request = |pages: u64| Request {
+        // Small pages instead of huge ones are not what is asked for.
+        places(&self.memory.allocate_whole(&Request {
             policy,
             weights: &self.weights,
             cpu_node,
             allowed,
-            pages,
+            pages: pages >> order,
             order,
             place: Place::File { inode: 0, page: 0 },
             class: Class::User,
-        };
-        if order == 0 {
-            return places(&self.memory.allocate(&request(pages)));
-        }
-        let mut after = self.memory.clone();
-        let mut outcome = after.allocate(&request(pages >> order));
-        if outcome.stretches.iter().any(|stretch| stretch.order != order) {
-            // Small pages instead of huge ones are not what is asked for.
-            let whole = outcome.stretches.iter().filter(|stretch| stretch.order == order);
-            let count = whole.flat_map(|stretch| &stretch.shares).map(|share| share.pages).sum();
-            after = self.memory.clone();
-            outcome = after.allocate(&request(count));
-        }
-        self.memory = after;
-        places(&outcome)
+        }))
     }
-}
-
-/// A policy that a node alone can serve.
-pub(super) fn only(node: NodeId) -> Policy {
-    Policy { mode: PolicyMode::Bind, nodes: NodeSet::from_iter([node]), ..Policy::DEFAULT }
 }
 
 /// Where the pages of an outcome are, in the order in which they were had.

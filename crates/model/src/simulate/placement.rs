@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::NodeId;
 
 use super::Simulation;
-use super::program::{HUGE, Id, ObjectId};
+use super::program::{Extent, HUGE, Id, Kind, ObjectId};
 use super::run::At;
 
 /// Whose memory it is.
@@ -88,18 +88,22 @@ impl Simulation {
         changes
     }
 
-    fn placement(&self, id: Id) -> Placement {
+    pub(super) fn placement(&self, id: Id) -> Placement {
         let mut placement = Placement::default();
-        let Some(program) = self.programs.get(&id) else { return placement };
-        for region in program.regions.values() {
-            let Some(object) = self.objects.get(&region.object) else { continue };
-            for extent in object.extents.iter().filter(|extent| extent.holders.contains(&id)) {
-                for (held, pages) in extent.run.counts() {
-                    placement.add(held.at, pages, extent.holders.first() != Some(&id));
-                }
+        for (_, extent) in self.extents_of(id) {
+            for (held, pages) in extent.run.counts() {
+                placement.add(held.at, pages, extent.holders.first() != Some(&id));
             }
         }
         placement
+    }
+
+    /// The pages that a program has, with what they are of.
+    pub(super) fn extents_of(&self, id: Id) -> impl Iterator<Item = (Kind, &Extent)> {
+        let regions = self.programs.get(&id).into_iter().flat_map(|program| program.regions.values());
+        let objects = regions.filter_map(|region| self.objects.get(&region.object));
+        let extents = objects.flat_map(|object| object.extents.iter().map(|extent| (object.kind, extent)));
+        extents.filter(move |(_, extent)| extent.holders.contains(&id))
     }
 
     fn unclaimed(&self, object: ObjectId) -> Placement {

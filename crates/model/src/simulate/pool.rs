@@ -4,14 +4,15 @@
 //! As there: `set_max_huge_pages`, `hugetlb_acct_memory` and `alloc_hugetlb_folio_nodemask` in
 //! `mm/hugetlb.c`; 5.15 to at least 7.2. Seen on 6.12 and 6.18.
 
-use nodewise_machine::{NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{NodeId, NodeSet};
 
 use super::Simulation;
 use super::cycle::Cycle;
-use super::moving::{Move, To, only};
+use super::moving::{Move, To};
 use super::program::{HUGE, Id, Kind};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::errno::Errno;
+use crate::hugetlb::{cycle, following, reservable};
 use crate::memory::{Memory, ZoneState};
 use crate::policy::interleave::{Place, Turns};
 use crate::policy::path;
@@ -46,10 +47,13 @@ impl Pool {
         Self { free, reserved: 0, grow_next: first, shrink_next: first }
     }
 
+    fn free_pages(&self) -> u64 {
+        self.free.zones().iter().map(|zone| zone.free).sum()
+    }
+
     /// Free pages that nobody has reserved.
     pub fn spare(&self) -> u64 {
-        let free: u64 = self.free.zones().iter().map(|zone| zone.free).sum();
-        free.saturating_sub(self.reserved)
+        self.free_pages().saturating_sub(self.reserved)
     }
 
     /// Gives back what was reserved and is not used.
@@ -62,9 +66,7 @@ impl Simulation {
     /// Writes `vm.nr_hugepages`, on a CPU of a node.
     pub(super) fn resize_pool(&mut self, pages: u64, cpu_node: Option<NodeId>) {
         self.changed_pool = true;
-        let free: u64 = self.pool.free.zones().iter().map(|zone| zone.free).sum();
-        let used = self.pooled_in_use();
-        let now = free + used;
+        let now = self.pool.free_pages() + self.pooled_in_use();
         if pages > now {
             self.grow(pages - now, cpu_node.or(self.online.first()));
         } else {
@@ -87,7 +89,7 @@ impl Simulation {
         let mut nodes = self.memory.nodes();
         while pages > 0 && !nodes.is_empty() {
             for (node, share) in shares(&nodes, self.pool.grow_next, pages) {
-                let only = only(node);
+                let only = Policy::only(node);
                 let mut got = 0;
                 for (pages, held) in
                     self.taken(&only, cpu_node, &NodeSet::from_iter([node]), share * HUGE, HUGE_ORDER)
@@ -128,7 +130,7 @@ impl Simulation {
 
     /// Makes free pages of the pool ordinary memory.
     fn dissolve(&mut self, node: NodeId, pages: u64) {
-        let only = only(node);
+        let only = Policy::only(node);
         for (pages, held) in self.taken_from_pool(&only, node, &NodeSet::from_iter([node]), pages * HUGE) {
             if let At::Zone(node, kind) = held.at {
                 self.memory.free(node, kind, pages);
@@ -158,13 +160,10 @@ impl Simulation {
         zones.map(|(node, kind, pages)| (pages * HUGE, Held::zone(node, kind, HUGE_ORDER))).collect()
     }
 
-    /// Reserves pages for a mapping, as `mmap(2)` does. Only the program's own bind policy counts.
+    /// Reserves pages for a mapping, as `mmap(2)` does.
     pub(super) fn reserve(&mut self, id: Id, pages: u64) -> Result<(), Errno> {
         let program = &self.programs[&id];
-        let nodes = match program.policy.mode {
-            PolicyMode::Bind => program.policy.nodes.intersection(&program.allowed),
-            _ => program.allowed.clone(),
-        };
+        let nodes = reservable(&program.policy, &program.allowed);
         let free: u64 = nodes.iter().map(|node| self.pool.free.free_of(node)).sum();
         if free < pages || self.pool.spare() < pages {
             return Err(Errno::Enomem);
@@ -184,11 +183,11 @@ impl Simulation {
     ) -> (Vec<Run>, u64) {
         let policy = match &go.to {
             To::Policy(policy) => policy.clone(),
-            To::Node(node) => only(*node),
+            To::Node(node) => Policy::only(*node),
             To::Swap => return (vec![run], 0),
         };
         let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
-        let by_turns = if self.goes_by_turns(go) { cycle_of(&turns, HUGE_ORDER) } else { None };
+        let by_turns = if go.goes_by_turns() { cycle_of(&turns, HUGE_ORDER) } else { None };
         let cycle = by_turns.map(|cycle| cycle.map(|node| Some(*node)));
         let cycle = cycle.unwrap_or_else(|| Cycle::one(None));
         let Some(joined) = run.held.joined(&cycle) else { return (vec![run], 0) };
@@ -228,7 +227,7 @@ impl Simulation {
         pages: u64,
     ) -> Vec<(u64, Held)> {
         let At::Zone(old_node, old_kind) = old.at else { return Vec::new() };
-        let only = only(node);
+        let only = Policy::only(node);
         let allowed = NodeSet::from_iter([node]);
         // Each gives a free page for the one it takes, so what is reserved is there all the time.
         let pooled = if self.pool.spare() > 0 { self.pool.free.free_of(node).min(pages / HUGE) } else { 0 };
@@ -246,14 +245,9 @@ impl Simulation {
 /// How many pages each node gives in the rounds that all can go, from one node on.
 fn shares(nodes: &NodeSet, first: Option<NodeId>, pages: u64) -> Vec<(NodeId, u64)> {
     let count = nodes.len() as u64;
-    let before = nodes.iter().filter(|node| first.is_some_and(|first| *node < first)).count();
-    let cycle = nodes.iter().skip(before).chain(nodes.iter().take(before));
+    let cycle = cycle(nodes, first);
     match pages / count.max(1) {
         0 => cycle.take(pages as usize).map(|node| (node, 1)).collect(),
         whole => cycle.map(|node| (node, whole)).collect(),
     }
-}
-
-fn following(nodes: &NodeSet, node: NodeId) -> Option<NodeId> {
-    nodes.iter().find(|other| *other > node).or(nodes.first())
 }

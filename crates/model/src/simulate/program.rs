@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use nodewise_machine::{NodeId, NodeSet};
 
-use super::run::Run;
+use super::run::{Held, Run};
 use super::spans::Spans;
 use crate::policy::set::Policy;
 use crate::walk::HUGE_ORDER;
@@ -75,7 +75,24 @@ pub(super) struct Extent {
     pub since: u64,
 }
 
+impl Program {
+    /// The region that an object is mapped at.
+    pub fn region_of(&self, object: ObjectId) -> Option<&Region> {
+        self.regions.values().find(|region| region.object == object)
+    }
+
+    /// What it has mapped, and which pages of it.
+    pub fn mapped(&self) -> Vec<(ObjectId, Range<u64>)> {
+        self.regions.values().map(|region| (region.object, region.pages.clone())).collect()
+    }
+}
+
 impl Extent {
+    /// Whether all its pages are inside a range.
+    pub const fn is_inside(&self, pages: &Range<u64>) -> bool {
+        self.run.pages.start >= pages.start && self.run.pages.end <= pages.end
+    }
+
     /// Whether a program may move these pages: those that only it has, or all that it has.
     pub fn is_movable_by(&self, id: Id, all: bool) -> bool {
         self.holders.contains(&id) && (all || self.holders.len() == 1)
@@ -112,10 +129,20 @@ impl Object {
 
     /// The extents inside a range that was carved.
     pub fn inside(&mut self, pages: &Range<u64>) -> impl Iterator<Item = &mut Extent> {
-        let (start, end) = (pages.start, pages.end);
-        self.extents
-            .iter_mut()
-            .filter(move |extent| extent.run.pages.start >= start && extent.run.pages.end <= end)
+        let pages = pages.clone();
+        self.extents.iter_mut().filter(move |extent| extent.is_inside(&pages))
+    }
+
+    /// How many pages of a range are such, of the extents that are `which`.
+    pub fn count(
+        &self,
+        pages: &Range<u64>,
+        which: impl Fn(&Extent) -> bool,
+        is: impl Fn(&Held) -> bool,
+    ) -> u64 {
+        let common = |own: &Range<u64>| own.start.max(pages.start)..own.end.min(pages.end);
+        let counted = self.extents.iter().filter(|extent| which(extent)).map(|extent| &extent.run);
+        counted.map(|run| run.held.count(&common(&run.pages), &is)).sum()
     }
 
     /// The pages of a range that are not there for a program; of a file, for nobody.

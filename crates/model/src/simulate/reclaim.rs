@@ -9,17 +9,18 @@
 //! The kernel reclaims ahead and more than is wanted; here it is as much as is wanted, of the pages that were
 //! touched longest ago. Page cache is not part of a scenario.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
 use super::moving::{Move, To};
 use super::program::{Extent, Id, Kind, ObjectId, Program};
-use super::run::{At, Held};
+use super::run::Held;
 use super::step::{Cause, Killed, Step};
+use crate::policy::interleave::Place;
 use crate::policy::set::Policy;
-use crate::walk::{Constraint, OutOfMemory};
+use crate::walk::{Class, Constraint, OutOfMemory, Request};
 
 /// A program goes on no more: it was killed, or waits for a page that nobody will give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,20 +62,22 @@ impl Simulation {
 
     /// Moves so many pages of a node to slower memory; gives how many.
     pub(super) fn demote(&mut self, node: NodeId, pages: u64, step: &mut Step) -> u64 {
-        let Some(tiers) = self.tiers.clone() else { return 0 };
+        let Some(tiers) = self.tiers.clone().filter(|_| pages > 0) else { return 0 };
+        let everywhere = self.memory.nodes();
         let mut left = pages;
         for (since, object) in self.oldest(&NodeSet::from_iter([node])) {
-            let cpusets: BTreeMap<Id, NodeSet> =
-                self.programs.iter().map(|(id, program)| (*id, program.allowed.clone())).collect();
-            let everywhere = self.memory.nodes();
             for holder in self.holders(object, since) {
+                if left == 0 {
+                    return pages;
+                }
                 // Pages of several programs are the first one's.
                 let own =
                     |extent: &Extent| extent.since == since && extent.holders.first().copied() == holder;
-                let owner = holder.and_then(|holder| cpusets.get(&holder)).unwrap_or(&everywhere);
+                let owner = holder.and_then(|holder| self.programs.get(&holder));
+                let owner = owner.map_or(&everywhere, |program| &program.allowed).clone();
                 self.rearrange(object, own, |memory, placed| {
                     let before = placed.clone();
-                    let count = memory.demote(placed, node, left, owner, &tiers);
+                    let count = memory.demote(placed, node, left, &owner, &tiers);
                     left -= count;
                     for ((to, kind), pages) in placed.iter().filter(|((to, _), _)| *to != node) {
                         let came = pages - before.get(&(*to, *kind)).copied().unwrap_or(0);
@@ -148,47 +151,34 @@ impl Simulation {
     /// How large a program is for the OOM killer: its pages in memory and on the disk, whoever else has
     /// them. Pages of pools do not count.
     fn badness(&self, id: Id) -> u64 {
-        let own = self.programs[&id].regions.values().filter_map(|region| self.objects.get(&region.object));
-        let counted = own.filter(|object| object.kind != Kind::Pool).flat_map(|object| &object.extents);
-        counted.filter(|extent| extent.holders.contains(&id)).map(|extent| extent.run.count(|_| true)).sum()
+        let counted = self.extents_of(id).filter(|(kind, _)| *kind != Kind::Pool);
+        counted.map(|(_, extent)| extent.run.pages.end - extent.run.pages.start).sum()
     }
 
     /// Kills a program: what only it has is free.
     pub(super) fn kill(&mut self, id: Id, cause: Cause, step: &mut Step) {
         let Some(program) = self.programs.get(&id) else { return };
         let name = program.name.clone();
-        let had = self.pages_by_node(id);
+        let had = self.placement(id).nodes.into_iter().collect();
         let free = self.memory.nodes().iter().map(|node| (node, self.memory.free_of(node))).collect();
         self.remove(id);
         self.gone.insert(name.clone(), super::Skipped::Killed);
         step.killed.push(Killed { program: name, cause, had, free });
     }
 
-    fn pages_by_node(&self, id: Id) -> Vec<(NodeId, u64)> {
-        let mut nodes: BTreeMap<NodeId, u64> = BTreeMap::new();
-        let own = self.programs[&id].regions.values().filter_map(|region| self.objects.get(&region.object));
-        for extent in own.flat_map(|object| &object.extents).filter(|extent| extent.holders.contains(&id)) {
-            for (held, pages) in extent.run.counts() {
-                if let At::Zone(node, _) = held.at {
-                    *nodes.entry(node).or_default() += pages;
-                }
-            }
-        }
-        nodes.into_iter().collect()
-    }
-
-    /// What a request that comes to nothing would tell.
+    /// What a request for small pages that comes to nothing would tell.
     pub(super) fn end_of(&self, id: Id, policy: &Policy, pages: u64) -> OutOfMemory {
-        let allowed = &self.programs[&id].allowed;
-        let bound = policy.mode == PolicyMode::Bind && !policy.nodes.is_disjoint(allowed);
-        let inside = if bound { policy.nodes.intersection(allowed) } else { allowed.clone() };
-        let constraint = if inside.len() < allowed.len() {
-            Constraint::MemoryPolicy
-        } else if allowed.len() < self.memory.nodes().len() {
-            Constraint::Cpuset
-        } else {
-            Constraint::None
+        let program = &self.programs[&id];
+        let request = Request {
+            policy,
+            weights: &self.weights,
+            cpu_node: program.cpu_node,
+            allowed: &program.allowed,
+            pages,
+            order: 0,
+            place: Place::File { inode: 0, page: 0 },
+            class: Class::User,
         };
-        OutOfMemory { pages, inside, constraint }
+        self.memory.route(&request).out_of_memory(pages)
     }
 }

@@ -2,6 +2,7 @@
 
 mod alike;
 mod drawn;
+mod pressure;
 
 use super::*;
 use crate::zonelist::BuiltAt;
@@ -103,29 +104,6 @@ fn without_a_program_that_may_be_killed_the_rest_is_missing() {
         "its policy binds it to node 1, its memory to node 0"
     );
     assert_eq!(placed(&simulation, "a"), [8, 0]);
-}
-
-#[test]
-fn swap_takes_what_was_touched_longest_ago_and_gives_it_back_where_there_is_room() {
-    let mut simulation = simulation().with_swap(4 * GIB);
-    let steps = [
-        ("database", start("default")),
-        ("database", allocate("old", 4)),
-        ("database", allocate("new", 3)),
-        ("tool", start("bind:0")),
-        ("tool", allocate("heap", 3)),
-    ];
-    let step = play(&mut simulation, &steps).pop().unwrap();
-    assert_eq!(killed(&step), [""; 0]);
-    assert_eq!(placed(&simulation, "database"), [5, 0]);
-    let out =
-        |simulation: &Simulation| simulation.placements()[&Owner::Program("database".to_owned())].swapped;
-    assert_eq!((out(&simulation) + GIB / 2) / GIB, 2);
-    assert_eq!(simulation.swap_left() + out(&simulation), 4 * GIB);
-    let step = simulation.play("database", &Act::Touch(whole("old"))).unwrap();
-    assert!(step.swapped_in > 2 * GIB - GIB / 2 && out(&simulation) == 0, "{step:?}");
-    assert_eq!(placed(&simulation, "database"), [5, 2]);
-    assert_eq!(simulation.swap_left(), 4 * GIB);
 }
 
 #[test]
@@ -320,49 +298,6 @@ fn a_pool_gives_huge_pages_to_those_that_have_reserved_them() {
     play(&mut simulation, &[("a", Act::End), pool(0)]);
     let all = |node| simulation.memory().free_of(node) == simulation.memory().managed_of(node);
     assert!(all(NodeId::new(0)) && all(NodeId::new(1)));
-}
-
-const TIERED: &str = "(8c 8G) (16G tier=22); dist=17";
-
-#[test]
-fn demotion_keeps_a_bound_program_alive_and_leaves_its_nodes() {
-    let play_on = |demotion| {
-        let mut simulation = simulation_on(TIERED, Release::REFERENCE);
-        let steps = [("", Act::SetDemotion(demotion)), ("a", start("bind:0")), ("a", allocate("heap", 10))];
-        let step = play(&mut simulation, &steps).pop().unwrap();
-        (placed(&simulation, "a"), killed(&step).len())
-    };
-    assert_eq!(play_on(true), ([8, 2], 0));
-    assert_eq!(play_on(false), ([0, 0], 1));
-}
-
-#[test]
-fn time_that_passes_brings_a_full_node_above_its_high_mark_and_no_further() {
-    let mut simulation = simulation_on(TIERED, Release::REFERENCE);
-    let steps = [
-        ("", Act::SetDemotion(true)),
-        ("a", start("bind:0")),
-        ("a", allocate("heap", 9)),
-        ("a", Act::Balance),
-        ("a", Act::Balance),
-    ];
-    let steps = play(&mut simulation, &steps);
-    let demoted = |step: &Step| matches!(step.reliefs.as_slice(), [Relief::Demoted { pages: 1.., .. }]);
-    assert!(demoted(&steps[2]) && demoted(&steps[3]));
-    assert_eq!(steps[4].reliefs, []);
-    let zones = simulation.memory().zones().iter().filter(|zone| zone.node == NodeId::new(0));
-    let above = |zone: &crate::ZoneState| zone.free as i64 - (zone.marks.high + zone.reserves[3]) as i64;
-    assert_eq!(zones.map(above).max(), Some(1));
-}
-
-#[test]
-fn demotion_keeps_to_the_cpuset_since_6_16() {
-    for (release, dead) in [(Release::REFERENCE, 0), (Release::new(6, 16), 1)] {
-        let mut simulation = simulation_on(TIERED, release);
-        let start = start_in("default", NodeSet::from([0]));
-        let steps = [("", Act::SetDemotion(true)), ("a", start), ("a", allocate("heap", 10))];
-        assert_eq!(play(&mut simulation, &steps)[2].killed.len(), dead, "{release}");
-    }
 }
 
 #[test]

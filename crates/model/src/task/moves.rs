@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use nodewise_machine::{NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{NodeId, NodeSet};
 
 use super::Task;
 use super::page::{Home, Page, Size, block_of};
@@ -118,9 +118,7 @@ impl Task {
         if home.0 == node {
             return;
         }
-        let nodes = NodeSet::from_iter([node]);
-        let only = Policy { mode: PolicyMode::Bind, nodes, ..Policy::DEFAULT };
-        if let Some(target) = self.allocate(&only, page, self.order_at(page), memory) {
+        if let Some(target) = self.allocate(&Policy::only(node), page, self.order_at(page), memory) {
             self.settle(page, home, target, memory);
         }
     }

@@ -2,16 +2,17 @@
 //!
 //! # Source
 //! `alloc_hugetlb_folio_nodemask` in `mm/hugetlb.c`, `alloc_migration_target_by_mpol` in
-//! `mm/mempolicy.c`; 6.8 to at least 7.2. Seen on 6.12.
+//! `mm/mempolicy.c`; 6.8 to at least 7.2. Seen on 6.12 and 6.18.
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 
 use super::Task;
 use crate::errno::Errno;
-use crate::hugetlb::{self, Pool};
+use crate::hugetlb::{self, Pool, Replaced};
 use crate::memory::Memory;
 use crate::migrate::{self, Present};
 use crate::policy::set::Policy;
+use crate::release::Change;
 use crate::walk::{Class, HUGE_ORDER};
 
 /// A private mapping of huge pages, with the pool that they come from. Pages are numbered from 0.
@@ -20,6 +21,8 @@ pub struct Pooled {
     pool: Pool,
     policy: Option<Policy>,
     pages: Vec<Option<NodeId>>,
+    /// Whether each page stays where it is, whoever asks.
+    stay: Vec<bool>,
 }
 
 impl Pooled {
@@ -29,7 +32,7 @@ impl Pooled {
     /// Those of [`Pool::reserve`].
     pub fn map(mut pool: Pool, pages: usize, task: &Task) -> Result<Self, Errno> {
         pool.reserve(pages as u64, &task.policy, &task.allowed)?;
-        Ok(Self { pool, policy: None, pages: vec![None; pages] })
+        Ok(Self { pool, policy: None, pages: vec![None; pages], stay: vec![false; pages] })
     }
 
     /// The pool as it is now.
@@ -73,11 +76,9 @@ impl Pooled {
         migrate::mbind(&mut nodes, policy, present, |at| {
             let (page, node) = there[at];
             let way = hugetlb::way(placed, weights, page as u64, task.cpu_node, orders, &task.allowed);
-            self.pool.replace(node, &way.order, |node| memory.can_give(node, HUGE_ORDER, Class::User))
+            self.send(page, &way.order, memory);
+            self.pages[page].unwrap_or(node)
         })?;
-        for ((page, _), node) in there.into_iter().zip(nodes) {
-            self.pages[page] = Some(node);
-        }
         self.policy = own;
         Ok(())
     }
@@ -94,7 +95,9 @@ impl Pooled {
         memory: &Memory,
     ) -> Result<(), Errno> {
         migrate::check_move(node, &task.around.with_memory, &task.allowed)?;
-        self.send(page, node, memory);
+        if self.pages.get(page).is_some_and(|place| *place != Some(node)) {
+            self.send(page, &[node], memory);
+        }
         Ok(())
     }
 
@@ -114,18 +117,26 @@ impl Pooled {
         for (from, to) in migrate::moves(old, &new.intersection(&task.allowed)) {
             for page in 0..self.pages.len() {
                 if self.pages[page] == Some(from) {
-                    self.send(page, to, memory);
+                    self.send(page, &[to], memory);
                 }
             }
         }
         Ok(())
     }
 
-    fn send(&mut self, page: usize, node: NodeId, memory: &Memory) {
-        let Some(place) = self.pages.get_mut(page).and_then(Option::as_mut) else { return };
-        if *place != node {
-            let can_give = |node| memory.can_give(node, HUGE_ORDER, Class::User);
-            *place = self.pool.replace(*place, &[node], can_give);
+    /// Moves a page to one of some nodes.
+    fn send(&mut self, page: usize, way: &[NodeId], memory: &Memory) {
+        let (Some(Some(node)), Some(stays)) = (self.pages.get_mut(page), self.stay.get_mut(page)) else {
+            return;
+        };
+        if *stays {
+            return;
+        }
+        let room = |node| memory.can_give(node, HUGE_ORDER, Class::User);
+        match self.pool.replace(*node, way, room) {
+            Replaced::ByNew(new) if new == *node => *stays = memory.release.has(Change::ReplacedInPlaceStays),
+            Replaced::ByNew(new) | Replaced::ByFree(new) => *node = new,
+            Replaced::Not => {}
         }
     }
 }
@@ -214,6 +225,23 @@ mod tests {
         assert_eq!((nodes(&mapping), free(&mapping)), (vec![1, 0], vec![0, 0, 0, 1]));
         mapping.migrate_pages(&NodeSet::from([0, 1]), &NodeSet::from([3]), &task, &memory).unwrap();
         assert_eq!((nodes(&mapping), free(&mapping)), (vec![3, 3], vec![1, 0, 0, 0]));
+    }
+
+    /// Script 21010: taking the policy away moves every page, of a pool without a page to spare to a new one of
+    /// the same node. 6.18 never moves it again, 6.12 does.
+    #[test]
+    fn a_page_that_a_new_one_of_its_node_replaced_stays_since_6_14() {
+        let check = |release: Release, expected: u32| {
+            let (task, mut memory) = start();
+            memory = Memory::new(memory.zones().to_vec(), memory.orders().clone(), release);
+            let mut mapping = Pooled::map(Pool::with(&[(NodeId::new(0), 2)]), 2, &task).unwrap();
+            mapping.touch(0, &task, &memory);
+            mapping.bind(&policy("local"), Present::Move, &task, &memory).unwrap();
+            mapping.migrate_pages(&NodeSet::from([0]), &NodeSet::from([1]), &task, &memory).unwrap();
+            assert_eq!(nodes(&mapping), [expected, 9], "{release}");
+        };
+        check(Release::new(6, 13), 1);
+        check(Release::new(6, 14), 0);
     }
 
     proptest! {

@@ -228,7 +228,7 @@ fn small_pages_in_the_place_of_a_huge_one_stay_small() {
 #[test]
 fn pages_follow_the_cpu_each_by_its_policy() {
     let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
-    let tiers = Tiers::of(&machine);
+    let tiers = Tiers::of(&machine, Release::REFERENCE);
     let (mut task, mut memory) = start();
     task.map(0..8);
     let mut bound = |task: &mut Task, pages, text: &str| {
@@ -259,7 +259,8 @@ fn a_page_stays_where_the_cpus_node_is_at_its_high_watermark() {
         zone.free = zone.marks.high + zone.reserves[ZoneKind::Movable as usize] + 4;
     }
     task.run_on(NodeId::new(1));
-    let balanced = task.balance(false, Balancing::of(1), &Tiers::of(&machine), &mut memory);
+    let balanced =
+        task.balance(false, Balancing::of(1), &Tiers::of(&machine, Release::REFERENCE), &mut memory);
     assert_eq!(balanced.moved, 3);
     check(&task, 0..8, &[1, 1, 1, 0, 0, 0, 0, 0]);
 }

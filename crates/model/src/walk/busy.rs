@@ -2,17 +2,16 @@
 //!
 //! # Source
 //! The first round of `get_page_from_freelist` in `mm/page_alloc.c`, since 6.18
-//! ([`Change::BusyNodesPassedOver`]), and `wake_all_kswapds`, which comes before the first round at the
+//! ([`Change::BusyNodesPassedOver`](crate::release::Change::BusyNodesPassedOver)), and `wake_all_kswapds`, which comes before the first round at the
 //! minimum watermark.
 
 use nodewise_machine::NodeSet;
 
 use super::{Mark, Outcome};
-use crate::release::{Change, Release};
 
 /// From where on the order of nodes is not exact.
 ///
-/// The model reclaims nothing, so it passes over nobody. A kernel that does passes over a node as long as its
+/// The model has no kswapd, so it passes over nobody. A kernel that does passes over a node as long as its
 /// kswapd runs, and others have pages: which pages these are depends on how fast kswapd is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusyNodes {
@@ -25,13 +24,13 @@ pub struct BusyNodes {
 impl BusyNodes {
     /// What an outcome leaves open, where these nodes are woken when none of them is above its low watermark
     /// any more; `None` where no page comes after that.
-    pub(super) fn of(outcome: &Outcome, woken: &NodeSet, release: Release) -> Option<Self> {
+    pub(super) fn of(outcome: &Outcome, woken: &NodeSet) -> Option<Self> {
         let is_deeper = |stretch: &super::Stretch| stretch.shares.iter().any(|share| share.mark == Mark::Min);
         let first = outcome.stretches.iter().position(is_deeper)?;
         let pages = |stretch: &super::Stretch| {
             stretch.shares.iter().map(|share| share.pages << stretch.order).sum::<u64>()
         };
         let after = outcome.stretches[..first].iter().map(pages).sum();
-        release.has(Change::BusyNodesPassedOver).then(|| Self { after, nodes: woken.clone() })
+        Some(Self { after, nodes: woken.clone() })
     }
 }

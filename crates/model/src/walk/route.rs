@@ -24,8 +24,8 @@ pub struct Route {
     small: Vec<Turn>,
     /// What a refusal tells: the nodes that could be used, and what kept it from the others.
     limit: (NodeSet, Constraint),
-    /// The nodes that are reclaimed when none of them is above its low watermark any more; `None` on a machine
-    /// of one node, where there is no order to change.
+    /// The nodes that are reclaimed when none of them is above its low watermark any more; `None` where that
+    /// changes no order: on a machine of one node, and in a release that passes over nobody.
     pub(super) woken: Option<NodeSet>,
 }
 
@@ -44,7 +44,7 @@ impl Route {
         if order > 0 { &mut self.huge } else { &mut self.small }
     }
 
-    pub(super) fn out_of_memory(&self, pages: u64) -> OutOfMemory {
+    pub(crate) fn out_of_memory(&self, pages: u64) -> OutOfMemory {
         OutOfMemory { pages, inside: self.limit.0.clone(), constraint: self.limit.1 }
     }
 }
@@ -72,9 +72,10 @@ impl Memory {
             _ => false,
         };
         let whose = Whose { cpu_node: request.cpu_node, class: request.class, counts_turns };
-        let limit = self.limit(&policy, request);
-        let woken = small.first().map(|turn| turn.first_round(&self.zones));
-        let woken = woken.filter(|_| self.nodes().len() > 1);
+        let with_memory = self.nodes();
+        let limit = self.limit(&policy, request, &with_memory);
+        let passes_over = self.release.has(Change::BusyNodesPassedOver) && with_memory.len() > 1;
+        let woken = small.first().filter(|_| passes_over).map(|turn| turn.first_round(&self.zones));
         Route { order: request.order, round, whose, huge, small, limit, woken }
     }
 
@@ -96,13 +97,23 @@ impl Memory {
         let mut ways = match path.when_full {
             WhenFull::ReclaimEverywhere => Vec::new(),
             WhenFull::ReclaimInside | WhenFull::SecondPass => {
-                vec![way(&path.order, Mark::Low, &path.order), way(&path.order, Mark::Min, &path.order)]
+                // A mask takes the place of the cpuset, whose zones the walk only skips then: also a node
+                // that the cpuset leaves out is wanted. Seen on 6.12 and 6.18.
+                let masked: Vec<NodeId> =
+                    everywhere.iter().copied().filter(|node| policy.nodes.contains(*node)).collect();
+                [Mark::Low, Mark::Min].map(|mark| way(&path.order, mark, &masked)).into()
             }
         };
         if path.when_full != WhenFull::ReclaimInside {
             let all: Vec<NodeId> =
                 everywhere.iter().copied().filter(|node| request.allowed.contains(*node)).collect();
-            ways.push(way(&all, Mark::Low, &all));
+            // A mask of preferred nodes that the cpuset leaves out is given up in the middle of its pass, when
+            // the walk is at the minimum already.
+            let is_given_up =
+                policy.mode == PolicyMode::PreferredMany && path.when_full == WhenFull::ReclaimEverywhere;
+            if !is_given_up {
+                ways.push(way(&all, Mark::Low, &all));
+            }
             ways.push(way(&all, Mark::Min, everywhere));
         }
         ways
@@ -129,19 +140,18 @@ impl Memory {
     /// A round through the zones of some nodes, of which the first that has any of `wanted` is wanted.
     fn way(&self, order: &[NodeId], mark: Mark, wanted: &[NodeId], request: &Request<'_>) -> Way {
         let preferred = self.first_with_zone(wanted, request.class);
+        let reclaim = self.zone_reclaim.as_ref().zip(preferred).filter(|_| mark == Mark::Low);
         let reclaims = |zone: usize| {
-            let (reclaim, wanted) = self.zone_reclaim.as_ref().zip(preferred)?;
-            let near = reclaim.reclaims(self.zones[zone].node, wanted, request.cpu_node);
-            (near && mark == Mark::Low).then_some(())
+            let node = self.zones[zone].node;
+            reclaim.is_some_and(|(reclaim, wanted)| reclaim.reclaims(node, wanted, request.cpu_node))
         };
-        let stop = |zone| Stop { zone, reclaims: reclaims(zone).is_some() };
+        let stop = |zone| Stop { zone, reclaims: reclaims(zone) };
         Way { stops: self.list(order, request.class).into_iter().map(stop).collect(), mark, preferred }
     }
 
     /// Whose fallback order a policy without turns walks.
     fn origin(&self, policy: &MemPolicy, request: &Request<'_>) -> NodeId {
-        let takes_home = matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany);
-        request.policy.home.filter(|_| takes_home).unwrap_or(request.cpu_node)
+        request.policy.home.filter(|_| policy.mode.has_home()).unwrap_or(request.cpu_node)
     }
 
     /// Whether a bind policy holds for a request: kernel pages are not bound to nodes that have
@@ -165,12 +175,11 @@ impl Memory {
         nodes.iter().copied().find(|node| !self.list(&[*node], class).is_empty())
     }
 
-    /// The nodes that a request can use, and what keeps it from the others.
-    fn limit(&self, policy: &MemPolicy, request: &Request<'_>) -> (NodeSet, Constraint) {
+    /// The nodes that a request can use, and what keeps it from the others that have memory: `nodes`.
+    fn limit(&self, policy: &MemPolicy, request: &Request<'_>, nodes: &NodeSet) -> (NodeSet, Constraint) {
         let bound = policy.mode == PolicyMode::Bind
             && self.binds(policy, request.class)
             && !policy.nodes.is_disjoint(request.allowed);
-        let nodes = self.nodes();
         let allowed = nodes.intersection(request.allowed);
         let inside = if bound { policy.nodes.intersection(&allowed) } else { allowed.clone() };
         let constraint = if inside.len() < allowed.len() {

@@ -78,6 +78,43 @@ fn preferred_many_drains_its_nodes_to_min_before_the_others() {
     );
 }
 
+fn check_missed(text: &str, after: &[u32], expected: [(u64, u64, u64); 3]) -> Outcome {
+    let zones = [0, 1, 2].map(|node| zone(node, ZoneKind::Normal, 100, 20, 10));
+    let mut memory = memory(zones.to_vec(), "3x(1c 1G)");
+    let (before, after) = (NodeSet::from([0, 1, 2]), after.iter().copied().map(n).collect());
+    let (policy, weights) = (set(text, &before), Weights::new());
+    let outcome = memory.allocate(&Request {
+        policy: &policy,
+        weights: &weights,
+        cpu_node: n(0),
+        allowed: &after,
+        pages: 100,
+        order: 0,
+        place: Place::Address(0),
+        class: Class::User,
+    });
+    let counted = |node: u32| memory.counters().get(&n(node)).copied().unwrap_or_default();
+    let counted = [0, 1, 2].map(counted).map(|own| (own.hit, own.miss, own.foreign));
+    assert_eq!(counted, expected, "{text}");
+    outcome
+}
+
+/// The first of the CPU's nodes is the wanted one then, and no zone has to stay above its low mark. Seen on
+/// 6.12 and 6.18.
+#[test]
+fn preferred_nodes_that_a_new_cpuset_leaves_out_are_given_up_at_the_minimum() {
+    let outcome = check_missed("prefer (many):0", &[1, 2], [(0, 0, 100), (0, 90, 0), (0, 10, 0)]);
+    assert_eq!(stretches(&outcome), [[(1, Mark::Min, 90)], [(2, Mark::Min, 10)]]);
+}
+
+#[test]
+fn of_a_mask_also_a_node_is_wanted_that_a_new_cpuset_leaves_out() {
+    check_missed("prefer (many):0-1", &[1, 2], [(0, 0, 90), (0, 90, 10), (0, 10, 0)]);
+    // As a file's policy, which no cpuset changes.
+    check_missed("bind:0,1,2", &[1, 2], [(0, 0, 100), (0, 80, 0), (0, 20, 0)]);
+    check_missed("default", &[1, 2], [(0, 0, 0), (80, 0, 20), (0, 20, 0)]);
+}
+
 #[test]
 fn interleaving_goes_on_where_the_other_node_has_room() {
     let both = NodeSet::from([0, 1]);
@@ -243,7 +280,7 @@ proptest! {
                 let mut machine = nodewise_machine::spec::machine(spec).unwrap();
                 machine.settings.zone_reclaim_mode = Some(7);
                 let spare = (0..5).map(NodeId::new).zip(spare.iter().copied()).collect();
-                let reclaim = ZoneReclaim::of(&machine).with_spare(spare).with_farthest(*farthest);
+                let reclaim = ZoneReclaim::of(&machine, Release::REFERENCE).with_spare(spare).with_farthest(*farthest);
                 memory.with_zone_reclaim(reclaim)
             };
             let mut runs = memory();

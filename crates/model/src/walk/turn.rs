@@ -49,7 +49,7 @@ pub(super) fn kept(zone: &ZoneState, mark: Mark, class: Class) -> u64 {
         Mark::Low => zone.marks.low,
         Mark::Min => zone.marks.min,
     };
-    mark.saturating_add(zone.reserves[class.highest() as usize])
+    zone.kept(mark, class.highest())
 }
 
 /// A round through some zones.

@@ -1,6 +1,7 @@
 //! What `set_mempolicy(2)` answers.
 
 use nodewise_machine::{NodeId, NodeSet};
+use nodewise_model::policy::mask::Bits;
 use nodewise_model::{Errno, Mask, Policy};
 
 use crate::server::{all, scope};
@@ -19,7 +20,7 @@ const WEIGHTED: u32 = 6;
 /// What a call leaves: the mode that is then in force, the nodes it works with, and those it tells.
 fn check_mask(word: u32, nodes: &[u32], maxnode: u64, expected: Result<(u32, &[u32], &[u32]), Errno>) {
     let set = |numbers: &[u32]| numbers.iter().copied().map(NodeId::new).collect::<NodeSet>();
-    let result = Policy::set(word, &Mask { nodes: Some(set(nodes)), maxnode }, scope(&all()));
+    let result = Policy::set(word, &Mask { bits: Bits::Of(set(nodes)), maxnode }, scope(&all()));
     let result =
         result.map(|policy| (u32::from(policy.mode.number()), policy.reported().nodes, policy.nodes));
     let expected = expected.map(|(mode, works, tells)| (mode, set(tells), set(works)));

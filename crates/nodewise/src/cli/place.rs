@@ -27,8 +27,9 @@ pub struct Place {
     /// --preferred-many
     #[arg(short = 'b', long, help_heading = "Memory")]
     pub balancing: bool,
-    /// Whether the program gets transparent huge pages: always (wherever the kernel can; where it
-    /// gives them only on request, malloc is told to request) or never
+    /// Whether the program gets huge pages: always (transparent ones wherever the kernel can; where
+    /// it gives them only on request, malloc is told to request), never (no transparent ones), or
+    /// pool (malloc takes them from the pools while these have any; glibc 2.35)
     #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Memory")]
     pub huge: Option<Huge>,
     /// Run on the CPUs of these nodes
@@ -42,18 +43,22 @@ pub struct Place {
     pub near: Option<String>,
 }
 
-/// Transparent huge pages for a program.
+/// Huge pages for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Huge {
     /// Wherever the kernel can; where it gives them only on request, malloc is told to request
     Always,
     /// Not at all
     Never,
+    /// From the pools
+    Pool,
 }
 
 /// The options that take nodes, so that `same` can mean the one before.
 pub const NODE_OPTIONS: [&str; 6] =
-    ["membind", "interleave", "weighted_interleave", "preferred", "preferred_many", "cpunodebind"];
+    ["membind", "interleave", "weighted_interleave", "preferred", "preferred_many", CPU_OPTION];
+/// The one of them that asks for the nodes' CPUs, and not for their memory.
+pub const CPU_OPTION: &str = "cpunodebind";
 
 impl Place {
     /// The value of a node option by its id.
@@ -68,6 +73,12 @@ impl Place {
             _ => &None,
         };
         value.as_deref()
+    }
+
+    /// Whether one of the options gives the program a memory policy.
+    pub fn has_policy(&self) -> bool {
+        let mut given = NODE_OPTIONS.into_iter().filter(|option| self.nodes_of(option).is_some());
+        self.localalloc || self.near.is_some() || given.any(|option| option != CPU_OPTION)
     }
 
     /// The node options that were given, in the order in which they were typed.

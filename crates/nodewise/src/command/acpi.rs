@@ -16,6 +16,7 @@ use nodewise_view::{json, text};
 use crate::cli::Global;
 use crate::cli::acpi::Acpi;
 use crate::failure::{Failure, Outcome};
+use crate::firmware::Ranges;
 use crate::{firmware, input, output};
 
 /// Exit code of tables with something wrong.
@@ -23,11 +24,9 @@ const FINDINGS: u8 = 1;
 
 /// Runs `acpi`.
 pub fn run(args: &Acpi, global: &Global) -> Outcome {
-    let Source { name, tables, ram, kernel } = read(args, &global.machine)?;
-    let ram = match &args.ram {
-        Some(path) => Some(files::ram_of(path).map_err(|why| Failure::usage(format_args!("--ram: {why}")))?),
-        None => ram,
-    };
+    let ram = args.ram.as_deref().map(files::ram_of).transpose();
+    let ram = ram.map_err(|why| Failure::usage(format_args!("--ram: {why}")))?;
+    let Source { name, tables, ram, kernel } = read(args, &global.machine, ram)?;
     let release = Release::of(args.kernel.as_ref().or(kernel.as_ref()));
     let booted = boot(&tables, &Setting { ram, release });
     let shown = Shown { source: &name, tables: &tables, booted: &booted };
@@ -45,11 +44,12 @@ fn is_wrong(tables: &Tables, booted: &Booted) -> bool {
 struct Source {
     name: String,
     tables: Tables,
-    ram: Option<Vec<(u64, u64)>>,
+    ram: Option<Ranges>,
     kernel: Option<KernelRelease>,
 }
 
-fn read(args: &Acpi, machine: &str) -> Result<Source, Failure> {
+/// Reads the tables; where RAM is stays as it was typed.
+fn read(args: &Acpi, machine: &str, ram: Option<Ranges>) -> Result<Source, Failure> {
     let paths: Vec<&Path> = args.files.iter().map(|path| path.as_path()).collect();
     if !paths.is_empty() {
         if !input::is_live(machine) {
@@ -57,23 +57,22 @@ fn read(args: &Acpi, machine: &str) -> Result<Source, Failure> {
         }
         let names: Vec<String> =
             paths.iter().map(|path| visible(&path.to_string_lossy()).into_owned()).collect();
-        let tables = files::from_paths(&paths).map_err(Failure::usage)?;
-        let ram = match &paths[..] {
-            [folder] => files::ram_beside(folder).map_err(Failure::usage)?,
-            _ => None,
+        let (tables, ram) = match &paths[..] {
+            [path] => firmware::tables_in(path, ram).map_err(Failure::usage)?,
+            paths => (files::from_paths(paths).map_err(Failure::usage)?, ram),
         };
         return Ok(Source { name: names.join(" "), tables, ram, kernel: None });
     }
     if let Some(path) = firmware::acpi_path(machine) {
-        let tables = files::from_paths(&[path]).map_err(firmware::of_machine).map_err(Failure::usage)?;
-        let ram = files::ram_beside(path).map_err(firmware::of_machine).map_err(Failure::usage)?;
+        let read = firmware::tables_in(path, ram).map_err(firmware::of_machine);
+        let (tables, ram) = read.map_err(Failure::usage)?;
         return Ok(Source { name: machine.to_owned(), tables, ram, kernel: None });
     }
-    of_tree(machine)
+    of_tree(machine, ram)
 }
 
 /// The tables of this machine, or those in a capture.
-fn of_tree(machine: &str) -> Result<Source, Failure> {
+fn of_tree(machine: &str, ram: Option<Ranges>) -> Result<Source, Failure> {
     let input = input::load(machine, Detail::Overview)?;
     let tree = input.tree().ok_or_else(|| {
         Failure::usage(format_args!(
@@ -84,7 +83,7 @@ fn of_tree(machine: &str) -> Result<Source, Failure> {
     match files::from_tree(tree) {
         Ok(tables) => {
             let name = if input::is_live(machine) { files::FOLDER } else { machine };
-            let (ram, kernel) = (ram_of(tree), input.machine.kernel.clone());
+            let (ram, kernel) = (ram.or_else(|| ram_of(tree)), input.machine.kernel.clone());
             Ok(Source { name: name.to_owned(), tables, ram, kernel })
         }
         Err(error @ TablesError::NoFirmware) if !input::is_live(machine) => {
@@ -96,6 +95,6 @@ fn of_tree(machine: &str) -> Result<Source, Failure> {
 
 /// Where RAM is. A map that cannot be read is one that is not there: what is made of the tables says then
 /// that it is not known.
-fn ram_of(tree: &Tree) -> Option<Vec<(u64, u64)>> {
+fn ram_of(tree: &Tree) -> Option<Ranges> {
     source_boot::ram(tree).ok().flatten()
 }

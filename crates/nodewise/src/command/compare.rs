@@ -1,6 +1,6 @@
 //! `nodewise compare`: a suite to a session, sessions to a comparison, the comparison to its reader.
 
-mod circumstances;
+pub(in crate::command) mod circumstances;
 mod inputs;
 mod needs;
 mod placements;
@@ -137,8 +137,12 @@ fn show_session(args: &Compare, global: &Global, session: &Session) -> Outcome {
 
 /// A session that was saved.
 fn saved(option: &str, path: &Path) -> Result<Session, Failure> {
-    let text = measuring::read_saved(option, path)?;
-    json::suite::read(&text).map_err(|error| {
+    session(option, path, &measuring::read_saved(option, path)?)
+}
+
+/// The session of a file that was read.
+pub(in crate::command) fn session(option: &str, path: &Path, text: &str) -> Result<Session, Failure> {
+    json::suite::read(text).map_err(|error| {
         let path = quote(&path.display().to_string());
         Failure::usage(format_args!("{option}: {path} is no session of nodewise compare: {error}"))
     })

@@ -48,10 +48,7 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
     let machine = &input.machine;
     let asked = facts.command_line_fake().map(str::to_owned);
     let text = asked_for(&args.cut, facts.board_nodes()).map_err(Failure::usage)?.or(asked);
-    // The kernel counts an entry only with a comma behind it.
-    let entries: String = args.distances.iter().map(|distance| format!("{distance},")).collect();
-    let text = text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?;
-    let text = if entries.is_empty() { text } else { format!("{text}:{entries}") };
+    let text = with_distances(text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?, &args.distances);
     let fake = parsed(&text)?;
     let ground = Ground::of(machine, facts.log.as_ref());
     let (made, why) = foresee(&fake, machine, &facts, &ground);
@@ -64,12 +61,20 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
         made: made.as_ref(),
         remark: why.as_deref(),
     };
-    if args.json {
-        output::print_json(&json::emulation::plan(&planned))?;
-    } else {
-        output::print(&text::emulation::plan(&planned, &output::style(global.color)))?;
-    }
+    let json = || json::emulation::plan(&planned);
+    output::show(args.json, global.color, json, |style| text::emulation::plan(&planned, style))?;
     Ok(0)
+}
+
+/// The text behind `numa=fake=` with these distances; without any, with those that it has.
+fn with_distances(text: String, distances: &[u8]) -> String {
+    if distances.is_empty() {
+        return text;
+    }
+    // The kernel counts an entry only with a comma behind it.
+    let entries: String = distances.iter().map(|distance| format!("{distance},")).collect();
+    let cut = text.split(':').next().unwrap_or_default();
+    format!("{cut}:{entries}")
 }
 
 /// What stands behind `numa=fake=`.

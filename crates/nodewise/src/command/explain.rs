@@ -4,7 +4,7 @@ mod policy;
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::printable::quote;
-use nodewise_machine::{Machine, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{Machine, NodeId, NodeSet};
 use nodewise_measure::placement;
 use nodewise_model::cost::Costs;
 use nodewise_model::policy::interleave::Place;
@@ -41,7 +41,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     policy.home = home(args, &policy, &input, release).map_err(Failure::usage)?;
     let is_systems = policy == Policy::DEFAULT;
     if is_systems {
-        policy = system::of(machine);
+        policy = system::of(machine, release);
     }
     let cpu_node = cpu_node(args.cpu_node, &input, global).map_err(Failure::usage)?;
     let weights = weights::of(machine, release);
@@ -156,7 +156,7 @@ fn home(args: &Explain, policy: &Policy, input: &Input, release: Release) -> Res
     if !nodes.contains(node) {
         return Err(format!("--home: node {node} does not exist: this machine has {}", node_names(&nodes)));
     }
-    if !matches!(policy.mode, PolicyMode::Bind | PolicyMode::PreferredMany) {
+    if !policy.mode.has_home() {
         let mode = policy.mode;
         return Err(format!(
             "--home: {mode} has none: Linux {release} answers EOPNOTSUPP for all but bind and preferred-many"
@@ -175,12 +175,8 @@ fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Rea
     ];
     for (option, path, add) in results {
         let Some(path) = path else { continue };
-        let text = measuring::read_saved(option, path)?;
         let verb = option.trim_start_matches('-');
-        let path = quote(&path.display().to_string());
-        add(&text, &mut costs).map_err(|error| {
-            Failure::usage(format_args!("{option}: {path} is no result of nodewise {verb}: {error}"))
-        })?;
+        measuring::read_saved_as(option, path, verb, |text| add(text, &mut costs))?;
     }
     let cpus = u32::try_from(machine.cpus_of(walk.cpu_node).len()).unwrap_or(u32::MAX);
     let threads = args.threads.unwrap_or(cpus.max(1));

@@ -18,7 +18,7 @@ use nodewise_view::digest::study::shell_word;
 use nodewise_view::emit::{self, Emitted, Target};
 use nodewise_view::text::explain;
 
-use crate::cli::place::Place;
+use crate::cli::place::{Huge, Place};
 use crate::cli::run::Run;
 use crate::cli::{ColorWhen, Global};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, Outcome};
@@ -90,7 +90,9 @@ fn resolve(args: &Run, global: &Global, matches: &ArgMatches) -> Result<(Machine
         || args.dry_run
         || args.emit.is_some()
         || !input::is_live(&global.machine);
-    let input = if needs_machine { input::open(&global.machine, Detail::Nodes)? } else { Input::none() };
+    // The pools are not among what placing needs else.
+    let detail = if place.huge == Some(Huge::Pool) { Detail::Overview } else { Detail::Nodes };
+    let input = if needs_machine { input::open(&global.machine, detail)? } else { Input::none() };
     let find = |device: &DeviceRef| input.node_of(device);
     let resolved = Resolver { place, order, machine: &input.machine, find: &find }.resolve()?;
     Ok((input.machine, resolved))

@@ -14,13 +14,12 @@ use crate::{input, output};
 pub fn run(args: &Show, global: &Global) -> Outcome {
     let detail = if args.json || args.svg.is_some() { Detail::Full } else { Detail::Overview };
     let machine = input::load(&global.machine, detail)?.machine;
-    if args.json {
-        output::print_json(&machine_file::to_json(&machine))?;
-    } else if let Some(path) = &args.svg {
+    if let Some(path) = args.svg.as_ref().filter(|_| !args.json) {
         output::write_file(path, machine_svg(&machine, Theme::Auto).as_bytes())?;
-    } else {
-        output::print(&text::show(&machine, &output::style(global.color)))?;
+        return Ok(0);
     }
+    let json = || machine_file::to_json(&machine);
+    output::show(args.json, global.color, json, |style| text::show(&machine, style))?;
     Ok(0)
 }
 

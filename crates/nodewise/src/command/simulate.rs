@@ -101,7 +101,7 @@ fn play(args: &Simulate, scenario: &Scenario, input: &Input, machine: &str) -> R
             simulation.play(&step.program, &act).map_err(|refused| at(reason(&step.program, &refused)))?;
         timeline.add(step.at_s, &step.program, act, played, simulation.memory());
     }
-    Ok(timeline.ended(simulation.memory().clone()))
+    Ok(timeline.ended(&simulation))
 }
 
 /// The machine before the first step, with the settings of the scenario.

@@ -65,7 +65,8 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         .with_also(also)
         .with_repeats(Repeats::at_most(args.repeats));
     // Those who name placements have named all that they want.
-    let plan = match (args.no_race, args.placement.is_empty()) {
+    let may_cross = args.placement.is_empty() && journal.as_ref().is_none_or(Journal::may_cross);
+    let plan = match (args.no_race, may_cross) {
         (true, _) => plan,
         (false, false) => plan.with_race(Rules::DEFAULT),
         (false, true) => plan.with_race(Rules::DEFAULT).with_crossing(),

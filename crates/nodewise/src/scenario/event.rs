@@ -42,77 +42,91 @@ pub(super) struct Event {
     move_all: Option<bool>,
 }
 
-/// What can be done, and what belongs to it; the last two are the system's.
-const DEEDS: [(&str, &[&str]); 16] = [
-    ("map", &["region", "policy", "huge", "pool", "file"]),
-    ("allocate", &["region", "policy", "huge", "pool", "file"]),
-    ("touch", &["offset", "length"]),
-    ("free", &[]),
-    ("set-policy", &[]),
-    ("mbind", &["policy", "move", "move-all", "strict", "offset", "length"]),
-    ("home-node", &["region", "offset", "length"]),
-    ("move-pages", &["to", "move-all", "offset", "length"]),
-    ("migrate-pages", &["to"]),
-    ("run-on", &[]),
-    ("cpuset", &[]),
-    ("fork", &[]),
-    ("balance", &[]),
-    ("end", &[]),
-    ("hugepages", &[]),
-    ("demotion", &[]),
-];
+/// One thing to do, with what its key says.
+enum Deed<'e> {
+    Map(&'e String),
+    Allocate(&'e String),
+    Touch(&'e String),
+    Free(&'e String),
+    SetPolicy(&'e String),
+    Mbind(&'e String),
+    HomeNode(u32),
+    MovePages(&'e String),
+    MigratePages(&'e String),
+    RunOn(u32),
+    Cpuset(&'e String),
+    Fork(&'e String),
+    Balance,
+    End,
+    HugePages(u64),
+    Demotion(bool),
+}
+
+/// What can be done: the key, what belongs to it, and what an event says there.
+type Known<'e> = (&'static str, &'static [&'static str], Option<Deed<'e>>);
+
+fn known(event: &Event) -> [Known<'_>; 16] {
+    const MAPPING: &[&str] = &["region", "policy", "huge", "pool", "file"];
+    let set = |flag: Option<bool>, deed: Deed<'static>| flag.filter(|is| *is).map(|_| deed);
+    [
+        ("map", MAPPING, event.map.as_ref().map(Deed::Map)),
+        ("allocate", MAPPING, event.allocate.as_ref().map(Deed::Allocate)),
+        ("touch", &["offset", "length"], event.touch.as_ref().map(Deed::Touch)),
+        ("free", &[], event.free.as_ref().map(Deed::Free)),
+        ("set-policy", &[], event.set_policy.as_ref().map(Deed::SetPolicy)),
+        (
+            "mbind",
+            &["policy", "move", "move-all", "strict", "offset", "length"],
+            event.mbind.as_ref().map(Deed::Mbind),
+        ),
+        ("home-node", &["region", "offset", "length"], event.home_node.map(Deed::HomeNode)),
+        (
+            "move-pages",
+            &["to", "move-all", "offset", "length"],
+            event.move_pages.as_ref().map(Deed::MovePages),
+        ),
+        ("migrate-pages", &["to"], event.migrate_pages.as_ref().map(Deed::MigratePages)),
+        ("run-on", &[], event.run_on.map(Deed::RunOn)),
+        ("cpuset", &[], event.cpuset.as_ref().map(Deed::Cpuset)),
+        ("fork", &[], event.fork.as_ref().map(Deed::Fork)),
+        ("balance", &[], set(event.balance, Deed::Balance)),
+        ("end", &[], set(event.end, Deed::End)),
+        ("hugepages", &[], event.hugepages.map(Deed::HugePages)),
+        ("demotion", &[], event.demotion.map(Deed::Demotion)),
+    ]
+}
 
 /// Reads what is to be done, and by whom.
 ///
 /// # Errors
 /// What is wrong, as a sentence.
 pub(super) fn act(event: &Event) -> Result<(String, Written), String> {
-    let deed = deed(event)?;
-    belongs(event, deed)?;
-    let systems = matches!(deed, "hugepages" | "demotion");
-    let program = match (&event.program, systems) {
+    let (key, deed) = deed(event)?;
+    belongs(event, key)?;
+    let program = match (&event.program, &deed) {
         (Some(program), _) => program.clone(),
-        (None, true) => String::new(),
-        (None, false) => return Err(format!("{deed} needs a program: program = \"NAME\"")),
+        // These are the system's.
+        (None, Deed::HugePages(_) | Deed::Demotion(_)) => String::new(),
+        (None, _) => return Err(format!("{key} needs a program: program = \"NAME\"")),
     };
-    Ok((program, written(event)?))
+    Ok((program, written(event, deed)?))
 }
 
-/// The one thing that an event does.
-fn deed(event: &Event) -> Result<&'static str, String> {
-    let given = [
-        event.map.is_some(),
-        event.allocate.is_some(),
-        event.touch.is_some(),
-        event.free.is_some(),
-        event.set_policy.is_some(),
-        event.mbind.is_some(),
-        event.home_node.is_some(),
-        event.move_pages.is_some(),
-        event.migrate_pages.is_some(),
-        event.run_on.is_some(),
-        event.cpuset.is_some(),
-        event.fork.is_some(),
-        event.balance == Some(true),
-        event.end == Some(true),
-        event.hugepages.is_some(),
-        event.demotion.is_some(),
-    ];
-    let deeds: Vec<&str> =
-        DEEDS.iter().zip(given).filter(|(_, given)| *given).map(|((deed, _), _)| *deed).collect();
-    match deeds.as_slice() {
-        [deed] => Ok(deed),
-        _ => {
-            let known: Vec<&str> = DEEDS.iter().map(|(deed, _)| *deed).collect();
-            let whose =
-                event.program.as_ref().map_or_else(String::new, |name| format!(" of {}", quote(name)));
-            let what = match deeds.len() {
-                0 => "nothing to do".to_owned(),
-                count => format!("{count} things to do ({})", deeds.join(", ")),
-            };
-            Err(format!("the event{whose} has {what}: expected one of {}", known.join(", ")))
+/// The one thing that an event does, with its key.
+fn deed(event: &Event) -> Result<(&'static str, Deed<'_>), String> {
+    let keys = known(event).map(|(key, ..)| key);
+    let given = known(event).into_iter().filter_map(|(key, _, deed)| Some((key, deed?)));
+    let mut given: Vec<(&str, Deed<'_>)> = given.collect();
+    let what = match given.len() {
+        1 => return Ok(given.remove(0)),
+        0 => "nothing to do".to_owned(),
+        count => {
+            let given: Vec<&str> = given.iter().map(|(key, _)| *key).collect();
+            format!("{count} things to do ({})", given.join(", "))
         }
-    }
+    };
+    let whose = event.program.as_ref().map_or_else(String::new, |name| format!(" of {}", quote(name)));
+    Err(format!("the event{whose} has {what}: expected one of {}", keys.join(", ")))
 }
 
 /// Checks that what else is given belongs to what is done.
@@ -130,15 +144,17 @@ fn belongs(event: &Event, deed: &str) -> Result<(), String> {
         ("move", event.r#move.is_some()),
         ("move-all", event.move_all.is_some()),
     ];
-    let own = DEEDS.iter().find(|(name, _)| *name == deed).map_or(&[][..], |(_, own)| *own);
-    let Some((key, _)) = given.iter().find(|(key, given)| *given && !own.contains(key)) else {
-        return Ok(());
-    };
-    let of: Vec<&str> = DEEDS.iter().filter(|(_, own)| own.contains(key)).map(|(deed, _)| *deed).collect();
-    Err(format!("{key} belongs to {}, and not to {deed}", of.join(", ")))
+    for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+        let of = known(event).into_iter().filter(|(_, own, _)| own.contains(&key));
+        let of: Vec<&str> = of.map(|(deed, ..)| deed).collect();
+        if !of.contains(&deed) {
+            return Err(format!("{key} belongs to {}, and not to {deed}", of.join(", ")));
+        }
+    }
+    Ok(())
 }
 
-fn written(event: &Event) -> Result<Written, String> {
+fn written(event: &Event, deed: Deed<'_>) -> Result<Written, String> {
     let is = |flag: Option<bool>| flag.unwrap_or(false);
     let needed = |value: &Option<String>, what: &str| value.clone().ok_or_else(|| what.to_owned());
     let part = |region: &String| Part {
@@ -146,49 +162,38 @@ fn written(event: &Event) -> Result<Written, String> {
         offset: event.offset.clone(),
         length: event.length.clone(),
     };
-    if let Some(size) = &event.map {
-        return Ok(Written::Map(mapping(event, size)?));
-    }
-    if let Some(size) = &event.allocate {
-        return Ok(Written::Allocate(mapping(event, size)?));
-    }
-    if let Some(region) = &event.mbind {
-        let policy = needed(&event.policy, "mbind needs a policy, as in policy = \"bind:0\"")?;
-        let (strict, moves, moves_all) = (is(event.strict), is(event.r#move), is(event.move_all));
-        return Ok(Written::Mbind { part: part(region), policy, strict, moves, moves_all });
-    }
-    if let Some(node) = event.home_node {
-        let region = needed(&event.region, "home-node needs a region, as in region = \"heap\"")?;
-        return Ok(Written::HomeNode { part: part(&region), node });
-    }
-    if let Some(region) = &event.move_pages {
-        let to = needed(&event.to, "move-pages needs a node to move to, as in to = \"1\"")?;
-        return Ok(Written::MovePages { part: part(region), to, all: is(event.move_all) });
-    }
-    if let Some(old) = &event.migrate_pages {
-        let new = needed(&event.to, "migrate-pages needs nodes to move to, as in to = \"1\"")?;
-        return Ok(Written::MigratePages { old: old.clone(), new });
-    }
-    /// What is to be done with a text.
-    type Make = fn(String) -> Written;
-    let texts: [(&Option<String>, Make); 4] = [
-        (&event.free, Written::Free),
-        (&event.set_policy, Written::SetPolicy),
-        (&event.cpuset, Written::Cpuset),
-        (&event.fork, Written::Fork),
-    ];
-    if let Some(region) = &event.touch {
-        return Ok(Written::Touch(part(region)));
-    }
-    if let Some((Some(text), make)) = texts.into_iter().find(|(text, _)| text.is_some()) {
-        return Ok(make(text.clone()));
-    }
-    Ok(match (event.run_on, event.hugepages, event.demotion, event.balance) {
-        (Some(node), ..) => Written::RunOn(node),
-        (_, Some(pages), ..) => Written::HugePages(pages),
-        (_, _, Some(enabled), _) => Written::Demotion(enabled),
-        (.., Some(true)) => Written::Balance,
-        _ => Written::End,
+    Ok(match deed {
+        Deed::Map(size) => Written::Map(mapping(event, size)?),
+        Deed::Allocate(size) => Written::Allocate(mapping(event, size)?),
+        Deed::Touch(region) => Written::Touch(part(region)),
+        Deed::Free(region) => Written::Free(region.clone()),
+        Deed::SetPolicy(policy) => Written::SetPolicy(policy.clone()),
+        Deed::Mbind(region) => Written::Mbind {
+            part: part(region),
+            policy: needed(&event.policy, "mbind needs a policy, as in policy = \"bind:0\"")?,
+            strict: is(event.strict),
+            moves: is(event.r#move),
+            moves_all: is(event.move_all),
+        },
+        Deed::HomeNode(node) => {
+            let region = needed(&event.region, "home-node needs a region, as in region = \"heap\"")?;
+            Written::HomeNode { part: part(&region), node }
+        }
+        Deed::MovePages(region) => {
+            let to = needed(&event.to, "move-pages needs a node to move to, as in to = \"1\"")?;
+            Written::MovePages { part: part(region), to, all: is(event.move_all) }
+        }
+        Deed::MigratePages(old) => {
+            let new = needed(&event.to, "migrate-pages needs nodes to move to, as in to = \"1\"")?;
+            Written::MigratePages { old: old.clone(), new }
+        }
+        Deed::RunOn(node) => Written::RunOn(node),
+        Deed::Cpuset(nodes) => Written::Cpuset(nodes.clone()),
+        Deed::Fork(child) => Written::Fork(child.clone()),
+        Deed::Balance => Written::Balance,
+        Deed::End => Written::End,
+        Deed::HugePages(pages) => Written::HugePages(pages),
+        Deed::Demotion(enabled) => Written::Demotion(enabled),
     })
 }
 

@@ -195,6 +195,16 @@ fn where_ram_is_decides_whether_tables_boot() {
     let shown = within(&folder, &["show", "--json", "--machine", "acpi:."], "80").ok_json();
     assert_eq!(shown["nodes"].as_array().unwrap().len(), 1, "{shown}");
     assert_eq!(within(&folder, &["acpi", "."], "160").code, Some(1));
+    // One that is named stands instead of it, whatever it holds.
+    let fine = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&fine, "00000000-7fffffff : System RAM\n").unwrap();
+    fs::write(folder.path().join("iomem"), "no map\n").unwrap();
+    assert_eq!(within(&folder, &["acpi", "."], "80").code, Some(2));
+    for machine in [&["."][..], &["--machine", "acpi:."]] {
+        let ram = ["acpi", "--ram", fine.path().to_str().unwrap()];
+        let named = within(&folder, &[&ram, machine].concat(), "80");
+        assert_eq!((named.code, named.stderr.as_str()), (Some(0), ""), "{}", named.stdout);
+    }
     let wrong = within(&folder, &["acpi", "SRAT", "--ram", "SLIT"], "80");
     assert!(wrong.stderr.starts_with("nodewise: --ram: SLIT: line 1: expected lines as"), "{}", wrong.stderr);
     assert_eq!(wrong.code, Some(2));

@@ -195,13 +195,20 @@ fn wrong_words_are_refused_with_what_would_be_right() {
     );
     check(
         &["enable", "--nodes=2", "--policy=a b"],
-        "nodewise: --policy: \"a b\" is no policy: expected default, local, prefer, bind or interleave, as interleave or interleave:0-3",
+        "nodewise: --policy: \"a b\" is not a memory policy: expected default, local, prefer:0, bind:0-3, interleave or interleave:0-3, with static or relative as in interleave=static:0-3",
     );
     check(
         &["enable", "--nodes=2", "--policy=prefer:9"],
         "nodewise: --policy: node 9 will not exist: numa=fake=2 makes nodes 0-1",
     );
-    check(&["enable", "--nodes=2", "--policy=bind"], "nodewise: --policy: bind needs nodes, as bind:0-3");
+    check(
+        &["enable", "--nodes=2", "--policy=bind"],
+        "nodewise: --policy: \"bind\" is not a memory policy: expected nodes, as in bind:0-3",
+    );
+    check(
+        &["enable", "--nodes=2", "--policy=local=static"],
+        "nodewise: --policy: \"local=static\" is not a memory policy: expected local without static or relative",
+    );
     check(
         &["enable", "--nodes=2", "--banklow=1"],
         "nodewise: --banklow: an image has no EEPROM; leave --root out to set this board's",

@@ -207,6 +207,19 @@ fn huge_pages_are_refused_to_the_program_alone() {
 }
 
 #[test]
+fn malloc_is_told_to_take_pages_of_a_pool_that_has_some() {
+    let with = |machine: &str| {
+        output(&mut command(["run", "--machine", machine, "--huge=pool", "--dry-run", "--", "prog"]))
+    };
+    let ran = with("2x(2c 8G huge=2M:64)");
+    assert_eq!(ran.stdout, "setenv(GLIBC_TUNABLES, glibc.malloc.hugetlb=2097152)\nexecvp(prog)\n");
+    assert!(ran.stderr.contains("take pages of 2 MiB from the pools"), "{}", ran.stderr);
+    let ran = with("2x(2c 8G)");
+    assert_eq!(ran.code, Some(125));
+    assert!(ran.stderr.contains("no pool has a free huge page"), "{}", ran.stderr);
+}
+
+#[test]
 fn words_of_the_program_are_its_own() {
     let ran = run(&["run", "--localalloc", "echo", "--membind=9", "--", "-x", "--help"]);
     assert_eq!(ran.ok(), "--membind=9 -- -x --help\n");

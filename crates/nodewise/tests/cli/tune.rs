@@ -218,6 +218,9 @@ fn a_counter_that_is_not_there_cannot_decide_and_a_metric_is_named_once() {
         (twice.code, twice.stderr.as_str()),
         (Some(2), "nodewise: --metric: \"cpu\" is named twice\n")
     );
+    let one = run(&["tune", "--metric=dTLB-misses", "--metric=wall", "--metric=dTLB-load-misses", "true"]);
+    let expected = "nodewise: --metric: \"dTLB-misses\" and \"dTLB-load-misses\" are one counter\n";
+    assert_eq!((one.code, one.stderr.as_str()), (Some(2), expected));
 }
 
 #[test]

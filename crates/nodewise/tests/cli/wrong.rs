@@ -95,7 +95,7 @@ fn run_refuses_words_with_its_own_exit_code() {
     refuse(&["--localalloc=3", "true"], "--localalloc takes no value: got \"3\"");
     refuse(&["-C", "0", "-N", "0", "true"], "--physcpubind and --cpunodebind cannot be used together");
     refuse(&["-m", "0", "-m", "0", "true"], "--membind is given twice");
-    refuse(&["--huge=maybe", "true"], "--huge: \"maybe\" is not one of always, never");
+    refuse(&["--huge=maybe", "true"], "--huge: \"maybe\" is not one of always, never, pool");
     // The verb is found behind options that have values.
     let ran = run(&["--machine", "live", "run", "--foo", "true"]);
     assert_eq!(ran.code, Some(125), "{}", ran.stderr);
@@ -249,23 +249,30 @@ fn explain_refuses_policies_that_no_kernel_takes() {
     policy("bind=sticky:1", &format!("\"bind=sticky:1\": {flags}"));
     policy("bind=static,relative:0", &format!("\"bind=static,relative:0\": {flags}"));
     let refuse = |text: &str, why: &str| policy(text, &format!("{text}: Linux 6.12 answers EINVAL: {why}"));
-    refuse("bind=static|relative:0", "static and relative exclude one another");
-    refuse("local=static", "flags say how nodes are meant, and local has none");
-    refuse("bind=static:7", "node 7 cannot be used: nodes 0-2 can");
+    refuse("bind=static|relative:0", "nodes are either static or relative, not both");
+    refuse("local=static", "local takes neither static nor relative");
+    refuse("bind=static:7", "node 7 does not exist: this machine has nodes 0-3");
+    refuse("bind=static:3", "node 3 has no memory: nodes 0-2 do");
     policy("bind:7", "node 7 does not exist: this machine has nodes 0-3");
     policy("bind:3", "node 3 is outside the nodes whose memory can be used, 0-2");
-    let balancing = "balancing goes with bind, and from Linux 6.10 on with preferred-many";
-    refuse("interleave=balancing:0", balancing);
+    refuse("interleave=balancing:0", "balancing goes with bind and preferred-many, not with interleave");
+    check(
+        &["explain", "bind=static:2", "--allowed", "0-1", "--machine", "2x(1c 1G) (1G) (1c)"],
+        2,
+        &["bind=static:2: Linux 6.12 answers EINVAL: node 2 is outside this cpuset's memory nodes 0-1"],
+    );
     check(
         &["explain", "bind:16", "--machine", "17x(1c 1G); arch=aarch64"],
         2,
         &["bind:16: Linux 6.12 answers EINVAL: kernels of this architecture are built for nodes 0-15"],
     );
-    check(
-        &["explain", "weighted-interleave:0", "--kernel", "6.6", "--machine", "2x(1c 1G)"],
-        2,
-        &["weighted interleave:0: Linux 6.6 answers EINVAL: weighted-interleave needs Linux 6.9 or newer"],
-    );
+    let old = |text: &str, kernel: &str, why: &str| {
+        let message = format!("{text}: Linux {kernel} answers EINVAL: {why} or newer: this is {kernel}");
+        check(&["explain", text, "--kernel", kernel, "--machine", "2x(1c 1G)"], 2, &[&message]);
+    };
+    old("weighted interleave:0", "6.6", "weighted interleave needs Linux 6.9");
+    old("bind=balancing:0", "5.10", "balancing inside a bind policy needs Linux 5.12");
+    old("prefer (many)=balancing:0", "6.9", "balancing inside a preferred-many policy needs Linux 6.10");
 }
 
 #[test]

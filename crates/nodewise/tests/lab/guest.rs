@@ -111,7 +111,11 @@ impl Guest {
                 if self.tells_times {
                     eprintln!("{:>7} s  {}::{check}", checked.seconds, self.layout);
                 }
-                if checked.message.is_empty() { Ok(()) } else { Err(checked.message.clone().into()) }
+                if checked.message.is_empty() {
+                    return Ok(());
+                }
+                let words = self.plan.append.as_ref().map_or_else(String::new, |words| format!(" {words}"));
+                Err(format!("{}\non {}{words}", checked.message, self.plan.spec).into())
             }
         }
     }

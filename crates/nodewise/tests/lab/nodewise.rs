@@ -51,6 +51,11 @@ impl Context {
             .map_err(|error| error.to_string())
     }
 
+    /// The kernel's `nr_node_ids`: one more than the highest node that can be.
+    pub fn nr_node_ids(&self) -> u32 {
+        self.seen.possible_nodes.last().map_or(1, |node| node.number() + 1)
+    }
+
     /// Numbers for one purpose: others on every machine.
     pub fn random(&self, purpose: u64) -> Random {
         Random::new(self.scripts.start + (purpose << 32))

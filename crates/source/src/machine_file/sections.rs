@@ -208,6 +208,8 @@ pub(super) struct SettingsFile {
     transparent_hugepage_defrag: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     demotion_enabled: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lru_gen_enabled: Option<bool>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     interleave_weights: BTreeMap<NodeNumber, u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,6 +234,7 @@ impl From<&Settings> for SettingsFile {
             transparent_hugepage: settings.transparent_hugepage,
             transparent_hugepage_defrag: settings.transparent_hugepage_defrag,
             demotion_enabled: settings.demotion_enabled,
+            lru_gen_enabled: settings.lru_gen_enabled,
             interleave_weights: weights.map(|(node, weight)| (NodeNumber(node), weight)).collect(),
             interleave_weights_auto: settings.interleave_weights_auto,
             swappiness: settings.swappiness,
@@ -251,6 +254,7 @@ impl From<SettingsFile> for Settings {
             transparent_hugepage: settings.transparent_hugepage,
             transparent_hugepage_defrag: settings.transparent_hugepage_defrag,
             demotion_enabled: settings.demotion_enabled,
+            lru_gen_enabled: settings.lru_gen_enabled,
             interleave_weights: weights.map(|(node, weight)| (node.0, weight)).collect(),
             interleave_weights_auto: settings.interleave_weights_auto,
             swappiness: settings.swappiness,

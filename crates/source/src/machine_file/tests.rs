@@ -121,12 +121,12 @@ fn device() -> impl Strategy<Value = Device> {
 
 fn settings() -> impl Strategy<Value = Settings> {
     let weights = btree_map(node_id(), any::<u32>(), 0..4);
-    (any::<[Option<u32>; 4]>(), vec(of(text()), 3), any::<[Option<bool>; 2]>(), weights, any::<Option<u64>>())
+    (any::<[Option<u32>; 4]>(), vec(of(text()), 3), any::<[Option<bool>; 3]>(), weights, any::<Option<u64>>())
         .prop_map(
             |(
                 numbers,
                 texts,
-                [demotion_enabled, interleave_weights_auto],
+                [demotion_enabled, lru_gen_enabled, interleave_weights_auto],
                 interleave_weights,
                 min_free_kib,
             )| Settings {
@@ -135,6 +135,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 transparent_hugepage: texts[0].clone(),
                 transparent_hugepage_defrag: texts[1].clone(),
                 demotion_enabled,
+                lru_gen_enabled,
                 interleave_weights,
                 interleave_weights_auto,
                 swappiness: numbers[2],

@@ -20,6 +20,8 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
     if !reader.is_quick() {
         settings.min_free_kib = reader.value("/proc/sys/vm/min_free_kbytes", number::number);
+        let lru_gen = reader.value("/sys/kernel/mm/lru_gen/enabled", number::hexadecimal);
+        settings.lru_gen_enabled = lru_gen.map(|parts| parts & 1 != 0);
         settings.overcommit_memory = reader.value("/proc/sys/vm/overcommit_memory", number::number);
     }
     // The others choose between nodes: with one there is nothing that they could change.

@@ -22,7 +22,7 @@ const INVALID: i32 = Errno::INVAL.raw_os_error();
 /// What the kernel gives of an attribute at once.
 const PAGE: usize = 4096;
 /// A line is cut here, so that a file without line feeds costs no more memory than this.
-const MOST_LINE_BYTES: usize = 64 << 10;
+pub(crate) const MOST_LINE_BYTES: usize = 64 << 10;
 
 /// When a file is known to have ended.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -197,6 +197,7 @@ fn settings_are_read_whatever_the_release_calls_them() {
                 .file("/proc/sys/kernel/numa_balancing", "2\n")
                 .file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
                 .file("/sys/kernel/mm/numa/demotion_enabled", "true\n")
+                .file("/sys/kernel/mm/lru_gen/enabled", "0x0007\n")
                 .file(&format!("{weights}/node1"), "3\n")
                 .file(&format!("{weights}/{name}"), "false\n")
                 .file("/proc/cmdline", "ro numa=fake=2\n"),
@@ -207,6 +208,7 @@ fn settings_are_read_whatever_the_release_calls_them() {
         assert_eq!(machine.settings.numa_balancing, Some(2));
         assert_eq!(machine.settings.transparent_hugepage.as_deref(), Some("madvise"));
         assert_eq!(machine.settings.demotion_enabled, Some(true));
+        assert_eq!(machine.settings.lru_gen_enabled, Some(true));
         assert_eq!(machine.settings.interleave_weights_auto, Some(false));
         assert_eq!(machine.settings.interleave_weights.get(&n(1)), Some(&3));
         assert_eq!(machine.settings.swappiness, None);

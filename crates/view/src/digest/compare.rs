@@ -7,7 +7,6 @@ use nodewise_measure::suite::session::{End, Session};
 
 use crate::digest::change::stolen_words;
 use crate::digest::counts::{each_once, plural};
-use crate::digest::study::load_words;
 
 /// What is shown: two sessions, or one whose placements are compared.
 #[derive(Clone, Copy, Debug)]
@@ -155,11 +154,6 @@ pub const fn end_words(end: End) -> Option<&'static str> {
 pub fn stolen(session: &Session) -> Option<String> {
     let samples = session.cases.iter().flat_map(|case| &case.arms).flat_map(|arm| &arm.samples);
     stolen_words(samples.filter_map(|sample| sample.steal_share))
-}
-
-/// What others ran when a session began, where that is worth a word: a quarter of the CPUs or more.
-pub fn others(session: &Session) -> Option<String> {
-    load_words(&session.conditions)
 }
 
 /// Where the pages of all benchmarks were under each placement.

@@ -1,9 +1,9 @@
 //! How many packages, cores and CPUs a machine has, and how evenly they are spread.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt::Display;
 use std::hash::Hash;
 
+pub use nodewise_machine::plural::{by_count, plural};
 use nodewise_machine::{CpuId, CpuSet, Machine, PackageId};
 
 /// Online packages, cores and CPUs of a machine.
@@ -105,17 +105,6 @@ fn the_only(set: &BTreeSet<usize>) -> Option<usize> {
     set.first().copied().filter(|_| set.len() == 1)
 }
 
-/// A count with its word: `1 core`, `2 cores`, `4 CPUs`.
-pub fn plural<N: Display + PartialEq + From<u8>>(count: N, word: &str) -> String {
-    let ending = by_count(&count, "", "s");
-    format!("{count} {word}{ending}")
-}
-
-/// The one word for one thing, the other for any other number: `differs`, `differ`.
-pub fn by_count<'w, N: PartialEq + From<u8>>(count: &N, one: &'w str, several: &'w str) -> &'w str {
-    if *count == N::from(1) { one } else { several }
-}
-
 /// `no CPUs`, `CPU 3`, `CPUs 0-7`.
 pub fn cpu_names(cpus: &CpuSet) -> String {
     match cpus.len() {
@@ -164,17 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn words_agree_with_their_number() {
-        let check = |count: u32, expected: &str| {
-            assert_eq!(
-                format!("{} {}", plural(count, "pair"), by_count(&count, "differs", "differ")),
-                expected
-            );
-        };
-        check(0, "0 pairs differ");
-        check(1, "1 pair differs");
-        check(2, "2 pairs differ");
-        assert_eq!(plural(1_usize, "node"), "1 node");
+    fn cpus_are_named_by_how_many_they_are() {
         assert_eq!(cpu_names(&[].into()), "no CPUs");
         assert_eq!(cpu_names(&[3].into()), "CPU 3");
         assert_eq!(cpu_names(&[0, 1].into()), "CPUs 0-1");

@@ -154,8 +154,27 @@ pub struct Brought {
     pub kernel: Option<(String, String)>,
     /// The policy of a new process before and now.
     pub policy: Option<(String, String)>,
-    /// The command that tells how much faster programs are, or how to have one.
-    pub figures: String,
+    /// How much faster programs are.
+    pub figures: Figures,
+}
+
+/// How to know how much faster programs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Figures {
+    /// The command that tells it.
+    Command(String),
+    /// Nothing to compare with was saved; how it would have been, and will be.
+    NotSaved(&'static str),
+}
+
+impl Figures {
+    /// The words.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Command(command) => command,
+            Self::NotSaved(how) => how,
+        }
+    }
 }
 
 /// Whether an emulation works.

@@ -9,10 +9,12 @@ use nodewise_measure::command::THREADS;
 use nodewise_measure::command::environment::THREAD_VARIABLES;
 use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::Residency;
+use nodewise_measure::fidelity::{Fidelity, percent};
 use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::Scope;
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::Study;
+use nodewise_measure::verdict::ArmResult;
 
 use super::evidence::count_words;
 
@@ -69,10 +71,8 @@ pub fn load_words(conditions: &Conditions) -> Option<String> {
 }
 
 /// How far an arm ran as it asks: the least of its shares; nothing when nothing is asked or was seen.
-pub fn fidelity_words(study: &Study, arm: ArmId) -> String {
-    let least = study.fidelity(arm).and_then(|fidelity| fidelity.least());
-    // A share that rounds to everything and is less is not everything.
-    least.map_or_else(String::new, |least| format!("{:.0} %", (least * 100.0).floor()))
+pub fn fidelity_words(result: &ArmResult) -> String {
+    result.fidelity.as_ref().and_then(Fidelity::least).map_or_else(String::new, percent)
 }
 
 /// Where pages were by node, nodes with the same share together, the largest share first:

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
 use nodewise_machine::check::node_names;
-use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Skipped, Step};
-use nodewise_model::{Counters, Memory, Release, ZoneState};
+use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Simulation, Skipped, Step};
+use nodewise_model::{Counters, Memory, Release, ZoneKind, ZoneState};
 
 use super::walk::{Basis, size};
 pub use findings::{Finding, Kind};
@@ -57,8 +57,10 @@ pub struct Timeline {
     pub placements: BTreeMap<Owner, Placement>,
     /// The programs in the order in which they appear, each at its largest: its pages by node.
     pub largest: Vec<(String, BTreeMap<NodeId, u64>)>,
-    /// The least free pages that each node had at any time.
+    /// The least free pages that each node with memory had at any time.
     pub least_free: BTreeMap<NodeId, u64>,
+    /// Where a program stands in `largest`.
+    places: BTreeMap<String, usize>,
     /// Free pages of the zones, and the counters, after the last step.
     free: Vec<u64>,
     counted: BTreeMap<NodeId, Counters>,
@@ -81,6 +83,7 @@ impl Timeline {
             placements: BTreeMap::new(),
             largest: Vec::new(),
             least_free,
+            places: BTreeMap::new(),
             free,
             counted: BTreeMap::new(),
         }
@@ -104,8 +107,7 @@ impl Timeline {
             old.filter(|(old, new)| **old != new.free).map(|(_, new)| new.clone()).collect();
         self.free = memory.zones().iter().map(|zone| zone.free).collect();
         for node in zones.iter().map(|zone| zone.node) {
-            let least = self.least_free.entry(node).or_insert(u64::MAX);
-            *least = memory.free_of(node).min(*least);
+            self.lower(node, memory.free_of(node));
         }
         let counters = gained(&self.counted, memory.counters());
         self.counted.clone_from(memory.counters());
@@ -113,37 +115,40 @@ impl Timeline {
             if let (Owner::Program(name), Some(placement)) = (owner, placement) {
                 self.grow(name, &placement.nodes);
             }
-            match placement {
-                Some(placement) => self.placements.insert(owner.clone(), placement.clone()),
-                None => self.placements.remove(owner),
-            };
         }
         for killed in &step.killed {
-            for (node, free) in &killed.free {
-                let least = self.least_free.entry(*node).or_insert(*free);
-                *least = (*least).min(*free);
-            }
+            killed.free.iter().for_each(|(node, free)| self.lower(*node, *free));
             self.grow(&killed.program, &killed.had.iter().copied().collect());
         }
-        self.placements.retain(|owner, one| matches!(owner, Owner::Program(_)) || one.pages() > 0);
         let findings =
             findings(&Told { at_s, program, act: &act, step: &step, memory, release: self.release });
         self.moments.push(Moment { at_s, program: program.to_owned(), act, step, zones, counters, findings });
     }
 
-    /// The same with the memory after its last step.
+    /// The same as everything is after its last step.
     #[must_use]
-    pub fn ended(self, after: Memory) -> Self {
-        Self { after, ..self }
+    pub fn ended(self, simulation: &Simulation) -> Self {
+        Self { after: simulation.memory().clone(), placements: simulation.placements(), ..self }
+    }
+
+    /// Notes what a node has free, if it never had less.
+    fn lower(&mut self, node: NodeId, free: u64) {
+        if let Some(least) = self.least_free.get_mut(&node) {
+            *least = free.min(*least);
+        }
     }
 
     /// Notes what a program has, if it never had more.
     fn grow(&mut self, name: &str, nodes: &BTreeMap<NodeId, u64>) {
         let sum = |nodes: &BTreeMap<NodeId, u64>| nodes.values().sum::<u64>();
-        match self.largest.iter_mut().find(|(own, _)| own == name) {
-            Some((_, largest)) if sum(largest) < sum(nodes) => largest.clone_from(nodes),
-            Some(_) => {}
-            None => self.largest.push((name.to_owned(), nodes.clone())),
+        let Some(place) = self.places.get(name) else {
+            self.places.insert(name.to_owned(), self.largest.len());
+            self.largest.push((name.to_owned(), nodes.clone()));
+            return;
+        };
+        let (_, largest) = &mut self.largest[*place];
+        if sum(largest) < sum(nodes) {
+            largest.clone_from(nodes);
         }
     }
 
@@ -249,12 +254,12 @@ pub fn shares(nodes: impl IntoIterator<Item = (NodeId, u64)>) -> String {
 }
 
 /// How full a zone is, by its watermarks.
-pub const fn state(zone: &ZoneState) -> &'static str {
-    let kept = zone.reserves[3];
-    match zone.free.saturating_sub(kept) {
-        free if free > zone.marks.high => "above high",
-        free if free > zone.marks.low => "below high",
-        free if free > zone.marks.min => "below low",
+pub fn state(zone: &ZoneState) -> &'static str {
+    let kept = |mark| zone.kept(mark, ZoneKind::Movable);
+    match zone.free {
+        free if free > kept(zone.marks.high) => "above high",
+        free if free > kept(zone.marks.low) => "below high",
+        free if free > kept(zone.marks.min) => "below low",
         _ => "at min",
     }
 }

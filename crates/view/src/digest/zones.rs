@@ -3,21 +3,27 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
-use nodewise_model::zonelist::Zonelist;
-use nodewise_model::{BuiltAt, FallbackOrders, Release, Watermarks, Zone, ZoneKind, ZoneState};
+use nodewise_model::zonelist::Zonelists;
+use nodewise_model::{BuiltAt, FallbackOrders, Release, Watermarks, Zone, ZoneState};
 
 use super::walk::Basis;
 
 /// A zone: where it is, and how full.
-pub type Row = (Zone, ZoneState);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Where it is.
+    pub zone: Zone,
+    /// How full. Watermarks are those in force, a boost included.
+    pub state: ZoneState,
+    /// What a boost adds to every watermark at the moment; `None` where no kernel says.
+    pub boost: Option<u64>,
+}
 
 /// The zones of a machine beside what the model says of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Zones<'a> {
-    /// By node and then lowest first. Watermarks are those in force, a boost included.
+    /// By node and then lowest first.
     pub rows: &'a [Row],
-    /// What a boost adds to every watermark of a row at the moment; `None` where the kernel does not say.
-    pub boosts: &'a [Option<u64>],
     /// Where they come from.
     pub basis: Basis,
     /// The same zones with the watermarks and reserves that follow from their managed pages.
@@ -29,19 +35,18 @@ pub struct Zones<'a> {
 impl<'a> Zones<'a> {
     /// The model's rows where the kernel has other reserves, or other watermarks without their boost.
     pub fn differing(&self) -> Vec<Row> {
-        let rows = self.rows.iter().zip(self.boosts).zip(self.model);
-        let differs = |(_, kernel): &Row, boost: u64, (_, ours): &Row| {
-            without(kernel.marks, boost) != ours.marks || kernel.reserves != ours.reserves
+        let differs = |kernel: &Row, ours: &Row| {
+            let marks = without(kernel.state.marks, kernel.boost.unwrap_or(0));
+            marks != ours.state.marks || kernel.state.reserves != ours.state.reserves
         };
-        rows.filter(|((row, boost), ours)| differs(row, boost.unwrap_or(0), ours))
-            .map(|(_, ours)| ours.clone())
-            .collect()
+        let rows = self.rows.iter().zip(self.model).filter(|(kernel, ours)| differs(kernel, ours));
+        rows.map(|(_, ours)| ours.clone()).collect()
     }
 
     /// Zones with a boost in force, and how many pages it has.
     pub fn boosted(&self) -> impl Iterator<Item = (&'a Zone, u64)> + use<'a> {
-        let rows = self.rows.iter().zip(self.boosts);
-        rows.filter_map(|((zone, _), boost)| boost.filter(|pages| *pages > 0).map(|pages| (zone, pages)))
+        let boosted = |row: &'a Row| Some((&row.zone, row.boost.filter(|pages| *pages > 0)?));
+        self.rows.iter().filter_map(boosted)
     }
 }
 
@@ -93,29 +98,22 @@ impl Orders<'_> {
         )
     }
 
-    /// The zones of each node, the highest first: all that is tried where a page must come from the node.
-    pub fn own_zones(&self) -> BTreeMap<NodeId, Vec<ZoneKind>> {
-        let mut zones: BTreeMap<NodeId, Vec<Zone>> = BTreeMap::new();
-        self.zones.iter().for_each(|zone| zones.entry(zone.node).or_default().push(*zone));
-        let own = |(node, _): (NodeId, &[NodeId])| {
-            let own = zones.get(&node).map_or(&[][..], Vec::as_slice);
-            let list = Zonelist::of(node, self.orders, own).no_fallback;
-            (node, list.into_iter().map(|(_, kind)| kind).collect())
-        };
-        self.orders.iter().map(own).collect()
+    /// The zones that are tried.
+    pub fn lists(&self) -> Zonelists<'_> {
+        Zonelists::of(self.orders, self.zones)
     }
 
     /// Nodes whose order the kernel tells, and tells otherwise than the model.
     pub fn differing(&self) -> Vec<(NodeId, &[NodeId])> {
         let Told::Orders(told) = self.told else { return Vec::new() };
-        let other = |(node, order): &(NodeId, &[NodeId])| *order != self.orders.from(*node);
+        let other = |(node, order): &(NodeId, &[NodeId])| *order != self.orders.logged(*node, self.release);
         told.iter().map(|(node, order)| (*node, order.as_slice())).filter(other).collect()
     }
 
     /// Whether all that the kernel tells is what the model says of orders built at the other moment.
     pub fn is_other_moment(&self) -> bool {
         let Told::Orders(told) = self.told else { return false };
-        told.iter().all(|(node, order)| *order == self.others.from(*node))
+        told.iter().all(|(node, order)| *order == self.others.logged(*node, self.release))
     }
 }
 
@@ -167,6 +165,7 @@ pub fn is_rotation(node: NodeId, order: &[NodeId]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_machine::spec;
 
     fn nodes(order: &[u32]) -> Vec<NodeId> {
         order.iter().copied().map(NodeId::new).collect()
@@ -183,6 +182,23 @@ mod tests {
         check(&[2, 1, 0, 5, 6, 7], 4, "2 1 0 5-7");
         check(&[2, 1, 0, 5, 6, 7], 2, "2 and 5 more");
         check(&[], 16, "");
+    }
+
+    #[test]
+    fn a_log_that_names_a_node_without_memory_before_6_7_is_no_difference() {
+        let machine = spec::machine("(1c 1G) (1c) (1G); dist=10,20,30/20,10,15/30,15,10").unwrap();
+        let [boot, run_time] = [BuiltAt::Boot, BuiltAt::RunTime].map(|at| FallbackOrders::of(&machine, at));
+        let check = |release: Release, bare: &[u32], expected: (usize, bool)| {
+            let told = [(0, nodes(&[0, 2])), (1, nodes(bare)), (2, nodes(&[2, 0]))];
+            let told = Told::Orders(told.map(|(node, order)| (NodeId::new(node), order)).into());
+            let (orders, others) = (&boot, &run_time);
+            let orders = Orders { orders, others, built: BuiltAt::Boot, zones: &[], release, told: &told };
+            assert_eq!((orders.differing().len(), orders.is_other_moment()), expected, "{release}: {bare:?}");
+        };
+        check(Release::new(6, 1), &[1, 2, 0], (0, true));
+        check(Release::new(6, 7), &[2, 0], (0, true));
+        check(Release::new(6, 7), &[1, 2, 0], (1, false));
+        check(Release::new(6, 1), &[2, 0], (1, false));
     }
 
     #[test]

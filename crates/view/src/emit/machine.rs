@@ -3,6 +3,7 @@
 use nodewise_machine::PolicyMode;
 
 use super::{Emitted, Unsaid, Wish};
+use crate::digest::counts::plural;
 
 /// The elements of a libvirt domain.
 ///
@@ -10,9 +11,8 @@ use super::{Emitted, Unsaid, Wish};
 /// libvirt, "Domain XML format", `vcpu` and `numatune`: the modes are strict, interleave, preferred and
 /// restrictive; preferred takes one node.
 pub(super) fn libvirt(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
-    let threads = wish.threads.count().map(|count| match count {
-        1 => "libvirt has no word for 1 thread: tell the program inside of the guest".to_owned(),
-        _ => format!("libvirt has no word for {count} threads: tell the program inside of the guest"),
+    let threads = wish.threads.count().map(|count| {
+        format!("libvirt has no word for {}: tell the program inside of the guest", plural(count, "thread"))
     });
     if let Some(threads) = threads.as_ref().filter(|_| wish.cpus().is_none() && wish.policy().is_none()) {
         return Err(Unsaid(threads.clone()));

@@ -1,7 +1,7 @@
 //! Programs that place threads themselves: OpenMP, PyTorch, Java.
 
 use nodewise_machine::{CpuSet, NodeSet, PolicyMode};
-use nodewise_measure::placement::TransparentHuge;
+use nodewise_measure::placement::HugePages;
 
 use super::{Emitted, Unsaid, Wish, joined};
 
@@ -59,7 +59,7 @@ const USE_NUMA: &str = "-XX:+UseNUMA";
 /// nodes, so that rule is kept where it is switched on, and told where it is not.
 ///
 /// # Source
-/// java(1): `-XX:+UseNUMA`, `-XX:+UseNUMAInterleaving`, `-XX:+UseTransparentHugePages`,
+/// java(1): `-XX:+UseNUMA`, `-XX:+UseNUMAInterleaving`, `-XX:+UseTransparentHugePages`, `-XX:+UseLargePages`,
 /// `-XX:ActiveProcessorCount`.
 pub(super) fn java(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     let masks = Masks::of(wish);
@@ -74,8 +74,9 @@ pub(super) fn java(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
         _ => None,
     };
     let huge = wish.placement.huge.map(|huge| match huge {
-        TransparentHuge::Never => "-XX:-UseTransparentHugePages",
-        TransparentHuge::Allowed | TransparentHuge::OnlyAdvised => "-XX:+UseTransparentHugePages",
+        HugePages::NEVER => "-XX:-UseTransparentHugePages",
+        HugePages::Transparent(_) => "-XX:+UseTransparentHugePages",
+        HugePages::Pool => "-XX:+UseLargePages",
     });
     let arguments = match wish.program.split_first() {
         Some((first, rest)) if first.rsplit('/').next() == Some("java") => {

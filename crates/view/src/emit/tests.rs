@@ -133,7 +133,7 @@ fn each_tool_is_told_the_number_of_threads() {
     };
     let none = Placement::DEFAULT;
     let (plain, e, x) = (all("", 3), all("-e ", 3), all("-x ", 3));
-    let huge = Placement { huge: Some(TransparentHuge::Never), ..local() };
+    let huge = Placement { huge: Some(HugePages::NEVER), ..local() };
     check("numactl", &none, &format!("{plain} ./a b"));
     check("numactl", &local(), &format!("{plain} numactl --cpunodebind=1 --membind=1 ./a b"));
     let run = format!("{plain} nodewise run --cpunodebind=1 --membind=1 --huge=never -- ./a b");
@@ -222,9 +222,12 @@ fn java_gets_no_cpus_of_other_nodes_than_its_memory() {
 fn what_a_tool_cannot_say_is_refused_or_noted() {
     let why = emit(Target::Libvirt, &weighted(), &[], &scope()).unwrap_err().to_string();
     assert!(why.starts_with("libvirt has no mode for weighted-interleave"), "{why}");
-    let huge = Placement { huge: Some(TransparentHuge::Never), ..local() };
+    let huge = Placement { huge: Some(HugePages::NEVER), ..local() };
     let notes = emit(Target::Libvirt, &huge, &[], &scope()).unwrap().notes;
     assert!(notes[0].contains("huge pages off cannot be said here"), "{notes:?}");
+    let pool = Placement { huge: Some(HugePages::Pool), ..Placement::DEFAULT };
+    let text = emit(Target::Jvm, &pool, &[], &scope()).unwrap().text;
+    assert_eq!(text.trim_end(), "java -XX:+UseNUMA -XX:+UseLargePages -jar APPLICATION.jar");
     let text = emit(Target::Systemd, &huge, &words("/bin/a"), &scope()).unwrap().text;
     assert!(
         text.contains(
@@ -240,7 +243,7 @@ fn every_tool_answers_for_every_placement_and_nothing_raw_gets_through() {
     let nodes = || NodeSet::from([0, 1]);
     for target in Target::ALL {
         for mode in PolicyMode::ALL {
-            for huge in [None, Some(TransparentHuge::Allowed), Some(TransparentHuge::OnlyAdvised)] {
+            for huge in [None, Some(HugePages::ALWAYS), Some(HugePages::Pool)] {
                 let placement = Placement { huge, ..Placement::memory(mode, nodes()) };
                 match emit(target, &placement, &program, &scope()) {
                     Ok(emitted) => {

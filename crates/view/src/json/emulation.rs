@@ -238,7 +238,7 @@ pub fn verify(verified: &Verified) -> String {
         kernel_before: brought.kernel.as_ref().map(|(before, _)| before.as_str()),
         policy_before: brought.policy.as_ref().map(|(before, _)| before.as_str()),
         policy: brought.policy.as_ref().map(|(_, now)| now.as_str()),
-        figures: &brought.figures,
+        figures: brought.figures.text(),
     });
     let checks = verified.checks.iter();
     pretty(&VerifyJson {

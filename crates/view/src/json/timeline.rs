@@ -1,7 +1,5 @@
 //! `nodewise.simulation/2`: a scenario that was played, as its changes.
 
-use std::collections::BTreeMap;
-
 use nodewise_machine::NodeId;
 use nodewise_model::simulate::{Cause, Killed, Owner, Placement, Relief, Skipped};
 use nodewise_model::{Counters, Errno, Memory, ZoneKind, ZoneState};
@@ -267,12 +265,12 @@ fn step(moment: &Moment) -> StepJson<'_> {
     }
 }
 
-fn node(id: NodeId, after: &Memory, least: &BTreeMap<NodeId, u64>) -> NodeJson {
+fn node(id: NodeId, after: &Memory, least_free_pages: u64) -> NodeJson {
     let own = after.counters().get(&id).copied().unwrap_or_default();
     NodeJson {
         managed_pages: after.managed_of(id),
         free_pages: after.free_of(id),
-        least_free_pages: least.get(&id).copied().unwrap_or_else(|| after.free_of(id)),
+        least_free_pages,
         counters: counters(id, &own),
     }
 }
@@ -301,11 +299,11 @@ pub fn timeline(timeline: &Timeline) -> impl Iterator<Item = String> + '_ {
         zones_from: timeline.basis.word(),
         zones: timeline.before.zones().iter().map(zone).collect(),
     };
-    let ids = timeline.nodes();
+    let nodes = timeline.least_free.iter();
     let after = After {
         owners: owners(timeline.placements.iter().map(|(owner, placement)| (owner, Some(placement)))),
         zones: free(timeline.after.zones()),
-        nodes: ids.iter().map(|id| node(*id, &timeline.after, &timeline.least_free)).collect(),
+        nodes: nodes.map(|(id, least)| node(*id, &timeline.after, *least)).collect(),
     };
     let head = text(&head, 0);
     let open = format!("{},\n  \"steps\": [", head.trim_end_matches(['}', '\n']));

@@ -1,15 +1,14 @@
 //! `nodewise.tune/1`: a study with every raw sample, the circumstances and the conclusions.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use nodewise_measure::candidates::LeftOut;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::{Placement, Scope, TransparentHuge};
+use nodewise_measure::placement::{HugePages, Placement, Scope};
 use nodewise_measure::race::{Out, Rules};
-use nodewise_measure::schedule::{ArmId, Block};
-use nodewise_measure::study::{End, Plan, Record, Study};
+use nodewise_measure::schedule::ArmId;
+use nodewise_measure::study::{End, Study};
 use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 use serde::Serialize;
 
@@ -20,10 +19,11 @@ use crate::digest::evidence::Counted;
 use crate::digest::study::command_lines;
 use crate::emit::{self, Emitted, Target};
 use also::{AlsoJson, FidelityJson};
-use evidence::EvidenceJson;
+use sample::SampleJson;
 
 mod also;
 mod evidence;
+mod sample;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.tune/1";
@@ -172,6 +172,8 @@ struct PlacementJson {
     cpus: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transparent_huge: Option<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    huge_pool: bool,
 }
 
 impl PlacementJson {
@@ -179,11 +181,13 @@ impl PlacementJson {
         Self {
             policy: placement.policy.as_ref().map(ToString::to_string),
             cpus: placement.cpus.as_ref().map(ToString::to_string),
-            transparent_huge: placement.huge.map(|huge| match huge {
-                TransparentHuge::Allowed => "allowed",
-                TransparentHuge::Never => "never",
-                TransparentHuge::OnlyAdvised => "only_advised",
+            transparent_huge: placement.huge.and_then(|huge| match huge {
+                HugePages::ALWAYS => Some("allowed"),
+                HugePages::NEVER => Some("never"),
+                HugePages::Transparent(_) => Some("only_advised"),
+                HugePages::Pool => None,
             }),
+            huge_pool: placement.huge == Some(HugePages::Pool),
         }
     }
 }
@@ -305,7 +309,7 @@ impl<'a> ArmJson<'a> {
             verdict: verdict_word(&result.verdict),
             reason,
             pages: study.residency(result.arm).as_ref().map(pages),
-            fidelity: FidelityJson::of_arm(study, result),
+            fidelity: FidelityJson::of_arm(arm, result),
             also: AlsoJson::of(result),
             threads: arm.threads,
             environment: arm.environment.iter().map(|(name, value)| VariableJson { name, value }).collect(),
@@ -457,86 +461,4 @@ impl EmittedJson {
 struct LeftOutJson<'a> {
     name: &'a str,
     why: &'a str,
-}
-
-#[derive(Serialize)]
-struct SampleJson {
-    /// 0 is the warm-up.
-    round: u32,
-    place: u32,
-    arm: u32,
-    replicate: u8,
-    began_s: f64,
-    ending: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wall_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    printed: Option<f64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    also: Vec<Option<f64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pages: Option<Vec<PagesJson>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fidelity: Option<FidelityJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steal_share: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    load: Option<f64>,
-    /// Spoilt by others and made again: it does not count.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    set_aside: bool,
-    #[serde(flatten)]
-    evidence: EvidenceJson,
-}
-
-#[derive(Serialize)]
-struct UsageJson {
-    user_s: f64,
-    system_s: f64,
-    max_rss_bytes: u64,
-    minor_faults: u64,
-    major_faults: u64,
-    voluntary_switches: u64,
-    involuntary_switches: u64,
-}
-
-impl SampleJson {
-    fn of(record: &Record, plan: &Plan) -> Self {
-        let run = &record.run;
-        let round = match record.block {
-            Block::WarmUp => 0,
-            Block::Measured(number) => number,
-        };
-        Self {
-            round,
-            place: record.place,
-            arm: record.slot.arm.number(),
-            replicate: record.slot.replicate,
-            began_s: record.began.as_secs_f64(),
-            ending: run.ending.to_string(),
-            value: run.value(&plan.metric),
-            wall_s: run.wall.as_ref().map(Duration::as_secs_f64),
-            printed: run.printed,
-            also: also::values(plan, run),
-            usage: run.usage.as_ref().map(|usage| UsageJson {
-                user_s: usage.user.as_secs_f64(),
-                system_s: usage.system.as_secs_f64(),
-                max_rss_bytes: usage.max_rss.get(),
-                minor_faults: usage.minor_faults,
-                major_faults: usage.major_faults,
-                voluntary_switches: usage.voluntary_switches,
-                involuntary_switches: usage.involuntary_switches,
-            }),
-            pages: run.residency.as_ref().map(pages),
-            fidelity: FidelityJson::of_run(run),
-            steal_share: run.surroundings.steal_share,
-            load: run.surroundings.load,
-            set_aside: record.set_aside,
-            evidence: EvidenceJson::of(&run.evidence),
-        }
-    }
 }

@@ -41,7 +41,7 @@ struct ZoneJson {
     reserve_from_programs_pages: u64,
 }
 
-fn zone((zone, state): &Row, boost_pages: Option<u64>) -> ZoneJson {
+fn zone(Row { zone, state, boost }: &Row) -> ZoneJson {
     ZoneJson {
         node: zone.node.number(),
         zone: zone.kind.name(),
@@ -50,7 +50,7 @@ fn zone((zone, state): &Row, boost_pages: Option<u64>) -> ZoneJson {
         present_pages: zone.present,
         managed_pages: zone.managed,
         free_pages: state.free,
-        boost_pages,
+        boost_pages: *boost,
         min_pages: state.marks.min,
         low_pages: state.marks.low,
         high_pages: state.marks.high,
@@ -61,14 +61,13 @@ fn zone((zone, state): &Row, boost_pages: Option<u64>) -> ZoneJson {
 
 /// Writes zones as JSON. Watermarks are those in force, a boost included; those of the model have none.
 pub fn zones(zones: &Shown<'_>) -> String {
-    let boosts = zones.boosts.iter().copied().chain(std::iter::repeat(None));
     pretty(&Zones {
         schema: ZONES_SCHEMA,
         page_bytes: PAGE,
         kernel: zones.release.to_string(),
         zones_from: zones.basis.word(),
-        zones: zones.rows.iter().zip(boosts).map(|(row, boost)| zone(row, boost)).collect(),
-        model: zones.model.iter().map(|row| zone(row, None)).collect(),
+        zones: zones.rows.iter().map(zone).collect(),
+        model: zones.model.iter().map(zone).collect(),
     })
 }
 
@@ -100,12 +99,8 @@ struct Entry {
 
 /// Writes the lists of every node as JSON, beside the orders that the kernel's own log tells.
 pub fn zonelist(orders: &Orders<'_>) -> String {
-    let own = orders.own_zones();
-    let entry = |node: NodeId, kind: &ZoneKind| Entry { node: node.number(), zone: kind.name() };
-    let entries = |node: &NodeId| {
-        let node = *node;
-        own[&node].iter().map(move |kind| entry(node, kind))
-    };
+    let lists = orders.lists();
+    let entry = |(node, kind): (NodeId, ZoneKind)| Entry { node: node.number(), zone: kind.name() };
     let numbers = |order: &[NodeId]| order.iter().map(|node| node.number()).collect();
     let told = |node: NodeId| match orders.told {
         Told::Orders(told) => told.get(&node).map(|order| numbers(order)),
@@ -114,8 +109,8 @@ pub fn zonelist(orders: &Orders<'_>) -> String {
     let list = |(node, order): (NodeId, &[NodeId])| List {
         node: node.number(),
         fallback_nodes: numbers(order),
-        fallback_zones: order.iter().flat_map(entries).collect(),
-        no_fallback_zones: entries(&node).collect(),
+        fallback_zones: lists.fallback(node).map(entry).collect(),
+        no_fallback_zones: lists.no_fallback(node).map(entry).collect(),
         kernel_fallback_nodes: told(node),
     };
     let built_at = match orders.built {

@@ -93,6 +93,8 @@ struct Drawn<'t> {
     /// The programs with a colour, in the order in which they appear.
     names: Vec<&'t str>,
     stages: Vec<Stage>,
+    /// When each step is.
+    times: Vec<f64>,
     /// Width of a band with its name.
     width: f64,
 }
@@ -103,8 +105,9 @@ impl<'t> Drawn<'t> {
         let names = largest(timeline);
         let per_stage = nodes.len().max(1) * (names.len() + 1);
         let most = (MOST_PARTS / per_stage).clamp(8, MOST_STAGES);
-        let stages = stages(timeline, &names, most);
-        Self { timeline, nodes, names, stages, width }
+        let times: Vec<f64> = timeline.moments.iter().map(|moment| moment.at_s).collect();
+        let stages = stages(timeline, &names, &times, most);
+        Self { timeline, nodes, names, stages, times, width }
     }
 
     fn room(&self) -> f64 {
@@ -182,10 +185,9 @@ impl<'t> Drawn<'t> {
 
     /// Where something went otherwise, with the word for it: one for each pixel or two.
     fn marks(&self) -> Vec<(f64, &'static str)> {
-        let times: Vec<f64> = self.timeline.moments.iter().map(|moment| moment.at_s).collect();
         let found = self.timeline.moments.iter().filter_map(|moment| {
             let finding = moment.findings.iter().find(|finding| finding.kind != Kind::Stayed)?;
-            Some((NAMES + part_of(moment.at_s, &times) * self.room(), finding.kind.word()))
+            Some((NAMES + part_of(moment.at_s, &self.times) * self.room(), finding.kind.word()))
         });
         let mut marks: Vec<(f64, &str)> = Vec::new();
         for (x, word) in found {
@@ -201,9 +203,8 @@ impl<'t> Drawn<'t> {
     fn times(&self, y: f64) -> Vec<Label> {
         let mut right = f64::MIN;
         let mut labels = Vec::new();
-        let times: Vec<f64> = self.timeline.moments.iter().map(|moment| moment.at_s).collect();
-        for at_s in &times {
-            let x = NAMES + part_of(*at_s, &times) * self.room();
+        for at_s in &self.times {
+            let x = NAMES + part_of(*at_s, &self.times) * self.room();
             if x <= right {
                 continue;
             }
@@ -245,10 +246,9 @@ fn part_of(at_s: f64, times: &[f64]) -> f64 {
 }
 
 /// The stages of a scenario: of the steps that end in the same place only what the last leaves is seen.
-fn stages(timeline: &Timeline, names: &[&str], most: usize) -> Vec<Stage> {
+fn stages(timeline: &Timeline, names: &[&str], times: &[f64], most: usize) -> Vec<Stage> {
     let place: BTreeMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (*name, at)).collect();
-    let times: Vec<f64> = timeline.moments.iter().map(|moment| moment.at_s).collect();
-    let cell = |at_s: f64| (part_of(at_s, &times) * most as f64).floor();
+    let cell = |at_s: f64| (part_of(at_s, times) * most as f64).floor();
     let mut has: BTreeMap<&Owner, BTreeMap<NodeId, u64>> = BTreeMap::new();
     let mut sums: BTreeMap<NodeId, Vec<u64>> = BTreeMap::new();
     let mut stages: Vec<Stage> = Vec::new();
@@ -273,7 +273,7 @@ fn stages(timeline: &Timeline, names: &[&str], most: usize) -> Vec<Stage> {
         if next.is_none_or(|next| cell(next) > cell(moment.at_s)) {
             // What was passed over before it lies in the same pixels.
             let from = stages.last().map_or(0.0, |stage| stage.to);
-            let to = next.map_or(1.0, |next| part_of(next, &times));
+            let to = next.map_or(1.0, |next| part_of(next, times));
             stages.push(Stage { from, to, nodes: sums.clone() });
         }
     }

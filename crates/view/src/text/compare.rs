@@ -10,11 +10,11 @@ use nodewise_measure::suite::{Suite, Threads};
 
 use crate::digest::change::{change_words, range_words};
 use crate::digest::compare::{
-    Shown, benchmarks, changed, difference_words, end_words, missing, others, residency_by_placement, stolen,
+    Shown, benchmarks, changed, difference_words, end_words, missing, residency_by_placement, stolen,
     threads, threads_words, undefined, value_words, verdict_words,
 };
 use crate::digest::counts::plural;
-use crate::digest::study::{duration, pages_words};
+use crate::digest::study::{duration, load_words, pages_words};
 use crate::digest::survey::platform;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -321,7 +321,8 @@ fn skipped(session: &Session, page: &mut Page) {
 }
 
 fn session_notes(session: &Session) -> Vec<String> {
-    let notes = [end_words(session.end).map(str::to_owned), others(session), stolen(session)];
+    let load = load_words(&session.conditions);
+    let notes = [end_words(session.end).map(str::to_owned), load, stolen(session)];
     notes.into_iter().flatten().collect()
 }
 

@@ -6,7 +6,7 @@ use nodewise_model::fake::outcome::Emulation;
 
 use crate::digest::counts::plural;
 use crate::digest::emulation::{
-    BankLow, Board, Brought, Changed, Check, Effect, FEW, Planned, Status, Verified, When, order_of,
+    BankLow, Board, Brought, Changed, Check, Effect, FEW, Figures, Planned, Status, Verified, When, order_of,
 };
 use crate::digest::walk::Basis;
 use crate::style::{Ink, Style};
@@ -201,10 +201,9 @@ pub fn verify(verified: &Verified, style: &Style) -> String {
         if let Some((before, now)) = policy {
             fact(&mut page, "new processes", &format!("{before} before, {now} now"));
         }
-        if figures.starts_with("nodewise ") {
-            path_fact(&mut page, "figures", figures);
-        } else {
-            fact(&mut page, "figures", figures);
+        match figures {
+            Figures::Command(command) => path_fact(&mut page, "figures", command),
+            Figures::NotSaved(how) => fact(&mut page, "figures", how),
         }
         if let Some((before, now)) = kernel {
             remark(

@@ -16,6 +16,7 @@ use crate::digest::evidence::{Counted, Medians};
 use crate::digest::study::{
     command_lines, duration, fidelity_words, load_words, metric_name, metric_value, pages_words,
 };
+use crate::digest::survey::by_reason;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -84,13 +85,13 @@ fn whereabouts(study: &Study, analysis: &Analysis, page: &mut Page) {
     }
     page.heading("Pages", "by node, when the program had most of them");
     let mut columns = vec![Column { head: "placement", align: Align::Left, keep: Keep::Always }];
-    let asked = tells_fidelity(study, analysis);
+    let asked = tells_fidelity(analysis);
     columns.extend(asked.then_some(AS_ASKED));
     columns.push(Column { head: "pages on node", align: Align::Left, keep: Keep::Always });
     let mut table = Table::new(columns);
     for result in &analysis.arms {
         let mut row: Vec<Line> = vec![study.plan.arm(result.arm).name.as_str().into()];
-        row.extend(asked.then(|| Line::from(fidelity_words(study, result.arm))));
+        row.extend(asked.then(|| Line::from(fidelity_words(result))));
         row.push(pages(study, result));
         table.row(row);
     }
@@ -100,8 +101,8 @@ fn whereabouts(study: &Study, analysis: &Analysis, page: &mut Page) {
 /// How far the program ran as the placement asks.
 const AS_ASKED: Column = Column { head: "as asked", align: Align::Right, keep: Keep::Always };
 
-fn tells_fidelity(study: &Study, analysis: &Analysis) -> bool {
-    analysis.arms.iter().any(|result| study.fidelity(result.arm).is_some())
+fn tells_fidelity(analysis: &Analysis) -> bool {
+    analysis.arms.iter().any(|result| result.fidelity.is_some())
 }
 
 /// What was counted, as far as it says something, and which runs others spoilt.
@@ -158,13 +159,7 @@ fn spoilt_words(repeated: usize, kept: usize) -> String {
 
 /// Events that are not counted here, those with the same reason together.
 fn not_counted(study: &Study) -> String {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (counter, why) in &study.not_counted {
-        match reasons.iter_mut().find(|(reason, _)| reason == why) {
-            Some((_, names)) => names.push(counter.name()),
-            None => reasons.push((why, vec![counter.name()])),
-        }
-    }
+    let reasons = by_reason(study.not_counted.iter().map(|(counter, why)| (why.as_str(), counter.name())));
     let reason = |(why, names): &(&str, Vec<&str>)| format!("{} ({why})", names.join(", "));
     reasons.iter().map(reason).collect::<Vec<_>>().join("; ")
 }
@@ -181,7 +176,7 @@ fn results(study: &Study, analysis: &Analysis, with_pages: bool) -> Table {
         column("change", Align::Right, Keep::Always),
         column("95 % interval", Align::Right, Keep::Unless(2)),
     ];
-    let asked = with_pages && tells_fidelity(study, analysis);
+    let asked = with_pages && tells_fidelity(analysis);
     columns.extend(asked.then_some(AS_ASKED));
     if with_pages {
         columns.push(column("pages on node", Align::Left, Keep::Always));
@@ -198,7 +193,7 @@ fn results(study: &Study, analysis: &Analysis, with_pages: bool) -> Table {
             change.as_str().into(),
             effect.map_or(String::new(), |effect| range_words(effect.interval)).as_str().into(),
         ];
-        row.extend(asked.then(|| Line::from(fidelity_words(study, result.arm))));
+        row.extend(asked.then(|| Line::from(fidelity_words(result))));
         if with_pages {
             row.push(pages(study, result));
         }

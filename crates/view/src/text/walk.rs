@@ -275,7 +275,7 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
 
 /// From where on a kernel that reclaims may leave the order.
 fn busy_nodes(busy: &BusyNodes, walk: &Walk<'_>) -> String {
-    let are = if busy.nodes.len() == 1 { "is" } else { "are" };
+    let are = by_count(&busy.nodes.len(), "is", "are");
     format!(
         "From page {} on {} {are} reclaimed, and Linux {} passes over such nodes: which node gives a page then \
          depends on how fast that goes.",
@@ -399,8 +399,8 @@ mod tests {
     fn caches_that_were_given_up_are_told() {
         let mut machine = spec::machine("2x(4c 4G)").unwrap();
         machine.settings.zone_reclaim_mode = Some(7);
-        let reclaim = ZoneReclaim::of(&machine).with_spare([(NodeId::new(0), 1 << 18)].into());
         let release = Release::REFERENCE;
+        let reclaim = ZoneReclaim::of(&machine, release).with_spare([(NodeId::new(0), 1 << 18)].into());
         // Half of each node is in use, 1 GiB of it for caches.
         let free = Memory::of(&machine, BuiltAt::Boot, release);
         let zones = free.zones().iter().map(|zone| ZoneState { free: zone.free / 2, ..zone.clone() });

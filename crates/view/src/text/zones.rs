@@ -1,6 +1,6 @@
 //! Zones and their watermarks, and fallback orders: the texts of `nodewise zones` and `zonelist`.
 
-use nodewise_machine::{NodeId, NodeSet};
+use nodewise_machine::NodeSet;
 use nodewise_model::{BuiltAt, ZoneKind};
 
 use crate::digest::walk::Basis;
@@ -30,7 +30,7 @@ pub fn zones(zones: &Zones<'_>, style: &Style) -> String {
         Basis::Assumed => "pages of 4 KiB, with nodes assumed one after the other from address 0",
     };
     page.heading("Zones", remark);
-    table(zones.rows, zones.boosts).write(&mut page);
+    table(zones.rows).write(&mut page);
     for (zone, pages) in zones.boosted() {
         let text = format!(
             "  {}:{}: a boost of {pages} pages is in force on top of every watermark, as for a while after memory was \
@@ -54,7 +54,7 @@ pub fn zones(zones: &Zones<'_>, style: &Style) -> String {
         zones.release
     );
     page.heading("Model", &rules);
-    table(&differing, &[]).write(&mut page);
+    table(&differing).write(&mut page);
     let why = "  The kernel worked these out at boot, before it managed all its pages; writing \
                vm.min_free_kbytes renews watermarks, writing vm.lowmem_reserve_ratio reserves.";
     page.line(2, &Line::new().with(Ink::Faint, why));
@@ -62,7 +62,7 @@ pub fn zones(zones: &Zones<'_>, style: &Style) -> String {
 }
 
 /// A row per zone; boosts have a column where one is in force.
-fn table(rows: &[Row], boosts: &[Option<u64>]) -> Table {
+fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(vec![
         column("node", Align::Right),
         column("zone", Align::Left),
@@ -78,9 +78,9 @@ fn table(rows: &[Row], boosts: &[Option<u64>]) -> Table {
         figure("promo", 4),
         column("reserve", Align::Left),
     ]);
-    let is_any_boosted = boosts.iter().flatten().any(|pages| *pages > 0);
-    for (at, (zone, state)) in rows.iter().enumerate() {
-        let boost = boosts.get(at).copied().flatten().filter(|_| is_any_boosted);
+    let is_any_boosted = rows.iter().any(|row| row.boost.is_some_and(|pages| pages > 0));
+    for Row { zone, state, boost } in rows {
+        let boost = boost.filter(|_| is_any_boosted);
         let number = |figure: u64| Line::from(figure.to_string());
         table.row(vec![
             zone.node.to_string().into(),
@@ -130,14 +130,10 @@ fn with_zones(orders: &Orders<'_>) -> Table {
         column("nodes tried", Align::Left),
         column("zones tried", Align::Left),
     ]);
-    let own = orders.own_zones();
-    let zones = |node: &NodeId| {
-        let node = *node;
-        own[&node].iter().map(move |kind| format!("{node}:{kind}"))
-    };
+    let lists = orders.lists();
     for (node, order) in orders.orders.iter() {
         let nodes: Vec<String> = order.iter().map(ToString::to_string).collect();
-        let zones: Vec<String> = order.iter().flat_map(zones).collect();
+        let zones: Vec<String> = lists.fallback(node).map(|(node, kind)| format!("{node}:{kind}")).collect();
         table.row(vec![node.to_string().into(), nodes.join(" ").into(), zones.join(" ").into()]);
     }
     table
@@ -148,10 +144,13 @@ fn folded(orders: &Orders<'_>, page: &mut Page) {
     let mut rows: Vec<(NodeSet, Words, bool)> = Vec::new();
     for (node, order) in orders.orders.iter() {
         let (words, rotates) = (in_words(order, MOST_RANGES), is_rotation(node, order));
+        // The words of a rotation are of its own node; a node without memory may be told in the same.
+        let is_alike = |last: &Words, last_rotates: bool| match last_rotates {
+            true => rotates,
+            false => !rotates && *last == words && !words.is_cut,
+        };
         match rows.last_mut() {
-            Some((nodes, last, last_rotates))
-                if *last_rotates && rotates || *last == words && !words.is_cut =>
-            {
+            Some((nodes, last, last_rotates)) if is_alike(last, *last_rotates) => {
                 nodes.insert(node);
             }
             _ => rows.push((NodeSet::from_iter([node]), words, rotates)),
@@ -176,7 +175,9 @@ const ROTATION: &str = "itself, the nodes above it, then those below it, in the 
 /// Nodes with the same zones in a row.
 fn own_zones(orders: &Orders<'_>) -> Table {
     let mut alike: Vec<(NodeSet, Vec<ZoneKind>)> = Vec::new();
-    for (node, kinds) in orders.own_zones() {
+    let lists = orders.lists();
+    for (node, _) in orders.orders.iter() {
+        let kinds: Vec<ZoneKind> = lists.no_fallback(node).map(|(_, kind)| kind).collect();
         match alike.iter_mut().find(|(_, other)| *other == kinds) {
             Some((nodes, _)) => {
                 nodes.insert(node);

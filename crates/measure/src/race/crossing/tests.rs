@@ -4,16 +4,16 @@ use super::*;
 use crate::executor::Run;
 use crate::metric::Metric;
 use crate::mock::{conduct, took};
+use crate::placement::HugePages;
 use crate::study::{End, Plan, Rounds, Study};
 use crate::verdict::{Advice, Analysis};
 use nodewise_machine::{CpuSet, NodeSet, PolicyMode};
-use nodewise_syscall::TransparentHuge;
 
 fn memory(node: u32) -> Placement {
     Placement::memory(PolicyMode::Bind, NodeSet::from([node]))
 }
 
-fn huge(huge: TransparentHuge) -> Placement {
+fn huge(huge: HugePages) -> Placement {
     Placement { huge: Some(huge), ..Placement::DEFAULT }
 }
 
@@ -24,8 +24,8 @@ fn treatments() -> Vec<Treatment> {
         ("memory 0", memory(0)),
         ("memory 1", memory(1)),
         ("CPU 0", Placement::on_cpus(CpuSet::from([0]))),
-        ("huge on", huge(TransparentHuge::Allowed)),
-        ("huge off", huge(TransparentHuge::Never)),
+        ("huge on", huge(HugePages::ALWAYS)),
+        ("huge off", huge(HugePages::NEVER)),
     ]
     .map(|(name, placement)| Treatment::new(name, placement))
     .to_vec()
@@ -92,7 +92,7 @@ fn study(play_noise: f64) -> Study {
         if arm.placement.policy == memory(0).policy {
             cost *= 0.92;
         }
-        if arm.placement.huge == Some(TransparentHuge::Never) {
+        if arm.placement.huge == Some(HugePages::NEVER) {
             cost *= 0.95;
         }
         Run { ..took(cost) }

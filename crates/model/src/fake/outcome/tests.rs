@@ -40,6 +40,34 @@ fn a_guests_nodes_are_those_of_its_kernels_log() {
     assert_eq!(made.distances.get(NodeId::new(0), NodeId::new(3)), Some(&20));
 }
 
+fn check_cpus(spec: &str, expected: &[&str]) {
+    let (_, ram, _) = guest();
+    let machine = spec::machine(&format!("{spec}; dist=20; arch=x86_64; kernel=6.12.107")).unwrap();
+    let mut start = 0x1000;
+    let mut block = |(id, node): (&NodeId, &Node)| {
+        let size = node.memory_total().filter(|size| size.get() > 0)?.get();
+        let end = (start + size) / (1 << 20) * (1 << 20);
+        let block = Range { start, end, node: *id };
+        start = end;
+        Some(block)
+    };
+    let blocks: Vec<Range> = machine.nodes.iter().filter_map(&mut block).collect();
+    let made = emulate(&"4".parse().unwrap(), Kind::Mainline, &machine, &ram, &blocks).unwrap();
+    let cpus: Vec<String> = made.nodes.iter().map(|node| node.cpus.to_string()).collect();
+    assert_eq!(cpus, expected, "{spec}");
+}
+
+#[test]
+fn cpus_of_a_node_without_memory_are_those_of_the_first() {
+    check_cpus("2x(1c 768M) (1c)", &["0,2", "1", "0,2", "1"]);
+}
+
+/// As on the lab's machine 909.
+#[test]
+fn cpus_of_a_node_whose_piece_went_to_the_first_are_there_too() {
+    check_cpus("6x(1c 256M)", &["0,4-5", "1", "2", "3"]);
+}
+
 #[test]
 fn the_hardware_under_an_emulation_is_found_again() {
     let (machine, _, blocks) = guest();

@@ -1,6 +1,7 @@
 //! The same calls as runs and page by page: every page is on the same node, and every call has the same
 //! answer.
 
+use nodewise_machine::PolicyMode;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, proptest};
 
 use super::*;

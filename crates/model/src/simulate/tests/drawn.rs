@@ -1,5 +1,6 @@
 //! What holds whatever is played: drawn acts on a machine with little room.
 
+use nodewise_machine::PolicyMode;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
 use super::*;

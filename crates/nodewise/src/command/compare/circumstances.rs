@@ -8,6 +8,11 @@ use nodewise_source::system;
 use nodewise_source::tree::Tree;
 use nodewise_syscall::mempolicy;
 
+/// The name of the nodes that are online.
+pub const NODES: &str = "nodes";
+/// The name of the policy that a program begins with.
+pub const POLICY: &str = "policy of a new program";
+
 /// The settings by the names that tables give them; what is not known is left out.
 pub fn settings(machine: &Machine) -> BTreeMap<String, String> {
     let settings = &machine.settings;
@@ -15,10 +20,10 @@ pub fn settings(machine: &Machine) -> BTreeMap<String, String> {
     let known = [
         ("kernel command line", settings.command_line.clone()),
         ("microcode", system::microcode(&Tree::live())),
-        ("nodes", Some(machine.node_ids().to_string()).filter(|nodes| !nodes.is_empty())),
+        (NODES, Some(machine.node_ids().to_string()).filter(|nodes| !nodes.is_empty())),
         ("memory by node", memory(machine)),
         ("online CPUs", Some(machine.online_cpus().to_string()).filter(|cpus| !cpus.is_empty())),
-        ("policy of a new program", mempolicy::thread_policy().ok().map(|policy| policy.to_string())),
+        (POLICY, mempolicy::thread_policy().ok().map(|policy| policy.to_string())),
         ("zone_reclaim_mode", number(settings.zone_reclaim_mode)),
         ("swappiness", number(settings.swappiness)),
         ("transparent huge pages, defrag", settings.transparent_hugepage_defrag.clone()),

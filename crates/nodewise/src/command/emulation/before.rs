@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use nodewise_boot::line;
-use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, KernelRelease, Machine, NodeSet};
 use nodewise_measure::suite::SHIPPED;
 use nodewise_measure::suite::parse::parse;
 use nodewise_measure::suite::session::Session;
+use nodewise_model::Release;
+use nodewise_model::policy::system;
 use nodewise_source::Detail;
-use nodewise_view::digest::emulation::Brought;
-use nodewise_view::json;
+use nodewise_view::digest::emulation::{Brought, Figures};
 
 use super::facts::Facts;
+use crate::command::compare::{self, circumstances};
 use crate::failure::Failure;
 use crate::measuring;
 
@@ -35,16 +36,11 @@ impl Before {
     /// # Errors
     /// What is none of them.
     pub(super) fn read(path: &str) -> Result<Self, Failure> {
-        let text = if Path::new(path).is_file() {
-            measuring::read_saved("--against", Path::new(path)).ok()
-        } else {
-            None
-        };
+        let file = Path::new(path);
+        let text = if file.is_file() { measuring::read_saved("--against", file).ok() } else { None };
         if let Some(text) = text.filter(|text| text.chars().take(HEAD).collect::<String>().contains(SESSION))
         {
-            let session = json::suite::read(&text).map_err(|error| {
-                Failure::usage(format_args!("--against: {} is no session: {error}", quote(path)))
-            })?;
+            let session = compare::session("--against", file, &text)?;
             return Ok(Self::Figures(Box::new(session), path.to_owned()));
         }
         let machine = nodewise_source::input::load(path, Detail::Full);
@@ -72,7 +68,9 @@ impl Before {
     fn nodes(&self) -> Option<usize> {
         match self {
             Self::Machine(before) => Some(before.nodes.len()),
-            Self::Figures(before, _) => Some(before.settings.get("nodes")?.parse::<NodeSet>().ok()?.len()),
+            Self::Figures(before, _) => {
+                Some(before.settings.get(circumstances::NODES)?.parse::<NodeSet>().ok()?.len())
+            }
         }
     }
 
@@ -84,30 +82,30 @@ impl Before {
         kernel.map(|kernel: &KernelRelease| kernel.text().to_owned())
     }
 
-    /// The policy of a new process: a machine file has only what the kernel was asked for.
+    /// The policy of a new process: of a machine the one that its kernel makes of what it was asked for.
     fn policy(&self) -> Option<String> {
         match self {
             Self::Machine(before) => {
-                let line = before.settings.command_line.as_deref()?;
-                Some(line::value(line, line::POLICY).unwrap_or("default").to_owned())
+                let kernel = before.kernel.as_ref().filter(|_| before.settings.command_line.is_some())?;
+                let policy = system::of(before, Release::of(Some(kernel)));
+                Some(policy.effective().to_string())
             }
-            Self::Figures(before, _) => before.settings.get("policy of a new program").cloned(),
+            Self::Figures(before, _) => before.settings.get(circumstances::POLICY).cloned(),
         }
     }
 
-    /// The command that tells how much faster programs are.
-    fn figures(&self) -> String {
+    fn figures(&self) -> Figures {
         match self {
             Self::Figures(before, path) => {
                 let is_it = |source: &str| parse(source).is_ok_and(|suite| suite.title == before.suite);
                 let shipped = SHIPPED.iter().find(|(_, source)| is_it(source));
                 let suite = shipped.map_or("FILE.toml", |(name, _)| *name);
-                format!("nodewise compare --suite {suite} --against {}", printable(path))
+                let against = printable(path);
+                Figures::Command(format!("nodewise compare --suite {suite} --against {against}"))
             }
-            Self::Machine(_) => {
-                "not saved then: nodewise compare --suite board --save figures.json does, and verify --against figures.json names the command that compares them"
-                    .to_owned()
-            }
+            Self::Machine(_) => Figures::NotSaved(
+                "not saved then: nodewise compare --suite board --save figures.json does, and verify --against figures.json names the command that compares them",
+            ),
         }
     }
 }

@@ -5,10 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_boot::eeprom::{self, BankLow};
 use nodewise_boot::loader::{self, Loader};
-use nodewise_boot::policy::{DefaultPolicy, PolicyError};
+use nodewise_boot::policy::DefaultPolicy;
 use nodewise_boot::store::{self, Written};
 use nodewise_boot::{BootError, Change, Plan, Policy, Root, Stamp, diff, plan};
-use nodewise_machine::{Machine, NodeId, NodeSet};
+use nodewise_machine::policy::PolicyError;
+use nodewise_machine::{Machine, NodeId};
 use nodewise_model::fake::{Fake, Form};
 use nodewise_source::Detail;
 use nodewise_view::digest::emulation::{Changed, ChangedFile};
@@ -87,8 +88,7 @@ fn remarks(own: Option<&Own>, root: &Root, fake: &Fake) -> Result<Vec<String>, F
 fn default_policy(text: &str, fake: &Fake) -> Result<DefaultPolicy, Failure> {
     let wrong = |why: String| Failure::usage(format_args!("--policy: {why}"));
     let policy: DefaultPolicy = text.parse().map_err(|error: PolicyError| wrong(error.to_string()))?;
-    let last = policy.nodes().and_then(NodeSet::last);
-    if let (Some(last), Form::Count(count)) = (last, fake.form) {
+    if let (Some(last), Form::Count(count)) = (policy.nodes().last(), fake.form) {
         if last.number() >= count {
             let there = named(&(0..count).map(NodeId::new).collect());
             return Err(wrong(format!("node {last} will not exist: numa=fake={count} makes {there}")));
@@ -271,10 +271,7 @@ fn now() -> Stamp {
 }
 
 fn show(shown: &Changed, target: &Target, global: &Global) -> Outcome {
-    if target.json {
-        output::print_json(&json::emulation::changed(shown))?;
-    } else {
-        output::print(&text::emulation::changed(shown, &output::style(global.color)))?;
-    }
+    let json = || json::emulation::changed(shown);
+    output::show(target.json, global.color, json, |style| text::emulation::changed(shown, style))?;
     Ok(0)
 }

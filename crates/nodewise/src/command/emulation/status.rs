@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nodewise_boot::eeprom::{self, BankLow as Bits, EepromError};
-use nodewise_boot::{BootError, Root, Stamp, plan};
+use nodewise_boot::{BootError, Root, Stamp, line, plan};
 use nodewise_machine::KernelRelease;
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, boot};
@@ -29,11 +29,8 @@ pub(super) fn run(args: &Args, global: &Global) -> Outcome {
         Some(folder) => of_image(folder)?,
         None => of_machine(args, global, is_live)?,
     };
-    if args.json {
-        output::print_json(&json::emulation::status(&status))?;
-    } else {
-        output::print(&text::emulation::status(&status, &output::style(global.color)))?;
-    }
+    let json = || json::emulation::status(&status);
+    output::show(args.json, global.color, json, |style| text::emulation::status(&status, style))?;
     Ok(0)
 }
 
@@ -73,8 +70,7 @@ fn of_machine(args: &Args, global: &Global, is_live: bool) -> Result<Status, Fai
         None => (Vec::new(), Some("not known: there are no boot files to look at".to_owned())),
     };
     let effect = facts.effect(&input.machine);
-    let running = running(&facts, &next);
-    let again = again(&facts, &running);
+    let (running, again) = asked(&facts, &next);
     Ok(Status {
         image: None,
         kernel: input.machine.kernel.as_ref().map(|kernel| KernelRelease::text(kernel).to_owned()),
@@ -99,40 +95,37 @@ fn boot_folder(global: &Global, is_live: bool) -> Option<&Path> {
 /// Where the words of a firmware stand.
 const FIRMWARE: &str = "the firmware's device tree";
 
-/// What the running kernel was asked for, and by whom.
-fn running(facts: &Facts, next: &[Request]) -> Vec<Request> {
+/// What the running kernel was asked for, and by whom; and what of it is there again at the next start,
+/// whatever the boot files say: on a Raspberry Pi the words of the firmware's device tree, and those of a
+/// boot loader that asks by itself.
+fn asked(facts: &Facts, next: &[Request]) -> (Vec<Request>, Vec<Request>) {
     let request = |place: &str, line: &str| {
-        let of = |prefix| nodewise_boot::line::value(line, prefix).map(str::to_owned);
-        let (fake, policy) = (of(nodewise_boot::line::FAKE), of(nodewise_boot::line::POLICY));
+        let of = |prefix| line::value(line, prefix).map(str::to_owned);
+        let (fake, policy) = (of(line::FAKE), of(line::POLICY));
         let asks = fake.is_some() || policy.is_some();
         asks.then(|| Request { place: place.to_owned(), when: When::Running, fake, policy })
     };
+    let is_board = facts.raspberry_pi().is_some();
     let firmware = facts.firmware.as_deref().and_then(|line| request(FIRMWARE, line));
     // A Raspberry Pi's boot loader puts words of its own between the firmware's and those of its file.
     let others = firmware.iter().chain(next).any(|request| request.fake.is_some());
-    let by_loader = facts.raspberry_pi().is_some() && facts.command_line_fake().is_some() && !others;
+    let by_loader = is_board && facts.command_line_fake().is_some() && !others;
     let place = if by_loader { BY_LOADER } else { "the kernel's command line" };
     let kernel = facts.command_line.as_deref().and_then(|line| request(place, line));
-    firmware.into_iter().chain(kernel).collect()
+    // The policy of the loader's line is the device tree's, whose words stand in it too.
+    let loaders = kernel.clone().filter(|_| by_loader);
+    let loaders = loaders.map(|kernel| Request {
+        place: "the boot loader, by itself".to_owned(),
+        policy: None,
+        ..kernel
+    });
+    let again = firmware.clone().filter(|_| is_board).into_iter().chain(loaders);
+    let again = again.map(|request| Request { when: When::Next, ..request }).collect();
+    (firmware.into_iter().chain(kernel).collect(), again)
 }
 
 /// Where words stand that a Raspberry Pi's boot loader has put there by itself.
 const BY_LOADER: &str = "the kernel's command line, put there by the boot loader";
-
-/// What of the words of this start is there again at the next, whatever the boot files say: those of the
-/// firmware's device tree, and of a boot loader that asks by itself.
-fn again(facts: &Facts, running: &[Request]) -> Vec<Request> {
-    let again = |request: &Request| {
-        let by_loader = request.place == BY_LOADER;
-        // The device tree's words stand in the command line too, and are the device tree's.
-        let policy = request.policy.clone().filter(|_| !by_loader);
-        let place = if by_loader { "the boot loader, by itself" } else { request.place.as_str() };
-        Request { place: place.to_owned(), when: When::Next, fake: request.fake.clone(), policy }
-    };
-    let is_again = |request: &&Request| request.place == BY_LOADER || request.place == FIRMWARE;
-    let is_board = facts.raspberry_pi().is_some();
-    running.iter().filter(|request| is_board && is_again(request)).map(again).collect()
-}
 
 /// What the boot files ask for.
 fn next_start(root: &Root) -> Result<Vec<Request>, BootError> {

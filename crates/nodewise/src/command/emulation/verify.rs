@@ -41,11 +41,8 @@ pub(super) fn run(args: &Verify, global: &Global) -> Outcome {
         brought: before.map(|before| before.brought(machine, &facts)),
         advice: advice(&facts.effect(machine), facts.raspberry_pi().is_some()),
     };
-    if args.json {
-        output::print_json(&json::emulation::verify(&verified))?;
-    } else {
-        output::print(&text::emulation::verify(&verified, &output::style(global.color)))?;
-    }
+    let json = || json::emulation::verify(&verified);
+    output::show(args.json, global.color, json, |style| text::emulation::verify(&verified, style))?;
     Ok(u8::from(!verified.holds()))
 }
 

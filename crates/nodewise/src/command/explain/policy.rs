@@ -1,11 +1,13 @@
 //! A policy as it is typed: `bind=static:0-1`.
 
-use nodewise_machine::check::node_names;
 use nodewise_machine::expr::{Devices, Scope as ExprScope, SetExpr};
 use nodewise_machine::printable::quote;
-use nodewise_machine::{DeviceRef, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{
+    DeviceRef, KernelRelease, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode,
+};
 use nodewise_model::ram::Architecture;
-use nodewise_model::{Change, Policy, Release, Scope};
+use nodewise_model::{Policy, Release, Scope};
+use nodewise_syscall::{Call, CallError, Circumstances, Errno, Limit};
 
 use crate::input::Input;
 
@@ -14,51 +16,28 @@ pub(super) fn read(text: &str, input: &Input, allowed: &NodeSet, release: Releas
     let policy = parse(text, input, allowed)?;
     let max_nodes = Architecture::of(&input.machine).max_nodes();
     Policy::of(&policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
-        let why = why(&policy, release, allowed, max_nodes).map(|why| format!(": {why}")).unwrap_or_default();
+        let why = if policy.nodes.last().is_some_and(|node| node.number() >= max_nodes) {
+            Some(format!("kernels of this architecture are built for nodes 0-{}", max_nodes - 1))
+        } else {
+            why(&policy, &input.machine, allowed, release)
+        };
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         format!("{policy}: Linux {release} answers {errno}{why}")
     })
 }
 
-/// Why a policy is refused.
-pub(in crate::command) fn why(
-    policy: &MemPolicy,
-    release: Release,
-    allowed: &NodeSet,
-    max_nodes: u32,
-) -> Option<String> {
-    let (mode, flags) = (policy.mode, policy.flags);
-    if let Some((major, minor)) = mode.since().filter(|(major, minor)| release < Release::new(*major, *minor))
-    {
-        return Some(format!("{mode} needs Linux {major}.{minor} or newer"));
-    }
-    if flags.contains(ModeFlags::STATIC_NODES.with(ModeFlags::RELATIVE_NODES)) {
-        return Some("static and relative exclude one another".to_owned());
-    }
-    if flags.contains(ModeFlags::NUMA_BALANCING) && !balances(mode, release) {
-        let (major, minor) = Change::BalancingPreferredMany.since();
-        return Some(format!(
-            "balancing goes with bind, and from Linux {major}.{minor} on with preferred-many"
-        ));
-    }
-    if policy.nodes.is_empty() && flags != ModeFlags::NONE {
-        return Some(format!("flags say how nodes are meant, and {mode} has none"));
-    }
-    if policy.nodes.last().is_some_and(|node| node.number() >= max_nodes) {
-        return Some(format!("kernels of this architecture are built for nodes 0-{}", max_nodes - 1));
-    }
-    policy
-        .nodes
-        .is_disjoint(allowed)
-        .then(|| format!("{} cannot be used: {} can", node_names(&policy.nodes), node_names(allowed)))
-}
-
-/// Whether a mode takes `MPOL_F_NUMA_BALANCING`.
-fn balances(mode: PolicyMode, release: Release) -> bool {
-    match mode {
-        PolicyMode::Bind => release.has(Change::BalancingBind),
-        PolicyMode::PreferredMany => release.has(Change::BalancingPreferredMany),
-        _ => false,
-    }
+/// Why a kernel refuses a policy on a machine.
+fn why(policy: &MemPolicy, machine: &Machine, allowed: &NodeSet, release: Release) -> Option<String> {
+    let circumstances = Circumstances {
+        release: KernelRelease::new(&release.to_string()),
+        online_nodes: Some(machine.node_ids()),
+        memory_nodes: Some(machine.nodes_with_memory()),
+        allowed_nodes: Some(allowed.clone()),
+        ..Circumstances::default()
+    };
+    let refused = CallError::new(Call::SetMempolicy { policy: policy.clone() }, Errno::EINVAL);
+    let explanation = nodewise_syscall::explain(&refused, &circumstances);
+    Some(explanation.cause).filter(|_| explanation.limit != Limit::Unknown)
 }
 
 /// A policy that is typed: `bind=static:0-1`.

@@ -119,9 +119,19 @@ fn command(args: &Tune) -> Result<Vec<OsString>, Failure> {
 /// # Errors
 /// A pattern that does not read, a direction that contradicts the metric, and what is named twice.
 pub fn metrics(args: &Tune) -> Result<(Metric, Vec<Metric>), Failure> {
-    let twice = args.metric.iter().enumerate().find(|(at, text)| args.metric[..*at].contains(text));
-    if let Some((_, text)) = twice {
-        return Err(Failure::usage(format_args!("--metric: {} is named twice", quote(text))));
+    let is_same =
+        |one: &str, other: &str| one == other || counter(one).is_some_and(|it| counter(other) == Some(it));
+    for (at, text) in args.metric.iter().enumerate() {
+        match args.metric[..at].iter().find(|earlier| is_same(earlier, text)) {
+            None => {}
+            Some(same) if same == text => {
+                return Err(Failure::usage(format_args!("--metric: {} is named twice", quote(text))));
+            }
+            Some(same) => {
+                let names = format_args!("--metric: {} and {} are one counter", quote(same), quote(text));
+                return Err(Failure::usage(names));
+            }
+        }
     }
     let Some((first, others)) = args.metric.split_first() else {
         return Ok((directed("wall", args.higher_is_better)?, Vec::new()));
@@ -142,19 +152,26 @@ fn directed(text: &str, higher_is_better: bool) -> Result<Metric, Failure> {
         "wall" => of(Metric::Wall, "less time is"),
         "cpu" => of(Metric::CpuTime, "less time is"),
         "rss" => of(Metric::MaxRss, "less memory is"),
-        // As people say it, and as perf does.
-        "dTLB-misses" => of(Metric::Counted(Counter::TlbLoadMisses), "fewer are"),
-        event if Counter::HARDWARE.iter().any(|counter| counter.name() == event) => {
-            let counter = Counter::named(event).expect("it is one of them");
-            of(Metric::Counted(counter), "fewer are")
-        }
-        pattern => {
-            let direction =
-                if higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
-            let pattern =
-                Pattern::new(pattern).map_err(|error| Failure::usage(format_args!("--metric: {error}")))?;
-            Ok(Metric::Printed(pattern, direction))
-        }
+        text => match counter(text) {
+            Some(counter) => of(Metric::Counted(counter), "fewer are"),
+            None => {
+                let pattern = Pattern::new(text);
+                let pattern = pattern.map_err(|error| Failure::usage(format_args!("--metric: {error}")))?;
+                Ok(Metric::Printed(pattern, direction(higher_is_better)))
+            }
+        },
+    }
+}
+
+const fn direction(higher_is_better: bool) -> Direction {
+    if higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter }
+}
+
+/// The counter of this name, as perf has it or as people say it.
+fn counter(text: &str) -> Option<Counter> {
+    match text {
+        "dTLB-misses" => Some(Counter::TlbLoadMisses),
+        name => Counter::HARDWARE.into_iter().find(|counter| counter.name() == name),
     }
 }
 

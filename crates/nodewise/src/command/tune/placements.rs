@@ -153,19 +153,24 @@ pub fn treatment(name: String, placement: Placement, machine: &Machine) -> Treat
     Treatment { environment, ..Treatment::new(name, placement) }
 }
 
-/// A placement from its words: options of `run`, with or without the dashes, separated by blanks.
+/// A placement from its words, as [`typed`] reads them.
 pub fn named(words: &str, input: &Input) -> Result<Placement, String> {
+    let (place, order) = typed(words)?;
+    let find = |device: &DeviceRef| input.node_of(device);
+    let resolver = Resolver { place: &place, order, machine: &input.machine, find: &find };
+    resolver.resolve().map(|resolved| resolved.placement)
+}
+
+/// Options of `run`, with or without the dashes, separated by blanks; and those that take nodes in the order
+/// in which they stand.
+pub fn typed(words: &str) -> Result<(Place, Vec<&'static str>), String> {
     let dashed = |word: &str| if word.starts_with('-') { word.to_owned() } else { format!("--{word}") };
     let options = words.split_ascii_whitespace().filter(|word| *word != "default").map(dashed);
     let command =
         Place::augment_args(clap::Command::new("placement").no_binary_name(true).disable_help_flag(true));
     let sentence = |error: clap::Error| usage::sentence(&error, "nodewise run");
     let matches = command.try_get_matches_from(options).map_err(sentence)?;
-    let place = Place::from_arg_matches(&matches).map_err(sentence)?;
-    let find = |device: &DeviceRef| input.node_of(device);
-    let resolver =
-        Resolver { place: &place, order: Place::typed_order(&matches), machine: &input.machine, find: &find };
-    resolver.resolve().map(|resolved| resolved.placement)
+    Ok((Place::from_arg_matches(&matches).map_err(sentence)?, Place::typed_order(&matches)))
 }
 
 #[cfg(test)]

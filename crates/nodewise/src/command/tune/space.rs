@@ -21,11 +21,11 @@ use nodewise_measure::candidates::binding::Binding;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::placements;
 use super::threads::Count;
-use crate::cli::place::NODE_OPTIONS;
 use crate::failure::Failure;
 use crate::input;
-use crate::toml_text::{self, line_of};
+use crate::toml_text::{self, Lines};
 
 /// The most placements of a space: each is a run in every round.
 const MOST: usize = 100;
@@ -101,21 +101,22 @@ pub fn read(path: &Path, machine: &Machine) -> Result<Space, Failure> {
 /// What is wrong and in which line, and what was expected.
 pub fn parse(text: &str, machine: &Machine) -> Result<Space, String> {
     let file: File = toml_text::read(text)?;
+    let lines = Lines::of(text);
     let mut space = Space { usual: file.usual, ..Space::default() };
     let is_product =
         [&file.memory, &file.cpus, &file.huge, &file.balancing].iter().any(|axis| axis.is_some());
     let axes = [
-        memory(file.memory, text),
-        cpus(file.cpus, text, machine, &mut space.left_out)?,
-        huge(file.huge, text)?,
-        balancing(file.balancing, text)?,
+        memory(file.memory, &lines),
+        cpus(file.cpus, &lines, machine, &mut space.left_out)?,
+        huge(file.huge, &lines)?,
+        balancing(file.balancing, &lines)?,
     ];
     for count in file.threads.unwrap_or_default() {
         let word = match count.get_ref() {
             Threads::Number(number) => number.to_string(),
             Threads::Word(word) => word.clone(),
         };
-        let line = line_of(text, count.span().start);
+        let line = lines.at(count.span().start);
         space.threads.push(Count::parse(&word).map_err(|error| format!("line {line}: threads: {error}"))?);
     }
     let product: usize = axes.iter().map(Vec::len).fold(1, usize::saturating_mul);
@@ -127,7 +128,7 @@ pub fn parse(text: &str, machine: &Machine) -> Result<Space, String> {
         space.options =
             axes.into_iter().fold(vec![Options { words: String::new(), origins: Vec::new() }], times);
     }
-    space.options.extend(file.placements.iter().map(|words| options(words.get_ref(), words, text)));
+    space.options.extend(file.placements.iter().map(|words| options(words.get_ref(), words, &lines)));
     Ok(space)
 }
 
@@ -145,18 +146,14 @@ fn times(product: Vec<Options>, axis: Vec<Options>) -> Vec<Options> {
 
 fn joined(one: &str, other: &str) -> String {
     // Pages under a policy stay where they are: there is nothing to switch off.
-    let has_policy = one.split_ascii_whitespace().any(|word| {
-        let name = word.trim_start_matches('-').split('=').next().unwrap_or_default();
-        name == UNBALANCED
-            || (NODE_OPTIONS.contains(&name.replace('-', "_").as_str()) && name != "cpunodebind")
-    });
-    let other = if other == UNBALANCED && has_policy { "" } else { other };
+    let has_policy = || placements::typed(one).is_ok_and(|(place, _)| place.has_policy());
+    let other = if other == UNBALANCED && has_policy() { "" } else { other };
     format!("{one} {other}").trim().to_owned()
 }
 
-fn options(words: &str, at: &Spanned<String>, text: &str) -> Options {
+fn options(words: &str, at: &Spanned<String>, lines: &Lines) -> Options {
     let offset = at.span().start;
-    Options { words: words.to_owned(), origins: vec![Origin { offset, line: line_of(text, offset) }] }
+    Options { words: words.to_owned(), origins: vec![Origin { offset, line: lines.at(offset) }] }
 }
 
 /// An axis that is not given has one value: nothing.
@@ -164,18 +161,18 @@ fn nothing() -> Vec<Options> {
     vec![Options { words: String::new(), origins: Vec::new() }]
 }
 
-fn memory(axis: Option<Vec<Spanned<String>>>, text: &str) -> Vec<Options> {
+fn memory(axis: Option<Vec<Spanned<String>>>, lines: &Lines) -> Vec<Options> {
     let Some(axis) = axis else { return nothing() };
     let one = |word: &Spanned<String>| {
         let words = if word.get_ref() == "default" { "" } else { word.get_ref() };
-        options(words, word, text)
+        options(words, word, lines)
     };
     axis.iter().map(one).collect()
 }
 
 fn cpus(
     axis: Option<Vec<Spanned<String>>>,
-    text: &str,
+    lines: &Lines,
     machine: &Machine,
     left_out: &mut Vec<LeftOut>,
 ) -> Result<Vec<Options>, String> {
@@ -183,17 +180,17 @@ fn cpus(
     let mut all = Vec::new();
     for word in &axis {
         let name = word.get_ref().as_str();
-        let line = line_of(text, word.span().start);
+        let line = lines.at(word.span().start);
         match Binding::named(name).map(|binding| binding.sets(machine)) {
             Some(Ok(sets)) => {
-                all.extend(sets.iter().map(|cpus| options(&format!("physcpubind={cpus}"), word, text)));
+                all.extend(sets.iter().map(|cpus| options(&format!("physcpubind={cpus}"), word, lines)));
             }
             Some(Err(why)) => left_out.push(LeftOut { name: name.to_owned(), why: why.to_owned() }),
-            None if name == "all" => all.push(options("", word, text)),
+            None if name == "all" => all.push(options("", word, lines)),
             None if name.starts_with(|c: char| c.is_ascii_digit()) => {
-                all.push(options(&format!("physcpubind={name}"), word, text));
+                all.push(options(&format!("physcpubind={name}"), word, lines));
             }
-            None if name.contains('=') => all.push(options(name, word, text)),
+            None if name.contains('=') => all.push(options(name, word, lines)),
             None => {
                 let names = Binding::ALL.map(Binding::name).join(", ");
                 return Err(format!(
@@ -208,14 +205,14 @@ fn cpus(
     Ok(if all.is_empty() { nothing() } else { all })
 }
 
-fn huge(axis: Option<Vec<Spanned<String>>>, text: &str) -> Result<Vec<Options>, String> {
+fn huge(axis: Option<Vec<Spanned<String>>>, lines: &Lines) -> Result<Vec<Options>, String> {
     let Some(axis) = axis else { return Ok(nothing()) };
     let one = |word: &Spanned<String>| match word.get_ref().as_str() {
-        "default" => Ok(options("", word, text)),
-        "always" | "never" => Ok(options(&format!("huge={}", word.get_ref()), word, text)),
+        "default" => Ok(options("", word, lines)),
+        "always" | "never" | "pool" => Ok(options(&format!("huge={}", word.get_ref()), word, lines)),
         other => {
-            let line = line_of(text, word.span().start);
-            Err(format!("line {line}: huge: {} is not one of default, always, never", quote(other)))
+            let line = lines.at(word.span().start);
+            Err(format!("line {line}: huge: {} is not one of default, always, never, pool", quote(other)))
         }
     };
     axis.iter().map(one).collect()
@@ -223,14 +220,14 @@ fn huge(axis: Option<Vec<Spanned<String>>>, text: &str) -> Result<Vec<Options>, 
 
 /// Whether pages are moved to where they are used: as the system does, also under a policy that names
 /// several nodes, or not at all.
-fn balancing(axis: Option<Vec<Spanned<String>>>, text: &str) -> Result<Vec<Options>, String> {
+fn balancing(axis: Option<Vec<Spanned<String>>>, lines: &Lines) -> Result<Vec<Options>, String> {
     let Some(axis) = axis else { return Ok(nothing()) };
     let one = |word: &Spanned<String>| match word.get_ref().as_str() {
-        "default" => Ok(options("", word, text)),
-        "on" => Ok(options("balancing", word, text)),
-        "off" => Ok(options(UNBALANCED, word, text)),
+        "default" => Ok(options("", word, lines)),
+        "on" => Ok(options("balancing", word, lines)),
+        "off" => Ok(options(UNBALANCED, word, lines)),
         other => {
-            let line = line_of(text, word.span().start);
+            let line = lines.at(word.span().start);
             Err(format!("line {line}: balancing: {} is not one of default, on, off", quote(other)))
         }
     };
@@ -286,6 +283,10 @@ mod tests {
                 "cpunodebind=0 localalloc",
             ],
         );
+        check(
+            "memory = ['-m0', '-iall', '-N0', 'near=net:eth0', '-l']\nbalancing = ['off']",
+            &["-m0", "-iall", "-N0 localalloc", "near=net:eth0", "-l"],
+        );
     }
 
     #[test]
@@ -320,7 +321,7 @@ mod tests {
         };
         fails("usual = true\nmemry = []", "line 2: unknown field `memry`, expected one of `usual`, `memory`");
         fails("balancing = ['some']", "line 1: balancing: \"some\" is not one of default, on, off");
-        fails("huge = [\n'often']", "line 2: huge: \"often\" is not one of default, always, never");
+        fails("huge = [\n'often']", "line 2: huge: \"often\" is not one of default, always, never, pool");
         fails(
             "cpus = ['near']",
             "line 1: cpus: \"near\" is no choice of CPUs: expected all, compact, spread",

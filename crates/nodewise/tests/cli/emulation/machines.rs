@@ -89,6 +89,19 @@ fn a_plan_has_the_ranges_of_the_boards_log() {
 }
 
 #[test]
+fn distances_that_are_typed_stand_instead_of_those_of_the_command_line() {
+    let board = board(2, "numa=fake=2:10,20,20,10,\n", "");
+    // Without a usual number of nodes, the words of the command line are planned.
+    std::fs::remove_file(board.path().join("sys/firmware/devicetree/base/model")).unwrap();
+    let planned = |words: &[&str]| emulation(board.path(), &[&["plan"], words].concat()).ok();
+    let own = planned(&[]);
+    assert!(own.contains("numa=fake=2:10,20,20,10,") && own.contains("10 20\n"), "{own}");
+    let typed = planned(&["--distances=10,40,40,10"]);
+    assert!(typed.contains("numa=fake=2:10,40,40,10,") && typed.contains("10 40\n"), "{typed}");
+    assert!(!typed.contains("10 20\n"), "{typed}");
+}
+
+#[test]
 fn a_kernel_that_does_not_know_the_words_fails_with_that_reason() {
     let log = "[    0.000000] Linux version 6.6.31+rpt-rpi-2712\n\
                [    0.000000] NUMA: Faking a node at [mem 0x0000000000000000-0x00000001ffffffff]\n\
@@ -119,6 +132,14 @@ fn what_an_emulation_brought_is_told() {
     assert!(text.contains("  memory        8 GiB before, 8 GiB now\n"), "{text}");
     assert!(text.contains("  new processes default before, interleave:0-7 now\n"), "{text}");
     assert!(text.contains("  figures       not saved then: nodewise compare --suite board --save"), "{text}");
+    // What the kernel of that time was asked for is told as it took it.
+    for (kernel, policy) in [("6.12.25+rpt-rpi-2712", "interleave:0-1"), ("6.12.38+deb13-arm64", "default")] {
+        let before = board(2, "numa_policy=interleave numa=fake=2\n", "");
+        std::fs::write(before.path().join("proc/sys/kernel/osrelease"), kernel).unwrap();
+        let text = emulation(after.path(), &["verify", "--against", before.path().to_str().unwrap()]).ok();
+        let expected = format!("  new processes {policy} before, interleave:0-7 now\n");
+        assert!(text.contains(&expected), "{text}");
+    }
     // Figures of the time before say less of the machine, and with which command they are compared.
     let figures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/recorded/pi5-without.json");
     let text = emulation(after.path(), &["verify", "--against", figures]).ok();

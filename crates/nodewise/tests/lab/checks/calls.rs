@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::{Bytes, NodeId, NodeSet};
-use nodewise_model::Policy;
-use nodewise_model::calls::{Bits, Call, Caller, Mapping, MaskArgument, Process, check};
+use nodewise_model::calls::{Call, Caller, Mapping, Process, check};
+use nodewise_model::policy::mask::Bits;
+use nodewise_model::{Mask, Policy};
 use nodewise_syscall::numbers::{self, Pointer};
 use nodewise_syscall::{Errno, NodeBuffer, PageKind, PageLocation, Task, pages};
 use rustix::process::Uid;
@@ -116,7 +117,7 @@ impl Ground {
             scope: scope(context, &with_memory),
             online: &online,
             with_memory: &with_memory,
-            nr_node_ids: context.seen.possible_nodes.last().map_or(1, |node| node.number() + 1),
+            nr_node_ids: context.nr_node_ids(),
             is_privileged,
             policy: &Policy::DEFAULT,
             mappings: &mappings,
@@ -184,7 +185,7 @@ impl Drawn {
     }
 }
 
-fn pointer(mask: &MaskArgument) -> Pointer {
+fn pointer(mask: &Mask) -> Pointer {
     match &mask.bits {
         Bits::Null => Pointer::Null,
         Bits::Unreadable => Pointer::Unreadable,
@@ -222,7 +223,7 @@ impl Draw<'_> {
             75..88 => {
                 // Both have the same number beside them.
                 let (old, new) = (self.mask(), self.mask());
-                Call::Migrate { process: whose, new: MaskArgument { maxnode: old.maxnode, ..new }, old }
+                Call::Migrate { process: whose, new: Mask { maxnode: old.maxnode, ..new }, old }
             }
             _ => Call::Move { process: whose, nodes: self.targets(), flags: self.flags() },
         };
@@ -248,7 +249,7 @@ impl Draw<'_> {
         mode | flags << 13 | unknown
     }
 
-    fn mask(&mut self) -> MaskArgument {
+    fn mask(&mut self) -> Mask {
         let most = self.context.seen.nodes.len() as u64 + 1;
         let bits = match self.random.below(100) {
             0..12 => Bits::Null,
@@ -267,7 +268,7 @@ impl Draw<'_> {
             [0, 1, 2, 3, 9, 33, 63, 66, 128, 1025, 1026, 4096, 32768, 32769, 32770, u64::MAX];
         let maxnode =
             if self.random.percent(60) { self.random.one(&[64, 65, 1024]) } else { self.random.one(&ODD) };
-        MaskArgument { bits, maxnode }
+        Mask { bits, maxnode }
     }
 
     fn flags(&mut self) -> u32 {

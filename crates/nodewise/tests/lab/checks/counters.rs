@@ -16,26 +16,18 @@ pub struct Background {
     pages: u64,
     /// Those of them that come from another node than the one that they were wanted from.
     misses: u64,
-    /// What is compared.
-    fields: &'static [(&'static str, Field)],
 }
 
 impl Background {
     /// Where all nodes have room and may be used: nearly all pages are where they are wanted.
     pub fn with_room(pages: u64) -> Self {
-        Self { pages: 400 + pages / 256, misses: 16, fields: &FIELDS }
+        Self { pages: 400 + pages / 256, misses: 16 }
     }
 
     /// Where a node is full that the kernel wants pages of for itself.
     pub fn beside_a_full_node(pages: u64) -> Self {
         let room = Self::with_room(pages);
         Self { misses: room.pages, ..room }
-    }
-
-    /// Where a cpuset leaves nodes out. Hits and misses are compared as one: of pages that a node of a
-    /// preferred-many policy cannot give, which the cpuset leaves out, 6.12 counts misses where the model has hits.
-    pub fn in_a_cpuset(pages: u64) -> Self {
-        Self { fields: &IN_A_CPUSET, ..Self::with_room(pages) }
     }
 }
 
@@ -53,10 +45,6 @@ const FIELDS: [(&str, Field); 6] = [
     ("local_node", |counters| counters.local),
     ("other_node", |counters| counters.other),
 ];
-
-/// Those that do not depend on where a page was wanted first.
-const IN_A_CPUSET: [(&str, Field); 4] =
-    [("numa_hit and numa_miss", |counters| counters.hit + counters.miss), FIELDS[3], FIELDS[4], FIELDS[5]];
 
 /// What the nodes counted from one moment to another.
 pub struct Gained {
@@ -83,7 +71,7 @@ impl Gained {
     pub fn compare(&self, ours: &Counted, background: Background) -> Result<(), String> {
         for node in self.before.keys().map(|node| NodeId::new(*node)) {
             let expected = ours.get(&node).copied().unwrap_or_default();
-            for (name, field) in background.fields.iter().copied() {
+            for (name, field) in FIELDS {
                 let missed = matches!(name, "numa_miss" | "numa_foreign");
                 let more = if missed { background.misses } else { background.pages };
                 let (ours, kernels) = (field(&expected), self.of(node, field));

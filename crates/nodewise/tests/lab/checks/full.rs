@@ -82,6 +82,11 @@ const WAYS: [(PolicyMode, bool); 8] = [
     (PolicyMode::Local, false),
 ];
 
+/// The pages that a zone gives to anybody before it is at its low watermark.
+fn above_low(zone: &ZoneState) -> u64 {
+    zone.free.saturating_sub(zone.marks.low + zone.reserves[0])
+}
+
 /// Memory that takes the most of a node.
 struct Ballast(#[expect(dead_code, reason = "it is there to be there")] Vec<NodeBuffer>);
 
@@ -94,8 +99,7 @@ impl Ballast {
         for (kind, unit) in [(PageKind::TransparentHuge, 2048), (PageKind::Small, 4)] {
             let zones = zoneinfo::zones()?;
             let own = zones.iter().map(|zone| &zone.state).filter(|zone| zone.node == node);
-            let spare: u64 =
-                own.map(|zone| zone.free.saturating_sub(zone.marks.low + zone.reserves[0])).sum();
+            let spare: u64 = own.map(above_low).sum();
             let kib = spare.saturating_sub(room) * 4 / unit * unit;
             if kib > 0 {
                 let buffer = NodeBuffer::new(Bytes::from_kib(kib), kind, Some(&policy));
@@ -228,9 +232,8 @@ impl<'a> Filling<'a> {
         match free {
             // The zone that has the most to give has so many more.
             Free::As(more) => {
-                let spare =
-                    |state: &&mut ZoneState| state.free.saturating_sub(state.marks.low + state.reserves[0]);
-                let richest = own.into_iter().max_by_key(spare).ok_or("the node has a zone")?;
+                let richest = own.into_iter().max_by_key(|state| above_low(state));
+                let richest = richest.ok_or("the node has a zone")?;
                 richest.free = richest.free.saturating_add_signed(more);
             }
             Free::None => own.iter_mut().for_each(|state| state.free = 0),

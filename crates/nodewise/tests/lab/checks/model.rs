@@ -112,7 +112,7 @@ pub fn weights_nobody_set(context: &Context) -> Result<(), String> {
 pub fn answers(context: &Context) -> Result<(), String> {
     let allowed = context.seen.nodes_with_memory();
     let scope = scope(context, &allowed);
-    let nr_node_ids = context.seen.possible_nodes.last().map_or(1, |node| node.number() + 1);
+    let nr_node_ids = context.nr_node_ids();
     let mut random = context.random(1);
     for _ in 0..POLICIES {
         let asked = any_policy(&mut random, &context.seen);

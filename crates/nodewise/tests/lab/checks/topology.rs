@@ -3,7 +3,7 @@
 use std::fs;
 
 use nodewise_machine::NodeId;
-use nodewise_model::{BuiltAt, Change, FallbackOrders};
+use nodewise_model::{BuiltAt, FallbackOrders};
 use serde_json::Value;
 
 use super::model::release;
@@ -91,11 +91,7 @@ pub fn fallback_orders(context: &Context) -> Result<(), String> {
     let printed = kernel::fallback_orders();
     let orders = FallbackOrders::of(&context.seen, BuiltAt::Boot);
     for node in context.seen.node_ids().iter() {
-        let mut ours = numbers(orders.from(node).iter().copied());
-        let is_bare = !context.seen.nodes_with_memory().contains(node);
-        if is_bare && !release(context).has(Change::BareNodesLeftOut) {
-            ours.insert(0, node.number());
-        }
+        let ours = numbers(orders.logged(node, release(context)));
         let kernels =
             printed.get(&node.number()).ok_or_else(|| format!("the log has no order of node {node}"))?;
         same(&format!("fallback order of node {node}"), &ours, kernels)?;

@@ -1,8 +1,8 @@
 //! What is shown of an arm besides the metric that decides: how far it ran as asked, and other metrics.
 
-use nodewise_measure::executor::Run;
+use nodewise_measure::executor::{Arm, Run};
 use nodewise_measure::fidelity::Fidelity;
-use nodewise_measure::study::{Plan, Study};
+use nodewise_measure::study::Plan;
 use nodewise_measure::verdict::ArmResult;
 use serde::Serialize;
 
@@ -27,9 +27,9 @@ pub(super) struct FidelityJson {
 
 impl FidelityJson {
     /// Of all runs of an arm.
-    pub fn of_arm(study: &Study, result: &ArmResult) -> Option<Self> {
-        let held = Some(study.held(result.arm));
-        Some(Self { held, ..Self::of(&study.fidelity(result.arm)?) })
+    pub fn of_arm(arm: &Arm, result: &ArmResult) -> Option<Self> {
+        let fidelity = result.fidelity.as_ref()?;
+        Some(Self { held: Some(fidelity.held(&arm.placement)), ..Self::of(fidelity) })
     }
 
     /// Of one run.

@@ -180,7 +180,7 @@ fn a_verification_fails_with_its_reason() {
             memory: Some((Bytes::from_mib(2048), Bytes::from_gib(1))),
             kernel: None,
             policy: Some(("default".to_owned(), "interleave:0-3".to_owned())),
-            figures: "nodewise compare --suite board --against before.json".to_owned(),
+            figures: Figures::Command("nodewise compare --suite board --against before.json".to_owned()),
         }),
         advice: Vec::new(),
     };

@@ -2,26 +2,27 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::json;
-use nodewise_machine::spec;
-use nodewise_model::{FallbackOrders, Memory, Release, Zone, zones as model_zones};
+use nodewise_machine::{NodeId, spec};
+use nodewise_model::{FallbackOrders, Memory, Release, Zone, ZoneState, zones as model_zones};
 
 fn rows(spec: &str) -> Vec<Row> {
     let machine = spec::machine(spec).unwrap();
     let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
-    model_zones::of(&machine).into_iter().zip(memory.zones().iter().cloned()).collect()
+    let row = |(zone, state): (Zone, &ZoneState)| Row { zone, state: state.clone(), boost: None };
+    model_zones::of(&machine).into_iter().zip(memory.zones()).map(row).collect()
 }
 
 const TWO: &str = "(4c 5G) (4c 1G)";
 
-fn shown<'a>(rows: &'a [Row], boosts: &'a [Option<u64>], basis: Basis, model: &'a [Row]) -> Zones<'a> {
-    Zones { rows, boosts, basis, model, release: Release::REFERENCE }
+fn shown<'a>(rows: &'a [Row], basis: Basis, model: &'a [Row]) -> Zones<'a> {
+    Zones { rows, basis, model, release: Release::REFERENCE }
 }
 
 #[test]
 fn zones_stand_by_node_and_lowest_first() {
     let rows = rows(TWO);
     assert_eq!(
-        zones(&shown(&rows, &[None; 4], Basis::Assumed, &rows), &Style::plain(120)),
+        zones(&shown(&rows, Basis::Assumed, &rows), &Style::plain(120)),
         "\
 Zones  pages of 4 KiB, with nodes assumed one after the other from address 0
   node  zone    first page  spanned  present  managed    free    min    low   high  promo  reserve
@@ -37,12 +38,12 @@ Zones  pages of 4 KiB, with nodes assumed one after the other from address 0
 fn what_the_kernel_has_otherwise_stands_below() {
     let ours = rows(TWO);
     let mut kernel = ours.clone();
-    let text =
-        |kernel: &[Row]| zones(&shown(kernel, &[Some(0); 4], Basis::Kernel, &ours), &Style::plain(120));
+    kernel.iter_mut().for_each(|row| row.boost = Some(0));
+    let text = |kernel: &[Row]| zones(&shown(kernel, Basis::Kernel, &ours), &Style::plain(120));
     let same = text(&kernel);
     assert!(same.contains("Model  the same watermarks and reserves follow"), "{same}");
     assert!(!same.contains("boost"), "{same}");
-    kernel[1].1.marks.min -= 100;
+    kernel[1].state.marks.min -= 100;
     let text = text(&kernel);
     let below = text.split("Model  ").nth(1).unwrap();
     assert!(below.contains("0  DMA32") && !below.contains("1  Normal"), "{text}");
@@ -53,12 +54,14 @@ fn what_the_kernel_has_otherwise_stands_below() {
 fn a_boost_that_explains_the_difference_is_named() {
     let ours = rows(TWO);
     let mut kernel = ours.clone();
-    let marks = &mut kernel[2].1.marks;
+    let marks = &mut kernel[2].state.marks;
     for mark in [&mut marks.min, &mut marks.low, &mut marks.high, &mut marks.promo] {
         *mark += 11776;
     }
-    let boosts = [Some(0), Some(0), Some(11776), Some(0)];
-    let shown = shown(&kernel, &boosts, Basis::Kernel, &ours);
+    for (row, boost) in kernel.iter_mut().zip([0, 0, 11776, 0]) {
+        row.boost = Some(boost);
+    }
+    let shown = shown(&kernel, Basis::Kernel, &ours);
     let text = zones(&shown, &Style::plain(120));
     assert!(text.contains("  0:Normal: a boost of 11776 pages is in force"), "{text}");
     let same = "Model  the same watermarks and reserves follow from the managed pages, without the boost";
@@ -133,6 +136,20 @@ fn many_nodes_in_a_rotation_are_one_row() {
 }
 
 #[test]
+fn nodes_without_memory_are_no_part_of_a_rotation() {
+    let text = Listed::of("2x(1c 1G) 8x(1c)").text(&Told::NotAsked, 100);
+    let rows: Vec<&str> = text.lines().skip(1).take(4).collect();
+    // Node 2 tries the nodes that node 0 tries, and is not the first of them.
+    let expected = [
+        "  nodes  nodes tried",
+        "  0-1    itself, the nodes above it, then those below it, in the order of their numbers",
+        "  2      0 1",
+        "  3      1 0",
+    ];
+    assert_eq!(rows, expected, "{text}");
+}
+
+#[test]
 fn many_nodes_at_many_distances_have_a_few_lines_each() {
     for (spec, nodes) in [("8x(8x(1c 1G)); dist=11,20", 64), ("32x(32x(1c 1G)); dist=11,20", 1024)] {
         let listed = Listed::of(spec);
@@ -182,7 +199,7 @@ The kernel's own orders  where its log says otherwise
 #[test]
 fn json_has_the_same_zones_and_orders() {
     let rows = rows(TWO);
-    let shown = shown(&rows, &[None; 4], Basis::Assumed, &rows);
+    let shown = shown(&rows, Basis::Assumed, &rows);
     let json: serde_json::Value = serde_json::from_str(&json::zones::zones(&shown)).unwrap();
     let text = zones(&shown, &Style::plain(120));
     for (zone, line) in json["zones"].as_array().unwrap().iter().zip(text.lines().skip(2)) {

@@ -136,9 +136,7 @@ impl<'a> Stage<'a> {
         let (done, gained) = Gained::while_doing(touch);
         done?;
         let ours = since(self.memory.counters(), &before);
-        let is_free = *self.task.allowed() == self.context.seen.nodes_with_memory();
-        let background = if is_free { Background::with_room } else { Background::in_a_cpuset };
-        gained.compare(&ours, background(numbers.len() as u64))
+        gained.compare(&ours, Background::with_room(numbers.len() as u64))
     }
 
     fn touch(&mut self, mapping: usize, number: u64) -> Result<(), String> {
@@ -200,7 +198,7 @@ impl<'a> Stage<'a> {
 
     /// Holds all that can be seen of kernel and model together.
     fn compare(&self) -> Result<(), String> {
-        let nr_node_ids = self.context.seen.possible_nodes.last().map_or(1, |node| node.number() + 1);
+        let nr_node_ids = self.context.nr_node_ids();
         let kernels = mempolicy::thread_policy().map_err(|error| error.to_string())?;
         same("the program's policy", self.task.policy().told(nr_node_ids), kernels)?;
         for (number, mapping) in self.mappings.iter().enumerate() {
