@@ -109,6 +109,10 @@ pub fn zonelist(orders: &Orders<'_>, style: &Style) -> String {
         BuiltAt::RunTime => "as built anew at run time, when a node has gained or lost memory",
     };
     page.heading("Fallback orders", &format!("{moment}, Linux {}", orders.release));
+    if orders.orders.iter().next().is_none() {
+        page.line(2, &Line::from("  none: the kernel does not describe any node"));
+        return page.finish();
+    }
     if orders.orders.iter().count() <= FEW {
         with_zones(orders).write(&mut page);
     } else {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::json;
-use nodewise_machine::{NodeId, spec};
+use nodewise_machine::{Machine, NodeId, Origin, spec};
 use nodewise_model::{FallbackOrders, Memory, Release, Zone, ZoneState, zones as model_zones};
 
 fn rows(spec: &str) -> Vec<Row> {
@@ -119,6 +119,19 @@ Zones of each node  tried alone where a page must come from it (__GFP_THISNODE)
   Normal DMA32 DMA  0
   Normal            1
 "
+    );
+}
+
+/// As in a container without `/sys`.
+#[test]
+fn without_a_node_there_is_no_empty_table() {
+    let none = Machine::new(Origin::Live);
+    let of = |built| FallbackOrders::of(&none, built);
+    let (orders, others) = (of(BuiltAt::Boot), of(BuiltAt::RunTime));
+    let listed = Listed { built: BuiltAt::Boot, orders, others, zones: Vec::new() };
+    assert_eq!(
+        listed.text(&Told::NotAsked, 80),
+        "Fallback orders  as built at boot, Linux 6.12\n  none: the kernel does not describe any node\n"
     );
 }
 
