@@ -9,6 +9,7 @@
 
 pub mod environment;
 pub(crate) mod output;
+pub mod preparation;
 mod sampling;
 pub(crate) mod supervise;
 

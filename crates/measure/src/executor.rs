@@ -217,8 +217,36 @@ impl Run {
     }
 }
 
+/// Why a run could not be prepared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unprepared {
+    /// How the preparation ended.
+    pub ending: Ending,
+    /// The last lines of its standard error, where it wrote any. As it wrote them: not fit for a terminal.
+    pub complaint: Option<String>,
+}
+
+impl std::fmt::Display for Unprepared {
+    /// How it ended, with the last line of its complaint.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let said = self.complaint.as_deref().and_then(|text| text.lines().rfind(|l| !l.trim().is_empty()));
+        match said {
+            Some(line) => write!(f, "{}: {}", self.ending, line.trim()),
+            None => self.ending.fmt(f),
+        }
+    }
+}
+
 /// What can run an arm once.
 pub trait Executor {
+    /// Does what comes before a run of this arm: not timed, and no part of the run.
+    ///
+    /// # Errors
+    /// Why it could not be done: the run is not to be made.
+    fn prepare(&mut self, _arm: &Arm) -> Result<(), Unprepared> {
+        Ok(())
+    }
+
     /// Runs it and waits for its end. A failure is a result.
     fn run(&mut self, arm: &Arm) -> Run;
 }

@@ -248,6 +248,7 @@ impl Experiment<'_> {
                 record
             }
             None => {
+                self.executor.prepare(arm)?;
                 let began = course.elapsed(self.clock);
                 let run = self.executor.run(arm);
                 let set_aside = course.again(&run, repeated);
@@ -318,6 +319,8 @@ impl<'a> Course<'a> {
             end: End::Completed,
             took: Duration::ZERO,
             service: None,
+            prepare: None,
+            cool_down: None,
             not_counted: BTreeMap::new(),
         };
         Self { origin, spent: Duration::ZERO, recalling: false, study, failures: BTreeMap::new(), ledger }

@@ -48,6 +48,7 @@ pub mod cell;
 pub mod command;
 pub mod compare;
 pub mod conditions;
+pub mod cooling;
 pub mod evidence;
 pub mod executor;
 pub mod experiment;

@@ -16,6 +16,13 @@ use crate::study::{Plan, Rounds, Study, Treatment};
 #[derive(Clone, Default)]
 pub(crate) struct MockClock(Rc<Cell<Duration>>);
 
+impl MockClock {
+    /// Lets this much time pass.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.0.set(self.0.get() + time);
+    }
+}
+
 impl Clock for MockClock {
     fn now(&self) -> Duration {
         self.0.get()
@@ -40,7 +47,7 @@ impl<F: FnMut(&Arm, usize) -> Run> Executor for Mock<F> {
     fn run(&mut self, arm: &Arm) -> Run {
         let run = (self.play)(arm, self.runs);
         self.runs += 1;
-        self.clock.0.set(self.clock.0.get() + run.wall.unwrap_or_default());
+        self.clock.pass(run.wall.unwrap_or_default());
         run
     }
 }

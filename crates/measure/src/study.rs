@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::conditions::Conditions;
+use crate::cooling::CoolDown;
 use crate::evidence::Counter;
-use crate::executor::{Ending, Residency, Run};
+use crate::executor::{Ending, Residency, Run, Unprepared};
 use crate::fidelity::Fidelity;
 use crate::metric::Direction;
 use crate::race::{Costs, Standing};
@@ -68,6 +69,17 @@ pub enum End {
     BaselineFailed(Dropped),
     /// No arm was left to compare.
     AllDropped,
+    /// What comes before every run did not work.
+    PreparationFailed(Unprepared),
+}
+
+impl From<Unprepared> for End {
+    fn from(why: Unprepared) -> Self {
+        match why.ending {
+            Ending::Interrupted => Self::Interrupted,
+            _ => Self::PreparationFailed(why),
+        }
+    }
 }
 
 /// A finished experiment: every run in order, and nothing concluded from them.
@@ -91,6 +103,10 @@ pub struct Study {
     pub took: Duration,
     /// Of a server: what waits for it and drives it.
     pub service: Option<Drive>,
+    /// The command that ran before every run. As it was given: not fit for a terminal.
+    pub prepare: Option<Vec<String>>,
+    /// How long was waited for the CPUs to cool down, where that was asked for.
+    pub cool_down: Option<CoolDown>,
     /// Events that were to be counted and are not counted here, with the reasons.
     pub not_counted: BTreeMap<Counter, String>,
 }

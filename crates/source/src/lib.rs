@@ -20,6 +20,7 @@
 //! | what this process may do, and what contains it | [`own`] |
 //! | how the kernel was started, and what it wrote then | [`mod@boot`] |
 //! | load, stalls, clocks, counters, CPU model | [`system`] |
+//! | how hot the CPUs are | [`thermal`] |
 //! | the node of a device | [`devices`] |
 //! | memory that can still be had | [`spare`] |
 //! | one fact, for programs in a hurry | [`facts`] |
@@ -47,6 +48,7 @@ pub mod process;
 pub mod spare;
 pub mod sysfs;
 pub mod system;
+pub mod thermal;
 pub mod tree;
 pub mod written;
 

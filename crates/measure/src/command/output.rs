@@ -16,19 +16,26 @@ const COMPLAINT_LINES: usize = 5;
 /// Not a pipe, which would make the program wait for the reader, and not `/dev/null`, which some
 /// programs recognise and then do less (`grep` stops at its first match).
 pub(crate) struct Output {
-    stdout: File,
+    /// `None`: thrown away.
+    stdout: Option<File>,
     stderr: File,
 }
 
 impl Output {
     /// Two empty files in the folder for temporary ones; they vanish when this is dropped.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { stdout: tempfile::tempfile()?, stderr: tempfile::tempfile()? })
+        Ok(Self { stdout: Some(tempfile::tempfile()?), stderr: tempfile::tempfile()? })
+    }
+
+    /// One for a program that nothing but a complaint is wanted of. A file with what it prints would push
+    /// out of the page cache what it has read into it.
+    pub fn of_complaints() -> io::Result<Self> {
+        Ok(Self { stdout: None, stderr: tempfile::tempfile()? })
     }
 
     /// The standard output of the program.
     pub fn stdout(&self) -> io::Result<Stdio> {
-        self.stdout.try_clone().map(Stdio::from)
+        self.stdout.as_ref().map_or_else(|| Ok(Stdio::null()), |file| file.try_clone().map(Stdio::from))
     }
 
     /// The standard error of the program.
@@ -38,7 +45,7 @@ impl Output {
 
     /// The end of what it wrote to its standard output.
     pub fn stdout_end(&self) -> String {
-        end_of(&self.stdout, SEARCHED_BYTES)
+        self.stdout.as_ref().map_or_else(String::new, |file| end_of(file, SEARCHED_BYTES))
     }
 
     /// The end of what it wrote to its standard error.
@@ -107,7 +114,7 @@ mod tests {
     #[test]
     fn a_hole_in_a_huge_file_costs_no_memory() {
         let output = Output::new().unwrap();
-        output.stdout.set_len(1 << 40).unwrap();
+        output.stdout.as_ref().unwrap().set_len(1 << 40).unwrap();
         assert_eq!(output.stdout_end().len(), SEARCHED_BYTES);
     }
 }

@@ -2,8 +2,8 @@ use std::cell::Cell;
 
 use super::*;
 use crate::evidence::{CpuTime, Evidence, Repeats};
-use crate::executor::Run;
-use crate::mock::{conduct, observe, plan, took};
+use crate::executor::{Run, Unprepared};
+use crate::mock::{MockClock, conduct, observe, plan, took};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
 /// The arms in the order in which they ran, blocks separated by spaces; `A` and `a` are the two runs
@@ -303,4 +303,61 @@ fn without_the_wish_nothing_is_repeated_and_a_failure_never_is() {
         _ => beside(0.0),
     });
     assert_eq!(failing.records.iter().filter(|record| record.set_aside).count(), 0);
+}
+
+/// Runs of a second each, and preparations of ten seconds.
+struct Prepared<P> {
+    clock: MockClock,
+    prepared: usize,
+    prepare: P,
+}
+
+impl<P: FnMut(usize) -> Result<(), Unprepared>> Executor for Prepared<P> {
+    fn prepare(&mut self, _arm: &Arm) -> Result<(), Unprepared> {
+        self.clock.pass(Duration::from_secs(10));
+        self.prepared += 1;
+        (self.prepare)(self.prepared)
+    }
+
+    fn run(&mut self, _arm: &Arm) -> Run {
+        self.clock.pass(Duration::from_secs(1));
+        took(1.0)
+    }
+}
+
+/// A study of one arm beside the baseline whose preparations, numbered from 1, are played.
+fn prepared(prepare: impl FnMut(usize) -> Result<(), Unprepared>) -> Study {
+    let clock = MockClock::default();
+    let mut executor = Prepared { clock: clock.clone(), prepared: 0, prepare };
+    let (mut observer, interrupt) = (|_: Event<'_>| {}, AtomicBool::new(false));
+    Experiment { executor: &mut executor, clock: &clock, observer: &mut observer, interrupt: &interrupt }
+        .conduct(plan(1, Rounds::Exactly(2), 1), Conditions::default())
+}
+
+#[test]
+fn a_preparation_comes_before_every_run_and_is_part_of_none() {
+    let mut calls = 0;
+    let study = prepared(|_| {
+        calls += 1;
+        Ok(())
+    });
+    assert_eq!((study.end, study.records.len(), calls), (End::Completed, 9, 9));
+    assert_eq!(study.took, Duration::from_secs(9 * 11));
+    for (record, before) in study.records.iter().zip(0..) {
+        assert_eq!(record.run.wall, Some(Duration::from_secs(1)));
+        assert_eq!(record.began, Duration::from_secs(before * 11 + 10));
+    }
+}
+
+#[test]
+fn a_preparation_that_fails_ends_the_study_with_the_runs_before_it() {
+    let failing = |ending: Ending| {
+        let why = Unprepared { ending, complaint: Some("no disk\n".to_owned()) };
+        let study = prepared(|number| if number == 8 { Err(why.clone()) } else { Ok(()) });
+        assert_eq!(study.records.len(), 7, "the eighth run is not made");
+        study.end
+    };
+    let End::PreparationFailed(why) = failing(Ending::Code(3)) else { panic!("it has failed") };
+    assert_eq!(why.to_string(), "ended with exit code 3: no disk");
+    assert_eq!(failing(Ending::Interrupted), End::Interrupted);
 }

@@ -8,10 +8,9 @@ use nodewise_machine::printable::printable;
 use super::Case;
 use super::command::{Command, Places, quoted};
 use super::conduct::Stage;
-use crate::command::{CommandExecutor, Program};
-use crate::executor::{Arm, Ending, Executor, NoWitness, Run, Witness};
+use crate::command::{CommandExecutor, Program, preparation};
+use crate::executor::{Arm, Ending, Executor, Run, Unprepared, Witness};
 use crate::metric::Metric;
-use crate::placement::Placement;
 use crate::study::{Plan, Rounds, Treatment};
 
 /// Starts programs in a folder for temporary files, which goes away with this.
@@ -68,14 +67,8 @@ impl<'a> Programs<'a> {
     }
 
     /// Runs what comes before a run, under no placement.
-    fn run_before(&self, program: Program) -> Run {
-        let untouched = Treatment::new("preparation", Placement::DEFAULT);
-        let plan = match Plan::new([untouched], Metric::Wall, Rounds::DEFAULT, 0) {
-            Ok(plan) => plan,
-            Err(error) => return Run::ended(Ending::NotStarted(error.to_string())),
-        };
-        let mut nobody = NoWitness;
-        CommandExecutor::new(program, &plan, &mut nobody, self.interrupt).run(&plan.arms()[0])
+    fn run_before(&self, program: &Program) -> Result<(), Unprepared> {
+        preparation::run(program, None, self.interrupt)
     }
 
     fn run_measured(&mut self, case: &Case<'_>, arm: &Arm) -> Run {
@@ -90,22 +83,23 @@ impl<'a> Programs<'a> {
 impl Stage for Programs<'_> {
     fn prepare(&mut self, case: &Case<'_>) -> Result<(), String> {
         let folder = format!("mkdir {}", quoted(&self.folder_of(case)));
-        let made = self.run_before(Self::shell(case, &folder));
-        if made.ending.is_failure() {
-            return Err(failed(&made));
-        }
+        let told = |why: Unprepared| match why.ending {
+            // It says nothing of the case, and is heard before the next run.
+            Ending::Interrupted => Ok(()),
+            _ => Err(failed(&why)),
+        };
+        self.run_before(&Self::shell(case, &folder)).or_else(told)?;
         let Some(command) = &case.benchmark.prepare else { return Ok(()) };
-        let run = self.run_before(self.program(case, command));
-        if run.ending.is_failure() { Err(failed(&run)) } else { Ok(()) }
+        self.run_before(&self.program(case, command)).or_else(told)
     }
 
     fn run(&mut self, case: &Case<'_>, arm: &Arm) -> Run {
         if let Some(command) = &case.benchmark.prepare_each {
-            let before = self.run_before(self.program(case, command));
-            match before.ending {
-                Ending::Done => {}
-                Ending::Interrupted => return before,
-                _ => return Run::ended(Ending::NotStarted(failed(&before))),
+            if let Err(why) = self.run_before(&self.program(case, command)) {
+                return Run::ended(match why.ending {
+                    Ending::Interrupted => Ending::Interrupted,
+                    _ => Ending::NotStarted(failed(&why)),
+                });
             }
         }
         self.run_measured(case, arm)
@@ -113,10 +107,8 @@ impl Stage for Programs<'_> {
 }
 
 /// How a preparation failed.
-fn failed(run: &Run) -> String {
-    let said = run.complaint.as_deref().and_then(|text| text.lines().last()).unwrap_or_default();
-    let said = if said.trim().is_empty() { String::new() } else { format!(": {}", said.trim()) };
-    printable(&format!("its preparation {}{said}", run.ending)).into_owned()
+fn failed(why: &Unprepared) -> String {
+    printable(&format!("its preparation {why}")).into_owned()
 }
 
 #[cfg(test)]

@@ -21,11 +21,13 @@ Examples:
   nodewise tune --metric wall --metric rss --metric 'latency ([0-9.]+)' -- ./bench
   nodewise tune --time 10m --json -- make -j8 > study.json
   nodewise tune --journal study.journal --time 2h -- ./solver
+  nodewise tune --prepare 'cat sample.tar' -- zstd -q -f sample.tar -o /dev/null
+  nodewise tune --prepare \"sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'\" -- ./load data
   nodewise tune --serve './server --port 8080' --ready 8080 --drive './client' --metric 'rate ([0-9.]+)'
   nodewise tune --emit systemd -- /usr/sbin/server --benchmark
 
 Exit codes: 0 when there is a result, also after Ctrl-C; 2 wrong usage; 3 when the program fails \
-without any placement too.",
+without any placement too, or its preparation fails.",
     override_usage = "nodewise tune [OPTIONS] [--] [PROGRAM [ARGUMENT]...]"
 )]
 pub struct Tune {
@@ -59,7 +61,8 @@ pub struct Tune {
     /// More of the metric is better; of the first where there are several
     #[arg(long)]
     pub higher_is_better: bool,
-    /// End a run that takes longer than this, as 500ms, 90s or 10m, and count it as failed
+    /// End a run that takes longer than this, as 500ms, 90s or 10m, and count it as failed; --prepare has
+    /// as long
     #[arg(long, value_name = "TIME")]
     pub run_limit: Option<String>,
     /// Seed of the order of runs; the same seed gives the same order [default: from the clock, and
@@ -73,6 +76,14 @@ pub struct Tune {
     /// holds already
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
+    /// Run this command before every run, also those of the warm-up: not timed, not counted, and under no
+    /// placement; its words are split at blanks, and what it prints is thrown away
+    #[arg(long, value_name = "CMD")]
+    pub prepare: Option<String>,
+    /// Wait before every run until the CPUs are as cool as they were in the beginning (at most 5 degrees
+    /// Celsius hotter), and no longer than this, as 30s or 2m [default: no wait]
+    #[arg(long, value_name = "TIME")]
+    pub cool_down: Option<String>,
     /// Place this server instead of a program; its words are split at blanks
     #[arg(long, value_name = "CMD", requires_all = ["ready", "drive"])]
     pub serve: Option<String>,

@@ -1,5 +1,6 @@
 //! `nodewise tune`: options to a plan, the plan to a study, the study to its reader.
 
+mod climate;
 pub mod options;
 pub mod placements;
 mod space;
@@ -14,6 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nodewise_machine::Machine;
 use nodewise_machine::printable::quote;
 use nodewise_measure::command::CommandExecutor;
+use nodewise_measure::command::preparation::PreparedExecutor;
+use nodewise_measure::cooling::{Cooling, CoolingExecutor};
 use nodewise_measure::evidence::{Counter, Repeats};
 use nodewise_measure::executor::Executor;
 use nodewise_measure::experiment::{Experiment, Monotonic};
@@ -36,6 +39,7 @@ use crate::input;
 use crate::progress::Progress;
 use crate::witness::{CountingWitness, Steal};
 use crate::{live, measuring, output};
+use climate::Sensors;
 use options::{Named, Subject};
 
 /// Runs the verb.
@@ -88,8 +92,13 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     }
     match journal.as_mut().and_then(Journal::failure) {
         Some(failure) => Err(unusable(args.journal.as_deref(), &failure)),
-        None => Ok(if matches!(study.end, End::BaselineFailed(_)) { CANNOT } else { 0 }),
+        None => Ok(exit_code(&study.end)),
     }
+}
+
+/// A study that others should not build on says so to scripts, too.
+const fn exit_code(end: &End) -> u8 {
+    if matches!(end, End::BaselineFailed(_) | End::PreparationFailed(_)) { CANNOT } else { 0 }
 }
 
 fn conduct(
@@ -106,7 +115,12 @@ fn conduct(
     let counters = Counter::HARDWARE.into_iter().filter(|counter| !not_counted.contains_key(counter));
     let mut witness = CountingWitness::new(machine);
     let head = head(&plan, args, &named, &conditions);
-    let mut executor: Box<dyn Executor> = match named.subject {
+    let mut sensors = Sensors::new();
+    let mut cooling = named.cool_down.map(|most| Cooling::begin(&mut sensors, most, &interrupt));
+    if cooling.as_ref().is_some_and(|cooling| cooling.sum().began_millicelsius.is_none()) && !args.json {
+        output::tell("no temperature of the CPUs is known here: --cool-down waits for nothing");
+    }
+    let executor: Box<dyn Executor> = match named.subject {
         Subject::Program(program) => {
             Box::new(CommandExecutor::new(program, &plan, &mut witness, &interrupt).with_counters(counters))
         }
@@ -117,6 +131,14 @@ fn conduct(
             )
         }
     };
+    let (prepare, program) = named.prepare.map(|prepare| (prepare.words, prepare.program)).unzip();
+    let mut executor: Box<dyn Executor> = match program {
+        Some(program) => Box::new(PreparedExecutor::new(executor, program, &interrupt)),
+        None => executor,
+    };
+    if let Some(cooling) = &mut cooling {
+        executor = Box::new(CoolingExecutor::new(executor, cooling));
+    }
     let mut progress = Progress::new(&plan);
     let mut experiment = Experiment {
         executor: &mut *executor,
@@ -142,9 +164,12 @@ fn conduct(
             study
         }
     };
+    drop(executor);
     progress.finish();
     study.conditions.steal_share = steal.end();
     study.service = named.drive;
+    study.prepare = prepare;
+    study.cool_down = cooling.map(|cooling| cooling.sum());
     study.not_counted = not_counted;
     Ok(study)
 }
@@ -184,6 +209,12 @@ fn head(
     if let Some(drive) = &named.drive {
         more.push(("the client", journal::words(&drive.client)));
         more.push(("what says that the server is ready", drive.ready.clone()));
+    }
+    if let Some(prepare) = &named.prepare {
+        more.push(("the preparation", journal::words(&prepare.words)));
+    }
+    if let Some(most) = &args.cool_down {
+        more.push(("the time to cool down", most.clone()));
     }
     if let Some(limit) = &args.run_limit {
         more.push(("the limit of a run", limit.clone()));

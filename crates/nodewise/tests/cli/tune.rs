@@ -5,8 +5,10 @@ use std::fs;
 
 use serde_json::Value;
 
+mod cooling;
 mod fidelity;
 mod journal;
+mod prepare;
 mod serve;
 mod space;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_measure::candidates::LeftOut;
+use nodewise_measure::cooling::CoolDown;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::{HugePages, Placement, Scope};
@@ -62,6 +63,8 @@ pub fn tune(
             .service
             .as_ref()
             .map(|service| ServiceJson { ready: &service.ready, client: &service.client }),
+        prepare: study.prepare.as_deref().map(|command| PrepareJson { command, failed: failure(&study.end) }),
+        cool_down: study.cool_down.as_ref().map(CoolDownJson::of),
         not_counted: study
             .not_counted
             .iter()
@@ -94,6 +97,10 @@ struct Document<'a> {
     left_out: Vec<LeftOutJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service: Option<ServiceJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prepare: Option<PrepareJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cool_down: Option<CoolDownJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_counted: Vec<NotCountedJson<'a>>,
     samples: Vec<SampleJson>,
@@ -117,6 +124,42 @@ struct NotCountedJson<'a> {
 struct ServiceJson<'a> {
     ready: &'a str,
     client: &'a [String],
+}
+
+/// The command before every run.
+#[derive(Serialize)]
+struct PrepareJson<'a> {
+    command: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+/// Waiting for the CPUs to cool down.
+#[derive(Serialize)]
+struct CoolDownJson {
+    most_s: f64,
+    began_celsius: Option<f64>,
+    waited_s: f64,
+    still_hot: u32,
+}
+
+impl CoolDownJson {
+    fn of(cool_down: &CoolDown) -> Self {
+        Self {
+            most_s: cool_down.most.as_secs_f64(),
+            began_celsius: cool_down.began_millicelsius.map(|milli| f64::from(milli) / 1000.0),
+            waited_s: cool_down.waited.as_secs_f64(),
+            still_hot: cool_down.still_hot,
+        }
+    }
+}
+
+/// Why the preparation of a run failed, where that ended the study.
+fn failure(end: &End) -> Option<String> {
+    match end {
+        End::PreparationFailed(why) => Some(why.to_string()),
+        _ => None,
+    }
 }
 
 /// What is compared; also that of a benchmark.
@@ -388,6 +431,7 @@ fn end_word(end: &End) -> &'static str {
         End::BudgetSpent => "budget_spent",
         End::BaselineFailed(_) => "baseline_failed",
         End::AllDropped => "all_dropped",
+        End::PreparationFailed(_) => "preparation_failed",
     }
 }
 

@@ -3,6 +3,9 @@
 mod also;
 
 use nodewise_measure::candidates::LeftOut;
+use nodewise_measure::cooling::CoolDown;
+use nodewise_measure::executor::Unprepared;
+use nodewise_measure::journal;
 use nodewise_measure::metric::{Direction, Metric};
 use nodewise_measure::placement::Scope;
 use nodewise_measure::race::Rules;
@@ -33,8 +36,7 @@ pub fn tune(
 ) -> String {
     let mut page = Page::new(*style);
     page.line(2, &head(study).as_str().into());
-    if let (End::BaselineFailed(dropped), 0) = (&study.end, study.blocks_begun()) {
-        let text = format!("the program fails without any placement too: {}", reason(dropped));
+    if let (Some(text), 0) = (nothing_works(study), study.blocks_begun()) {
         page.line(2, &Line::new().with(Ink::Notable, text));
         return page.finish();
     }
@@ -49,6 +51,22 @@ pub fn tune(
         }
     }
     page.finish()
+}
+
+/// Why there are no results at all, where that is so from the beginning on.
+fn nothing_works(study: &Study) -> Option<String> {
+    match &study.end {
+        End::BaselineFailed(dropped) => {
+            Some(format!("the program fails without any placement too: {}", reason(dropped)))
+        }
+        End::PreparationFailed(why) => Some(format!("the preparation failed: {}", unprepared(study, why))),
+        _ => None,
+    }
+}
+
+/// Which command failed before a run, and how.
+fn unprepared(study: &Study, why: &Unprepared) -> String {
+    format!("{} {why}", journal::words(study.prepare.as_deref().unwrap_or_default()))
 }
 
 /// What was done: how many placements and rounds, how long, what counts.
@@ -246,6 +264,13 @@ fn share(share: f64) -> String {
 }
 
 fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
+    if let Some(command) = &study.prepare {
+        let text = format!("  before every run: {}", journal::words(command));
+        page.line(4, &Line::new().with(Ink::Faint, text));
+    }
+    if let Some(text) = study.cool_down.as_ref().and_then(cool_down) {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  {text}")));
+    }
     if let Some(control) = analysis.control {
         let text = format!(
             "  noise today: default against itself {} ({})",
@@ -296,14 +321,28 @@ fn notes(study: &Study, analysis: &Analysis, page: &mut Page) {
     }
     let end = match &study.end {
         End::Completed | End::Settled => None,
-        End::Interrupted => Some("ended before its time: these are the results so far"),
-        End::BudgetSpent => Some("the time was up before all rounds were run"),
-        End::BaselineFailed(_) => Some("the program does not work without any placement either"),
-        End::AllDropped => Some("the program failed under every placement but the default"),
+        End::Interrupted => Some("ended before its time: these are the results so far".to_owned()),
+        End::BudgetSpent => Some("the time was up before all rounds were run".to_owned()),
+        End::BaselineFailed(_) => Some("the program does not work without any placement either".to_owned()),
+        End::AllDropped => Some("the program failed under every placement but the default".to_owned()),
+        End::PreparationFailed(why) => Some(format!(
+            "the preparation failed, and these are the results until then: {}",
+            unprepared(study, why)
+        )),
     };
     if let Some(end) = end {
         page.line(4, &Line::new().with(Ink::Notable, format!("  {end}")));
     }
+}
+
+/// How long was waited for the CPUs to cool down, where anything was.
+fn cool_down(cool_down: &CoolDown) -> Option<String> {
+    let CoolDown { waited, still_hot, .. } = *cool_down;
+    let hot = match still_hot {
+        0 => String::new(),
+        many => format!("; before {} they were still hotter than in the beginning", plural(many, "run")),
+    };
+    (!waited.is_zero()).then(|| format!("waited {} in all for the CPUs to cool down{hot}", duration(waited)))
 }
 
 /// How many rounds a difference of one percent would take, where a study showed none and has fewer.

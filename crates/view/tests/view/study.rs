@@ -7,14 +7,15 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, spec};
 use nodewise_measure::candidates::Candidates;
 use nodewise_measure::conditions::Conditions;
+use nodewise_measure::cooling::CoolDown;
 use nodewise_measure::evidence::{Allocations, Counter, CpuTime, Evidence, Moves, Repeats};
-use nodewise_measure::executor::{Arm, Clock, Ending, Executor, Residency, Run, Usage};
+use nodewise_measure::executor::{Arm, Clock, Ending, Executor, Residency, Run, Unprepared, Usage};
 use nodewise_measure::experiment::{Event, Experiment};
 use nodewise_measure::fidelity::Fidelity;
 use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::{Placement, Scope};
 use nodewise_measure::schedule::ArmId;
-use nodewise_measure::study::{Plan, Rounds, Study, Treatment};
+use nodewise_measure::study::{End, Plan, Rounds, Study, Treatment};
 use nodewise_measure::verdict::Analysis;
 use nodewise_view::{Style, json, text};
 
@@ -165,6 +166,39 @@ fn a_study_with_a_winner_and_a_failure() {
         assert!(!text.contains('\u{1b}'));
         check(&format!("tune-{width}"), text);
     }
+}
+
+#[test]
+fn a_preparation_that_failed_is_named_under_the_results_until_then() {
+    let (mut study, scope, candidates) = play();
+    study.prepare = Some(["sh", "-c", "sync; drop"].map(str::to_owned).to_vec());
+    study.end = End::PreparationFailed(Unprepared {
+        ending: Ending::Code(127),
+        complaint: Some("sh: 1: drop: \u{1b}[2Jnot found\n\n".to_owned()),
+    });
+    study.cool_down = Some(CoolDown {
+        most: Duration::from_secs(30),
+        began_millicelsius: Some(41_500),
+        waited: Duration::from_secs(125),
+        still_hot: 2,
+    });
+    let analysis = Analysis::of(&study);
+    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, &Style::plain(60));
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(" before every run: sh -c \"sync; drop\" "), "{text}");
+    let expected = "the preparation failed, and these are the results until then: sh -c \"sync; drop\" ended \
+                    with exit code 127: sh: 1: drop: \\x1b[2Jnot found ";
+    assert!(flat.contains(expected), "{text}");
+    let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let waited = "waited 2m 05s in all for the CPUs to cool down; before 2 runs they were still hotter than in the \
+                  beginning ";
+    assert!(flat.contains(waited), "{text}");
+    assert_eq!(json["cool_down"]["began_celsius"], 41.5);
+    assert_eq!(json["end"], "preparation_failed");
+    assert_eq!(json["prepare"]["command"][2], "sync; drop");
+    assert_eq!(json["prepare"]["failed"], "ended with exit code 127: sh: 1: drop: \u{1b}[2Jnot found");
 }
 
 #[test]

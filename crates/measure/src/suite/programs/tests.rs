@@ -1,5 +1,6 @@
 use super::*;
 use crate::executor::NoWitness;
+use crate::placement::Placement;
 use crate::suite::Suite;
 use crate::suite::parse::parse;
 

@@ -31,8 +31,20 @@ pub struct Named {
     pub command: Vec<OsString>,
     /// Of a server, what drives it.
     pub drive: Option<Drive>,
+    /// What runs before every run.
+    pub prepare: Option<Prepare>,
+    /// How long is waited before every run at most.
+    pub cool_down: Option<Duration>,
     /// What runs.
     pub subject: Subject,
+}
+
+/// A command before every run.
+pub struct Prepare {
+    /// Its words.
+    pub words: Vec<String>,
+    /// What runs.
+    pub program: Program,
 }
 
 impl Named {
@@ -46,10 +58,17 @@ impl Named {
             Some(limit) => program.with_time_limit(limit),
             None => program,
         };
+        let prepare = |text: &str| -> Result<Prepare, Failure> {
+            let words = split("--prepare", text)?;
+            Ok(Prepare { program: limited(program(&words)?), words: text_of(&words) })
+        };
+        let prepare = args.prepare.as_deref().map(prepare).transpose()?;
+        let cool_down = args.cool_down.as_deref().map(|text| time("--cool-down", text)).transpose()?;
         let Some(serve) = &args.serve else {
             let command = command(args)?;
             let program = program(&command)?;
-            return Ok(Self { command, drive: None, subject: Subject::Program(limited(program)) });
+            let subject = Subject::Program(limited(program));
+            return Ok(Self { command, drive: None, prepare, cool_down, subject });
         };
         if !args.command.is_empty() {
             return Err(Failure::usage(
@@ -72,11 +91,11 @@ impl Named {
         };
         let service =
             Service { server: program(&server)?, ready: said, client: limited(program(&client)?), patience };
-        let text =
-            |words: &[OsString]| words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         Ok(Self {
-            drive: Some(Drive { ready: ready.clone(), client: text(&client) }),
+            drive: Some(Drive { ready: ready.clone(), client: text_of(&client) }),
             command: server,
+            prepare,
+            cool_down,
             subject: Subject::Service(Box::new(service)),
         })
     }
@@ -97,6 +116,10 @@ impl Named {
 fn split(option: &str, text: &str) -> Result<Vec<OsString>, Failure> {
     let words = words::split(text).map_err(|error| Failure::usage(format_args!("{option}: {error}")))?;
     Ok(words.into_iter().map(Into::into).collect())
+}
+
+fn text_of(words: &[OsString]) -> Vec<String> {
+    words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 fn program(words: &[OsString]) -> Result<Program, Failure> {
