@@ -25,7 +25,7 @@ use crate::errno::Errno;
 use crate::migrate::{check_migration, check_move};
 use crate::policy::mask::Mask;
 use crate::policy::set::{Policy, Scope, check_home, mode_of};
-use crate::ram::PAGE;
+use crate::ram::{Architecture, PAGE};
 
 /// `MPOL_MF_STRICT`, of `mbind(2)`.
 pub const STRICT: u32 = 1;
@@ -145,6 +145,8 @@ impl Mapping {
 pub struct Caller<'a> {
     /// Its cpuset, and which kernel.
     pub scope: Scope<'a>,
+    /// What it is built for: addresses of arm64 may carry a tag.
+    pub architecture: Architecture,
     /// Nodes that are there.
     pub online: &'a NodeSet,
     /// Nodes that have memory.
@@ -194,6 +196,18 @@ fn bytes(address: u64, length: u64) -> Result<Option<Range<u64>>, Errno> {
 }
 
 impl Caller<'_> {
+    /// An address without its tag: arm64 passes over the highest byte of programs' addresses.
+    ///
+    /// # Source
+    /// `untagged_addr` in `arch/arm64/include/asm/uaccess.h`; seen on 6.12.
+    fn untagged(&self, address: u64) -> u64 {
+        const KERNELS_HALF: u64 = 1 << 55;
+        match self.architecture {
+            Architecture::Arm if address & KERNELS_HALF == 0 => address & (u64::MAX >> 8),
+            Architecture::Arm | Architecture::X86 => address,
+        }
+    }
+
     fn bind(&self, address: u64, length: u64, mode: u32, mask: &Mask, flags: u32) -> Result<(), Errno> {
         let mode = mode_of(mode, self.scope.release)?;
         let asked = mask.read(self.scope.max_nodes)?;
@@ -201,7 +215,7 @@ impl Caller<'_> {
             return Err(Errno::Einval);
         }
         self.may_move_all(flags)?;
-        let Some(bytes) = bytes(address, length)? else { return Ok(()) };
+        let Some(bytes) = bytes(self.untagged(address), length)? else { return Ok(()) };
         let policy = Policy::made(mode, asked.clone(), self.scope)?;
         let takes_away = policy.mode == PolicyMode::Default;
         if takes_away {
@@ -227,6 +241,7 @@ impl Caller<'_> {
     }
 
     fn get_policy(&self, maxnode: Option<u64>, address: u64, flags: u64) -> Result<(), Errno> {
+        let address = self.untagged(address);
         if maxnode.is_some_and(|maxnode| maxnode < u64::from(self.nr_node_ids)) {
             return Err(Errno::Einval);
         }
@@ -263,7 +278,7 @@ impl Caller<'_> {
         if flags != 0 {
             return Err(Errno::Einval);
         }
-        let Some(bytes) = bytes(address, length)? else { return Ok(()) };
+        let Some(bytes) = bytes(self.untagged(address), length)? else { return Ok(()) };
         let mut answer = Err(Errno::Enoent);
         for policy in self.within(&bytes).filter_map(|mapping| mapping.policy.as_ref()) {
             if !policy.mode.has_home() {

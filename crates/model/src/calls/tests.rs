@@ -30,6 +30,7 @@ struct Who {
     is_privileged: bool,
     policy: &'static str,
     release: Release,
+    architecture: Architecture,
 }
 
 /// Nodes 0-3 are there, all but 3 with memory. Mapped are 16 pages, of which 4-7 are bound to node 1, and
@@ -56,6 +57,7 @@ fn answer(call: &Call, who: &Who) -> Result<(), Errno> {
         call,
         &Caller {
             scope,
+            architecture: who.architecture,
             online: &set(&[0, 1, 2, 3]),
             with_memory: &with_memory,
             nr_node_ids: 4,
@@ -67,7 +69,13 @@ fn answer(call: &Call, who: &Who) -> Result<(), Errno> {
 }
 
 fn anybody() -> Who {
-    Who { allowed: set(&[0, 1, 2]), is_privileged: false, policy: "default", release: Release::REFERENCE }
+    Who {
+        allowed: set(&[0, 1, 2]),
+        is_privileged: false,
+        policy: "default",
+        release: Release::REFERENCE,
+        architecture: Architecture::X86,
+    }
 }
 
 #[track_caller]
@@ -172,6 +180,19 @@ fn get_mempolicy_checks_the_mask_before_the_flags() {
     check(Some(8 * 4096 + 2), 0, 0, Err(Errno::Einval));
 }
 
+/// As a call of the lab's machine 1102.
+#[test]
+fn arm64_passes_over_the_highest_byte_of_an_address() {
+    let arm = Who { architecture: Architecture::Arm, ..anybody() };
+    let call = |address, flags| Call::GetPolicy { has_mask: false, maxnode: 0, address, flags };
+    expect(&call(0x40 << 56, 0), &arm, Ok(()));
+    expect(&call(0x40 << 56, 0), &anybody(), Err(Errno::Einval));
+    expect(&call(0x40 << 56 | ADDRESS, ADDR), &arm, Ok(()));
+    expect(&call(0x40 << 56 | ADDRESS, ADDR), &anybody(), Err(Errno::Efault));
+    // Of the kernel's half no byte is a tag.
+    expect(&call(0x80 << 48, 0), &arm, Err(Errno::Einval));
+}
+
 #[test]
 fn a_home_node_is_checked_before_the_memory_it_is_for() {
     let call = |first: u64, pages: u64, node, flags| Call::SetHome {
@@ -274,6 +295,7 @@ proptest! {
         };
         let caller = Caller {
             scope: Scope { allowed: &with_memory, max_nodes: 1024, release: Release::REFERENCE },
+            architecture: Architecture::X86,
             online: &machine.node_ids(),
             with_memory: &with_memory,
             nr_node_ids: 3,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_model::calls::{Call, Caller, Mapping, Process, check};
 use nodewise_model::policy::mask::Bits;
+use nodewise_model::ram::Architecture;
 use nodewise_model::{Mask, Policy};
 use nodewise_syscall::numbers::{self, Pointer};
 use nodewise_syscall::{Errno, NodeBuffer, PageKind, PageLocation, Task, pages};
@@ -115,6 +116,7 @@ impl Ground {
         let mappings = self.mappings();
         let caller = Caller {
             scope: scope(context, &with_memory),
+            architecture: Architecture::of(&context.seen),
             online: &online,
             with_memory: &with_memory,
             nr_node_ids: context.nr_node_ids(),
