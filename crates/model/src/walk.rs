@@ -7,7 +7,8 @@
 //! `get_page_from_freelist`, `__alloc_pages_slowpath` and `zone_watermark_fast` in
 //! `mm/page_alloc.c`, `alloc_pages_mpol` in `mm/mempolicy.c`, `zone_statistics`; 5.15 to at least
 //! 7.2. Nothing is reclaimed here but under `vm.zone_reclaim_mode` ([`crate::reclaim`]): the model says where
-//! the walk ends up without it.
+//! the walk ends up without it. Nor is anything known of areas for devices' buffers (`CMA`), which hold pages of
+//! programs and none of the kernel.
 
 mod busy;
 mod route;
