@@ -40,23 +40,16 @@ fn stretches(outcome: &Outcome) -> Vec<Vec<(u32, Mark, u64)>> {
     outcome.stretches.iter().map(shares).collect()
 }
 
+/// A program on node 0 that touches small pages from address 0 on.
+fn request<'a>(policy: &'a Policy, weights: &'a Weights, allowed: &'a NodeSet, pages: u64) -> Request<'a> {
+    let (place, class) = (Place::Address(0), Class::User);
+    Request { policy, weights, cpu_node: n(0), allowed, pages, order: 0, place, class }
+}
+
 fn check(text: &str, allowed: &NodeSet, pages: u64, expected: &[&[(u32, Mark, u64)]]) -> Outcome {
     let mut memory =
         memory(vec![zone(0, ZoneKind::Normal, 100, 20, 10), zone(1, ZoneKind::Normal, 100, 20, 10)], TWO);
-    let policy = set(text, allowed);
-    let place = Place::Address(0);
-    let weights = Weights::new();
-    let request = Request {
-        policy: &policy,
-        weights: &weights,
-        cpu_node: n(0),
-        allowed,
-        pages,
-        order: 0,
-        place,
-        class: Class::User,
-    };
-    let outcome = memory.allocate(&request);
+    let outcome = memory.allocate(&request(&set(text, allowed), &Weights::new(), allowed, pages));
     assert_eq!(stretches(&outcome), expected, "{text}");
     outcome
 }
@@ -82,17 +75,7 @@ fn check_missed(text: &str, after: &[u32], expected: [(u64, u64, u64); 3]) -> Ou
     let zones = [0, 1, 2].map(|node| zone(node, ZoneKind::Normal, 100, 20, 10));
     let mut memory = memory(zones.to_vec(), "3x(1c 1G)");
     let (before, after) = (NodeSet::from([0, 1, 2]), after.iter().copied().map(n).collect());
-    let (policy, weights) = (set(text, &before), Weights::new());
-    let outcome = memory.allocate(&Request {
-        policy: &policy,
-        weights: &weights,
-        cpu_node: n(0),
-        allowed: &after,
-        pages: 100,
-        order: 0,
-        place: Place::Address(0),
-        class: Class::User,
-    });
+    let outcome = memory.allocate(&request(&set(text, &before), &Weights::new(), &after, 100));
     let counted = |node: u32| memory.counters().get(&n(node)).copied().unwrap_or_default();
     let counted = [0, 1, 2].map(counted).map(|own| (own.hit, own.miss, own.foreign));
     assert_eq!(counted, expected, "{text}");
@@ -143,17 +126,7 @@ fn since_6_18_the_order_is_open_where_nodes_are_reclaimed() {
     let busy = |text: &str, pages: u64, release: Release| {
         let zones = vec![zone(0, ZoneKind::Normal, 100, 20, 10), zone(1, ZoneKind::Normal, 100, 20, 10)];
         let mut memory = Memory { release, ..memory(zones, TWO) };
-        let (policy, weights) = (set(text, &both), Weights::new());
-        let outcome = memory.allocate(&Request {
-            policy: &policy,
-            weights: &weights,
-            cpu_node: n(0),
-            allowed: &both,
-            pages,
-            order: 0,
-            place: Place::Address(0),
-            class: Class::User,
-        });
+        let outcome = memory.allocate(&request(&set(text, &both), &Weights::new(), &both, pages));
         outcome.busy.map(|busy| (busy.after, busy.nodes))
     };
     let new = Release::new(6, 18);
@@ -171,16 +144,7 @@ fn kernel_pages_are_not_bound_to_movable_memory() {
     let policy = set("bind:1", &allowed);
     let weights = Weights::new();
     let node = |class: Class| {
-        let request = Request {
-            policy: &policy,
-            weights: &weights,
-            cpu_node: n(0),
-            allowed: &allowed,
-            pages: 1,
-            order: 0,
-            place: Place::Address(0),
-            class,
-        };
+        let request = Request { class, ..request(&policy, &weights, &allowed, 1) };
         memory(zones.clone(), TWO).allocate(&request).nodes()[0].0.number()
     };
     assert_eq!((node(Class::User), node(Class::Kernel)), (1, 0));
@@ -191,17 +155,8 @@ fn kernel_pages_are_not_bound_to_movable_memory() {
 fn check_huge(free: [u64; 2], text: &str, expected: &[(u32, u32, u64)]) {
     let zones = vec![zone(0, ZoneKind::Normal, free[0], 20, 10), zone(1, ZoneKind::Normal, free[1], 20, 10)];
     let allowed = NodeSet::from([0, 1]);
-    let weights = Weights::new();
-    let request = Request {
-        policy: &set(text, &allowed),
-        weights: &weights,
-        cpu_node: n(0),
-        allowed: &allowed,
-        pages: 4,
-        order: HUGE_ORDER,
-        place: Place::Address(0),
-        class: Class::User,
-    };
+    let (policy, weights) = (set(text, &allowed), Weights::new());
+    let request = Request { order: HUGE_ORDER, ..request(&policy, &weights, &allowed, 4) };
     let outcome = memory(zones, TWO).allocate(&request);
     let shares = |stretch: &Stretch| {
         let order = stretch.order;
