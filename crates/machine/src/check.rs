@@ -9,6 +9,7 @@ use crate::distance::LOCAL;
 use crate::id::{CpuId, NodeId};
 use crate::machine::Machine;
 use crate::oddity::{Oddity, OddityKind};
+use crate::plural::by_count;
 use crate::set::{CpuSet, NodeSet};
 
 impl Machine {
@@ -198,20 +199,20 @@ impl Pairs {
 }
 
 fn names(nodes: &NodeSet) -> String {
-    format!("node{} {nodes}", if nodes.len() == 1 { "" } else { "s" })
+    format!("{} {nodes}", by_count(&nodes.len(), "node", "nodes"))
 }
 
 fn has(nodes: &NodeSet) -> String {
-    format!("{} {}", names(nodes), if nodes.len() == 1 { "has" } else { "have" })
+    format!("{} {}", names(nodes), by_count(&nodes.len(), "has", "have"))
 }
 
 fn is(nodes: &NodeSet) -> String {
-    format!("{} {}", names(nodes), if nodes.len() == 1 { "is" } else { "are" })
+    format!("{} {}", names(nodes), by_count(&nodes.len(), "is", "are"))
 }
 
 fn is_cpus(cpus: &CpuSet) -> String {
-    let one = cpus.len() == 1;
-    format!("CPU{} {cpus} {}", if one { "" } else { "s" }, if one { "is" } else { "are" })
+    let count = &cpus.len();
+    format!("{} {cpus} {}", by_count(count, "CPU", "CPUs"), by_count(count, "is", "are"))
 }
 
 /// The ids of nodes as people read them in a sentence: `node 3`, `nodes 0-2`.

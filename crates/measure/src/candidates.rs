@@ -8,6 +8,7 @@ pub mod binding;
 mod cores;
 mod nodes;
 
+use nodewise_machine::check::node_names;
 use nodewise_machine::{CpuSet, HugePool, Machine, NodeSet, PolicyMode};
 
 use crate::placement::{HugePages, Placement, Scope};
@@ -111,11 +112,11 @@ impl<'a> Gathering<'a> {
                 "with more than {MOST_NODES} nodes, node {first} stands for all with the same CPUs, memory \
                  and distances"
             );
-            self.leave_out(&format!("local to {}", numbered(others)), why);
+            self.leave_out(&format!("local to {}", node_names(others)), why);
         }
         if !targets.beyond.is_empty() {
             let why = format!("only the first {MOST_NODES} nodes that differ are tried one by one");
-            self.leave_out(&format!("local to {}", numbered(&targets.beyond)), why);
+            self.leave_out(&format!("local to {}", node_names(&targets.beyond)), why);
         }
     }
 
@@ -260,11 +261,6 @@ impl<'a> Gathering<'a> {
             _ => None,
         }
     }
-}
-
-/// `node 3`, `nodes 4-63`.
-fn numbered(nodes: &NodeSet) -> String {
-    format!("node{} {nodes}", if nodes.len() == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

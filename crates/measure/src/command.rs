@@ -15,7 +15,6 @@ pub(crate) mod supervise;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -178,14 +177,12 @@ pub(crate) fn judge(ended: Ended, metrics: &Metrics, placement: &Placement, outp
 }
 
 fn ending(status: ExitStatus, metric: &Metric, output: &Output) -> (Ending, Option<f64>) {
-    match (status.code(), status.signal(), metric) {
-        (Some(0), _, Metric::Printed(pattern, _)) => match printed(pattern, output) {
+    match (Ending::of(status), metric) {
+        (Ending::Done, Metric::Printed(pattern, _)) => match printed(pattern, output) {
             Ok(number) => (Ending::Done, Some(number)),
             Err(error) => (Ending::NoMetric(error), None),
         },
-        (Some(0), _, _) => (Ending::Done, None),
-        (Some(code), _, _) => (Ending::Code(code), None),
-        (None, signal, _) => (Ending::Signal(signal.unwrap_or(0)), None),
+        (ending, _) => (ending, None),
     }
 }
 

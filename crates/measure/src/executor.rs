@@ -6,6 +6,8 @@
 //! this crate reads no files of the kernel.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, NodeId, NodeSet};
@@ -54,6 +56,20 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// That of a program that ended by itself: done where its code is 0.
+    pub fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(0), _) => Self::Done,
+            (Some(code), _) => Self::Code(code),
+            (None, signal) => Self::Signal(signal.unwrap_or(0)),
+        }
+    }
+
+    /// In words, with the last line of what was complained about.
+    pub fn with_complaint(&self, complaint: Option<&str>) -> String {
+        format!("{self}{}", last_line(complaint))
+    }
+
     /// Whether the run can be compared.
     pub fn is_done(&self) -> bool {
         *self == Self::Done
@@ -217,6 +233,13 @@ impl Run {
     }
 }
 
+/// The last line of a complaint behind a colon, as the end of a sentence; nothing where there is none. As it was
+/// written: not fit for a terminal.
+pub(crate) fn last_line(complaint: Option<&str>) -> String {
+    let last = complaint.and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
+    last.map_or_else(String::new, |line| format!(": {}", line.trim()))
+}
+
 /// Why a run could not be prepared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unprepared {
@@ -229,11 +252,7 @@ pub struct Unprepared {
 impl std::fmt::Display for Unprepared {
     /// How it ended, with the last line of its complaint.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let said = self.complaint.as_deref().and_then(|text| text.lines().rfind(|l| !l.trim().is_empty()));
-        match said {
-            Some(line) => write!(f, "{}: {}", self.ending, line.trim()),
-            None => self.ending.fmt(f),
-        }
+        f.write_str(&self.ending.with_complaint(self.complaint.as_deref()))
     }
 }
 

@@ -277,12 +277,9 @@ impl Wish<'_> {
 
     /// What a tool without a word for huge pages leaves out.
     fn huge_note(&self) -> Option<String> {
-        let wish = match self.placement.huge? {
-            HugePages::ALWAYS => "transparent huge pages on",
-            HugePages::NEVER => "transparent huge pages off",
-            HugePages::Transparent(_) => "transparent huge pages only where advised",
-            HugePages::Pool => "huge pages of the pool",
-        };
+        let huge = self.placement.huge?;
+        let kind = if huge == HugePages::Pool { "" } else { "transparent " };
+        let wish = format!("{kind}huge pages {}", huge.words());
         Some(format!("{wish} cannot be said here: start the program through nodewise run for it"))
     }
 }

@@ -7,9 +7,8 @@ use std::sync::atomic::AtomicBool;
 use super::environment::Padding;
 use super::output::Output;
 use super::supervise::Supervision;
-use super::{Program, ending, no_output, setup};
+use super::{Program, no_output, setup};
 use crate::executor::{Arm, Ending, Executor, NoWitness, Run, Unprepared};
-use crate::metric::Metric;
 use crate::placement::Placement;
 use crate::schedule::ArmId;
 
@@ -56,8 +55,7 @@ pub(crate) fn run(command: &Program, threads: Option<u32>, interrupt: &AtomicBoo
     let ended = supervision
         .run(|| setup.spawn_guarded(started))
         .map_err(|error| not_started(command.start_error(&error)))?;
-    let by_itself = || ending(ended.finished.status, &Metric::Wall, &output).0;
-    match ended.cut_short.unwrap_or_else(by_itself) {
+    match ended.cut_short.unwrap_or_else(|| Ending::of(ended.finished.status)) {
         Ending::Done => Ok(()),
         ending => Err(Unprepared { ending, complaint: output.complaint() }),
     }

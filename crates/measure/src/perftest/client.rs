@@ -1,8 +1,7 @@
 //! Runs a test of perftest against a server, under a placement.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use super::{Kind, NoTable, Table};
 use crate::command::output::Output;
 use crate::command::setup;
 use crate::command::supervise::Supervision;
-use crate::executor::{Ending, NoWitness};
+use crate::executor::{Ending, NoWitness, last_line};
 use crate::placement::Placement;
 
 /// How long a test of all sizes may take: with the usual 1000 and 5000 messages a slow link needs seconds.
@@ -67,8 +66,7 @@ pub enum ClientError {
 }
 
 fn said(complaint: &Option<String>) -> String {
-    let last = complaint.as_deref().and_then(|text| text.lines().last());
-    last.map_or_else(String::new, |line| format!(": {}", printable(line.trim())))
+    printable(&last_line(complaint.as_deref())).into_owned()
 }
 
 impl Kind {
@@ -113,21 +111,12 @@ impl Client {
             StartError::Setup(error) => not_started(error.to_string()),
             StartError::Start(error) => not_started(io_words(&error)),
         })?;
-        let status = ended.finished.status;
-        let ending = ended.cut_short.or_else(|| failure(status));
-        match ending {
-            Some(Ending::Interrupted) => Err(ClientError::Interrupted),
-            Some(ending) => Err(ClientError::Failed { program, ending, complaint: output.complaint() }),
-            None => Table::parse(&output.stdout_end()).map_err(|why| ClientError::NoTable { program, why }),
+        match ended.cut_short.unwrap_or_else(|| Ending::of(ended.finished.status)) {
+            Ending::Done => {
+                Table::parse(&output.stdout_end()).map_err(|why| ClientError::NoTable { program, why })
+            }
+            Ending::Interrupted => Err(ClientError::Interrupted),
+            ending => Err(ClientError::Failed { program, ending, complaint: output.complaint() }),
         }
-    }
-}
-
-/// How a program ended that did not end well.
-fn failure(status: ExitStatus) -> Option<Ending> {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => None,
-        (Some(code), _) => Some(Ending::Code(code)),
-        (None, signal) => Some(Ending::Signal(signal.unwrap_or(0))),
     }
 }

@@ -1,11 +1,24 @@
 //! What a placement is called, and the command lines that apply it.
 
+use nodewise_machine::check::node_names;
 use nodewise_machine::{CpuSet, MemPolicy, ModeFlags, NodeSet, PolicyMode};
 
-use super::{HugePages, Placement, Scope};
+use super::{HugePages, Placement, Scope, TransparentHuge};
 
 /// Lists longer than this are given by their number in a name.
 const LONGEST_LIST: usize = 24;
+
+impl HugePages {
+    /// Which ones, behind the words "huge pages".
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Transparent(TransparentHuge::Allowed) => "on",
+            Self::Transparent(TransparentHuge::Never) => "off",
+            Self::Transparent(TransparentHuge::OnlyAdvised) => "only where advised",
+            Self::Pool => "of the pool",
+        }
+    }
+}
 
 impl Placement {
     /// A short name for tables: `default`, `local to node 0` (CPUs and memory), `rather local to node
@@ -21,11 +34,11 @@ impl Placement {
                 _ => None,
             };
             if let Some(word) = word.filter(|_| nodes == home) {
-                return join([Some(format!("{word} {}", noun("node", nodes))), self.huge_words()]);
+                return join([Some(format!("{word} {}", node_names(nodes))), self.huge_words()]);
             }
         }
         let cpus = cpus.map(|(cpus, nodes)| match nodes {
-            Some(nodes) => format!("CPUs of {}", noun("node", &nodes)),
+            Some(nodes) => format!("CPUs of {}", node_names(&nodes)),
             None => cpu_words(cpus),
         });
         let memory = self.policy.as_ref().map(|policy| memory_words(policy, scope));
@@ -34,15 +47,7 @@ impl Placement {
     }
 
     fn huge_words(&self) -> Option<String> {
-        self.huge.map(|huge| {
-            let word = match huge {
-                HugePages::ALWAYS => "on",
-                HugePages::NEVER => "off",
-                HugePages::Transparent(_) => "only where advised",
-                HugePages::Pool => "of the pool",
-            };
-            format!("huge pages {word}")
-        })
+        self.huge.map(|huge| format!("huge pages {}", huge.words()))
     }
 
     /// The options of `nodewise run` that apply it; empty for the default.
@@ -53,10 +58,12 @@ impl Placement {
         let mut options = self.cpu_and_memory_options(scope)?;
         match self.huge {
             None => {}
-            Some(HugePages::ALWAYS) => options.push("--huge=always".to_owned()),
-            Some(HugePages::NEVER) => options.push("--huge=never".to_owned()),
+            Some(HugePages::Transparent(TransparentHuge::Allowed)) => {
+                options.push("--huge=always".to_owned())
+            }
+            Some(HugePages::Transparent(TransparentHuge::Never)) => options.push("--huge=never".to_owned()),
             Some(HugePages::Pool) => options.push("--huge=pool".to_owned()),
-            Some(HugePages::Transparent(_)) => return None,
+            Some(HugePages::Transparent(TransparentHuge::OnlyAdvised)) => return None,
         }
         Some(options)
     }
@@ -127,19 +134,13 @@ fn memory_words(policy: &MemPolicy, scope: &Scope) -> String {
         PolicyMode::Default => "default policy".to_owned(),
         PolicyMode::Local => "local memory".to_owned(),
         PolicyMode::Preferred if policy.nodes.is_empty() => "local memory".to_owned(),
-        PolicyMode::Preferred => format!("{} preferred", noun("node", &policy.nodes)),
-        PolicyMode::PreferredMany => format!("{} preferred", noun("node", &policy.nodes)),
-        PolicyMode::Bind => format!("memory of {}", noun("node", &policy.nodes)),
+        PolicyMode::Preferred => format!("{} preferred", node_names(&policy.nodes)),
+        PolicyMode::PreferredMany => format!("{} preferred", node_names(&policy.nodes)),
+        PolicyMode::Bind => format!("memory of {}", node_names(&policy.nodes)),
         PolicyMode::Interleave => format!("interleave {nodes}"),
         PolicyMode::WeightedInterleave => format!("weighted interleave {nodes}"),
     };
     if policy.flags == ModeFlags::NONE { words } else { format!("{words} ({})", policy.flags) }
-}
-
-/// `node 3`, `nodes 0-1`.
-fn noun(word: &str, nodes: &NodeSet) -> String {
-    let plural = if nodes.len() == 1 { "" } else { "s" };
-    format!("{word}{plural} {nodes}")
 }
 
 /// `CPU 3`, `CPUs 0-3,8`, `48 CPUs` where the list is long.
@@ -160,7 +161,6 @@ fn join<const N: usize>(parts: [Option<String>; N]) -> String {
 mod tests {
     use super::super::tests::{any_placement, scope};
     use super::*;
-    use nodewise_syscall::TransparentHuge;
     use proptest::prelude::{prop_assert, proptest};
 
     const MACHINE: &str = "2x(4c2t 8G) (8G)";

@@ -12,7 +12,7 @@ use super::Ready;
 use crate::command::environment::Padding;
 use crate::command::output::Output;
 use crate::command::{Program, no_output, setup};
-use crate::executor::{Arm, Ending, signal_name};
+use crate::executor::{Arm, Ending, last_line, signal_name};
 
 /// How often a server is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(5);
@@ -73,9 +73,7 @@ impl Server {
 
     /// The last line that it complained with, as the end of a sentence.
     fn last_words(&self) -> String {
-        let complaint = self.complaint();
-        let last = complaint.as_deref().and_then(|text| text.lines().last());
-        last.map_or(String::new(), |line| format!(": {}", printable(line.trim())))
+        printable(&last_line(self.complaint().as_deref())).into_owned()
     }
 
     /// How it ended, where it has without being asked to.

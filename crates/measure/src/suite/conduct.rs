@@ -267,9 +267,7 @@ fn add(all: &mut Option<Residency>, one: Option<&Residency>) {
 
 /// How a run failed, with the last line of its complaint.
 fn reason(run: &Run) -> String {
-    let said = run.complaint.as_deref().and_then(|text| text.lines().rev().find(|l| !l.trim().is_empty()));
-    let said = said.map_or_else(String::new, |line| format!(": {}", line.trim()));
-    printable(&format!("{}{said}", run.ending)).into_owned()
+    printable(&run.ending.with_complaint(run.complaint.as_deref())).into_owned()
 }
 
 #[cfg(test)]

@@ -243,10 +243,7 @@ fn failed(dropped: &Dropped) -> String {
 
 /// How a program failed, with the last line it complained with.
 fn reason(dropped: &Dropped) -> String {
-    let said =
-        dropped.complaint.as_deref().and_then(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
-    let said = said.map_or(String::new(), |line| format!(": {}", line.trim()));
-    format!("{}{said}", dropped.ending)
+    dropped.ending.with_complaint(dropped.complaint.as_deref())
 }
 
 /// The change for the better that is as far from none as a `change` upwards. Half the time is as far

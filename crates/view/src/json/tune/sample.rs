@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use nodewise_measure::schedule::Block;
 use nodewise_measure::study::{Plan, Record};
 use serde::Serialize;
 
@@ -58,12 +57,8 @@ struct UsageJson {
 impl SampleJson {
     pub fn of(record: &Record, plan: &Plan) -> Self {
         let run = &record.run;
-        let round = match record.block {
-            Block::WarmUp => 0,
-            Block::Measured(number) => number,
-        };
         Self {
-            round,
+            round: record.block.number(),
             place: record.place,
             arm: record.slot.arm.number(),
             replicate: record.slot.replicate,
