@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nodewise_machine::printable::printable;
 use nodewise_machine::{DeviceRef, Machine, Node, NodeSet, Origin, PciAddress};
 use nodewise_source::devices::{self, NoNode};
-use nodewise_source::facts;
+use nodewise_source::facts::{self, DeviceEntry};
 use nodewise_source::tree::Tree;
 use rustix::fs::{FileType, major, minor, stat};
 
@@ -40,6 +40,19 @@ pub fn nodes(
     }))
 }
 
+/// The address at the beginning of a text, as `sscanf(3)` finds it.
+fn leading_address(text: &str) -> Option<PciAddress> {
+    let allowed = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
+    let mut end = text.find(|c| !allowed(c)).unwrap_or(text.len());
+    while end > 0 {
+        if let Ok(address) = text[..end].parse() {
+            return Some(address);
+        }
+        end -= 1;
+    }
+    None
+}
+
 struct Finder<'a> {
     tree: &'a Tree,
     there: &'a NodeSet,
@@ -50,7 +63,8 @@ impl Finder<'_> {
     fn node(&self, device: &DeviceRef) -> Result<NodeSet, NoNode> {
         let mut machine = Machine::new(Origin::Live);
         machine.nodes = self.there.iter().map(|id| (id, Node::new(id))).collect();
-        let node = devices::node_of_device(Some(self.tree), &machine, device)?;
+        let find = if self.strict { devices::node_as_stated } else { devices::node_of_device };
+        let node = find(Some(self.tree), &machine, device)?;
         Ok(std::iter::once(node).collect())
     }
 
@@ -60,15 +74,33 @@ impl Finder<'_> {
         if name.contains('/') || (self.strict && name.contains('.')) {
             return Err(format!("Illegal characters in `{shown}' specification"));
         }
+        let entry = if class == "net" { DeviceEntry::Net(name) } else { DeviceEntry::Block(name) };
+        if let Some(answer) = self.outermost(entry) {
+            return answer;
+        }
         self.node(&device).map_err(|error| match error {
-            NoNode::NotKnown(_) => format!("Kernel does not know node mask for {class} device `{shown}'"),
+            NoNode::NotKnown(_) => self.unknown(entry),
             _ => format!("Cannot read node mask for {class} device `{shown}'"),
         })
     }
 
+    /// Strictly only the outermost PCI function is asked, and believed; `None` for devices below none.
+    fn outermost(&self, entry: DeviceEntry<'_>) -> Option<Result<NodeSet, String>> {
+        let path = facts::outermost_function(self.tree, entry).filter(|_| self.strict)?;
+        let node = facts::stated_node(self.tree, &path).map(|node| std::iter::once(node).collect());
+        Some(node.ok_or_else(|| self.unknown(entry)))
+    }
+
+    /// Where the kernel does not say the node of a device.
+    fn unknown(&self, entry: DeviceEntry<'_>) -> String {
+        let path = facts::outermost_function(self.tree, entry).unwrap_or_default();
+        format!("Kernel does not know node mask for device `{}/'", printable(&path))
+    }
+
     fn function(&self, name: &str) -> Result<NodeSet, String> {
         let shown = printable(name);
-        let Ok(address) = name.parse::<PciAddress>() else {
+        let address = if self.strict { leading_address(name) } else { name.parse().ok() };
+        let Some(address) = address else {
             return Err(format!("Cannot parse PCI device `{shown}'"));
         };
         // The originals have no word for the class of a PCI function, only the blanks around it.
@@ -85,14 +117,18 @@ impl Finder<'_> {
     fn file(&self, path: &Path) -> Result<NodeSet, String> {
         let shown = printable(&path.to_string_lossy()).into_owned();
         let Ok(status) = stat(path) else { return Err(format!("Cannot stat file {shown}")) };
+        let is_device = matches!(
+            FileType::from_raw_mode(status.st_mode),
+            FileType::BlockDevice | FileType::CharacterDevice
+        );
+        let device = if is_device { status.st_rdev } else { status.st_dev };
+        let entry = DeviceEntry::BlockNumber(major(device), minor(device));
+        if let Some(answer) = self.outermost(entry) {
+            return answer;
+        }
         self.node(&DeviceRef::File(PathBuf::from(path))).map_err(|error| match error {
-            NoNode::NotKnown(_) => format!("Kernel does not know node mask for block device `{shown}'"),
+            NoNode::NotKnown(_) => self.unknown(entry),
             _ => {
-                let is_device = matches!(
-                    FileType::from_raw_mode(status.st_mode),
-                    FileType::BlockDevice | FileType::CharacterDevice
-                );
-                let device = if is_device { status.st_rdev } else { status.st_dev };
                 // The originals print what they looked at last, which is nothing.
                 let (major, minor) = if self.strict { (0, 0) } else { (major(device), minor(device)) };
                 format!("Cannot find block device {major}:{minor} in sysfs for `{shown}'")
@@ -108,7 +144,9 @@ impl Finder<'_> {
                 let cause = cause.strip_prefix("failed to lookup address information: ").unwrap_or(&cause);
                 format!("Cannot resolve {shown}: {cause}")
             }
-            NoNode::NotKnown(device) => format!("Kernel does not know node mask for net device `{device}'"),
+            NoNode::NotKnown(device) => {
+                self.unknown(DeviceEntry::Net(device.strip_prefix("net:").unwrap_or(&device)))
+            }
             other => format!("Cannot find the node of {shown}: {other}"),
         })
     }
@@ -156,7 +194,7 @@ mod tests {
     #[test]
     fn devices_lead_to_their_node() {
         check("netdev:eth0", false, Ok(1));
-        check("netdev: eth0", true, Ok(1));
+        check("netdev: eth0", false, Ok(1));
         check("pci:21:00.0", false, Ok(1));
         check("pci:0000:21:00", false, Ok(1));
     }
@@ -164,6 +202,8 @@ mod tests {
     #[test]
     fn a_strict_answer_finds_nothing_behind_a_bridge() {
         check("pci:21:00.0", true, Err("Cannot read node mask for  device `21:00.0'"));
+        let port = "Kernel does not know node mask for device `/devices/pci0000:20/0000:20:00.0/'";
+        check("netdev:eth0", true, Err(port));
         check("netdev:eth0.5", true, Err("Illegal characters in `eth0.5' specification"));
     }
 

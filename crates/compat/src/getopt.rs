@@ -13,6 +13,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use nodewise_machine::printable::printable;
 
+use crate::release::Settings;
+
 /// Whether an option has an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
@@ -62,6 +64,15 @@ pub struct Spec<'s> {
     pub longs: &'s [Long],
     /// What operands do.
     pub operands: Operands,
+}
+
+impl Spec<'_> {
+    /// The same where `POSIXLY_CORRECT` keeps options from being taken from behind operands.
+    #[must_use]
+    pub fn permuting(self, settings: Settings) -> Self {
+        let operands = if settings.posixly_correct { Operands::EndOptions } else { self.operands };
+        Self { operands, ..self }
+    }
 }
 
 /// An option that was found.

@@ -142,6 +142,11 @@ pub fn is_too_wide(tree: &Tree, cpus: &CpuSet) -> bool {
 /// What the originals say of such a node.
 pub const TOO_WIDE: &str = "Cannot parse cpumap. Assuming one node";
 
+/// A number as an `int` of C, negative ones as their complement.
+fn c_number(number: u64) -> u64 {
+    i64::from(number as i32) as u64
+}
+
 /// A set with its members below `count` exchanged for the others there; what is above stays.
 fn invert_below<I: Id>(set: &IdSet<I>, count: usize) -> IdSet<I> {
     let Some(last) = u32::try_from(count).ok().and_then(|count| count.checked_sub(1)) else {
@@ -166,6 +171,18 @@ impl Members<NodeId> for Nodes<'_> {
         }
         let whole = if self.there.is_empty() { &self.nameable } else { &self.there };
         whole.difference(set)
+    }
+
+    fn counts(&self, number: u64) -> u64 {
+        if self.strict { c_number(number) } else { number }
+    }
+
+    /// 2.0.16 prints an `int`.
+    fn shown(&self, number: u64) -> i64 {
+        match self.release {
+            Release::V2_0_16 => i64::from(number as i32),
+            Release::V2_0_19 => number as i64,
+        }
     }
 
     fn beyond(&self) -> u64 {
@@ -208,6 +225,14 @@ impl Members<CpuId> for Cpus {
 
     fn inverse(&self, set: &CpuSet) -> CpuSet {
         if self.strict { invert_below(set, self.there.len()) } else { self.there.difference(set) }
+    }
+
+    fn counts(&self, number: u64) -> u64 {
+        if self.strict { c_number(number) } else { number }
+    }
+
+    fn shown(&self, number: u64) -> i64 {
+        number as i64
     }
 
     fn beyond(&self) -> u64 {

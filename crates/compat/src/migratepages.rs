@@ -13,16 +13,16 @@ use crate::warning::Warnings;
 use crate::{Call, node_argument, number, report, strerror};
 
 const SPEC: Spec<'static> = Spec {
-    shorts: &[
-        Short { letter: 'h', argument: Argument::None },
-        Short { letter: '?', argument: Argument::None },
-    ],
+    shorts: &[Short { letter: 'h', argument: Argument::None }],
     longs: &[
         Long { name: "help", argument: Argument::None, value: 'h' },
         Long { name: "json", argument: Argument::None, value: 'j' },
     ],
     operands: Operands::AnyPlace,
 };
+
+/// The original's options alone.
+const STRICT: Spec<'static> = Spec { longs: SPEC.longs.split_at(1).0, ..SPEC };
 
 const USAGE: &str = "\
 usage: migratepages pid from-nodes to-nodes
@@ -35,7 +35,8 @@ const SCHEMA: &str = "nodewise.migratepages/1";
 /// Runs migratepages; returns its exit status. How many pages stayed where they were is told with
 /// `--json` only, as the original does not.
 pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let mut words = Getopt::new(&call.args, SPEC);
+    let spec = if call.settings.strict { STRICT } else { SPEC };
+    let mut words = Getopt::new(&call.args, spec.permuting(call.settings));
     let mut as_json = false;
     for word in words.by_ref() {
         match word {
@@ -87,6 +88,8 @@ fn migrate(call: &Call<'_>, pid: u64, from: &NodeSet, to: &NodeSet) -> Result<u6
     if !call.tree.is_live() {
         return Err(Errno::EOPNOTSUPP);
     }
+    // Strictly it is an `int`, and other numbers stand for processes with smaller ones.
+    let pid = if call.settings.strict { u64::from(pid as u32) } else { pid };
     let task = match u32::try_from(pid) {
         Ok(0) => Some(Task::CURRENT),
         Ok(number) => Task::new(number),

@@ -1,6 +1,6 @@
 //! migspeed: how fast pages move from some nodes to others.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::Write;
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use nodewise_syscall::call::Call as SystemCall;
 use nodewise_syscall::mempolicy::{BindOptions, bind_range};
 use nodewise_syscall::pages::{PageScope, page_size};
 use nodewise_syscall::{CallError, Errno};
+use rustix::io::Errno as RawErrno;
 use serde_json::json;
 
 use crate::getopt::{Argument, Found, Getopt, Long, Operands, Short, Spec, Wrong};
@@ -29,6 +30,9 @@ const SPEC: Spec<'static> = Spec {
     operands: Operands::AnyPlace,
 };
 
+/// The original's options alone.
+const STRICT: Spec<'static> = Spec { longs: &[], ..SPEC };
+
 /// Pages that are moved when nothing else is said.
 const USUAL_PAGES: u64 = 1000;
 
@@ -36,6 +40,8 @@ const USUAL_PAGES: u64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Options {
     pages: u64,
+    /// Whether the number of pages is none of 64 bits.
+    overflows: bool,
     /// How often `-v` was given.
     verbose: u32,
     /// `--json`: nothing else is written to standard output.
@@ -53,8 +59,9 @@ const OUT_OF_MEMORY: u8 = 2;
 
 /// Runs migspeed; returns its exit status.
 pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let mut options = Options { pages: USUAL_PAGES, verbose: 0, json: false };
-    let mut words = Getopt::new(&call.args, SPEC);
+    let mut options = Options { pages: USUAL_PAGES, overflows: false, verbose: 0, json: false };
+    let spec = if call.settings.strict { STRICT } else { SPEC };
+    let mut words = Getopt::new(&call.args, spec.permuting(call.settings));
     for word in words.by_ref() {
         let taken = match word {
             Ok(found) => options.take(&found),
@@ -68,13 +75,15 @@ pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut 
         }
     }
     let operands = words.operands();
-    let [from, to, ..] = &operands[..] else { return usage(call, options.pages, out) };
-    measure(call, kernel, options, [from, to], out, err)
+    if operands.is_empty() {
+        return usage(call, options.pages, out);
+    }
+    measure(call, kernel, options, &operands, out, err)
 }
 
 /// The original reads letters only: a second hyphen is a letter that it does not know.
 fn by_letters(wrong: Wrong) -> Wrong {
-    if matches!(wrong, Wrong::Unrecognized(_)) { Wrong::Invalid(b'-') } else { wrong }
+    if matches!(wrong, Wrong::Unrecognized(_) | Wrong::LongHasNone(_)) { Wrong::Invalid(b'-') } else { wrong }
 }
 
 impl Options {
@@ -85,6 +94,7 @@ impl Options {
                 let text = argument.to_string_lossy();
                 let (pages, rest) = number::leading(&text, 0).unwrap_or((0, &text));
                 self.pages = pages;
+                self.overflows = number::overflows(&text);
                 if rest.is_empty() && !text.is_empty() { Ok(()) } else { Err(Stop) }
             }
             ('v', _) => {
@@ -106,10 +116,11 @@ fn usage(call: &Call<'_>, pages: u64, out: &mut dyn Write) -> u8 {
         out,
         "usage {} [-p pages] [-h] [-v] from-nodes to-nodes
       from and to nodes may specified in form N or N-N
-      -p pages  number of pages to try (defaults to {pages})
+      -p pages  number of pages to try (defaults to {})
       -v        verbose
       -h        usage",
-        printable(&call.program.to_string_lossy())
+        printable(&call.program.to_string_lossy()),
+        pages as i64,
     );
     1
 }
@@ -118,7 +129,7 @@ fn measure(
     call: &Call<'_>,
     kernel: &dyn Kernel,
     options: Options,
-    nodes: [&OsStr; 2],
+    nodes: &[OsString],
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
@@ -129,7 +140,13 @@ fn measure(
     }
     let mut sets = [NodeSet::new(), NodeSet::new()];
     let mut warnings = Warnings::new(err);
-    for ((set, argument), name) in sets.iter_mut().zip(nodes).zip(["From", "To"]) {
+    for ((at, set), name) in sets.iter_mut().enumerate().zip(["From", "To"]) {
+        let Some(argument) = nodes.get(at) else { return usage(call, options.pages, out) };
+        if options.overflows {
+            let _ =
+                writeln!(warnings.err(), "from mask: {}", strerror::words(RawErrno::RANGE.raw_os_error()));
+            return 1;
+        }
         let Ok(nodes) = node_argument::read(call, kernel, argument, out, &mut warnings) else { return 1 };
         if options.verbose > 0 {
             let numbers: String = nodes.iter().map(|node| format!("{node} ")).collect();

@@ -33,6 +33,12 @@ pub trait Members<I: Id> {
     /// What `!` makes of a set.
     fn inverse(&self, set: &IdSet<I>) -> IdSet<I>;
 
+    /// What a number is taken for: the originals count with 32 bits.
+    fn counts(&self, number: u64) -> u64;
+
+    /// A number in a warning.
+    fn shown(&self, number: u64) -> i64;
+
     /// The number that stands in a warning for a member that `+` does not find.
     fn beyond(&self) -> u64;
 
@@ -48,7 +54,7 @@ pub trait Named: Id {
     const KIND: Kind;
 
     /// What a warning names that is out of range: the number, or the rest of the string.
-    fn out_of_range(number: u64, rest: &str) -> String;
+    fn out_of_range(number: i64, rest: &str) -> String;
 
     /// The member of this kind that a device stands for; CPUs have none.
     fn of_nodes(nodes: NodeSet) -> Option<IdSet<Self>>;
@@ -58,9 +64,8 @@ impl Named for NodeId {
     const NAME: &'static str = "node";
     const KIND: Kind = Kind::NodeString;
 
-    /// As `%d` prints it: what is too large for C is -1.
-    fn out_of_range(number: u64, _: &str) -> String {
-        (number as i64).to_string()
+    fn out_of_range(number: i64, _: &str) -> String {
+        number.to_string()
     }
 
     fn of_nodes(nodes: NodeSet) -> Option<NodeSet> {
@@ -72,7 +77,7 @@ impl Named for CpuId {
     const NAME: &'static str = "cpu";
     const KIND: Kind = Kind::CpuString;
 
-    fn out_of_range(_: u64, rest: &str) -> String {
+    fn out_of_range(_: i64, rest: &str) -> String {
         printable(rest).into_owned()
     }
 
@@ -123,7 +128,8 @@ impl<I: Named> Reader<'_, '_, I> {
             let item = self.rest;
             let Some(number) = self.number() else { return self.device(set) };
             let Some(first) = self.member(number) else {
-                return self.warn(&format!("argument {} is out of range", I::out_of_range(number, item)));
+                let shown = I::out_of_range(self.members.shown(number), item);
+                return self.warn(&format!("argument {shown} is out of range"));
             };
             set.insert(first);
             if let Some(rest) = self.rest.strip_prefix('-') {
@@ -149,7 +155,10 @@ impl<I: Named> Reader<'_, '_, I> {
         };
         match self.member(number) {
             Some(last) => Ok(last),
-            None => self.warn(&format!("argument {} out of range", I::out_of_range(number, item))),
+            None => {
+                let shown = I::out_of_range(self.members.shown(number), item);
+                self.warn(&format!("argument {shown} out of range"))
+            }
         }
     }
 
@@ -160,11 +169,16 @@ impl<I: Named> Reader<'_, '_, I> {
         if !self.relative {
             return Some(number);
         }
+        // What is negative in C is counted as -1.
+        if (number as i64) < 0 {
+            return Some(u64::MAX);
+        }
         let counted = usize::try_from(number).ok().and_then(|index| self.members.all().nth(index));
         Some(counted.map_or_else(|| self.members.beyond(), |id| u64::from(id.number())))
     }
 
     fn member(&self, number: u64) -> Option<I> {
+        let number = self.members.counts(number);
         let number = u32::try_from(number).ok().filter(|number| *number < I::LIMIT)?;
         Some(I::new(number)).filter(|id| self.members.may_name(*id))
     }

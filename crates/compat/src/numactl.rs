@@ -50,6 +50,8 @@ struct Session<'c> {
     named: bool,
     /// Whether a memory policy was set.
     policy_is_set: bool,
+    /// Whether `-N` or `-C` chose CPUs.
+    cpus_are_set: bool,
     /// `--balancing`.
     balancing: bool,
     /// `--strict`.
@@ -77,6 +79,7 @@ pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut 
         nodes: None,
         named: false,
         policy_is_set: false,
+        cpus_are_set: false,
         balancing: false,
         strict: false,
         json: false,
@@ -93,7 +96,8 @@ pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut 
 impl Session<'_> {
     fn everything(&mut self) -> Result<std::convert::Infallible, Stop> {
         let call = self.call;
-        let mut line = Getopt::new(&call.args, options::spec(call.settings.release));
+        let longs = options::longs(call.settings);
+        let mut line = Getopt::new(&call.args, options::spec(call.settings.release, &longs));
         for found in line.by_ref() {
             match found {
                 Ok(found) => self.option(found)?,
@@ -196,13 +200,13 @@ impl Session<'_> {
         if let Some(status) = self.shared.status() {
             return if operands.is_empty() { Stop(status) } else { self.usage() };
         }
+        if self.strict {
+            let _ = writeln!(self.warnings.err(), "numactl: warning. Strict flag for process ignored.");
+        }
         if let Some(option) = self.shared.named() {
             return self.mistake(&format!("shm related option {option} for process"));
         }
         let Some((program, args)) = operands.split_first() else { return self.usage() };
-        if self.strict {
-            let _ = writeln!(self.warnings.err(), "numactl: warning. Strict flag for process ignored.");
-        }
         self.execute(program, args)
     }
 

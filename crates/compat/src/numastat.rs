@@ -40,12 +40,14 @@ use table::{Style, Table};
 pub fn run(call: &Call<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let (tree, settings) = (call.tree, call.settings);
     let mut session = Session { tree, settings, out, err, incomplete: false };
-    match options::read(&call.args, settings.posixly_correct) {
-        Request::Version => {
+    match options::read(&call.args, settings) {
+        Request::Version(processes) => {
+            process::search_only(&mut session, &processes);
             version(&mut session, &call.program);
             0
         }
-        Request::Usage(wrong) => {
+        Request::Usage(processes, wrong) => {
+            process::search_only(&mut session, &processes);
             let program = session.shown(call.program.as_bytes());
             if let Some(wrong) = wrong {
                 let _ = session.err.write_all(&program);

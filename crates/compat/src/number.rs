@@ -8,6 +8,19 @@
 /// # Source
 /// `strtoul(3)` with 64 bits; base 0, 8 or 10.
 pub fn leading(text: &str, base: u32) -> Option<(u64, &str)> {
+    let (value, negative, rest) = digits(text, base)?;
+    let signed = |value: u64| if negative { value.wrapping_neg() } else { value };
+    Some((value.map_or(u64::MAX, signed), rest))
+}
+
+/// Whether a text begins with a number that is too large: `ERANGE` in C.
+pub fn overflows(text: &str) -> bool {
+    digits(text, 0).is_some_and(|(value, ..)| value.is_none())
+}
+
+/// The digits at the beginning of a text as a number, `None` for one that is too large; whether a hyphen stands
+/// before them; and what follows.
+fn digits(text: &str, base: u32) -> Option<(Option<u64>, bool, &str)> {
     let unpadded = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     let (negative, unsigned) = match unpadded.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -26,9 +39,7 @@ pub fn leading(text: &str, base: u32) -> Option<(u64, &str)> {
     if end == 0 {
         return None;
     }
-    let value = u64::from_str_radix(&digits[..end], radix);
-    let value = value.map_or(u64::MAX, |value| if negative { value.wrapping_neg() } else { value });
-    Some((value, &digits[end..]))
+    Some((u64::from_str_radix(&digits[..end], radix).ok(), negative, &digits[end..]))
 }
 
 /// A size: a number and perhaps `k`, `m` or `g` of either case, for 1,024 and its powers. What else
@@ -79,6 +90,21 @@ mod tests {
         check("+-1", None);
         check("99999999999999999999", Some((u64::MAX, "")));
         check("-99999999999999999999", Some((u64::MAX, "")));
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_known() {
+        for (text, expected) in [
+            ("18446744073709551615", false),
+            ("18446744073709551616x", true),
+            ("-18446744073709551616", true),
+            ("0xffffffffffffffff", false),
+            ("0x10000000000000000", true),
+            ("-1", false),
+            ("x", false),
+        ] {
+            assert_eq!(overflows(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -85,19 +85,26 @@ pub enum NoNode {
 /// # Errors
 /// A device that does not exist, or whose node is not known, in a sentence.
 pub fn node_of_device(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef) -> Result<NodeId, NoNode> {
+    // Most machines with one node do not say where their devices are: there is no other place.
+    match (node_as_stated(tree, machine, device), machine.nodes.keys().next()) {
+        (Err(NoNode::NotKnown(_)), Some(only)) if machine.nodes.len() == 1 => Ok(*only),
+        (found, _) => found,
+    }
+}
+
+/// As [`node_of_device`], for a machine with one node too: what the kernel does not say is not known.
+///
+/// # Errors
+/// A device that does not exist, or whose node is not known, in a sentence.
+pub fn node_as_stated(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef) -> Result<NodeId, NoNode> {
     let finder = Finder { tree, machine, name: printable(&device.to_string()).into_owned() };
-    let found = match device {
+    match device {
         DeviceRef::Net(name) => finder.named(DeviceClass::Net, name, device),
         DeviceRef::Block(name) => finder.named(DeviceClass::Block, name, device),
         DeviceRef::Infiniband(name) => finder.named(DeviceClass::Infiniband, name, device),
         DeviceRef::Pci(_) | DeviceRef::Gpu(_) => finder.function(device),
         DeviceRef::File(path) => finder.file(path),
         DeviceRef::Ip(host) => finder.host(host),
-    };
-    // Most machines with one node do not say where their devices are: there is no other place.
-    match (found, machine.nodes.keys().next()) {
-        (Err(NoNode::NotKnown(_)), Some(only)) if machine.nodes.len() == 1 => Ok(*only),
-        (found, _) => found,
     }
 }
 

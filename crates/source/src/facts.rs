@@ -166,6 +166,51 @@ pub fn interleave_weight(tree: &Tree, node: NodeId) -> Result<Option<u32>, FileE
     file::value(tree, &format!("{WEIGHTS}/node{node}"), number::number::<u32>)
 }
 
+/// A device by its entry in `/sys`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceEntry<'n> {
+    /// A network interface.
+    Net(&'n str),
+    /// A disk or partition.
+    Block(&'n str),
+    /// A disk or partition by its numbers.
+    BlockNumber(u32, u32),
+}
+
+/// The outermost PCI function that a device is below, or that it is, as the path behind `/sys`:
+/// `/devices/pci0000:00/0000:00:03.0`. `None` for devices below none.
+///
+/// # Source
+/// `/sys/class/net/`, `/sys/class/block/`, `/sys/dev/block/`.
+pub fn outermost_function(tree: &Tree, device: DeviceEntry<'_>) -> Option<String> {
+    let entry = match device {
+        DeviceEntry::Net(name) => format!("/sys/class/net/{name}"),
+        DeviceEntry::Block(name) => format!("/sys/class/block/{name}"),
+        DeviceEntry::BlockNumber(major, minor) => format!("/sys/dev/block/{major}:{minor}"),
+    };
+    let target = tree.target(&entry).ok().flatten()?;
+    let path = target.strip_prefix("/sys")?;
+    let mut end = 0;
+    for part in path.split_inclusive('/') {
+        end += part.len();
+        let name = part.trim_end_matches('/');
+        if name.contains('.') && name.parse::<PciAddress>().is_ok() {
+            return Some(path[..end].trim_end_matches('/').to_owned());
+        }
+    }
+    None
+}
+
+/// The node of the device at a path behind `/sys`; `None` where the kernel does not say.
+///
+/// # Source
+/// `numa_node`.
+pub fn stated_node(tree: &Tree, path: &str) -> Option<NodeId> {
+    let text = tree.read_text(&format!("/sys{path}/numa_node")).ok().flatten()?;
+    let number = text.trim().parse::<u32>().ok();
+    number.filter(|number| *number < <NodeId as nodewise_machine::id::Id>::LIMIT).map(NodeId::new)
+}
+
 /// Whether a PCI function is on a root bus, so without a bridge above it.
 ///
 /// # Source

@@ -43,15 +43,14 @@ impl Segment {
     /// `shmget(2)` with `IPC_CREAT`.
     ///
     /// # Units
-    /// `length` in bytes; `mode` as of files.
+    /// `length` in bytes; `mode` as of files. Bits above those of files are flags of `shmget`.
     ///
     /// # Errors
-    /// `ENOMEM` without enough huge pages, `EINVAL` above the limit of the system, `ENOSPC` for too
+    /// `EINVAL` for flags that contradict each other, `ENOMEM` without enough huge pages, `EINVAL` above the limit of the system, `ENOSPC` for too
     /// many segments.
     pub fn create(key: i32, length: usize, mode: u32, pages: SegmentPages) -> Result<Self, Errno> {
         let huge = if pages == SegmentPages::Huge { libc::SHM_HUGETLB } else { 0 };
-        let mode = c_int::try_from(mode & 0o777).expect("nine bits fit");
-        raw::shmget(key, length, libc::IPC_CREAT | huge | mode).map(Self)
+        raw::shmget(key, length, libc::IPC_CREAT | huge | mode as c_int).map(Self)
     }
 
     /// Its length in bytes.
@@ -90,10 +89,9 @@ impl SharedMemory {
     /// `offset` and `length` in bytes; the offset is a multiple of the page size.
     ///
     /// # Errors
-    /// `EINVAL` for an offset between pages or an empty part.
+    /// `EINVAL` for an offset between pages or an empty part, `EOVERFLOW` for an offset that no file has.
     pub fn map(file: BorrowedFd<'_>, offset: u64, length: usize) -> Result<Self, Errno> {
-        let offset = i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-        let address = raw::map_shared(file.as_raw_fd(), offset, length)?;
+        let address = raw::map_shared(file.as_raw_fd(), offset as i64, length)?;
         Ok(Self { address, length, kind: Kind::File })
     }
 

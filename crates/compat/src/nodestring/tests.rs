@@ -8,6 +8,14 @@ use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 struct Plain<I>(IdSet<I>);
 
 impl<I: Id> Members<I> for Plain<I> {
+    fn counts(&self, number: u64) -> u64 {
+        number
+    }
+
+    fn shown(&self, number: u64) -> i64 {
+        number as i64
+    }
+
     fn may_name(&self, id: I) -> bool {
         self.0.contains(id)
     }

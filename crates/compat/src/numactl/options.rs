@@ -1,7 +1,7 @@
 //! The options of numactl, and its usage text.
 
 use crate::getopt::{Argument, Long, Operands, Short, Spec};
-use crate::release::Release;
+use crate::release::{Release, Settings};
 
 /// What options without a letter are reported as.
 pub(super) const CPU_COMPRESS: char = '1';
@@ -16,39 +16,54 @@ const fn with(name: &'static str, value: char) -> Long {
     Long { name, argument: Argument::Required, value }
 }
 
-/// Long options in the order in which ambiguous ones are listed; first those that 2.0.16 does not
-/// have.
-const LONGS: [Long; 28] = [
-    with("weighted-interleave", 'w'),
-    plain("version", VERSION),
-    plain("cpu-compress", CPU_COMPRESS),
-    plain("all", 'a'),
-    plain("balancing", 'b'),
-    with("interleave", 'i'),
-    with("preferred", 'p'),
-    with("preferred-many", 'P'),
-    with("cpubind", 'c'),
-    with("cpunodebind", 'N'),
-    with("physcpubind", 'C'),
-    with("membind", 'm'),
-    plain("localalloc", 'l'),
-    plain("hardware", 'H'),
-    plain("show", 's'),
-    with("shm", 'S'),
-    with("file", 'f'),
-    with("offset", 'o'),
-    with("length", 'L'),
-    plain("strict", 't'),
-    with("shmmode", 'M'),
-    with("shmid", 'I'),
-    plain("huge", 'u'),
-    plain("touch", 'T'),
-    plain("dump", 'd'),
-    plain("dump-nodes", 'D'),
-    plain("verify", 'V'),
-    plain("json", JSON),
+/// A long option, and the first release that has it.
+type Since = (Release, Long);
+
+const fn always(long: Long) -> Since {
+    (Release::V2_0_16, long)
+}
+
+const fn lately(long: Long) -> Since {
+    (Release::V2_0_19, long)
+}
+
+/// Long options in the order in which ambiguous ones are listed.
+const LONGS: [Since; 28] = [
+    always(plain("all", 'a')),
+    always(with("interleave", 'i')),
+    lately(with("weighted-interleave", 'w')),
+    always(with("preferred", 'p')),
+    always(with("preferred-many", 'P')),
+    always(with("cpubind", 'c')),
+    always(with("cpunodebind", 'N')),
+    always(with("physcpubind", 'C')),
+    always(with("membind", 'm')),
+    always(plain("show", 's')),
+    always(plain("localalloc", 'l')),
+    always(plain("balancing", 'b')),
+    always(plain("hardware", 'H')),
+    always(with("shm", 'S')),
+    always(with("file", 'f')),
+    always(with("offset", 'o')),
+    always(with("length", 'L')),
+    always(plain("strict", 't')),
+    always(with("shmmode", 'M')),
+    always(plain("dump", 'd')),
+    always(plain("dump-nodes", 'D')),
+    always(with("shmid", 'I')),
+    always(plain("huge", 'u')),
+    always(plain("touch", 'T')),
+    lately(plain("cpu-compress", CPU_COMPRESS)),
+    always(plain("verify", 'V')),
+    lately(plain("version", VERSION)),
+    always(plain("json", JSON)),
 ];
-const LONGS_SINCE_2_0_17: usize = 3;
+
+/// The long options of a release; strictly, those of the original alone.
+pub(super) fn longs(settings: Settings) -> Vec<Long> {
+    let has = |(since, long): &&Since| *since <= settings.release && (long.value != JSON || !settings.strict);
+    LONGS.iter().filter(has).map(|(_, long)| *long).collect()
+}
 
 const fn letter(letter: char) -> Short {
     Short { letter, argument: Argument::None }
@@ -87,13 +102,14 @@ const SHORTS: [Short; 25] = [
     letter('V'),
 ];
 
-/// The options of a release. The first operand is the command, whose options are its own.
-pub(super) fn spec(release: Release) -> Spec<'static> {
+/// The options of a release, with its long ones. The first operand is the command, whose options are its own.
+pub(super) fn spec(release: Release, longs: &[Long]) -> Spec<'_> {
     let operands = Operands::EndOptions;
-    match release {
-        Release::V2_0_16 => Spec { shorts: &SHORTS[1..], longs: &LONGS[LONGS_SINCE_2_0_17..], operands },
-        Release::V2_0_19 => Spec { shorts: &SHORTS, longs: &LONGS, operands },
-    }
+    let shorts = match release {
+        Release::V2_0_16 => &SHORTS[1..],
+        Release::V2_0_19 => &SHORTS,
+    };
+    Spec { shorts, longs, operands }
 }
 
 /// The usage text, which follows every mistake on stderr.

@@ -16,8 +16,9 @@ impl Session<'_> {
     /// `-i`, `-w`, `-m`, `-p`, `-P` and `-l`: a memory policy, of which there can be one.
     pub(super) fn memory(&mut self, option: char, argument: &OsStr) -> Step {
         self.need_numa()?;
-        if self.policy_is_set {
-            return Err(self.mistake("Conflicting policies"));
+        // The originals look for another policy before they read nodes to bind to, and behind all others.
+        if option == 'm' {
+            self.no_other_policy()?;
         }
         let (mode, doing) = match option {
             'i' => (PolicyMode::Interleave, "setting interleave mask"),
@@ -34,11 +35,19 @@ impl Session<'_> {
         if mode == PolicyMode::Preferred && nodes.len() != 1 {
             return Err(self.usage());
         }
+        self.no_other_policy()?;
         self.policy_is_set = true;
         // Nothing to interleave over is no policy.
         let interleaves = matches!(mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
         let mode = if interleaves && nodes.is_empty() { PolicyMode::Default } else { mode };
         self.set_policy(&MemPolicy::new(mode, nodes), doing)
+    }
+
+    fn no_other_policy(&mut self) -> Step {
+        if self.policy_is_set {
+            return Err(self.mistake("Conflicting policies"));
+        }
+        Ok(())
     }
 
     fn set_policy(&mut self, policy: &MemPolicy, doing: &str) -> Step {
@@ -103,6 +112,7 @@ impl Session<'_> {
                 None => self.warnings.warn(Kind::NodeCpus, "Cannot read node cpumask from sysfs"),
             }
         }
+        self.cpus_are_set = true;
         self.kernel.set_cpus(&cpus).map_err(|errno| {
             let stop = self.failed("numa_sched_setaffinity_v2_int() failed", "sched_setaffinity", errno);
             self.explain(Call::SchedSetaffinity { task: Task::CURRENT, cpus }, errno);
@@ -125,6 +135,7 @@ impl Session<'_> {
         let members = Cpus::new(self.call.tree, self.call.settings, self.scope, self.cpus_at_start());
         let cpus = nodestring::parse(&text, &members, &mut self.warnings)
             .map_err(|Invalid| self.invalid(argument, "CPUs", &members.all().to_string()))?;
+        self.cpus_are_set = true;
         self.kernel.set_cpus(&cpus).map_err(|errno| {
             let _ = writeln!(self.warnings.err(), "sched_setaffinity: {}", strerror(errno));
             self.explain(Call::SchedSetaffinity { task: Task::CURRENT, cpus }, errno);

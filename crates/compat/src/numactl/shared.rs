@@ -47,6 +47,8 @@ struct Region {
     offset: u64,
     /// The policy that was set here, for `--verify`.
     policy: Option<MemPolicy>,
+    /// The mode that was asked for, which the originals compare with.
+    asked: PolicyMode,
     status: u8,
 }
 
@@ -83,15 +85,25 @@ impl Session<'_> {
     /// `-L`, `-o`, `-M`, `-I` and `-u`: what the memory is to be like.
     pub(super) fn shape(&mut self, option: char, argument: &OsStr) -> Step {
         let text = argument.to_string_lossy();
+        if self.shared.has_region() {
+            let late = match option {
+                'L' => Some("--length"),
+                'o' => Some("--offset"),
+                'u' => Some("--huge"),
+                'M' => Some("--shmmode"),
+                _ => None,
+            };
+            if let Some(late) = late {
+                return Err(self.mistake(&format!("{late} must be before shared memory specification")));
+            }
+        }
         let shared = &mut self.shared;
         match option {
             'L' => (shared.named, shared.length) = (Some("--length"), number::size(&text)),
             'o' => (shared.named, shared.offset) = (Some("--offset"), number::size(&text)),
             'u' => (shared.named, shared.pages) = (Some("--huge"), SegmentPages::Huge),
             'M' => match whole(&text, 8) {
-                Some(mode) => {
-                    (shared.named, shared.mode) = (Some("--shmmode"), (mode & 0o7777) as u32);
-                }
+                Some(mode) => (shared.named, shared.mode) = (Some("--shmmode"), mode as u32),
                 None => return Err(self.usage()),
             },
             _ => match whole(&text, 0) {
@@ -104,26 +116,19 @@ impl Session<'_> {
 
     /// `--file`: a file of tmpfs or hugetlbfs, made and grown as needed.
     pub(super) fn file(&mut self, argument: &OsStr) -> Step {
+        self.no_cpus_yet()?;
         self.no_policy_yet()?;
         self.need_running_system()?;
         let name = printable(&argument.to_string_lossy()).into_owned();
         let file = self.open_file(Path::new(argument), &name)?;
-        if self.shared.length == 0 {
+        let (offset, length) = (self.shared.offset, self.shared.length);
+        self.grow(&file)?;
+        if length == 0 {
             return Err(self.lament("policy region length not specified before --file"));
         }
-        self.check_length()?;
-        let (offset, length) = (self.shared.offset, self.shared.length);
-        let end = offset.checked_add(length).filter(|end| i64::try_from(*end).is_ok());
-        let size = fstat(&file).map_or(0, |status| u64::try_from(status.st_size).unwrap_or(0));
-        let grown = match end {
-            Some(end) if end > size => {
-                ftruncate(&file, end).map_err(|error| Errno::new(error.raw_os_error()))
-            }
-            Some(_) => Ok(()),
-            None => Err(Errno::EINVAL),
-        };
+        self.check_alignment(length)?;
         let length = usize::try_from(length).map_err(|_| Errno::EINVAL);
-        match grown.and(length).and_then(|length| SharedMemory::map(file.as_fd(), offset, length)) {
+        match length.and_then(|length| SharedMemory::map(file.as_fd(), offset, length)) {
             Ok(memory) => {
                 self.shared.region = Some(Region {
                     start: 0,
@@ -131,12 +136,35 @@ impl Session<'_> {
                     memory,
                     offset,
                     policy: None,
+                    asked: PolicyMode::Default,
                     status: 0,
                 });
                 Ok(())
             }
             Err(errno) => Err(self.lament(&format!("shm mmap: {}", strerror(errno)))),
         }
+    }
+
+    /// Makes a file long enough. An end that is no number of 64 bits wraps around, as in the originals.
+    fn grow(&mut self, file: &OwnedFd) -> Step {
+        let end = self.shared.offset.wrapping_add(self.shared.length);
+        let size = fstat(file).map_or(0, |status| u64::try_from(status.st_size).unwrap_or(0));
+        if end <= size {
+            return Ok(());
+        }
+        ftruncate(file, end).map_err(|error| {
+            let error = strerror(Errno::new(error.raw_os_error()));
+            let _ = writeln!(self.warnings.err(), "ftruncate: {error}");
+            Stop(1)
+        })
+    }
+
+    /// A policy of CPUs is no property of memory.
+    fn no_cpus_yet(&mut self) -> Step {
+        if self.cpus_are_set {
+            return Err(self.mistake("cannot do --cpubind on shared memory\n"));
+        }
+        Ok(())
     }
 
     /// Shared memory is that of the system that runs, which a capture is not about.
@@ -149,12 +177,12 @@ impl Session<'_> {
 
     fn open_file(&mut self, path: &Path, name: &str) -> Result<OwnedFd, Stop> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(self.shared.mode);
+        let mode = file_mode(self.shared.mode);
         let answer = match open(path, flags, mode) {
-            Err(rustix::io::Errno::NOENT) if self.shared.length == 0 => {
+            Err(_) if self.shared.length == 0 => {
                 return Err(self.refuse("need a --length to create a shared file"));
             }
-            Err(rustix::io::Errno::NOENT) => open(path, flags | OFlags::CREATE, mode),
+            Err(_) => open(path, flags | OFlags::CREATE, mode),
             answer => answer,
         };
         answer.map_err(|error| {
@@ -163,8 +191,8 @@ impl Session<'_> {
         })
     }
 
-    fn check_length(&mut self) -> Step {
-        if self.shared.length % pages::page_size() as u64 == 0 {
+    fn check_alignment(&mut self, bytes: u64) -> Step {
+        if bytes % pages::page_size() as u64 == 0 {
             return Ok(());
         }
         Err(self.lament("policy region not page aligned"))
@@ -172,6 +200,7 @@ impl Session<'_> {
 
     /// `--shm`: a segment of System V, named by a file that stands for its key.
     pub(super) fn segment(&mut self, argument: &OsStr) -> Step {
+        self.no_cpus_yet()?;
         self.no_policy_yet()?;
         self.need_running_system()?;
         let name = printable(&argument.to_string_lossy()).into_owned();
@@ -185,7 +214,7 @@ impl Session<'_> {
         let segment = segment.map_err(|errno| {
             self.lament(&format!("cannot create shared memory segment: {}", strerror(errno)))
         })?;
-        self.check_length()?;
+        self.check_alignment(self.shared.length | self.shared.offset)?;
         let memory = SharedMemory::attach(segment)
             .map_err(|errno| self.lament(&format!("cannot attach shared memory: {}", strerror(errno))))?;
         let whole = memory.length();
@@ -193,35 +222,55 @@ impl Session<'_> {
         let start = usize::try_from(self.shared.offset).unwrap_or(usize::MAX);
         let length = if length == 0 { whole.saturating_sub(start) } else { length };
         let offset = self.shared.offset;
-        self.shared.region = Some(Region { memory, start, length, offset, policy: None, status: 0 });
+        self.shared.region = Some(Region {
+            memory,
+            start,
+            length,
+            offset,
+            policy: None,
+            asked: PolicyMode::Default,
+            status: 0,
+        });
         Ok(())
     }
 
-    /// `ftok(3)`: bits of the file's number, its device and the id.
+    /// The key that a file stands for, which is made where it is missing. The originals take a negative key for
+    /// none, so every one with an id from 128 on.
     fn key(&mut self, path: &Path, name: &str) -> Result<i32, Stop> {
-        let mode = self.shared.mode;
-        if matches!(stat(path), Err(rustix::io::Errno::NOENT)) {
-            let _ = writeln!(self.warnings.err(), "numactl: Creating shm key file {name} mode {mode:04o}");
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-            open(path, flags, Mode::from_raw_mode(mode)).map_err(|error| {
-                let error = strerror(Errno::new(error.raw_os_error()));
-                self.lament(&format!("cannot create shm key file {name}: {error}"))
-            })?;
+        let strict = self.call.settings.strict;
+        let usable = |key: &i32| !strict || *key >= 0;
+        let found = self.file_key(path);
+        if let Some(key) = found.ok().filter(usable) {
+            return Ok(key);
         }
-        let status = stat(path).map_err(|error| {
+        let mode = self.shared.mode;
+        let _ = writeln!(self.warnings.err(), "numactl: Creating shm key file {name} mode {mode:04o}");
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let made = open(path, flags, file_mode(mode));
+        made.map_err(|error| {
             let error = strerror(Errno::new(error.raw_os_error()));
-            self.lament(&format!("cannot find shm key file {name}: {error}"))
+            self.lament(&format!("cannot create key for shm {name}\n: {error}"))
         })?;
+        self.file_key(path).ok().filter(usable).ok_or_else(|| {
+            let cause = found.err().map_or_else(String::new, |errno| format!(": {}", strerror(errno)));
+            self.lament(&format!("cannot get key for newly created shm key file {name}{cause}"))
+        })
+    }
+
+    /// `ftok(3)`: bits of the file's number, its device and the id.
+    fn file_key(&self, path: &Path) -> Result<i32, Errno> {
+        let status = stat(path).map_err(|error| Errno::new(error.raw_os_error()))?;
         let bits = |value: u64, mask: u64| u32::try_from(value & mask).expect("the mask leaves few bits");
         let (inode, device) = (bits(status.st_ino, 0xffff), bits(status.st_dev, 0xff));
         Ok((inode | device << 16 | bits(self.shared.id, 0xff) << 24) as i32)
     }
 
     fn create_segment(&mut self, key: i32, name: &str) -> Result<Result<Segment, Errno>, Stop> {
-        let Request { length, mode, id, pages, .. } = self.shared;
+        let Request { length, offset, mode, id, pages, .. } = self.shared;
         if length == 0 {
             return Err(self.refuse("need a --length to create a sysv shared memory segment"));
         }
+        let length = length.wrapping_add(offset);
         let megabytes = length as f64 / f64::from(1 << 20);
         let _ = writeln!(
             self.warnings.err(),
@@ -233,12 +282,13 @@ impl Session<'_> {
 
     /// Sets a policy on the shared memory.
     pub(super) fn bind_region(&mut self, policy: &MemPolicy, doing: &str) -> Step {
+        let asked = policy.mode;
         let policy = self.shared_policy(policy);
         let options = BindOptions { strict: self.strict, moving: None };
         let bind = |region: &mut Region| {
             let (address, length) = region.range()?;
             mempolicy::bind_range(address, length, &policy, options).map_err(|error| error.errno)?;
-            region.policy = Some(policy.clone());
+            (region.policy, region.asked) = (Some(policy.clone()), asked);
             Ok(())
         };
         match self.shared.region.as_mut().map_or(Ok(()), bind) {
@@ -284,23 +334,47 @@ impl Session<'_> {
     }
 
     fn use_this(&mut self, option: char, region: &mut Region) -> Step {
-        let length = region.length as u64;
-        if option == 'T' && region.offset >= length {
-            let offset = region.offset;
-            return Err(
-                self.lament(&format!("region offset {offset:#x} beyond its length {length:#x} at --touch"))
-            );
+        let settings = self.call.settings;
+        match option {
+            'T' => self.offset_within(region, "--touch")?,
+            'V' => self.verifiable(region)?,
+            _ => (),
         }
         let done = match option {
             'T' => region.touch(),
-            'd' => dump::policies(region, self.call.settings, self.out),
+            'd' => dump::policies(region, settings, self.out),
             'D' => dump::nodes(region, self.out),
-            _ => dump::verify(region, self.out).map(|status| region.status = status),
+            _ => dump::verify(region, settings, self.out).map(|status| region.status = status),
         };
         done.map_err(|errno| {
             let _ = writeln!(self.warnings.err(), "numactl: shared memory: {}", strerror(errno));
             Stop(1)
         })
+    }
+
+    /// The originals compare the offset in the file with the length of the part.
+    fn offset_within(&mut self, region: &Region, option: &str) -> Step {
+        let (offset, length) = (region.offset, region.length as u64);
+        if offset < length {
+            return Ok(());
+        }
+        Err(self.lament(&format!("region offset {offset:#x} beyond its length {length:#x} at {option}")))
+    }
+
+    /// Whether there is something to verify: a policy, with nodes.
+    fn verifiable(&mut self, region: &Region) -> Step {
+        let Some(policy) = &region.policy else {
+            return Err(self.refuse("Need a policy first to verify"));
+        };
+        if self.call.settings.strict {
+            self.offset_within(region, "--verify")?;
+        }
+        if policy.nodes.is_empty() {
+            // The originals look at pages first.
+            let _ = region.touch();
+            return Err(self.refuse("Need a mask to verify"));
+        }
+        Ok(())
     }
 
     /// Something that cannot be done with shared memory. The line feed is on stderr in every release.
@@ -334,6 +408,11 @@ impl Region {
             Err(error) => Err(error.errno),
         }
     }
+}
+
+/// The bits of a mode that files have.
+fn file_mode(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & 0o7777)
 }
 
 /// A number that is the whole text.

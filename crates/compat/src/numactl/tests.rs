@@ -80,7 +80,8 @@ fn json_says_what_the_text_says() {
 #[test]
 fn every_option_is_in_the_usage_text_but_the_deprecated_one() {
     for release in [Release::V2_0_16, Release::V2_0_19] {
-        let spec = options::spec(release);
+        let longs = options::longs(Settings { release, ..Settings::default() });
+        let spec = options::spec(release, &longs);
         for long in spec.longs.iter().filter(|long| long.name != "cpubind") {
             assert!(USAGE.contains(&format!("--{}", long.name)), "{}", long.name);
             let letter = spec.shorts.iter().find(|short| short.letter == long.value);

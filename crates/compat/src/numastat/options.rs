@@ -7,6 +7,7 @@ use nodewise_machine::NodeId;
 use nodewise_machine::id::Id as _;
 
 use crate::getopt::{Argument, Getopt, Long, Operands, Short, Spec, Wrong};
+use crate::release::Settings;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -54,10 +55,10 @@ impl SortBy {
 pub enum Request {
     /// Tables.
     Show(Options),
-    /// `-V`: the version.
-    Version,
-    /// The usage text, behind the line that says what is wrong.
-    Usage(Option<Wrong>),
+    /// `-V`: the version, behind what is said of the processes before it.
+    Version(Vec<OsString>),
+    /// The usage text, behind what is said of the processes before what is wrong, and the line that says that.
+    Usage(Vec<OsString>, Option<Wrong>),
 }
 
 const fn short(letter: char, argument: Argument) -> Short {
@@ -83,15 +84,18 @@ const SPEC: Spec<'static> = Spec {
     operands: Operands::AnyPlace,
 };
 
+/// The originals' options alone.
+const STRICT: Spec<'static> = Spec { longs: SPEC.longs.split_at(1).0, ..SPEC };
+
 /// Reads the command line. The first word that is wrong ends it, as do `-V` and `-?`.
-pub fn read(args: &[OsString], posixly_correct: bool) -> Request {
+pub fn read(args: &[OsString], settings: Settings) -> Request {
     let mut options = Options { plain: args.is_empty(), ..Options::default() };
-    let operands = if posixly_correct { Operands::EndOptions } else { SPEC.operands };
-    let mut words = Getopt::new(args, Spec { operands, ..SPEC });
+    let spec = if settings.strict { STRICT } else { SPEC };
+    let mut words = Getopt::new(args, spec.permuting(settings));
     for word in words.by_ref() {
         let found = match word {
             Ok(found) => found,
-            Err(wrong) => return Request::Usage(Some(wrong)),
+            Err(wrong) => return Request::Usage(options.processes, Some(wrong)),
         };
         match found.value {
             'c' => options.compact = true,
@@ -100,10 +104,10 @@ pub fn read(args: &[OsString], posixly_correct: bool) -> Request {
             'p' => options.processes.extend(found.argument),
             's' => options.sort = Some(SortBy::from_argument(found.argument.as_deref())),
             'v' => options.verbose = true,
-            'V' => return Request::Version,
+            'V' => return Request::Version(options.processes),
             'z' => options.hide_zeros = true,
             'j' => options.json = true,
-            _ => return Request::Usage(None),
+            _ => return Request::Usage(options.processes, None),
         }
     }
     options.processes.extend(words.operands());
@@ -111,10 +115,16 @@ pub fn read(args: &[OsString], posixly_correct: bool) -> Request {
 }
 
 /// The number of a process, when the word is one: digits only. No word at all is process 0, as in C;
-/// a number that no process has is `None` inside.
-pub fn pid(word: &OsStr) -> Option<Option<u32>> {
+/// a number that no process has is `None` inside. Strictly, numbers wrap around at 2^32.
+pub fn pid(word: &OsStr, strict: bool) -> Option<Option<u32>> {
     let text = word.to_str().filter(|_| word.as_bytes().iter().all(u8::is_ascii_digit))?;
-    Some(if text.is_empty() { Some(0) } else { text.parse().ok() })
+    if text.is_empty() {
+        return Some(Some(0));
+    }
+    let number: Option<u64> = text.parse().ok();
+    let number = if strict { number.map(|number| u64::from(number as u32)) } else { number };
+    let possible = number.and_then(|number| i32::try_from(number).ok());
+    Some(possible.map(i32::unsigned_abs))
 }
 
 #[cfg(test)]
@@ -126,7 +136,7 @@ mod tests {
     }
 
     fn check(line: &[&str], expected: Options) {
-        assert_eq!(read(&words(line), false), Request::Show(expected), "{line:?}");
+        assert_eq!(read(&words(line), Settings::default()), Request::Show(expected), "{line:?}");
     }
 
     #[test]
@@ -158,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_wrong_word_ends_the_line() {
-        let wrong = |line: &[&str]| match read(&words(line), false) {
-            Request::Usage(wrong) => wrong.map(|wrong| wrong.to_string()),
+        let wrong = |line: &[&str]| match read(&words(line), Settings::default()) {
+            Request::Usage(_, wrong) => wrong.map(|wrong| wrong.to_string()),
             other => panic!("{other:?}"),
         };
         assert_eq!(wrong(&["-p"]).as_deref(), Some("option requires an argument -- 'p'"));
@@ -167,16 +177,19 @@ mod tests {
         assert_eq!(wrong(&["--help"]), None);
         assert_eq!(wrong(&["-?"]), None);
         assert_eq!(wrong(&["--version", "-V"]).as_deref(), Some("unrecognized option '--version'"));
-        assert_eq!(read(&words(&["-V", "-h"]), false), Request::Version);
+        let version = Request::Version(words(&["x"]));
+        assert_eq!(read(&words(&["-p", "x", "-V", "-h"]), Settings::default()), version);
     }
 
     #[test]
     fn digits_are_a_process() {
-        assert_eq!(pid(OsStr::new("0180")), Some(Some(180)));
-        assert_eq!(pid(OsStr::new("")), Some(Some(0)));
-        assert_eq!(pid(OsStr::new("99999999999999999999")), Some(None));
-        assert_eq!(pid(OsStr::new("-1")), None);
-        assert_eq!(pid(OsStr::new("bash")), None);
-        assert_eq!(pid(OsStr::from_bytes(b"1\xff")), None);
+        assert_eq!(pid(OsStr::new("0180"), false), Some(Some(180)));
+        assert_eq!(pid(OsStr::new(""), false), Some(Some(0)));
+        assert_eq!(pid(OsStr::new("99999999999999999999"), true), Some(None));
+        assert_eq!(pid(OsStr::new("4294967296"), false), Some(None));
+        assert_eq!(pid(OsStr::new("4294967297"), true), Some(Some(1)));
+        assert_eq!(pid(OsStr::new("-1"), false), None);
+        assert_eq!(pid(OsStr::new("bash"), false), None);
+        assert_eq!(pid(OsStr::from_bytes(b"1\xff"), false), None);
     }
 }

@@ -42,13 +42,22 @@ pub struct Process {
     pub sums: Option<Sums>,
 }
 
+/// Says which patterns no process contains: the originals look as soon as they read `-p`, also where the command
+/// line is wrong behind it.
+pub fn search_only(session: &mut Session<'_>, words: &[OsString]) {
+    let strict = session.settings.strict;
+    let is_pattern = |word: &&OsString| options::pid(word, strict).is_none();
+    let patterns: Vec<OsString> = words.iter().filter(is_pattern).cloned().collect();
+    choose(session, &patterns);
+}
+
 /// Finds the processes that words of the command line name: by number, or by a piece of their name
 /// and command line.
 pub fn choose(session: &mut Session<'_>, words: &[OsString]) -> Chosen {
     let mut chosen = Chosen::default();
     let mut patterns = Vec::new();
     for word in words {
-        match options::pid(word) {
+        match options::pid(word, session.settings.strict) {
             Some(Some(number)) => chosen.pids.push(Pid::new(number)),
             Some(None) => {
                 session.cannot_read(&paths::numa_maps(word.to_string_lossy()), None);

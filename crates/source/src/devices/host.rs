@@ -21,7 +21,14 @@ impl Finder<'_> {
         match interface(tree, address).map_err(|cause| self.unreachable(cause))? {
             Way::Own => Err(NoNode::OwnAddress(self.name.clone())),
             Way::None => Err(self.unreachable("no route leads there".to_owned())),
-            Way::Through(name) => self.named(DeviceClass::Net, &name, &DeviceRef::Net(name.clone())),
+            Way::Through(name) => {
+                let device = DeviceRef::Net(name.clone());
+                let found = self.named(DeviceClass::Net, &name, &device);
+                found.map_err(|error| match error {
+                    NoNode::NotKnown(_) => NoNode::NotKnown(printable(&device.to_string()).into_owned()),
+                    error => error,
+                })
+            }
         }
     }
 

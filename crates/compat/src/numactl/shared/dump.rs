@@ -92,7 +92,14 @@ fn node_at(page: usize) -> Result<NodeId, Errno> {
 
 /// `--verify`: whether every page has the policy that was set, and is where it wants it. The status
 /// is 1 where one is not; a preferred node may have been full.
-pub(super) fn verify(region: &Region, out: &mut dyn Write) -> Result<u8, Errno> {
+pub(super) fn verify(region: &Region, settings: Settings, out: &mut dyn Write) -> Result<u8, Errno> {
+    // The originals interleave without weights, and find that wrong.
+    if settings.strict && region.asked == PolicyMode::WeightedInterleave {
+        let (address, _) = region.range()?;
+        let (found, expected) = (PolicyMode::Interleave.word(), region.asked.number());
+        let _ = writeln!(out, "numactl verify {address:x}(0): wrong policy {found}, expected [{expected}]");
+        return Ok(1);
+    }
     let mut status = 0;
     for (at, page) in region.pages()? {
         let policy = policy_at(page)?;
