@@ -5,6 +5,7 @@
 mod aa;
 mod bench;
 mod dist;
+mod drop_in;
 mod fuzz;
 mod libnuma;
 mod program;
@@ -67,6 +68,24 @@ enum Task {
     },
     /// Build the command as one static file
     Dist,
+    /// Play drawn command lines with numactl and its friends and with the originals, and compare
+    DropIn {
+        /// How many
+        #[arg(long, default_value_t = 1000)]
+        lines: u64,
+        /// What they are drawn from
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The number of the first line
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// Play them in a guest with four nodes
+        #[arg(long)]
+        guest: bool,
+        /// The folder that packages of another release were unpacked into [default: the installed originals]
+        #[arg(long, value_name = "ROOT")]
+        original: Option<PathBuf>,
+    },
     /// Install and fetch what the lab needs: QEMU, virtme-ng, kernels
     LabSetup {
         /// A kernel to fetch, by the start of its release (6.12, 6.18, 6.1); may be repeated [default: 6.12,
@@ -147,6 +166,8 @@ fn main() -> ExitCode {
             println!("{}", dist::build(&root)?.display());
             Ok(())
         }),
+        Task::DropIn { lines, seed, first, guest, original } => root()
+            .and_then(|root| drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, original })),
         Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
         Task::LabSoak { kernel, arch, first, machines, scripts } => {
             root().and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts }))

@@ -9,6 +9,8 @@ use nodewise_source::tree::Tree;
 use nodewise_syscall::error::ReadError;
 use nodewise_syscall::{Errno, Setup, Support, Task, affinity, mempolicy};
 
+use crate::release::Release;
+
 /// The kernel, as the calling process sees it.
 pub trait Kernel {
     /// The nodes that its cpuset allows.
@@ -52,6 +54,15 @@ pub trait Kernel {
 
     /// Becomes another program; comes back when that cannot be.
     fn execute(&self, program: &std::ffi::OsStr, args: &[std::ffi::OsString]) -> std::io::Error;
+}
+
+/// Whether the policy calls work, as a release understands it: 2.0.16 only looks whether the kernel has
+/// them, and takes a filter's "not permitted" for a yes.
+pub fn numa_is_available(kernel: &dyn Kernel, release: Release) -> bool {
+    match kernel.allowed_nodes() {
+        Ok(_) => true,
+        Err(errno) => release == Release::V2_0_16 && errno != Errno::ENOSYS,
+    }
 }
 
 /// The running kernel.

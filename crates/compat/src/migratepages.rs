@@ -8,7 +8,7 @@ use nodewise_syscall::{Errno, Task, pages};
 use serde_json::json;
 
 use crate::getopt::{Argument, Getopt, Long, Operands, Short, Spec};
-use crate::kernel::Kernel;
+use crate::kernel::{self, Kernel};
 use crate::warning::Warnings;
 use crate::{Call, node_argument, number, report, strerror};
 
@@ -50,6 +50,10 @@ pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut 
     }
     let operands = words.operands();
     let [pid, from, to] = &operands[..] else { return usage(err) };
+    if call.settings.strict && !kernel::numa_is_available(kernel, call.settings.release) {
+        let _ = writeln!(err, "numactl: This system does not support NUMA functionality");
+        return 1;
+    }
     let Some(pid) = process(pid) else { return usage(err) };
     let mut warnings = Warnings::new(err);
     let mut nodes = |argument: &OsStr| node_argument::read(call, kernel, argument, out, &mut warnings);

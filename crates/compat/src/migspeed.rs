@@ -142,12 +142,13 @@ fn measure(
     let mut warnings = Warnings::new(err);
     for ((at, set), name) in sets.iter_mut().enumerate().zip(["From", "To"]) {
         let Some(argument) = nodes.get(at) else { return usage(call, options.pages, out) };
+        let Ok(nodes) = node_argument::read(call, kernel, argument, out, &mut warnings) else { return 1 };
+        // The original looks at what the last failure left, which is that of the number of pages.
         if options.overflows {
             let _ =
                 writeln!(warnings.err(), "from mask: {}", strerror::words(RawErrno::RANGE.raw_os_error()));
             return 1;
         }
-        let Ok(nodes) = node_argument::read(call, kernel, argument, out, &mut warnings) else { return 1 };
         if options.verbose > 0 {
             let numbers: String = nodes.iter().map(|node| format!("{node} ")).collect();
             let _ = writeln!(out, "{name}: {numbers}");

@@ -22,7 +22,7 @@ use nodewise_syscall::{Call as SystemCall, CallError, Errno};
 use crate::Call;
 use crate::explain;
 use crate::getopt::{Found, Getopt};
-use crate::kernel::Kernel;
+use crate::kernel::{self, Kernel};
 use crate::members::{self, NodeCpus, Scope};
 use crate::release::Release;
 use crate::warning::{Kind, Warnings};
@@ -226,13 +226,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether the policy calls work, as the release understands it: 2.0.16 only looks whether the
-    /// kernel has them, and takes a filter's "not permitted" for a yes.
+    /// Whether the policy calls work, as the release understands it.
     fn numa_is_available(&self) -> bool {
-        match self.kernel.allowed_nodes() {
-            Ok(_) => true,
-            Err(errno) => self.call.settings.release == Release::V2_0_16 && errno != Errno::ENOSYS,
-        }
+        kernel::numa_is_available(self.kernel, self.call.settings.release)
     }
 
     /// A wrong command line: the message, and the usage text right behind it.
