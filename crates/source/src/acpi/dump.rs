@@ -4,6 +4,8 @@
 //! SLIT @ 0x0000000000000000
 //!     0000: 53 4C 49 54 3C 00 00 00 01 B4 41 4D 44 20 20 20  SLIT<.....AMD
 //! ```
+//!
+//! With both of its outputs in one file, acpidump's own remarks are between these lines.
 
 use nodewise_machine::firmware::{Finding, Rule};
 use nodewise_machine::printable::quote;
@@ -12,6 +14,21 @@ use crate::parse::number::hex_digits;
 
 /// Bytes in a line.
 const PER_LINE: usize = 16;
+
+/// Beginnings of lines in which acpidump speaks for itself: `Firmware Warning (ACPI): Incorrect checksum in
+/// table [OEMB] - 0x6F, should be 0x62 (20200925/utcksum-58)`. They belong to no table, and what they are about
+/// is found again when the table is decoded.
+///
+/// # Source
+/// ACPICA, `source/include/acoutput.h` and `acpixf.h`: `ACPI_MSG_*`; before 2014 `ACPI BIOS Warning (bug)`.
+const REMARKS: [&str; 6] = [
+    "Firmware Warning (ACPI):",
+    "Firmware Error (ACPI):",
+    "ACPI BIOS Warning",
+    "ACPI BIOS Error",
+    "ACPI Warning:",
+    "ACPI Error:",
+];
 
 /// A table in a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +42,13 @@ pub struct Dumped {
 /// Whether a file begins as a dump does.
 pub fn is_dump(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(4096)];
-    String::from_utf8_lossy(start).lines().find(|line| !line.trim().is_empty()).and_then(title).is_some()
+    let text = String::from_utf8_lossy(start);
+    text.lines().find(|line| says_something(line)).and_then(title).is_some()
+}
+
+/// Whether a line is more than a blank or a remark.
+fn says_something(line: &str) -> bool {
+    !line.trim().is_empty() && !REMARKS.iter().any(|remark| line.trim_start().starts_with(remark))
 }
 
 /// Reads the tables of a dump. A line that is none of a dump's is a finding and left out; a table
@@ -38,7 +61,7 @@ pub fn parse(text: &str, findings: &mut Vec<Finding>) -> Vec<Dumped> {
         let mut find = |name: &str, text: String| {
             findings.push(Finding::of(name, Rule::Dump, format!("line {number}: {text}")));
         };
-        if line.trim().is_empty() {
+        if !says_something(line) {
             continue;
         }
         if let Some(name) = title(line) {
@@ -125,6 +148,16 @@ mod tests {
                 "SLIT: line 6: \"  0000: +1\" is no line of a dump: expected \"0000: 53 52 ...\"",
             ],
         );
+    }
+
+    #[test]
+    fn acpidumps_own_remarks_are_no_faults_of_a_table() {
+        let remark = "Firmware Warning (ACPI): Incorrect checksum in table [SRAT] - 0x6F, should be 0x62 (20200925/utcksum-58)\n";
+        let old = "ACPI BIOS Warning (bug): 32/64X length mismatch in FADT/Gpe0Block: 64/32 (20121018/tbfadt-567)\n";
+        let text =
+            format!("{remark}\nSLIT @ 0x0\n{old}    0000: 53 4C  SL\n{remark}    0002: 49  I\n{remark}");
+        check(&text, &[("SLIT", b"SLI")], &[]);
+        assert!(is_dump(text.as_bytes()) && !is_dump(remark.as_bytes()));
     }
 
     /// As acpidump writes it.
