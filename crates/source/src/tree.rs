@@ -6,6 +6,7 @@
 //! read. Nothing inside a capture leads out of it, whatever its links say.
 
 pub mod archive;
+mod compressed;
 mod directory;
 mod error;
 mod file;
@@ -23,6 +24,7 @@ pub(crate) use file::MOST_LINE_BYTES;
 pub use file::read_bounded;
 pub use memory::Memory;
 
+use compressed::Compression;
 use directory::Directory;
 use format::Format;
 use live::Live;
@@ -92,8 +94,8 @@ impl Tree {
     /// Those of [`Tree::open`] for a file.
     pub fn from_archive_within(bytes: &[u8], limits: &Limits) -> Result<Self, OpenError> {
         let (files, notes) = match Format::of(bytes) {
-            Format::Gzip => archive::unpack(flate2::read::MultiGzDecoder::new(bytes), limits),
-            Format::Bzip2 => archive::unpack(bzip2::read::MultiBzDecoder::new(bytes), limits),
+            Format::Gzip => archive::unpack_compressed(Compression::Gzip, bytes, limits),
+            Format::Bzip2 => archive::unpack_compressed(Compression::Bzip2, bytes, limits),
             Format::Tar => archive::unpack(bytes, limits),
             Format::Empty => Err(OpenError::Empty),
             Format::Json => Err(OpenError::NotAnArchive("a JSON file")),

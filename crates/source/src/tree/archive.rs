@@ -3,12 +3,19 @@
 //! An archive is foreign: its names can lead upwards, its links anywhere, its compression can hide
 //! terabytes. So nothing is written to disk, names that lead out are refused and told, and size and
 //! number of what is kept are bounded.
+//!
+//! It may be damaged as well, and a damaged archive shows facts that no machine has: one changed byte can make
+//! 92 GiB of 16. So it is read to its last byte before anything of it is shown, and refused when a checksum
+//! of its compression or of a header is wrong, or when it ends inside a file. What lacks no checksum and is
+//! merely strange (no end mark, bytes behind the end) is noted.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
+use nodewise_machine::plural::by_count;
 use nodewise_machine::printable::{printable, quote};
 use tar::EntryType;
 
+use super::compressed::{Compression, Members};
 use super::memory::Refusal;
 use super::{MOST_FILE_BYTES, Memory, OpenError, ReadCause};
 
@@ -34,6 +41,8 @@ struct Bounded<R> {
     reader: R,
     left: u64,
     exceeded: bool,
+    /// Whether the reader has nothing more to give.
+    ended: bool,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -45,6 +54,7 @@ impl<R: Read> Read for Bounded<R> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let length = self.reader.read(&mut buffer[..most])?;
         self.left -= length as u64;
+        self.ended |= length == 0 && most > 0;
         Ok(length)
     }
 }
@@ -56,6 +66,10 @@ struct Notes {
     refusals: usize,
     repeated: Option<String>,
     repetitions: usize,
+    /// Whether no block of zeros ends the archive.
+    is_open: bool,
+    /// Whether anything but zeros follows the block that ends it.
+    goes_on: bool,
 }
 
 impl Notes {
@@ -76,21 +90,61 @@ impl Notes {
         let repeated = self.repeated.map(|name| {
             format!("{} comes more than once, the last one counts{}", quote(&name), others(self.repetitions))
         });
-        refused.into_iter().chain(repeated).collect()
+        let open = "the archive has no end mark: files at its end can be missing";
+        let goes_on = "data follow the end mark of the archive: left out";
+        let end = [(self.is_open, open), (self.goes_on, goes_on)];
+        let end = end.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text.to_owned());
+        refused.into_iter().chain(repeated).chain(end).collect()
     }
 }
 
 /// Unpacks an archive; also gives sentences on what was strange about it.
 pub(super) fn unpack(reader: impl Read, limits: &Limits) -> Result<(Memory, Vec<String>), OpenError> {
-    let mut archive = tar::Archive::new(Bounded { reader, left: limits.bytes, exceeded: false });
+    let bounded = Bounded { reader, left: limits.bytes, exceeded: false, ended: false };
+    let mut archive = tar::Archive::new(bounded);
     let mut files = Memory::new();
     let mut notes = Notes::default();
     let result = unpack_entries(&mut archive, limits, &mut files, &mut notes);
-    if archive.into_inner().exceeded {
+    let mut reader = archive.into_inner();
+    let result = result.and_then(|()| {
+        notes.is_open = reader.ended;
+        notes.goes_on = has_more(&mut reader).map_err(damaged)?;
+        Ok(())
+    });
+    if reader.exceeded {
         return Err(OpenError::TooLarge("the archive", limits.bytes));
     }
     result?;
     Ok((files, notes.sentences()))
+}
+
+/// Reads what follows the end of the archive: checksums of its compression, and zeros up to the end of a
+/// record. Says whether there is anything else.
+fn has_more(reader: &mut impl Read) -> std::io::Result<bool> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut more = false;
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(more),
+            length => more |= buffer[..length].iter().any(|byte| *byte != 0),
+        }
+    }
+}
+
+/// Unpacks an archive that is compressed.
+pub(super) fn unpack_compressed(
+    compression: Compression,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<(Memory, Vec<String>), OpenError> {
+    let mut members = Members::new(compression, bytes);
+    let (files, mut notes) = unpack(&mut members, limits)?;
+    let behind = members.bytes_behind();
+    if behind > 0 {
+        let bytes = by_count(&behind, "byte follows", "bytes follow");
+        notes.push(format!("{behind} {bytes} the compressed data: left out"));
+    }
+    Ok((files, notes))
 }
 
 fn unpack_entries<R: Read>(
@@ -113,7 +167,7 @@ fn unpack_entries<R: Read>(
             return Err(OpenError::TooMany(limits.entries));
         }
     }
-    if any { Ok(()) } else { Err(OpenError::Damaged("it holds no tar archive, or an empty one".to_owned())) }
+    if any { Ok(()) } else { Err(OpenError::NoEntries) }
 }
 
 /// Why an entry was not kept.
@@ -150,6 +204,10 @@ fn keep<R: Read>(
             }
             let mut contents = Vec::new();
             entry.read_to_end(&mut contents).map_err(Kept::Damaged)?;
+            if contents.len() as u64 != entry.size() {
+                let text = format!("it ends inside {}", quote(name));
+                return Err(Kept::Damaged(std::io::Error::new(ErrorKind::UnexpectedEof, text)));
+            }
             files.add_file(name, &contents)?;
         }
         EntryType::Directory => files.add_directory(name)?,

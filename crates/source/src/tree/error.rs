@@ -80,9 +80,14 @@ pub enum OpenError {
     /// A file of another kind.
     #[error("it is {0}, not a tar archive (.tar, .tar.gz or .tar.bz2)")]
     NotAnArchive(&'static str),
-    /// An archive that does not decompress, or ends early.
-    #[error("the archive is damaged: {0}")]
+    /// An archive that does not decompress, ends early, or whose checksums are wrong.
+    #[error(
+        "the archive is damaged: {0} (copy it again, or unpack what can be read of it and give the folder)"
+    )]
     Damaged(String),
+    /// An archive without an entry.
+    #[error("it holds no file: expected a tar archive of a machine's files")]
+    NoEntries,
     /// Something is beyond a limit.
     #[error("{0} holds more than {size}, the most that is read", size = Bytes::new(*.1))]
     TooLarge(&'static str, u64),
@@ -93,7 +98,9 @@ pub enum OpenError {
     #[error("it holds neither sys/ nor proc/, so it is no capture of a machine")]
     NoMachine,
     /// The inside of `sys` or `proc`.
-    #[error("it looks like the inside of {0}/: give the folder that holds {0}/")]
+    #[error(
+        "it is the inside of {0}/, not a capture: expected the folder that holds {0}/ (this machine itself is live)"
+    )]
     Inside(&'static str),
     /// Several machines.
     #[error("it holds several machines ({}): unpack it and give one of the folders", .0.join(", "))]

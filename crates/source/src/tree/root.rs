@@ -11,7 +11,12 @@ const MOST_DEPTH: usize = 2;
 const MOST_FOLDERS: usize = 512;
 
 /// The folder that holds `sys` or `proc`: empty for the top itself.
+///
+/// `/proc` holds a folder `sys` of its own, so that the inside is looked for first.
 pub(super) fn find(tree: &Tree) -> Result<String, OpenError> {
+    if let Some(name) = inside(tree) {
+        return Err(OpenError::Inside(name));
+    }
     let mut level = vec![String::new()];
     let mut seen = 0;
     for _ in 0..=MOST_DEPTH {
@@ -31,7 +36,7 @@ pub(super) fn find(tree: &Tree) -> Result<String, OpenError> {
     if let Err(error) = tree.list("/") {
         return Err(OpenError::Io(error.cause.to_string()));
     }
-    Err(inside(tree).map_or(OpenError::NoMachine, OpenError::Inside))
+    Err(OpenError::NoMachine)
 }
 
 fn names(tree: &Tree, path: &str) -> Option<Vec<String>> {
@@ -66,13 +71,11 @@ fn below(tree: &Tree, folders: &[String], seen: &mut usize) -> Vec<String> {
     next
 }
 
-/// Whether somebody gave `sys` or `proc` itself.
+/// Whether the top is `sys` or `proc` itself.
 fn inside(tree: &Tree) -> Option<&'static str> {
-    if tree.exists("/devices/system") {
-        Some("sys")
-    } else if tree.exists("/self") || tree.exists("/cpuinfo") || tree.exists("/zoneinfo") {
-        Some("proc")
-    } else {
-        None
+    if tree.exists("/devices/system") && !tree.exists("/sys/devices") {
+        return Some("sys");
     }
+    let known = ["/self", "/cpuinfo", "/meminfo", "/zoneinfo"];
+    (known.iter().any(|path| tree.exists(path)) && !tree.exists("/proc")).then_some("proc")
 }

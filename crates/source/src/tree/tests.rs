@@ -100,8 +100,23 @@ fn the_inside_of_sys_is_told() {
     add(&mut builder, "devices/system/node/online", b"0\n");
     assert_eq!(
         refusal(&builder.into_inner().unwrap()),
-        "it looks like the inside of sys/: give the folder that holds sys/"
+        "it is the inside of sys/, not a capture: expected the folder that holds sys/ (this machine itself is live)"
     );
+}
+
+/// `/proc` holds a folder `sys/kernel`, which is not the `sys` of a machine.
+#[test]
+fn the_inside_of_proc_is_no_machine() {
+    for path in ["/proc", "/sys"] {
+        let name = &path[1..];
+        assert_eq!(
+            Tree::open(Path::new(path)).unwrap_err().to_string(),
+            format!(
+                "it is the inside of {name}/, not a capture: expected the folder that holds {name}/ (this machine itself is live)"
+            )
+        );
+    }
+    assert!(Tree::open(Path::new("/")).is_ok(), "the folder that holds both is a machine");
 }
 
 #[test]
@@ -110,8 +125,11 @@ fn what_is_no_archive_is_told() {
         (&b""[..], "the file is empty"),
         (b"\x89PNG\r\n\x1a\n", "it is a PNG image, not a tar archive (.tar, .tar.gz or .tar.bz2)"),
         (b"{}", "it is a JSON file, not a tar archive (.tar, .tar.gz or .tar.bz2)"),
-        (&gzip(b"hello"), "the archive is damaged: failed to read entire block"),
-        (&gzip(b""), "the archive is damaged: it holds no tar archive, or an empty one"),
+        (
+            &gzip(b"hello"),
+            "the archive is damaged: failed to read entire block (copy it again, or unpack what can be read of it and give the folder)",
+        ),
+        (&gzip(b""), "it holds no file: expected a tar archive of a machine's files"),
     ] {
         assert_eq!(refusal(bytes), sentence);
     }
@@ -122,6 +140,79 @@ fn an_archive_that_was_cut_is_damaged() {
     let tar = archive("m").into_inner().unwrap();
     for bytes in [&tar[..700], &gzip(&tar)[..60], &bzip2(&tar)[..60]] {
         assert!(refusal(bytes).starts_with("the archive is damaged: "));
+    }
+}
+
+/// One changed byte in the trailer, or in the data that it sums up, is never a machine.
+#[test]
+fn a_wrong_checksum_is_refused() {
+    let tar = archive("m").into_inner().unwrap();
+    let two = |compress: fn(&[u8]) -> Vec<u8>| [compress(&tar[..1000]), compress(&tar[1000..])].concat();
+    for (bytes, sentence) in [
+        (gzip(&tar), "the gzip data are corrupt (corrupt gzip stream does not have a matching checksum)"),
+        (
+            two(gzip),
+            "the gzip data are corrupt in member 2 (corrupt gzip stream does not have a matching checksum)",
+        ),
+        (bzip2(&tar), "the bzip2 data are corrupt (bzip2: invalid data)"),
+        (two(bzip2), "the bzip2 data are corrupt in member 2 (bzip2: invalid data)"),
+    ] {
+        assert!(Tree::from_archive(&bytes).unwrap().notes().is_empty());
+        // The last bytes of gzip are CRC and length, those of bzip2 the CRC of the stream and up to 7 bits of padding.
+        for back in 2..5 {
+            let mut damaged = bytes.clone();
+            let at = damaged.len() - back;
+            damaged[at] ^= 0x10;
+            let expected = format!("the archive is damaged: {sentence} (");
+            let found = refusal(&damaged);
+            assert!(found.starts_with(&expected), "{back} from the end: {found}");
+            assert!(refusal(&bytes[..at]).contains("data end early"), "{back} from the end, cut");
+        }
+    }
+}
+
+#[test]
+fn any_changed_byte_of_compressed_data_is_refused_or_changes_nothing() {
+    let tar = archive("m").into_inner().unwrap();
+    let facts = |tree: &Tree| (text(tree, "/sys/devices/system/node/online"), text(tree, "/proc/version"));
+    let right = facts(&Tree::from_archive(&tar).unwrap());
+    for bytes in [gzip(&tar), bzip2(&tar)] {
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            if let Ok(tree) = Tree::from_archive(&damaged) {
+                assert_eq!(facts(&tree), right, "byte {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_checksum_of_a_tar_header_is_refused() {
+    let mut tar = archive("m").into_inner().unwrap();
+    // The second header: the first block of the first file's content is block 1.
+    tar[1024] ^= 1;
+    let error = refusal(&tar);
+    assert!(error.starts_with("the archive is damaged: archive header checksum mismatch"), "{error}");
+}
+
+#[test]
+fn the_end_of_an_archive_is_looked_at() {
+    let notes = |bytes: &[u8]| Tree::from_archive(bytes).unwrap().notes().join("; ");
+    let tar = archive("m").into_inner().unwrap();
+    let open = &tar[..tar.len() - 1024];
+    assert_eq!(notes(open), "the archive has no end mark: files at its end can be missing");
+    assert_eq!(notes(&gzip(open)), "the archive has no end mark: files at its end can be missing");
+    let mut twice = archive("m").into_inner().unwrap();
+    twice.extend_from_slice(&tar);
+    assert_eq!(notes(&twice), "data follow the end mark of the archive: left out");
+    for compress in [gzip, bzip2] {
+        let behind = [&compress(&tar)[..], b"hello"].concat();
+        assert_eq!(notes(&behind), "5 bytes follow the compressed data: left out");
+        let padded = [&compress(&tar)[..], &[0; 700]].concat();
+        assert_eq!(notes(&padded), "", "tapes pad with zeros");
+        let members = [compress(&tar[..1000]), compress(&[]), compress(&tar[1000..])].concat();
+        assert_eq!(notes(&members), "");
     }
 }
 
