@@ -44,7 +44,8 @@ pub struct Cache {
     pub ways: Option<u32>,
     /// `number_of_sets`.
     pub sets: Option<u32>,
-    /// The CPUs that share it.
+    /// The CPUs that share it. Empty when the kernel does not say: then it stands for every cache of its
+    /// level, kind and size whose sharing is unknown.
     pub cpus: CpuSet,
 }
 

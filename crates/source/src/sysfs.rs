@@ -11,9 +11,12 @@ pub(crate) mod devices;
 mod distances;
 mod findings;
 mod kernel;
+mod memory;
+mod neighbours;
 mod nodes;
 mod reader;
 mod settings;
+mod siblings;
 
 use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
 

@@ -41,7 +41,9 @@ fn a_machine_that_is_none_is_explained() {
     check(
         &["show", "--machine", "/proc"],
         2,
-        &["--machine: capture /proc: it is the inside of proc/, not a capture: expected the folder that holds proc/ (this machine itself is live)"],
+        &[
+            "--machine: capture /proc: it is the inside of proc/, not a capture: expected the folder that holds proc/ (this machine itself is live)",
+        ],
     );
     let ran = run(&["show", "--machine", "4x(8z 64G)"]);
     assert_eq!(

@@ -72,11 +72,17 @@ impl ProcessStatus {
                 let size = value.strip_suffix("kB").map(str::trim).and_then(kib);
                 self.resident = Some(size.ok_or("a number of kB")?);
             }
-            // The mask comes first and is replaced by the list, which every release since 2.6.26 has.
+            // The mask comes first; every release since 2.6.26 has a list of the same behind it.
             "Cpus_allowed" => self.cpus_allowed = Some(set::mask(value).map_err(|_| "a mask of CPUs")?),
             "Mems_allowed" => self.mems_allowed = Some(set::mask(value).map_err(|_| "a mask of nodes")?),
-            "Cpus_allowed_list" => self.cpus_allowed = Some(set::list(value).map_err(|_| "a list of CPUs")?),
-            "Mems_allowed_list" => self.mems_allowed = Some(set::list(value).map_err(|_| "a list of nodes")?),
+            "Cpus_allowed_list" => {
+                let list = set::list(value).map_err(|_| "a list of CPUs")?;
+                agree(&mut self.cpus_allowed, list).ok_or("the CPUs of the mask above it")?;
+            }
+            "Mems_allowed_list" => {
+                let list = set::list(value).map_err(|_| "a list of nodes")?;
+                agree(&mut self.mems_allowed, list).ok_or("the nodes of the mask above it")?;
+            }
             "Seccomp" => self.seccomp = Some(seccomp(value).ok_or("0, 1 or 2")?),
             "CapEff" => {
                 let bits = hex_digits(value).filter(|_| value.len() == 16);
@@ -92,6 +98,17 @@ impl ProcessStatus {
             _ => (),
         }
         Ok(())
+    }
+}
+
+/// Keeps a set, unless another is known; `None` where they differ.
+fn agree<T: PartialEq>(known: &mut Option<T>, set: T) -> Option<()> {
+    match known {
+        Some(known) => (*known == set).then_some(()),
+        None => {
+            *known = Some(set);
+            Some(())
+        }
     }
 }
 

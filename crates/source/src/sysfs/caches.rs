@@ -1,9 +1,12 @@
 //! Caches, each once.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use nodewise_machine::{Cache, CacheKind, CpuId, CpuSet, Machine, OddityKind};
+use nodewise_machine::{Bytes, Cache, CacheKind, CpuId, CpuSet, Machine, OddityKind};
 
+use super::nodes::cpu_names;
 use super::{Reader, cpus};
 use crate::parse::{ParseError, cache_size, number};
 
@@ -15,14 +18,21 @@ const MOST_LEVELS: u8 = 7;
 /// A cache's identity: CPUs list the caches they share under the same or different indexes.
 type Key = (u8, CacheKind, CpuSet);
 
+/// A cache, the CPUs that list it, and the folder it was first seen in.
+struct Listed {
+    cache: Cache,
+    by: CpuSet,
+    folder: String,
+}
+
 /// Fills the caches.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let online = machine.online_cpus();
-    let mut caches: BTreeMap<Key, Cache> = BTreeMap::new();
+    let mut caches: BTreeMap<Key, Listed> = BTreeMap::new();
     // CPUs whose cache of an index is known already: on the running system the first CPU speaks for
     // all that share it.
     let mut known: BTreeMap<u32, CpuSet> = BTreeMap::new();
-    let mut unshared = Unshared::default();
+    let mut sharing = Sharing::default();
     for cpu in &online {
         let root = format!("{}/cache", cpus::folder(cpu));
         if reader.is_quick() && known.values().any(|cpus| cpus.contains(cpu)) {
@@ -40,22 +50,42 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
                 continue;
             }
             let folder = format!("{root}/index{index}");
-            if let Some(cache) = read_cache(reader, &folder, cpu, &online, &mut unshared) {
+            let Some(cache) = read_cache(reader, &folder, cpu, &online, &mut sharing) else { continue };
+            if cache.cpus.is_empty() {
+                sharing.unsaid.push((cpu, folder, cache));
+            } else {
                 covered.extend(&cache.cpus);
-                merge(reader, &mut caches, cache, &folder);
+                merge(reader, &mut caches, cache, cpu, folder);
             }
         }
     }
-    unshared.tell(reader);
-    let mut caches: Vec<Cache> = caches.into_values().collect();
-    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
+    let mut caches = without_overlaps(reader, caches.into_values().collect());
+    caches.extend(sharing.of_nobody(&caches));
+    sharing.note(reader);
+    if !reader.is_quick() {
+        check_sizes(reader, &caches);
+    }
+    let mut caches: Vec<Cache> = caches.into_iter().map(|listed| listed.cache).collect();
+    caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first(), cache.size));
     machine.caches = caches;
 }
 
 /// Adds a cache; what one CPU's files do not say of it, another's may. What they say differently is
 /// told.
-fn merge(reader: &mut Reader<'_>, caches: &mut BTreeMap<Key, Cache>, cache: Cache, folder: &str) {
-    let known = caches.entry((cache.level, cache.kind, cache.cpus.clone())).or_insert_with(|| cache.clone());
+fn merge(
+    reader: &mut Reader<'_>,
+    caches: &mut BTreeMap<Key, Listed>,
+    cache: Cache,
+    cpu: CpuId,
+    folder: String,
+) {
+    let Entry::Occupied(mut listed) = caches.entry((cache.level, cache.kind, cache.cpus.clone())) else {
+        let by = CpuSet::from_iter([cpu]);
+        caches.insert((cache.level, cache.kind, cache.cpus.clone()), Listed { cache, by, folder });
+        return;
+    };
+    let Listed { cache: known, by, .. } = listed.get_mut();
+    by.insert(cpu);
     let same = agree(&mut known.size, cache.size)
         & agree(&mut known.line_size, cache.line_size)
         & agree(&mut known.ways, cache.ways)
@@ -63,8 +93,69 @@ fn merge(reader: &mut Reader<'_>, caches: &mut BTreeMap<Key, Cache>, cache: Cach
     if !same {
         let text =
             format!("it is the {} of CPUs {}, of which another CPU says otherwise", known.name(), known.cpus);
-        reader.note_in(OddityKind::Disagreement, folder, text);
+        reader.note_in(OddityKind::Disagreement, &folder, text);
     }
+}
+
+/// A CPU has one cache of a level and kind. Where the maps of several overlap, those that most CPUs list are
+/// right, of equals the larger one; the others are left out.
+fn without_overlaps(reader: &mut Reader<'_>, mut caches: Vec<Listed>) -> Vec<Listed> {
+    let votes = |listed: &Listed| (Reverse(listed.by.len()), Reverse(listed.cache.cpus.len()));
+    caches.sort_by_key(votes);
+    let mut taken: BTreeMap<(u8, CacheKind), CpuSet> = BTreeMap::new();
+    let mut kept: Vec<Listed> = Vec::new();
+    for listed in caches {
+        let cache = &listed.cache;
+        let taken = taken.entry((cache.level, cache.kind)).or_default();
+        if taken.is_disjoint(&cache.cpus) {
+            taken.extend(&cache.cpus);
+            kept.push(listed);
+            continue;
+        }
+        let is_other = |other: &&Listed| {
+            (other.cache.level, other.cache.kind) == (cache.level, cache.kind)
+                && !other.cache.cpus.is_disjoint(&cache.cpus)
+        };
+        let other = kept.iter().find(is_other).map(|other| other.cache.cpus.clone()).unwrap_or_default();
+        let text = format!(
+            "it is an {} of {}, but that of {} overlaps with it: left out",
+            cache.name(),
+            cpu_names(&cache.cpus),
+            cpu_names(&other)
+        );
+        reader.note_in(OddityKind::Disagreement, &listed.folder, text);
+    }
+    kept
+}
+
+/// Compares each size with the product of ways, sets, line size and lines per tag, where all of them are given.
+/// No way at all stands for a fully associative cache.
+///
+/// # Source
+/// `Documentation/ABI/testing/sysfs-devices-system-cpu`; `physical_line_partition` is 2 on processors that keep
+/// two lines under one tag, as the Pentium 4.
+fn check_sizes(reader: &mut Reader<'_>, caches: &[Listed]) {
+    let mut differing = Counted::default();
+    for Listed { cache, folder, .. } in caches {
+        let (Some(size), Some(line), Some(ways), Some(sets)) =
+            (cache.size, cache.line_size, cache.ways, cache.sets)
+        else {
+            continue;
+        };
+        let product = u64::from(line).saturating_mul(u64::from(ways)).saturating_mul(u64::from(sets));
+        if ways == 0 || product == size.get() {
+            continue;
+        }
+        let path = format!("{folder}/physical_line_partition");
+        let lines = reader.value(&path, number::number::<u64>).unwrap_or(1);
+        if product.checked_mul(lines) != Some(size.get()) {
+            differing.add(&format!("{folder}/size"), || {
+                let made = Bytes::new(product.saturating_mul(lines));
+                format!("it is {size}, but {ways} ways of {sets} sets with lines of {line} bytes make {made}")
+            });
+        }
+    }
+    differing.note(reader, "; one other cache differs too", "; N other caches differ too");
 }
 
 /// Fills in what was not known; says whether both agree.
@@ -79,28 +170,62 @@ fn agree<T: PartialEq>(known: &mut Option<T>, other: Option<T>) -> bool {
     }
 }
 
-/// Caches whose map of sharing CPUs lacks the CPU that lists them; some firmware leaves it empty.
+/// What alike findings have in common: the first is shown, the others are counted.
 #[derive(Default)]
-struct Unshared {
-    first: Option<String>,
+struct Counted {
+    first: Option<(String, String)>,
     count: usize,
 }
 
-impl Unshared {
-    fn add(&mut self, path: String) {
+impl Counted {
+    fn add(&mut self, path: &str, text: impl FnOnce() -> String) {
         self.count += 1;
-        self.first.get_or_insert(path);
+        self.first.get_or_insert_with(|| (path.to_owned(), text()));
     }
 
-    fn tell(self, reader: &mut Reader<'_>) {
-        let Some(path) = self.first else { return };
+    /// Notes them; `one` and `several` are put behind the sentence where there are others, with their number
+    /// for N.
+    fn note(self, reader: &mut Reader<'_>, one: &str, several: &str) {
+        let Some((path, text)) = self.first else { return };
         let others = match self.count - 1 {
             0 => String::new(),
-            1 => ", nor does one other".to_owned(),
-            others => format!(", nor do {others} others"),
+            1 => one.to_owned(),
+            others => several.replace('N', &others.to_string()),
         };
-        let text = format!("it does not name the cache's own CPU{others}: taken as not shared");
-        reader.note_in(OddityKind::Disagreement, &path, text);
+        reader.note_in(OddityKind::Disagreement, &path, text + &others);
+    }
+}
+
+/// Caches of which the files do not say who shares them.
+#[derive(Default)]
+struct Sharing {
+    /// Maps of sharing CPUs that lack the CPU that lists them; some firmware leaves them empty.
+    without_own: Counted,
+    /// Caches without a map.
+    missing: Counted,
+    /// Those without a map, with the CPU that lists each, and its folder.
+    unsaid: Vec<(CpuId, String, Cache)>,
+}
+
+impl Sharing {
+    /// The caches without a map that no other CPU's map covers. How many there are is not known: each size
+    /// is kept once.
+    fn of_nobody(&mut self, known: &[Listed]) -> Vec<Listed> {
+        let mut caches: Vec<Listed> = Vec::new();
+        for (cpu, folder, cache) in std::mem::take(&mut self.unsaid) {
+            let same = |other: &Listed| (other.cache.level, other.cache.kind) == (cache.level, cache.kind);
+            let is_known = known.iter().any(|other| same(other) && other.cache.cpus.contains(cpu));
+            let is_there = caches.iter().any(|other| same(other) && other.cache.size == cache.size);
+            if !is_known && !is_there {
+                caches.push(Listed { cache, by: CpuSet::from_iter([cpu]), folder });
+            }
+        }
+        caches
+    }
+
+    fn note(self, reader: &mut Reader<'_>) {
+        self.without_own.note(reader, "; nor does one other", "; nor do N others");
+        self.missing.note(reader, "; so is that of one other cache", "; so are those of N other caches");
     }
 }
 
@@ -109,18 +234,24 @@ fn read_cache(
     root: &str,
     cpu: CpuId,
     online: &CpuSet,
-    unshared: &mut Unshared,
+    sharing: &mut Sharing,
 ) -> Option<Cache> {
     let path = |file: &str| format!("{root}/{file}");
     let level = reader.value(&path("level"), level)?;
     let kind = reader.value(&path("type"), kind)?;
     let size = reader.value(&path("size"), cache_size::parse).flatten();
-    let shared = reader.cpus(root, &["shared_cpu_map", "shared_cpu_list"]);
-    let mut cpus = shared.clone().unwrap_or_default().intersection(online);
-    if !cpus.contains(cpu) {
-        if shared.is_some() {
-            unshared.add(path("shared_cpu_map"));
-        }
+    let names = ["shared_cpu_map", "shared_cpu_list"];
+    let shared = reader.agreeing_cpus(root, &names, Some(online));
+    if shared.is_none() && !names.iter().any(|name| reader.exists(&path(name))) {
+        sharing.missing.add(&path(names[0]), || {
+            "it is missing: which CPUs share the cache is known from other CPUs or not at all".to_owned()
+        });
+    }
+    let mut cpus = shared.clone().unwrap_or_default();
+    if shared.is_some() && !cpus.contains(cpu) {
+        sharing.without_own.add(&path(names[0]), || {
+            format!("it does not name CPU {cpu}, whose cache it is: taken as not shared")
+        });
         cpus = CpuSet::from_iter([cpu]);
     }
     let mut cache = Cache { level, kind, size, line_size: None, ways: None, sets: None, cpus };

@@ -2,8 +2,8 @@
 
 use nodewise_machine::{ClusterId, CoreId, Cpu, CpuId, CpuSet, DieId, Machine, OddityKind, PackageId};
 
-use super::Reader;
 use super::nodes::cpu_names;
+use super::{Reader, siblings};
 use crate::parse::{ParseError, number};
 
 pub(super) const ROOT: &str = "/sys/devices/system/cpu";
@@ -40,6 +40,22 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     }
     if !reader.trusts_files() {
         compare_threads(reader, machine);
+        siblings::compare(reader, machine);
+        compare_lists(reader, machine, &present, &online);
+    }
+}
+
+/// The CPUs that are online are among those that exist, and these among those that are possible.
+fn compare_lists(reader: &mut Reader<'_>, machine: &Machine, present: &CpuSet, online: &CpuSet) {
+    let lists =
+        [("present", "online", present, online), ("possible", "present", &machine.possible_cpus, present)];
+    for (outer, inner, all, some) in lists {
+        let path = format!("{ROOT}/{outer}");
+        let extra = some.difference(all);
+        if !extra.is_empty() && reader.exists(&path) {
+            let text = format!("it does not name {}, though {inner} does", cpu_names(&extra));
+            reader.note_in(OddityKind::Disagreement, &path, text);
+        }
     }
 }
 

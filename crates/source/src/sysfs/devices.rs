@@ -235,7 +235,8 @@ fn read_function(
         };
         device.vendor = reader.value(&format!("{folder}/vendor"), id);
         device.device = reader.value(&format!("{folder}/device"), id);
-        device.local_cpus = reader.cpus(&folder, &["local_cpulist", "local_cpus"]).unwrap_or_default();
+        device.local_cpus =
+            reader.agreeing_cpus(&folder, &["local_cpulist", "local_cpus"], None).unwrap_or_default();
     }
     device
 }

@@ -1,6 +1,6 @@
 //! What was strange in the files: many alike are told once and counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::{Oddity, OddityKind};
 
@@ -13,12 +13,17 @@ const MOST_OF_A_KIND: usize = 16;
 pub(super) struct Findings {
     told: Vec<Oddity>,
     counts: BTreeMap<OddityKind, usize>,
-    stray: Option<String>,
-    strays: usize,
+    /// Files with bytes behind their text.
+    strays: BTreeSet<String>,
+    /// What was noted already: a file can be read more than once.
+    known: BTreeSet<(Option<String>, Option<u32>, String)>,
 }
 
 impl Findings {
     pub(super) fn add(&mut self, oddity: Oddity) {
+        if !self.known.insert((oddity.path.clone(), oddity.line, oddity.text.clone())) {
+            return;
+        }
         let count = self.counts.entry(oddity.kind).or_default();
         *count += 1;
         if *count <= MOST_OF_A_KIND {
@@ -26,17 +31,21 @@ impl Findings {
         }
     }
 
+    /// Whether anything of this file was noted.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.known.iter().any(|(known, ..)| known.as_deref() == Some(path))
+    }
+
     /// A file with bytes behind its text.
     pub(super) fn stray(&mut self, path: &str) {
-        self.strays += 1;
-        self.stray.get_or_insert_with(|| path.to_owned());
+        self.strays.insert(path.to_owned());
     }
 
     /// All of them, the untold ones as a number.
     pub(super) fn finish(self) -> Vec<Oddity> {
         let mut oddities = self.told;
-        if let Some(path) = self.stray {
-            let others = match self.strays - 1 {
+        if let Some(path) = self.strays.first().cloned() {
+            let others = match self.strays.len() - 1 {
                 0 => String::new(),
                 1 => "; so has one other file".to_owned(),
                 others => format!("; so have {others} other files"),

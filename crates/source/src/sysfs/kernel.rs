@@ -7,6 +7,7 @@ use super::Reader;
 use crate::parse::nofile_info::{self, NoFileInfo};
 
 const NOFILE_INFO: &str = "/proc/hwloc-nofile-info";
+const VERSION: &str = "/proc/version";
 
 /// Fills architecture, kernel and page size.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
@@ -20,20 +21,42 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let info: NoFileInfo = reader.parsed(NOFILE_INFO, nofile_info::parse).unwrap_or_default();
     // Linux 6.1 has a file for the architecture.
     let architecture = reader.text("/proc/sys/kernel/arch", |text| text.trim().to_owned());
-    machine.architecture = architecture.or(info.architecture).map(|text| printable(&text).into_owned());
+    machine.architecture =
+        architecture.or(info.architecture.clone()).map(|text| printable(&text).into_owned());
     machine.page_size = info.page_size;
     machine.kernel = release(reader, "/proc/sys/kernel/osrelease", |text| Some(text))
+        .or_else(|| release(reader, VERSION, release_of_version))
         .or_else(|| {
-            release(reader, "/proc/version", |text| text.strip_prefix("Linux version ")?.split(' ').next())
-        })
-        .or_else(|| {
-            let text = info.release?;
+            let text = info.release.clone()?;
             let release = KernelRelease::new(&printable(&text));
             if release.is_none() {
                 not_a_release(reader, NOFILE_INFO, &text);
             }
             release
         });
+    compare(reader, machine, &info);
+}
+
+/// Several files of a capture say which kernel it is, and on which architecture.
+fn compare(reader: &mut Reader<'_>, machine: &Machine, info: &NoFileInfo) {
+    let kernel = machine.kernel.as_ref().map(KernelRelease::text);
+    let version = release(reader, VERSION, release_of_version);
+    let said = [
+        (VERSION, version.as_ref().map(KernelRelease::text), kernel),
+        (NOFILE_INFO, info.release.as_deref(), kernel),
+        (NOFILE_INFO, info.architecture.as_deref(), machine.architecture.as_deref()),
+    ];
+    for (path, says, known) in said {
+        if let Some((says, known)) = says.zip(known).filter(|(says, known)| says != known) {
+            let text = format!("it says {}, but other files say {}", quote(says), quote(known));
+            reader.note_in(OddityKind::Disagreement, path, text);
+        }
+    }
+}
+
+/// The release in the kernel's own line about itself.
+fn release_of_version(text: &str) -> Option<&str> {
+    text.strip_prefix("Linux version ")?.split(' ').next()
 }
 
 /// The release in a file, where `find` says.

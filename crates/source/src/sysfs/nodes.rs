@@ -4,7 +4,7 @@ use nodewise_machine::check::node_names;
 use nodewise_machine::node::MemorySideCache;
 use nodewise_machine::{Bytes, CpuSet, HugePool, Machine, Node, NodeId, NodeSet, OddityKind};
 
-use super::{Reader, access, distances};
+use super::{Reader, access, distances, memory};
 use crate::limits::MOST_NODES;
 use crate::parse::{meminfo, number};
 use crate::paths::{self, NODES};
@@ -26,6 +26,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     read_initiators(reader, machine);
     if !reader.trusts_files() {
         compare(reader, machine);
+        memory::compare(reader, machine);
     }
 }
 
@@ -192,6 +193,12 @@ fn compare(reader: &mut Reader<'_>, machine: &Machine) {
     let path = format!("{NODES}/has_cpu");
     if let Some(named) = reader.node_list(&path).filter(|named| *named != with_cpus) {
         let text = format!("it names {}, but {} CPUs", some_nodes(&named), have(&with_cpus));
+        reader.note_in(OddityKind::Disagreement, &path, text);
+    }
+    let path = format!("{NODES}/possible");
+    let impossible = all.difference(&machine.possible_nodes);
+    if !impossible.is_empty() && reader.exists(&path) {
+        let text = format!("it does not name {}, though there is a folder", node_names(&impossible));
         reader.note_in(OddityKind::Disagreement, &path, text);
     }
     for (file, must_name_all) in [("has_memory", true), ("has_normal_memory", false)] {

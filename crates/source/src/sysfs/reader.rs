@@ -6,9 +6,14 @@ use nodewise_machine::{CpuId, CpuSet, NodeId, NodeSet, Oddity, OddityKind};
 
 use super::Detail;
 use super::findings::Findings;
+use super::neighbours::Neighbours;
+use super::nodes::cpu_names;
 use crate::limits::{MOST_CPUS, bound_cpus};
 use crate::parse::{ParseError, Parsed, Problems, set, text_of};
 use crate::tree::{ReadError, Tree};
+
+/// Empty on kernels without cpusets, and in captures of ours where no control groups are mounted.
+const MAY_BE_EMPTY: [&str; 2] = ["/proc/self/cpuset", "/proc/mounts"];
 
 /// A tree, one buffer for all its files, and the findings.
 pub(crate) struct Reader<'t> {
@@ -16,11 +21,18 @@ pub(crate) struct Reader<'t> {
     detail: Detail,
     buffer: Vec<u8>,
     findings: Findings,
+    neighbours: Neighbours,
 }
 
 impl<'t> Reader<'t> {
     pub(crate) fn new(tree: &'t Tree, detail: Detail) -> Self {
-        Self { tree, detail, buffer: Vec::new(), findings: Findings::default() }
+        Self {
+            tree,
+            detail,
+            buffer: Vec::new(),
+            findings: Findings::default(),
+            neighbours: Neighbours::default(),
+        }
     }
 
     /// Whether less than everything is wanted of the running system, so that reads are to be saved.
@@ -54,27 +66,69 @@ impl<'t> Reader<'t> {
         self.note(Oddity::in_file(OddityKind::Unreadable, error.path, text));
     }
 
+    /// Whether anything of a file was noted.
+    pub(super) fn has_noted(&self, path: &str) -> bool {
+        self.findings.has(path)
+    }
+
     fn unparseable(&mut self, path: &str, error: &ParseError) {
         let mut oddity = Oddity::in_file(OddityKind::Unparseable, printable(path), error.sentence());
         oddity.line = Some(error.line);
         self.note(oddity);
     }
 
+    /// Whether there is anything of this name.
+    pub(super) fn exists(&self, path: &str) -> bool {
+        self.tree.exists(path)
+    }
+
     /// Gives the text of a file to a function; `None` when there is no such file.
     pub(crate) fn text<T>(&mut self, path: &str, read: impl FnOnce(&str) -> T) -> Option<T> {
+        let (value, end) = self.text_and_end(path, read)?;
+        self.note_end(path, end);
+        Some(value)
+    }
+
+    /// The same; how the text ends is not noted yet.
+    fn text_and_end<T>(&mut self, path: &str, read: impl FnOnce(&str) -> T) -> Option<(T, End)> {
         match self.tree.read_into(path, &mut self.buffer) {
-            Ok(true) => (),
-            Ok(false) => return None,
+            Ok(true) => self.neighbours.found(path),
+            Ok(false) => {
+                self.neighbours.missing(path);
+                return None;
+            }
             Err(error) => {
+                self.neighbours.found(path);
                 self.unreadable(error);
                 return None;
             }
         }
         let (text, stray) = text_of(&self.buffer);
+        let end = End::of(&text);
+        let foreign =
+            |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == char::REPLACEMENT_CHARACTER;
+        let is_foreign = text.contains(foreign);
         if stray {
             self.findings.stray(&printable(path));
         }
-        Some(read(&text))
+        let value = read(&text);
+        if is_foreign {
+            self.note_in(OddityKind::StrayBytes, path, "it has bytes that are no text");
+        }
+        Some((value, end))
+    }
+
+    /// Notes a text that cannot be all of what the kernel wrote: its files end with a line feed. Many files of
+    /// the running system are not checked so, whose drivers forget it.
+    fn note_end(&mut self, path: &str, end: End) {
+        let text = match end {
+            End::LineFeed => return,
+            _ if self.trusts_files() => return,
+            End::Nothing if MAY_BE_EMPTY.contains(&path) => return,
+            End::Nothing => "it is empty",
+            End::Cut => "its last line has no end: the file may be cut",
+        };
+        self.note_in(OddityKind::Unparseable, path, text);
     }
 
     /// Reads a file of one value.
@@ -83,9 +137,12 @@ impl<'t> Reader<'t> {
         path: &str,
         parse: impl FnOnce(&str) -> Result<T, ParseError>,
     ) -> Option<T> {
-        match self.text(path, parse)? {
-            Ok(value) => Some(value),
-            Err(error) => {
+        match self.text_and_end(path, parse)? {
+            (Ok(value), end) => {
+                self.note_end(path, end);
+                Some(value)
+            }
+            (Err(error), _) => {
                 self.unparseable(path, &error);
                 None
             }
@@ -94,7 +151,10 @@ impl<'t> Reader<'t> {
 
     /// Reads a file of many lines; what is wrong with some of them becomes oddities.
     pub(crate) fn parsed<T>(&mut self, path: &str, parse: impl FnOnce(&str) -> Parsed<T>) -> Option<T> {
-        let Parsed { value, problems } = self.text(path, parse)?;
+        let (Parsed { value, problems }, end) = self.text_and_end(path, parse)?;
+        if problems.is_empty() {
+            self.note_end(path, end);
+        }
         self.problems(path, &problems);
         Some(value)
     }
@@ -136,6 +196,40 @@ impl<'t> Reader<'t> {
             let path = format!("{folder}/{name}");
             if name.ends_with("list") { self.cpu_list(&path) } else { self.cpu_mask(&path) }
         })
+    }
+
+    /// CPUs as [`Reader::cpus`] gives them, without those outside of `known`. In a capture all of these files
+    /// are read, and one that differs from the first is noted.
+    pub(super) fn agreeing_cpus(
+        &mut self,
+        folder: &str,
+        names: &[&str],
+        known: Option<&CpuSet>,
+    ) -> Option<CpuSet> {
+        let bound = |cpus: CpuSet| match known {
+            Some(known) => cpus.intersection(known),
+            None => cpus,
+        };
+        if self.trusts_files() {
+            return self.cpus(folder, names).map(bound);
+        }
+        let mut first: Option<(&str, CpuSet)> = None;
+        for name in names {
+            let Some(cpus) = self.cpus(folder, &[name]).map(bound) else { continue };
+            match &first {
+                None => first = Some((name, cpus)),
+                Some((_, believed)) if *believed == cpus => (),
+                Some((other, believed)) => {
+                    let text = format!(
+                        "it names {}, but {other} names {}: {other} is believed",
+                        cpu_names(&cpus),
+                        cpu_names(believed)
+                    );
+                    self.note_in(OddityKind::Disagreement, &format!("{folder}/{name}"), text);
+                }
+            }
+        }
+        first.map(|(_, cpus)| cpus)
     }
 
     fn within_bounds(&mut self, path: &str, cpus: Option<CpuSet>) -> Option<CpuSet> {
@@ -190,8 +284,29 @@ impl<'t> Reader<'t> {
     }
 
     /// What was found.
-    pub(crate) fn finish(self) -> Vec<Oddity> {
+    pub(crate) fn finish(mut self) -> Vec<Oddity> {
+        if !self.trusts_files() {
+            self.neighbours.note(&mut self.findings);
+        }
         self.findings.finish()
+    }
+}
+
+/// How a text ends.
+#[derive(Clone, Copy)]
+enum End {
+    LineFeed,
+    Cut,
+    Nothing,
+}
+
+impl End {
+    fn of(text: &str) -> Self {
+        match text.as_bytes().last() {
+            None => Self::Nothing,
+            Some(b'\n') => Self::LineFeed,
+            Some(_) => Self::Cut,
+        }
     }
 }
 

@@ -41,6 +41,9 @@ fn ids_that_mean_unknown_are_none() {
                 .file(&topology("physical_package_id"), "-1\n")
                 .file(&topology("die_id"), "-1\n")
                 .file(&topology("cluster_id"), "65535\n")
+                .file("/sys/devices/system/cpu/cpu1/topology/cluster_id", "65535\n")
+                .file("/sys/devices/system/cpu/cpu2/topology/cluster_id", "65535\n")
+                .file("/sys/devices/system/cpu/cpu3/topology/cluster_id", "65535\n")
                 .file(&topology("core_id"), "-1\n")
         },
         &[],
@@ -77,7 +80,6 @@ fn caches_with_parts_missing_are_kept_with_what_is_known() {
     assert_eq!(first(plain().file(&cache("size"), "0K\n")).0, None);
     assert_eq!(first(plain().without(&cache("size"))).0, None);
     assert_eq!(first(plain().file(&cache("ways_of_associativity"), "0\n")).1, Some(0), "fully associative");
-    assert_eq!(first(plain().without(&cache("shared_cpu_list"))).2, "0");
     check(
         |files| files.file(&cache("type"), "Magic\n"),
         &[(
@@ -89,7 +91,7 @@ fn caches_with_parts_missing_are_kept_with_what_is_known() {
         |files| files.file(&cache("shared_cpu_list"), "\n"),
         &[(
             DIFFERS,
-            "/sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_map: it does not name the cache's own CPU: taken as not shared",
+            "/sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_map: it does not name CPU 0, whose cache it is: taken as not shared",
         )],
     );
 }
@@ -130,5 +132,159 @@ fn files_that_contradict_each_other_are_told() {
     check(
         |files| files.file("/proc/mounts", "none /cg cgroup2 rw 0 0\n").file("/proc/self/cpuset", "?\n"),
         &[(Kind::Unparseable, "/proc/self/cpuset:1: expected a path, found \"?\"")],
+    );
+}
+
+/// Overlapping maps: CPUs 0 and 1 share an L2, and CPU 1 says that it shares one with CPU 2.
+#[test]
+fn caches_do_not_overlap() {
+    let list = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index1/shared_cpu_list");
+    let l2 = |machine: &nodewise_machine::Machine| -> Vec<String> {
+        let caches = machine.caches.iter().filter(|cache| cache.level == 2);
+        caches.map(|cache| cache.cpus.to_string()).collect()
+    };
+    let machine = check(
+        |files| files.file(&list(1), "1-2\n"),
+        &[(
+            DIFFERS,
+            "/sys/devices/system/cpu/cpu1/cache/index1: it is an L2 of CPUs 1-2, but that of CPUs 2-3 overlaps with it: left out",
+        )],
+    );
+    assert_eq!(l2(&machine), ["0-1", "2-3"]);
+    let machine = check(
+        |files| files.file(&list(1), "1\n"),
+        &[(
+            DIFFERS,
+            "/sys/devices/system/cpu/cpu1/cache/index1: it is an L2 of CPU 1, but that of CPUs 0-1 overlaps with it: left out",
+        )],
+    );
+    assert_eq!(l2(&machine), ["0-1", "2-3"]);
+    check(
+        |files| files.file("/sys/devices/system/cpu/cpu1/cache/index1/shared_cpu_map", "2\n"),
+        &[
+            (
+                DIFFERS,
+                "/sys/devices/system/cpu/cpu1/cache/index1/shared_cpu_list: it names CPUs 0-1, but shared_cpu_map names CPU 1: shared_cpu_map is believed",
+            ),
+            (
+                DIFFERS,
+                "/sys/devices/system/cpu/cpu1/cache/index1: it is an L2 of CPU 1, but that of CPUs 0-1 overlaps with it: left out",
+            ),
+        ],
+    );
+}
+
+/// Who shares a cache without a map is what another CPU says, and otherwise not known.
+#[test]
+fn a_cache_without_a_map_is_not_private() {
+    let list =
+        |cpu: u32, index: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/shared_cpu_list");
+    let sharing = |machine: &nodewise_machine::Machine, level: u8| -> Vec<String> {
+        let caches = machine.caches.iter().filter(|cache| cache.level == level);
+        caches.map(|cache| cache.cpus.to_string()).collect()
+    };
+    let missing = |path: String| {
+        let map = path.replace("list", "map");
+        format!("{map}: it is missing: which CPUs share the cache is known from other CPUs or not at all")
+    };
+    let machine = check(|files| files.without(&list(1, 1)), &[(DIFFERS, &missing(list(1, 1)))]);
+    assert_eq!(sharing(&machine, 2), ["0-1", "2-3"]);
+    let machine = check(|files| files.without(&list(0, 0)), &[(DIFFERS, &missing(list(0, 0)))]);
+    assert_eq!(sharing(&machine, 1), ["", "1", "2", "3"], "its own map was all there was");
+    let none = (0..4).fold(plain(), |files, cpu| files.without(&list(cpu, 0)));
+    let machine = load(none);
+    assert_eq!(sharing(&machine, 1), [""]);
+    assert!(machine.oddities[0].text.ends_with("; so are those of 3 other caches"));
+}
+
+#[test]
+fn a_cache_is_as_large_as_its_ways_and_sets() {
+    let file = |name: &str| format!("/sys/devices/system/cpu/cpu2/cache/index0/{name}");
+    let size = "/sys/devices/system/cpu/cpu2/cache/index0/size: it is 32 KiB, but 9 ways of 64 sets with lines of 64 bytes make 36 KiB";
+    check(|files| files.file(&file("ways_of_associativity"), "9\n"), &[(DIFFERS, size)]);
+    check(|files| files.file(&file("ways_of_associativity"), "0\n"), &[]);
+    let halves = |files: Memory| {
+        files.file(&file("ways_of_associativity"), "4\n").file(&file("physical_line_partition"), "2\n")
+    };
+    check(halves, &[]);
+}
+
+#[test]
+fn threads_and_packages_agree_with_one_another() {
+    let topology = |cpu: u32, file: &str| format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}");
+    check(
+        |files| files.file(&topology(2, "thread_siblings_list"), "2-3\n"),
+        &[(
+            DIFFERS,
+            "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list: it names CPUs 2-3, but /sys/devices/system/cpu/cpu3/topology/thread_siblings_list names CPU 3",
+        )],
+    );
+    check(
+        |files| files.file(&topology(0, "thread_siblings"), "3\n"),
+        &[
+            (
+                DIFFERS,
+                "/sys/devices/system/cpu/cpu0/topology/thread_siblings: it names CPUs 0-1, but thread_siblings_list names CPU 0: thread_siblings_list is believed",
+            ),
+            (
+                DIFFERS,
+                "/sys/devices/system/cpu/cpu1/topology/thread_siblings: it is missing, as are 2 others of its kind, though some are there",
+            ),
+        ],
+    );
+    let packages = |files: Memory| {
+        (0..4).fold(files, |files, cpu| {
+            files.file(&topology(cpu, "core_siblings_list"), if cpu < 2 { "0-1\n" } else { "2-3\n" })
+        })
+    };
+    check(packages, &[]);
+    check(
+        |files| packages(files).file(&topology(3, "physical_package_id"), "0\n"),
+        &[
+            (
+                DIFFERS,
+                "/sys/devices/system/cpu/cpu0/topology/physical_package_id: CPUs 0-1,3 by this number are not those that /sys/devices/system/cpu/cpu0/topology/core_siblings_list names: they differ by CPU 3",
+            ),
+            (
+                DIFFERS,
+                "/sys/devices/system/cpu/cpu3/topology/physical_package_id: CPUs 0-1,3 by this number are not those that /sys/devices/system/cpu/cpu3/topology/core_siblings_list names: they differ by CPUs 0-2",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn cpus_that_are_online_exist_and_are_possible() {
+    let list = |file: &str| format!("/sys/devices/system/cpu/{file}");
+    check(
+        |files| files.file(&list("possible"), "0-2\n"),
+        &[(DIFFERS, "/sys/devices/system/cpu/possible: it does not name CPU 3, though present does")],
+    );
+    check(
+        |files| files.file(&list("present"), "0-2\n"),
+        &[
+            (DIFFERS, "/sys/devices/system/cpu/present: it does not name CPU 3, though there is a folder"),
+            (DIFFERS, "/sys/devices/system/cpu/present: it does not name CPU 3, though online does"),
+        ],
+    );
+}
+
+#[test]
+fn a_file_without_its_last_line_feed_is_cut() {
+    let id = "/sys/devices/system/cpu/cpu1/topology/core_id";
+    check(
+        |files| files.file(id, "1"),
+        &[(
+            Kind::Unparseable,
+            "/sys/devices/system/cpu/cpu1/topology/core_id: its last line has no end: the file may be cut",
+        )],
+    );
+    check(
+        |files| files.file("/proc/self/status", ""),
+        &[(Kind::Unparseable, "/proc/self/status: it is empty")],
+    );
+    check(
+        |files| files.file("/proc/cmdline", "ro qu\0et\n"),
+        &[(Kind::StrayBytes, "/proc/cmdline: it has bytes that are no text")],
     );
 }

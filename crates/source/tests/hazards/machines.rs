@@ -41,16 +41,17 @@ pub fn files() -> Vec<(String, String)> {
         add(format!("{root}/topology/die_id"), "0");
         add(format!("{root}/topology/thread_siblings_list"), &cpu.to_string());
         let package = if cpu < 2 { "0-1" } else { "2-3" };
-        for (index, level, kind, size, shared) in
-            [(0, "1", "Data", "32K", cpu.to_string()), (1, "2", "Unified", "1024K", package.to_owned())]
-        {
+        for (index, level, kind, size, sets, shared) in [
+            (0, "1", "Data", "32K", "64", cpu.to_string()),
+            (1, "2", "Unified", "1024K", "2048", package.to_owned()),
+        ] {
             let root = format!("{root}/cache/index{index}");
             add(format!("{root}/level"), level);
             add(format!("{root}/type"), kind);
             add(format!("{root}/size"), size);
             add(format!("{root}/coherency_line_size"), "64");
             add(format!("{root}/ways_of_associativity"), "8");
-            add(format!("{root}/number_of_sets"), "64");
+            add(format!("{root}/number_of_sets"), sets);
             add(format!("{root}/shared_cpu_list"), &shared);
         }
     }

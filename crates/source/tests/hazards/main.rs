@@ -125,6 +125,10 @@ fn the_release_comes_from_the_first_file_that_has_it() {
     assert_eq!(machine.architecture.as_deref(), Some("riscv64"));
     assert_eq!(machine.page_size.map(|size| size.get()), Some(65536));
     check(
+        |files| files.file("/proc/sys/kernel/osrelease", "6.9.0\n"),
+        &[(DIFFERS, "/proc/version: it says \"6.12.1\", but other files say \"6.9.0\"")],
+    );
+    check(
         |files| files.file("/proc/version", "Linux dummy\n"),
         &[(
             Kind::Unparseable,
@@ -146,6 +150,16 @@ fn what_the_process_may_use_comes_from_its_status_or_from_its_cpuset() {
     assert_eq!(allowed(plain()), (None, None));
     let status = plain().file("/proc/self/status", "Cpus_allowed_list:\t0-1\nMems_allowed_list:\t1\n");
     assert_eq!(allowed(status), some("0-1", "1"));
+    check(
+        |files| files.file("/proc/self/status", "Cpus_allowed:\t7\nCpus_allowed_list:\t0-1\n"),
+        &[
+            (
+                Kind::Unparseable,
+                "/proc/self/status:2: expected the CPUs of the mask above it, found \"Cpus_allowed_list:\\t0-1\"",
+            ),
+            (Kind::Restricted, "this process may run on CPUs 0-2 of 0-3"),
+        ],
+    );
     let group = |mount: &str, cpuset: &str, files: &[(&str, &str)]| {
         let tree = plain()
             .file("/proc/mounts", format!("none {mount} 0 0\n"))

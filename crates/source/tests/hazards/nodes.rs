@@ -60,7 +60,13 @@ fn a_row_of_distances_is_matched_with_the_nodes_it_was_made_for() {
 fn distances_that_are_missing_or_broken_are_told() {
     check(
         |files| files.without(&format!("{NODE}/node0/distance")),
-        &[(Kind::DistanceMissing, "the distance from node 0 to node 0 is missing; so is one other pair")],
+        &[
+            (
+                Kind::Disagreement,
+                "/sys/devices/system/node/node0/distance: it is missing, though others of its kind are there",
+            ),
+            (Kind::DistanceMissing, "the distance from node 0 to node 0 is missing; so is one other pair"),
+        ],
     );
     check(
         |files| files.file(&format!("{NODE}/node0/distance"), "10 x\n"),
@@ -92,7 +98,16 @@ fn broken_memory_information_costs_its_own_line() {
     );
     assert_eq!(machine.nodes[&n(1)].memory_total().map(|size| size.get()), Some(8 << 20));
     assert_eq!(machine.nodes[&n(1)].memory_free(), None, "not 0");
-    check(|files| files.without(&path), &[(Kind::MemoryUnknown, "the memory size of node 1 is not known")]);
+    check(
+        |files| files.without(&path),
+        &[
+            (
+                Kind::Disagreement,
+                "/sys/devices/system/node/node1/meminfo: it is missing, though others of its kind are there",
+            ),
+            (Kind::MemoryUnknown, "the memory size of node 1 is not known"),
+        ],
+    );
 }
 
 #[test]
@@ -153,4 +168,36 @@ fn memory_without_cpus_and_cpus_without_memory_are_nodes() {
     );
     assert_eq!(machine.nodes_with_cpus(), NodeSet::from([0, 1]));
     assert_eq!(machine.nodes_with_memory(), NodeSet::from([0, 2]));
+}
+
+#[test]
+fn memory_that_contradicts_itself_is_told() {
+    let path = format!("{NODE}/node1/meminfo");
+    let text = |total: u32, free: u32, used: u32| {
+        format!("Node 1 MemTotal: {total} kB\nNode 1 MemFree: {free} kB\nNode 1 MemUsed: {used} kB\n")
+    };
+    let node0 = format!("{NODE}/node0/meminfo");
+    let both = |files: Memory, node1: String| {
+        let node0_text = text(8192, 4096, 4096).replace("Node 1", "Node 0");
+        files.file(&node0, node0_text).file(&path, node1)
+    };
+    let differs = |sentence: &str| format!("/sys/devices/system/node/node1/meminfo: {sentence}");
+    check(|files| both(files, text(8192, 4096, 4096)), &[]);
+    check(
+        |files| both(files, text(8193, 4096, 4096)),
+        &[(
+            Kind::Disagreement,
+            &differs(
+                "MemTotal, 8193 kB, less MemFree, 4096 kB, is not MemUsed, 4096 kB: one of them is wrong",
+            ),
+        )],
+    );
+    check(
+        |files| both(files, text(4096, 8192, 4096)),
+        &[(Kind::Disagreement, &differs("MemFree is 8192 kB, more than MemTotal, 4096 kB"))],
+    );
+    check(
+        |files| both(files, "Node 1 MemTotal: 8192 kB\n".to_owned()),
+        &[(Kind::Disagreement, &differs("it lacks MemFree and one other field, which node 0 has"))],
+    );
 }

@@ -7,19 +7,46 @@ use nodewise_machine::{Bytes, Cache, CacheKind, CpuId, Machine, NodeId, NodeSet}
 use crate::digest::counts::{core_of_each_cpu, plural};
 use crate::digest::node::nodes_of_each_cpu;
 
-/// Caches of one size that serve as many cores each.
+/// Who shares a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Share {
+    /// The kernel does not say.
+    Unknown,
+    /// None of its CPUs is online.
+    Offline,
+    /// So many of the online threads of one or more cores, but not all of them.
+    Threads(usize),
+    /// All online threads of so many cores.
+    Cores(usize),
+}
+
+impl Share {
+    fn of(cache: &Cache, core_of: &BTreeMap<CpuId, CpuId>) -> Self {
+        let cores = cores_of(cache, core_of);
+        let threads = cache.cpus.iter().filter(|cpu| core_of.contains_key(cpu)).count();
+        let all = core_of.values().filter(|first| cores.contains(first)).count();
+        match cores.len() {
+            _ if cache.cpus.is_empty() => Self::Unknown,
+            0 => Self::Offline,
+            cores if threads == all => Self::Cores(cores),
+            _ => Self::Threads(threads),
+        }
+    }
+}
+
+/// Caches of one size that are shared alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheGroup {
     /// The size of one; `None` when the kernel does not say.
     pub size: Option<Bytes>,
-    /// Online cores that share one; 0 when none of its CPUs is online.
-    pub cores: usize,
-    /// How many there are.
+    /// Who shares one.
+    pub share: Share,
+    /// How many there are; of caches whose sharing is unknown, how many kinds of them.
     pub count: usize,
 }
 
 /// How many caches there are of each size and share.
-type Groups = BTreeMap<(Option<Bytes>, usize), usize>;
+type Groups = BTreeMap<(Option<Bytes>, Share), usize>;
 
 /// All caches of a level and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +67,7 @@ impl CacheLevel {
         let core_of = core_of_each_cpu(machine);
         let mut levels: BTreeMap<(u8, CacheKind), Groups> = BTreeMap::new();
         for cache in &machine.caches {
-            let share = cores_of(cache, &core_of).len();
+            let share = Share::of(cache, &core_of);
             let groups = levels.entry((cache.level, cache.kind)).or_default();
             *groups.entry((cache.size, share)).or_default() += 1;
         }
@@ -49,7 +76,7 @@ impl CacheLevel {
 
     fn new(level: u8, kind: CacheKind, groups: Groups) -> Self {
         let mut groups: Vec<CacheGroup> =
-            groups.into_iter().map(|((size, cores), count)| CacheGroup { size, cores, count }).collect();
+            groups.into_iter().map(|((size, share), count)| CacheGroup { size, share, count }).collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.count));
         let name =
             Cache { level, kind, size: None, line_size: None, ways: None, sets: None, cpus: [].into() };
@@ -61,9 +88,11 @@ impl CacheLevel {
         let group = |group: &CacheGroup| {
             let size = group.size.map_or_else(|| "size unknown".to_owned(), |size| size.to_string());
             let each = if group.count > 1 { "each " } else { "" };
-            let share = match group.cores {
-                0 => "for no online core".to_owned(),
-                cores => format!("for {}", plural(cores, "core")),
+            let share = match group.share {
+                Share::Unknown => return format!("{size}, sharing unknown"),
+                Share::Offline => "for no online core".to_owned(),
+                Share::Threads(threads) => format!("for {}", plural(threads, "thread")),
+                Share::Cores(cores) => format!("for {}", plural(cores, "core")),
             };
             let count = if group.count > 1 { format!(" x {}", group.count) } else { String::new() };
             format!("{size}{count}, {each}{share}")
@@ -146,6 +175,18 @@ mod tests {
             &["L2 1 MiB x 4, each for 1 core; 2 MiB x 2, each for 4 cores"],
             Some("2 in each node"),
         );
+    }
+
+    /// A cache of one thread of a core is not that of the core.
+    #[test]
+    fn a_cache_of_one_thread_is_not_that_of_a_core() {
+        let mut machine = spec::machine("(2c2t 1G l2=1M/1c)").unwrap();
+        let words = |machine: &Machine| CacheLevel::all(machine)[0].words();
+        assert_eq!(words(&machine), "1 MiB x 2, each for 1 core");
+        machine.caches[0].cpus = [0].into();
+        assert_eq!(words(&machine), "1 MiB, for 1 thread; 1 MiB, for 1 core");
+        machine.caches[0].cpus = [].into();
+        assert_eq!(words(&machine), "1 MiB, sharing unknown; 1 MiB, for 1 core");
     }
 
     #[test]
