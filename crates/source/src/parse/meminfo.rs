@@ -40,7 +40,7 @@ fn field(line: &str, node: NodeId) -> Result<MeminfoField, String> {
     if digits(number) != Some(node.number()) {
         return Err(format!("a line of node {node}"));
     }
-    let name = words.next().filter(|name| name.bytes().all(is_name_byte)).ok_or("a name before the colon")?;
+    let name = words.next().filter(|name| is_name(name)).ok_or("a name before the colon")?;
     if words.next().is_some() {
         return Err("one name before the colon".to_owned());
     }
@@ -55,9 +55,10 @@ fn field(line: &str, node: NodeId) -> Result<MeminfoField, String> {
     Ok(MeminfoField { name: name.to_owned(), value })
 }
 
-/// What the kernel's names are made of: `Active(anon)`, `HugePages_Total`.
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'(' | b')')
+/// What the kernel's names are like: `Active(anon)`, `HugePages_Total`.
+fn is_name(name: &str) -> bool {
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'(' | b')');
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(in_name)
 }
 
 #[cfg(test)]
@@ -134,7 +135,7 @@ mod tests {
     fn fields() -> impl Strategy<Value = Vec<MeminfoField>> {
         let value = (any::<bool>(), 0u64..1 << 54)
             .prop_map(|(sized, number)| if sized { size(number) } else { MeminfoValue::Count(number) });
-        prop::collection::btree_map("[A-Za-z][A-Za-z0-9_()]{0,12}", value, 0..20)
+        prop::collection::btree_map("[A-Z][A-Za-z0-9_()]{0,12}", value, 0..20)
             .prop_map(|fields| fields.into_iter().map(|(name, value)| MeminfoField { name, value }).collect())
     }
 

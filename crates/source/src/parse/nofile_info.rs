@@ -19,23 +19,36 @@ pub struct NoFileInfo {
     pub page_size: Option<Bytes>,
 }
 
-/// Reads the fields above; others are passed over.
+/// Fields that hwloc writes and nodewise has no use for.
+const OTHERS: [&str; 4] = ["OSName", "OSVersion", "HostName", "FallbackNbProcessors"];
+
+/// Reads the fields above; others of hwloc's are passed over.
 pub fn parse(text: &str) -> Parsed<NoFileInfo> {
     let mut parsed = Parsed::<NoFileInfo>::default();
     for (number, line) in lines(text) {
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.trim();
         match name {
+            "OSRelease" if value.is_empty() => parsed.problems.add(number, "a release", line),
+            "Architecture" if !is_word(value) => {
+                parsed.problems.add(number, "an architecture, as in x86_64", line)
+            }
             "OSRelease" => parsed.value.release = Some(value.to_owned()),
             "Architecture" => parsed.value.architecture = Some(value.to_owned()),
             "PageSize" => match digits(value).filter(|size: &u64| size.is_power_of_two()) {
                 Some(size) => parsed.value.page_size = Some(Bytes::new(size)),
                 None => parsed.problems.add(number, "a page size in bytes, a power of two", line),
             },
-            _ => (),
+            _ if OTHERS.contains(&name) => (),
+            // A damaged name would be a value that is lost without a word.
+            _ => parsed.problems.add(number, "a field of hwloc's, as in \"PageSize: 4096\"", line),
         }
     }
     parsed
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 #[cfg(test)]
@@ -53,6 +66,7 @@ mod tests {
         assert_eq!(parsed.value.architecture.as_deref(), Some("ppc64le"));
         assert_eq!(parsed.value.page_size, Some(Bytes::from_kib(64)));
         assert_eq!(parse("PageSize: 0\nPageSize: 5000\n").problems.count(), 2);
+        assert_eq!(parse("0-3\nPageSyze: 4096\nArchitecture:\nArchitecture:- arm\n").problems.count(), 4);
     }
 
     proptest! {

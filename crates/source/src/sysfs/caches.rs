@@ -1,8 +1,8 @@
 //! Caches, each once.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::{Bytes, Cache, CacheKind, CpuId, CpuSet, Machine, OddityKind};
 
@@ -38,6 +38,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
         if reader.is_quick() && known.values().any(|cpus| cpus.contains(cpu)) {
             continue;
         }
+        let (mut levels, mut are_known) = (BTreeSet::new(), true);
         let mut indexes = reader.numbered(&root, "index");
         indexes.truncate(MOST_INDEXES);
         if reader.is_quick() {
@@ -50,13 +51,21 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
                 continue;
             }
             let folder = format!("{root}/index{index}");
-            let Some(cache) = read_cache(reader, &folder, cpu, &online, &mut sharing) else { continue };
+            let Some(cache) = read_cache(reader, &folder, cpu, &online, &mut sharing) else {
+                // What is wrong with it was noted, and its level is not known.
+                are_known = false;
+                continue;
+            };
+            levels.insert(cache.level);
             if cache.cpus.is_empty() {
                 sharing.unsaid.push((cpu, folder, cache));
             } else {
                 covered.extend(&cache.cpus);
                 merge(reader, &mut caches, cache, cpu, folder);
             }
+        }
+        if are_known && !reader.trusts_files() {
+            note_gap(reader, &root, &levels);
         }
     }
     let mut caches = without_overlaps(reader, caches.into_values().collect());
@@ -68,6 +77,15 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let mut caches: Vec<Cache> = caches.into_iter().map(|listed| listed.cache).collect();
     caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first(), cache.size));
     machine.caches = caches;
+}
+
+/// Levels have no gap. On the running system not all are read.
+fn note_gap(reader: &mut Reader<'_>, root: &str, levels: &BTreeSet<u8>) {
+    let last = levels.last().copied().unwrap_or(0);
+    if let Some(missing) = (1..last).find(|level| !levels.contains(level)) {
+        let text = format!("it has a cache of level {last}, but none of level {missing}");
+        reader.note_in(OddityKind::Disagreement, root, text);
+    }
 }
 
 /// Adds a cache; what one CPU's files do not say of it, another's may. What they say differently is
@@ -85,6 +103,10 @@ fn merge(
         return;
     };
     let Listed { cache: known, by, .. } = listed.get_mut();
+    if by.contains(cpu) {
+        let text = format!("CPU {cpu} has an {} already, of the same CPUs", known.name());
+        reader.note_in(OddityKind::Disagreement, &folder, text);
+    }
     by.insert(cpu);
     let same = agree(&mut known.size, cache.size)
         & agree(&mut known.line_size, cache.line_size)

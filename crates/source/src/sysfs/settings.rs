@@ -15,7 +15,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     if reader.wants_only_nodes() {
         return;
     }
-    settings.command_line = reader.text("/proc/cmdline", |text| text.trim_end_matches('\n').to_owned());
+    settings.command_line = reader.value("/proc/cmdline", command_line);
     settings.swappiness = reader.value("/proc/sys/vm/swappiness", number::number);
     settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
     if !reader.is_quick() {
@@ -44,6 +44,25 @@ fn read_between_nodes(reader: &mut Reader<'_>, settings: &mut Settings) {
         INTERLEAVE_WEIGHTS_AUTO.iter().find_map(|path| reader.value(path, number::switch));
 }
 
+/// The words of transparent huge pages.
+///
+/// # Source
+/// `Documentation/admin-guide/mm/transhuge.rst`.
+const WORDS: [&str; 5] = ["always", "madvise", "never", "defer", "defer+madvise"];
+
 fn chosen(text: &str) -> Result<String, ParseError> {
-    choice::parse(text).map(|choice| choice.chosen)
+    let choice = choice::parse(text)?;
+    match choice.words.iter().find(|word| !WORDS.contains(&word.as_str())) {
+        None => Ok(choice.chosen),
+        Some(other) => Err(ParseError::new(1, format!("only the words {}", WORDS.join(", ")), other)),
+    }
+}
+
+/// The command line, which is one line.
+fn command_line(text: &str) -> Result<String, ParseError> {
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    match line.split_once('\n') {
+        None => Ok(line.to_owned()),
+        Some((_, second)) => Err(ParseError::new(2, "one line only", second)),
+    }
 }

@@ -89,6 +89,23 @@ fn compare_with_one_another(reader: &mut Reader<'_>, group: &Group, listed: &BTr
     }
 }
 
+/// A CPU without a number is listed by none that has one.
+fn note_without_number(
+    reader: &mut Reader<'_>,
+    group: &Group,
+    listed: &BTreeMap<CpuId, CpuSet>,
+    key_of: &dyn Fn(CpuId) -> Option<(u32, u32)>,
+) {
+    for (cpu, cpus) in listed.iter().filter(|(cpu, _)| key_of(**cpu).is_none()) {
+        let path = format!("{}/topology/{}", cpus::folder(*cpu), group.number);
+        let with = cpus.iter().find(|other| key_of(*other).is_some());
+        // Without the file there is another note.
+        let Some(with) = with.filter(|_| reader.exists(&path)) else { continue };
+        let text = format!("it says that the number is not known, but CPU {with} of the same group has one");
+        reader.note_in(OddityKind::Disagreement, &path, text);
+    }
+}
+
 /// CPUs of one group have one number, and no others have it.
 fn compare_with_number(
     reader: &mut Reader<'_>,
@@ -103,6 +120,7 @@ fn compare_with_number(
             numbered.entry(key).or_default().insert(*cpu);
         }
     }
+    note_without_number(reader, group, listed, &key_of);
     let known: CpuSet = numbered.values().fold(CpuSet::new(), |all, cpus| all.union(cpus));
     let mut noted = CpuSet::new();
     for (cpu, cpus) in listed {

@@ -210,6 +210,25 @@ fn a_cache_is_as_large_as_its_ways_and_sets() {
 }
 
 #[test]
+fn a_cpu_has_one_cache_of_a_level_and_kind_and_no_gap_between_levels() {
+    let file = |index: u32, name: &str| format!("/sys/devices/system/cpu/cpu3/cache/index{index}/{name}");
+    check(
+        |files| files.file(&file(1, "level"), "6\n"),
+        &[(DIFFERS, "/sys/devices/system/cpu/cpu3/cache: it has a cache of level 6, but none of level 2")],
+    );
+    let second = |files: Memory| {
+        [("level", "1"), ("type", "Data"), ("size", "32K"), ("shared_cpu_list", "3")]
+            .into_iter()
+            .fold(files, |files, (name, text)| files.file(&file(2, name), format!("{text}\n")))
+    };
+    let machine = load(second(plain()));
+    assert_eq!(
+        machine.oddities[0].to_string(),
+        "/sys/devices/system/cpu/cpu3/cache/index2: CPU 3 has an L1d already, of the same CPUs"
+    );
+}
+
+#[test]
 fn threads_and_packages_agree_with_one_another() {
     let topology = |cpu: u32, file: &str| format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}");
     check(
@@ -238,6 +257,13 @@ fn threads_and_packages_agree_with_one_another() {
         })
     };
     check(packages, &[]);
+    check(
+        |files| packages(files).file(&topology(3, "physical_package_id"), "-1\n"),
+        &[(
+            DIFFERS,
+            "/sys/devices/system/cpu/cpu3/topology/physical_package_id: it says that the number is not known, but CPU 2 of the same group has one",
+        )],
+    );
     check(
         |files| packages(files).file(&topology(3, "physical_package_id"), "0\n"),
         &[
@@ -286,5 +312,16 @@ fn a_file_without_its_last_line_feed_is_cut() {
     check(
         |files| files.file("/proc/cmdline", "ro qu\0et\n"),
         &[(Kind::StrayBytes, "/proc/cmdline: it has bytes that are no text")],
+    );
+    check(
+        |files| files.file("/proc/cmdline", "ro quiet\nro\n"),
+        &[(Kind::Unparseable, "/proc/cmdline:2: expected one line only, found \"ro\"")],
+    );
+    check(
+        |files| files.file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvase] never\n"),
+        &[(
+            Kind::Unparseable,
+            "/sys/kernel/mm/transparent_hugepage/enabled:1: expected only the words always, madvise, never, defer, defer+madvise, found \"madvase\"",
+        )],
     );
 }
