@@ -1,8 +1,9 @@
 //! Pools of huge pages: where they grow and shrink, and which page a fault gets.
 //!
 //! # Source
-//! `hstate_next_node_to_alloc`, `hstate_next_node_to_free`, `set_max_huge_pages` and
-//! `dequeue_hugetlb_folio_vma` in `mm/hugetlb.c`; 5.15 to at least 7.2. Seen on 6.12 and 6.18.
+//! `hstate_next_node_to_alloc`, `hstate_next_node_to_free`, `set_max_huge_pages`, `adjust_pool_surplus`,
+//! `free_huge_folio`, `move_hugetlb_state` and `dequeue_hugetlb_folio_vma` in `mm/hugetlb.c`; 5.15 to at least
+//! 7.2. Seen on 6.12 and 6.18.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +26,14 @@ pub enum Replaced {
     Not,
 }
 
-/// The pool of one page size, without pages in use.
+/// The pool of one page size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     free: BTreeMap<NodeId, u64>,
+    /// Pages that programs have.
+    used: BTreeMap<NodeId, u64>,
+    /// Pages that leave the pool as soon as a program frees as many on the node.
+    surplus: BTreeMap<NodeId, u64>,
     /// Pages that mappings will have when they are touched.
     reserved: u64,
     nodes: NodeSet,
@@ -39,9 +44,17 @@ pub struct Pool {
 impl Pool {
     /// The empty pool of a kernel that was just booted; `nodes` are those with memory.
     pub fn new(nodes: &NodeSet) -> Self {
-        let free = nodes.iter().map(|node| (node, 0)).collect();
+        let none: BTreeMap<NodeId, u64> = nodes.iter().map(|node| (node, 0)).collect();
         let first = nodes.first();
-        Self { free, reserved: 0, nodes: nodes.clone(), grow_next: first, shrink_next: first }
+        Self {
+            free: none.clone(),
+            used: none.clone(),
+            surplus: none,
+            reserved: 0,
+            nodes: nodes.clone(),
+            grow_next: first,
+            shrink_next: first,
+        }
     }
 
     /// A pool with these free pages.
@@ -61,30 +74,49 @@ impl Pool {
         self.free.iter().filter(|(node, _)| nodes.contains(**node)).map(|(_, pages)| pages).sum()
     }
 
+    /// Surplus pages by node.
+    pub const fn surplus(&self) -> &BTreeMap<NodeId, u64> {
+        &self.surplus
+    }
+
     /// Writes `nr_hugepages`. `room` says whether a node still has memory for one more page. Gives
     /// the number that the file then reads: less than asked when no node has room.
+    ///
+    /// Pages in use and those that are reserved stay: as many become surplus as the pool is too large.
     pub fn resize(&mut self, pages: u64, mut room: impl FnMut(NodeId) -> bool) -> u64 {
         let all = self.nodes.clone();
-        while self.total() < pages {
+        while self.persistent() < pages {
             let tried: Vec<NodeId> = cycle(&all, self.grow_next).collect();
-            let Some(node) = tried.into_iter().find(|node| room(*node)) else { break };
+            let surplus = tried.iter().copied().find(|node| of(&self.surplus, *node) > 0);
+            let Some(node) = surplus.or_else(|| tried.into_iter().find(|node| room(*node))) else { break };
             self.grow_next = following(&all, node);
-            *self.free.entry(node).or_default() += 1;
+            match surplus {
+                Some(_) => take(&mut self.surplus, node),
+                None => give(&mut self.free, node),
+            }
         }
-        while self.total() > pages {
+        let in_use: u64 = self.used.values().sum();
+        let least = pages.max(self.reserved + in_use);
+        while self.persistent() > least {
             let tried: Vec<NodeId> = cycle(&all, self.shrink_next).collect();
             let Some(node) = tried.into_iter().find(|node| self.has_free(*node)) else { break };
             self.shrink_next = following(&all, node);
-            *self.free.entry(node).or_default() -= 1;
+            take(&mut self.free, node);
         }
-        self.total()
+        while self.persistent() > pages {
+            let tried: Vec<NodeId> = cycle(&all, self.shrink_next).collect();
+            let is_whole = |node: &NodeId| of(&self.surplus, *node) < self.on(*node);
+            let Some(node) = tried.into_iter().find(is_whole) else { break };
+            self.shrink_next = following(&all, node);
+            give(&mut self.surplus, node);
+        }
+        self.persistent()
     }
 
     /// Writes `nr_hugepages` of one node that has room for them. The next page of the whole pool is
     /// then looked for from this node on.
     pub fn resize_node(&mut self, node: NodeId, pages: u64) {
-        let now = self.free.get(&node).copied().unwrap_or(0);
-        match pages.cmp(&now) {
+        match pages.cmp(&of(&self.free, node)) {
             std::cmp::Ordering::Greater => self.grow_next = Some(node),
             std::cmp::Ordering::Less => self.shrink_next = Some(node),
             std::cmp::Ordering::Equal => {}
@@ -92,8 +124,15 @@ impl Pool {
         self.free.insert(node, pages);
     }
 
-    fn total(&self) -> u64 {
-        self.free.values().sum()
+    /// Pages on a node, free or not.
+    fn on(&self, node: NodeId) -> u64 {
+        of(&self.free, node) + of(&self.used, node)
+    }
+
+    /// All pages but the surplus: what `/proc/sys/vm/nr_hugepages` reads.
+    fn persistent(&self) -> u64 {
+        let sum = |pages: &BTreeMap<NodeId, u64>| pages.values().sum::<u64>();
+        sum(&self.free) + sum(&self.used) - sum(&self.surplus)
     }
 
     /// Reserves pages for a mapping, as `mmap(2)` does. A policy that is set on the mapping later is not seen.
@@ -108,9 +147,33 @@ impl Pool {
         Ok(())
     }
 
+    /// Gives back what a mapping has reserved and not touched, as `munmap(2)` does. As many free pages leave the
+    /// pool as it has surplus.
+    pub fn unreserve(&mut self, pages: u64) {
+        for _ in 0..pages.min(self.surplus.values().sum()) {
+            let tried: Vec<NodeId> = cycle(&self.nodes, self.shrink_next).collect();
+            let is_found = |node: &NodeId| of(&self.surplus, *node) > 0 && self.has_free(*node);
+            let Some(node) = tried.into_iter().find(is_found) else { break };
+            self.shrink_next = following(&self.nodes, node);
+            take(&mut self.surplus, node);
+            take(&mut self.free, node);
+        }
+        self.reserved = self.reserved.saturating_sub(pages);
+    }
+
+    /// Frees a page that a program has on a node.
+    pub fn release(&mut self, node: NodeId) {
+        take(&mut self.used, node);
+        if of(&self.surplus, node) > 0 {
+            take(&mut self.surplus, node);
+        } else {
+            give(&mut self.free, node);
+        }
+    }
+
     /// Free pages that nobody has reserved.
     fn spare(&self) -> u64 {
-        self.total().saturating_sub(self.reserved)
+        self.free.values().sum::<u64>().saturating_sub(self.reserved)
     }
 
     /// Takes the page that a fault gets, with this number in the mapping: its node; `None` for a signal
@@ -126,28 +189,51 @@ impl Pool {
     ) -> Option<NodeId> {
         let way = way(policy, weights, index, cpu_node, orders, allowed);
         let node = way.order.into_iter().chain(way.then).find(|node| self.has_free(*node))?;
-        *self.free.entry(node).or_default() -= 1;
+        take(&mut self.free, node);
+        give(&mut self.used, node);
         self.reserved = self.reserved.saturating_sub(1);
         Some(node)
     }
 
     /// Moves a page that is in use to one of some nodes, in their order.
     ///
-    /// A free page of the pool takes its place as long as not all are reserved; the old one is free then.
-    /// Otherwise a new page does, from a node that has `room`, and the old one is no page of the pool any
-    /// more.
+    /// A free page of the pool takes its place as long as not all are reserved; the old one is freed then.
+    /// Otherwise a new page does, from a node that has `room`, the old one leaves the pool, and where it was
+    /// surplus the new one is.
     pub fn replace(&mut self, old: NodeId, way: &[NodeId], room: impl Fn(NodeId) -> bool) -> Replaced {
         let pooled = way.iter().copied().find(|node| self.has_free(*node)).filter(|_| self.spare() > 0);
         if let Some(node) = pooled {
-            *self.free.entry(node).or_default() -= 1;
-            *self.free.entry(old).or_default() += 1;
+            take(&mut self.free, node);
+            give(&mut self.used, node);
+            self.release(old);
             return Replaced::ByFree(node);
         }
-        way.iter().copied().find(|node| room(*node)).map_or(Replaced::Not, Replaced::ByNew)
+        let Some(node) = way.iter().copied().find(|node| room(*node)) else { return Replaced::Not };
+        take(&mut self.used, old);
+        give(&mut self.used, node);
+        if of(&self.surplus, old) > 0 {
+            take(&mut self.surplus, old);
+            give(&mut self.surplus, node);
+        }
+        Replaced::ByNew(node)
     }
 
     fn has_free(&self, node: NodeId) -> bool {
         self.free.get(&node).is_some_and(|pages| *pages > 0)
+    }
+}
+
+fn of(pages: &BTreeMap<NodeId, u64>, node: NodeId) -> u64 {
+    pages.get(&node).copied().unwrap_or(0)
+}
+
+fn give(pages: &mut BTreeMap<NodeId, u64>, node: NodeId) {
+    *pages.entry(node).or_default() += 1;
+}
+
+fn take(pages: &mut BTreeMap<NodeId, u64>, node: NodeId) {
+    if let Some(pages) = pages.get_mut(&node) {
+        *pages = pages.saturating_sub(1);
     }
 }
 
@@ -198,5 +284,44 @@ mod tests {
         assert_eq!(got, 8);
         assert_eq!(pool.free().values().copied().collect::<Vec<_>>(), [5, 1, 2]);
         assert_eq!(pool.resize(0, |_| true), 0);
+    }
+
+    #[test]
+    fn pages_in_use_leave_a_pool_that_has_become_too_small_when_they_are_freed() {
+        let orders = FallbackOrders::of(
+            &nodewise_machine::spec::machine("2x(1c 1G)").unwrap(),
+            crate::zonelist::BuiltAt::Boot,
+        );
+        let nodes = NodeSet::from([0, 1]);
+        let mut pool = Pool::new(&nodes);
+        assert_eq!(pool.resize(6, |_| true), 6);
+        let cpu = NodeId::new(0);
+        let touch =
+            |pool: &mut Pool| pool.fault(&Policy::DEFAULT, &Weights::new(), 0, cpu, &orders, &nodes).unwrap();
+        let had: Vec<NodeId> = (0..4).map(|_| touch(&mut pool)).collect();
+        let check = |pool: &Pool, free: [u64; 2], surplus: [u64; 2]| {
+            let of = |pages: &BTreeMap<NodeId, u64>| pages.values().copied().collect::<Vec<_>>();
+            assert_eq!((of(pool.free()), of(pool.surplus())), (free.to_vec(), surplus.to_vec()));
+        };
+        assert_eq!(pool.resize(1, |_| true), 1);
+        check(&pool, [0, 0], [2, 1]);
+        // A larger number takes surplus pages back first.
+        assert_eq!(pool.resize(2, |_| true), 2);
+        check(&pool, [0, 0], [1, 1]);
+        pool.resize(1, |_| true);
+        had.into_iter().for_each(|node| pool.release(node));
+        check(&pool, [1, 0], [0, 0]);
+    }
+
+    #[test]
+    fn reserved_pages_leave_a_pool_that_has_become_too_small_with_the_mapping() {
+        let nodes = NodeSet::from([0, 1]);
+        let mut pool = Pool::new(&nodes);
+        pool.resize(4, |_| true);
+        pool.reserve(4, &Policy::DEFAULT, &nodes).unwrap();
+        pool.resize(1, |_| true);
+        assert_eq!(pool.free_on(&nodes), 4);
+        pool.unreserve(4);
+        assert_eq!((pool.free_on(&nodes), pool.surplus().values().sum::<u64>()), (1, 0));
     }
 }

@@ -184,7 +184,7 @@ impl Simulation {
         outcome.stretches.iter_mut().for_each(|stretch| stretch.order = HUGE_ORDER);
         let given = self.put(id, object, policy, pages.start, &outcome, step) / HUGE;
         let kept = reserved.min(given);
-        self.pool.unreserve(kept);
+        self.pool.use_reserved(kept);
         if let Some(region) = self.program(id).regions.values_mut().find(|region| region.object == object) {
             region.reserved -= kept;
         }

@@ -131,7 +131,6 @@ impl Simulation {
         object.extents = kept;
         let kind = object.kind;
         others.into_iter().for_each(|other| self.note_program(other));
-        self.pool.unreserve(region.reserved);
         let is_mapped = |program: &Program| program.region_of(region.object).is_some();
         if !self.programs.values().any(is_mapped) {
             let last = self.objects.remove(&region.object);
@@ -144,6 +143,7 @@ impl Simulation {
         for run in freed {
             self.give_back(kind, run.counts());
         }
+        self.unreserve(region.reserved);
     }
 
     /// Gives pages back to the zones, the pool or the disk that they are from.
@@ -152,8 +152,7 @@ impl Simulation {
             match held.at {
                 At::Swap => self.swap_left += pages,
                 At::Zone(node, zone) if kind == Kind::Pool => {
-                    self.pool.free.free(node, zone, pages / HUGE);
-                    self.changed_pool = true;
+                    self.give_back_to_pool(node, zone, pages / HUGE);
                 }
                 At::Zone(node, zone) => self.memory.free(node, zone, pages),
             }

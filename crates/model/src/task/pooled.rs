@@ -35,6 +35,18 @@ impl Pooled {
         Ok(Self { pool, policy: None, pages: vec![None; pages], stay: vec![false; pages] })
     }
 
+    /// The same with another pool, and so many pages that are reserved in it.
+    #[cfg(test)]
+    pub(crate) fn take_over(&mut self, pool: Pool, pages: usize) {
+        *self = Self { pool, policy: None, pages: vec![None; pages], stay: vec![false; pages] };
+    }
+
+    /// Writes `nr_hugepages`, with room for as many.
+    #[cfg(test)]
+    pub(crate) fn resize(&mut self, pages: u64) {
+        self.pool.resize(pages, |_| true);
+    }
+
     /// The pool as it is now.
     pub const fn pool(&self) -> &Pool {
         &self.pool

@@ -11,6 +11,7 @@ mod loaded;
 mod measure;
 mod model;
 mod policies;
+mod pools;
 mod scripts;
 mod topology;
 mod tuning;
@@ -39,6 +40,8 @@ pub const MODEL: &[(&str, Check)] = &[
     ("huge_pages_come_from_where_the_model_says_when_a_node_is_full", full::huge_pages),
     ("calls_with_any_arguments_get_the_kernels_answer", calls::numbers),
     ("drawn_scripts_of_calls_end_as_the_model_says", scripts::play),
+    ("a_pool_that_is_too_small_loses_what_programs_free", pools::too_small),
+    ("a_page_of_a_pool_leaves_a_free_one_for_the_next", pools::moved),
 ];
 
 /// What nodewise says of the machine, and where it places programs. Nothing but nodewise is needed for

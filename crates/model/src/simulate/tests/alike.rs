@@ -7,6 +7,7 @@ use proptest::prelude::{Just, Strategy, any, prop_assert_eq, proptest};
 use super::*;
 use crate::hugetlb;
 use crate::migrate::Present;
+use crate::policy::set::Policy;
 use crate::simulate::program::HUGE;
 use crate::task::Surroundings;
 use crate::task::Task;
@@ -239,6 +240,107 @@ proptest! {
             let free: BTreeMap<NodeId, u64> = simulation.memory().nodes().iter().map(|node| (node, simulation.pool.free.free_of(node))).collect();
             prop_assert_eq!(&free, pool.free());
         }
+    }
+
+    #[test]
+    fn a_pool_in_use_grows_and_shrinks_as_it_does_page_by_page(
+        steps in proptest::collection::vec((0u8..4, 0u64..12), 1..24),
+    ) {
+        let (mut simulation, _, memory) = pair(Release::REFERENCE);
+        let nodes = memory.nodes();
+        let mut pool = hugetlb::Pool::new(&nodes);
+        let mut regions: Vec<(String, u64, Vec<NodeId>)> = Vec::new();
+        for (number, (kind, pages)) in steps.into_iter().enumerate() {
+            let act = match (kind, regions.first().map(|(name, ..)| name.clone())) {
+                (0 | 1, _) if pages > 0 => {
+                    let region = format!("region {number}");
+                    let mapping = Mapping { region: region.clone(), pages: pages * HUGE, backing: Backing::Pool, policy: None };
+                    let reserved = pool.reserve(pages, &Policy::DEFAULT, &nodes);
+                    let touched = if kind == 0 { pages } else { 0 };
+                    if reserved.is_ok() {
+                        let fault = |page| pool.fault(&Policy::DEFAULT, &Weights::new(), page, NodeId::new(0), memory.orders(), &nodes);
+                        let had: Option<Vec<NodeId>> = (0..touched).map(fault).collect();
+                        regions.push((region, pages - touched, had.unwrap()));
+                    }
+                    let act = if kind == 0 { Act::Allocate(mapping) } else { Act::Map(mapping) };
+                    prop_assert_eq!(simulation.play("a", &act).unwrap().refused, reserved.err());
+                    continue;
+                }
+                (2, Some(region)) => {
+                    let (_, reserved, had) = regions.remove(0);
+                    had.into_iter().for_each(|node| pool.release(node));
+                    pool.unreserve(reserved);
+                    Act::Free { region }
+                }
+                _ => {
+                    pool.resize(pages, |_| true);
+                    Act::ResizePool { pages }
+                }
+            };
+            play(&mut simulation, &[("a", act)]);
+            let free: BTreeMap<NodeId, u64> = nodes.iter().map(|node| (node, simulation.pool.free.free_of(node))).collect();
+            prop_assert_eq!(&free, pool.free(), "{}", number);
+        }
+        // What is not in the pool is ordinary memory again. A free page can stay in it as surplus.
+        play(&mut simulation, &[("a", Act::End), ("", Act::ResizePool { pages: 0 })]);
+        for node in &nodes {
+            let all = simulation.memory().free_of(node) + simulation.pool.free.free_of(node) * HUGE;
+            prop_assert_eq!(all, memory.free_of(node));
+        }
+    }
+
+    #[test]
+    fn pages_of_one_node_move_in_a_pool_as_they_do_page_by_page(
+        filled in 0u64..14,
+        smaller in 0u64..14,
+        (first, others, mode, bits) in (0u32..4, 0u64..4, 0usize..5, 0u32..16),
+    ) {
+        let (mut simulation, mut task, memory) = pair(Release::REFERENCE);
+        let mut pool = hugetlb::Pool::new(&memory.nodes());
+        pool.resize(filled, |_| true);
+        play(&mut simulation, &[("", Act::ResizePool { pages: filled }), ("b", start("local"))]);
+        // Another program has some of node 0.
+        let others = others.min(pool.free_on(&NodeSet::from([0])));
+        let mapping = |name: &str, pages| Mapping { region: name.to_owned(), pages: pages * HUGE, backing: Backing::Pool, policy: None };
+        if others > 0 {
+            play(&mut simulation, &[("b", Act::Allocate(mapping("b", others)))]);
+            pool.reserve(others, &Policy::DEFAULT, &memory.nodes()).unwrap();
+            for page in 0..others {
+                pool.fault(&Policy::DEFAULT, &Weights::new(), page, NodeId::new(0), memory.orders(), &memory.nodes());
+            }
+        }
+        // All free pages of one node.
+        let own = NodeId::new(first);
+        let pages = pool.free_on(&NodeSet::from_iter([own]));
+        let bind = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([own]));
+        play(&mut simulation, &[("a", Act::SetPolicy(bind.clone()))]);
+        task.set_policy(&bind).unwrap();
+        if pages == 0 {
+            return Ok(());
+        }
+        play(&mut simulation, &[("a", Act::Allocate(mapping("heap", pages)))]);
+        pool.reserve(pages, &Policy::DEFAULT, &memory.nodes()).unwrap();
+        let mut mapped = Pooled::map(hugetlb::Pool::new(&memory.nodes()), 0, &task).unwrap();
+        mapped.take_over(pool, pages as usize);
+        for page in 0..pages as usize {
+            prop_assert_eq!(mapped.touch(page, &task, &memory), Some(own));
+        }
+        let smaller = smaller.min(filled);
+        mapped.resize(smaller);
+        play(&mut simulation, &[("", Act::ResizePool { pages: smaller })]);
+        let nodes: NodeSet = (0..4).filter(|node| bits >> node & 1 == 1).map(NodeId::new).collect();
+        let modes = [PolicyMode::Local, PolicyMode::Local, PolicyMode::Bind, PolicyMode::Preferred, PolicyMode::PreferredMany];
+        let policy = MemPolicy::new(modes[mode], if mode < 2 { NodeSet::new() } else { nodes });
+        let errno = mapped.bind(&policy, Present::Move, &task, &memory).err();
+        let step = simulation.play("a", &act(&Call::Bind(0, pages * HUGE, policy.clone(), Present::Move))).unwrap();
+        prop_assert_eq!(step.refused, errno, "{}", policy);
+        prop_assert_eq!(
+            nodes_of(&simulation, "a").into_iter().step_by(HUGE as usize).collect::<Vec<_>>(),
+            mapped.nodes(),
+            "{}", policy
+        );
+        let free: BTreeMap<NodeId, u64> = memory.nodes().iter().map(|node| (node, simulation.pool.free.free_of(node))).collect();
+        prop_assert_eq!(&free, mapped.pool().free(), "{}", policy);
     }
 
     #[test]
