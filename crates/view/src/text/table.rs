@@ -1,4 +1,5 @@
-//! Tables that fit: columns fold and drop in a given order, the last one wraps.
+//! Tables that fit: columns drop in a given order, the last one wraps, and where that is not enough the widest
+//! of the others.
 //!
 //! comfy-table was tried on paper first: it wraps cells, but has no columns that give way to
 //! others, pads the ends of lines with blanks, and cannot break a CPU list after a comma. What is
@@ -61,8 +62,9 @@ impl Table {
     /// Writes it. Columns without any value are left out.
     pub(crate) fn write(&self, page: &mut Page) {
         let Some(last) = self.columns.len().checked_sub(1) else { return };
-        let widths = self.widths();
+        let mut widths = self.widths();
         let shown = self.shown(&widths, page.width());
+        self.narrow(&mut widths, &shown, page.width());
         let room = page.width().saturating_sub(taken(&widths, &shown)).max(1);
         if shown.iter().any(|at| !self.columns[*at].head.is_empty()) || !self.columns[last].head.is_empty() {
             let heads: Vec<Line> =
@@ -108,36 +110,67 @@ impl Table {
         shown
     }
 
+    /// Narrows the widest columns of texts where the last has too little room to be read: their cells wrap, too.
+    fn narrow(&self, widths: &mut [usize], shown: &[usize], width: usize) {
+        let last = widths.len() - 1;
+        let word = self.rows.iter().map(|row| row[last].longest_word()).max().unwrap_or(0);
+        let least = widths[last].min(LAST_COLUMN.max(word.min(width / 3)));
+        if taken(widths, shown) + least <= width {
+            return;
+        }
+        let wanted = widths[last].min(LAST_COLUMN.max(width / 3));
+        let is_text = |at: &&usize| self.columns[**at].align == Align::Left;
+        while taken(widths, shown) + wanted > width {
+            let over = taken(widths, shown) + wanted - width;
+            let mut texts: Vec<usize> = shown.iter().filter(is_text).copied().collect();
+            texts.sort_by_key(|at| std::cmp::Reverse(widths[*at]));
+            // Down to the next widest, then both in turn.
+            let Some(widest) = texts.first().copied().filter(|at| widths[*at] > LAST_COLUMN) else { return };
+            let next = texts.get(1).map_or(LAST_COLUMN, |at| widths[*at].max(LAST_COLUMN));
+            let step = (widths[widest] - next).max(1).min(over);
+            widths[widest] -= step;
+        }
+    }
+
     fn write_row(&self, cells: &[Line], widths: &[usize], shown: &[usize], room: usize, page: &mut Page) {
-        let mut line = Line::new();
-        for at in shown {
-            let cell = &cells[*at];
-            let blank = " ".repeat(widths[*at].saturating_sub(cell.columns()));
-            line.push(Ink::Plain, " ".repeat(GAP));
-            match self.columns[*at].align {
-                Align::Left => {
-                    line.append(cell);
-                    line.push(Ink::Plain, blank);
-                }
-                Align::Right => {
-                    line.push(Ink::Plain, blank);
-                    line.append(cell);
+        let last = cells.len() - 1;
+        // Cells are wider than their columns only where these were narrowed.
+        let columns: Vec<(usize, Align, Vec<Line>)> = shown
+            .iter()
+            .map(|at| (widths[*at], self.columns[*at].align, fitting(&cells[*at], widths[*at])))
+            .collect();
+        let folded = cells[last].wrap(room);
+        let lines = columns.iter().map(|(.., parts)| parts.len()).chain([folded.len(), 1]).max().unwrap_or(1);
+        for number in 0..lines {
+            let mut line = Line::new();
+            for (width, align, parts) in &columns {
+                let empty = Line::new();
+                let cell = parts.get(number).unwrap_or(&empty);
+                let blank = " ".repeat(width.saturating_sub(cell.columns()));
+                line.push(Ink::Plain, " ".repeat(GAP));
+                match align {
+                    Align::Left => {
+                        line.append(cell);
+                        line.push(Ink::Plain, blank);
+                    }
+                    Align::Right => {
+                        line.push(Ink::Plain, blank);
+                        line.append(cell);
+                    }
                 }
             }
-        }
-        line.push(Ink::Plain, " ".repeat(GAP));
-        let indent = line.columns();
-        let mut folded = cells[cells.len() - 1].wrap(room).into_iter();
-        if let Some(first) = folded.next() {
-            line.append(&first);
-        }
-        page.line(GAP, &line);
-        for rest in folded {
-            let mut line = Line::from(" ".repeat(indent));
-            line.append(&rest);
+            line.push(Ink::Plain, " ".repeat(GAP));
+            if let Some(part) = folded.get(number) {
+                line.append(part);
+            }
             page.line(GAP, &line);
         }
     }
+}
+
+/// A cell in lines of at most so many columns.
+fn fitting(cell: &Line, width: usize) -> Vec<Line> {
+    if cell.columns() <= width { vec![cell.clone()] } else { cell.wrap(width) }
 }
 
 /// The columns of the screen that these columns of the table take, up to where the last starts.
@@ -194,5 +227,32 @@ mod tests {
             40,
             "  node     memory  CPUs\n     0  125.6 GiB  0-3,8-11,16-19,24-27\n    12      1 GiB  none\n",
         );
+    }
+
+    #[test]
+    fn a_long_text_before_the_last_column_leaves_that_room_to_be_read() {
+        let column = |head| Column { head, align: Align::Left, keep: Keep::Always };
+        let mut table = Table::new(vec![column("benchmark"), column("what it does"), column("installed")]);
+        let about = "25 generated files with gcc -O2, one after the other, into a folder of their own";
+        table.row(vec!["C compile".into(), about.into(), "gcc-12 12.2.0-14+deb12u1".into()]);
+        table.row(vec!["STREAM".into(), "a = b + c".into(), Line::blank()]);
+        let mut page = Page::new(Style::plain(60));
+        table.write(&mut page);
+        assert_eq!(
+            page.finish(),
+            "  benchmark  what it does               installed\n  \
+             C compile  25 generated files with    gcc-12\n             \
+             gcc -O2, one after the     12.2.0-14+deb12u1\n             \
+             other, into a folder of\n             \
+             their own\n  \
+             STREAM     a = b + c\n"
+        );
+        for width in 20..120 {
+            let mut page = Page::new(Style::plain(width));
+            table.write(&mut page);
+            let text = page.finish();
+            let letters = text.lines().filter(|line| line.trim().len() == 1).count();
+            assert_eq!(letters, 0, "{width}: {text}");
+        }
     }
 }
