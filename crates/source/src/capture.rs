@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::tree::{Memory, ReadError, Tree};
 
-pub use output::{CaptureError, Overwrite, Written, write_file};
+pub use output::{CaptureError, Overwrite, Written, check_file, write_file};
 
 /// Whether a capture may tell whose machine it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

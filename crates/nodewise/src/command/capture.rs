@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nodewise_source::capture::{Capture, CaptureError, Identity, Overwrite, write_file};
+use nodewise_source::capture::{Capture, CaptureError, Identity, Overwrite, check_file, write_file};
 use nodewise_source::{Detail, machine_file};
 
 use crate::cli::Global;
@@ -14,8 +14,11 @@ use crate::output;
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let overwrite = if args.force { Overwrite::Replace } else { Overwrite::Refuse };
+    let is_machine_file = args.output.extension().is_some_and(|ending| ending == "json");
+    let check = if is_machine_file { check_file } else { Capture::check };
+    check(&args.output, overwrite).map_err(fail)?;
     let input = input::load(&global.machine, Detail::Full)?;
-    if args.output.extension().is_some_and(|ending| ending == "json") {
+    if is_machine_file {
         let text = machine_file(&input, args.with_identity);
         write_file(&args.output, text.as_bytes(), overwrite).map_err(fail)?;
         output::tell(&format!("wrote {} as a machine file", shown(&args.output)));

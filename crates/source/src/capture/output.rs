@@ -3,14 +3,16 @@
 //! Equal captures give equal bytes: entries are sorted, owned by nobody in particular, and as old as
 //! time itself.
 
-use std::fs::{self, File};
-use std::io::Write as _;
-use std::os::unix::fs::symlink;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown, symlink};
 use std::path::{Path, PathBuf};
 
 use nodewise_machine::printable::{io_words, printable};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Access, CWD, Mode, OFlags, RenameFlags, access, open, renameat_with};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use tar::{EntryType, Header};
 
 use super::{Capture, Entry};
@@ -91,7 +93,7 @@ fn shown(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()
 }
 
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> CaptureError {
+fn failed(path: &Path) -> impl Fn(io::Error) -> CaptureError {
     move |error| CaptureError::Write { path: shown(path), cause: io_words(&error) }
 }
 
@@ -120,7 +122,7 @@ impl Capture {
                 Entry::Folder => {
                     header.set_entry_type(EntryType::Directory);
                     header.set_size(0);
-                    builder.append_data(&mut header, format!("{name}/"), std::io::empty())
+                    builder.append_data(&mut header, format!("{name}/"), io::empty())
                 }
             };
             result.expect("paths of a capture are plain, and memory does not fail to be written");
@@ -154,16 +156,25 @@ impl Capture {
         Ok(Written { files: self.len(), bytes: bytes.len() as u64 })
     }
 
-    fn write_folder(&self, path: &Path) -> Result<(), CaptureError> {
-        match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-            Ok(true) => (),
-            Ok(false) => return Err(CaptureError::FolderExists(shown(path))),
-            Err(_) if path.symlink_metadata().is_ok() => return Err(CaptureError::Exists(shown(path))),
-            Err(_) => (),
+    /// Whether [`Capture::write`] could write to this name, found out without changing anything.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(path: &Path, overwrite: Overwrite) -> Result<(), CaptureError> {
+        match form_of(path).ok_or_else(|| CaptureError::UnknownForm(shown(path)))? {
+            Form::Folder => {
+                check_folder(path)?;
+                check_room_beside(path).map_err(failed(path))
+            }
+            Form::Tar | Form::Gzip | Form::Bzip2 => check_file(path, overwrite),
         }
+    }
+
+    fn write_folder(&self, path: &Path) -> Result<(), CaptureError> {
+        check_folder(path)?;
         let temporary = beside(path);
         fs::create_dir(&temporary).map_err(failed(path))?;
-        // An empty folder gives way to a rename; one that filled up meanwhile does not.
+        // A rename replaces an empty folder; one that filled up meanwhile does not.
         let result = self.fill(&temporary).and_then(|()| fs::rename(&temporary, path).map_err(failed(path)));
         if result.is_err() {
             // The folder is ours and new; what is left of it is of no use to anybody.
@@ -188,6 +199,80 @@ impl Capture {
     }
 }
 
+/// Whether a folder can be put at this name.
+fn check_folder(path: &Path) -> Result<(), CaptureError> {
+    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CaptureError::FolderExists(shown(path))),
+        Err(_) if path.symlink_metadata().is_ok() => Err(CaptureError::Exists(shown(path))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Whether [`write_file`] could write to this name, found out without changing anything: what is there is not
+/// touched, and nothing stays behind. A disk may still be full by then.
+///
+/// # Errors
+/// As there.
+pub fn check_file(path: &Path, overwrite: Overwrite) -> Result<(), CaptureError> {
+    if overwrite == Overwrite::Refuse && path.symlink_metadata().is_ok() {
+        return Err(CaptureError::Exists(shown(path)));
+    }
+    let check = || {
+        let found = match fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            found => Some(found?),
+        };
+        match found {
+            None if path.as_os_str().as_bytes().ends_with(b"/") => Err(Errno::ISDIR.into()),
+            Some(found) if found.is_dir() => Err(Errno::ISDIR.into()),
+            // A device or a pipe is written into; one that is opened may wait for its other end.
+            Some(found) if !found.is_file() => Ok(access(path, Access::WRITE_OK)?),
+            _ => {
+                let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+                check_room_beside(&target)?;
+                found.map_or(Ok(()), |found| check_replaceable(&found, &target))
+            }
+        }
+    };
+    check().map_err(failed(path))
+}
+
+/// Whether something new can be made in the folder of this name: a file without a name is, where the file
+/// system has such, and otherwise one that is removed at once.
+fn check_room_beside(path: &Path) -> io::Result<()> {
+    if path.file_name().is_none() {
+        return Err(Errno::NOENT.into());
+    }
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match open(folder_of(path), flags, Mode::RUSR | Mode::WUSR) {
+        Ok(_) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
+            let temporary = beside(path);
+            File::options().write(true).create_new(true).open(&temporary)?;
+            fs::remove_file(temporary)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether a file can be replaced by a rename: in a folder with the sticky bit only by its owner, or the
+/// folder's.
+fn check_replaceable(file: &Metadata, path: &Path) -> io::Result<()> {
+    let folder = fs::metadata(folder_of(path))?;
+    let own = geteuid();
+    let may = own.is_root() || [file.uid(), folder.uid()].contains(&own.as_raw());
+    if folder.mode() & STICKY != 0 && !may { Err(Errno::PERM.into()) } else { Ok(()) }
+}
+
+/// `S_ISVTX` of `linux/stat.h`.
+const STICKY: u32 = 0o1000;
+
+/// The folder of a name.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// A name for a temporary file in the same folder.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -195,8 +280,8 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 /// Writes a file whole or not at all: beside, synchronised, renamed. A file that may be replaced is
-/// followed where it is a link; a device or a pipe of that name is written into, for a rename would
-/// take its place.
+/// followed where it is a link, and its permissions and owner are kept; a device or a pipe of that name is
+/// written into, for a rename would take its place.
 ///
 /// # Errors
 /// A file of that name that may not be replaced, and what the system refuses; then nothing is left
@@ -212,7 +297,7 @@ pub fn write_file(path: &Path, bytes: &[u8], overwrite: Overwrite) -> Result<(),
     // Through links to what they lead to; a name that is not there yet is taken as it is.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let temporary = beside(&target);
-    let result = write_beside(&temporary, bytes)
+    let result = write_beside(&temporary, bytes, fs::metadata(&target).ok())
         .map_err(failed(path))
         .and_then(|()| rename(&temporary, &target, overwrite));
     if result.is_err() {
@@ -221,9 +306,14 @@ pub fn write_file(path: &Path, bytes: &[u8], overwrite: Overwrite) -> Result<(),
     result
 }
 
-fn write_beside(temporary: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_beside(temporary: &Path, bytes: &[u8], replaced: Option<Metadata>) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).open(temporary)?;
     file.write_all(bytes)?;
+    if let Some(replaced) = replaced {
+        // Only root can give files away; whoever else replaces a file owns the new one.
+        let _ = fchown(&file, Some(replaced.uid()), Some(replaced.gid()));
+        file.set_permissions(Permissions::from_mode(replaced.mode() & 0o777))?;
+    }
     file.sync_all()
 }
 
@@ -240,8 +330,7 @@ fn rename(temporary: &Path, path: &Path, overwrite: Overwrite) -> Result<(), Cap
         result => result.map_err(|errno| failed(path)(errno.into()))?,
     }
     // The name is safe only when its folder is. A file system that cannot do that has done its best.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
     Ok(())
@@ -276,6 +365,56 @@ mod tests {
         assert!(!fs::metadata(null).unwrap().is_file());
         let full = write_file(Path::new("/dev/full"), b"x", Overwrite::Replace).unwrap_err();
         assert_eq!(full.to_string(), "cannot write /dev/full: no space left on device");
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        for mode in [0o600, 0o644, 0o664] {
+            fs::write(&path, "old").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            write_file(&path, b"new", Overwrite::Replace).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode);
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_found_out_without_changing_anything() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "kept").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        symlink("nothing", at("dangling")).unwrap();
+        let check = |path: PathBuf, overwrite, expected: Option<&str>| {
+            let found = check_file(&path, overwrite).err().map(|error| error.to_string());
+            let matches = match (&found, expected) {
+                (Some(found), Some(expected)) => found.ends_with(expected),
+                (found, expected) => found.is_none() && expected.is_none(),
+            };
+            assert!(matches, "{}: {found:?}, expected {expected:?}", path.display());
+            // It is what writing says.
+            if expected.is_some() {
+                write_file(&path, b"x", overwrite).unwrap_err();
+            }
+        };
+        check(at("new"), Overwrite::Refuse, None);
+        check(at("new"), Overwrite::Replace, None);
+        check(at("file"), Overwrite::Replace, None);
+        check(at("dangling"), Overwrite::Replace, None);
+        check(at("file"), Overwrite::Refuse, Some("exists already: nothing was written"));
+        check(at("folder"), Overwrite::Replace, Some("is a directory"));
+        check(at("new/"), Overwrite::Replace, Some("is a directory"));
+        check(at("no/new"), Overwrite::Replace, Some("no such file or directory"));
+        check(at("file/new"), Overwrite::Replace, Some("not a directory"));
+        check(PathBuf::new(), Overwrite::Replace, Some("no such file or directory"));
+        check_file(Path::new("/dev/full"), Overwrite::Replace).unwrap();
+        assert_eq!(fs::read(at("file")).unwrap(), b"kept");
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["dangling", "file", "folder"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use nodewise_machine::id::Id as _;
 use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_measure::bandwidth::Report;
-use nodewise_source::capture::{Overwrite, write_file};
+use nodewise_source::capture::{CaptureError, Overwrite, check_file, write_file};
 use nodewise_source::{Detail, paths};
 use nodewise_syscall::Errno;
 
@@ -157,12 +157,17 @@ pub fn check(path: &Path, machine: &Machine, dry_run: bool) -> Result<(), Failur
             "one node with memory has nothing to interleave with: expected two or more",
         ));
     }
-    if path.exists() {
-        let path = quote(&path.display().to_string());
-        return Err(Failure::usage(format_args!(
-            "--apply-weights: {path} is there already, perhaps with the weights of an earlier run: expected \
-             the name of a new file"
-        )));
+    match check_file(path, Overwrite::Refuse) {
+        Err(CaptureError::Exists(_)) => {
+            let path = quote(&path.display().to_string());
+            return Err(Failure::usage(format_args!(
+                "--apply-weights: {path} is there already, perhaps with the weights of an earlier run: expected \
+                 the name of a new file"
+            )));
+        }
+        // Nothing is written then.
+        checked if !dry_run => checked.map_err(Failure::cannot)?,
+        _ => {}
     }
     if dry_run { Ok(()) } else { may_set(&paths::interleave_weight(*first)) }
 }
