@@ -127,9 +127,15 @@ impl Guest {
         let folder = self.prepare(command).map_err(GuestError::Start)?;
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let emulator = self.emulator(&append);
-        let report =
-            engine::run(folder.path(), &emulator, &search_path(), self.timeout, &mut stdout, &mut stderr)
-                .map_err(GuestError::Start)?;
+        let report = engine::run(
+            folder.path(),
+            &emulator,
+            &search_path(),
+            self.timeout,
+            (&mut stdout, &mut stderr),
+            &mut |_| {},
+        )
+        .map_err(GuestError::Start)?;
         Ok(Output { status: judge(report, self.timeout)?, stdout, stderr })
     }
 

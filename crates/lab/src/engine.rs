@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::script;
+use crate::stage::Stage;
 
 /// Folder in the folder of a run that the guest can write to.
 pub(crate) const SHARE: &str = "share";
@@ -46,6 +47,9 @@ wait
 cd /
 rm -rf -- "$folder"
 "#;
+
+/// How often a guest is looked at while it starts.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Bytes of a console or log that are kept: their ends tell what went wrong.
 const KEPT: u64 = 256 << 10;
@@ -96,8 +100,8 @@ pub(crate) fn run(
     emulator: &[OsString],
     path: &str,
     timeout: Duration,
-    stdout: &mut (dyn Write + Send),
-    stderr: &mut (dyn Write + Send),
+    (stdout, stderr): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
+    watch: &mut dyn FnMut(Stage),
 ) -> io::Result<Report> {
     let mut supervisor = Supervisor::start(folder, emulator, path)?;
     let (from_stdout, from_stderr) = (supervisor.child.stdout.take(), supervisor.child.stderr.take());
@@ -107,7 +111,7 @@ pub(crate) fn run(
         // A channel that is closed means that nobody waits any more.
         scope.spawn(move || sender.send(from_stdout.map_or(Ok(()), |pipe| pass_on(pipe, stdout))));
         scope.spawn(move || other.send(from_stderr.map_or(Ok(()), |pipe| pass_on(pipe, stderr))));
-        let end = wait(&ends, timeout);
+        let end = wait(&ends, timeout, &mut || watch(stage(folder)));
         let report = Report {
             end,
             started: folder.join(SHARE).join(script::STARTED).exists(),
@@ -175,18 +179,30 @@ fn pass_on(mut from: impl Read, to: &mut (dyn Write + Send)) -> io::Result<()> {
     }
 }
 
-/// Waits until both streams ended: the emulator holds them until it is gone.
-fn wait(ends: &mpsc::Receiver<io::Result<()>>, timeout: Duration) -> End {
+/// Waits until both streams ended: the emulator holds them until it is gone. Meanwhile looks at the guest.
+fn wait(ends: &mpsc::Receiver<io::Result<()>>, timeout: Duration, look: &mut dyn FnMut()) -> End {
     let start = Instant::now();
-    for _ in 0..2 {
-        match ends.recv_timeout(timeout.saturating_sub(start.elapsed())) {
-            Ok(Ok(())) => {}
+    let mut open = 2;
+    look();
+    while open > 0 {
+        let left = timeout.saturating_sub(start.elapsed());
+        match ends.recv_timeout(left.min(LOOK)) {
+            Ok(Ok(())) => open -= 1,
             Ok(Err(error)) => return End::Output(error),
-            Err(mpsc::RecvTimeoutError::Timeout) => return End::TimedOut,
+            Err(mpsc::RecvTimeoutError::Timeout) if left <= LOOK => return End::TimedOut,
+            Err(mpsc::RecvTimeoutError::Timeout) => look(),
             Err(mpsc::RecvTimeoutError::Disconnected) => return End::Ended,
         }
     }
     End::Ended
+}
+
+/// How far the guest is whose run has this folder.
+fn stage(folder: &Path) -> Stage {
+    if folder.join(SHARE).join(script::STARTED).exists() {
+        return Stage::Command;
+    }
+    Stage::of_console(&tail(&folder.join(CONSOLE)))
 }
 
 /// The last bytes of a file; nothing when it cannot be read.
@@ -214,7 +230,8 @@ mod tests {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let emulator = ["sh".into(), "-c".into(), script.into()];
         let path = std::env::var("PATH").unwrap();
-        let report = run(&folder, &emulator, &path, timeout, &mut stdout, &mut stderr).unwrap();
+        let streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)) = (&mut stdout, &mut stderr);
+        let report = run(&folder, &emulator, &path, timeout, streams, &mut |_| {}).unwrap();
         (report, String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), folder.exists())
     }
 
@@ -268,9 +285,40 @@ mod tests {
         fs::create_dir(folder.join(TEMPORARY)).unwrap();
         let emulator = ["sh".into(), "-c".into(), "echo out > /dev/fd/3; sleep 1000".into()];
         let path = std::env::var("PATH").unwrap();
-        let report = run(&folder, &emulator, &path, LONG, &mut Full, &mut Vec::new()).unwrap();
+        let mut stderr = Vec::new();
+        let report = run(&folder, &emulator, &path, LONG, (&mut Full, &mut stderr), &mut |_| {}).unwrap();
         assert!(matches!(report.end, End::Output(error) if error.kind() == io::ErrorKind::StorageFull));
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn whoever_watches_hears_each_stage_until_the_command_runs() {
+        let folder = tempfile::tempdir().unwrap().keep();
+        fs::create_dir(folder.join(SHARE)).unwrap();
+        fs::create_dir(folder.join(TEMPORARY)).unwrap();
+        // The guest goes on when its stage was heard: it waits for a file.
+        let until = |name: &str| format!("until [ -e {name} ]; do :; done; ");
+        let script = until("Emulator")
+            + "echo Linux version > console; "
+            + &until("Kernel")
+            + "echo Run /init as init process >> console; "
+            + &until("Init")
+            + ": > share/started; "
+            + &until("Command")
+            + "echo 0 > share/status";
+        let mut heard = Vec::new();
+        let mut watch = |stage| {
+            if heard.last() != Some(&stage) {
+                heard.push(stage);
+            }
+            fs::write(folder.join(format!("{stage:?}")), "").unwrap();
+        };
+        let emulator = ["sh".into(), "-c".into(), script.into()];
+        let path = std::env::var("PATH").unwrap();
+        let streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)) = (&mut Vec::new(), &mut Vec::new());
+        let report = run(&folder, &emulator, &path, LONG, streams, &mut watch).unwrap();
+        assert_eq!(report.status, Some(0));
+        assert_eq!(heard, [Stage::Emulator, Stage::Kernel, Stage::Init, Stage::Command]);
     }
 
     #[test]

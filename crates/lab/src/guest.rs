@@ -16,6 +16,7 @@ use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::qemu;
 use crate::script;
+use crate::stage::Stage;
 use crate::tools::Tools;
 
 /// Folders in which a guest can write although it sees the host's files: an overlay in the guest's
@@ -187,6 +188,21 @@ impl Guest {
         stdout: &mut (dyn Write + Send),
         stderr: &mut (dyn Write + Send),
     ) -> Result<i32, GuestError> {
+        self.stream_watched(command, stdout, stderr, &mut |_| {})
+    }
+
+    /// As [`Guest::stream`]; `watch` hears several times a second how far the guest is, until its command
+    /// runs.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stream_watched(
+        &self,
+        command: &[OsString],
+        stdout: &mut (dyn Write + Send),
+        stderr: &mut (dyn Write + Send),
+        watch: &mut dyn FnMut(Stage),
+    ) -> Result<i32, GuestError> {
         if command.is_empty() {
             return Err(GuestError::NoCommand);
         }
@@ -196,7 +212,8 @@ impl Guest {
             let folder = self.prepare(command)?;
             let emulator = self.emulator(&append);
             let path = &self.tools.path;
-            let report = engine::run(folder.path(), &emulator, path, self.timeout, stdout, stderr)
+            let streams: (&mut (dyn Write + Send), &mut (dyn Write + Send)) = (&mut *stdout, &mut *stderr);
+            let report = engine::run(folder.path(), &emulator, path, self.timeout, streams, watch)
                 .map_err(GuestError::Start)?;
             let again = attempt < ATTEMPTS
                 && !report.started

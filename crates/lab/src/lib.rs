@@ -15,6 +15,7 @@
 //! | running a command in a guest | [`guest`] |
 //! | what the guest does around the command | [`script`] |
 //! | what a failed guest had to say | [`console`] |
+//! | how far the start of a guest is | [`stage`] |
 //! | x86-64 and arm64 | [`arch`] |
 //! | guests of arm64 | [`arm64`], and the program `lab-init` |
 //! | the first file system of a kernel | [`initramfs`] |
@@ -32,6 +33,7 @@ pub mod lab;
 pub mod layout;
 pub mod qemu;
 pub mod script;
+pub mod stage;
 pub mod tools;
 
 pub use arch::Arch;
@@ -40,4 +42,5 @@ pub use guest::{Guest, GuestError, Output, Threads};
 pub use kernel::{Kernel, KernelChoice};
 pub use lab::{Lab, LabError};
 pub use layout::{Layout, Limits};
+pub use stage::Stage;
 pub use tools::Tools;
