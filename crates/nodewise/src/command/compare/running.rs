@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::slice;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -125,8 +126,6 @@ fn conduct(
         .map_err(|error| Failure::usage(format_args!("--placements: {error}")))?;
     let mut witness = SystemWitness::new();
     let mut programs = Programs::new(&own, treatments, &mut witness, &interrupt).map_err(fail)?;
-    let mut folder = Folder::make(programs.inputs()).map_err(fail)?;
-    suite.inputs_in_use().try_for_each(|input| input.generate(&mut folder)).map_err(fail)?;
     let agenda = Agenda { cases, arms: plan.arms(), rounds, seed };
     let per_round = cases.len() as u64 * u64::from(plan.runs_per_block());
     let one = if machine.nodes.len() < 2 { "; this machine has one node" } else { "" };
@@ -136,6 +135,13 @@ fn conduct(
         suite.title
     ));
     let line = Line::new(per_round);
+    line.bar.set_message("generating inputs");
+    let mut folder = Folder::make(programs.inputs(), &interrupt).map_err(fail)?;
+    match suite.inputs_in_use().try_for_each(|input| input.generate(&mut folder)) {
+        // The session ends before its first run, and says so.
+        Err(_) if interrupt.load(Ordering::Relaxed) => {}
+        generated => generated.map_err(fail)?,
+    }
     let outcome = Conductor {
         stage: &mut programs,
         clock: &Monotonic::start(),
