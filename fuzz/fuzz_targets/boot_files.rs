@@ -5,15 +5,21 @@ use libfuzzer_sys::fuzz_target;
 use nodewise_boot::eeprom::{BankLow, banklow, with_banklow};
 use nodewise_boot::line::{self, Change, Policy};
 use nodewise_boot::policy::DefaultPolicy;
-use nodewise_boot::{cmdline_txt, diff, entry, grub};
+use nodewise_boot::{cmdline_txt, diff, entry, extlinux, grub, uboot_env};
 
 type Edit = fn(&str, &Change) -> Option<String>;
 type Words = fn(&str) -> Option<String>;
 
-const KINDS: [(Edit, Words); 3] = [
+const KINDS: [(Edit, Words); 5] = [
     (|text, change| cmdline_txt::edit(text, change).ok(), |text| Some(text.to_owned())),
     (|text, change| grub::edit(text, change).ok(), grub::words),
     (|text, change| entry::edit(text, change).ok().flatten(), entry::words),
+    // A file without an entry stays as it is.
+    (
+        |text, change| extlinux::edit(text, change).ok().filter(|_| extlinux::words(text).is_some()),
+        extlinux::words,
+    ),
+    (|text, change| uboot_env::edit(text, change).ok(), uboot_env::words),
 ];
 
 fuzz_target!(|text: &str| {

@@ -62,8 +62,34 @@ pub enum Refusal {
         /// The line of the second.
         second: usize,
     },
-    /// Another file has the last word.
-    #[error("{} also sets {name} and has the last word", quote(path))]
+    /// A program writes the file anew.
+    #[error("{by} generates it, from {from}: change that and run {by}")]
+    Generated {
+        /// The program.
+        by: &'static str,
+        /// What it reads.
+        from: &'static str,
+    },
+    /// It includes another file.
+    #[error("its line {line} includes another file")]
+    Includes {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// An entry has no command line.
+    #[error("the entry on its line {line} has no append line")]
+    NoAppend {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Another variable holds such words.
+    #[error("its line {line} also sets numa=fake=, and may take precedence")]
+    Elsewhere {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// Another file takes precedence.
+    #[error("{} also sets {name}, and takes precedence", quote(path))]
     Overridden {
         /// The other file.
         path: String,
@@ -108,6 +134,16 @@ pub enum BootError {
         /// What may be the reason.
         hint: Option<&'static str>,
         /// What to do instead.
+        by_hand: String,
+    },
+    /// There is a boot loader whose file is not changed here.
+    #[error("{path} is there, but nodewise does not change it; by hand: {by_hand}: {place}")]
+    ByHand {
+        /// The file.
+        path: &'static str,
+        /// Where the words belong in it, and what to run then.
+        place: &'static str,
+        /// What to do.
         by_hand: String,
     },
     /// A file is not understood.

@@ -4,7 +4,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | a kernel command line and its words | [`line`] |
-//! | the files that hold one: `cmdline.txt`, GRUB's defaults, boot loader entries | [`cmdline_txt`], [`grub`], [`entry`] |
+//! | the files that hold one: `cmdline.txt`, GRUB's defaults, boot loader entries, those of U-Boot | [`cmdline_txt`], [`grub`], [`entry`], [`extlinux`], [`uboot_env`] |
 //! | the default policy of Raspberry Pi kernels | [`policy`] |
 //! | which of them a system has | [`loader`] |
 //! | the kernels that it can start | [`kernels`] |
@@ -20,6 +20,7 @@ pub mod diff;
 pub mod eeprom;
 pub mod entry;
 mod error;
+pub mod extlinux;
 pub mod grub;
 pub mod kernels;
 pub mod line;
@@ -29,6 +30,7 @@ pub mod policy;
 pub mod root;
 mod stamp;
 pub mod store;
+pub mod uboot_env;
 
 pub use error::{BootError, Refusal};
 pub use line::{Change, Policy};

@@ -4,7 +4,7 @@ use crate::error::{BootError, Refusal};
 use crate::line::Change;
 use crate::loader::{self, Kind, Loader};
 use crate::root::Root;
-use crate::{cmdline_txt, entry, grub, line, store};
+use crate::{cmdline_txt, entry, extlinux, grub, line, store, uboot_env};
 
 /// A file as it is, and as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub fn change(root: &Root, loader: &Loader, change: &Change) -> Result<Plan, Boo
             Kind::Line => cmdline_txt::edit(&before, change).map(Some),
             Kind::Grub => grub::edit(&before, change).map(Some),
             Kind::Entry => entry::edit(&before, change),
+            Kind::Extlinux => extlinux::edit(&before, change).map(Some),
+            Kind::Environment => uboot_env::edit(&before, change).map(Some),
         };
         if let Some(after) = after.map_err(refused)? {
             edits.push(Edit { path: path.clone(), before, after });
@@ -100,6 +102,8 @@ pub fn asked(root: &Root) -> Result<Vec<Asked>, BootError> {
             Kind::Line => Some(text),
             Kind::Grub => grub::words(&text),
             Kind::Entry => entry::words(&text),
+            Kind::Extlinux => extlinux::words(&text),
+            Kind::Environment => uboot_env::words(&text),
         };
         let of = |prefix| line::value(words.as_deref()?, prefix).map(str::to_owned);
         let (fake, policy) = (of(line::FAKE), of(line::POLICY));

@@ -17,10 +17,13 @@ use rustix::fs::{
 use rustix::io::{Errno, write};
 
 use crate::error::BootError;
+use crate::loader;
 use crate::plan::{Edit, Plan};
 use crate::root::{Found, Place, Root, there};
 use crate::stamp::Stamp;
 
+/// A file that is not whole yet. One name for all: what a killed process left is removed by the next.
+const TEMPORARY: &str = ".nodewise-new";
 /// The end of the names of backups.
 const SUFFIX: &str = ".nodewise";
 
@@ -164,6 +167,40 @@ fn half_taken_back(written: &[Written], error: BootError) -> BootError {
     BootError::HalfTakenBack { source: Box::new(error), done }
 }
 
+/// Removes what a process that was killed has left half written beside the files that could hold a command
+/// line; gives the paths. Not where another nodewise is at work.
+///
+/// # Errors
+/// What cannot be read or removed.
+pub fn sweep(root: &Root) -> Result<Vec<String>, BootError> {
+    let mut removed = Vec::new();
+    for path in left_behind(root)? {
+        let fail = |errno| not_written(&path, errno);
+        let Some(place) = Locked::at(root, &path).map_err(fail)? else { continue };
+        match unlinkat(&place.folder, &place.name, AtFlags::empty()) {
+            Ok(()) => removed.push(path.clone()),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(fail(errno)),
+        }
+    }
+    Ok(removed)
+}
+
+/// What [`sweep`] would remove.
+///
+/// # Errors
+/// What cannot be read.
+pub fn left_behind(root: &Root) -> Result<Vec<String>, BootError> {
+    let mut found = Vec::new();
+    for (path, _) in loader::candidates(root)? {
+        let left = format!("{}/{TEMPORARY}", folder_of(&path));
+        if !found.contains(&left) && root.stat(&left)?.is_some() {
+            found.push(left);
+        }
+    }
+    Ok(found)
+}
+
 /// Writes a text that is no file of this system, such as an EEPROM's configuration, as the backup that
 /// a file at this path would have; gives the backup's path.
 ///
@@ -287,8 +324,7 @@ struct Failed {
 
 /// Writes a file beside its place, synchronises it, gives it its name, and synchronises the folder.
 fn put(place: &Locked, name: &OsStr, bytes: &[u8], like: &Stat, over: Over) -> Result<(), Failed> {
-    // One name for all: what a killed process left is taken away by the next.
-    let temporary = ".nodewise-new";
+    let temporary = TEMPORARY;
     let folder = &place.folder;
     let renamed = fill(folder, temporary, bytes, like).and_then(|()| match over {
         Over::Any => renameat(folder, temporary, folder, name),

@@ -112,13 +112,13 @@ fn what_is_not_understood_is_said_with_what_to_do_by_hand() {
     refuse(
         &[("/boot/firmware/cmdline.txt", "a\n"), ("/boot/firmware/config.txt", "os_prefix=current/\n")],
         &format!(
-            "/boot/firmware/cmdline.txt is left alone: \"/boot/firmware/config.txt\" also sets os_prefix and has the last word; {by_hand}"
+            "/boot/firmware/cmdline.txt is left alone: \"/boot/firmware/config.txt\" also sets os_prefix, and takes precedence; {by_hand}"
         ),
     );
     refuse(
         &[("/etc/default/grub", "A=1\n"), ("/etc/default/grub.d/50.cfg", "GRUB_CMDLINE_LINUX=\"b\"\n")],
         &format!(
-            "/etc/default/grub is left alone: \"/etc/default/grub.d/50.cfg\" also sets GRUB_CMDLINE_LINUX and has the last word; {by_hand}"
+            "/etc/default/grub is left alone: \"/etc/default/grub.d/50.cfg\" also sets GRUB_CMDLINE_LINUX, and takes precedence; {by_hand}"
         ),
     );
     refuse(
@@ -128,7 +128,7 @@ fn what_is_not_understood_is_said_with_what_to_do_by_hand() {
             ("/boot/firmware/usercfg.txt", "include config.txt\ncmdline=mine.txt\n"),
         ],
         &format!(
-            "/boot/firmware/cmdline.txt is left alone: \"/boot/firmware/usercfg.txt\" also sets cmdline and has the last word; {by_hand}"
+            "/boot/firmware/cmdline.txt is left alone: \"/boot/firmware/usercfg.txt\" also sets cmdline, and takes precedence; {by_hand}"
         ),
     );
 }
@@ -142,7 +142,7 @@ fn a_system_without_a_known_boot_loader_is_told_what_may_be_missing() {
         }
         let message = change(&root, &eight()).expect_err("it is refused").to_string();
         let expected = format!(
-            "no boot loader is known here: there is none of /boot/firmware/cmdline.txt, /boot/cmdline.txt, /etc/default/grub, /etc/kernel/cmdline, /boot/loader/entries, /efi/loader/entries, /boot/efi/loader/entries, /boot/firmware/loader/entries; {hint}by hand: put numa=fake=8 into the kernel's command line"
+            "no boot loader is known here: there is none of /boot/firmware/cmdline.txt, /boot/cmdline.txt, /etc/default/grub, /etc/kernel/cmdline, /boot/extlinux/extlinux.conf, /boot/loader/entries, /efi/loader/entries, /boot/efi/loader/entries, /boot/firmware/loader/entries; {hint}by hand: put numa=fake=8 into the kernel's command line"
         );
         assert_eq!(message, expected);
     };
@@ -202,6 +202,98 @@ fn taking_back_asks_for_images_only_where_the_change_did() {
         // The entry was right already, so it has no backup, and still holds the command line.
         assert_eq!(undo(&root).expect("ours").next, expected);
     }
+}
+
+#[test]
+fn files_of_u_boot_are_changed_and_taken_back_to_the_byte() {
+    let script = ("/boot/boot.cmd", "setenv bootargs \"root=${rootdev} ${extraargs}\"\n");
+    let environment = ("/boot/armbianEnv.txt", "verbosity=1\nextraargs=cma=256M");
+    let entries = ("/boot/extlinux/extlinux.conf", "LABEL a\n\tLINUX /Image\n\tAPPEND root=a\n");
+    check(
+        &[script, environment],
+        &[("/boot/armbianEnv.txt", "verbosity=1\nextraargs=cma=256M numa=fake=8")],
+        &["reboot"],
+    );
+    let changed = "LABEL a\n\tLINUX /Image\n\tAPPEND root=a numa=fake=8\n";
+    // U-Boot reads the entries and then no script.
+    check(&[script, environment, entries], &[("/boot/extlinux/extlinux.conf", changed)], &["reboot"]);
+    check(
+        &[entries, ("/etc/default/grub", "GRUB_CMDLINE_LINUX=\"\"\n")],
+        &[("/etc/default/grub", "GRUB_CMDLINE_LINUX=\"numa=fake=8\"\n")],
+        &["grub-mkconfig -o /boot/grub/grub.cfg", "reboot"],
+    );
+    for files in [vec![script, environment], vec![entries]] {
+        let (folder, root) = image(&files);
+        let plan = change(&root, &eight()).expect("understood");
+        apply(&root, &plan, &Stamp::since_1970(Duration::ZERO)).expect("written");
+        assert_eq!(asked(&root).expect("readable")[0].fake.as_deref(), Some("8"));
+        take_back(&root, &undo(&root).expect("ours")).expect("restored");
+        for (path, text) in files {
+            assert_eq!(read(folder.path(), path), text);
+        }
+    }
+}
+
+#[test]
+fn the_folder_that_a_raspberry_pi_with_ubuntu_starts_from_is_followed() {
+    let config = (
+        "/boot/firmware/config.txt",
+        "[all]\nkernel=vmlinuz\nos_prefix=current/\n[tryboot]\nos_prefix=new/\n",
+    );
+    let files = [
+        config,
+        ("/boot/firmware/current/cmdline.txt", "root=a\n"),
+        ("/boot/firmware/new/cmdline.txt", "root=a\n"),
+    ];
+    check(&files, &[("/boot/firmware/current/cmdline.txt", "root=a numa=fake=8\n")], &["reboot"]);
+    let (folder, root) = image(&files);
+    assert_eq!(loader::kept(&root).expect("readable").firmware_folder(), Some("/boot/firmware/"));
+    let plan = change(&root, &eight()).expect("understood");
+    apply(&root, &plan, &Stamp::since_1970(Duration::ZERO)).expect("written");
+    take_back(&root, &undo(&root).expect("ours")).expect("restored");
+    assert_eq!(read(folder.path(), files[1].0), files[1].1);
+    // Where it depends on the board, nobody knows which file counts.
+    let of_board = [
+        ("/boot/firmware/config.txt", "[pi5]\nos_prefix=current/\n"),
+        ("/boot/firmware/cmdline.txt", "root=a\n"),
+        ("/boot/firmware/current/cmdline.txt", "root=a\n"),
+    ];
+    refuse(
+        &of_board,
+        "/boot/firmware/cmdline.txt is left alone: \"/boot/firmware/config.txt\" also sets os_prefix, and takes precedence; by hand: put numa=fake=8 into the kernel's command line",
+    );
+}
+
+#[test]
+fn a_boot_loader_whose_file_is_not_changed_is_named_with_the_place_of_the_words() {
+    refuse(
+        &[("/boot/uEnv.txt", "cmdline=coherent_pool=1M\n")],
+        "/boot/uEnv.txt is there, but nodewise does not change it; by hand: put numa=fake=8 into the kernel's command line: in its cmdline= or optargs= line, whichever the boot script reads",
+    );
+    refuse(
+        &[("/boot/armbianEnv.txt", "verbosity=1\n")],
+        "/boot/armbianEnv.txt is there, but nodewise does not change it; by hand: put numa=fake=8 into the kernel's command line: in its extraargs= line, if the boot script adds that to bootargs",
+    );
+    let generated = "## use: u-boot-update\nlabel l0\nlinux /vmlinuz\nappend root=a\n";
+    refuse(
+        &[("/boot/extlinux/extlinux.conf", generated)],
+        "/boot/extlinux/extlinux.conf is left alone: u-boot-update generates it, from U_BOOT_PARAMETERS in /etc/default/u-boot: change that and run u-boot-update; by hand: put numa=fake=8 into the kernel's command line",
+    );
+}
+
+#[test]
+fn what_a_killed_process_left_half_written_is_found_and_removed() {
+    let (folder, root) = image(&[
+        ("/etc/kernel/cmdline", "a\n"),
+        ("/etc/kernel/.nodewise-new", "a numa="),
+        ("/boot/.nodewise-new", ""),
+    ]);
+    let left = "/etc/kernel/.nodewise-new".to_owned();
+    assert_eq!(store::left_behind(&root).expect("readable"), [left.clone()]);
+    assert_eq!(store::sweep(&root).expect("removed"), [left]);
+    assert!(!folder.path().join("etc/kernel/.nodewise-new").exists());
+    assert!(folder.path().join("boot/.nodewise-new").exists(), "no boot file of ours is in that folder");
+    assert_eq!(store::sweep(&root).expect("readable"), [""; 0]);
 }
 
 #[test]

@@ -69,6 +69,7 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
     let mut shown = Changed { remarks, ..outline(&plan, &args.target) };
     let banks = args.banklow.and_then(BankLow::new);
     let banks = banks.map(|bits| Eeprom::with(bits, eeprom_path(&loader), &mut shown)).transpose()?;
+    sweep(&root, args.target.dry_run, &mut shown)?;
     if !args.target.dry_run {
         write(&root, &plan, &mut shown)?;
         banks.map_or(Ok(()), |banks| banks.write(&root, &mut shown))?;
@@ -111,6 +112,7 @@ pub(super) fn disable(args: &Disable, global: &Global) -> Outcome {
         let why = "numa=fake=1 stays: the boot loader of newer boards asks for nodes of its own, and the last word counts";
         shown.remarks.push(why.to_owned());
     }
+    sweep(&root, args.target.dry_run, &mut shown)?;
     if !args.target.dry_run {
         write(&root, &plan, &mut shown)?;
     }
@@ -127,6 +129,7 @@ pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
     if plan.edits.is_empty() && banks.is_none() {
         shown.remarks.push("there is nothing to take back".to_owned());
     }
+    sweep(&root, args.target.dry_run, &mut shown)?;
     if !args.target.dry_run {
         store::take_back(&root, &plan).map_err(Failure::cannot)?;
         banks.map_or(Ok(()), |banks| banks.take_back(&root))?;
@@ -249,6 +252,19 @@ fn outline(plan: &Plan, target: &Target) -> Changed {
         remarks: Vec::new(),
         next: plan.next.clone(),
     }
+}
+
+/// Removes what a run that was killed has left half written, or names it.
+fn sweep(root: &Root, is_dry: bool, shown: &mut Changed) -> Result<(), Failure> {
+    let left = if is_dry { store::left_behind(root) } else { store::sweep(root) };
+    let what = if is_dry {
+        "is left of an interrupted change"
+    } else {
+        "was left of an interrupted change, and is removed"
+    };
+    let remark = |path: String| format!("{path} {what}");
+    shown.remarks.extend(left.map_err(Failure::cannot)?.into_iter().map(remark));
+    Ok(())
 }
 
 fn write(root: &Root, plan: &Plan, shown: &mut Changed) -> Result<(), Failure> {
