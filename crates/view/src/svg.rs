@@ -32,7 +32,7 @@ pub use bandwidth::bandwidth_svg;
 pub use c2c::c2c_svg;
 pub use compare::compare_svg;
 pub use file::file_svg;
-pub use frame::{Frame, Label, Rect, Role};
+pub use frame::{Frame, Label, Rect, Role, Tone};
 pub use io::io_svg;
 pub use latency::latency_svg;
 pub use loaded::loaded_svg;

@@ -14,7 +14,7 @@ pub fn matrix(report: &Report) -> Matrix {
     let pages = report.matrix.first().map(|way| pages_words(way.cell.pages)).unwrap_or_default();
     let title = format!("{}, {pages}", report.kernel);
     let remark = "GB/s, median of the rounds";
-    let mut matrix = Matrix::new(title, remark, Direction::HigherIsBetter);
+    let mut matrix = Matrix::new(title, "GB/s", remark, Direction::HigherIsBetter);
     for way in &report.matrix {
         let entry = Entry { value: median(way), disturbed: way.cell.disturbed };
         matrix.set(way.cell.from, way.cell.memory, entry);

@@ -35,7 +35,7 @@ fn matrix(report: &Report, transfer: Transfer, home: Home) -> Matrix<CpuId> {
         _ => format!("{}, {}", transfer.name(), home_words(home)),
     };
     let remark = format!("ns, {}", transfer_words(transfer));
-    let mut matrix = Matrix::new(title, remark, Direction::LowerIsBetter);
+    let mut matrix = Matrix::new(title, "ns", remark, Direction::LowerIsBetter);
     let pairs = report.pairs.iter().filter(|of| of.home == home && of.pair.transfer == transfer);
     for of in pairs {
         let entry = Entry { value: median(of), disturbed: of.disturbed };

@@ -20,7 +20,7 @@ const fn operation_words(operation: Operation) -> &'static str {
 pub fn matrices(report: &FileReport) -> Vec<Matrix> {
     let matrix = |operation| {
         let remark = "GB/s, median of the rounds";
-        let mut matrix = Matrix::new(operation_words(operation), remark, Direction::HigherIsBetter);
+        let mut matrix = Matrix::new(operation_words(operation), "GB/s", remark, Direction::HigherIsBetter);
         for way in report.of(operation) {
             let value = way.cell.figure.map(|figure| figure.median);
             let entry = Entry { value, disturbed: way.cell.disturbed };

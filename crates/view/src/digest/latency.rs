@@ -28,7 +28,7 @@ pub fn matrix(report: &Report, pages: PageKind, shown: Shown) -> Matrix {
         Shown::Median => "ns per load, median of the rounds",
         Shown::Best => "ns per load, least of all samples",
     };
-    let mut matrix = Matrix::new(title, remark, Direction::LowerIsBetter);
+    let mut matrix = Matrix::new(title, "ns", remark, Direction::LowerIsBetter);
     for cell in report.cells.iter().filter(|cell| cell.pages == pages) {
         let entry = Entry { value: cell.figure.as_ref().map(value), disturbed: cell.disturbed };
         matrix.set(cell.from, cell.memory, entry);
@@ -39,7 +39,7 @@ pub fn matrix(report: &Report, pages: PageKind, shown: Shown) -> Matrix {
 /// The matrix of what looking up small pages adds; `None` where it was not measured.
 pub fn page_walks(report: &Report) -> Option<Matrix> {
     let remark = "ns per load, small pages less huge ones";
-    let mut matrix = Matrix::new("page walks", remark, Direction::LowerIsBetter);
+    let mut matrix = Matrix::new("page walks", "ns", remark, Direction::LowerIsBetter);
     let lookup = Lookup::of(report);
     // The pairs that were asked for: all of both sides would be too many in a document from outside.
     for (from, memory) in report.cells.iter().map(|cell| (cell.from, cell.memory)) {

@@ -44,7 +44,9 @@ pub struct Entry {
 pub struct Matrix<I = NodeId> {
     /// What it shows: `huge pages`.
     pub title: String,
-    /// More about that, in a line.
+    /// The unit of its values: `ns`.
+    pub unit: &'static str,
+    /// More about that, in a line that begins with the unit.
     pub remark: String,
     /// Which values are good.
     pub direction: Direction,
@@ -53,8 +55,13 @@ pub struct Matrix<I = NodeId> {
 
 impl<I: Place> Matrix<I> {
     /// A matrix without cells.
-    pub fn new(title: impl Into<String>, remark: impl Into<String>, direction: Direction) -> Self {
-        Self { title: title.into(), remark: remark.into(), direction, cells: BTreeMap::new() }
+    pub fn new(
+        title: impl Into<String>,
+        unit: &'static str,
+        remark: impl Into<String>,
+        direction: Direction,
+    ) -> Self {
+        Self { title: title.into(), unit, remark: remark.into(), direction, cells: BTreeMap::new() }
     }
 
     /// Sets the cell of CPUs of a node and memory of a node.
@@ -113,9 +120,12 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The best value as it is written; `None` without any.
-    pub fn best(&self) -> Option<String> {
-        self.best.map(|best| self.text(Some(&Entry { value: Some(best), disturbed: false })))
+    /// The value that the best is this many times better than; the best itself for 1.
+    pub fn worse_than_best(&self, times: f64) -> Option<f64> {
+        self.best.map(|best| match self.direction {
+            Direction::LowerIsBetter => best * times,
+            Direction::HigherIsBetter => best / times,
+        })
     }
 
     /// How many times the best is better than a value; 1 for the best itself. `None` where that is no
@@ -154,7 +164,7 @@ mod tests {
     use super::*;
 
     fn matrix(direction: Direction, values: &[(u32, u32, Option<f64>)]) -> Matrix {
-        let mut matrix = Matrix::new("", "", direction);
+        let mut matrix = Matrix::new("", "ns", "", direction);
         for (from, memory, value) in values {
             let entry = Entry { value: *value, disturbed: false };
             matrix.set(NodeId::new(*from), NodeId::new(*memory), entry);

@@ -22,6 +22,14 @@ pub const fn remark(kind: Kind) -> &'static str {
     }
 }
 
+/// The title of the axis of its numbers.
+pub const fn axis(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Latency => "latency, us one way",
+        Kind::Bandwidth => "bandwidth, Gbit/s",
+    }
+}
+
 /// A size as tables and scales write it: `512`, `4K`, `8M`.
 pub fn short(size: Bytes) -> String {
     size.exact()

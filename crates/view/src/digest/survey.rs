@@ -2,6 +2,7 @@
 //! could not be measured.
 
 use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
@@ -103,6 +104,38 @@ pub fn platform(conditions: &Conditions) -> String {
     known.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Where figures come from, as a picture has it below its title: the machine, as [`platform`] has it, when it
+/// was measured, and with which nodewise; what is not known is left out.
+pub fn caption(conditions: &Conditions) -> String {
+    let version = conditions.nodewise_version.as_ref().map(|version| format!(" with nodewise {version}"));
+    let version = version.unwrap_or_default();
+    let measured = match conditions.began.and_then(date) {
+        Some(date) => format!("measured {date}{version}"),
+        None if version.is_empty() => String::new(),
+        None => format!("measured{version}"),
+    };
+    let known = [platform(conditions), measured].into_iter().filter(|part| !part.is_empty());
+    known.collect::<Vec<_>>().join("; ")
+}
+
+/// A moment as a date and a time of UTC, to the minute; `None` before 1970 and from the year 10000 on.
+fn date(moment: SystemTime) -> Option<String> {
+    const DAY: u64 = 86_400;
+    let seconds = moment.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    // The proleptic Gregorian calendar in eras of 400 years from the first of March of the year 0 on: Hinnant,
+    // "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+    let days = seconds / DAY + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute) = (seconds % DAY / 3_600, seconds % 3_600 / 60);
+    (year < 10_000).then(|| format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC"))
+}
+
 /// The cells that have no figure, by reason: how many, where, why.
 pub fn refusals<'c>(cells: impl Iterator<Item = &'c CellReport>) -> Vec<(String, String)> {
     let cells: Vec<&CellReport> = cells.collect();
@@ -184,4 +217,31 @@ pub fn proof_sentence(what: &str, before: f64, after: Option<f64>) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_caption_has_the_machine_the_date_and_the_program() {
+        let check = |seconds: Option<u64>, version: Option<&str>, expected: &str| {
+            let conditions = Conditions {
+                cpu_model: Some("Some CPU".to_owned()),
+                began: seconds.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds)),
+                nodewise_version: version.map(str::to_owned),
+                ..Conditions::default()
+            };
+            assert_eq!(caption(&conditions), expected);
+        };
+        check(Some(0), Some("0.1.0"), "Some CPU; measured 1970-01-01 00:00 UTC with nodewise 0.1.0");
+        // `date -u -d @951782399`, a second before the leap day of 2000, and that day.
+        check(Some(951_782_399), None, "Some CPU; measured 2000-02-28 23:59 UTC");
+        check(Some(951_782_400), None, "Some CPU; measured 2000-02-29 00:00 UTC");
+        check(Some(1_795_359_600), None, "Some CPU; measured 2026-11-22 15:00 UTC");
+        check(Some(253_402_300_800), Some("0.1.0"), "Some CPU; measured with nodewise 0.1.0");
+        check(None, None, "Some CPU");
+    }
 }

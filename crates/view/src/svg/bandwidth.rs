@@ -4,7 +4,7 @@ use nodewise_measure::bandwidth::Report;
 
 use crate::digest::bandwidth::{ending, matrix, method};
 use crate::digest::counts::plural;
-use crate::digest::survey::platform;
+use crate::digest::survey::caption;
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::{panel, sheet_of};
 use crate::svg::paint::paint;
@@ -24,8 +24,8 @@ pub fn bandwidth_svg(report: &Report, theme: Theme) -> String {
 pub fn bandwidth_page(report: &Report) -> (String, Frame) {
     let nodes = report.targets().len().max(report.sources().len());
     let title = format!("Memory bandwidth, {}", plural(nodes, "node"));
-    let platform = platform(&report.account.conditions);
+    let caption = caption(&report.account.conditions);
     let panels = [panel(&matrix(report))].into_iter().chain(threads::panel(report)).collect();
-    let page = sheet_of(&title, &platform, panels, &[], &ending(report));
+    let page = sheet_of(&title, &caption, panels, &[], &ending(report));
     (title, page)
 }

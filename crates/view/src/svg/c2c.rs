@@ -4,7 +4,7 @@ use nodewise_measure::c2c::Report;
 
 use crate::digest::c2c::{Row, ending, home_words, matrices, method, rows};
 use crate::digest::counts::plural;
-use crate::digest::survey::platform;
+use crate::digest::survey::caption;
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::page;
 use crate::svg::paint::paint;
@@ -34,7 +34,7 @@ pub fn c2c_page(report: &Report) -> (String, Frame) {
         format!("{}, {}: {}", row.relation.words(), home_words(row.home), values.join(", "))
     };
     let groups: Vec<String> = rows(report).iter().map(group).collect();
-    let platform = platform(&report.account.conditions);
-    let page = page(&title, &platform, &matrices(report), &groups, &ending(report));
+    let caption = caption(&report.account.conditions);
+    let page = page(&title, &caption, &matrices(report), &groups, &ending(report));
     (title, page)
 }

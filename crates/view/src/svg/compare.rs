@@ -8,12 +8,13 @@ use crate::digest::change::change_words;
 use crate::digest::compare::{
     Shown, benchmarks, changed, difference_words, missing, row, threads, threads_words,
 };
-use crate::digest::survey::platform;
+use crate::digest::survey::caption;
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::legend::square;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::plot::category;
 use crate::svg::sheet::{self, MARGIN, SMALL, TEXT, WIDTH};
 
 const HEAD: Font = Font::bold(13.0);
@@ -24,9 +25,6 @@ const NUMBERS: f64 = 64.0;
 const BAR: f64 = 12.0;
 const STRIP: f64 = 3.0;
 const GAP: f64 = 8.0;
-/// How the bars of the numbers of threads look, and those that show no difference.
-const ROLES: [Role; 4] = [Role::SlowThread, Role::Thread, Role::Used, Role::Distance(4)];
-const PALE: [Role; 4] = [Role::Distance(1), Role::Cache, Role::Memory, Role::Distance(3)];
 /// Most rows that are drawn: a picture of more is no picture.
 const MOST_ROWS: usize = 60;
 
@@ -46,13 +44,13 @@ fn title(shown: &Shown<'_>) -> String {
 pub fn compare_page(shown: &Shown<'_>) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
     let after = shown.after.unwrap_or(shown.before);
-    let origin = after.origin.clone().unwrap_or_else(|| platform(&after.conditions));
+    let origin = after.origin.clone().unwrap_or_else(|| caption(&after.conditions));
     sheet::begin(&title(shown), &origin, &mut stack);
     for table in &shown.comparison.tables {
         stack.gap(14.0);
         stack.text(&format!("{} against {}", table.subject, table.reference), HEAD, Tone::Plain, 1);
         stack.text(
-            "to the right: faster; pale and in parentheses: no difference shown; thin bar: 95 % interval",
+            "to the right: faster; outlined and in parentheses: no difference detected; thin bar: 95 % confidence interval",
             SMALL,
             Tone::Faint,
             1,
@@ -60,8 +58,8 @@ pub fn compare_page(shown: &Shown<'_>) -> Frame {
         stack.gap(6.0);
         stack.frame(chart(table));
         stack.gap(6.0);
-        let legend = |(threads, role): (u32, &Role)| square(*role, &threads_words(threads));
-        stack.flow(threads(table).into_iter().zip(ROLES.iter().cycle()).map(legend).collect(), 10.0);
+        let legend = |(at, threads)| square(Role::Category(category(at)), &threads_words(threads));
+        stack.flow(threads(table).into_iter().enumerate().map(legend).collect(), 10.0);
         for one in changed(table).iter().take(8) {
             stack.text(&format!("changed itself: {one}"), SMALL, Tone::Notable, 2);
         }
@@ -159,18 +157,19 @@ impl Scale {
 
 fn draw(frame: &mut Frame, bar: &Bar, scale: &Scale, y: f64) {
     let (middle, end) = (scale.x(1.0), scale.x(bar.ratio));
-    let roles = if bar.shown { ROLES } else { PALE };
+    let colour = category(bar.threads);
+    let role = if bar.shown { Role::Category(colour) } else { Role::OutlinedCategory(colour) };
     // The middle line, with the bar beside it.
-    frame.children.push(Frame::new(Role::Used, 1.0, BAR).moved(middle - 0.5, y));
+    frame.children.push(Frame::new(Role::Rest, 1.0, BAR).moved(middle - 0.5, y));
     let (left, right) = if bar.ratio < 1.0 {
         (end.min(middle - 1.5), middle - 0.5)
     } else {
         (middle + 0.5, end.max(middle + 1.5))
     };
-    frame.children.push(Frame::new(roles[bar.threads % roles.len()], right - left, BAR).moved(left, y));
+    frame.children.push(Frame::new(role, right - left, BAR).moved(left, y));
     if let Some(interval) = bar.interval {
         let (low, high) = (scale.x(interval.low), scale.x(interval.high));
-        let strip = Frame::new(Role::OtherDevice, (high - low).max(1.0), STRIP);
+        let strip = Frame::new(Role::Rest, (high - low).max(1.0), STRIP);
         frame.children.push(strip.moved(low, y + BAR + 0.5));
     }
     let text = change_words(bar.ratio, 1);

@@ -3,7 +3,7 @@
 use nodewise_measure::bandwidth::file::FileReport;
 
 use crate::digest::file::{ending, matrices, method};
-use crate::digest::survey::platform;
+use crate::digest::survey::caption;
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::page;
 use crate::svg::paint::paint;
@@ -21,5 +21,5 @@ pub fn file_svg(report: &FileReport, theme: Theme) -> String {
 
 /// Lays out the picture.
 pub fn file_page(report: &FileReport) -> Frame {
-    page(TITLE, &platform(&report.account.conditions), &matrices(report), &[], &ending(report))
+    page(TITLE, &caption(&report.account.conditions), &matrices(report), &[], &ending(report))
 }

@@ -92,11 +92,19 @@ pub enum Role {
     Distance(u8),
     /// A distance that is missing.
     NoDistance,
+    /// One of several things without an order, by its place; there are colours for [`Role::CATEGORIES`].
+    Category(u8),
+    /// The same, drawn as an outline.
+    OutlinedCategory(u8),
+    /// What belongs to none of the categories.
+    Rest,
 }
 
 impl Role {
     /// The largest step of [`Role::Distance`].
     pub const FARTHEST: u8 = 5;
+    /// How many categories differ in colour.
+    pub const CATEGORIES: u8 = 8;
 }
 
 /// On which side of its point a text stands.
@@ -121,6 +129,19 @@ pub enum Tone {
     Notable,
     /// On a [`Role::Thread`].
     OnThread,
+    /// On a [`Role::Distance`] of this step.
+    OnStep(u8),
+}
+
+impl Tone {
+    /// What is legible on a role.
+    pub const fn on(role: Role) -> Self {
+        match role {
+            Role::Distance(step) => Self::OnStep(step),
+            Role::Thread | Role::SlowThread => Self::OnThread,
+            _ => Self::Plain,
+        }
+    }
 }
 
 /// A line of text.
@@ -191,13 +212,8 @@ pub enum Pen {
     Grid,
     /// A limit: dashed.
     Limit,
-    /// One of several series, by its place; there are colours for [`Pen::SERIES`].
+    /// One of several series, by its place; in the colours of [`Role::Category`].
     Series(u8),
-}
-
-impl Pen {
-    /// How many series differ in colour.
-    pub const SERIES: u8 = 6;
 }
 
 /// A line through points.

@@ -1,15 +1,14 @@
 //! Measured matrices as heat maps.
 //!
 //! A colour says how many times worse a cell is than the best cell of its matrix, in the same steps
-//! in every picture, so that pictures of two machines can be laid side by side.
-
-use std::collections::BTreeSet;
+//! in every picture, so that pictures of two machines can be laid side by side. The colour bar below has the
+//! values.
 
 use crate::digest::matrix::{Entry, Matrix, Place, Scale, too_many};
-use crate::digest::survey::Ending;
+use crate::digest::survey::{Ending, digits};
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
-use crate::svg::legend::swatch;
+use crate::svg::legend::{colour_bar, square};
 use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT};
 
 /// The widest page.
@@ -17,6 +16,8 @@ const WIDTH: f64 = 980.0;
 /// Between two matrices.
 const GUTTER: f64 = 28.0;
 const NUMBER: Font = Font::regular(11.0);
+/// The number of a disturbed cell; all cells have room for it.
+const BOLD: Font = Font::bold(11.0);
 /// Height of the numbers of columns, and of a cell with a number.
 const TOP: f64 = 16.0;
 const ROW: f64 = 24.0;
@@ -78,13 +79,12 @@ pub(super) fn panel<I: Place>(matrix: &Matrix<I>) -> Frame {
     let drawn = rows.len().max(columns.len()) <= MOST;
     let note = if drawn { String::new() } else { too_many(rows.len(), columns.len(), MOST) };
     let grid = drawn.then(|| Grid::of(matrix, &rows, &columns));
-    // Colours alone say how many times the best, so it is told.
-    let best = grid.as_ref().filter(|grid| !grid.is_numbered()).and_then(|grid| grid.scale.best());
-    let best = best.map_or_else(String::new, |best| format!("; best {best}"));
-    let remark = format!("{}; {}{best}", matrix.remark, I::SIDES);
+    let remark = format!("{}; {}", matrix.remark, I::SIDES);
     let frame = grid.as_ref().map(Grid::frame);
     let least = frame.as_ref().map_or(0.0, |frame| frame.area.width).max(150.0);
-    let wanted = [HEAD.width(&matrix.title), SMALL.width(&remark), TEXT.width(&note)];
+    let legend = grid.as_ref().map(Grid::legend).unwrap_or_default();
+    let widest = legend.iter().map(|entry| entry.area.width).fold(0.0, f64::max);
+    let wanted = [HEAD.width(&matrix.title), SMALL.width(&remark), TEXT.width(&note), widest];
     let width = wanted.into_iter().fold(least, f64::max).min(WIDTH - 2.0 * MARGIN);
     let mut stack = Stack::new(Role::Group, width + 1.0, 0.0);
     stack.text(&matrix.title, HEAD, Tone::Plain, 1);
@@ -92,10 +92,9 @@ pub(super) fn panel<I: Place>(matrix: &Matrix<I>) -> Frame {
     stack.gap(6.0);
     stack.text(&note, TEXT, Tone::Notable, 2);
     frame.into_iter().for_each(|frame| stack.frame(frame));
-    let legend = grid.as_ref().map(Grid::legend).unwrap_or_default();
     if !legend.is_empty() {
         stack.gap(8.0);
-        stack.flow(legend, 4.0);
+        stack.flow(legend, 12.0);
     }
     stack.gap(10.0);
     stack.finish()
@@ -119,7 +118,7 @@ impl<'m, I: Place> Grid<'m, I> {
         let heads = rows.iter().chain(columns).map(|place| SMALL.width(&place.to_string()));
         let head = heads.fold(0.0, f64::max);
         let cell = if columns.len() <= NUMBERED {
-            let numbers = matrix.cells().map(|entry| NUMBER.width(&scale.text(Some(entry))));
+            let numbers = matrix.cells().map(|entry| BOLD.width(&scale.text(Some(entry))));
             (numbers.fold(head.max(30.0), f64::max) + 10.0, ROW)
         } else {
             // Two side by side where cells are large enough for it, else as large as can be.
@@ -173,12 +172,13 @@ impl<'m, I: Place> Grid<'m, I> {
     /// A cell, in the corner; those without numbers touch.
     fn child(&self, entry: Option<&Entry>) -> Frame {
         let (gap, (width, height)) = (if self.is_numbered() { 1.0 } else { 0.0 }, self.cell);
-        let mut child = Frame::new(self.role(entry), width - gap, height - gap);
+        let role = self.role(entry);
+        let mut child = Frame::new(role, width - gap, height - gap);
         if self.is_numbered() {
-            let tone = if entry.is_some_and(|entry| entry.disturbed) { Tone::Notable } else { Tone::Plain };
+            let font = if entry.is_some_and(|entry| entry.disturbed) { BOLD } else { NUMBER };
             let text = self.scale.text(entry);
-            let label = Label::new(&text, NUMBER, (width - gap) / 2.0, (0.0, height - gap));
-            child.labels.push(label.anchored(Anchor::Middle).toned(tone));
+            let label = Label::new(&text, font, (width - gap) / 2.0, (0.0, height - gap));
+            child.labels.push(label.anchored(Anchor::Middle).toned(Tone::on(role)));
         }
         child
     }
@@ -193,18 +193,35 @@ impl<'m, I: Place> Grid<'m, I> {
         entry.and_then(|entry| self.step(entry)).map_or(Role::NoDistance, colour)
     }
 
-    /// A swatch for each colour that is there; none where all cells have the same, and their numbers.
+    /// Whether a cell has no colour.
+    fn is_bare(&self, from: I, memory: I) -> bool {
+        self.role(self.matrix.get(from, memory)) == Role::NoDistance
+    }
+
+    /// The colour bar from the best value to the worst; none where all cells have the same colour, and their
+    /// numbers. Cells without numbers that have no colour are named.
     fn legend(&self) -> Vec<Frame> {
-        let steps: BTreeSet<usize> = self.matrix.cells().filter_map(|entry| self.step(entry)).collect();
-        if steps.len() < 2 && self.is_numbered() {
-            return Vec::new();
+        let farthest = self.matrix.cells().filter_map(|entry| self.step(entry)).max();
+        let bar = farthest.filter(|step| *step > 0 || !self.is_numbered()).and_then(|step| self.bar(step));
+        let bare = |from: &I| self.columns.iter().any(|memory| self.is_bare(*from, *memory));
+        let bare = (!self.is_numbered() && self.rows.iter().any(bare))
+            .then(|| square(Role::NoDistance, "no figure"));
+        bar.into_iter().chain(bare).collect()
+    }
+
+    /// The colours up to a step, with the values at their edges.
+    fn bar(&self, farthest: usize) -> Option<Frame> {
+        let times = |entry: &Entry| self.scale.times_worse(entry.value?);
+        let worst = self.matrix.cells().filter_map(times).max_by(f64::total_cmp)?;
+        let edges = [1.0].into_iter().chain(STEPS.into_iter().take(farthest)).chain([worst]);
+        let values: Option<Vec<String>> =
+            edges.map(|times| self.scale.worse_than_best(times).map(digits)).collect();
+        let values = values?;
+        if values[0] == values[values.len() - 1] {
+            return Some(square(colour(farthest), &format!("{} {}", values[0], self.matrix.unit)));
         }
-        let words = |step: usize| match (step, STEPS.get(step)) {
-            (0, Some(most)) => format!("best to {most}x"),
-            (_, Some(most)) => format!("to {most}x"),
-            (_, None) => "more".to_owned(),
-        };
-        steps.into_iter().map(|step| swatch(colour(step), &words(step))).collect()
+        let colours: Vec<Role> = (0..=farthest).map(colour).collect();
+        Some(colour_bar(&colours, &values, self.matrix.unit))
     }
 }
 
@@ -220,16 +237,18 @@ mod tests {
     use super::*;
 
     fn check(nodes: u32, cells: usize, texts: &[&str]) {
-        let mut matrix = Matrix::new("small pages", "ns", Direction::LowerIsBetter);
+        let mut matrix = Matrix::new("small pages", "ns", "ns", Direction::LowerIsBetter);
         for (from, memory) in (0..nodes).flat_map(|from| (0..nodes).map(move |memory| (from, memory))) {
             let value = Some(if from == memory { 80.0 } else { 150.0 });
             matrix.set(NodeId::new(from), NodeId::new(memory), Entry { value, disturbed: false });
         }
         let panel = panel(&matrix);
         let of = |frame: &Frame| matches!(frame.role, Role::Distance(_)) && frame.labels.is_empty();
-        let drawn = panel.children.iter().flat_map(|grid| &grid.children).filter(|frame| of(frame));
-        assert_eq!(drawn.count(), cells);
-        let legend = panel.children.iter().flat_map(|swatch| &swatch.labels);
+        let drawn = |frame: &Frame| frame.children.iter().filter(|frame| of(frame)).count();
+        // The bar of the legend has at most a cell for each step.
+        let most = panel.children.iter().map(drawn).filter(|count| *count > STEPS.len() + 1).max();
+        assert_eq!(most.unwrap_or(0), cells);
+        let legend = panel.children.iter().flat_map(|entry| &entry.labels);
         let told: Vec<&str> = panel.labels.iter().chain(legend).map(|label| label.text.as_str()).collect();
         for text in texts {
             assert!(told.contains(text), "{text}: {told:?}");
@@ -239,8 +258,10 @@ mod tests {
 
     #[test]
     fn as_many_nodes_are_drawn_as_a_reader_can_see_and_more_are_counted() {
-        check(40, 1600, &["ns; CPUs of row, memory of column; best 80", "best to 1.1x", "to 2.5x"]);
-        check(256, 65_536, &["best to 1.1x", "to 2.5x"]);
+        // The edges of the colours that occur, from the best value to the worst.
+        let bar = ["80.0", "88.0", "112", "144", "150", "ns"];
+        check(40, 1600, &bar);
+        check(256, 65_536, &bar);
         check(257, 0, &["257 rows of 257 columns are more than the 256 that are shown; --csv has all"]);
     }
 }

@@ -1,10 +1,12 @@
 //! Devices as bars: for each, what buffers on each node get; tables of perftest as curves.
 
+use nodewise_machine::NodeId;
 use nodewise_measure::io::{Access, DeviceReport, Report};
 
 use crate::digest::io::{about, ending, method, reader};
-use crate::digest::survey::{digits, platform};
+use crate::digest::survey::{caption, digits};
 use crate::svg::frame::{Frame, Label, Role, Stack, Tone};
+use crate::svg::legend::square;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
 use crate::svg::perftest;
@@ -20,6 +22,10 @@ const BAR: f64 = 12.0;
 const MOST_DEVICES: usize = 32;
 const MOST_NODES: usize = 64;
 
+/// Bars of the node of the device, and of others.
+const NEAR: Role = Role::Category(0);
+const FAR: Role = Role::Category(1);
+
 const TITLE: &str = "Devices by node";
 
 /// Draws a report of devices as an SVG document.
@@ -34,18 +40,36 @@ pub fn io_svg(report: &Report, theme: Theme) -> String {
 /// Lays out the picture.
 pub fn io_page(report: &Report) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
-    sheet::begin(TITLE, &platform(&report.account.conditions), &mut stack);
+    sheet::begin(TITLE, &caption(&report.account.conditions), &mut stack);
     for device in report.devices.iter().take(MOST_DEVICES) {
         stack.gap(14.0);
         stack.text(&device.name, HEAD, Tone::Plain, 2);
         let about: Vec<String> = [about(device)].into_iter().chain(reader(device)).collect();
         stack.text(&about.join("; "), SMALL, Tone::Faint, 3);
         stack.flow(Access::ALL.into_iter().filter_map(|access| bars(device, access)).collect(), 20.0);
+        stack.flow(legend(device), 10.0);
         perftest::panels(&device.perftest, &mut stack);
     }
     sheet::more(report.devices.len(), MOST_DEVICES, "device", &mut stack);
     sheet::end(&ending(report), &mut stack);
     stack.finish()
+}
+
+/// What the colours of the bars stand for, where both occur.
+fn legend(device: &DeviceReport) -> Vec<Frame> {
+    let home = device.home.node();
+    let measured = |node: &NodeId| {
+        Access::ALL
+            .into_iter()
+            .any(|access| device.way(access, *node).is_some_and(|way| way.cell.figure.is_some()))
+    };
+    let nodes: Vec<NodeId> = device.memory_nodes().into_iter().filter(measured).collect();
+    let near = nodes.iter().any(|node| Some(*node) == home);
+    if near && nodes.len() > 1 {
+        vec![square(NEAR, "node of the device"), square(FAR, "other node")]
+    } else {
+        Vec::new()
+    }
 }
 
 /// A bar for each node with a figure; `None` without any.
@@ -54,8 +78,8 @@ fn bars(device: &DeviceReport, access: Access) -> Option<Frame> {
     let values: Vec<_> = device.memory_nodes().into_iter().filter_map(of_node).take(MOST_NODES).collect();
     let most = values.iter().map(|(_, value)| *value).reduce(f64::max).filter(|most| *most > 0.0)?;
     let title = match access {
-        Access::Sequential => "large blocks, GB/s: more is better",
-        Access::Random => "4 KiB at random places, us: less is better",
+        Access::Sequential => "large blocks, GB/s: longer is better",
+        Access::Random => "4 KiB at random places, us: shorter is better",
     };
     let mut frame = Frame::new(Role::Group, PANEL, ROW * (values.len() + 1) as f64);
     frame.labels.push(Label::new(title, SMALL, 0.0, (0.0, ROW)).toned(Tone::Faint));
@@ -63,7 +87,7 @@ fn bars(device: &DeviceReport, access: Access) -> Option<Frame> {
         let top = f64::from(row) * ROW;
         let length = (value / most * (PANEL - NAME - NUMBER)).max(1.0);
         let near = device.home.node() == Some(*node);
-        let role = if near { Role::Thread } else { Role::SlowThread };
+        let role = if near { NEAR } else { FAR };
         frame.labels.push(Label::new(&format!("node {node}"), SMALL, 0.0, (top, ROW)));
         frame.children.push(Frame::new(role, length, BAR).moved(NAME, top + (ROW - BAR) / 2.0));
         let number = format!("{} {}", digits(*value), access.unit());

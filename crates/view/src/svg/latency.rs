@@ -5,7 +5,7 @@ use nodewise_measure::latency::Report;
 use crate::digest::counts::plural;
 use crate::digest::latency::{Shown, ending, matrix, method, page_walks};
 use crate::digest::matrix::Matrix;
-use crate::digest::survey::platform;
+use crate::digest::survey::caption;
 use crate::svg::frame::Frame;
 use crate::svg::heatmap::page;
 use crate::svg::paint::paint;
@@ -27,7 +27,7 @@ pub fn latency_page(report: &Report) -> (String, Frame) {
     matrices.extend(page_walks(report));
     let nodes = report.targets().len().max(report.sources().len());
     let title = format!("Memory latency, {}", plural(nodes, "node"));
-    let platform = platform(&report.account.conditions);
-    let page = page(&title, &platform, &matrices, &[], &ending(report));
+    let caption = caption(&report.account.conditions);
+    let page = page(&title, &caption, &matrices, &[], &ending(report));
     (title, page)
 }

@@ -1,6 +1,6 @@
 //! What the colours of a picture stand for: the entries of a legend.
 
-use crate::svg::frame::{Anchor, Frame, Label, Role, Stroke};
+use crate::svg::frame::{Anchor, Frame, Label, Role, Stroke, Tone};
 use crate::svg::plot::{POINT, pen};
 use crate::svg::sheet::SMALL;
 
@@ -17,8 +17,31 @@ pub(super) fn swatch(role: Role, text: &str) -> Frame {
     let label = Label::new(text, SMALL, 0.0, (0.0, HEIGHT)).anchored(Anchor::Middle);
     let width = label.area().width + 2.0 * SIDE;
     let mut swatch = Frame::new(role, width, HEIGHT);
-    swatch.labels.push(Label { x: width / 2.0, ..label });
+    swatch.labels.push(Label { x: width / 2.0, ..label }.toned(Tone::on(role)));
     swatch
+}
+
+/// A colour bar: the colours side by side, with the values at their edges and the unit below. There is one
+/// value more than there are colours.
+pub(super) fn colour_bar(colours: &[Role], values: &[String], unit: &str) -> Frame {
+    const BAR: f64 = 10.0;
+    const APART: f64 = 10.0;
+    let widths = || values.iter().map(|value| SMALL.width(value));
+    let side = widths().next().unwrap_or_default() / 2.0;
+    let each = widths().fold(30.0, f64::max) + APART;
+    let end = side + colours.len() as f64 * each;
+    let unit =
+        Label::new(unit, SMALL, end + widths().next_back().unwrap_or_default() / 2.0 + 5.0, (BAR, HEIGHT));
+    let mut bar = Frame::new(Role::Group, unit.area().right() + 1.0, BAR + HEIGHT);
+    for (at, colour) in (0_u32..).zip(colours) {
+        bar.children.push(Frame::new(*colour, each, BAR).moved(side + f64::from(at) * each, 0.0));
+    }
+    for (at, value) in (0_u32..).zip(values) {
+        let label = Label::new(value, SMALL, side + f64::from(at) * each, (BAR, HEIGHT));
+        bar.labels.push(label.anchored(Anchor::Middle));
+    }
+    bar.labels.push(unit);
+    bar
 }
 
 /// Words beside a square of their colour.

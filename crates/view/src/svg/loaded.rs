@@ -4,7 +4,7 @@ use nodewise_measure::latency::loaded::knee::TIMES_IDLE;
 use nodewise_measure::latency::loaded::{Curve, Knee, Path, Report};
 
 use crate::digest::loaded::{ending, knee_words, method, path_words};
-use crate::digest::survey::{digits, platform};
+use crate::digest::survey::{caption, digits};
 use crate::svg::frame::{Frame, Pen, Role, Stack, Stroke, Tone};
 use crate::svg::legend;
 use crate::svg::paint::paint;
@@ -26,14 +26,14 @@ pub fn loaded_svg(report: &Report, theme: Theme) -> String {
 /// Lays out the picture.
 pub fn loaded_page(report: &Report) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
-    sheet::begin(TITLE, &platform(&report.account.conditions), &mut stack);
+    sheet::begin(TITLE, &caption(&report.account.conditions), &mut stack);
     // One scale for all, so that they can be compared.
     let scale = Scale::of(report);
     for path in &report.paths {
         stack.gap(14.0);
         stack.text(&path_words(path), HEAD, Tone::Plain, 2);
         stack.text(
-            "ns per load against GB/s of the traffic; a ring marks the knee; dashed: twice the idle latency",
+            "median latency of a load while other CPUs move data; a ring marks the knee; dashed: twice the idle latency",
             SMALL,
             Tone::Faint,
             2,
@@ -74,6 +74,7 @@ impl Scale {
 
 fn plot(path: &Path, scale: &Scale) -> Frame {
     let mut frame = PLOT.frame();
+    PLOT.titles("latency, ns per load", "traffic of the other CPUs, GB/s", &mut frame);
     grid(scale, &mut frame);
     if let Some(idle) = path.idle_ns() {
         let up = scale.ns.part(TIMES_IDLE * idle);

@@ -7,7 +7,7 @@ use nodewise_machine::printable::printable;
 
 use crate::svg::font::Weight;
 use crate::svg::frame::{Anchor, Frame, Label, Rect, Role, Stroke, Tone};
-use crate::svg::palette::{Theme, role_class, stroke_class, stroke_sheet, style_sheet, tone_class};
+use crate::svg::palette::{Classes, Theme, pen_class, role_class, style_sheet, tone_class};
 use crate::svg::writer::{Writer, px};
 
 /// Writes a laid-out page as an SVG document. Title and description come in as they are.
@@ -22,16 +22,13 @@ pub(crate) fn paint(page: &Frame, title: &str, description: &str, theme: Theme) 
             ("width", &width),
             ("height", &height),
             ("role", "img"),
+            ("aria-labelledby", "title desc"),
         ],
     );
     writer.line();
-    writer.text("title", &[], &printable(title));
-    writer.text("desc", &[], &printable(description));
-    let mut sheet = style_sheet(theme);
-    if has_strokes(page) {
-        sheet.push_str(&stroke_sheet(theme));
-    }
-    writer.text("style", &[], &sheet);
+    writer.text("title", &[("id", "title")], &printable(title));
+    writer.text("desc", &[("id", "desc")], &printable(description));
+    writer.text("style", &[], &style_sheet(theme, &Classes::of(page)));
     writer.line();
     frame(page, &mut writer);
     writer.close();
@@ -73,12 +70,8 @@ fn frame(frame_: &Frame, writer: &mut Writer) {
     }
 }
 
-fn has_strokes(frame: &Frame) -> bool {
-    !frame.strokes.is_empty() || frame.children.iter().any(has_strokes)
-}
-
 fn stroke(stroke: &Stroke, writer: &mut Writer) {
-    let class = stroke_class(stroke.pen);
+    let class = format!("k {}", pen_class(stroke.pen));
     if stroke.points.len() > 1 {
         let points: Vec<String> =
             stroke.points.iter().map(|(x, y)| format!("{},{}", px(*x), px(*y))).collect();

@@ -1,7 +1,9 @@
-//! Colours, for light and for dark viewers.
+//! Colours, for light and for dark viewers: of surfaces and texts, of the scale, of categories.
+
+use std::collections::BTreeSet;
 
 use crate::svg::font::{Font, STACK};
-use crate::svg::frame::{Pen, Role, Tone};
+use crate::svg::frame::{Frame, Pen, Role, Tone};
 
 /// The numbers of CPUs; in the style sheet, because there can be a thousand of them.
 pub(crate) const ON_THREAD: Font = Font::regular(9.5);
@@ -23,7 +25,9 @@ type Rule = (&'static str, [&'static str; 2], [&'static str; 2]);
 
 const NONE: &str = "none";
 
-const RULES: [Rule; 24] = [
+/// What surfaces and texts look like; the scale, the categories and the ink on the scale have tables of
+/// their own below.
+const RULES: [Rule; 18] = [
     ("page", ["#ffffff", NONE], ["#14181d", NONE]),
     ("pkg", ["#f3f5f8", "#cdd5de"], ["#1b2128", "#3a4551"]),
     ("node", ["#ffffff", "#9db0c4"], ["#222a33", "#5b6f84"]),
@@ -37,18 +41,58 @@ const RULES: [Rule; 24] = [
     ("gpu", ["#eee8fa", "#b9a5e0"], ["#2e2745", "#6d58a3"]),
     ("net", ["#e2f3f1", "#92c9c2"], ["#1b3532", "#3d7a73"]),
     ("disk", ["#fbeee4", "#e3b78f"], ["#3a2a1c", "#8f6439"]),
-    ("d0", ["#f1f4f7", NONE], ["#222931", NONE]),
-    ("d1", ["#dcebf7", NONE], ["#1d3850", NONE]),
-    ("d2", ["#f6efc9", NONE], ["#46421f", NONE]),
-    ("d3", ["#f9ddab", NONE], ["#5a431b", NONE]),
-    ("d4", ["#f5bf95", NONE], ["#6e3f22", NONE]),
-    ("d5", ["#efaf9f", NONE], ["#7d332c", NONE]),
     ("no", ["#ffffff", "#cdd5de"], ["#14181d", "#3a4551"]),
     ("t", ["#1d2733", NONE], ["#e4e9ee", NONE]),
     ("f", ["#566575", NONE], ["#9fadbb", NONE]),
     ("n", ["#704200", NONE], ["#e3b85c", NONE]),
     ("w", ["#ffffff", NONE], ["#0d1218", NONE]),
 ];
+
+/// A colour of a table: in light and in dark.
+type Pair = [&'static str; 2];
+
+/// The scale of distances, latencies and bandwidths, best first. It leaves the colour of the page step by
+/// step: darker on a light page, lighter on a dark one. Neighbours also differ for readers who see no red or
+/// no green, see the tests.
+const STEPS: [Pair; Role::FARTHEST as usize + 1] = [
+    ["#eff4d9", "#1c3060"],
+    ["#c3db8c", "#2f5f9c"],
+    ["#7cc5b0", "#4795b8"],
+    ["#3b97be", "#7cc7ae"],
+    ["#2a63a6", "#cde392"],
+    ["#142a62", "#fcfde6"],
+];
+const STEP_CLASSES: [&str; STEPS.len()] = ["d0", "d1", "d2", "d3", "d4", "d5"];
+
+/// The ink of numbers on each step.
+const INK: Pair = ["#0b0f14", "#ffffff"];
+const INKS: [Pair; STEPS.len()] = {
+    let [dark, light] = INK;
+    [[dark, light], [dark, light], [dark, dark], [dark, dark], [light, dark], [light, dark]]
+};
+const INK_CLASSES: [&str; STEPS.len()] = ["s0", "s1", "s2", "s3", "s4", "s5"];
+
+/// Programs, curves, numbers of threads: colours without an order. All differ from each other, from the
+/// colour of the rest and from free memory, also for readers who see no red or no green.
+const CATEGORIES: [Pair; Role::CATEGORIES as usize] = [
+    ["#4f95ec", "#4d68e1"],
+    ["#d47f02", "#cfa500"],
+    ["#44388d", "#bae7ff"],
+    ["#4b8461", "#5e936b"],
+    ["#a04514", "#be5108"],
+    ["#646e97", "#89a4e6"],
+    ["#6b2c28", "#cdf49d"],
+    ["#524955", "#c0b3b0"],
+];
+const FILLED: [&str; CATEGORIES.len()] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
+const OUTLINED: [&str; CATEGORIES.len()] = ["o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7"];
+const CURVES: [&str; CATEGORIES.len()] = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"];
+/// What belongs to none of them.
+const REST: Rule = ("rest", ["#8a8f96", NONE], ["#757d86", NONE]);
+
+/// Lines of a scale, and limits.
+const GRID: (&str, Pair) = ("kg", ["#dde3e9", "#333d47"]);
+const LIMIT: (&str, Pair) = ("kl", ["#6f7c89", "#8d9aa7"]);
 
 /// The class of a role; `None` for what is not painted.
 pub(crate) const fn role_class(role: Role) -> Option<&'static str> {
@@ -67,14 +111,16 @@ pub(crate) const fn role_class(role: Role) -> Option<&'static str> {
         Role::Network => "net",
         Role::Disk => "disk",
         Role::OtherDevice => "dev",
-        Role::Distance(0) => "d0",
-        Role::Distance(1) => "d1",
-        Role::Distance(2) => "d2",
-        Role::Distance(3) => "d3",
-        Role::Distance(4) => "d4",
-        Role::Distance(_) => "d5",
+        Role::Distance(step) => STEP_CLASSES[at_most(step, Role::FARTHEST)],
         Role::NoDistance => "no",
+        Role::Category(at) => FILLED[(at % Role::CATEGORIES) as usize],
+        Role::OutlinedCategory(at) => OUTLINED[(at % Role::CATEGORIES) as usize],
+        Role::Rest => REST.0,
     })
+}
+
+const fn at_most(step: u8, most: u8) -> usize {
+    if step < most { step as usize } else { most as usize }
 }
 
 /// The class of a tone.
@@ -84,115 +130,108 @@ pub(crate) const fn tone_class(tone: Tone) -> &'static str {
         Tone::Faint => "f",
         Tone::Notable => "n",
         Tone::OnThread => "w",
+        Tone::OnStep(step) => INK_CLASSES[at_most(step, Role::FARTHEST)],
     }
 }
 
-/// Colours of lines, in light and in dark: of the scale, of limits, and of series, which differ also for
-/// those who see few colours (Okabe and Ito, "Color Universal Design", 2008, somewhat darkened or
-/// lightened).
-const PENS: [(&str, &str, &str); 8] = [
-    ("kg", "#dde3e9", "#333d47"),
-    ("kl", "#8a97a5", "#76838f"),
-    ("k0", "#0072b2", "#4aa8e0"),
-    ("k1", "#d55e00", "#f08a3c"),
-    ("k2", "#00896a", "#35c29a"),
-    ("k3", "#b0508a", "#dc8cbc"),
-    ("k4", "#8a7a00", "#e0cf4a"),
-    ("k5", "#4d5b69", "#a9b7c4"),
-];
-
-/// The classes of a pen.
-pub(crate) fn stroke_class(pen: Pen) -> String {
+/// The class of a pen.
+pub(crate) const fn pen_class(pen: Pen) -> &'static str {
     match pen {
-        Pen::Grid => "k kg".to_owned(),
-        Pen::Limit => "k kl".to_owned(),
-        Pen::Series(at) => format!("k k{}", at % Pen::SERIES),
+        Pen::Grid => GRID.0,
+        Pen::Limit => LIMIT.0,
+        Pen::Series(at) => CURVES[(at % Role::CATEGORIES) as usize],
     }
 }
 
-/// The style sheet of lines, for pictures that have any.
-pub(crate) fn stroke_sheet(theme: Theme) -> String {
-    let rules = |dark: bool| {
-        PENS.iter().fold(String::new(), |css, (class, light, other)| {
-            css + &format!(".{class}{{stroke:{}}}", if dark { other } else { light })
-        })
-    };
-    let colours = match theme {
-        Theme::Light => rules(false),
-        Theme::Dark => rules(true),
-        Theme::Auto => format!("{}@media (prefers-color-scheme:dark){{{}}}", rules(false), rules(true)),
-    };
-    format!(
-        ".k{{fill:none;stroke-width:2;stroke-linejoin:round}}.kg{{stroke-width:1}}\
-         .kl{{stroke-width:1;stroke-dasharray:5 4}}{colours}"
-    )
+/// The classes that occur in a picture.
+#[derive(Debug, Default)]
+pub(crate) struct Classes {
+    of_shapes: BTreeSet<&'static str>,
+    of_lines: BTreeSet<&'static str>,
 }
 
-/// The style sheet.
-pub(crate) fn style_sheet(theme: Theme) -> String {
-    let rules = |colours: fn(&Rule) -> [&'static str; 2]| {
-        RULES.iter().fold(String::new(), |mut css, rule| {
-            let [fill, stroke] = colours(rule);
-            css.push_str(&format!(".{}{{fill:{fill}", rule.0));
-            if stroke != NONE {
-                css.push_str(&format!(";stroke:{stroke}"));
-            }
-            css.push('}');
-            css
-        })
+impl Classes {
+    /// Those of a frame with everything in it.
+    pub(crate) fn of(frame: &Frame) -> Self {
+        let mut classes = Self::default();
+        classes.add(frame);
+        classes
+    }
+
+    fn add(&mut self, frame: &Frame) {
+        self.of_shapes.extend(role_class(frame.role));
+        self.of_shapes.extend(frame.labels.iter().map(|label| tone_class(label.tone)));
+        self.of_lines.extend(frame.strokes.iter().map(|stroke| pen_class(stroke.pen)));
+        frame.children.iter().for_each(|child| self.add(child));
+    }
+}
+
+/// Every rule of shapes and texts.
+fn shapes() -> impl Iterator<Item = Rule> {
+    let plain = |(class, [light, dark]): (&&'static str, &Pair)| (*class, [*light, NONE], [*dark, NONE]);
+    let [page_light, page_dark] = [RULES[0].1[0], RULES[0].2[0]];
+    let outlined = move |(class, [light, dark]): (&&'static str, &Pair)| {
+        (*class, [page_light, *light], [page_dark, *dark])
     };
-    let (light, dark) = (rules(|rule| rule.1), rules(|rule| rule.2));
+    let steps = STEP_CLASSES.iter().zip(&STEPS).chain(INK_CLASSES.iter().zip(&INKS));
+    let filled = FILLED.iter().zip(&CATEGORIES);
+    RULES
+        .into_iter()
+        .chain([REST])
+        .chain(steps.chain(filled).map(plain))
+        .chain(OUTLINED.iter().zip(&CATEGORIES).map(outlined))
+}
+
+/// Every rule of lines.
+fn lines() -> impl Iterator<Item = (&'static str, Pair)> {
+    let curves = CURVES.iter().zip(&CATEGORIES).map(|(class, colours)| (*class, *colours));
+    [GRID, LIMIT].into_iter().chain(curves)
+}
+
+/// The rules of the classes in a picture, in one of the themes: 0 light, 1 dark.
+fn colours(classes: &Classes, theme: usize) -> String {
+    let mut css = String::new();
+    for (class, light, dark) in shapes().filter(|rule| classes.of_shapes.contains(rule.0)) {
+        let [fill, stroke] = [light, dark][theme];
+        css.push_str(&format!(".{class}{{fill:{fill}"));
+        if stroke != NONE {
+            css.push_str(&format!(";stroke:{stroke}"));
+        }
+        css.push('}');
+    }
+    for (class, colours) in lines().filter(|rule| classes.of_lines.contains(rule.0)) {
+        css.push_str(&format!(".{class}{{stroke:{}}}", colours[theme]));
+    }
+    css
+}
+
+/// The style sheet of a picture: nothing that does not occur in it. On paper every theme but the dark one is
+/// light.
+pub(crate) fn style_sheet(theme: Theme, classes: &Classes) -> String {
     let colours = match theme {
-        Theme::Light => light,
-        Theme::Dark => dark,
-        Theme::Auto => format!("{light}@media (prefers-color-scheme:dark){{{dark}}}"),
+        Theme::Light => colours(classes, 0),
+        Theme::Dark => colours(classes, 1),
+        Theme::Auto => format!(
+            "{}@media screen and (prefers-color-scheme:dark){{{}}}",
+            colours(classes, 0),
+            colours(classes, 1)
+        ),
+    };
+    let lines = if classes.of_lines.is_empty() {
+        ""
+    } else {
+        ".k{fill:none;stroke-width:2;stroke-linejoin:round}.kg{stroke-width:1}\
+         .kl{stroke-width:1;stroke-dasharray:5 4}"
     };
     format!(
         "text{{font-family:{STACK}}}path{{shape-rendering:crispEdges}}\
-         .w{{font-size:{size}px;text-anchor:middle}}{colours}",
+         .w{{font-size:{size}px;text-anchor:middle}}{lines}{colours}",
         size = ON_THREAD.size
     )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod vision;
 
-    /// The luminance of a colour, from 0 to 1 (WCAG 2.2, "relative luminance").
-    fn luminance(colour: &str) -> f64 {
-        let part = |at: usize| {
-            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
-            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
-    }
-
-    /// The contrast of a tone on a role, in light and in dark.
-    fn contrast(tone: Tone, role: Role) -> [f64; 2] {
-        let fills = |class: &str| {
-            let (_, light, dark) = RULES.iter().find(|rule| rule.0 == class).unwrap();
-            [light[0], dark[0]].map(luminance)
-        };
-        let (text, ground) = (fills(tone_class(tone)), fills(role_class(role).unwrap()));
-        [0, 1].map(|theme: usize| {
-            let (text, ground) = (text[theme], ground[theme]);
-            (text.max(ground) + 0.05) / (text.min(ground) + 0.05)
-        })
-    }
-
-    #[test]
-    fn every_text_is_legible_where_it_stands() {
-        let boxes = [Role::Page, Role::Package, Role::Node, Role::MemoryNode, Role::Cache];
-        let devices = [Role::Compute, Role::Network, Role::Disk, Role::OtherDevice];
-        let cells = (0..=Role::FARTHEST).map(Role::Distance).chain([Role::NoDistance]);
-        let on_boxes = [Tone::Plain, Tone::Faint, Tone::Notable].map(|tone| boxes.map(|role| (tone, role)));
-        let on_cells = cells.flat_map(|role| [(Tone::Plain, role), (Tone::Notable, role)]);
-        let on_threads = [Role::Thread, Role::SlowThread].map(|role| (Tone::OnThread, role));
-        let places = on_boxes.into_iter().flatten().chain(on_cells).chain(on_threads);
-        for (tone, role) in places.chain(devices.map(|role| (Tone::Plain, role))) {
-            // The least that WCAG 2.2 asks for text of this size (1.4.3, level AA).
-            let least = contrast(tone, role).into_iter().fold(f64::INFINITY, f64::min);
-            assert!(least >= 4.5, "{tone:?} on {role:?}: {least:.2}");
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

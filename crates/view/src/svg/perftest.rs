@@ -4,12 +4,12 @@
 use nodewise_machine::Bytes;
 use nodewise_measure::perftest::{Comparison, Side};
 
-use crate::digest::perftest::{kink_sizes, problems, remark, sentences, short, title};
+use crate::digest::perftest::{axis, kink_sizes, problems, remark, sentences, short, title};
 use crate::svg::frame::{Frame, Role, Stack, Stroke, Tone};
 use crate::svg::legend;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
-use crate::svg::plot::{POINT, Plot, pen};
+use crate::svg::plot::{LogAxis, POINT, Plot, pen};
 use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TITLE, WIDTH};
 
 const PLOT: Plot = Plot { frame: WIDTH, height: 280.0, right: 16.0 };
@@ -38,7 +38,7 @@ pub(super) fn panels(comparisons: &[Comparison], stack: &mut Stack) {
     for comparison in comparisons {
         stack.gap(14.0);
         stack.text(title(comparison.kind()), HEAD, Tone::Plain, 1);
-        let scales = "by size in bytes; both scales logarithmic; a ring marks a kink";
+        let scales = "both axes logarithmic; a ring marks a kink";
         stack.text(&format!("{}; {scales}", remark(comparison.kind())), SMALL, Tone::Faint, 2);
         stack.gap(4.0);
         if let Some(scale) = Scale::of(comparison) {
@@ -53,50 +53,53 @@ pub(super) fn panels(comparisons: &[Comparison], stack: &mut Stack) {
     }
 }
 
-/// What the axes go from and to, as logarithms: of 2 for sizes, of 10 for values.
+/// The axes: sizes from one doubling to another, as logarithms of 2, and values.
 struct Scale {
     sizes: (f64, f64),
-    values: (f64, f64),
+    values: LogAxis,
 }
 
 impl Scale {
-    /// Whole doublings and decades around all points; `None` without points.
+    /// Around all points; `None` without points.
     fn of(comparison: &Comparison) -> Option<Self> {
         let points: Vec<(f64, f64)> = comparison.sides().iter().flat_map(places).collect();
         let ends = |of: fn(&(f64, f64)) -> f64| {
             let low = points.iter().map(of).reduce(f64::min)?;
-            let high = points.iter().map(of).reduce(f64::max)?;
-            // At least one step, so that there is an axis.
-            Some((low.floor(), high.ceil().max(low.floor() + 1.0)))
+            Some((low, points.iter().map(of).reduce(f64::max)?))
         };
-        Some(Self { sizes: ends(|point| point.0)?, values: ends(|point| point.1)? })
+        let ((low, high), (least, most)) = (ends(|point| point.0)?, ends(|point| point.1)?);
+        // At least one step, so that there is an axis.
+        let sizes = (low.floor(), high.ceil().max(low.floor() + 1.0));
+        Some(Self { sizes, values: LogAxis::holding(least, most) })
     }
 
-    /// The point of two logarithms, px.
+    /// The point of a size, as a logarithm, and a value, px.
     fn point(&self, (size, value): (f64, f64)) -> (f64, f64) {
-        let part = |of: f64, (low, high): (f64, f64)| (of - low) / (high - low);
-        PLOT.point(part(size, self.sizes), part(value, self.values))
+        let (low, high) = self.sizes;
+        PLOT.point((size - low) / (high - low), self.values.part(value))
     }
 }
 
-/// The logarithms of sizes and values; those of 0 have none.
+/// The sizes, as logarithms of 2, and the values; those of 0 have no place.
 fn places(side: &Side) -> Vec<(f64, f64)> {
     let curve = side.table.curve().into_iter().filter(|(size, value)| size.get() > 0 && *value > 0.0);
-    curve.map(|(size, value)| place(size, value)).collect()
+    curve.map(|(size, value)| (octaves(size), value)).collect()
 }
 
-fn place(size: Bytes, value: f64) -> (f64, f64) {
-    ((size.get() as f64).log2(), value.log10())
+fn octaves(size: Bytes) -> f64 {
+    (size.get() as f64).log2()
 }
 
 fn plot(comparison: &Comparison, scale: &Scale) -> Frame {
     let mut frame = PLOT.frame();
+    PLOT.titles(axis(comparison.kind()), "message size, bytes", &mut frame);
     grid(scale, &mut frame);
     for (at, side) in comparison.sides().iter().enumerate() {
         let points = places(side).into_iter().map(|place| scale.point(place)).collect();
         frame.strokes.push(Stroke { points, pen: pen(at), ring: POINT });
         for size in kink_sizes(side) {
-            let points = side.table.value(size).map(|value| scale.point(place(size, value)));
+            let value = side.table.value(size).filter(|value| *value > 0.0);
+            let points = value.map(|value| scale.point((octaves(size), value)));
             frame.strokes.push(Stroke { points: points.into_iter().collect(), pen: pen(at), ring: KINK });
         }
     }
@@ -105,28 +108,16 @@ fn plot(comparison: &Comparison, scale: &Scale) -> Frame {
 
 /// The lines of both scales, with their numbers: every doubling, or as many as have room.
 fn grid(scale: &Scale, frame: &mut Frame) {
-    let whole = |(low, high): (f64, f64), every: usize| {
-        (low as i32..=high as i32).step_by(every.max(1)).map(f64::from)
-    };
-    let doublings = scale.sizes.1 - scale.sizes.0;
-    let column = PLOT.width() / doublings;
+    let (low, high) = scale.sizes;
+    let column = PLOT.width() / (high - low);
     let widest = SMALL.width("512K") + 6.0;
-    for size in whole(scale.sizes, (widest / column).ceil() as usize) {
-        let (x, _) = scale.point((size, scale.values.0));
+    let every = (widest / column).ceil().max(1.0) as usize;
+    for size in (low as i32..=high as i32).step_by(every).map(f64::from) {
+        let x = PLOT.point((size - low) / (high - low), 0.0).0;
         PLOT.column(x, &short(Bytes::new(size.exp2() as u64)), frame);
     }
-    for value in whole(scale.values, 1) {
-        PLOT.row(scale.point((scale.sizes.0, value)).1, &decade(value), frame);
-    }
-}
-
-/// A power of ten as it is written on a scale.
-fn decade(power: f64) -> String {
-    if power.abs() <= 6.0 {
-        let decimals = (-power).max(0.0) as usize;
-        format!("{:.decimals$}", 10_f64.powf(power))
-    } else {
-        format!("1e{power}")
+    for (value, text) in scale.values.lines() {
+        PLOT.row(scale.point((low, value)).1, &text, frame);
     }
 }
 

@@ -4,22 +4,18 @@ use nodewise_machine::Bytes;
 use nodewise_measure::latency::sweep::{ChaseReport, SweepReport, levels};
 
 use crate::digest::counts::each_once;
-use crate::digest::survey::{pages_words, platform};
+use crate::digest::survey::{caption, pages_words};
 use crate::digest::sweep::{ending, method, nodes_with_memory, pattern_words, short};
-use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
+use crate::svg::frame::{Frame, Role, Stack, Tone};
 use crate::svg::legend::square;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::plot::{LogAxis, Plot, category};
 use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT, WIDTH};
 
-/// Height of the bars, of the room above them for a number, and of the sizes below.
-const PLOT: f64 = 200.0;
-const ABOVE: f64 = 16.0;
-const BELOW: f64 = 16.0;
-/// Room for the scale on the left.
-const LEFT: f64 = 64.0;
-/// How the bars of several series look.
-const ROLES: [Role; 4] = [Role::Thread, Role::SlowThread, Role::Used, Role::Distance(4)];
+const PLOT: Plot = Plot { frame: WIDTH, height: 220.0, right: 10.0 };
+/// Most series that are drawn.
+const MOST_SERIES: usize = Role::CATEGORIES as usize;
 
 const TITLE: &str = "Memory latency by size";
 
@@ -40,25 +36,21 @@ pub fn sweep_svg(report: &SweepReport, theme: Theme) -> String {
 /// Lays out the picture.
 pub fn sweep_page(report: &SweepReport) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
-    sheet::begin(TITLE, &platform(&report.account.conditions), &mut stack);
+    sheet::begin(TITLE, &caption(&report.account.conditions), &mut stack);
     for node in nodes_with_memory(report) {
         let of_node: Vec<&ChaseReport> =
             report.chases.iter().filter(|chase| chase.cell.memory == node).collect();
         let series = series(&of_node);
         stack.gap(14.0);
         stack.text(&format!("Memory of node {node}"), HEAD, Tone::Plain, 1);
-        stack.text(
-            "ns per load by size, best of all samples; both scales logarithmic",
-            SMALL,
-            Tone::Faint,
-            1,
-        );
+        stack.text("best of all samples; both axes logarithmic", SMALL, Tone::Faint, 1);
         stack.gap(4.0);
         if let Some(plot) = plot(&series) {
             stack.frame(plot);
         }
         stack.gap(6.0);
-        stack.flow(series.iter().zip(ROLES).map(|(one, role)| square(role, &one.name)).collect(), 6.0);
+        let entry = |(at, one): (usize, &Series)| square(Role::Category(category(at)), &one.name);
+        stack.flow(series.iter().enumerate().map(entry).collect(), 6.0);
     }
     stack.gap(10.0);
     for line in levels_words(report) {
@@ -101,7 +93,7 @@ fn series(chases: &[&ChaseReport]) -> Vec<Series> {
         Series { points: chases.filter_map(|chase| point(chase)).collect(), name: one }
     };
     let names = each_once(chases.iter().map(|chase| name(chase)));
-    names.into_iter().take(ROLES.len()).map(of).collect()
+    names.into_iter().take(MOST_SERIES).map(of).collect()
 }
 
 /// The bars of all series, side by side for each size; `None` without any.
@@ -112,33 +104,29 @@ fn plot(series: &[Series]) -> Option<Frame> {
     sizes.dedup();
     let values = || series.iter().flat_map(|one| one.points.iter().map(|point| point.1));
     let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
-    // From a decade's beginning to a decade's end, so that bars have a height to compare.
-    let (low, high) = (least.log10().floor(), (most.log10() + 1e-9).ceil());
-    let decades = (high - low).max(1.0);
-    let height = |ns: f64| ((ns.log10() - low) / decades * PLOT).clamp(1.0, PLOT);
-    let column = (WIDTH - LEFT) / sizes.len() as f64;
-    let bar = ((column - 3.0) / series.len() as f64).max(0.5);
-    let mut frame = Frame::new(Role::Group, WIDTH, ABOVE + PLOT + BELOW);
-    for decade in 0..=decades as i32 {
-        let ns = 10_f64.powi(low as i32 + decade);
-        let y = ABOVE + PLOT - f64::from(decade) / decades * PLOT;
-        let label = Label::new(&ns.to_string(), SMALL, LEFT - 6.0, (y - SMALL.size / 2.0, SMALL.size));
-        frame.labels.push(label.anchored(Anchor::End).toned(Tone::Faint));
+    // From the beginning of a decade, so that bars have a height to compare.
+    let axis = LogAxis::holding(least, most).down_to_decade();
+    let mut frame = PLOT.frame();
+    PLOT.titles("latency, ns per load", "size of what is read", &mut frame);
+    for (ns, text) in axis.lines() {
+        PLOT.row(PLOT.point(0.0, axis.part(ns)).1, &text, &mut frame);
     }
+    let column = PLOT.width() / sizes.len() as f64;
+    let bar = ((column - 3.0) / series.len() as f64).max(0.5);
     // As many sizes below as fit.
     let widest = sizes.iter().map(|size| SMALL.width(&short(*size))).fold(0.0, f64::max) + 4.0;
     let every = (widest / column).ceil().max(1.0) as usize;
     for (at, size) in sizes.iter().enumerate() {
-        let left = LEFT + at as f64 * column;
+        let left = PLOT.point(0.0, 0.0).0 + at as f64 * column;
         if at % every == 0 && left + column / 2.0 + widest / 2.0 <= WIDTH {
-            let below = (ABOVE + PLOT + 2.0, BELOW - 2.0);
-            let label = Label::new(&short(*size), SMALL, left + column / 2.0, below);
-            frame.labels.push(label.anchored(Anchor::Middle).toned(Tone::Faint));
+            PLOT.mark(left + column / 2.0, &short(*size), &mut frame);
         }
-        for (place, (one, role)) in series.iter().zip(ROLES).enumerate() {
+        for (place, one) in series.iter().enumerate() {
             let Some((_, ns)) = one.points.iter().find(|(known, _)| known == size) else { continue };
-            let bar_frame = Frame::new(role, bar, height(*ns));
-            frame.children.push(bar_frame.moved(left + place as f64 * bar, ABOVE + PLOT - height(*ns)));
+            let ((_, top), (_, bottom)) = (PLOT.point(0.0, axis.part(*ns)), PLOT.point(0.0, 0.0));
+            let height = (bottom - top).max(1.0);
+            let bar_frame = Frame::new(Role::Category(category(place)), bar, height);
+            frame.children.push(bar_frame.moved(left + place as f64 * bar, bottom - height));
         }
     }
     Some(frame)

@@ -26,7 +26,7 @@ pub(super) fn panel(report: &Report) -> Option<Frame> {
     let (plot, place) = (plot(report.knee(), &points)?, place_words(report.scaling.first()?));
     let mut stack = Stack::new(Role::Group, PLOT.frame, 0.0);
     stack.text(&format!("threads: {}, {place}", report.kernel), HEAD, Tone::Plain, 2);
-    let remark = "GB/s against threads, each step twice as many; bars: 95 % intervals; a ring marks the knee";
+    let remark = "bars: 95 % confidence intervals; a ring marks the knee";
     stack.text(remark, SMALL, Tone::Faint, 2);
     stack.gap(4.0);
     stack.frame(plot);
@@ -48,6 +48,7 @@ fn plot(knee: Option<usize>, points: &BTreeMap<usize, Figure>) -> Option<Frame> 
     let axis = Axis::holding(points.values().map(high).reduce(f64::max)?);
     let place = |threads: usize, rate: f64| PLOT.point(octaves(threads) / all, axis.part(rate));
     let mut frame = PLOT.frame();
+    PLOT.titles("bandwidth, GB/s", "threads, logarithmic", &mut frame);
     let mut next = f64::INFINITY;
     for threads in points.keys().rev() {
         let x = place(*threads, 0.0).0;

@@ -8,24 +8,31 @@ use nodewise_model::simulate::Owner;
 use crate::digest::timeline::{Finding, Kind, Timeline};
 use crate::digest::walk::size;
 use crate::svg::frame::{Frame, Label, Pen, Role, Stack, Stroke, Tone};
-use crate::svg::legend::swatch;
+use crate::svg::legend::square;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
+use crate::svg::plot::category;
 use crate::svg::sheet::{self, MARGIN, SMALL, TEXT};
 
 const WIDTH: f64 = 980.0;
 /// Left of the bands, for the nodes' names.
 const NAMES: f64 = 110.0;
-/// Height of all bands together, and the least and most of one.
+/// Height of all bands together, and the least and most of that of the largest node.
 const BANDS: f64 = 480.0;
-const BAND: (f64, f64) = (8.0, 72.0);
+const BAND: (f64, f64) = (12.0, 72.0);
+/// The least height of a band, and of the row with the node's name around it.
+const LEAST: f64 = 2.0;
+const ROW: f64 = 12.0;
 const GAP: f64 = 6.0;
+/// Between the bands of more nodes than this there is less room.
+const ROOMY: usize = 16;
+const CLOSE: f64 = 2.0;
 /// Height of the words of marks and times.
 const WORDS: f64 = 14.0;
 /// At most this many nodes are drawn.
 const MOST_NODES: usize = 64;
 /// At most this many programs have a colour and a name of their own: the largest.
-const MOST_NAMES: usize = 12;
+const MOST_NAMES: usize = Role::CATEGORIES as usize;
 /// At most this many stages: what is between the ends of one is narrower than a pixel or two.
 const MOST_STAGES: usize = 240;
 /// At most this many rectangles, whatever is played.
@@ -36,7 +43,7 @@ const MOST_MARKS: usize = 60;
 /// Draws a scenario as an SVG document, of bounded size.
 ///
 /// # Units
-/// Lengths in px; 980 wide. A band is as high as its node's memory, from left to right the time.
+/// Lengths in px; 980 wide. The heights of bands are to scale, from left to right the time.
 pub fn timeline_svg(timeline: &Timeline, theme: Theme) -> String {
     let page = timeline_page(timeline);
     paint(&page, &timeline.title, timeline.about.as_deref().unwrap_or_default(), theme)
@@ -56,7 +63,7 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
     stack.frame(drawn.chart());
     sheet::more(timeline.nodes().len(), MOST_NODES, "node", &mut stack);
     stack.gap(10.0);
-    stack.flow(drawn.legend(), 4.0);
+    stack.flow(drawn.legend(), 10.0);
     stack.gap(10.0);
     let tone = |finding: &Finding| match finding.kind {
         Kind::Swapped | Kind::Demoted | Kind::Stayed => Tone::Plain,
@@ -68,15 +75,14 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
     stack.finish()
 }
 
-/// Programs' colours, so that neighbours differ; more programs share them.
-const COLOURS: [u8; 5] = [3, 5, 2, 4, 1];
-
-const fn colour(at: usize) -> Role {
-    Role::Distance(COLOURS[at % COLOURS.len()])
+/// The colour of the program with this number.
+fn colour(at: usize) -> Role {
+    Role::Category(category(at))
 }
 
-/// What the programs that have no name of their own are, and what no program has.
-const OTHERS: Role = Role::Used;
+/// What the programs that have no name of their own are, and memory that is free.
+const OTHERS: Role = Role::Rest;
+const FREE: Role = Role::Memory;
 
 /// A part of the time in which nothing that can be seen changes: where it begins and ends, and by node the
 /// pages of the named programs and of all others.
@@ -116,18 +122,22 @@ impl<'t> Drawn<'t> {
 
     /// Everything over the same time: marks, bands, and the times.
     fn chart(&self) -> Frame {
-        let height = (BANDS / self.nodes.len().max(1) as f64 - GAP).clamp(BAND.0, BAND.1);
-        let marks = self.marks();
-        let top = if marks.is_empty() { 0.0 } else { WORDS };
-        let bottom = top + self.nodes.len() as f64 * (height + GAP);
-        let mut frame = Frame::new(Role::Group, self.width, bottom + WORDS);
-        for (at, node) in self.nodes.iter().enumerate() {
-            frame.children.push(self.band(*node, height).moved(0.0, top + at as f64 * (height + GAP)));
+        let gap = if self.nodes.len() > ROOMY { CLOSE } else { GAP };
+        let full = (BANDS / self.nodes.len().max(1) as f64 - gap).clamp(BAND.0, BAND.1);
+        let mut frame = Frame::new(Role::Group, self.width, 0.0);
+        let mut bottom = WORDS;
+        for node in &self.nodes {
+            let band = self.band(*node, full).moved(0.0, bottom);
+            bottom = band.area.bottom() + gap;
+            frame.children.push(band);
         }
+        frame.area.height = bottom + WORDS;
+        let title = |text, y| Label::new(text, SMALL, 0.0, (y, WORDS)).toned(Tone::Faint);
+        frame.labels.extend([title("heights to scale", 0.0), title("time", bottom)]);
         let mut right = f64::MIN;
-        for (x, word) in marks {
+        for (x, word) in self.marks() {
             frame.strokes.push(Stroke {
-                points: vec![(x, top), (x, bottom - GAP)],
+                points: vec![(x, WORDS), (x, bottom - gap)],
                 pen: Pen::Limit,
                 ring: 0.0,
             });
@@ -142,15 +152,15 @@ impl<'t> Drawn<'t> {
         frame
     }
 
-    /// A node's name, and its memory over time.
-    fn band(&self, node: NodeId, height: f64) -> Frame {
-        let managed = self.timeline.before.managed_of(node);
-        let mut frame = Frame::new(Role::Group, self.width, height);
-        if height >= SMALL.size {
-            let text = SMALL.fit(&format!("node {node}, {}", size(managed)), NAMES - 8.0);
-            frame.labels.push(Label::new(&text, SMALL, 0.0, (0.0, height)));
-        }
-        let mut bar = Frame::new(Role::Memory, self.room(), height);
+    /// A node's name, and its memory over time; the largest node's band has the full height.
+    fn band(&self, node: NodeId, full: f64) -> Frame {
+        let managed_of = |node: &NodeId| self.timeline.before.managed_of(*node);
+        let (managed, largest) = (managed_of(&node), self.nodes.iter().map(managed_of).max().unwrap_or(0));
+        let height = (managed as f64 / largest.max(1) as f64 * full).max(LEAST);
+        let mut frame = Frame::new(Role::Group, self.width, height.max(ROW));
+        let text = SMALL.fit(&format!("node {node}, {}", size(managed)), NAMES - 8.0);
+        frame.labels.push(Label::new(&text, SMALL, 0.0, (0.0, frame.area.height)));
+        let mut bar = Frame::new(FREE, self.room(), height);
         bar.tip = Some(format!("node {node}"));
         bar.id = Some(format!("node-{node}"));
         // A stage goes on as long as this node has the same.
@@ -164,7 +174,8 @@ impl<'t> Drawn<'t> {
             let parts = self.column(stage, node, managed, (width, height));
             bar.children.extend(parts.into_iter().map(|part| part.moved(x, 0.0)));
         }
-        frame.children.push(bar.moved(NAMES, 0.0));
+        let top = frame.area.height - height;
+        frame.children.push(bar.moved(NAMES, top));
         frame
     }
 
@@ -220,11 +231,11 @@ impl<'t> Drawn<'t> {
 
     fn legend(&self) -> Vec<Frame> {
         let named =
-            self.names.iter().enumerate().map(|(at, name)| swatch(colour(at), &SMALL.fit(name, 200.0)));
+            self.names.iter().enumerate().map(|(at, name)| square(colour(at), &SMALL.fit(name, 200.0)));
         let has_others = self.stages.iter().flat_map(|stage| stage.nodes.values());
         let has_others = has_others.clone().any(|pages| pages.last().is_some_and(|pages| *pages > 0));
-        let others = if has_others { Some(swatch(OTHERS, "others")) } else { None };
-        named.chain(others).collect()
+        let others = if has_others { Some(square(OTHERS, "others")) } else { None };
+        named.chain(others).chain([square(FREE, "free")]).collect()
     }
 }
 

@@ -92,7 +92,7 @@ mod tests {
     use nodewise_measure::metric::Direction;
 
     fn check(width: usize, nodes: u32, expected: &str) {
-        let mut matrix = Matrix::new("huge pages", "ns", Direction::LowerIsBetter);
+        let mut matrix = Matrix::new("huge pages", "ns", "ns", Direction::LowerIsBetter);
         for from in 0..nodes.min(2) {
             for memory in 0..nodes {
                 let value = (from, memory) != (1, 0);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_matrix_that_no_machine_has_is_not_written_out() {
-        let mut matrix = Matrix::new("small pages", "ns", Direction::LowerIsBetter);
+        let mut matrix = Matrix::new("small pages", "ns", "ns", Direction::LowerIsBetter);
         for node in 0..1025 {
             let entry = Entry { value: Some(80.0), disturbed: false };
             matrix.set(NodeId::new(node), NodeId::new(node), entry);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nodewise_machine::{Machine, NodeSet, spec};
 use nodewise_view::svg::machine::{HEIGHT, WIDTH};
-use nodewise_view::svg::{Frame, Rect, Role, Theme, layout, machine_svg};
+use nodewise_view::svg::{Frame, Rect, Role, Theme, Tone, layout, machine_svg};
 use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, proptest};
 
 use crate::any_machine::any_machine;
@@ -34,6 +34,9 @@ pub fn tidy(frame: &Frame) -> Result<(), TestCaseError> {
         }
     }
     for label in &frame.labels {
+        if matches!(frame.role, Role::Distance(_)) {
+            prop_assert!(label.tone == Tone::on(frame.role), "{} in {:?}", label.text, frame.role);
+        }
         prop_assert!(label.font.size >= SMALLEST, "{} px: {}", label.font.size, label.text);
     }
     frame.children.iter().try_for_each(tidy)

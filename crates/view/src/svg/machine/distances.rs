@@ -152,11 +152,12 @@ fn grid(cells: &Cells, steps: &Steps, numbers: Numbers) -> Frame {
         for (first, last) in runs(values, numbers) {
             let value = values[first];
             let width = (last - first + 1) as f64 * cell - gap;
-            let mut run = Frame::new(steps.role(value), width, cell - gap);
+            let role = steps.role(value);
+            let mut run = Frame::new(role, width, cell - gap);
             if numbers == Numbers::Shown {
                 let text = value.map_or_else(|| "-".to_owned(), |value| value.to_string());
                 let label = Label::new(&text, SMALL, width / 2.0, (0.0, cell - gap));
-                run.labels.push(label.anchored(Anchor::Middle));
+                run.labels.push(label.anchored(Anchor::Middle).toned(Tone::on(role)));
             }
             frame.children.push(run.moved(left + first as f64 * cell, top));
         }
