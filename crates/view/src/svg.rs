@@ -36,7 +36,7 @@ pub use frame::{Frame, Label, Rect, Role, Tone};
 pub use io::io_svg;
 pub use latency::latency_svg;
 pub use loaded::loaded_svg;
-pub use machine::{layout, machine_svg};
+pub use machine::{Caches, layout, machine_svg};
 pub use palette::Theme;
 pub use perftest::perftest_svg;
 pub use sweep::sweep_svg;

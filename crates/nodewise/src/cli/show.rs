@@ -10,7 +10,7 @@ use std::path::PathBuf;
 Examples:
   nodewise show
   nodewise show --json > this.json          a machine file for --machine
-  nodewise show --svg machine.svg
+  nodewise show --svg machine.svg --caches
   nodewise show --machine capture.tar.gz
   nodewise show --machine \"2x(10c2t 64G); dist=21\"")]
 pub struct Show {
@@ -20,4 +20,7 @@ pub struct Show {
     /// Draw the machine into this file, which is replaced if it is there
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// List the caches of all levels in the picture, not only the last-level ones
+    #[arg(long, requires = "svg")]
+    pub caches: bool,
 }

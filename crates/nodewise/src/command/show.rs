@@ -1,7 +1,7 @@
 //! `nodewise show`, and `nodewise` alone.
 
 use nodewise_source::{Detail, machine_file};
-use nodewise_view::svg::{Theme, machine_svg};
+use nodewise_view::svg::{Caches, Theme, machine_svg};
 use nodewise_view::text;
 use nodewise_view::text::overview::HINTS;
 
@@ -14,8 +14,9 @@ use crate::{input, output};
 pub fn run(args: &Show, global: &Global) -> Outcome {
     let detail = if args.json || args.svg.is_some() { Detail::Full } else { Detail::Overview };
     let machine = input::load(&global.machine, detail)?.machine;
+    let caches = if args.caches { Caches::All } else { Caches::LastLevel };
     if let Some(path) = args.svg.as_ref().filter(|_| !args.json) {
-        output::write_file(path, machine_svg(&machine, Theme::Auto).as_bytes())?;
+        output::write_file(path, machine_svg(&machine, caches, Theme::Auto).as_bytes())?;
         return Ok(0);
     }
     let json = || machine_file::to_json(&machine);

@@ -74,13 +74,23 @@ const STEPS: [Detail; 14] = {
     ]
 };
 
+/// Which caches a picture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Caches {
+    /// The last-level ones, as boxes around the cores that share them.
+    #[default]
+    LastLevel,
+    /// Those, and all others in a line for each level.
+    All,
+}
+
 /// Lays the picture out: the tree that [`machine_svg`] paints.
-pub fn layout(machine: &Machine) -> Frame {
+pub fn layout(machine: &Machine, caches: Caches) -> Frame {
     let whole = Scene::new(machine);
     let panel = distances::panel(machine);
     let mut drawn = None;
     for detail in &STEPS {
-        let page = page::page(machine, &whole.folded(detail), panel.as_ref(), detail);
+        let page = page::page(machine, &whole.folded(detail), panel.as_ref(), detail, caches);
         let fits = page.as_ref().is_some_and(|page| page.area.height <= HEIGHT);
         drawn = page.or(drawn);
         if fits {
@@ -94,12 +104,17 @@ pub fn layout(machine: &Machine) -> Frame {
 ///
 /// # Units
 /// Lengths in px; at most [`WIDTH`] wide.
-pub fn machine_svg(machine: &Machine, theme: Theme) -> String {
+pub fn machine_svg(machine: &Machine, caches: Caches, theme: Theme) -> String {
     let title = headline(machine);
-    let from = match &machine.origin {
+    let from = source(machine);
+    let known: Vec<String> = [platform(machine), from].into_iter().filter(|part| !part.is_empty()).collect();
+    paint(&layout(machine, caches), &title, &known.join(", "), theme)
+}
+
+/// Where the description of the machine comes from; empty for the running one.
+fn source(machine: &Machine) -> String {
+    match &machine.origin {
         Origin::Live => String::new(),
         origin => format!("from {origin}"),
-    };
-    let known: Vec<String> = [platform(machine), from].into_iter().filter(|part| !part.is_empty()).collect();
-    paint(&layout(machine), &title, &known.join(", "), theme)
+    }
 }

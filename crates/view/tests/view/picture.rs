@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nodewise_machine::{Machine, NodeSet, spec};
 use nodewise_view::svg::machine::{HEIGHT, WIDTH};
-use nodewise_view::svg::{Frame, Rect, Role, Theme, Tone, layout, machine_svg};
+use nodewise_view::svg::{Caches, Frame, Rect, Role, Theme, Tone, layout, machine_svg};
 use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, proptest};
 
 use crate::any_machine::any_machine;
@@ -58,7 +58,7 @@ proptest! {
 
     #[test]
     fn nothing_overlaps_and_everything_is_inside(machine in any_machine()) {
-        let page = layout(&machine);
+        let page = layout(&machine, Caches::LastLevel);
         prop_assert!(!page.labels.is_empty(), "nothing is drawn");
         prop_assert!(page.area.width <= WIDTH + 0.1, "{} wide", page.area.width);
         prop_assert!(page.area.height <= 2.0 * HEIGHT, "{} high", page.area.height);
@@ -67,7 +67,7 @@ proptest! {
 
     #[test]
     fn the_document_is_well_formed_and_ids_are_unique(machine in any_machine()) {
-        let svg = machine_svg(&machine, Theme::Auto);
+        let svg = machine_svg(&machine, Caches::LastLevel, Theme::Auto);
         prop_assert!(!svg.chars().any(|c| c.is_control() && c != '\n'));
         let document = roxmltree::Document::parse(&svg).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut ids = BTreeSet::new();
@@ -81,7 +81,7 @@ proptest! {
 
 fn check(spec: &str) -> (Machine, Frame) {
     let machine = spec::machine(spec).expect("the spec is one");
-    let page = layout(&machine);
+    let page = layout(&machine, Caches::LastLevel);
     tidy(&page).expect("nothing overlaps");
     (machine, page)
 }
@@ -110,7 +110,7 @@ fn a_node_without_cpus_is_drawn_as_memory() {
 fn sixty_four_nodes_are_small_readable_and_all_named() {
     let (machine, page) = check("32x(2x(4c 8G)); dist=16,40");
     assert!(page.area.height <= HEIGHT);
-    let svg = machine_svg(&machine, Theme::Auto);
+    let svg = machine_svg(&machine, Caches::LastLevel, Theme::Auto);
     assert!(svg.len() < 50_000, "{} bytes", svg.len());
     assert!(texts(&svg).contains("64 nodes: 0-63"));
 }
@@ -124,7 +124,7 @@ fn every_node_of_a_machine_is_named() {
         "4x(8c 16G) 3x(64G) (128G)",
     ] {
         let machine = spec::machine(spec).unwrap();
-        let all = texts(&machine_svg(&machine, Theme::Auto));
+        let all = texts(&machine_svg(&machine, Caches::LastLevel, Theme::Auto));
         // Lists of nodes stand after "node", "nodes" or "nodes:".
         let named: NodeSet = all
             .split(['\n', ' '])
@@ -139,22 +139,28 @@ fn every_node_of_a_machine_is_named() {
 #[test]
 fn the_same_machine_gives_the_same_bytes() {
     let machine = spec::machine("2x(2x(24c 126G l3=32M/6c)); dist=11,20; dev=net:eth0@1").unwrap();
-    assert_eq!(machine_svg(&machine, Theme::Auto), machine_svg(&machine.clone(), Theme::Auto));
+    assert_eq!(
+        machine_svg(&machine, Caches::LastLevel, Theme::Auto),
+        machine_svg(&machine.clone(), Caches::LastLevel, Theme::Auto)
+    );
 }
 
 #[test]
 fn the_theme_follows_the_viewer_unless_told() {
     let machine = spec::machine("(1c 1G)").unwrap();
-    assert!(machine_svg(&machine, Theme::Auto).contains("prefers-color-scheme:dark"));
-    assert!(!machine_svg(&machine, Theme::Light).contains("prefers-color-scheme"));
-    assert_ne!(machine_svg(&machine, Theme::Light), machine_svg(&machine, Theme::Dark));
+    assert!(machine_svg(&machine, Caches::LastLevel, Theme::Auto).contains("prefers-color-scheme:dark"));
+    assert!(!machine_svg(&machine, Caches::LastLevel, Theme::Light).contains("prefers-color-scheme"));
+    assert_ne!(
+        machine_svg(&machine, Caches::LastLevel, Theme::Light),
+        machine_svg(&machine, Caches::LastLevel, Theme::Dark)
+    );
 }
 
 #[test]
 fn a_picture_says_what_it_shows_and_where_that_comes_from() {
     let check = |spec: &str, expected: &[&str]| {
         let machine = spec::machine(spec).unwrap();
-        let all = texts(&machine_svg(&machine, Theme::Auto));
+        let all = texts(&machine_svg(&machine, Caches::LastLevel, Theme::Auto));
         for text in expected {
             assert!(all.lines().any(|line| line == *text), "{spec}: no {text:?} in\n{all}");
         }
@@ -163,7 +169,28 @@ fn a_picture_says_what_it_shows_and_where_that_comes_from() {
     check("(2c 1G); arch=x86_64", &["x86_64, from spec (2c 1G); arch=x86_64", "CPUs 0-1"]);
     let mut live = spec::machine("(1c 1G); arch=x86_64").unwrap();
     live.origin = nodewise_machine::Origin::Live;
-    assert!(texts(&machine_svg(&live, Theme::Auto)).lines().any(|line| line == "x86_64"));
+    assert!(texts(&machine_svg(&live, Caches::LastLevel, Theme::Auto)).lines().any(|line| line == "x86_64"));
+}
+
+#[test]
+fn caches_nearer_than_the_last_level_are_listed_on_demand() {
+    let machine = spec::machine("(4c2t 16G l1d=48K l1i=32K l2=2M l3=8M/4c)").unwrap();
+    let all = |caches| texts(&machine_svg(&machine, caches, Theme::Auto));
+    let (default, demanded) = (all(Caches::LastLevel), all(Caches::All));
+    for line in
+        ["L1d: 48 KiB x 4, each for 1 core", "L2: 2 MiB x 4, each for 1 core", "L3: 8 MiB, for 4 cores"]
+    {
+        assert!(demanded.lines().any(|found| found == line), "{line}: {demanded}");
+        assert!(!default.contains(line), "{line}: {default}");
+    }
+    tidy(&layout(&machine, Caches::All)).expect("nothing overlaps");
+}
+
+#[test]
+fn figures_of_the_firmware_are_marked_as_declared() {
+    let machine = spec::machine("2x(2c 8G); access=0>0:90ns/200G; access=1>1:90ns/200G").unwrap();
+    let all = texts(&machine_svg(&machine, Caches::LastLevel, Theme::Auto));
+    assert!(all.lines().any(|line| line == "declared: 90 ns, 200 GB/s"), "{all}");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use super::boxes::GAP;
 use super::card::chip;
 use super::cores::CoreSize;
 use super::scene::Scene;
-use super::{Detail, WIDTH};
+use super::{Caches, Detail, WIDTH, source};
+use crate::digest::cache::CacheLevel;
 use crate::digest::counts::{headline, platform};
 use crate::digest::oddity::pointer;
 use crate::svg::frame::{Frame, Role, Stack, Tone};
@@ -22,6 +23,7 @@ pub(super) fn page(
     scene: &Scene,
     panel: Option<&Frame>,
     detail: &Detail,
+    caches: Caches,
 ) -> Option<Frame> {
     let beside = panel.map_or(0.0, |panel| panel.area.width + GUTTER) + 2.0 * MARGIN;
     let space = Space {
@@ -32,15 +34,21 @@ pub(super) fn page(
         height: panel.map_or(0.0, |panel| panel.area.height),
     };
     let body = best_body(scene, space, detail)?;
-    Some(assemble(machine, scene, body, panel, detail))
+    let mut stack = assemble(machine, body, panel);
+    if caches == Caches::All {
+        levels(machine, &mut stack);
+    }
+    foot(machine, scene, detail, &mut stack);
+    Some(stack.finish())
 }
 
-fn assemble(machine: &Machine, scene: &Scene, body: Frame, panel: Option<&Frame>, detail: &Detail) -> Frame {
+fn assemble(machine: &Machine, body: Frame, panel: Option<&Frame>) -> Stack {
     let beside = panel.map_or(0.0, |panel| panel.area.width + GUTTER);
     let width = body.area.width + beside + 2.0 * MARGIN;
     let mut stack = Stack::new(Role::Page, width, MARGIN);
     stack.text(&headline(machine), TITLE, Tone::Plain, 3);
     stack.text(&platform(machine), TEXT, Tone::Faint, 2);
+    stack.text(&source(machine), TEXT, Tone::Faint, 2);
     stack.gap(12.0);
     let mut row = Frame::new(Role::Group, width - 2.0 * MARGIN, body.area.height);
     if let Some(panel) = panel {
@@ -50,8 +58,15 @@ fn assemble(machine: &Machine, scene: &Scene, body: Frame, panel: Option<&Frame>
     }
     row.children.insert(0, body);
     stack.frame(row);
-    foot(machine, scene, detail, &mut stack);
-    stack.finish()
+    stack
+}
+
+/// A line for each level of caches.
+fn levels(machine: &Machine, stack: &mut Stack) {
+    stack.gap(GAP);
+    for level in CacheLevel::all(machine) {
+        stack.text(&format!("{}: {}", level.name, level.words()), TEXT, Tone::Plain, 2);
+    }
 }
 
 /// What the boxes around cores are, where there are any.

@@ -61,7 +61,7 @@ pub(super) struct Card {
     pub(super) blocks: Vec<Block>,
     pub(super) memory: Memory,
     pub(super) tier: Option<TierId>,
-    /// What the firmware says of its latency and bandwidth.
+    /// The latency and bandwidth that the firmware declares.
     pub(super) cost: Option<String>,
     /// Huge pages, memory-side caches.
     pub(super) notes: Vec<String>,
@@ -285,7 +285,7 @@ impl<'a> Facts<'a> {
         let latency = access.read_latency_ns.map(|ns| format!("{ns} ns"));
         let rate = access.read_bandwidth_mb_per_s.map(gb_per_s);
         let words: Vec<String> = latency.into_iter().chain(rate).collect();
-        (!words.is_empty()).then(|| words.join(", "))
+        (!words.is_empty()).then(|| format!("declared: {}", words.join(", ")))
     }
 }
 
