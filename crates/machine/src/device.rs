@@ -7,6 +7,7 @@ use std::str::FromStr;
 use crate::id::NodeId;
 use crate::printable::quote;
 use crate::set::CpuSet;
+use crate::units::Bytes;
 
 /// A PCI address: `0000:21:00.0` (domain, bus, device, function).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,12 +96,14 @@ pub enum DeviceClass {
     Gpu,
     /// A compute accelerator (`/sys/class/accel`).
     Accelerator,
+    /// Persistent or CXL memory used as a device (`/sys/bus/dax/devices`).
+    Dax,
 }
 
 impl DeviceClass {
     /// Every class, in the order in which they are shown.
-    pub const ALL: [Self; 6] =
-        [Self::Gpu, Self::Accelerator, Self::Infiniband, Self::Net, Self::Nvme, Self::Block];
+    pub const ALL: [Self; 7] =
+        [Self::Gpu, Self::Accelerator, Self::Infiniband, Self::Net, Self::Nvme, Self::Block, Self::Dax];
 
     /// The word for text and JSON.
     pub const fn word(self) -> &'static str {
@@ -111,6 +114,7 @@ impl DeviceClass {
             Self::Infiniband => "infiniband",
             Self::Gpu => "gpu",
             Self::Accelerator => "accelerator",
+            Self::Dax => "dax",
         }
     }
 
@@ -140,7 +144,7 @@ pub struct DeviceName {
 
 /// A device: a PCI function, or something with a kernel name that hangs elsewhere (virtio-mmio,
 /// a platform bus). `None`: the kernel does not say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Device {
     /// Its PCI address, if it is on a PCI bus.
     pub pci: Option<PciAddress>,
@@ -152,10 +156,22 @@ pub struct Device {
     pub device: Option<u16>,
     /// Its kernel names, sorted.
     pub names: Vec<DeviceName>,
-    /// The node it hangs on: `numa_node` unless that is -1.
+    /// The node it hangs on: `numa_node` of the device or of the nearest bridge above it; where all of them
+    /// say -1, what [`Machine::home_of`](crate::Machine::home_of) makes of its local CPUs.
     pub node: Option<NodeId>,
     /// The CPUs that the kernel calls local to it; empty when it does not say.
     pub local_cpus: CpuSet,
+    /// The memory behind it, if it is a DAX device.
+    pub dax: Option<DaxMemory>,
+}
+
+/// The memory of a DAX device: it can become ordinary memory of a node of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DaxMemory {
+    /// The node that it belongs to once it is ordinary memory: `target_node`. Linux 5.1.
+    pub node: Option<NodeId>,
+    /// Its size.
+    pub size: Option<Bytes>,
 }
 
 /// PCI base classes: 3 is display, 0x12 is processing accelerator (PCI code and ID assignment).

@@ -70,6 +70,10 @@ ids! {
     CpuId, "CPU", 1 << 18;
     /// A physical package (socket): `topology/physical_package_id`.
     PackageId, "package", u32::MAX;
+    /// A drawer of books on s390: `topology/drawer_id`, Linux 4.9.
+    DrawerId, "drawer", u32::MAX;
+    /// A book of packages, unique only inside its drawer, on s390: `topology/book_id`, Linux 2.6.37.
+    BookId, "book", u32::MAX;
     /// A die inside its package: `topology/die_id`, Linux 5.2.
     DieId, "die", u32::MAX;
     /// A cluster of cores inside its die: `topology/cluster_id`, Linux 5.16.

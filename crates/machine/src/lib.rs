@@ -13,7 +13,7 @@
 //! | values per pair of nodes | [`matrix`] |
 //! | memory policies in the kernel's words | [`policy`] |
 //! | sizes, times, rates and how they are written | [`units`] |
-//! | the machine itself | [`machine`], [`node`], [`cpu`], [`cache`], [`device`], [`settings`] |
+//! | the machine itself | [`machine`], [`node`], [`cpu`], [`cpu_kind`], [`cache`], [`device`], [`settings`] |
 //! | questions asked of a machine | [`query`] |
 //! | the tables of the firmware, as data | [`firmware`] |
 //! | what is wrong or unusual about one | [`oddity`], [`check`] |
@@ -26,6 +26,7 @@
 pub mod cache;
 pub mod check;
 pub mod cpu;
+pub mod cpu_kind;
 pub mod device;
 pub mod distance;
 pub mod expr;
@@ -46,9 +47,10 @@ pub mod spec;
 pub mod units;
 
 pub use cache::{Cache, CacheKind};
-pub use cpu::Cpu;
-pub use device::{Device, DeviceClass, DeviceName, DeviceRef, PciAddress};
-pub use id::{ClusterId, CoreId, CpuId, DieId, NodeId, PackageId, TierId};
+pub use cpu::{CoreType, Cpu, CpuModel};
+pub use cpu_kind::CpuKind;
+pub use device::{DaxMemory, Device, DeviceClass, DeviceName, DeviceRef, PciAddress};
+pub use id::{BookId, ClusterId, CoreId, CpuId, DieId, DrawerId, NodeId, PackageId, TierId};
 pub use machine::{Machine, Origin};
 pub use matrix::NodeMatrix;
 pub use node::{Access, AccessClass, HugePool, MeminfoField, MeminfoValue, Node, Tier};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::cache::Cache;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, CpuModel};
 use crate::device::Device;
 use crate::id::{CpuId, NodeId};
 use crate::matrix::NodeMatrix;
@@ -52,6 +52,8 @@ pub struct Machine {
     pub kernel: Option<KernelRelease>,
     /// The size of an ordinary page.
     pub page_size: Option<Bytes>,
+    /// Memory of the whole machine: `MemTotal` of `/proc/meminfo`, which also exists where no node does.
+    pub system_memory: Option<Bytes>,
     /// Nodes that could appear: `/sys/devices/system/node/possible`.
     pub possible_nodes: NodeSet,
     /// The nodes that are there, by id.
@@ -60,6 +62,8 @@ pub struct Machine {
     pub possible_cpus: CpuSet,
     /// The CPUs that are there, online or not, by id.
     pub cpus: BTreeMap<CpuId, Cpu>,
+    /// Models of processor, by first CPU.
+    pub cpu_models: Vec<CpuModel>,
     /// Caches, by level, then kind, then first CPU.
     pub caches: Vec<Cache>,
     /// The SLIT as the kernel shows it: `distances.get(from, to)`.
@@ -88,10 +92,12 @@ impl Machine {
             architecture: None,
             kernel: None,
             page_size: None,
+            system_memory: None,
             possible_nodes: NodeSet::new(),
             nodes: BTreeMap::new(),
             possible_cpus: CpuSet::new(),
             cpus: BTreeMap::new(),
+            cpu_models: Vec::new(),
             caches: Vec::new(),
             distances: NodeMatrix::default(),
             accesses: Vec::new(),

@@ -169,6 +169,23 @@ impl Machine {
         }
     }
 
+    /// The node that a device hangs on: its own; else the node that holds all its local CPUs; else the only
+    /// node of the machine. `None` where several nodes are possible.
+    pub fn home_of(&self, device: &Device) -> Option<NodeId> {
+        device.node.or_else(|| self.node_around(&device.local_cpus)).or_else(|| self.only_node())
+    }
+
+    /// The one node that lists all these CPUs, apart from those that no node lists.
+    pub fn node_around(&self, cpus: &CpuSet) -> Option<NodeId> {
+        let mut touched = self.nodes.values().filter(|node| !node.cpus.is_disjoint(cpus));
+        touched.next().filter(|_| touched.next().is_none()).map(|node| node.id)
+    }
+
+    /// The node of a machine that has one.
+    pub fn only_node(&self) -> Option<NodeId> {
+        self.nodes.keys().next().copied().filter(|_| self.nodes.len() == 1)
+    }
+
     /// The device a user names; `None` when there is none, and always for files and hosts, which
     /// only the live system can look up.
     pub fn device(&self, reference: &DeviceRef) -> Option<&Device> {
@@ -215,6 +232,25 @@ mod tests {
         assert_eq!(machine.nodes_with_memory(), NodeSet::from([0, 2]));
         assert_eq!(machine.memory_total(), Some(Bytes::from_gib(24)));
         assert_eq!(machine.nearest_with_memory(n(1)), Some(n(0)));
+    }
+
+    #[test]
+    fn a_device_without_a_node_is_where_its_local_cpus_are() {
+        let home = |machine: &str, node: Option<u32>, cpus: &[u32]| {
+            let mut machine = spec::machine(machine).unwrap();
+            machine.devices.push(Device {
+                node: node.map(NodeId::new),
+                local_cpus: cpus.iter().copied().map(CpuId::new).collect(),
+                ..Device::default()
+            });
+            machine.home_of(&machine.devices[0])
+        };
+        assert_eq!(home("2x(2c 8G)", None, &[2, 3]), Some(n(1)));
+        assert_eq!(home("2x(2c 8G)", None, &[3, 9]), Some(n(1)), "CPU 9 is in no node");
+        assert_eq!(home("2x(2c 8G)", None, &[1, 2]), None);
+        assert_eq!(home("2x(2c 8G)", None, &[]), None);
+        assert_eq!(home("2x(2c 8G)", Some(0), &[2, 3]), Some(n(0)), "the kernel's own word counts");
+        assert_eq!(home("(2c 8G)", None, &[]), Some(n(0)));
     }
 
     #[test]

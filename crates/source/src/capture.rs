@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::tree::{Memory, ReadError, Tree};
 
+pub use filter::command_line;
 pub use output::{CaptureError, Overwrite, Written, check_file, write_file};
 
 /// Whether a capture may tell whose machine it is.

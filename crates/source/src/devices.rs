@@ -3,12 +3,11 @@
 mod file;
 mod host;
 
-use std::collections::BTreeMap;
-
 use nodewise_machine::check::node_names;
 use nodewise_machine::printable::printable;
-use nodewise_machine::{Device, DeviceClass, DeviceRef, Machine, NodeId, NodeSet};
+use nodewise_machine::{DeviceClass, DeviceRef, Machine, NodeId, NodeSet};
 
+use crate::sysfs::devices::Homes;
 use crate::sysfs::{Detail, Reader, devices as sysfs_devices};
 use crate::tree::Tree;
 
@@ -29,7 +28,9 @@ pub enum NoNode {
         existing: String,
     },
     /// The kernel says -1, as on most machines with one node.
-    #[error("the kernel does not know the node of {0}: neither it nor a bridge above it has a numa_node")]
+    #[error(
+        "the kernel does not know the node of {0}: neither it nor a bridge above it has a numa_node, and its local CPUs are not those of one node"
+    )]
     NotKnown(String),
     /// Software only.
     #[error("{0} has no node: it is made by software, without a device behind it")]
@@ -86,8 +87,8 @@ pub enum NoNode {
 /// A device that does not exist, or whose node is not known, in a sentence.
 pub fn node_of_device(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef) -> Result<NodeId, NoNode> {
     // Most machines with one node do not say where their devices are: there is no other place.
-    match (node_as_stated(tree, machine, device), machine.nodes.keys().next()) {
-        (Err(NoNode::NotKnown(_)), Some(only)) if machine.nodes.len() == 1 => Ok(*only),
+    match (node_as_stated(tree, machine, device), machine.only_node()) {
+        (Err(NoNode::NotKnown(_)), Some(only)) => Ok(only),
         (found, _) => found,
     }
 }
@@ -118,7 +119,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// A device by its kernel name.
     fn named(&self, class: DeviceClass, name: &str, device: &DeviceRef) -> Result<NodeId, NoNode> {
-        if let Some(node) = self.machine.device(device).and_then(|device| device.node) {
+        if let Some(node) = self.machine.device(device).and_then(|device| self.machine.home_of(device)) {
             return Ok(node);
         }
         let entry = format!("/sys/class/{}/{name}", class.folder());
@@ -135,12 +136,11 @@ impl Finder<'_> {
     fn function(&self, device: &DeviceRef) -> Result<NodeId, NoNode> {
         let mut full = Machine::new(self.machine.origin.clone());
         full.devices = match self.tree {
-            Some(tree) => sysfs_devices::all(tree, &self.machine.node_ids()),
+            Some(tree) => sysfs_devices::all(tree, &self.machine.nodes),
             None => self.machine.devices.clone(),
         };
-        match full.device(device) {
-            Some(Device { node: Some(node), .. }) => Ok(*node),
-            Some(_) => Err(NoNode::NotKnown(self.name.clone())),
+        match full.device(device).map(|device| self.machine.home_of(device)) {
+            Some(node) => node.ok_or_else(|| NoNode::NotKnown(self.name.clone())),
             None => Err(self.missing(&names_like(device, &full))),
         }
     }
@@ -149,8 +149,7 @@ impl Finder<'_> {
     fn node_of_path(&self, tree: &Tree, path: String) -> Result<NodeId, NoNode> {
         let mut search = Search {
             reader: Reader::new(tree, Detail::Full),
-            nodes: self.machine.node_ids(),
-            climbed: BTreeMap::new(),
+            homes: Homes::new(self.machine),
             found: NodeSet::new(),
             hardware: false,
         };
@@ -224,8 +223,7 @@ fn place(tree: &Tree, entry: &str) -> Option<String> {
 /// The nodes below a stack of devices.
 struct Search<'t> {
     reader: Reader<'t>,
-    nodes: NodeSet,
-    climbed: BTreeMap<String, Option<NodeId>>,
+    homes: Homes<'t>,
     found: NodeSet,
     hardware: bool,
 }
@@ -238,8 +236,7 @@ impl Search<'_> {
         let lower = sysfs_devices::lower(&mut self.reader, &path);
         for path in sysfs_devices::physical(&mut self.reader, path) {
             self.hardware = true;
-            let node = sysfs_devices::node_above(&mut self.reader, &path, &self.nodes, &mut self.climbed);
-            self.found.extend(node);
+            self.found.extend(self.homes.node_of(&mut self.reader, &path));
         }
         for path in lower {
             self.visit(path, layer + 1);

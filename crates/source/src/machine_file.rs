@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use oddity::OddityFile;
 use sections::{AccessFile, DeviceFile, SettingsFile, TierFile};
 use set::{CpuList, NodeList};
-use topology::{CacheFile, CpuFile, DistancesFile, NodeFile};
+use topology::{CacheFile, CpuFile, CpuKindFile, CpuModelFile, DistancesFile, NodeFile};
 
 use crate::limits::{MOST_CPUS, MOST_NODES};
 
@@ -79,6 +79,8 @@ struct MachineFile {
     kernel: Option<ReleaseText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page_size_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    system_memory_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "NodeList::is_empty")]
     possible_nodes: NodeList,
     #[serde(default)]
@@ -87,6 +89,11 @@ struct MachineFile {
     possible_cpus: CpuList,
     #[serde(default)]
     cpus: Vec<CpuFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cpu_models: Vec<CpuModelFile>,
+    /// Only where there are several.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    cpu_kinds: Vec<CpuKindFile>,
     #[serde(default)]
     caches: Vec<CacheFile>,
     #[serde(default)]
@@ -175,16 +182,21 @@ impl Clone for ReleaseText {
 
 /// Writes a machine as JSON, indented, with a line feed at the end.
 pub fn to_json(machine: &Machine) -> String {
+    let kinds = machine.cpu_kinds();
+    let several = kinds.len() > 1;
     let file = MachineFile {
         schema: SCHEMA.to_owned(),
         origin: OriginFile::from(&machine.origin),
         architecture: machine.architecture.clone(),
         kernel: machine.kernel.clone().map(ReleaseText),
         page_size_bytes: machine.page_size.map(Bytes::get),
+        system_memory_bytes: machine.system_memory.map(Bytes::get),
         possible_nodes: NodeList(machine.possible_nodes.clone()),
         nodes: machine.nodes.values().map(NodeFile::from).collect(),
         possible_cpus: CpuList(machine.possible_cpus.clone()),
         cpus: machine.cpus.values().map(CpuFile::from).collect(),
+        cpu_models: machine.cpu_models.iter().map(CpuModelFile::from).collect(),
+        cpu_kinds: kinds.into_iter().filter(|_| several).map(CpuKindFile::from).collect(),
         caches: machine.caches.iter().map(CacheFile::from).collect(),
         distances: DistancesFile::from(&machine.distances),
         accesses: machine.accesses.iter().map(AccessFile::from).collect(),
@@ -232,6 +244,7 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
     };
     few("nodes", file.nodes.len(), MOST_NODES)?;
     few("CPUs", file.cpus.len(), MOST_CPUS as usize)?;
+    few("CPU models", file.cpu_models.len(), MOST_CPUS as usize)?;
     few("caches", file.caches.len(), MOST_ITEMS)?;
     few("devices", file.devices.len(), MOST_ITEMS)?;
     let nodes = unique("nodes", file.nodes.into_iter().map(|node| (node.id(), node)))?;
@@ -242,10 +255,12 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
         architecture: file.architecture,
         kernel: file.kernel.map(|release| release.0),
         page_size: file.page_size_bytes.map(Bytes::new),
+        system_memory: file.system_memory_bytes.map(Bytes::new),
         possible_nodes: file.possible_nodes.0,
         nodes: nodes.into_iter().map(|(id, node)| (id, node.into())).collect(),
         possible_cpus: file.possible_cpus.0,
         cpus: cpus.into_iter().map(|(id, cpu)| (id, cpu.into())).collect(),
+        cpu_models: file.cpu_models.into_iter().map(Into::into).collect(),
         caches: file.caches.into_iter().map(Into::into).collect(),
         distances,
         accesses: file.accesses.into_iter().map(Into::into).collect(),

@@ -11,9 +11,11 @@ pub(crate) mod devices;
 mod distances;
 mod findings;
 mod kernel;
+mod kinds;
 mod memory;
 mod neighbours;
 mod nodes;
+mod packages;
 mod reader;
 mod settings;
 mod siblings;
@@ -48,6 +50,12 @@ pub fn load(tree: &Tree, origin: Origin, detail: Detail) -> Machine {
     kernel::read(&mut reader, &mut machine);
     nodes::read(&mut reader, &mut machine);
     cpus::read(&mut reader, &mut machine);
+    if !reader.wants_only_nodes() {
+        packages::read(&mut reader, &mut machine);
+    }
+    if !reader.is_quick() {
+        kinds::read(&mut reader, &mut machine);
+    }
     if !reader.wants_only_nodes() {
         caches::read(&mut reader, &mut machine);
         devices::read(&mut reader, &mut machine);

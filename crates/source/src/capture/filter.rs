@@ -32,7 +32,7 @@ impl Filter {
         };
         let kept = match self {
             Self::CpuTimes => lines(|line| line.starts_with("cpu") || line.starts_with("procs_")),
-            Self::CpuInfo => lines(|line| !is_serial(line)),
+            Self::CpuInfo => text.split_inclusive('\n').filter_map(cpuinfo).collect(),
             Self::Version => version(&text),
             Self::CommandLine => command_line(&text),
             Self::Mounts => text.lines().filter_map(mount).collect(),
@@ -43,11 +43,21 @@ impl Filter {
     }
 }
 
-/// Whether a line of cpuinfo tells one machine from another: `Serial : 10000000abcd` on boards,
-/// `identification = 2233E8` on s390.
-fn is_serial(line: &str) -> bool {
-    let line = line.to_ascii_lowercase();
-    ["serial", "identification", "uuid"].iter().any(|word| line.contains(word))
+/// A line of cpuinfo without what tells one machine from another: `Serial : 10000000abcd` on boards is left out
+/// as a whole; of `processor 0: version = FF,  identification = 2233E8,  machine = 2964` on s390 the model stays.
+fn cpuinfo(line: &str) -> Option<String> {
+    let is_serial = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        ["serial", "identification", "uuid"].iter().any(|word| text.contains(word))
+    };
+    let fields = line.strip_prefix("processor ").and_then(|rest| rest.split_once(": "));
+    if let Some((number, fields)) = fields.filter(|_| is_serial(line)) {
+        let kept: Vec<&str> = fields.split(',').filter(|field| !is_serial(field)).collect();
+        let end = if kept.last().is_some_and(|field| field.ends_with('\n')) { "" } else { "\n" };
+        return Some(format!("processor {number}: {}{end}", kept.join(",").trim_start_matches(' ')))
+            .filter(|line| !is_serial(line));
+    }
+    (!is_serial(line)).then(|| line.to_owned())
 }
 
 fn is_limit(line: &str) -> bool {
@@ -157,7 +167,7 @@ const HARMLESS_WORDS: [&str; 17] = [
 
 /// The command line with the values of unknown parameters hidden: `root=…`. Everything behind `--`
 /// is meant for init and is left out.
-fn command_line(text: &str) -> String {
+pub fn command_line(text: &str) -> String {
     let words = words(text.trim_end_matches(['\n', '\0']));
     let words = words.into_iter().take_while(|word| word != "--").map(|word| {
         let (name, value) =
@@ -245,7 +255,11 @@ mod tests {
             "processor\t: 0\nSerial\t\t: 10000000abcdef01\nModel\t\t: Raspberry Pi 5\n",
             "processor\t: 0\nModel\t\t: Raspberry Pi 5\n",
         );
-        check(Filter::CpuInfo, "processor 0: version = FF, identification = 2233E8, machine = 2964\n", "");
+        check(
+            Filter::CpuInfo,
+            "processor 0: version = FF,  identification = 2233E8,  machine = 2964\nprocessor serial: 7, uuid\n",
+            "processor 0: version = FF,  machine = 2964\n",
+        );
     }
 
     #[test]

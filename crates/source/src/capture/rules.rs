@@ -125,6 +125,7 @@ pub const RULES: &[Rule] = &[
     link("/sys/bus/cpu/devices/cpu#", "as other tools look for CPUs"),
     file("/sys/devices/cpu_core/cpus", "performance cores of hybrid CPUs"),
     file("/sys/devices/cpu_atom/cpus", "efficiency cores of hybrid CPUs"),
+    file("/sys/devices/cpu_lowpower/cpus", "low-power cores of hybrid CPUs"),
     device(
         "/sys/bus/pci/devices/*",
         FUNCTION,

@@ -84,7 +84,7 @@ fn what_has_no_node_is_told_why() {
     for (device, message) in [
         (
             "net:eth0",
-            "the kernel does not know the node of net:eth0: neither it nor a bridge above it has a numa_node",
+            "the kernel does not know the node of net:eth0: neither it nor a bridge above it has a numa_node, and its local CPUs are not those of one node",
         ),
         ("net:lo", "net:lo has no node: it is made by software, without a device behind it"),
         ("block:loop0", "block:loop0 has no node: it is made by software, without a device behind it"),

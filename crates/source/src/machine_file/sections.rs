@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::{
-    Access, AccessClass, Device, DeviceClass, DeviceName, PciAddress, Settings, Tier, TierId,
+    Access, AccessClass, Bytes, DaxMemory, Device, DeviceClass, DeviceName, PciAddress, Settings, Tier,
+    TierId,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -137,6 +138,28 @@ pub(super) struct DeviceFile {
     node: Option<NodeNumber>,
     #[serde(default, skip_serializing_if = "CpuList::is_empty")]
     local_cpus: CpuList,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dax: Option<DaxFile>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct DaxFile {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node: Option<NodeNumber>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
+}
+
+impl From<DaxMemory> for DaxFile {
+    fn from(dax: DaxMemory) -> Self {
+        Self { node: dax.node.map(NodeNumber), size_bytes: dax.size.map(Bytes::get) }
+    }
+}
+
+impl From<DaxFile> for DaxMemory {
+    fn from(dax: DaxFile) -> Self {
+        Self { node: dax.node.map(|node| node.0), size: dax.size_bytes.map(Bytes::new) }
+    }
 }
 
 #[derive(Deserialize, Serialize)]
@@ -176,6 +199,7 @@ impl From<&Device> for DeviceFile {
                 .collect(),
             node: device.node.map(NodeNumber),
             local_cpus: CpuList(device.local_cpus.clone()),
+            dax: device.dax.map(DaxFile::from),
         }
     }
 }
@@ -192,6 +216,7 @@ impl From<DeviceFile> for Device {
             names: names.map(|name| DeviceName { class: name.class.0, name: name.name }).collect(),
             node: device.node.map(|node| node.0),
             local_cpus: device.local_cpus.0,
+            dax: device.dax.map(DaxMemory::from),
         }
     }
 }

@@ -57,8 +57,14 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
 }
 
 fn cpu() -> impl Strategy<Value = Cpu> {
-    (any::<bool>(), of(node_id()), any::<[Option<u32>; 5]>(), cpu_ids()).prop_map(
-        |(online, node, [core, cluster, die, package, capacity], siblings)| Cpu {
+    (any::<bool>(), of(node_id()), any::<[Option<u32>; 8]>(), of(0usize..3), cpu_ids()).prop_map(
+        |(
+            online,
+            node,
+            [core, cluster, die, package, book, drawer, capacity, max_frequency_khz],
+            core_type,
+            siblings,
+        )| Cpu {
             id: CpuId::new(0),
             online,
             node,
@@ -66,8 +72,12 @@ fn cpu() -> impl Strategy<Value = Cpu> {
             cluster: cluster.map(ClusterId::new),
             die: die.map(DieId::new),
             package: package.map(PackageId::new),
+            book: book.map(BookId::new),
+            drawer: drawer.map(DrawerId::new),
             siblings,
             capacity,
+            core_type: core_type.map(|at| CoreType::ALL[at]),
+            max_frequency_khz,
         },
     )
 }
@@ -104,10 +114,12 @@ fn device() -> impl Strategy<Value = Device> {
     let address = (any::<u32>(), any::<u8>(), 0u8..32, 0u8..8)
         .prop_map(|(domain, bus, device, function)| PciAddress { domain, bus, device, function });
     let name =
-        (0usize..6, text()).prop_map(|(class, name)| DeviceName { class: DeviceClass::ALL[class], name });
+        (0usize..7, text()).prop_map(|(class, name)| DeviceName { class: DeviceClass::ALL[class], name });
     let numbers = (any::<Option<u32>>(), any::<Option<u16>>(), any::<Option<u16>>());
-    (of(address), numbers, vec(name, 0..3), of(node_id()), cpu_ids()).prop_map(
-        |(pci, (class_code, vendor, device), names, node, local_cpus)| Device {
+    let dax = (of(node_id()), any::<Option<u64>>())
+        .prop_map(|(node, size)| DaxMemory { node, size: size.map(Bytes::new) });
+    (of(address), numbers, vec(name, 0..3), of(node_id()), cpu_ids(), of(dax)).prop_map(
+        |(pci, (class_code, vendor, device), names, node, local_cpus, dax)| Device {
             pci,
             class_code,
             vendor,
@@ -115,6 +127,7 @@ fn device() -> impl Strategy<Value = Device> {
             names,
             node,
             local_cpus,
+            dax,
         },
     )
 }
@@ -178,7 +191,8 @@ fn origin() -> impl Strategy<Value = Origin> {
 fn any_machine() -> impl Strategy<Value = Machine> {
     let kernel = of((any::<u16>(), any::<u16>(), "[.a-z0-9-]{0,6}")
         .prop_map(|(major, minor, rest)| KernelRelease::new(&format!("{major}.{minor}-{rest}")).unwrap()));
-    let identity = (origin(), of(text()), kernel, any::<Option<u64>>());
+    let model = (text(), cpu_ids()).prop_map(|(name, cpus)| CpuModel { name, cpus });
+    let identity = (origin(), of(text()), kernel, any::<[Option<u64>; 2]>(), vec(model, 0..3));
     let topology = (nodes(), btree_map(0u32..400, cpu(), 0..6), vec(cache(), 0..4), distances());
     let extras =
         (vec(access(), 0..3), vec((any::<u32>(), node_ids()), 0..3), vec(device(), 0..4), settings());
@@ -188,7 +202,9 @@ fn any_machine() -> impl Strategy<Value = Machine> {
             origin: identity.0,
             architecture: identity.1,
             kernel: identity.2,
-            page_size: identity.3.map(Bytes::new),
+            page_size: identity.3[0].map(Bytes::new),
+            system_memory: identity.3[1].map(Bytes::new),
+            cpu_models: identity.4,
             nodes: topology.0.into_iter().map(|node| (node.id, node)).collect(),
             cpus: topology
                 .1

@@ -4,10 +4,10 @@ use std::fmt;
 
 use nodewise_machine::node::MemorySideCache;
 use nodewise_machine::{
-    Bytes, Cache, CacheKind, ClusterId, CoreId, Cpu, CpuId, DieId, HugePool, MeminfoField, MeminfoValue,
-    Node, NodeId, NodeMatrix, PackageId,
+    BookId, Bytes, Cache, CacheKind, ClusterId, CoreId, CoreType, Cpu, CpuId, CpuKind, CpuModel, DieId,
+    DrawerId, HugePool, MeminfoField, MeminfoValue, Node, NodeId, NodeMatrix, PackageId,
 };
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -206,10 +206,54 @@ pub(super) struct CpuFile {
     die: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     package: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    book: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drawer: Option<u32>,
     #[serde(default, skip_serializing_if = "CpuList::is_empty")]
     siblings: CpuList,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capacity: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    core_type: Option<CoreTypeWord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_frequency_khz: Option<u32>,
+}
+
+struct CoreTypeWord(CoreType);
+
+impl Serialize for CoreTypeWord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for CoreTypeWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let words = CoreType::ALL.map(CoreType::word).join(", ");
+        CoreType::from_word(&word)
+            .map(Self)
+            .ok_or_else(|| D::Error::custom(format!("unknown type of core: expected one of {words}")))
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct CpuModelFile {
+    name: String,
+    cpus: CpuList,
+}
+
+impl From<&CpuModel> for CpuModelFile {
+    fn from(model: &CpuModel) -> Self {
+        Self { name: model.name.clone(), cpus: CpuList(model.cpus.clone()) }
+    }
+}
+
+impl From<CpuModelFile> for CpuModel {
+    fn from(model: CpuModelFile) -> Self {
+        Self { name: model.name, cpus: model.cpus.0 }
+    }
 }
 
 impl CpuFile {
@@ -228,8 +272,12 @@ impl From<&Cpu> for CpuFile {
             cluster: cpu.cluster.map(ClusterId::number),
             die: cpu.die.map(DieId::number),
             package: cpu.package.map(PackageId::number),
+            book: cpu.book.map(BookId::number),
+            drawer: cpu.drawer.map(DrawerId::number),
             siblings: CpuList(cpu.siblings.clone()),
             capacity: cpu.capacity,
+            core_type: cpu.core_type.map(CoreTypeWord),
+            max_frequency_khz: cpu.max_frequency_khz,
         }
     }
 }
@@ -244,9 +292,31 @@ impl From<CpuFile> for Cpu {
             cluster: cpu.cluster.map(ClusterId::new),
             die: cpu.die.map(DieId::new),
             package: cpu.package.map(PackageId::new),
+            book: cpu.book.map(BookId::new),
+            drawer: cpu.drawer.map(DrawerId::new),
             siblings: cpu.siblings.0,
             capacity: cpu.capacity,
+            core_type: cpu.core_type.map(|word| word.0),
+            max_frequency_khz: cpu.max_frequency_khz,
         }
+    }
+}
+
+/// What the CPUs' own fields add up to, for readers of the file; it is not read back.
+#[derive(Serialize)]
+pub(super) struct CpuKindFile {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_frequency_khz: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<u32>,
+    cpus: CpuList,
+}
+
+impl From<CpuKind> for CpuKindFile {
+    fn from(kind: CpuKind) -> Self {
+        let CpuKind { name, max_frequency_khz, capacity, cpus, .. } = kind;
+        Self { name, max_frequency_khz, capacity, cpus: CpuList(cpus) }
     }
 }
 

@@ -4,9 +4,9 @@
 //! `/sys/devices/system/node/nodeN/meminfo`: `Node 0 MemTotal:  131732940 kB`, one field per line.
 //! Sizes carry `kB` (1024 bytes), counts nothing. Releases before 2.6.2x start with an empty line.
 
-use nodewise_machine::{MeminfoField, MeminfoValue, NodeId};
+use nodewise_machine::{Bytes, MeminfoField, MeminfoValue, NodeId};
 
-use super::{Parsed, digits, kib, lines};
+use super::{ParseError, Parsed, digits, kib, lines};
 
 /// More fields than any release prints; the rest of a hostile file is refused.
 const MOST_FIELDS: usize = 512;
@@ -27,6 +27,18 @@ pub fn parse(text: &str, node: NodeId) -> Parsed<Vec<MeminfoField>> {
         }
     }
     parsed
+}
+
+/// Reads the memory of the whole machine from `/proc/meminfo`: `MemTotal:  131732940 kB`; `None` where no line
+/// gives it.
+///
+/// # Errors
+/// A `MemTotal` without a number of kB.
+pub fn system_total(text: &str) -> Result<Option<Bytes>, ParseError> {
+    let mut totals = lines(text).filter_map(|(number, line)| Some((number, line.strip_prefix("MemTotal:")?)));
+    let Some((number, value)) = totals.next() else { return Ok(None) };
+    let size = value.trim().strip_suffix("kB").and_then(|size| kib(size.trim()));
+    size.map(Some).ok_or_else(|| ParseError::new(number, "a number of kB below 2^54", value.trim()))
 }
 
 /// Reads one line, or says what was expected.
@@ -64,7 +76,6 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::Bytes;
     use proptest::prelude::{Strategy, any, prop, prop_assert_eq, proptest};
 
     fn check(text: &str, expected: &[(&str, MeminfoValue)], problems: &[&str]) {
@@ -94,6 +105,17 @@ mod tests {
             "\nNode 0 MemTotal:     16709376 kB\nNode 0 LowFree:      14885248 kB\n",
             &[("MemTotal", size(16_709_376)), ("LowFree", size(14_885_248))],
             &[],
+        );
+    }
+
+    #[test]
+    fn the_memory_of_the_whole_machine_is_read_or_refused() {
+        let total = |text: &str| system_total(text).map(|size| size.map(Bytes::get));
+        assert_eq!(total("MemTotal:       16316412 kB\nMemFree: 1 kB\n"), Ok(Some(16_316_412 << 10)));
+        assert_eq!(total("MemFree: 1 kB\n"), Ok(None));
+        assert_eq!(
+            total("\nMemTotal: lots\n").unwrap_err().to_string(),
+            "line 2: expected a number of kB below 2^54, found \"lots\""
         );
     }
 

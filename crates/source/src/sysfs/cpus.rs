@@ -3,7 +3,7 @@
 use nodewise_machine::{ClusterId, CoreId, Cpu, CpuId, CpuSet, DieId, Machine, OddityKind, PackageId};
 
 use super::nodes::cpu_names;
-use super::{Reader, siblings};
+use super::{Reader, packages, siblings};
 use crate::parse::{ParseError, number};
 
 pub(super) const ROOT: &str = "/sys/devices/system/cpu";
@@ -149,8 +149,7 @@ fn read_topology(reader: &mut Reader<'_>, machine: &mut Machine, id: CpuId, know
     }
     if !(share && package_done) {
         let package = reader.value(&format!("{root}/physical_package_id"), id_or_unknown).flatten();
-        let names = ["core_siblings_list", "core_siblings", "package_cpus_list"];
-        let cpus = if share { reader.cpus(&root, &names) } else { None };
+        let cpus = if share { reader.cpus(&root, &packages::SIBLINGS) } else { None };
         for_each(machine, id, cpus.as_ref(), |cpu| cpu.package = package.map(PackageId::new));
     }
     if reader.is_quick() {

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use nodewise_machine::check::node_names;
 use nodewise_machine::id::Id as _;
 use nodewise_machine::{
-    Device, DeviceClass, DeviceName, Machine, Node, NodeId, NodeSet, OddityKind, Origin, PciAddress,
+    Bytes, CpuSet, DaxMemory, Device, DeviceClass, DeviceName, Machine, Node, NodeId, NodeSet, OddityKind,
+    Origin, PciAddress,
 };
 
 use super::reader::number_behind;
@@ -18,6 +19,7 @@ use crate::parse::{ParseError, number};
 use crate::tree::Tree;
 
 const PCI: &str = "/sys/bus/pci/devices";
+const DAX: &str = "/sys/bus/dax/devices";
 const DEVICES: &str = "/sys/devices/";
 const VIRTUAL: &str = "/sys/devices/virtual/";
 
@@ -41,11 +43,43 @@ impl Place {
 }
 
 /// Every PCI function and everything else with a kernel name, whatever was read before.
-pub(crate) fn all(tree: &Tree, nodes: &NodeSet) -> Vec<Device> {
+pub(crate) fn all(tree: &Tree, nodes: &BTreeMap<NodeId, Node>) -> Vec<Device> {
     let mut machine = Machine::new(Origin::Live);
-    machine.nodes = nodes.iter().map(|id| (id, Node::new(id))).collect();
+    machine.nodes.clone_from(nodes);
     read(&mut Reader::new(tree, Detail::Full), &mut machine);
     machine.devices
+}
+
+/// Finds the nodes of devices: the one rule for what is shown and for what a user names.
+pub(crate) struct Homes<'m> {
+    machine: &'m Machine,
+    nodes: NodeSet,
+    climbed: BTreeMap<String, Option<NodeId>>,
+}
+
+impl<'m> Homes<'m> {
+    pub(crate) fn new(machine: &'m Machine) -> Self {
+        Self { machine, nodes: machine.node_ids(), climbed: BTreeMap::new() }
+    }
+
+    /// The node of a device without attributes of PCI: its own or that of a bridge above it, else the node
+    /// around the local CPUs of the PCI function that it belongs to.
+    pub(crate) fn node_of(&mut self, reader: &mut Reader<'_>, folder: &str) -> Option<NodeId> {
+        let own = self.node_above(reader, folder);
+        let function = function_of(folder).filter(|_| own.is_none());
+        let local_cpus = function.and_then(|(_, folder)| local_cpus(reader, &folder)).unwrap_or_default();
+        self.settle(&Device { node: own, local_cpus, ..Device::default() })
+    }
+
+    fn settle(&self, device: &Device) -> Option<NodeId> {
+        self.machine.home_of(device)
+    }
+}
+
+/// The CPUs that the kernel calls local to a function; `None` where no file says. The list and the mask come from
+/// one number in the kernel.
+fn local_cpus(reader: &mut Reader<'_>, folder: &str) -> Option<CpuSet> {
+    reader.agreeing_cpus(folder, &["local_cpulist", "local_cpus"], None)
 }
 
 /// Fills the devices: all PCI functions, or for an overview those with kernel names.
@@ -57,16 +91,24 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     for class in DeviceClass::ALL {
         find_names(reader, class, &mut found);
     }
-    let nodes = machine.node_ids();
-    let mut climbed = BTreeMap::new();
+    let mut homes = Homes::new(machine);
+    let mut devices = Vec::new();
     for (address, place) in found.functions {
-        let device = read_function(reader, address, place, &nodes, &mut climbed);
-        machine.devices.push(device);
+        devices.push(read_function(reader, address, place, &mut homes));
     }
     for place in found.others.into_values() {
-        let node = node_above(reader, &place.folder, &nodes, &mut climbed);
-        machine.devices.push(device(place.names, node));
+        let node = homes.node_of(reader, &place.folder);
+        let dax = place.names.iter().any(|name| name.class == DeviceClass::Dax);
+        let dax = dax.then(|| read_dax(reader, &place.folder));
+        devices.push(Device { dax, ..device(place.names, node) });
     }
+    machine.devices = devices;
+}
+
+fn read_dax(reader: &mut Reader<'_>, folder: &str) -> DaxMemory {
+    let node = reader.value(&format!("{folder}/target_node"), number::number_or_unknown).flatten();
+    let size = reader.value(&format!("{folder}/size"), number::number);
+    DaxMemory { node: node.filter(|node| *node < NodeId::LIMIT).map(NodeId::new), size: size.map(Bytes::new) }
 }
 
 fn find_functions(reader: &mut Reader<'_>, found: &mut Found) {
@@ -87,7 +129,10 @@ fn exact_address(name: &str) -> Option<PciAddress> {
 /// Finds the names of a class, through the links in `/sys/class`, else in the folders below the
 /// functions, where captures without `/sys/class` have them.
 fn find_names(reader: &mut Reader<'_>, class: DeviceClass, found: &mut Found) {
-    let root = format!("/sys/class/{}", class.folder());
+    let root = match class {
+        DeviceClass::Dax => DAX.to_owned(),
+        class => format!("/sys/class/{}", class.folder()),
+    };
     let names = reader.list(&root);
     for name in names.iter().filter(|name| is_name(class, name)) {
         let entry = format!("{root}/{name}");
@@ -197,6 +242,9 @@ pub(crate) fn function_of(path: &str) -> Option<(PciAddress, String)> {
 
 /// The folder of the device that a class entry belongs to: `.../virtio0` of `.../virtio0/net/eth0`.
 fn device_folder(class: DeviceClass, path: &str) -> &str {
+    if class == DeviceClass::Dax {
+        return path;
+    }
     let above = path.rsplit_once('/').map_or(path, |(above, _)| above);
     match above.rsplit_once('/') {
         Some((device, folder)) if folder == class.folder() => device,
@@ -207,19 +255,17 @@ fn device_folder(class: DeviceClass, path: &str) -> &str {
 fn device(mut names: Vec<DeviceName>, node: Option<NodeId>) -> Device {
     names.sort();
     names.dedup();
-    let local_cpus = nodewise_machine::CpuSet::new();
-    Device { pci: None, class_code: None, vendor: None, device: None, names, node, local_cpus }
+    Device { names, node, ..Device::default() }
 }
 
 fn read_function(
     reader: &mut Reader<'_>,
     address: PciAddress,
     place: Place,
-    nodes: &NodeSet,
-    climbed: &mut BTreeMap<String, Option<NodeId>>,
+    homes: &mut Homes<'_>,
 ) -> Device {
     let folder = place.folder;
-    let node = node_above(reader, &folder, nodes, climbed);
+    let node = homes.node_above(reader, &folder);
     let mut device = device(place.names, node);
     device.pci = Some(address);
     // An overview needs the class to tell a GPU from a display.
@@ -235,38 +281,37 @@ fn read_function(
         };
         device.vendor = reader.value(&format!("{folder}/vendor"), id);
         device.device = reader.value(&format!("{folder}/device"), id);
-        device.local_cpus =
-            reader.agreeing_cpus(&folder, &["local_cpulist", "local_cpus"], None).unwrap_or_default();
     }
+    if node.is_none() || !reader.is_quick() {
+        device.local_cpus = local_cpus(reader, &folder).unwrap_or_default();
+    }
+    device.node = homes.settle(&device);
     device
 }
 
-/// The node of a device: its own `numa_node`, else that of the nearest bridge or bus above it. Only
-/// the way below `/sys/devices` is climbed; what was learned on the way is kept.
-pub(crate) fn node_above(
-    reader: &mut Reader<'_>,
-    folder: &str,
-    nodes: &NodeSet,
-    climbed: &mut BTreeMap<String, Option<NodeId>>,
-) -> Option<NodeId> {
-    let mut way = Vec::new();
-    let mut at = Some(folder);
-    let mut node = None;
-    while let Some(folder) = at {
-        if let Some(known) = climbed.get(folder) {
-            node = *known;
-            break;
+impl Homes<'_> {
+    /// The device's own `numa_node`, else that of the nearest bridge or bus above it. Only the way below
+    /// `/sys/devices` is climbed; what was learned on the way is kept.
+    fn node_above(&mut self, reader: &mut Reader<'_>, folder: &str) -> Option<NodeId> {
+        let mut way = Vec::new();
+        let mut at = Some(folder);
+        let mut node = None;
+        while let Some(folder) = at {
+            if let Some(known) = self.climbed.get(folder) {
+                node = *known;
+                break;
+            }
+            way.push(folder);
+            node = own_node(reader, folder, &self.nodes);
+            if node.is_some() {
+                break;
+            }
+            let above = folder.rsplit_once('/').map(|(above, _)| above);
+            at = above.filter(|above| worth_asking(above, folder));
         }
-        way.push(folder);
-        node = own_node(reader, folder, nodes);
-        if node.is_some() {
-            break;
-        }
-        let above = folder.rsplit_once('/').map(|(above, _)| above);
-        at = above.filter(|above| worth_asking(above, folder));
+        self.climbed.extend(way.into_iter().map(|folder| (folder.to_owned(), node)));
+        node
     }
-    climbed.extend(way.into_iter().map(|folder| (folder.to_owned(), node)));
-    node
 }
 
 /// What a device's own `numa_node` says; `None` for -1, and for a node that is not there.

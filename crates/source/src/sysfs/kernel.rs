@@ -4,13 +4,18 @@ use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, KernelRelease, Machine, OddityKind};
 
 use super::Reader;
+use crate::parse::meminfo;
 use crate::parse::nofile_info::{self, NoFileInfo};
 
+const MEMINFO: &str = "/proc/meminfo";
 const NOFILE_INFO: &str = "/proc/hwloc-nofile-info";
 const VERSION: &str = "/proc/version";
 
-/// Fills architecture, kernel and page size.
+/// Fills architecture, kernel, page size and the memory of the whole machine.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
+    if !reader.wants_only_nodes() {
+        machine.system_memory = reader.value(MEMINFO, meminfo::system_total).flatten();
+    }
     if reader.tree.is_live() {
         let names = rustix::system::uname();
         machine.architecture = Some(printable(&names.machine().to_string_lossy()).into_owned());

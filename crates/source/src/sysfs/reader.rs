@@ -61,7 +61,7 @@ impl<'t> Reader<'t> {
         self.note(Oddity::in_file(kind, printable(path), text));
     }
 
-    fn unreadable(&mut self, error: ReadError) {
+    pub(super) fn unreadable(&mut self, error: ReadError) {
         let text = format!("cannot be read: {}", error.cause);
         self.note(Oddity::in_file(OddityKind::Unreadable, error.path, text));
     }

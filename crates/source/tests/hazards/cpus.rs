@@ -54,6 +54,70 @@ fn ids_that_mean_unknown_are_none() {
 }
 
 #[test]
+fn packages_without_a_number_are_counted_from_their_siblings() {
+    let topology = |cpu: u32, file: &str| format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}");
+    let packages = |files: Memory| {
+        let machine = load(files);
+        assert!(machine.oddities.is_empty(), "{:?}", machine.oddities);
+        machine.packages().into_iter().map(|(id, cpus)| format!("{id}: {cpus}")).collect::<Vec<_>>()
+    };
+    let unknown = |files: Memory| {
+        (0..4).fold(files, |files, cpu| files.file(&topology(cpu, "physical_package_id"), "-1\n"))
+    };
+    let siblings = |files: Memory| {
+        (0..4).fold(files, |files, cpu| {
+            files.file(&topology(cpu, "core_siblings"), if cpu < 2 { "3\n" } else { "c\n" })
+        })
+    };
+    assert_eq!(packages(unknown(plain())), [""; 0], "nothing to count from");
+    assert_eq!(packages(siblings(unknown(plain()))), ["0: 0-1", "1: 2-3"]);
+    // s390 numbers packages anew in each book, and books in each drawer.
+    let books = (0..4).fold(siblings(plain()), |files, cpu| {
+        let (book, drawer) = (format!("{}\n", cpu / 2), "0\n");
+        let files = files.file(&topology(cpu, "book_id"), book).file(&topology(cpu, "drawer_id"), drawer);
+        files.file(&topology(cpu, "physical_package_id"), "7\n")
+    });
+    assert_eq!(packages(books.clone()), ["0: 0-1", "1: 2-3"]);
+    let machine = load(books);
+    assert_eq!(machine.cpus[&CpuId::new(3)].book.map(|book| book.number()), Some(1));
+    assert_eq!(machine.cpus[&CpuId::new(3)].drawer.map(|drawer| drawer.number()), Some(0));
+}
+
+#[test]
+fn kinds_of_cpus_come_from_their_counters_frequencies_and_models() {
+    let frequency = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq");
+    let kinds = |files: Memory| {
+        let machine = load(files);
+        assert!(machine.oddities.is_empty(), "{:?}", machine.oddities);
+        let word = |kind: &nodewise_machine::CpuKind| format!("{} {}", kind.name, kind.cpus);
+        machine.cpu_kinds().iter().map(word).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(plain()), ["CPUs 0-3"]);
+    let counters =
+        plain().file("/sys/devices/cpu_core/cpus", "0-1\n").file("/sys/devices/cpu_atom/cpus", "2-3\n");
+    assert_eq!(kinds(counters), ["performance cores 0-1", "efficiency cores 2-3"]);
+    let frequencies = (0..4).fold(plain(), |files, cpu| {
+        files.file(&frequency(cpu), if cpu < 2 { "5000000\n" } else { "3900000\n" })
+    });
+    assert_eq!(kinds(frequencies), ["fast CPUs 0-1", "slow CPUs 2-3"]);
+    let models = plain().file(
+        "/proc/cpuinfo",
+        "processor : 0\nmodel name : A\n\nprocessor : 1\nmodel name : B\n\nprocessor : 2\nmodel name : B\n\nprocessor : 3\nmodel name : B\n\nprocessor : 9\nmodel name : C\n",
+    );
+    assert_eq!(kinds(models), ["A 0", "B 1-3"]);
+}
+
+#[test]
+fn the_memory_of_a_machine_without_nodes_is_that_of_meminfo() {
+    let machine =
+        load(plain().without(NODE).file("/proc/meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\n"));
+    assert_eq!(
+        (machine.memory_total(), machine.system_memory.map(|size| size.get())),
+        (None, Some(16 << 20))
+    );
+}
+
+#[test]
 fn siblings_come_from_old_names_and_new_ones_masks_and_lists() {
     let siblings = |file: &str, text: &str| {
         let root = "/sys/devices/system/cpu/cpu0/topology";

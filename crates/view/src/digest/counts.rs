@@ -9,6 +9,10 @@ use nodewise_machine::{CpuId, CpuSet, Machine, PackageId};
 /// Online packages, cores and CPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
+    /// Drawers, on s390.
+    pub drawers: Option<usize>,
+    /// Books, on s390.
+    pub books: Option<usize>,
     /// Packages; `None` when the kernel does not say to which one every CPU belongs.
     pub packages: Option<usize>,
     /// Cores.
@@ -34,7 +38,13 @@ impl Counts {
         }
         let known = !packages.is_empty() && !packages.contains_key(&None);
         let per_package: BTreeSet<usize> = packages.values().copied().collect();
+        let books =
+            machine.cpus.values().filter(|cpu| cpu.online).filter_map(|cpu| Some((cpu.drawer, cpu.book?)));
+        let drawers = machine.cpus.values().filter(|cpu| cpu.online).filter_map(|cpu| cpu.drawer);
+        let count = |count: usize| (count > 0).then_some(count);
         Self {
+            drawers: count(drawers.collect::<BTreeSet<_>>().len()),
+            books: count(books.collect::<BTreeSet<_>>().len()),
             packages: known.then_some(packages.len()),
             cores: cores.len(),
             cpus: online.len(),
@@ -49,6 +59,14 @@ impl Counts {
         let cpus = plural(self.cpus, "CPU");
         match (self.packages, self.cores_per_package, self.threads_per_core) {
             _ if self.cpus == 0 => None,
+            (packages, _, _) if self.books.is_some() => {
+                let drawers = self.drawers.map(|count| plural(count, "drawer"));
+                let books = self.books.map(|count| plural(count, "book"));
+                let packages = packages.map(|count| plural(count, "package"));
+                let cores = (self.cores != self.cpus).then(|| plural(self.cores, "core"));
+                let parts = drawers.into_iter().chain(books).chain(packages).chain(cores).chain([cpus]);
+                Some(parts.collect::<Vec<_>>().join(", "))
+            }
             (Some(1) | None, _, Some(1)) => Some(cpus),
             (Some(1) | None, _, Some(threads)) if threads > 1 => {
                 Some(format!("{} x {} = {cpus}", plural(self.cores, "core"), plural(threads, "thread")))
@@ -74,7 +92,8 @@ impl Counts {
 pub fn headline(machine: &Machine) -> String {
     let cpus = Counts::of(machine).words().unwrap_or_else(|| "no CPU known".to_owned());
     if machine.nodes.is_empty() {
-        return format!("{cpus}, no NUMA node");
+        let memory = machine.system_memory.map(|size| format!("{size}, ")).unwrap_or_default();
+        return format!("{cpus}, {memory}no NUMA node");
     }
     let memory =
         machine.memory_total().map_or_else(|| "memory size unknown".to_owned(), |size| size.to_string());
@@ -92,6 +111,18 @@ pub fn platform(machine: &Machine) -> String {
         facts.push(format!("{} offline", plural(offline, "CPU")));
     }
     facts.join(", ")
+}
+
+/// The models of the processors: `AMD EPYC 9554`; where several differ, each with its CPUs. Foreign text; empty
+/// when none is known.
+pub fn processors(machine: &Machine) -> String {
+    match &machine.cpu_models[..] {
+        [model] => model.name.clone(),
+        models => {
+            let words = models.iter().map(|model| format!("{} ({})", model.name, cpu_names(&model.cpus)));
+            words.collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 /// The lowest CPU of the core of every online CPU.
@@ -114,6 +145,11 @@ pub fn cpu_names(cpus: &CpuSet) -> String {
     }
 }
 
+/// A frequency in GHz: `5.2 GHz`.
+pub fn ghz(khz: u32) -> String {
+    format!("{:.1} GHz", f64::from(khz) / 1e6)
+}
+
 /// Things each once, in the order in which they come first. For as few as a reader takes in.
 pub fn each_once<T: Clone + Eq + Hash>(things: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut known = HashSet::new();
@@ -123,7 +159,7 @@ pub fn each_once<T: Clone + Eq + Hash>(things: impl IntoIterator<Item = T>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::{Origin, spec};
+    use nodewise_machine::{BookId, Bytes, CpuModel, DrawerId, Origin, spec};
 
     fn check(machine: &Machine, expected: Option<&str>) {
         assert_eq!(Counts::of(machine).words().as_deref(), expected);
@@ -142,6 +178,29 @@ mod tests {
         ] {
             check(&spec::machine(spec).unwrap(), Some(expected));
         }
+    }
+
+    #[test]
+    fn books_and_drawers_of_s390_are_counted() {
+        let mut machine = spec::machine("4x(2c 1G)").unwrap();
+        for (id, cpu) in &mut machine.cpus {
+            // Books 0 and 1 in each of two drawers.
+            cpu.drawer = Some(DrawerId::new(id.number() / 4));
+            cpu.book = Some(BookId::new(id.number() / 2 % 2));
+        }
+        check(&machine, Some("2 drawers, 4 books, 4 packages, 8 CPUs"));
+    }
+
+    #[test]
+    fn memory_of_a_machine_without_nodes_and_its_processors_are_told() {
+        let mut machine = Machine::new(Origin::Live);
+        machine.system_memory = Some(Bytes::from_gib(2));
+        assert_eq!(headline(&machine), "no CPU known, 2 GiB, no NUMA node");
+        let model = |name: &str, cpus: CpuSet| CpuModel { name: name.to_owned(), cpus };
+        machine.cpu_models = vec![model("A", CpuSet::from([0, 1]))];
+        assert_eq!(processors(&machine), "A");
+        machine.cpu_models.push(model("B", CpuSet::from([2])));
+        assert_eq!(processors(&machine), "A (CPUs 0-1), B (CPU 2)");
     }
 
     #[test]

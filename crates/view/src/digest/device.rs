@@ -12,7 +12,8 @@ pub struct ShownDevice<'a> {
     pub device: &'a Device,
     /// What to call it, best name first: `gpu:0`, `net:eth0`. Foreign text: kernel names.
     pub names: Vec<String>,
-    /// Maker and model as far as is known: `NVIDIA 10de:2330`.
+    /// Maker and model as far as is known: `NVIDIA 10de:2330`; of a DAX device its size and the node that its
+    /// memory would be: `744.2 GiB for node 7`.
     pub model: Option<String>,
 }
 
@@ -31,7 +32,7 @@ pub fn devices_by_node(machine: &Machine) -> BTreeMap<Option<NodeId>, DevicesOfN
     let mut nodes: BTreeMap<Option<NodeId>, DevicesOfNode<'_>> = BTreeMap::new();
     for device in &machine.devices {
         let gpu = gpus.iter().position(|gpu| std::ptr::eq(*gpu, device));
-        let of_node = nodes.entry(device.node).or_default();
+        let of_node = nodes.entry(machine.home_of(device)).or_default();
         if device.names.is_empty() && gpu.is_none() && !is_named_by_hand(device) {
             of_node.others += 1;
         } else {
@@ -60,7 +61,7 @@ fn names(device: &Device, gpu: Option<usize>) -> Vec<String> {
                 // The controller is found through its disk; alone it is all there is.
                 DeviceClass::Nvme if has_block => continue,
                 DeviceClass::Nvme => DeviceRef::Block(text).to_string(),
-                DeviceClass::Gpu | DeviceClass::Accelerator => text,
+                DeviceClass::Gpu | DeviceClass::Accelerator | DeviceClass::Dax => text,
             });
         }
     }
@@ -89,6 +90,13 @@ const MAKERS: [(u16, &str); 14] = [
 ];
 
 fn model(device: &Device) -> Option<String> {
+    if let Some(dax) = device.dax {
+        let size = dax.size.map(|size| size.to_string());
+        // The node exists only once the device is ordinary memory.
+        let node = dax.node.map(|node| format!("for node {node}"));
+        return Some(size.into_iter().chain(node).collect::<Vec<_>>().join(" "))
+            .filter(|text| !text.is_empty());
+    }
     let vendor = device.vendor?;
     let maker = MAKERS.iter().find(|(id, _)| *id == vendor).map(|(_, maker)| format!("{maker} "));
     let maker = maker.unwrap_or_default();
@@ -101,7 +109,7 @@ fn model(device: &Device) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::{CpuSet, DeviceName, Origin};
+    use nodewise_machine::{Bytes, CpuSet, DaxMemory, DeviceName, Origin};
 
     fn device(pci: &str, class_code: u32, names: &[(DeviceClass, &str)], node: Option<u32>) -> Device {
         Device {
@@ -115,6 +123,7 @@ mod tests {
                 .collect(),
             node: node.map(NodeId::new),
             local_cpus: CpuSet::new(),
+            dax: None,
         }
     }
 
@@ -122,6 +131,17 @@ mod tests {
     fn a_name_of_blanks_is_quoted() {
         let device = device("17:00.0", 0x03_00_00, &[(DeviceClass::Gpu, " ")], None);
         assert_eq!(names(&device, None), ["\" \""]);
+    }
+
+    #[test]
+    fn dax_devices_tell_their_size_and_their_node_to_be() {
+        let dax = |node: Option<u32>, size: Option<u64>| {
+            let dax = DaxMemory { node: node.map(NodeId::new), size: size.map(Bytes::from_gib) };
+            model(&Device { dax: Some(dax), ..Device::default() })
+        };
+        assert_eq!(dax(Some(7), Some(64)).as_deref(), Some("64 GiB for node 7"));
+        assert_eq!(dax(None, Some(64)).as_deref(), Some("64 GiB"));
+        assert_eq!(dax(None, None), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod scene;
 
 use nodewise_machine::{Machine, Origin};
 
-use crate::digest::counts::{headline, platform};
+use crate::digest::counts::{headline, platform, processors};
 use crate::svg::frame::Frame;
 use crate::svg::paint::paint;
 use crate::svg::palette::Theme;
@@ -107,7 +107,8 @@ pub fn layout(machine: &Machine, caches: Caches) -> Frame {
 pub fn machine_svg(machine: &Machine, caches: Caches, theme: Theme) -> String {
     let title = headline(machine);
     let from = source(machine);
-    let known: Vec<String> = [platform(machine), from].into_iter().filter(|part| !part.is_empty()).collect();
+    let known: Vec<String> =
+        [processors(machine), platform(machine), from].into_iter().filter(|part| !part.is_empty()).collect();
     paint(&layout(machine, caches), &title, &known.join(", "), theme)
 }
 

@@ -9,6 +9,7 @@ mod caches;
 mod devices;
 pub(in crate::text) mod distances;
 mod head;
+mod kinds;
 mod nodes;
 mod oddities;
 mod settings;
@@ -25,6 +26,7 @@ pub fn show(machine: &Machine, style: &Style) -> String {
     let mut page = Page::new(*style);
     head(machine, &mut page);
     nodes::nodes(machine, &mut page);
+    kinds::kinds(machine, &mut page);
     nodes::huge_pages(machine, &mut page);
     distances::distances(machine, &mut page);
     access::tiers(machine, &mut page);

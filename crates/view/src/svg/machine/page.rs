@@ -1,6 +1,6 @@
 //! The whole picture: title, packages on the left, distances on the right, a foot.
 
-use nodewise_machine::Machine;
+use nodewise_machine::{CpuKind, Machine};
 
 use super::arrangement::{Space, best_body};
 use super::boxes::GAP;
@@ -9,9 +9,10 @@ use super::cores::CoreSize;
 use super::scene::Scene;
 use super::{Caches, Detail, WIDTH, source};
 use crate::digest::cache::CacheLevel;
-use crate::digest::counts::{headline, platform};
+use crate::digest::counts::{cpu_names, ghz, headline, platform, processors};
 use crate::digest::oddity::pointer;
 use crate::svg::frame::{Frame, Role, Stack, Tone};
+use crate::svg::legend::square;
 use crate::svg::sheet::{MARGIN, SMALL, TEXT, TITLE};
 
 /// Between the packages and the panel.
@@ -47,6 +48,7 @@ fn assemble(machine: &Machine, body: Frame, panel: Option<&Frame>) -> Stack {
     let width = body.area.width + beside + 2.0 * MARGIN;
     let mut stack = Stack::new(Role::Page, width, MARGIN);
     stack.text(&headline(machine), TITLE, Tone::Plain, 3);
+    stack.text(&processors(machine), TEXT, Tone::Faint, 2);
     stack.text(&platform(machine), TEXT, Tone::Faint, 2);
     stack.text(&source(machine), TEXT, Tone::Faint, 2);
     stack.gap(12.0);
@@ -76,6 +78,23 @@ fn cache_word(scene: &Scene) -> Option<String> {
     Some(format!("boxes around them are {} caches", cache.split(' ').next().unwrap_or(cache)))
 }
 
+/// What the two shades of cells stand for, where CPUs differ in speed.
+fn kinds(machine: &Machine, stack: &mut Stack) {
+    let kinds = machine.cpu_kinds();
+    if kinds.len() < 2 {
+        return;
+    }
+    // A square, and the room before and behind the words.
+    let room = stack.width() - 24.0;
+    let entry = |(at, kind): (usize, &CpuKind)| {
+        let role = if at == 0 { Role::Thread } else { Role::SlowThread };
+        let speed = kind.max_frequency_khz.map(|khz| format!(", up to {}", ghz(khz))).unwrap_or_default();
+        square(role, &SMALL.fit(&format!("{}: {}{speed}", kind.name, cpu_names(&kind.cpus)), room))
+    };
+    stack.gap(GAP);
+    stack.flow(kinds.iter().enumerate().map(entry).collect(), 8.0);
+}
+
 fn foot(machine: &Machine, scene: &Scene, detail: &Detail, stack: &mut Stack) {
     if !scene.nowhere.is_empty() {
         stack.gap(GAP);
@@ -84,6 +103,7 @@ fn foot(machine: &Machine, scene: &Scene, detail: &Detail, stack: &mut Stack) {
         let room = stack.width();
         stack.flow(scene.nowhere.iter().map(|device| chip(device, room)).collect(), 4.0);
     }
+    kinds(machine, stack);
     let mut words = Vec::new();
     if detail.cores != CoreSize::Count && !scene.boxes.is_empty() {
         words.push("a cell is a CPU, those of a core touch".to_owned());

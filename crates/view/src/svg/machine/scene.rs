@@ -179,7 +179,8 @@ struct Facts<'a> {
     nodes_of: BTreeMap<CpuId, NodeSet>,
     tiers: BTreeMap<NodeId, TierId>,
     devices: BTreeMap<Option<NodeId>, DevicesOfNode<'a>>,
-    fastest: Option<u32>,
+    /// CPUs that are not of the fastest kind.
+    slow: CpuSet,
     /// Whether any last-level cache serves several cores; one per core is no reason for a block.
     caches_are_shared: bool,
 }
@@ -195,7 +196,7 @@ impl<'a> Facts<'a> {
             nodes_of: nodes_of_each_cpu(machine),
             tiers: telling_tiers(machine),
             devices: devices_by_node(machine),
-            fastest: machine.cpus.values().filter_map(|cpu| cpu.capacity).max(),
+            slow: machine.cpu_kinds().iter().skip(1).flat_map(|kind| kind.cpus.iter()).collect(),
         }
     }
 
@@ -263,8 +264,7 @@ impl<'a> Facts<'a> {
     }
 
     fn is_slow(&self, cpus: &[CpuId]) -> bool {
-        let capacity = |cpu: &CpuId| self.machine.cpus.get(cpu).and_then(|cpu| cpu.capacity);
-        cpus.iter().filter_map(capacity).any(|capacity| Some(capacity) < self.fastest)
+        cpus.iter().any(|cpu| self.slow.contains(*cpu))
     }
 
     /// Where the CPUs are that reach a memory-only node best, if some do better than others.

@@ -32,12 +32,13 @@ pub(super) fn devices(machine: &Machine, page: &mut Page) {
         // The node is named on its first line only.
         let mut node = std::iter::once(node).chain(std::iter::repeat_with(Line::blank));
         let mut next = || node.next().unwrap_or_default();
-        let (on_pci, elsewhere): (Vec<_>, Vec<_>) =
-            devices.shown.iter().partition(|shown| shown.device.pci.is_some());
-        for shown in on_pci {
+        let (alone, elsewhere): (Vec<_>, Vec<_>) =
+            devices.shown.iter().partition(|shown| shown.device.pci.is_some() || shown.device.dax.is_some());
+        for shown in alone {
             let address = shown.device.pci.map(|address| address.to_string()).unwrap_or_default();
             let model = Line::new().with(Ink::Faint, shown.model.as_deref().unwrap_or_default());
-            table.row(vec![next(), address.into(), model, names(&[shown])]);
+            let address = if address.is_empty() { Line::blank() } else { address.into() };
+            table.row(vec![next(), address, model, names(&[shown])]);
         }
         if !elsewhere.is_empty() {
             table.row(vec![next(), Line::blank(), Line::blank(), names(&elsewhere)]);

@@ -2,14 +2,18 @@
 
 use nodewise_machine::{Machine, Origin};
 
-use crate::digest::counts::{headline, platform};
+use crate::digest::counts::{headline, platform, processors};
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
-/// Writes the head: CPUs, memory and nodes; architecture and kernel; where the data came from
+/// Writes the head: CPUs, memory and nodes; models of processor; architecture and kernel; where the data came from
 /// unless it is the running system.
 pub(crate) fn head(machine: &Machine, page: &mut Page) {
     page.line(2, &Line::new().with(Ink::Strong, headline(machine)));
+    let processors = processors(machine);
+    if !processors.is_empty() {
+        page.line(2, &Line::from(processors));
+    }
     let platform = platform(machine);
     if !platform.is_empty() {
         page.line(2, &Line::from(platform));
