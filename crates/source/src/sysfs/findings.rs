@@ -1,18 +1,13 @@
-//! What was strange in the files: many alike are told once and counted.
+//! What was strange in the files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use nodewise_machine::{Oddity, OddityKind};
 
-/// Oddities of one kind that are told one by one; a capture with a thousand CPUs can have the same
-/// damage a thousand times.
-const MOST_OF_A_KIND: usize = 16;
-
-/// Oddities as they come.
+/// Oddities as they come. All are kept: views group those that are alike.
 #[derive(Default)]
 pub(super) struct Findings {
     told: Vec<Oddity>,
-    counts: BTreeMap<OddityKind, usize>,
     /// Files with bytes behind their text.
     strays: BTreeSet<String>,
     /// What was noted already: a file can be read more than once.
@@ -21,12 +16,7 @@ pub(super) struct Findings {
 
 impl Findings {
     pub(super) fn add(&mut self, oddity: Oddity) {
-        if !self.known.insert((oddity.path.clone(), oddity.line, oddity.text.clone())) {
-            return;
-        }
-        let count = self.counts.entry(oddity.kind).or_default();
-        *count += 1;
-        if *count <= MOST_OF_A_KIND {
+        if self.known.insert((oddity.path.clone(), oddity.line, oddity.text.clone())) {
             self.told.push(oddity);
         }
     }
@@ -41,7 +31,7 @@ impl Findings {
         self.strays.insert(path.to_owned());
     }
 
-    /// All of them, the untold ones as a number.
+    /// All of them.
     pub(super) fn finish(self) -> Vec<Oddity> {
         let mut oddities = self.told;
         if let Some(path) = self.strays.first().cloned() {
@@ -52,10 +42,6 @@ impl Findings {
             };
             let text = format!("it has NUL bytes behind its text, which were ignored{others}");
             oddities.push(Oddity::in_file(OddityKind::StrayBytes, path, text));
-        }
-        for (kind, count) in self.counts.into_iter().filter(|(_, count)| *count > MOST_OF_A_KIND) {
-            let text = format!("{} more findings of this kind are not shown", count - MOST_OF_A_KIND);
-            oddities.push(Oddity::new(kind, text));
         }
         oddities
     }

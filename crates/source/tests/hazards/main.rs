@@ -86,14 +86,13 @@ fn lists_that_would_exhaust_memory_are_cut_and_told() {
 }
 
 #[test]
-fn the_same_damage_a_hundred_times_is_told_a_few_times_and_counted() {
+fn the_same_damage_a_hundred_times_is_kept_a_hundred_times() {
     let files = (0..100).fold(Memory::new(), |files, cpu| {
         files.file(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/core_id"), "x\n")
     });
     let machine = load(files);
     let told: Vec<_> = machine.oddities.iter().filter(|oddity| oddity.kind == Kind::Unparseable).collect();
-    assert_eq!(told.len(), 17);
-    assert_eq!(told[16].text, "84 more findings of this kind are not shown");
+    assert_eq!(told.len(), 100, "views group what is alike");
 }
 
 #[test]

@@ -93,7 +93,11 @@ impl Font {
                 left >= 0.0
             })
             .collect();
-        cut.truncate(cut.trim_end_matches([' ', ',']).len());
+        // A number that is cut reads as another number.
+        if text[cut.len()..].starts_with(|c: char| c.is_ascii_digit()) {
+            cut.truncate(cut.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+        }
+        cut.truncate(cut.trim_end_matches([' ', ',', '-']).len());
         if self.width("...") <= width { cut + "..." } else { String::new() }
     }
 
@@ -122,7 +126,10 @@ impl Font {
         for (at, c) in text.char_indices() {
             used += self.char_width(c);
             if used > width && c != ' ' {
-                return Some(soft.unwrap_or(at).max(text.chars().next().map_or(0, char::len_utf8)));
+                let first = text.chars().next().map_or(0, char::len_utf8);
+                let whole = text[..at].trim_end_matches(|c: char| c.is_ascii_digit()).len();
+                let end = soft.unwrap_or(if c.is_ascii_digit() { whole } else { at });
+                return Some(if end == 0 { at.max(first) } else { end });
             }
             if c == ' ' || c == ',' {
                 soft = Some(at + 1);
@@ -144,15 +151,31 @@ mod tests {
         assert_eq!(FONT.fit("node 0", 100.0), "node 0");
         assert_eq!(FONT.fit("nodes 0-3,5,7,9,11", 60.0), "nodes 0-3...");
         assert_eq!(FONT.fit("nodes", 3.0), "");
+        assert_eq!(
+            FONT.fit("packages 0,1024-1035", 80.0),
+            "packages 0...",
+            "a number is kept whole or left out"
+        );
+        assert_eq!(FONT.fit("packages 0-11", 70.0), "packages 0...");
     }
 
     #[test]
     fn text_breaks_at_blanks_and_after_commas() {
         assert_eq!(FONT.wrap("CPUs 0-23,96-119", 70.0, 3), ["CPUs 0-23,", "96-119"]);
-        assert_eq!(FONT.wrap("0-1,3-4,6-7,9-10,12-13", 45.0, 2), ["0-1,3-4,", "6-7,9-..."]);
+        assert_eq!(FONT.wrap("0-1,3-4,6-7,9-10,12-13", 45.0, 2), ["0-1,3-4,", "6-7,9..."]);
     }
 
     proptest! {
+        #[test]
+        fn no_number_is_cut(numbers in proptest::collection::vec(0u32..100_000, 1..12), width in 40.0..200.0f64, most in 1usize..4) {
+            let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            for line in FONT.wrap(&format!("packages {}", words.join(",")), width, most) {
+                for part in line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()) {
+                    prop_assert!(words.iter().any(|word| word == part), "{part} of {line:?}");
+                }
+            }
+        }
+
         #[test]
         fn no_line_is_wider_than_its_place(text in any::<String>(), width in 1.0..200.0f64, most in 1usize..5) {
             let lines = FONT.wrap(&text, width, most);

@@ -119,7 +119,7 @@ fn one_package(
         return None;
     }
     match (&of_box.label, of_box.times) {
-        (Some(label), 1) => stack.text(label, TITLE, Tone::Plain, 1),
+        (Some(label), 1) => stack.text(label, TITLE, Tone::Plain, 3),
         (None, 1) => {}
         (label, times) => {
             let word = match (label, of_box.packages.len() / times) {

@@ -7,18 +7,19 @@ use crate::digest::oddity::worth_telling;
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
-/// Most oddities that are written out; a capture can have one per file.
+/// Most oddities that are written out, those that are alike as one.
 const MOST: usize = 30;
 
 /// Writes the oddities, if there are any.
 pub(super) fn oddities(machine: &Machine, page: &mut Page) {
-    let count = worth_telling(machine).count();
+    let groups = worth_telling(machine);
+    let count = groups.len();
     if count == 0 {
         return;
     }
     page.heading("Oddities", "");
-    for oddity in worth_telling(machine).take(MOST) {
-        let line = Line::new().with(Ink::Notable, "  - ").with(Ink::Plain, oddity.to_string());
+    for group in groups.iter().take(MOST) {
+        let line = Line::new().with(Ink::Notable, "  - ").with(Ink::Plain, group.words());
         page.line(4, &line);
     }
     if count > MOST {
