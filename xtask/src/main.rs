@@ -14,6 +14,7 @@ mod soak;
 mod stats;
 mod suite;
 mod tidy;
+mod topology;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -149,6 +150,12 @@ enum Task {
     },
     /// Compare the tree with the rules of ARCHITECTURE.md
     Tidy,
+    /// Compare how lscpu and hwloc read the captures of the corpus with the records that a test uses
+    Topology {
+        /// Replace the records by what the installed lscpu and lstopo-no-graphics say
+        #[arg(long)]
+        record: bool,
+    },
     /// Set up the lab, then run format, lints, tidy and every test
     Test {
         /// Leave out the lab: no set-up, and tests that need it are skipped
@@ -181,6 +188,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Task::Tidy => root().and_then(|root| tidy::run(&root)),
+        Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
         Task::Test { skip_lab } => root().and_then(|root| suite::run(&root, skip_lab)),
     };
     match result {

@@ -6,6 +6,7 @@
 //! `CI=true`.
 
 mod numactl;
+mod topology;
 
 use std::path::{Path, PathBuf};
 
@@ -173,6 +174,7 @@ fn trials(folder: &Path) -> Vec<Trial> {
             trials.push(Trial::test(format!("corpus::other::{name}"), move || check_unknown(&path)));
         }
     }
+    trials.extend(topology::trials(folder));
     trials.push(Trial::test("corpus::a_folder_loads_as_its_archive_does", {
         let folder = folder.to_owned();
         move || check_folder(&folder)
