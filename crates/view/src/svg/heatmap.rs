@@ -141,12 +141,25 @@ impl<'m, I: Place> Grid<'m, I> {
         let mut frame = Frame::new(Role::Group, size.0, size.1);
         self.heads(&mut frame);
         for (row, from) in self.rows.iter().enumerate() {
-            for (column, memory) in self.columns.iter().enumerate() {
-                let child = self.child(self.matrix.get(*from, *memory));
-                frame.children.push(child.moved(left + column as f64 * width, TOP + row as f64 * height));
-            }
+            let cells = self.row(*from).into_iter();
+            frame.children.extend(cells.map(|cell| cell.moved(left, TOP + row as f64 * height)));
         }
         frame
+    }
+
+    /// The cells of a row from left to right; neighbours of one colour are one where they have no numbers.
+    fn row(&self, from: I) -> Vec<Frame> {
+        let mut cells: Vec<Frame> = Vec::new();
+        for (column, memory) in self.columns.iter().enumerate() {
+            let cell = self.child(self.matrix.get(from, *memory));
+            match cells.last_mut() {
+                Some(last) if !self.is_numbered() && last.role == cell.role => {
+                    last.area.width += cell.area.width;
+                }
+                _ => cells.push(cell.moved(column as f64 * self.cell.0, 0.0)),
+            }
+        }
+        cells
     }
 
     /// The numbers above and on the left, as many as have room.
@@ -244,10 +257,12 @@ mod tests {
         }
         let panel = panel(&matrix);
         let of = |frame: &Frame| matches!(frame.role, Role::Distance(_)) && frame.labels.is_empty();
-        let drawn = |frame: &Frame| frame.children.iter().filter(|frame| of(frame)).count();
-        // The bar of the legend has at most a cell for each step.
-        let most = panel.children.iter().map(drawn).filter(|count| *count > STEPS.len() + 1).max();
-        assert_eq!(most.unwrap_or(0), cells);
+        // Cells are squares, and neighbours of one colour are one. The legend is no higher than its bar.
+        let squares = |frame: &Frame| (frame.area.width / frame.area.height).round() as usize;
+        let drawn =
+            |frame: &Frame| frame.children.iter().filter(|frame| of(frame)).map(squares).sum::<usize>();
+        let grids = panel.children.iter().filter(|frame| frame.area.height > 100.0);
+        assert_eq!(grids.map(drawn).sum::<usize>(), cells);
         let legend = panel.children.iter().flat_map(|entry| &entry.labels);
         let told: Vec<&str> = panel.labels.iter().chain(legend).map(|label| label.text.as_str()).collect();
         for text in texts {
