@@ -1,11 +1,14 @@
 //! Archives of any content unpack within their limits, load to a machine that survives its JSON, and
-//! a capture of a capture is the same capture. Half of the runs are raw bytes, half are well-formed
-//! archives of hostile entries.
+//! a capture of a capture is the same capture. A third of the runs are raw bytes, a third well-formed
+//! archives of hostile entries, and a third such archives in two compressed members with one byte changed or none: a
+//! changed byte, those of the trailers included, is refused, noted, or changes no fact.
 #![no_main]
+
+use std::io::Write as _;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use nodewise_machine::Origin;
+use nodewise_machine::{Machine, Origin};
 use nodewise_source::capture::{Capture, Identity};
 use nodewise_source::machine_file::{from_json, to_json};
 use nodewise_source::tree::{Limits, Tree};
@@ -15,6 +18,18 @@ use nodewise_source::{Detail, sysfs};
 enum Input<'a> {
     Raw(&'a [u8]),
     Entries(Vec<Entry<'a>>),
+    Compressed(Compressed<'a>),
+}
+
+#[derive(Arbitrary, Debug)]
+struct Compressed<'a> {
+    entries: Vec<Entry<'a>>,
+    is_bzip2: bool,
+    /// Where the second member begins.
+    split: u16,
+    /// Which byte is changed, and how; 0 changes nothing.
+    at: u16,
+    change: u8,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -132,18 +147,52 @@ fn archive(entries: &[Entry<'_>]) -> Vec<u8> {
     builder.into_inner().expect("memory does not fail to be written")
 }
 
+const LIMITS: Limits = Limits { bytes: 1 << 20, entries: 10_000 };
+
+fn load(tree: &Tree) -> Machine {
+    sysfs::load(tree, Origin::Capture("fuzz".to_owned()), Detail::Full)
+}
+
+fn compress(bytes: &[u8], is_bzip2: bool) -> Vec<u8> {
+    if is_bzip2 {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        encoder.write_all(bytes).expect("memory does not fail to be written");
+        encoder.finish().expect("memory does not fail to be written")
+    } else {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).expect("memory does not fail to be written");
+        encoder.finish().expect("memory does not fail to be written")
+    }
+}
+
+fn check_compressed(input: &Compressed<'_>) {
+    let tar = archive(&input.entries);
+    let (first, second) = tar.split_at(input.split as usize % tar.len().max(1));
+    let mut bytes = [compress(first, input.is_bzip2), compress(second, input.is_bzip2)].concat();
+    let at = input.at as usize % bytes.len();
+    bytes[at] ^= input.change;
+    let plain = Tree::from_archive_within(&tar, &LIMITS);
+    let compressed = Tree::from_archive_within(&bytes, &LIMITS);
+    if input.change == 0 {
+        assert_eq!(plain.is_ok(), compressed.is_ok(), "compressing changes nothing");
+    }
+    if let (Ok(plain), Ok(compressed)) = (plain, compressed) {
+        let facts = |tree: &Tree| Machine { oddities: Vec::new(), ..load(tree) };
+        assert!(plain.notes() != compressed.notes() || facts(&plain) == facts(&compressed), "byte {at}");
+    }
+}
+
 fuzz_target!(|input: Input<'_>| {
     let built;
     let bytes = match &input {
+        Input::Compressed(compressed) => return check_compressed(compressed),
         Input::Raw(bytes) => *bytes,
         Input::Entries(entries) => {
             built = archive(entries);
             &built
         }
     };
-    let limits = Limits { bytes: 1 << 20, entries: 10_000 };
-    let Ok(tree) = Tree::from_archive_within(bytes, &limits) else { return };
-    let load = |tree: &Tree| sysfs::load(tree, Origin::Capture("fuzz".to_owned()), Detail::Full);
+    let Ok(tree) = Tree::from_archive_within(bytes, &LIMITS) else { return };
     let machine = load(&tree);
     assert!(machine.oddities.iter().all(|oddity| !oddity.to_string().chars().any(char::is_control)));
     assert_eq!(from_json(&to_json(&machine)).expect("what was written is a machine file"), machine);
