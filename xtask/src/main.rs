@@ -4,6 +4,7 @@
 
 mod aa;
 mod bench;
+mod damage;
 mod dist;
 mod drop_in;
 mod fuzz;
@@ -66,6 +67,18 @@ enum Task {
         /// How often each command runs [default: 1000; peers: 9]
         #[arg(long)]
         rounds: Option<usize>,
+    },
+    /// Damage captures, archives and ACPI tables at random: nothing may crash, hang or change silently
+    Damage {
+        /// How many machines
+        #[arg(long, default_value_t = 20_000)]
+        machines: u64,
+        /// The number of the first machine, to see one again
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+        /// What the damages are drawn from
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// Build the command as one static file
     Dist,
@@ -169,6 +182,7 @@ fn main() -> ExitCode {
         Task::Aa { studies, runs, seed, command } => aa::run(studies, runs, seed, &command),
         Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
         Task::Bench { suite, rounds } => root().and_then(|root| bench::run(&root, &suite, rounds)),
+        Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
         Task::Dist => root().and_then(|root| {
             println!("{}", dist::build(&root)?.display());
             Ok(())
