@@ -15,6 +15,11 @@ use crate::mempolicy::{BindOptions, bind_range};
 use crate::pages::{self, PageCounts};
 use crate::raw;
 
+/// Bytes that are written, and bytes whose pages are asked for, between two questions whether to go on: some
+/// ten milliseconds each.
+const PART: usize = 16 << 20;
+const PART_ASKED: usize = 256 << 20;
+
 /// A size of huge page that a kernel may keep a pool of: a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HugePageSize(u32);
@@ -168,16 +173,45 @@ impl NodeBuffer {
     /// writing at once would end the process with `SIGBUS` where the pool has no pages on the nodes
     /// of the policy. Without a policy `mmap(2)` has reserved the pages.
     pub fn prefault(&mut self) -> Result<(), CallError> {
-        if let (PageKind::Hugetlb(_), Some(_)) = (self.kind, &self.policy) {
-            advise(self.address(), self.mapping.length, Advice::Populate)?;
+        self.prefault_while(&mut || true).map(|_| ())
+    }
+
+    /// As [`NodeBuffer::prefault`], part by part for as long as `go_on` says so; `false` where it ended that
+    /// before all pages were there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prefault_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<bool, CallError> {
+        let from_pool = matches!((self.kind, &self.policy), (PageKind::Hugetlb(_), Some(_)));
+        let part = self.part();
+        let (step, mapped) = (raw::page_size(), self.mapped_from_start());
+        let mut number = 0_u64;
+        for at in (0..self.length).step_by(part) {
+            if !go_on() {
+                return Ok(false);
+            }
+            if from_pool {
+                advise(self.address() + at, part.min(mapped - at), Advice::Populate)?;
+            }
+            let end = self.length.min(at + part);
+            for page in self.as_mut_slice()[at..end].chunks_mut(step) {
+                number += 1;
+                let mark = number.to_ne_bytes();
+                let length = mark.len().min(page.len());
+                page[..length].copy_from_slice(&mark[..length]);
+            }
         }
-        let step = raw::page_size();
-        for (number, page) in (1_u64..).zip(self.as_mut_slice().chunks_mut(step)) {
-            let mark = number.to_ne_bytes();
-            let length = mark.len().min(page.len());
-            page[..length].copy_from_slice(&mark[..length]);
-        }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Bytes that are worked on between two questions whether to go on: whole pages of its kind.
+    fn part(&self) -> usize {
+        self.kind.alignment().unwrap_or(1).max(PART)
+    }
+
+    /// Bytes from its first to the end of its mapping.
+    fn mapped_from_start(&self) -> usize {
+        self.mapping.length - (self.address() - self.mapping.start.addr().get())
     }
 
     /// The address of its first byte.
@@ -231,11 +265,29 @@ impl NodeBuffer {
     /// # Errors
     /// A refused `move_pages(2)`.
     pub fn locations(&self) -> Result<PageCounts, CallError> {
+        self.locations_while(&mut || true).map(Option::unwrap_or_default)
+    }
+
+    /// As [`NodeBuffer::locations`], part by part for as long as `go_on` says so; `None` where it ended that
+    /// before all pages were asked for.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn locations_while(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<PageCounts>, CallError> {
         let step = match self.kind {
             PageKind::Hugetlb(_) => self.kind.alignment().unwrap_or(0),
             PageKind::Small | PageKind::TransparentHuge => raw::page_size(),
         };
-        pages::count(Task::CURRENT, pages::addresses(self.address(), self.length, step))
+        let part = self.part().max(PART_ASKED);
+        let mut counts = PageCounts::default();
+        for at in (0..self.length).step_by(part) {
+            if !go_on() {
+                return Ok(None);
+            }
+            let addresses = pages::addresses(self.address() + at, part.min(self.length - at), step);
+            pages::locate(Task::CURRENT, addresses, |_, location| counts.add(location))?;
+        }
+        Ok(Some(counts))
     }
 }
 
