@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nodewise_machine::{CpuSet, NodeId, NodeSet, PolicyMode};
 use nodewise_measure::io::DeviceReport;
@@ -19,6 +19,8 @@ const PORT: u16 = 18515;
 const ATTEMPTS: u32 = 5;
 /// The time that it has for that.
 const BETWEEN: Duration = Duration::from_secs(1);
+/// How often meanwhile somebody looks whether the user wants an end.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Where the servers wait.
 pub struct Peer<'a> {
@@ -88,13 +90,24 @@ fn home_first(home: Option<NodeId>, nodes: &NodeSet) -> Vec<NodeId> {
 fn patiently(client: &Client, placement: &Placement, interrupt: &AtomicBool) -> Result<Table, ClientError> {
     let mut attempt = 1;
     loop {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(ClientError::Interrupted);
+        }
         match client.run(placement, interrupt) {
             Err(ClientError::Failed { .. }) if attempt < ATTEMPTS && !interrupt.load(Ordering::Relaxed) => {
                 attempt += 1;
-                sleep(BETWEEN);
+                rest(BETWEEN, interrupt);
             }
             ended => return ended,
         }
+    }
+}
+
+/// Sleeps, in short parts, until the time is over or the user wants an end.
+fn rest(time: Duration, interrupt: &AtomicBool) {
+    let begin = Instant::now();
+    while begin.elapsed() < time && !interrupt.load(Ordering::Relaxed) {
+        sleep(LOOK);
     }
 }
 
