@@ -132,8 +132,9 @@ impl Bench for BandwidthBench {
         }
         if !self.variants.contains_key(&way.kind()) {
             let (timer, memories) = (&self.timer, &mut self.memories);
-            let winner =
-                contest::of_team(way.kernel, timer, memories, |memories| Self::members(memories, way))?;
+            let winner = contest::of_team(way.kernel, timer, facts, memories, |memories| {
+                Self::members(memories, way)
+            })?;
             self.variants.insert(way.kind(), winner);
         }
         Ok(())
@@ -155,7 +156,8 @@ impl Bench for BandwidthBench {
     fn sample(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
         let variant = self.variants.get(&way.kind()).copied();
         let variant = variant.ok_or_else(|| Refusal::Wrong { what: "there was no contest".to_owned() })?;
-        let task = Task { kernel: way.kernel, variants: &[variant], time: self.time };
+        let stop = facts.stop().clone();
+        let task = Task { kernel: way.kernel, variants: &[variant], time: self.time, stop: &stop };
         let members = Self::members(&mut self.memories, way)?;
         let probe = Probe::take(&self.timer);
         let mut switched = None;

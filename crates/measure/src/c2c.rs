@@ -21,6 +21,7 @@ use nodewise_syscall::{PageKind, Usage};
 use crate::cell::{Facts, Glance, Placed, PlacedMemory, Probe, Refusal, Seat};
 use crate::kernel::lines::{Alone, LINES, Lines, WORDS};
 use crate::random::Random;
+use crate::stop::Stop;
 use crate::survey::{Bench, Timed};
 use crate::timer::Timer;
 
@@ -132,10 +133,10 @@ impl Bench for CoreBench {
         let lines = Lines::lay(&mut words[start..], &mut self.random);
         let lines = lines.ok_or(Refusal::NoMemory { needed: Bytes::new(8 * WORDS as u64) })?;
         let probe = Probe::take(&self.timer);
-        let timer = self.timer;
+        let (timer, stop) = (self.timer, facts.stop().clone());
         let mut switched = None;
         let timed = Timed::around(facts, Some(probe), || {
-            let (nanos, switches) = time(*pair, &lines, &timer)?;
+            let (nanos, switches) = time(*pair, &lines, &timer, &stop)?;
             switched = switches;
             Ok(nanos)
         })?;
@@ -146,11 +147,12 @@ impl Bench for CoreBench {
 }
 
 /// Times one pair: ns per line, and how often either thread had to leave its CPU.
-fn time(pair: Pair, lines: &Lines<'_>, timer: &Timer) -> Result<(f64, Option<u64>), Refusal> {
+fn time(pair: Pair, lines: &Lines<'_>, timer: &Timer, stop: &Stop) -> Result<(f64, Option<u64>), Refusal> {
     let together = Barrier::new(2);
     let begin = timer.now();
     let absent = AtomicBool::new(false);
-    let go_on = || !absent.load(Ordering::Relaxed) && timer.now().since(begin) < PATIENCE;
+    let waits = || !absent.load(Ordering::Relaxed) && timer.now().since(begin) < PATIENCE;
+    let go_on = || waits() && !stop.is_set();
     // Both come to the barrier whatever happens; who cannot sit does not take part, and who waits for
     // it gives up.
     let sit = |cpu| {
@@ -181,6 +183,7 @@ fn time(pair: Pair, lines: &Lines<'_>, timer: &Timer) -> Result<(f64, Option<u64
     });
     // What the side that failed has to say, not the one that waited for it.
     match (own, other) {
+        (Err(_), _) | (_, Err(_)) if stop.is_set() => Err(Refusal::Stopped),
         (Err(refusal @ Refusal::CpuLost { .. }), _) | (_, Err(refusal)) | (Err(refusal), Ok(_)) => {
             Err(refusal)
         }

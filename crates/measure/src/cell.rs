@@ -8,6 +8,7 @@
 pub mod facts;
 pub(crate) mod memories;
 pub mod memory;
+pub mod phase;
 pub mod refusal;
 pub mod seat;
 
@@ -16,6 +17,7 @@ pub use nodewise_syscall::{HugePageSize, PageKind};
 
 pub use facts::{Facts, Glance};
 pub use memory::{Placed, PlacedMemory};
+pub use phase::Phase;
 pub use refusal::Refusal;
 pub use seat::{Probe, Seat};
 

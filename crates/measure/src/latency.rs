@@ -20,7 +20,7 @@ use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
 use nodewise_syscall::PageKind;
 
 use crate::cell::memory::{check_room, locate};
-use crate::cell::{Cell, Facts, Placed, PlacedMemory, Probe, Refusal, Seat};
+use crate::cell::{Cell, Facts, Phase, Placed, PlacedMemory, Probe, Refusal, Seat};
 use crate::kernel::chase::TURN;
 use crate::kernel::cycle::Cycle;
 use crate::kernel::track::{Spacing, Track};
@@ -123,10 +123,13 @@ impl LatencyBench {
         check_room(beside, chase.cell.memory, PageKind::Small, facts)?;
         let cycle = match chase.pattern {
             Pattern::Random => {
-                Cycle::random(places, &mut Random::stream(self.seed, u64::MAX - chase.size.get()))
+                facts.enter(Phase::Drawing { size: chase.size });
+                let mut random = Random::stream(self.seed, u64::MAX - chase.size.get());
+                Cycle::random_while(places, &mut random, &mut || facts.go_on().is_ok())
             }
             Pattern::Stride(elements) => Cycle::strided(places, elements as usize),
         };
+        facts.stop().check()?;
         let cycle = Arc::new(cycle.ok_or(refused)?);
         self.cycles.insert(key, Arc::clone(&cycle));
         Ok(cycle)
@@ -155,7 +158,10 @@ impl Bench for LatencyBench {
         check_room(chase.size, *memory, *pages, facts)?;
         let cycle = self.cycle(chase, facts)?;
         let placed = PlacedMemory::new(chase.size, *memory, *pages, facts)?;
-        let track = Track::lay(placed.into_buffer(), cycle, chase.spacing());
+        facts.enter(Phase::Laying { node: *memory });
+        let mut go_on = || facts.go_on().is_ok();
+        let track = Track::lay_while(placed.into_buffer(), cycle, chase.spacing(), &mut go_on);
+        facts.stop().check()?;
         let track = track.ok_or_else(|| Refusal::Wrong { what: "the chain was not laid as drawn".into() })?;
         self.tracks.insert(key(chase), track);
         Ok(())
@@ -221,7 +227,6 @@ mod tests {
     use crate::metric::Direction;
     use crate::survey::{Pace, Survey, Surveyor};
     use nodewise_syscall::{Task, affinity};
-    use std::sync::atomic::AtomicBool;
 
     fn cell(memory: u32, pages: PageKind) -> Cell {
         let cpus = affinity::cpus(Task::CURRENT).unwrap();
@@ -233,7 +238,6 @@ mod tests {
             facts: &mut NoFacts,
             clock: &crate::experiment::Monotonic::start(),
             observer: &mut |_| {},
-            interrupt: &AtomicBool::new(false),
         };
         surveyor.conduct(&mut LatencyBench::new(1), cells, Pace::exactly(6, 1), 1)
     }

@@ -32,6 +32,7 @@
 //! | programs built in | [`workload`] |
 //! | memory of a node and a thread on a CPU, both proven | [`cell`] |
 //! | the loop over the cells of a matrix, and what it leaves | [`survey`] |
+//! | what ends it before it is complete | [`stop`] |
 //! | latency of memory, node by node | [`latency`] |
 //! | disks and files that are read into memory of each node | [`io`] |
 //! | what perftest prints of RDMA devices, side by side | [`perftest`] |
@@ -67,6 +68,7 @@ pub mod random;
 pub mod schedule;
 pub mod serve;
 pub mod stats;
+pub mod stop;
 pub mod study;
 pub mod suite;
 pub mod survey;

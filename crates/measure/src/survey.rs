@@ -6,6 +6,10 @@
 //! round gives one value per cell, the median of its samples; the figure of a cell is the median over
 //! its rounds, with the interval that these give. Cells that were disturbed are measured once more.
 //!
+//! Where time is limited ([`crate::stop::Stop`]), the survey measures less: fewer samples first, then fewer
+//! rounds, then fewer cells; [`LeftOut`] says what is missing. A round begins only when the longest so far
+//! would fit into the time that is left.
+//!
 //! What is timed is a [`Bench`]; the loop knows neither clocks nor memory.
 
 pub mod account;
@@ -14,7 +18,6 @@ pub(crate) mod pairs;
 pub mod report;
 pub mod result;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cell::{Facts, Glance, Placed, Probe, Refusal};
@@ -24,7 +27,7 @@ use crate::random::Random;
 pub use account::{Account, Declared, Noise, extent};
 pub use figure::Figure;
 pub use report::CellReport;
-pub use result::{Marks, Outcome, Sample, Survey};
+pub use result::{LeftOut, Marks, Outcome, Sample, Survey};
 
 /// What is measured.
 pub trait Bench {
@@ -100,8 +103,8 @@ pub struct Pace {
     pub rounds: u32,
     /// Samples of a cell in a round, at most.
     pub samples: u32,
-    /// How long the survey should take; samples are left out for it, but never rounds, so it takes
-    /// longer where one sample of each cell does.
+    /// How long the survey should take; samples are left out for it, but no rounds, so it takes longer
+    /// where one sample of each cell does. What it must not take longer than, [`Facts::stop`] says.
     pub budget: Option<Duration>,
 }
 
@@ -111,11 +114,17 @@ impl Pace {
         Self { rounds, samples, budget: None }
     }
 
-    /// `--quick`: 15 s on one node, 60 s on eight, of which a fifth is kept for the repetition of
-    /// cells and for what comes before.
+    /// What `--quick` promises to take at most, from the first word to the last: 15 s on one node, 60 s on
+    /// eight or more.
+    pub fn quick_limit(nodes: usize) -> Duration {
+        let seconds = 15.0 + 45.0 * (nodes.saturating_sub(1) as f64 / 7.0);
+        Duration::from_secs_f64(seconds.min(60.0))
+    }
+
+    /// `--quick`: six tenths of [`Pace::quick_limit`]; the rest is for the repetition of cells and for what
+    /// comes before.
     pub fn quick(nodes: usize) -> Self {
-        let seconds = (15.0 + 45.0 * (nodes.saturating_sub(1) as f64 / 7.0)).min(60.0);
-        Self { rounds: 6, samples: 9, budget: Some(Duration::from_secs_f64(seconds * 0.6)) }
+        Self { rounds: 6, samples: 9, budget: Some(Self::quick_limit(nodes).mul_f64(0.6)) }
     }
 
     /// Neither quick nor thorough: 9 rounds, three times as long as `--quick`.
@@ -143,62 +152,75 @@ pub struct Progress {
     pub again: bool,
 }
 
+/// The part of the time left at its beginning that a survey may spend on making cells ready for the first time:
+/// as much again is for samples.
+const FOR_MAKING_READY: f64 = 0.5;
+
+/// The part of that time which the samples of all rounds are planned for, where the budget is longer.
+const FOR_ROUNDS: f64 = 0.8;
+
 /// What a survey needs besides its bench.
 pub struct Surveyor<'a> {
-    /// Tells what happens around the samples.
+    /// Tells what happens around the samples, and what ends the survey between them.
     pub facts: &'a mut dyn Facts,
     /// Tells how much of the budget is spent.
     pub clock: &'a dyn Clock,
     /// Is told how far it is.
     pub observer: &'a mut dyn FnMut(Progress),
-    /// Ends the survey, between samples, when it becomes true.
-    pub interrupt: &'a AtomicBool,
 }
 
 impl Surveyor<'_> {
     /// Measures cells; the outcomes stand in the order of the cells.
     pub fn conduct<B: Bench>(&mut self, bench: &mut B, cells: &[B::Cell], pace: Pace, seed: u64) -> Survey {
-        let begin = self.clock.now();
+        let mut course = Course::new(cells, pace, seed, self.clock.now(), self.facts.stop().left());
         let before = self.facts.glance();
-        let outcomes = vec![Outcome::default(); cells.len()];
-        let mut course =
-            Course { cells, pace, seed, outcomes, done: 0, first: 0, all: 0, begin, again: false, round: 0 };
-        let mut interrupted = self.rounds(bench, &mut course).is_err();
+        let mut is_complete = self.rounds(bench, &mut course).is_ok();
         let first = course.outcomes.clone();
+        let rounds = course.round;
         let disturbed: Vec<usize> = (0..cells.len()).filter(|at| first[*at].is_disturbed()).collect();
-        if !interrupted && !disturbed.is_empty() && self.has_time_again(&course, disturbed.len()) {
-            for at in disturbed {
-                course.outcomes[at].begin_again();
+        let again = !disturbed.is_empty() && is_complete && self.has_time_again(&course, disturbed.len());
+        if again {
+            for at in &disturbed {
+                course.outcomes[*at].begin_again();
             }
             course.again = true;
             course.first = course.done;
-            interrupted = self.rounds(bench, &mut course).is_err();
+            is_complete = self.rounds(bench, &mut course).is_ok();
             for (outcome, first) in course.outcomes.iter_mut().zip(first) {
                 outcome.keep_better(first);
             }
         }
         bench.begin_round(course.round);
+        let interrupted = !is_complete && self.facts.stop().is_interrupted();
+        let once = if again && is_complete { 0 } else { disturbed.len() };
         Survey {
+            left_out: course.left_out(rounds, once).filter(|_| !interrupted),
             outcomes: course.outcomes,
             interrupted,
-            took: self.clock.now().saturating_sub(begin),
+            took: self.clock.now().saturating_sub(course.begin),
             meanwhile: self.facts.glance().since(&before),
             seed,
         }
     }
 
-    /// Whether so many cells can be measured once more within the budget and a quarter.
+    /// Whether so many cells can be measured once more within the budget and a quarter, and within the time
+    /// that is left.
     fn has_time_again<C>(&self, course: &Course<'_, C>, disturbed: usize) -> bool {
-        let Some(budget) = course.pace.budget else { return true };
         let spent = self.clock.now().saturating_sub(course.begin);
-        let share = disturbed as f64 / course.cells.len().max(1) as f64;
-        spent + spent.mul_f64(share) <= budget.mul_f64(1.5)
+        let needed = spent.mul_f64(disturbed as f64 / course.cells.len().max(1) as f64);
+        let fits = |budget: Duration| spent + needed <= budget.mul_f64(1.5);
+        course.pace.budget.is_none_or(fits) && self.facts.stop().left().is_none_or(|left| needed <= left)
     }
 
     fn rounds<B: Bench>(&mut self, bench: &mut B, course: &mut Course<'_, B::Cell>) -> Result<(), Stopped> {
         let start = self.clock.now();
         let mut samples = course.pace.samples;
+        let mut longest = Duration::ZERO;
         for number in 0..course.pace.rounds {
+            let begun = self.clock.now();
+            if number > 0 && self.facts.stop().left().is_some_and(|left| left < longest) {
+                return Err(Stopped);
+            }
             bench.begin_round(course.round);
             let ready = self.ready(bench, course, samples)?;
             if number == 0 {
@@ -215,15 +237,19 @@ impl Surveyor<'_> {
                     course.plan(samples, ready.len());
                 }
             }
-            self.prove_again(bench, course, &ready);
+            self.prove_again(bench, course, &ready)?;
             course.round += 1;
+            longest = longest.max(self.clock.now().saturating_sub(begun));
         }
         Ok(())
     }
 
     /// How many samples each round can have, by what the first of them took.
     fn affordable<C>(&self, course: &Course<'_, C>, start: Duration, sampled_from: Duration) -> u32 {
-        let Some(budget) = course.pace.budget else { return course.pace.samples };
+        let planned = course.limit.map(|limit| limit.mul_f64(FOR_ROUNDS));
+        let Some(budget) = course.pace.budget.into_iter().chain(planned).min() else {
+            return course.pace.samples;
+        };
         let now = self.clock.now();
         let (ready, pass) = (sampled_from.saturating_sub(start), now.saturating_sub(sampled_from));
         let of_round = (budget / course.pace.rounds.max(1)).saturating_sub(ready);
@@ -245,6 +271,10 @@ impl Surveyor<'_> {
         }
         let mut ready = Vec::new();
         for at in wanted {
+            if course.round == 0 && self.has_made_ready_enough(course) && !ready.is_empty() {
+                course.is_late[at] = true;
+                continue;
+            }
             self.step(course)?;
             let cell = &course.cells[at];
             let placed = bench.prepare(cell, self.facts).and_then(|()| bench.placed(cell, self.facts));
@@ -253,10 +283,17 @@ impl Surveyor<'_> {
                     course.outcomes[at].begin_round(placed);
                     ready.push(at);
                 }
-                Err(refusal) => course.outcomes[at].refuse(refusal),
+                Err(refusal) => course.refuse(at, refusal)?,
             }
         }
         Ok(ready)
+    }
+
+    /// Whether making cells ready has taken the part of the time that is meant for it: what is not ready by
+    /// then has no samples, so that the others have some.
+    fn has_made_ready_enough<C>(&self, course: &Course<'_, C>) -> bool {
+        let spent = self.clock.now().saturating_sub(course.begin);
+        course.limit.is_some_and(|limit| spent > limit.mul_f64(FOR_MAKING_READY))
     }
 
     /// One sample of each cell, in an order drawn anew.
@@ -276,36 +313,44 @@ impl Surveyor<'_> {
             }
             match bench.sample(&course.cells[at], self.facts) {
                 Ok(timed) => course.outcomes[at].add(timed),
-                Err(refusal) => course.outcomes[at].refuse(refusal),
+                Err(refusal) => course.refuse(at, refusal)?,
             }
         }
         Ok(())
     }
 
-    fn prove_again<B: Bench>(&mut self, bench: &mut B, course: &mut Course<'_, B::Cell>, ready: &[usize]) {
+    fn prove_again<B: Bench>(
+        &mut self,
+        bench: &mut B,
+        course: &mut Course<'_, B::Cell>,
+        ready: &[usize],
+    ) -> Result<(), Stopped> {
         for at in ready {
             match bench.placed(&course.cells[*at], self.facts) {
                 Ok(placed) => course.outcomes[*at].end_round(placed),
-                Err(refusal) => course.outcomes[*at].refuse(refusal),
+                Err(refusal) => course.refuse(*at, refusal)?,
             }
         }
+        Ok(())
     }
 
     /// Tells how far it is, and whether it goes on.
     fn step<C>(&mut self, course: &mut Course<'_, C>) -> Result<(), Stopped> {
-        if self.interrupt.load(Ordering::Relaxed) {
+        if self.facts.stop().is_set() {
             return Err(Stopped);
         }
         let spent = self.clock.now().saturating_sub(course.begin);
         let rest = course.all.saturating_sub(course.done);
         let left = (course.done > 0).then(|| spent.mul_f64(rest as f64 / course.done as f64));
+        // It ends by its limit, whatever steps take.
+        let left = left.map(|left| self.facts.stop().left().map_or(left, |limit| limit.min(left)));
         (self.observer)(Progress { done: course.done, all: course.all, left, again: course.again });
         course.done += 1;
         Ok(())
     }
 }
 
-/// The survey was interrupted.
+/// The survey ends before it is complete.
 struct Stopped;
 
 /// A survey while it goes on.
@@ -322,14 +367,44 @@ struct Course<'a, C> {
     again: bool,
     /// Of the whole survey: a repetition goes on counting.
     round: u32,
+    /// The time that was left when it began; `None` without a limit.
+    limit: Option<Duration>,
+    /// Cells that could not be made ready in time.
+    is_late: Vec<bool>,
 }
 
-impl<C> Course<'_, C> {
+impl<'a, C> Course<'a, C> {
+    fn new(cells: &'a [C], pace: Pace, seed: u64, begin: Duration, limit: Option<Duration>) -> Self {
+        let outcomes = vec![Outcome::default(); cells.len()];
+        let is_late = vec![false; cells.len()];
+        let (done, first, all, again, round) = (0, 0, 0, false, 0);
+        Self { cells, pace, seed, outcomes, done, first, all, begin, again, round, limit, is_late }
+    }
+
+    /// Marks a cell as refused; that the survey ends is no property of a cell.
+    fn refuse(&mut self, at: usize, refusal: Refusal) -> Result<(), Stopped> {
+        if refusal == Refusal::Stopped {
+            return Err(Stopped);
+        }
+        self.outcomes[at].refuse(refusal);
+        Ok(())
+    }
+
+    /// What a limit of time has left out, after so many whole rounds and with so many disturbed cells that were
+    /// not measured once more; `None` where nothing was.
+    fn left_out(&self, rounds: u32, disturbed: usize) -> Option<LeftOut> {
+        self.limit?;
+        let cells = self.outcomes.iter().filter(|outcome| !outcome.is_reached()).count();
+        let left_out =
+            LeftOut { rounds, of_rounds: self.pace.rounds, cells, of_cells: self.cells.len(), disturbed };
+        (rounds < self.pace.rounds || cells > 0 || disturbed > 0).then_some(left_out)
+    }
+
     /// Cells that are to be measured now.
     fn wanted(&self) -> Vec<usize> {
         let wanted = |at: &usize| {
             let outcome = &self.outcomes[*at];
-            outcome.refusal.is_none() && (!self.again || outcome.again)
+            outcome.refusal.is_none() && !self.is_late[*at] && (!self.again || outcome.again)
         };
         (0..self.cells.len()).filter(wanted).collect()
     }

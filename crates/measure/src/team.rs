@@ -20,6 +20,7 @@ use nodewise_syscall::Usage;
 
 use crate::cell::{Refusal, Seat};
 use crate::kernel::bandwidth::{Kernel, Variant};
+use crate::stop::Stop;
 use crate::timer::{Moment, Timer, thread_time};
 
 pub use window::{Track, Window};
@@ -38,7 +39,7 @@ pub struct Member<'a> {
 }
 
 /// What all threads do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     /// What is done.
     pub kernel: Kernel,
@@ -46,6 +47,8 @@ pub struct Task<'a> {
     pub variants: &'a [Variant],
     /// For how long each, from when the last thread has started; every thread ends the piece it is at.
     pub time: Duration,
+    /// What ends it before it is complete: looked at while parts are filled, and before each variant.
+    pub stop: &'a Stop,
 }
 
 /// What a team did in the time in which all of it was running.
@@ -65,8 +68,8 @@ pub struct Throughput {
 /// Runs a task with these threads, one per member; what came of each variant, in their order.
 ///
 /// # Errors
-/// A CPU that cannot be used or was lost, parts that are too small, work that turns out to be wrong;
-/// for a variant alone: a time too short for the clock.
+/// A CPU that cannot be used or was lost, parts that are too small, work that turns out to be wrong, an
+/// end before all is done; for a variant alone: a time too short for the clock.
 pub fn run(
     members: Vec<Member<'_>>,
     task: Task<'_>,
@@ -138,18 +141,26 @@ struct Done {
 /// One thread: it comes to every barrier whatever happens, so that the others do not wait for it.
 fn work_at(member: Member<'_>, task: Task<'_>, timer: &Timer, shared: &Shared) -> Result<Done, Refusal> {
     let seat = Seat::take(member.cpu, WARM_UP, timer);
-    let mut work = Work::new(member.part, task.kernel);
+    let work = Work::new(member.part, task.kernel, task.stop);
+    let (mut work, mut ended) = match work {
+        Err(Refusal::Stopped) => (None, true),
+        work => (work.ok(), false),
+    };
     let mut tracks = Vec::with_capacity(task.variants.len());
     let mut away = Away::default();
     for (variant, started) in task.variants.iter().zip(&shared.started) {
         shared.together.wait();
+        ended = ended || task.stop.is_set();
         match (&mut work, &seat) {
-            (Some(work), Ok(_)) => {
+            (Some(work), Ok(_)) if !ended => {
                 let run = || track(work, *variant, task.time, timer, (shared, started));
                 tracks.push(away.around(run));
             }
             _ => _ = started.fetch_add(1, Ordering::Relaxed),
         }
+    }
+    if ended {
+        return Err(Refusal::Stopped);
     }
     let (seat, mut work) = (seat?, work.ok_or_else(too_small)?);
     seat.check()?;
@@ -241,7 +252,7 @@ mod tests {
     }
 
     fn task(kernel: Kernel, variants: &[Variant]) -> Task<'_> {
-        Task { kernel, variants, time: Duration::from_millis(1) }
+        Task { kernel, variants, time: Duration::from_millis(1), stop: &Stop::NEVER }
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! What measuring asks of the running system.
+//! What measuring asks of the running system and of the user.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
-use nodewise_measure::cell::{Facts, Glance, HugePageSize};
+use nodewise_measure::cell::{Facts, Glance, HugePageSize, Phase};
+use nodewise_measure::stop::Stop;
 use nodewise_measure::timer::process_time;
 use nodewise_source::parse::proc_stat::CpuTimes;
 use nodewise_source::tree::Tree;
@@ -11,19 +13,37 @@ use nodewise_source::{spare, system};
 use nodewise_syscall::pages::page_size;
 use nodewise_syscall::wait::Usage;
 
+use crate::measuring::line::ProgressLine;
+
 /// A tick of the counters in `/proc/stat`: `USER_HZ` is 100 on every current architecture.
 const TICK_MS: u64 = 10;
 
-/// Facts of the running system.
+/// Facts of the running system, for a measurement that this ends and that this line shows.
 pub struct LiveFacts {
     tree: Tree,
     allowed_nodes: Option<NodeSet>,
+    stop: Stop,
+    line: Rc<ProgressLine>,
 }
 
 impl LiveFacts {
     /// Facts for a process that looked at this machine.
-    pub fn new(machine: &Machine) -> Self {
-        Self { tree: Tree::live(), allowed_nodes: machine.allowed_nodes.clone() }
+    pub fn new(machine: &Machine, stop: Stop, line: Rc<ProgressLine>) -> Self {
+        Self { tree: Tree::live(), allowed_nodes: machine.allowed_nodes.clone(), stop, line }
+    }
+
+    /// The line that shows how far the measurement is.
+    pub fn line(&self) -> Rc<ProgressLine> {
+        Rc::clone(&self.line)
+    }
+
+    /// Does a part of the work, which ends after this share of the time that is left.
+    pub fn for_part<T>(&mut self, share: f64, work: impl FnOnce(&mut Self) -> T) -> T {
+        let part = self.stop.for_part(share);
+        let whole = std::mem::replace(&mut self.stop, part);
+        let result = work(self);
+        self.stop = whole;
+        result
     }
 }
 
@@ -59,6 +79,18 @@ impl Facts for LiveFacts {
             faults: usage.as_ref().map(|usage| usage.minor_faults.saturating_add(usage.major_faults)),
         }
     }
+
+    fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.line.enter(phase);
+    }
+
+    fn pulse(&mut self) {
+        self.line.pulse();
+    }
 }
 
 /// Ticks in which CPUs ran programs, or the kernel for them.
@@ -86,7 +118,11 @@ mod tests {
 
     #[test]
     fn the_running_system_tells_what_it_can() {
-        let mut facts = LiveFacts::new(&Machine::new(nodewise_machine::Origin::Live));
+        let mut facts = LiveFacts::new(
+            &Machine::new(nodewise_machine::Origin::Live),
+            Stop::NEVER,
+            Rc::new(ProgressLine::new()),
+        );
         let before = facts.glance();
         let buffer = NodeBuffer::new(Bytes::from_mib(8), PageKind::TransparentHuge, None).unwrap();
         let after = facts.glance();

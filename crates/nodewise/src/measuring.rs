@@ -1,12 +1,14 @@
 //! What the verbs share that measure memory: options to cells and a pace, a survey with its line of
 //! progress, and where the results go.
 
+pub mod line;
+
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_machine::expr::{Devices, ExprError, Scope, SetExpr};
 use nodewise_machine::printable::quote;
 use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId, NodeSet};
@@ -14,7 +16,8 @@ use nodewise_measure::cell::{Cell, Facts as _, PageKind, Refusal};
 use nodewise_measure::experiment::Monotonic;
 use nodewise_measure::latency::cache::{self, LastLevel};
 use nodewise_measure::placement;
-use nodewise_measure::survey::{Account, Bench, Declared, Pace, Progress, Survey, Surveyor};
+use nodewise_measure::stop::Stop;
+use nodewise_measure::survey::{Account, Bench, Declared, Pace, Survey, Surveyor};
 use nodewise_measure::workload::Size;
 use nodewise_syscall::inherited;
 use nodewise_view::Style;
@@ -24,7 +27,9 @@ use crate::cli::Global;
 use crate::cli::measure_options::{Huge, MeasureOptions};
 use crate::facts::LiveFacts;
 use crate::failure::{CANNOT, Failure, INTERNAL};
-use crate::{input, live, output, progress};
+use crate::output::destination;
+use crate::{input, live, output};
+use line::ProgressLine;
 
 /// The least memory that is measured with by default.
 const LEAST: Bytes = Bytes::from_mib(4);
@@ -34,8 +39,43 @@ const MOST_QUICK: Bytes = Bytes::from_mib(256);
 /// The largest size of the sweep that looks for the last-level cache: four times most of them.
 const MOST_SWEPT: Bytes = Bytes::from_mib(512);
 
+/// What `--quick` keeps of its time for reading the machine before, and giving memory back and printing after.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// The share of the time that is left which the search for the last-level cache may take.
+const FOR_LAST_LEVEL: f64 = 0.2;
+
 /// The largest result that is read back: one of a thousand nodes is smaller.
 const MOST_READ: u64 = 1 << 30;
+
+/// A measurement from its first moment: its clock, its line of progress, and what ends it early.
+pub struct Measurement {
+    clock: Arc<Monotonic>,
+    interrupt: Arc<AtomicBool>,
+    line: Rc<ProgressLine>,
+}
+
+impl Measurement {
+    /// Begins it: from now on Ctrl-C ends it with what was measured so far.
+    ///
+    /// # Errors
+    /// A picture that could not be written at the end, a signal that cannot be listened for.
+    pub fn begin(options: &MeasureOptions) -> Result<Self, Failure> {
+        destination::check([&options.svg])?;
+        let line = Rc::new(ProgressLine::new());
+        line.enter("reading this machine");
+        Ok(Self { clock: Arc::new(Monotonic::start()), interrupt: interrupt()?, line })
+    }
+
+    /// What to measure with on this machine, on so many nodes.
+    pub fn facts(self, machine: &Machine, options: &MeasureOptions, nodes: usize) -> LiveFacts {
+        let mut stop = Stop::on(self.interrupt);
+        if options.quick {
+            stop = stop.at(self.clock, Pace::quick_limit(nodes).saturating_sub(KEPT));
+        }
+        LiveFacts::new(machine, stop, self.line)
+    }
+}
 
 /// Where to measure.
 #[derive(Debug)]
@@ -171,26 +211,25 @@ pub fn default_size(
 }
 
 /// The last-level cache beside the CPUs that measure, by a short sweep of the first of them in the memory
-/// that is nearest to it. It takes a quarter of a second with `--quick`, and half of one without.
-///
-/// # Errors
-/// A signal that cannot be listened for: one during the sweep ends the survey behind it.
+/// that is nearest to it. It takes a quarter of a second with `--quick`, and half of one without; on a busy
+/// machine it is given up after a fifth of the time that `--quick` leaves.
 pub fn last_level(
     options: &MeasureOptions,
     machine: &Machine,
     field: &Field,
     seed: u64,
     facts: &mut LiveFacts,
-) -> Result<LastLevel, Failure> {
-    interrupt()?;
+) -> LastLevel {
     let most = default_size(MOST_SWEPT, options, field, Share { part: 4, nodes: 1 }, facts);
     let cell = field.source().and_then(|(from, cpus)| {
         let memory = field.nearest(machine, *from)?;
         Some(Cell { from: *from, cpus: cpus.clone(), memory, pages: one_page_kind(options, machine) })
     });
+    let search = |facts: &mut LiveFacts| Some(cache::last_level(&cell?, most, seed, facts));
+    let found = facts.for_part(FOR_LAST_LEVEL, search);
+    let is_cut_short = found == Some(Err(Refusal::Stopped));
     // What stands in the way of this stands in the way of that cell, which then says so.
-    let found = cell.and_then(|cell| cache::last_level(&cell, most, seed, facts).ok().flatten());
-    Ok(LastLevel { claimed: Size::claimed(machine), found })
+    LastLevel { claimed: Size::claimed(machine), found: found.and_then(Result::ok).flatten(), is_cut_short }
 }
 
 /// The kinds of pages to measure: huge ones first, small ones always.
@@ -237,27 +276,16 @@ pub fn explain(refusal: &Refusal, machine: &Machine) -> String {
 }
 
 /// Surveys cells, with a line of progress on a terminal. Ctrl-C ends it early and well.
-///
-/// # Errors
-/// A signal that cannot be listened for.
 pub fn conduct<B: Bench>(
     bench: &mut B,
     cells: &[B::Cell],
     pace: Pace,
     seed: u64,
     facts: &mut LiveFacts,
-) -> Result<Survey, Failure> {
-    let interrupt = interrupt()?;
-    let line = ProgressLine::new();
-    let survey = Surveyor {
-        facts,
-        clock: &Monotonic::start(),
-        observer: &mut |progress| line.draw(progress),
-        interrupt: &interrupt,
-    }
-    .conduct(bench, cells, pace, seed);
-    line.bar.finish_and_clear();
-    Ok(survey)
+) -> Survey {
+    let line = facts.line();
+    Surveyor { facts, clock: &Monotonic::start(), observer: &mut |progress| line.draw(progress) }
+        .conduct(bench, cells, pace, seed)
 }
 
 /// What becomes true when the user, or the system, wants an end; listened for from the first call on.
@@ -279,30 +307,6 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(Arc::clone(INTERRUPT.get_or_init(|| interrupt)))
 }
 
-/// The line that tells how far a survey is: on a terminal only, and never while a sample is taken,
-/// for nothing ticks by itself.
-struct ProgressLine {
-    bar: ProgressBar,
-}
-
-impl ProgressLine {
-    fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, progress::target());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}") {
-            bar.set_style(style);
-        }
-        Self { bar }
-    }
-
-    fn draw(&self, progress: Progress) {
-        self.bar.set_length(progress.all);
-        self.bar.set_position(progress.done);
-        let again = if progress.again { "disturbed cells once more, " } else { "" };
-        let left = progress.left.map_or_else(String::new, |left| format!("{again}{} s left", left.as_secs()));
-        self.bar.set_message(left);
-    }
-}
-
 /// A result in every form that it is shown in; only those that are wanted are made.
 pub struct Forms<'a> {
     /// The picture.
@@ -318,11 +322,9 @@ pub struct Forms<'a> {
 /// Shows a result as the options want it.
 ///
 /// # Errors
-/// A picture that cannot be written, an output that is no longer read.
+/// A picture that cannot be written: the figures are printed all the same; an output that cannot be.
 pub fn show(options: &MeasureOptions, global: &Global, forms: &Forms) -> Result<(), Failure> {
-    if let Some(path) = &options.svg {
-        output::write_file(path, (forms.svg)().as_bytes())?;
-    }
+    let drawn = options.svg.as_ref().map_or(Ok(()), |picture| picture.write((forms.svg)().as_bytes()));
     if options.json {
         output::print_json(&(forms.json)())?;
     } else if options.csv {
@@ -330,7 +332,7 @@ pub fn show(options: &MeasureOptions, global: &Global, forms: &Forms) -> Result<
     } else {
         output::print(&(forms.text)(&output::style(global.color)))?;
     }
-    Ok(())
+    drawn
 }
 
 /// The exit code of a measurement: this machine cannot do it when not one figure came, unless the user

@@ -1,17 +1,17 @@
 //! The only place that writes to standard output and standard error.
 
+pub mod destination;
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
 
 use nodewise_machine::printable::json;
-use nodewise_source::capture::{Overwrite, write_file as write_whole};
 use nodewise_syscall::inherited;
 use nodewise_view::style::{Colour, Style};
 
 use crate::cli::ColorWhen;
-use crate::failure::Failure;
+pub use destination::Destination;
 
 /// Why nothing can be written when the standard output was closed by whoever started us.
 const CLOSED: &str = "standard output is closed";
@@ -110,14 +110,6 @@ pub fn tell(text: &str) {
 /// Writes a text of several lines to standard error as it is.
 pub fn narrate(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
-}
-
-/// Writes a file that the user named, so that it is there as a whole or not at all.
-///
-/// # Errors
-/// What the system says, with the path.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_whole(path, bytes, Overwrite::Replace).map_err(Failure::cannot)
 }
 
 #[cfg(test)]

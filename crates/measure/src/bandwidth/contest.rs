@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cell::Refusal;
+use crate::cell::{Facts, Phase, Refusal};
 use crate::kernel::bandwidth::{Kernel, Variant};
 use crate::stats::median;
 use crate::team::{self, Member, Task};
@@ -20,15 +20,19 @@ const TIME: Duration = Duration::from_millis(2);
 /// The variant that is fastest for a team, whose members have parts of this memory.
 ///
 /// # Errors
-/// Those of the team; and where no variant could be timed.
+/// Those of the team; where no variant could be timed; and an end of the measurement meanwhile.
 pub fn of_team<M>(
     kernel: Kernel,
     timer: &Timer,
+    facts: &mut dyn Facts,
     memory: &mut M,
     members: impl for<'m> Fn(&'m mut M) -> Result<Vec<Member<'m>>, Refusal>,
 ) -> Result<Variant, Refusal> {
+    facts.enter(Phase::Contest { kernel });
     hold(kernel, |variants| {
-        let results = team::run(members(memory)?, Task { kernel, variants, time: TIME }, timer)?;
+        facts.go_on()?;
+        let task = Task { kernel, variants, time: TIME, stop: facts.stop() };
+        let results = team::run(members(memory)?, task, timer)?;
         Ok(results.into_iter().map(|result| result.ok().map(|result| result.program)).collect())
     })
 }

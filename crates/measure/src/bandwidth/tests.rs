@@ -1,5 +1,3 @@
-use std::sync::atomic::AtomicBool;
-
 use nodewise_machine::NodeId;
 use nodewise_syscall::{Task as Caller, affinity};
 
@@ -22,12 +20,7 @@ fn cpus() -> CpuSet {
 }
 
 fn conduct(bench: &mut BandwidthBench, ways: &[Way]) -> Survey {
-    let mut surveyor = Surveyor {
-        facts: &mut NoFacts,
-        clock: &Monotonic::start(),
-        observer: &mut |_| {},
-        interrupt: &AtomicBool::new(false),
-    };
+    let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer: &mut |_| {} };
     surveyor.conduct(bench, ways, Pace::exactly(2, 1), 1)
 }
 

@@ -1,5 +1,3 @@
-use std::sync::atomic::AtomicBool;
-
 use nodewise_machine::id::Id as _;
 use nodewise_syscall::{Task, affinity};
 
@@ -10,12 +8,7 @@ use crate::metric::Direction;
 use crate::survey::{Outcome, Pace, Surveyor};
 
 fn conduct(pairs: &[Pair]) -> Vec<Outcome> {
-    let mut surveyor = Surveyor {
-        facts: &mut NoFacts,
-        clock: &Monotonic::start(),
-        observer: &mut |_| {},
-        interrupt: &AtomicBool::new(false),
-    };
+    let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer: &mut |_| {} };
     surveyor.conduct(&mut CoreBench::new(1), pairs, Pace::exactly(2, 1), 1).outcomes
 }
 

@@ -5,7 +5,13 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_syscall::HugePageSize;
 
-/// Answers to what only files of the kernel tell. `None`: the kernel does not say.
+use super::{Phase, Refusal};
+use crate::stop::Stop;
+
+/// What [`Facts`] that know of no end say of it.
+static NEVER: Stop = Stop::NEVER;
+
+/// Answers to what only files of the kernel, and the user, tell. `None`: the kernel does not say.
 pub trait Facts {
     /// Nodes whose memory this process may use.
     fn allowed_nodes(&self) -> Option<NodeSet>;
@@ -24,6 +30,26 @@ pub trait Facts {
 
     /// What has happened up to now to the calling thread and around it.
     fn glance(&mut self) -> Glance;
+
+    /// What ends the measurement before it is complete.
+    fn stop(&self) -> &Stop {
+        &NEVER
+    }
+
+    /// Is called where work between samples begins that may take its time.
+    fn enter(&mut self, _phase: Phase) {}
+
+    /// Is called again and again during such work, never during a sample.
+    fn pulse(&mut self) {}
+
+    /// Whether such work is to go on.
+    ///
+    /// # Errors
+    /// [`Refusal::Stopped`] when the measurement is to end.
+    fn go_on(&mut self) -> Result<(), Refusal> {
+        self.pulse();
+        self.stop().check()
+    }
 }
 
 /// Counters that only grow; differences between two glances mean something.

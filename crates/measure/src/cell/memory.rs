@@ -3,7 +3,7 @@
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_syscall::{NodeBuffer, PageCounts, PageKind};
 
-use super::{Facts, Refusal};
+use super::{Facts, Phase, Refusal};
 
 /// What a node must have left when the memory of a cell is taken: it is not ours alone, and page
 /// tables need some too.
@@ -66,11 +66,16 @@ impl PlacedMemory {
     ///
     /// # Errors
     /// Before anything is taken: where the node may not be used, or has too little memory or too few
-    /// huge pages. Afterwards: what the calls are refused with, and pages that came elsewhere.
+    /// huge pages. Afterwards: what the calls are refused with, pages that came elsewhere, and an end of
+    /// the measurement meanwhile.
     pub fn new(size: Bytes, node: NodeId, pages: PageKind, facts: &mut dyn Facts) -> Result<Self, Refusal> {
         check_room(size, node, pages, facts)?;
         let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from([node.number()]));
-        let buffer = NodeBuffer::new(size, pages, Some(&policy))?;
+        facts.enter(Phase::Filling { size, node });
+        let mut buffer = NodeBuffer::reserve(size, pages, Some(&policy))?;
+        if !buffer.prefault_while(&mut || facts.go_on().is_ok())? {
+            return Err(Refusal::Stopped);
+        }
         let placed = locate(&buffer, node, facts)?;
         if !placed.is_full() {
             return Err(Refusal::Elsewhere { node, on_node: placed.on_node, pages: placed.pages });
@@ -119,9 +124,10 @@ fn is_huge(got: Bytes, size: Bytes) -> bool {
 /// Where the pages of a buffer are now, as seen by the one who wants them on a node.
 ///
 /// # Errors
-/// A refused `move_pages(2)`.
+/// A refused `move_pages(2)`, and an end of the measurement meanwhile.
 pub fn locate(buffer: &NodeBuffer, node: NodeId, facts: &mut dyn Facts) -> Result<Placed, Refusal> {
-    let counts = buffer.locations()?;
+    facts.enter(Phase::Locating { node });
+    let counts = buffer.locations_while(&mut || facts.go_on().is_ok())?.ok_or(Refusal::Stopped)?;
     let huge = match buffer.kind() {
         PageKind::Hugetlb(_) => Some(buffer.length()),
         PageKind::Small | PageKind::TransparentHuge => {

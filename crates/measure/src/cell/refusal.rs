@@ -99,6 +99,9 @@ pub enum Refusal {
         /// What does not hold.
         what: String,
     },
+    /// The measurement ended before it was the turn of the cell: no reason of its own.
+    #[error("the measurement ended before")]
+    Stopped,
     /// Another reason, in words fit to be shown.
     #[error("{0}")]
     Other(String),

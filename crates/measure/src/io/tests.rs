@@ -1,6 +1,5 @@
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use nodewise_machine::{CpuSet, NodeId};
 use nodewise_syscall::{PageKind, Task, affinity};
@@ -22,12 +21,7 @@ fn conduct(ways: &[Way]) -> Vec<Outcome> {
 
 /// Conducts a survey in which something happens at each step.
 fn conduct_while(ways: &[Way], observer: &mut dyn FnMut(Progress)) -> Vec<Outcome> {
-    let mut surveyor = Surveyor {
-        facts: &mut NoFacts,
-        clock: &Monotonic::start(),
-        observer,
-        interrupt: &AtomicBool::new(false),
-    };
+    let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer };
     let mut bench = IoBench::new(Bytes::from_mib(1), Duration::from_micros(100), 7);
     surveyor.conduct(&mut bench, ways, Pace::exactly(2, 1), 1).outcomes
 }

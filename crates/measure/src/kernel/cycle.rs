@@ -6,6 +6,9 @@
 
 use crate::random::Random;
 
+/// Places between two questions whether to go on: some ten milliseconds of drawing.
+const PART: usize = 1 << 16;
+
 /// One cycle through so many places.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cycle {
@@ -38,18 +41,26 @@ impl Cycle {
     /// # Source
     /// Sattolo, "An algorithm to generate a random cyclic permutation", Inf. Proc. Letters 22, 1986.
     pub fn random(places: usize, random: &mut Random) -> Option<Self> {
-        let mut next = numbers(places)?;
+        Self::random_while(places, random, &mut || true)
+    }
+
+    /// As [`Cycle::random`], for as long as `go_on` says so; `None` also where it ended that.
+    pub fn random_while(places: usize, random: &mut Random, go_on: &mut dyn FnMut() -> bool) -> Option<Self> {
+        let mut next = numbers(places, go_on)?;
         for last in (1..places).rev() {
+            if last % PART == 0 && !go_on() {
+                return None;
+            }
             next.swap(last, random.index(last));
         }
-        Self::proven(next)
+        Self::proven(next, go_on)
     }
 
     /// A cycle that visits windows in random order and, before it leaves one, all of its places in
     /// random order: each window's pages are then known to the TLB, and what is left is the latency
     /// of memory alone. `None` as for [`Cycle::random`], and for windows without places.
     pub fn windowed(places: usize, window: usize, random: &mut Random) -> Option<Self> {
-        let mut order = numbers(places)?;
+        let mut order = numbers(places, &mut || true)?;
         if window == 0 {
             return None;
         }
@@ -70,20 +81,23 @@ impl Cycle {
 
     /// The cycle that visits places in this order.
     fn through(order: &[u32]) -> Option<Self> {
-        let mut next = numbers(order.len())?;
+        let mut next = numbers(order.len(), &mut || true)?;
         for pair in order.windows(2) {
             next[pair[0] as usize] = pair[1];
         }
         next[*order.last()? as usize] = *order.first()?;
-        Self::proven(next)
+        Self::proven(next, &mut || true)
     }
 
-    /// Walks once around and keeps the way; `None` when that does not pass every place.
-    fn proven(next: Vec<u32>) -> Option<Self> {
+    /// Walks once around and keeps the way; `None` when that does not pass every place, or `go_on` ends it.
+    fn proven(next: Vec<u32>, go_on: &mut dyn FnMut() -> bool) -> Option<Self> {
         let mut order = Vec::new();
         order.try_reserve_exact(next.len()).ok()?;
         let mut at = 0;
         loop {
+            if order.len() % PART == 0 && !go_on() {
+                return None;
+            }
             order.push(at);
             at = *next.get(at as usize)?;
             if at == 0 || order.len() == next.len() {
@@ -128,12 +142,17 @@ impl Cycle {
     }
 }
 
-/// The numbers below this one.
-fn numbers(places: usize) -> Option<Vec<u32>> {
+/// The numbers below this one; `None` also where `go_on` ends it.
+fn numbers(places: usize, go_on: &mut dyn FnMut() -> bool) -> Option<Vec<u32>> {
     let end = u32::try_from(places).ok().filter(|end| *end > 0)?;
     let mut numbers = Vec::new();
     numbers.try_reserve_exact(places).ok()?;
-    numbers.extend(0..end);
+    for part in (0..end).step_by(PART) {
+        if !go_on() {
+            return None;
+        }
+        numbers.extend(part..end.min(part.saturating_add(PART as u32)));
+    }
     Some(numbers)
 }
 
@@ -157,11 +176,11 @@ mod tests {
 
     #[test]
     fn several_cycles_are_not_taken_for_one() {
-        assert_eq!(Cycle::proven(vec![1, 0, 3, 2]), None);
-        assert_eq!(Cycle::proven(vec![0, 2, 1]), None);
-        assert_eq!(Cycle::proven(vec![1, 2, 1]), None, "a walk that never comes back");
-        assert_eq!(Cycle::proven(vec![7]), None, "a place that does not exist");
-        assert!(Cycle::proven(vec![1, 2, 0]).is_some());
+        assert_eq!(Cycle::proven(vec![1, 0, 3, 2], &mut || true), None);
+        assert_eq!(Cycle::proven(vec![0, 2, 1], &mut || true), None);
+        assert_eq!(Cycle::proven(vec![1, 2, 1], &mut || true), None, "a walk that never comes back");
+        assert_eq!(Cycle::proven(vec![7], &mut || true), None, "a place that does not exist");
+        assert!(Cycle::proven(vec![1, 2, 0], &mut || true).is_some());
     }
 
     #[test]

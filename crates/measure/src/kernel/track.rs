@@ -27,6 +27,9 @@ impl Spacing {
     }
 }
 
+/// Places between two questions whether to go on.
+const PART: usize = 1 << 18;
+
 /// Memory through which a cycle leads: each place holds the address of the one after it.
 #[derive(Debug)]
 pub struct Track {
@@ -40,7 +43,17 @@ pub struct Track {
 
 impl Track {
     /// Lays a cycle into memory, from end to end. `None` when the memory is too small for it.
-    pub fn lay(mut buffer: NodeBuffer, cycle: Arc<Cycle>, spacing: Spacing) -> Option<Self> {
+    pub fn lay(buffer: NodeBuffer, cycle: Arc<Cycle>, spacing: Spacing) -> Option<Self> {
+        Self::lay_while(buffer, cycle, spacing, &mut || true)
+    }
+
+    /// As [`Track::lay`], for as long as `go_on` says so; `None` also where it ended that.
+    pub fn lay_while(
+        mut buffer: NodeBuffer,
+        cycle: Arc<Cycle>,
+        spacing: Spacing,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Self> {
         let words = buffer.as_words().len();
         let stride = spacing.bytes() / 8;
         if cycle.places().checked_mul(stride)? > words {
@@ -52,22 +65,29 @@ impl Track {
             if place == cycle.places() {
                 break;
             }
+            if place % PART == 0 && !go_on() {
+                return None;
+            }
             link[0] = address(cycle.after(place)) as u64;
         }
         // Exposed after the last write, for the loads of the chase.
         let at = buffer.as_words().as_ptr().expose_provenance();
         let track = Self { buffer, cycle, spacing, steps: 0, at };
-        track.holds_its_cycle().then_some(track)
+        track.holds_its_cycle_while(go_on).then_some(track)
     }
 
     /// Whether each place holds the address of the one after it, by reading all of them.
     pub fn holds_its_cycle(&self) -> bool {
+        self.holds_its_cycle_while(&mut || true)
+    }
+
+    /// As [`Track::holds_its_cycle`]; `false` also where `go_on` ended it.
+    fn holds_its_cycle_while(&self, go_on: &mut dyn FnMut() -> bool) -> bool {
         let stride = self.spacing.bytes() / 8;
         let links = self.buffer.as_words().chunks(stride);
-        links
-            .take(self.cycle.places())
-            .enumerate()
-            .all(|(place, link)| link[0] == self.address(self.cycle.after(place)) as u64)
+        links.take(self.cycle.places()).enumerate().all(|(place, link)| {
+            (place % PART != 0 || go_on()) && link[0] == self.address(self.cycle.after(place)) as u64
+        })
     }
 
     fn address(&self, place: usize) -> usize {

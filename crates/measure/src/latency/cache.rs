@@ -14,7 +14,7 @@
 use nodewise_machine::{Bytes, CpuId};
 
 use super::best_cpu;
-use crate::cell::{Cell, Facts, PlacedMemory, Refusal, Seat};
+use crate::cell::{Cell, Facts, Phase, PlacedMemory, Refusal, Seat};
 use crate::kernel::chase::LINE;
 use crate::random::Random;
 use crate::timer::Timer;
@@ -29,6 +29,9 @@ const LOADS: usize = 1 << 11;
 /// size costs a third of memory or less, one that is twice as large two thirds.
 const IN_CACHE: f64 = 0.5;
 
+/// Lines between two questions whether to go on.
+const PART: usize = 1 << 15;
+
 /// The last-level cache beside the CPUs that measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LastLevel {
@@ -36,6 +39,8 @@ pub struct LastLevel {
     pub claimed: Option<Bytes>,
     /// The largest size that was [found](last_level) to be held; `None` where nothing was found.
     pub found: Option<Bytes>,
+    /// Whether the search ended before it could find any.
+    pub is_cut_short: bool,
 }
 
 /// Words of a line.
@@ -47,7 +52,7 @@ const WORDS: usize = LINE / size_of::<u64>();
 /// It takes a buffer of `most` on the cell's node for the time being.
 ///
 /// # Errors
-/// What stands in the way of measuring the cell.
+/// What stands in the way of measuring the cell, and an end of the measurement meanwhile.
 pub fn last_level(
     cell: &Cell,
     most: Bytes,
@@ -55,20 +60,27 @@ pub fn last_level(
     facts: &mut dyn Facts,
 ) -> Result<Option<Bytes>, Refusal> {
     let cpu = best_cpu(&cell.cpus).ok_or(Refusal::NoCpu { node: cell.from })?;
+    facts.enter(Phase::LastLevel);
     let mut memory = PlacedMemory::new(most, cell.memory, cell.pages, facts)?;
+    facts.enter(Phase::LastLevel);
     let words = memory.buffer_mut().as_mut_words();
-    Ok(held(&octaves(words, cpu, seed)?))
+    Ok(held(&octaves(words, cpu, seed, facts)?))
 }
 
 /// What a load costs by size, ns.
-fn octaves(words: &mut [u64], cpu: CpuId, seed: u64) -> Result<Vec<(Bytes, f64)>, Refusal> {
+fn octaves(
+    words: &mut [u64],
+    cpu: CpuId,
+    seed: u64,
+    facts: &mut dyn Facts,
+) -> Result<Vec<(Bytes, f64)>, Refusal> {
     let timer = Timer::choose();
     let seat = Seat::take(cpu, super::WARM_UP, &timer)?;
     let mut random = Random::stream(seed, u64::MAX - 1);
     let mut chain = Chain { words, lines: 0 };
     let mut points = Vec::new();
     let mut size = LEAST;
-    while chain.grow(size, &mut random) {
+    while chain.grow(size, &mut random, &mut || facts.go_on().is_ok()) {
         let mut at = 0;
         let mut time = || {
             let begin = timer.now();
@@ -79,6 +91,7 @@ fn octaves(words: &mut [u64], cpu: CpuId, seed: u64) -> Result<Vec<(Bytes, f64)>
         points.push((size, least));
         size = size.times(2);
     }
+    facts.stop().check()?;
     seat.check()?;
     Ok(points)
 }
@@ -97,14 +110,18 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Makes it this large; `false` where there is too little memory for that. Every order is as likely as
-    /// any other, if that was so before: a new line stands behind each of the others equally often.
-    fn grow(&mut self, size: Bytes, random: &mut Random) -> bool {
+    /// Makes it this large; `false` where there is too little memory for that, or `go_on` ends it. Every order
+    /// is as likely as any other, if that was so before: a new line comes after each of the others equally
+    /// often.
+    fn grow(&mut self, size: Bytes, random: &mut Random, go_on: &mut dyn FnMut() -> bool) -> bool {
         let lines = usize::try_from(size.get()).map_or(usize::MAX, |bytes| bytes / LINE);
         if lines > self.words.len() / WORDS {
             return false;
         }
         for line in self.lines..lines {
+            if line % PART == 0 && !go_on() {
+                return false;
+            }
             let before = if line == 0 { 0 } else { random.index(line) };
             let after = if line == 0 { 0 } else { self.words[before * WORDS] };
             self.words[line * WORDS] = after;
@@ -177,7 +194,7 @@ mod tests {
             let mut lines = 0;
             for part in parts {
                 lines += part;
-                prop_assert!(chain.grow(Bytes::new(lines * 64), &mut random));
+                prop_assert!(chain.grow(Bytes::new(lines * 64), &mut random, &mut || true));
                 let mut seen = std::collections::BTreeSet::new();
                 let mut at = 0;
                 while seen.insert(at) {
@@ -185,7 +202,7 @@ mod tests {
                 }
                 prop_assert_eq!((seen.len() as u64, at), (lines, 0));
             }
-            prop_assert!(!chain.grow(Bytes::new(601 * 64), &mut random));
+            prop_assert!(!chain.grow(Bytes::new(601 * 64), &mut random, &mut || true));
         }
     }
 }

@@ -56,7 +56,7 @@ pub enum Finding {
 impl Finding {
     /// Whether it says that figures may not repeat, here and now.
     pub fn is_noise(&self) -> bool {
-        matches!(self, Self::Noise(noise) if *noise != Noise::Interrupted)
+        matches!(self, Self::Noise(noise) if noise.is_disturbance())
     }
 }
 

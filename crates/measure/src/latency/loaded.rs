@@ -114,8 +114,9 @@ impl LoadedBench {
         self.memories.make(&traffic.cell, facts)?;
         if !self.variants.contains_key(&traffic.kind()) {
             let (timer, memories) = (self.latency.timer(), &mut self.memories);
-            let winner =
-                contest::of_team(traffic.kernel, timer, memories, |memories| members(memories, traffic))?;
+            let winner = contest::of_team(traffic.kernel, timer, facts, memories, |memories| {
+                members(memories, traffic)
+            })?;
             self.variants.insert(traffic.kind(), winner);
         }
         Ok(())
@@ -171,7 +172,8 @@ impl Bench for LoadedBench {
         let members = members(&mut self.memories, traffic)?;
         // Out of the way of the others from the beginning: they have CPUs of their own.
         let _seat = Seat::take(cpu, Duration::ZERO, timer)?;
-        let (mut timed, moved) = traffic::during(members, load, timer, || chaser.run(facts))?;
+        let stop = facts.stop().clone();
+        let (mut timed, moved) = traffic::during(members, load, timer, &stop, || chaser.run(facts))?;
         let switched = timed.meanwhile.switched.zip(moved.switched).map(|(own, others)| own + others);
         timed.meanwhile = Glance { switched, ..timed.meanwhile };
         if let Some(beside) = &mut timed.beside {

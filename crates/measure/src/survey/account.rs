@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nodewise_machine::NodeId;
 
-use super::{CellReport, Figure, Survey};
+use super::{CellReport, Figure, LeftOut, Survey};
 use crate::cell::Glance;
 use crate::conditions::Conditions;
 use crate::latency::cache::LastLevel;
@@ -28,8 +28,10 @@ pub struct Account {
     pub clock: String,
     /// How long all of it took.
     pub took: Duration,
-    /// Whether it was ended early.
+    /// Whether the user ended it early.
     pub interrupted: bool,
+    /// What a limit of time has left out.
+    pub left_out: Option<LeftOut>,
     /// What happened around it, from its beginning to its end.
     pub meanwhile: Glance,
     /// The cache that decided how much memory was used; `None` where the user did.
@@ -41,6 +43,8 @@ pub struct Account {
 pub enum Noise {
     /// It was ended early. Fewer samples than wanted are no noise yet.
     Interrupted,
+    /// A limit of time has left something out.
+    LeftOut(LeftOut),
     /// The system's host took time while this was measured.
     Stolen {
         /// Of one CPU's time, of 1.
@@ -69,6 +73,13 @@ pub enum Noise {
     },
 }
 
+impl Noise {
+    /// Whether figures may not repeat for it, rather than be fewer.
+    pub const fn is_disturbance(&self) -> bool {
+        !matches!(self, Self::Interrupted | Self::LeftOut(_))
+    }
+}
+
 impl Account {
     /// The account of a survey that has ended.
     pub fn of(survey: &Survey, conditions: Conditions, clock: &str) -> Self {
@@ -78,6 +89,7 @@ impl Account {
             clock: clock.to_owned(),
             took: survey.took,
             interrupted: survey.interrupted,
+            left_out: survey.left_out,
             meanwhile: survey.meanwhile,
             last_level: None,
         }
@@ -87,6 +99,11 @@ impl Account {
     #[must_use]
     pub fn sized_by(self, last_level: Option<LastLevel>) -> Self {
         Self { last_level, ..self }
+    }
+
+    /// Why it holds less than was planned, if it does.
+    pub fn shortened(&self) -> Option<Noise> {
+        self.interrupted.then_some(Noise::Interrupted).or(self.left_out.map(Noise::LeftOut))
     }
 
     /// Whether the system's host took too much time.
@@ -110,7 +127,7 @@ impl Account {
     pub fn noise<'c>(&self, cells: impl Iterator<Item = &'c CellReport>) -> Vec<Noise> {
         let measured: Vec<(&CellReport, &Figure)> =
             cells.filter_map(|cell| Some((cell, cell.figure.as_ref()?))).collect();
-        let mut noise: Vec<Noise> = self.interrupted.then_some(Noise::Interrupted).into_iter().collect();
+        let mut noise: Vec<Noise> = self.shortened().into_iter().collect();
         let of = measured.len();
         if of == 0 {
             // There is nothing that noise could have changed.

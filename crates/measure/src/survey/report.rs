@@ -35,6 +35,11 @@ pub struct CellReport {
 }
 
 impl CellReport {
+    /// Whether anything came of it: a figure, or a reason why not. The survey ended before the others.
+    pub fn is_reached(&self) -> bool {
+        self.figure.is_some() || self.refused.is_some()
+    }
+
     /// What came of a cell; `explain` makes a sentence of a refusal.
     pub fn new(
         cell: &Cell,

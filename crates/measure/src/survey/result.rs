@@ -91,6 +91,11 @@ impl Outcome {
         }
     }
 
+    /// Whether anything came of it: a sample, or a reason why not. The survey ended before the others.
+    pub fn is_reached(&self) -> bool {
+        self.refusal.is_some() || self.rounds.iter().any(|round| !round.is_empty())
+    }
+
     /// Its figure; `None` for a cell that was refused, or whose memory has moved.
     pub fn figure(&self, direction: Direction) -> Option<Figure> {
         self.figure_of(direction, |sample| Some(sample.value))
@@ -146,13 +151,30 @@ fn worse(one: Option<Placed>, other: Option<Placed>) -> Option<Placed> {
     }
 }
 
+/// What a survey did not do in order to end in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Whole rounds that were done.
+    pub rounds: u32,
+    /// Rounds that were planned.
+    pub of_rounds: u32,
+    /// Cells without any sample.
+    pub cells: usize,
+    /// All cells.
+    pub of_cells: usize,
+    /// Disturbed cells that were not measured once more.
+    pub disturbed: usize,
+}
+
 /// What a survey leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     /// What came of each cell, in their order.
     pub outcomes: Vec<Outcome>,
-    /// Whether it was ended early.
+    /// Whether the user ended it early.
     pub interrupted: bool,
+    /// What a limit of time has left out.
+    pub left_out: Option<LeftOut>,
     /// How long it took.
     pub took: Duration,
     /// What happened around it, from its beginning to its end.

@@ -1,27 +1,29 @@
-use std::cell::Cell as Shared;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_syscall::HugePageSize;
 
 use super::*;
 use crate::metric::Direction;
+use crate::stop::Stop;
 
 /// A clock that each sample and each preparation move on.
 #[derive(Default)]
 struct Hand {
-    now: Shared<Duration>,
+    millis: AtomicU64,
 }
 
 impl Hand {
     fn pass(&self, millis: u64) {
-        self.now.set(self.now.get() + Duration::from_millis(millis));
+        self.millis.fetch_add(millis, Ordering::Relaxed);
     }
 }
 
 impl Clock for Hand {
     fn now(&self) -> Duration {
-        self.now.get()
+        Duration::from_millis(self.millis.load(Ordering::Relaxed))
     }
 }
 
@@ -29,6 +31,7 @@ impl Clock for Hand {
 #[derive(Default)]
 struct Counters {
     switched: u64,
+    stop: Stop,
 }
 
 impl Facts for Counters {
@@ -50,6 +53,9 @@ impl Facts for Counters {
     fn glance(&mut self) -> Glance {
         Glance { switched: Some(self.switched), ..Glance::default() }
     }
+    fn stop(&self) -> &Stop {
+        &self.stop
+    }
 }
 
 /// A bench whose cells are names; what happens in them is looked up.
@@ -66,6 +72,7 @@ struct Script<'a> {
     noise: u32,
     round: u32,
     prepare_millis: u64,
+    sample_millis: u64,
     interrupt: Option<(usize, &'a AtomicBool)>,
 }
 
@@ -80,6 +87,7 @@ impl<'a> Script<'a> {
             noise: 0,
             round: 0,
             prepare_millis: 10,
+            sample_millis: 20,
             interrupt: None,
         }
     }
@@ -97,8 +105,9 @@ impl Bench for Script<'_> {
         self.log.push(format!("round {round}"));
     }
 
-    fn prepare(&mut self, cell: &Self::Cell, _: &mut dyn Facts) -> Result<(), Refusal> {
+    fn prepare(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<(), Refusal> {
         self.clock.pass(self.prepare_millis);
+        facts.go_on()?;
         match self.refused.get(cell) {
             Some(round) if *round == self.round => Err(Refusal::TooShort),
             _ => Ok(()),
@@ -111,7 +120,7 @@ impl Bench for Script<'_> {
     }
 
     fn sample(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
-        self.clock.pass(20);
+        self.clock.pass(self.sample_millis);
         self.log.push((*cell).to_owned());
         let number = self.samples(cell);
         if self.lost.get(cell).is_some_and(|last| number > *last) {
@@ -130,19 +139,14 @@ impl Bench for Script<'_> {
 }
 
 fn conduct(bench: &mut Script<'_>, cells: &[&'static str], pace: Pace) -> Survey {
-    conduct_until(bench, cells, pace, &AtomicBool::new(false))
+    conduct_until(bench, cells, pace, Stop::NEVER)
 }
 
-fn conduct_until(
-    bench: &mut Script<'_>,
-    cells: &[&'static str],
-    pace: Pace,
-    interrupt: &AtomicBool,
-) -> Survey {
+fn conduct_until(bench: &mut Script<'_>, cells: &[&'static str], pace: Pace, stop: Stop) -> Survey {
     let clock = bench.clock;
     let mut observer = |progress: Progress| assert!(progress.done < progress.all, "{progress:?}");
-    let facts = &mut Counters::default();
-    Surveyor { facts, clock, observer: &mut observer, interrupt }.conduct(bench, cells, pace, 1)
+    let facts = &mut Counters { stop, ..Counters::default() };
+    Surveyor { facts, clock, observer: &mut observer }.conduct(bench, cells, pace, 1)
 }
 
 const CELLS: [&str; 4] = ["a", "b", "c", "d"];
@@ -254,11 +258,12 @@ fn a_budget_leaves_out_samples_and_never_rounds() {
 #[test]
 fn an_interrupted_survey_keeps_what_it_has() {
     let clock = Hand::default();
-    let interrupt = AtomicBool::new(false);
+    let interrupt = Arc::new(AtomicBool::new(false));
     let mut bench = Script::new(&clock);
     bench.interrupt = Some((20, &interrupt));
-    let survey = conduct_until(&mut bench, &CELLS, Pace::exactly(6, 2), &interrupt);
-    assert!(survey.interrupted);
+    let stop = Stop::on(Arc::clone(&interrupt));
+    let survey = conduct_until(&mut bench, &CELLS, Pace::exactly(6, 2), stop);
+    assert!(survey.interrupted && survey.left_out.is_none());
     assert_eq!(bench.log.iter().filter(|entry| !entry.starts_with("round")).count(), 17);
     assert!(survey.outcomes.iter().all(|outcome| outcome.figure(Direction::LowerIsBetter).is_some()));
 }
@@ -275,4 +280,67 @@ fn quick_takes_what_it_says() {
     assert!(most(1) <= Duration::from_secs(15), "{:?}", most(1));
     assert!(most(8) <= Duration::from_secs(60), "{:?}", most(8));
     assert!(most(64) <= Duration::from_secs(60));
+    assert_eq!(Pace::quick_limit(1), Duration::from_secs(15));
+    assert_eq!([8, 64].map(Pace::quick_limit), [Duration::from_secs(60); 2]);
+}
+
+/// A survey of four cells that must end by 15 s of a clock: when it ended, and what it left out. A step of
+/// making ready and a sample take so long.
+fn within_15_s(prepare_millis: u64, sample_millis: u64) -> (Duration, Survey) {
+    let clock = Arc::new(Hand::default());
+    let end = Duration::from_secs(15);
+    let mut bench = Script::new(&clock);
+    (bench.prepare_millis, bench.sample_millis) = (prepare_millis, sample_millis);
+    let stop = Stop::NEVER.at(clock.clone(), end);
+    let survey = conduct_until(&mut bench, &CELLS, Pace::quick(1), stop);
+    (clock.now(), survey)
+}
+
+#[test]
+fn a_limit_of_time_leaves_out_samples_then_rounds_then_cells() {
+    let check = |prepare: u64, sample: u64, expected: Option<(u32, usize)>| {
+        let (ended, survey) = within_15_s(prepare, sample);
+        let left_out = survey.left_out.map(|left_out| (left_out.rounds, left_out.cells));
+        assert_eq!(left_out, expected, "{prepare} ms, {sample} ms: {:?}", survey.left_out);
+        // What had begun when the time was over is all that comes later.
+        let most = Duration::from_secs(15) + Duration::from_millis(prepare.max(sample));
+        assert!(ended <= most, "{prepare} ms, {sample} ms: {ended:?}");
+        assert!(!survey.interrupted);
+        let measured =
+            survey.outcomes.iter().filter(|outcome| outcome.figure(Direction::LowerIsBetter).is_some());
+        assert_eq!(measured.count(), 4 - expected.map_or(0, |(_, cells)| cells));
+    };
+    check(10, 20, None);
+    // All rounds with one sample each still fit.
+    check(300, 200, None);
+    // A round takes 4 s, of which three fit.
+    check(800, 200, Some((3, 0)));
+    check(1500, 300, Some((2, 0)));
+    // Two cells are ready after half of the time, and one round of these fits.
+    check(4000, 1000, Some((1, 2)));
+    // The time is over before a third cell has a sample.
+    check(1000, 4000, Some((0, 1)));
+    // Not even one.
+    check(20_000, 1, Some((0, 4)));
+}
+
+#[test]
+fn a_repetition_that_does_not_fit_is_left_out_and_said() {
+    let clock = Arc::new(Hand::default());
+    let mut bench = Script::new(&clock);
+    bench.noise = 50;
+    bench.prepare_millis = 400;
+    let stop = Stop::NEVER.at(clock.clone(), Duration::from_secs(6));
+    let survey = conduct_until(&mut bench, &["noisy", "a"], Pace { budget: None, ..Pace::quick(1) }, stop);
+    assert_eq!(survey.left_out.map(|left_out| (left_out.rounds, left_out.disturbed)), Some((6, 1)));
+    assert!(clock.now() <= Duration::from_secs(6));
+}
+
+#[test]
+fn a_survey_that_is_stopped_while_a_cell_is_made_ready_says_nothing_of_the_cell() {
+    let clock = Hand::default();
+    let interrupt = Arc::new(AtomicBool::new(true));
+    let survey = conduct_until(&mut Script::new(&clock), &CELLS, Pace::exactly(6, 2), Stop::on(interrupt));
+    assert!(survey.interrupted);
+    assert!(survey.outcomes.iter().all(|outcome| outcome.refusal.is_none() && !outcome.is_reached()));
 }

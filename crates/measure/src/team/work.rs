@@ -1,6 +1,9 @@
 //! One thread's part of the memory: arrays, passed over piece by piece, and looked at afterwards.
 
+use super::too_small;
+use crate::cell::Refusal;
 use crate::kernel::bandwidth::{Arrays, Instructions, Kernel, Variant, pass, portable};
+use crate::stop::Stop;
 
 /// Words of whole pages for one, two, three and four streams: arrays and pieces are made of these.
 pub const GROUP: usize = 12 * PAGE;
@@ -54,25 +57,31 @@ struct Piece {
 }
 
 impl<'a> Work<'a> {
-    /// Makes arrays of a part and fills them; `None` where it is too small for one group each.
-    pub fn new(part: &'a mut [u64], kernel: Kernel) -> Option<Self> {
+    /// Makes arrays of a part and fills them.
+    ///
+    /// # Errors
+    /// A part that is too small for one group each, and an end of the measurement meanwhile.
+    pub fn new(part: &'a mut [u64], kernel: Kernel, stop: &Stop) -> Result<Self, Refusal> {
         let arrays = kernel.arrays();
-        let room = (part.len() / arrays).checked_sub(SKEW)?;
+        let room = (part.len() / arrays).checked_sub(SKEW).ok_or_else(too_small)?;
         let words = room / GROUP * GROUP;
         if words == 0 {
-            return None;
+            return Err(too_small());
         }
         let (a, rest) = part.split_at_mut(words + SKEW);
         let (b, c) = rest.split_at_mut(if arrays > 1 { words + SKEW } else { 0 });
         let of = |array: &'a mut [u64], wanted: bool| &mut array[..if wanted { words } else { 0 }];
         let (a, b, c) = (of(a, true), of(b, arrays > 1), of(c, arrays > 2));
         for (number, array) in [&mut *a, &mut *b, &mut *c].into_iter().enumerate() {
-            for (at, word) in array.iter_mut().enumerate() {
-                *word = content(number, at);
+            for (start, part) in (0..).step_by(PIECE).zip(array.chunks_mut(PIECE)) {
+                stop.check()?;
+                for (at, word) in (start..).zip(part) {
+                    *word = content(number, at);
+                }
             }
         }
         let pieces = vec![Piece::default(); words.div_ceil(PIECE)];
-        Some(Self { kernel, a, b, c, pieces, next: 0, done: 0 })
+        Ok(Self { kernel, a, b, c, pieces, next: 0, done: 0 })
     }
 
     /// Passes over the next pieces ([`Self::at_once`]); how many words these have.
@@ -220,7 +229,7 @@ mod tests {
 
     fn check(kernel: Kernel, words: usize, steps: usize) {
         let mut part = vec![9; words];
-        let mut work = Work::new(&mut part, kernel).unwrap();
+        let mut work = Work::new(&mut part, kernel, &Stop::NEVER).unwrap();
         let variants = Variant::all(kernel);
         let done: u64 = variants.iter().cycle().take(steps).map(|variant| work.step(*variant)).sum();
         assert!(done > 0);
@@ -241,7 +250,7 @@ mod tests {
             let wanted = |of: &Variant| kernel != Kernel::Write || of.instructions == Instructions::String;
             let Some(variant) = Variant::all(kernel).into_iter().find(wanted) else { return };
             let mut part = vec![9; kernel.arrays() * (pieces * PIECE + SKEW)];
-            let mut work = Work::new(&mut part, kernel).unwrap();
+            let mut work = Work::new(&mut part, kernel, &Stop::NEVER).unwrap();
             let words: Vec<u64> = expected.iter().map(|_| work.step(variant)).collect();
             let expected: Vec<u64> = expected.iter().map(|pieces| (pieces * PIECE) as u64).collect();
             assert_eq!(words, expected, "{pieces} pieces");
@@ -262,7 +271,7 @@ mod tests {
         for kernel in Kernel::ALL {
             assert_eq!(GROUP % burst(kernel), 0, "{kernel}");
             let mut part = vec![9; 3 * (2 * PIECE + GROUP + SKEW)];
-            let mut work = Work::new(&mut part, kernel).unwrap();
+            let mut work = Work::new(&mut part, kernel, &Stop::NEVER).unwrap();
             let (mut pauses, mut words) = (0, 0);
             for variant in Variant::all(kernel).iter().cycle().take(5) {
                 words += work.step_in_bursts(*variant, burst(kernel), || pauses += 1);
@@ -276,7 +285,7 @@ mod tests {
     fn a_step_that_was_left_out_is_noticed() {
         for kernel in [Kernel::Write, Kernel::Scale, Kernel::Triad, Kernel::Mix1To1] {
             let mut part = vec![9; 3 * (3 * PIECE + SKEW)];
-            let mut work = Work::new(&mut part, kernel).unwrap();
+            let mut work = Work::new(&mut part, kernel, &Stop::NEVER).unwrap();
             for _ in 0..5 {
                 work.step(Variant::PORTABLE);
             }
@@ -293,7 +302,7 @@ mod tests {
     #[test]
     fn a_sum_of_something_else_is_noticed() {
         let mut part = vec![9; PIECE + SKEW];
-        let mut work = Work::new(&mut part, Kernel::Read).unwrap();
+        let mut work = Work::new(&mut part, Kernel::Read, &Stop::NEVER).unwrap();
         work.step(Variant::PORTABLE);
         work.pieces[0].sum ^= 1;
         assert_eq!(work.check(), Err("read found another sum".to_owned()));
@@ -303,9 +312,9 @@ mod tests {
     fn a_part_that_is_too_small_makes_no_arrays() {
         for (kernel, least) in [(Kernel::Read, 1), (Kernel::Copy, 2), (Kernel::Triad, 3)] {
             let mut part = vec![9; least * (GROUP + SKEW)];
-            assert!(Work::new(&mut part, kernel).is_some());
-            assert!(Work::new(&mut part[1..], kernel).is_none());
-            assert!(Work::new(&mut [], kernel).is_none());
+            assert!(Work::new(&mut part, kernel, &Stop::NEVER).is_ok());
+            assert!(Work::new(&mut part[1..], kernel, &Stop::NEVER).is_err());
+            assert!(Work::new(&mut [], kernel, &Stop::NEVER).is_err());
         }
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::ArgGroup;
 
+use crate::output::Destination;
+
 /// Runs a suite of benchmarks before and after a change and says what changed
 ///
 /// A suite is run and saved; then anything is changed (a kernel parameter, firmware, a policy, a reboot);
@@ -34,7 +36,7 @@ pub struct Compare {
     pub suite: Option<String>,
     /// Save what is measured into this file, as JSON
     #[arg(long, value_name = "FILE", requires = "suite")]
-    pub save: Option<PathBuf>,
+    pub save: Option<Destination>,
     /// Compare with what was saved into this file before
     #[arg(long, value_name = "FILE", requires = "suite", conflicts_with = "placements")]
     pub against: Option<PathBuf>,
@@ -81,5 +83,5 @@ pub struct Compare {
     pub csv: bool,
     /// Draw the comparison as an SVG picture into this file, too
     #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub svg: Option<PathBuf>,
+    pub svg: Option<Destination>,
 }

@@ -1,16 +1,18 @@
 //! Options that the verbs share which measure memory.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::quote;
 use nodewise_measure::cell::{HugePageSize, PageKind};
 
+use crate::output::Destination;
+
 /// How much, where and in which pages to measure, and how to print it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MeasureOptions {
-    /// Measure for at most 15 s on one node, 60 s on eight
+    /// End within 15 s on one node, 60 s on eight or more; on a slow or busy machine samples, rounds and
+    /// cells are left out for it, and named
     #[arg(long, conflicts_with = "thorough", help_heading = "Measuring")]
     pub quick: bool,
     /// Measure with more rounds and samples, however long that takes
@@ -37,7 +39,7 @@ pub struct MeasureOptions {
     pub csv: bool,
     /// Draw it as an SVG picture into this file, too
     #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub svg: Option<PathBuf>,
+    pub svg: Option<Destination>,
 }
 
 /// What is measured beside small pages.

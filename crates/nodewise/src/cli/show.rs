@@ -1,6 +1,6 @@
 //! `nodewise show`.
 
-use std::path::PathBuf;
+use crate::output::Destination;
 
 /// Shows where memory is: nodes, CPUs, distances, caches, devices, settings
 ///
@@ -19,7 +19,7 @@ pub struct Show {
     pub json: bool,
     /// Draw the machine into this file, which is replaced if it is there
     #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    pub svg: Option<Destination>,
     /// List the caches of all levels in the picture, not only the last-level ones
     #[arg(long, requires = "svg")]
     pub caches: bool,

@@ -1,8 +1,8 @@
 //! `nodewise simulate`.
 
-use std::path::PathBuf;
-
 use nodewise_machine::KernelRelease;
+
+use crate::output::Destination;
 
 /// Plays programs that take memory over time on a machine, and tells where it comes from
 ///
@@ -36,5 +36,5 @@ pub struct Simulate {
     pub json: bool,
     /// Write a picture of the nodes over time
     #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    pub svg: Option<Destination>,
 }

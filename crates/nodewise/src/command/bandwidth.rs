@@ -20,9 +20,8 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::bandwidth::Bandwidth;
 use crate::cli::measure_options::MeasureOptions;
-use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms, Share};
+use crate::measuring::{self, Field, Forms, Measurement, Share};
 use crate::{input, live};
 
 /// The part of the memory that a node has to spare which memory of a default size takes.
@@ -45,11 +44,12 @@ pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
     if let Some(folder) = &args.file {
         return file::run(args, folder.as_deref(), global);
     }
+    let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     if let Some(path) = &args.apply_weights {
         weights::check(path, &machine, args.dry_run)?;
     }
-    let report = measure(args, &machine)?;
+    let report = measure(args, &machine, measurement)?;
     let code = show(&report, args, global)?;
     match &args.apply_weights {
         Some(path) => weights::apply(&report, &machine, path, args.dry_run),
@@ -77,15 +77,15 @@ fn show_again(path: &Path, args: &Bandwidth, global: &Global) -> Outcome {
     })?
 }
 
-fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
+fn measure(args: &Bandwidth, machine: &Machine, measurement: Measurement) -> Result<Report, Failure> {
     let field = Field::of(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
-    let mut facts = LiveFacts::new(machine);
+    let mut facts = measurement.facts(machine, &args.measure, field.nodes());
     let (size, cache) = match args.size {
         Some(size) => (checked(size)?, None),
         None => {
             let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
-            let cache = measuring::last_level(&args.measure, machine, &field, seed, &mut facts)?;
+            let cache = measuring::last_level(&args.measure, machine, &field, seed, &mut facts);
             let wanted = Size::of_team(machine, cache.found).bytes;
             (measuring::default_size(wanted, &args.measure, &field, share, &mut facts), Some(cache))
         }
@@ -95,7 +95,7 @@ fn measure(args: &Bandwidth, machine: &Machine) -> Result<Report, Failure> {
     let ways = plan.ways();
     let conditions = live::conditions(machine, &[]);
     let pace = measuring::pace(&args.measure, field.nodes());
-    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts)?;
+    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts);
     let report = Reporter { ways: &ways, survey: &survey, bench: &bench, machine };
     Ok(Report {
         account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),

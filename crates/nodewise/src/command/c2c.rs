@@ -12,9 +12,8 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::c2c::C2c;
 use crate::cli::measure_options::MeasureOptions;
-use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms};
+use crate::measuring::{self, Field, Forms, Measurement};
 use crate::{input, live};
 
 /// Runs the verb.
@@ -44,6 +43,7 @@ fn show(report: &Report, args: &C2c, global: &Global) -> Outcome {
 }
 
 fn measure(args: &C2c) -> Result<Report, Failure> {
+    let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
     let all: CpuSet = field.sources.iter().flat_map(|(_, cpus)| cpus.iter()).collect();
@@ -58,10 +58,10 @@ fn measure(args: &C2c) -> Result<Report, Failure> {
     let pairs = pairs(&machine, &cpus, &field.targets, &transfers);
     let seed = measuring::seed(args.measure.seed);
     let mut bench = CoreBench::new(seed);
-    let mut facts = LiveFacts::new(&machine);
+    let mut facts = measurement.facts(&machine, &args.measure, field.nodes());
     let conditions = live::conditions(&machine, &[]);
     let pace = measuring::pace(&args.measure, field.nodes());
-    let survey = measuring::conduct(&mut bench, &pairs, pace, seed, &mut facts)?;
+    let survey = measuring::conduct(&mut bench, &pairs, pace, seed, &mut facts);
     let explain = |refusal: &_| measuring::explain(refusal, &machine);
     let report = |(pair, outcome): (&Pair, _)| {
         let home = home(machine.node_of(pair.to), machine.node_of(pair.from), pair.home);

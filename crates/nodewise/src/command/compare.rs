@@ -21,6 +21,7 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::compare::Compare;
 use crate::failure::{CANNOT, Failure, Outcome};
+use crate::output::{Destination, destination};
 use crate::{input, measuring, output};
 use needs::Lacking;
 
@@ -30,6 +31,7 @@ const LOST: u8 = 1;
 /// Runs the verb.
 pub fn run(args: &Compare, global: &Global) -> Outcome {
     measuring::must_be_live(global, "a suite", "")?;
+    destination::check([&args.save, &args.svg])?;
     match (&args.suite, &args.before, &args.after) {
         (Some(name), ..) => with_suite(args, global, name),
         (None, Some(before), Some(after)) => {
@@ -66,19 +68,25 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
         needs::install(&suite)?;
     }
     let session = running::run(args, &suite)?;
-    if let Some(path) = &args.save {
-        output::write_file(path, json::suite::suite(&session).as_bytes())?;
-    }
+    let save = |file: &Destination| file.write(json::suite::suite(&session).as_bytes());
+    let saved = args.save.as_ref().map_or(Ok(()), save);
     let works = session.cases.iter().any(|case| case.arms.iter().any(|arm| arm.failed.is_none()));
     let shown = match &before {
-        Some(before) => show_change(args, global, before, &session)?,
+        Some(before) => show_change(args, global, before, &session),
         None if session.placements.len() > 1 => {
             let comparison = Comparison::of_placements(&session);
-            show(args, global, &Shown { before: &session, after: None, comparison: &comparison })?
+            show(args, global, &Shown { before: &session, after: None, comparison: &comparison })
         }
-        None => show_session(args, global, &session)?,
+        None => show_session(args, global, &session),
     };
-    Ok(if works { shown } else { CANNOT })
+    match (saved, shown) {
+        (Err(not_saved), Err(not_shown)) => {
+            output::tell(&not_saved.message);
+            Err(not_shown)
+        }
+        (Err(failure), Ok(_)) | (Ok(()), Err(failure)) => Err(failure),
+        (Ok(()), Ok(shown)) => Ok(if works { shown } else { CANNOT }),
+    }
 }
 
 /// Shows what a suite holds and what is missing here.
@@ -108,9 +116,8 @@ fn show_change(args: &Compare, global: &Global, before: &Session, after: &Sessio
 }
 
 fn show(args: &Compare, global: &Global, shown: &Shown<'_>) -> Outcome {
-    if let Some(path) = &args.svg {
-        output::write_file(path, compare_svg(shown, Theme::Auto).as_bytes())?;
-    }
+    let draw = |picture: &Destination| picture.write(compare_svg(shown, Theme::Auto).as_bytes());
+    let drawn = args.svg.as_ref().map_or(Ok(()), draw);
     if args.json {
         output::print_json(&json::compare(shown))?;
     } else if args.csv {
@@ -118,6 +125,7 @@ fn show(args: &Compare, global: &Global, shown: &Shown<'_>) -> Outcome {
     } else {
         output::print(&text::compare::compare(shown, &output::style(global.color)))?;
     }
+    drawn?;
     Ok(if shown.comparison.is_lost() { LOST } else { 0 })
 }
 

@@ -17,9 +17,8 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::io::Io;
 use crate::cli::measure_options::{Huge, MeasureOptions};
-use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms};
+use crate::measuring::{self, Field, Forms, Measurement};
 use crate::{input, live};
 
 use subject::Subject;
@@ -32,12 +31,14 @@ pub fn run(args: &Io, global: &Global) -> Outcome {
     if !args.from.is_empty() {
         return saved::run(args, global);
     }
-    let input = input::load(&global.machine, Detail::Full)?;
-    let subjects = subject::find(&args.subjects, &input);
     let report = if input::is_live(&global.machine) {
-        measure(args, &input.machine, subjects)?
+        let measurement = Measurement::begin(&args.measure)?;
+        let input = input::load(&global.machine, Detail::Full)?;
+        let subjects = subject::find(&args.subjects, &input);
+        measure(args, &input.machine, subjects, measurement)?
     } else {
-        listed(args, global, subjects)?
+        let input = input::load(&global.machine, Detail::Full)?;
+        listed(args, global, subject::find(&args.subjects, &input))?
     };
     let forms = Forms {
         svg: &|| io_svg(&report, Theme::Auto),
@@ -60,7 +61,12 @@ fn listed(args: &Io, global: &Global, subjects: Vec<Subject>) -> Result<Report, 
     Ok(Report { account: Account::default(), size: BUFFER, devices })
 }
 
-fn measure(args: &Io, machine: &Machine, subjects: Vec<Subject>) -> Result<Report, Failure> {
+fn measure(
+    args: &Io,
+    machine: &Machine,
+    subjects: Vec<Subject>,
+    measurement: Measurement,
+) -> Result<Report, Failure> {
     let field = Field::of(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
     let size = checked(args.size.unwrap_or(BUFFER))?;
@@ -68,7 +74,8 @@ fn measure(args: &Io, machine: &Machine, subjects: Vec<Subject>) -> Result<Repor
     let conditions = live::conditions(machine, &[]);
     let mut bench = IoBench::new(size, sample_time(&args.measure), seed);
     let pace = measuring::pace(&args.measure, field.nodes());
-    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut LiveFacts::new(machine))?;
+    let mut facts = measurement.facts(machine, &args.measure, field.nodes());
+    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts);
     let account = Account::of(&survey, conditions, bench.timer().source().name());
     let mut devices = Vec::new();
     for subject in subjects {

@@ -1,15 +1,17 @@
 //! `nodewise lab`.
 
+use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use nodewise_lab::{Arch, Lab as Parts, Layout, Limits, qemu};
+use nodewise_lab::{Arch, Guest, GuestError, Lab as Parts, Layout, Limits, Stage, qemu};
 use nodewise_source::Detail;
 use nodewise_view::digest::study::shell_word;
 
 use crate::cli::Global;
 use crate::cli::lab::Lab;
 use crate::failure::{Failure, NOT_STARTED, Outcome};
+use crate::measuring::line::{BehindLine, ProgressLine};
 use crate::{input, output};
 
 /// Runs the verb: the exit code is the command's own.
@@ -33,10 +35,26 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     guest.append.clone_from(&args.append);
     guest.scratch.clone_from(&args.scratch);
     guest.timeout = Duration::from_secs(args.timeout);
-    let status = guest
-        .stream(&args.command, &mut io::stdout(), &mut io::stderr())
-        .map_err(|error| fail(error.to_string()))?;
+    let status = stream(&guest, &args.command).map_err(|error| fail(error.to_string()))?;
     Ok(u8::try_from(status).unwrap_or(u8::MAX))
+}
+
+/// Runs the command, with a line that shows how far the start of the guest is.
+fn stream(guest: &Guest, command: &[OsString]) -> Result<i32, GuestError> {
+    let line = ProgressLine::new();
+    let (mut stdout, mut stderr) =
+        (BehindLine::new(&line, io::stdout()), BehindLine::new(&line, io::stderr()));
+    let mut before = None;
+    let mut watch = |stage| {
+        if stage == Stage::Command {
+            line.clear();
+        } else if before.replace(stage) == Some(stage) {
+            line.pulse();
+        } else {
+            line.enter(stage);
+        }
+    };
+    guest.stream_watched(command, &mut stdout, &mut stderr, &mut watch)
 }
 
 /// The guest in words, then what QEMU is told about it.

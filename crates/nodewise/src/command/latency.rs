@@ -15,9 +15,8 @@ use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::latency::Latency;
-use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms, Share};
+use crate::measuring::{self, Field, Forms, Measurement, Share};
 use crate::{input, live};
 
 use sweep::Shape;
@@ -70,14 +69,15 @@ fn must_be_live(global: &Global) -> Result<(), Failure> {
 
 fn measure(args: &Latency, global: &Global) -> Result<Report, Failure> {
     must_be_live(global)?;
+    let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
     let seed = measuring::seed(args.measure.seed);
-    let mut facts = LiveFacts::new(&machine);
+    let mut facts = measurement.facts(&machine, &args.measure, field.nodes());
     let (size, cache) = match args.size {
         Some(size) => (checked(size)?, None),
         None => {
-            let cache = measuring::last_level(&args.measure, &machine, &field, seed, &mut facts)?;
+            let cache = measuring::last_level(&args.measure, &machine, &field, seed, &mut facts);
             let wanted = Size::of_chase(&machine, cache.found).bytes;
             (measuring::default_size(wanted, &args.measure, &field, SHARE, &mut facts), Some(cache))
         }
@@ -88,7 +88,7 @@ fn measure(args: &Latency, global: &Global) -> Result<Report, Failure> {
     let mut bench = LatencyBench::new(seed);
     let pace = measuring::pace(&args.measure, field.nodes());
     let conditions = live::conditions(&machine, &[]);
-    let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts)?;
+    let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts);
     Ok(Report {
         account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,

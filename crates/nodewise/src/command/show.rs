@@ -8,15 +8,17 @@ use nodewise_view::text::overview::HINTS;
 use crate::cli::Global;
 use crate::cli::show::Show;
 use crate::failure::Outcome;
+use crate::output::destination;
 use crate::{input, output};
 
 /// Runs the verb.
 pub fn run(args: &Show, global: &Global) -> Outcome {
+    destination::check([&args.svg])?;
     let detail = if args.json || args.svg.is_some() { Detail::Full } else { Detail::Overview };
     let machine = input::load(&global.machine, detail)?.machine;
     let caches = if args.caches { Caches::All } else { Caches::LastLevel };
-    if let Some(path) = args.svg.as_ref().filter(|_| !args.json) {
-        output::write_file(path, machine_svg(&machine, caches, Theme::Auto).as_bytes())?;
+    if let Some(picture) = args.svg.as_ref().filter(|_| !args.json) {
+        picture.write(machine_svg(&machine, caches, Theme::Auto).as_bytes())?;
         return Ok(0);
     }
     let json = || machine_file::to_json(&machine);

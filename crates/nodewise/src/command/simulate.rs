@@ -22,6 +22,7 @@ use crate::cli::simulate::Simulate;
 use crate::cli::{self, Global};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
+use crate::output::destination;
 use crate::scenario::{self, Scenario, Step, Written};
 use crate::zones::Zones;
 use crate::{input, output};
@@ -45,14 +46,15 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
         Some((_, source)) => (*source).to_owned(),
         None => read(&args.scenario).map_err(Failure::usage)?,
     };
+    destination::check([&args.svg])?;
     let wrong = |why: String| Failure::usage(format!("scenario {}: {why}", quote(&args.scenario)));
     let scenario = scenario::parse(&read).map_err(wrong)?;
     let own = scenario.machine.as_deref().filter(|_| input::is_live(&global.machine));
     let machine = own.unwrap_or(&global.machine);
     let input = input::load(machine, Detail::Full)?;
     let timeline = play(args, &scenario, &input, machine).map_err(wrong)?;
-    if let Some(path) = &args.svg {
-        output::write_file(path, svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;
+    if let Some(picture) = &args.svg {
+        picture.write(svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;
         return Ok(0);
     }
     if args.json {

@@ -7,7 +7,7 @@ use nodewise_measure::survey::extent;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, noise_sentence, pages_words};
+use crate::digest::survey::{Ending, Told, missing, noise_sentence, pages_words};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
 pub fn matrix(report: &Report) -> Matrix {
@@ -113,6 +113,32 @@ pub fn ending(report: &Report) -> Ending {
     let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
     let how = [method(report), COUNTED.to_owned()];
     Ending::of_cells(how, &report.account, report.cells(), report.size, findings(report).iter().map(told))
+        .with_not_reached(not_reached(report))
+}
+
+/// The tables, or parts of them, that the survey has not reached: `matrix, 9 of 12 kernels`.
+fn not_reached(report: &Report) -> Option<String> {
+    let are_reached =
+        |ways: &[WayReport]| ways.iter().map(|way| way.cell.is_reached()).collect::<Vec<bool>>();
+    let rows = kernel_rows(report);
+    let kernels =
+        rows.iter().map(|row| [row.one, row.all].into_iter().flatten().all(|way| way.cell.is_reached()));
+    let everywhere = report.everywhere.iter().map(|way| way.cell.is_reached());
+    let parts = [
+        ("matrix", "matrix cell", are_reached(&report.matrix)),
+        ("kernels", "kernel", kernels.collect()),
+        ("threads", "thread count", are_reached(&report.scaling)),
+        ("all nodes at once", "", everywhere.collect()),
+    ];
+    let words = parts.into_iter().filter_map(|(all, one, reached)| {
+        if reached.iter().any(|is_reached| *is_reached) {
+            missing(one, reached.into_iter())
+        } else {
+            (!reached.is_empty()).then(|| all.to_owned())
+        }
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// How it was measured, in one line.

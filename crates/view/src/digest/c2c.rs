@@ -4,11 +4,11 @@ use nodewise_machine::CpuId;
 use nodewise_measure::c2c::report::{Group, Home};
 use nodewise_measure::c2c::{PairReport, Relation, Report, Transfer};
 use nodewise_measure::metric::Direction;
-use nodewise_measure::survey::{Noise, extent};
+use nodewise_measure::survey::extent;
 
 use crate::digest::counts::plural;
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, by_reason, noise_sentence, proof_sentence};
+use crate::digest::survey::{Ending, Told, by_reason, missing, noise_sentence, proof_sentence};
 
 /// What a transfer is, in a line.
 const fn transfer_words(transfer: Transfer) -> &'static str {
@@ -103,6 +103,12 @@ pub fn ending(report: &Report) -> Ending {
         not_measured: refusals(report),
         findings: remarks(report).into_iter().map(told).collect(),
     }
+    .with_not_reached(missing("pair", report.pairs.iter().map(is_reached)))
+}
+
+/// Whether anything came of a pair: a figure, or a reason why not.
+fn is_reached(of: &PairReport) -> bool {
+    of.figure.is_some() || of.refused.is_some()
 }
 
 /// How it was measured, in one line.
@@ -138,8 +144,6 @@ pub fn remarks(report: &Report) -> Vec<String> {
         let of = report.pairs.iter().filter(|of| of.figure.is_some()).count();
         remarks.push(format!("too noisy: {disturbed} of {of} pairs (marked !) were disturbed"));
     }
-    if report.account.interrupted {
-        remarks.push(noise_sentence(&Noise::Interrupted));
-    }
+    remarks.extend(report.account.shortened().map(|why| noise_sentence(&why)));
     remarks
 }

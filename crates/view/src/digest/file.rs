@@ -2,10 +2,10 @@
 
 use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place, file_findings};
 use nodewise_measure::metric::Direction;
-use nodewise_measure::survey::extent;
+use nodewise_measure::survey::{CellReport, extent};
 
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, noise_sentence};
+use crate::digest::survey::{Ending, Told, missing, noise_sentence};
 
 /// What is done, as a title.
 const fn operation_words(operation: Operation) -> &'static str {
@@ -53,6 +53,7 @@ pub fn ending(report: &FileReport) -> Ending {
         report.size,
         file_findings(report).iter().map(told),
     )
+    .with_not_reached(missing("cell", report.cells().map(CellReport::is_reached)))
 }
 
 /// How it was measured, in one line.

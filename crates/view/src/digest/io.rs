@@ -1,9 +1,9 @@
 //! What a report of devices shows, as words and sentences.
 
 use nodewise_measure::io::{Access, DeviceReport, Finding, Home, Kind, LARGE, Report, SMALL, findings};
-use nodewise_measure::survey::extent;
+use nodewise_measure::survey::{CellReport, extent};
 
-use crate::digest::survey::{Ending, Told, noise_sentence, proof, refusals};
+use crate::digest::survey::{Ending, Told, missing, noise_sentence, proof, refusals};
 
 /// What a device is, in words.
 const fn kind_words(kind: Kind) -> &'static str {
@@ -66,6 +66,7 @@ pub fn ending(report: &Report) -> Ending {
         not_measured: report.devices.iter().flat_map(refusals_of).collect(),
         findings: findings(report).iter().map(told).collect(),
     }
+    .with_not_reached(missing("way", report.cells().map(CellReport::is_reached)))
 }
 
 /// What was not read: the device as a whole, or its ways by reason.

@@ -3,11 +3,11 @@
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::{Finding, Lookup, Report, findings};
 use nodewise_measure::metric::Direction;
-use nodewise_measure::survey::{Figure, extent};
+use nodewise_measure::survey::{CellReport, Figure, extent};
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, noise_sentence, pages_words};
+use crate::digest::survey::{Ending, Told, missing, noise_sentence, pages_words};
 
 /// Which figure of a cell a matrix shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,7 @@ pub fn ending(report: &Report) -> Ending {
     let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
     let told = findings(report).into_iter().map(|finding| told(&finding));
     Ending::of_cells([method(report)], &report.account, report.cells.iter(), report.size, told)
+        .with_not_reached(missing("cell", report.cells.iter().map(CellReport::is_reached)))
 }
 
 /// How it was measured, in one line.

@@ -1,10 +1,10 @@
 //! What curves of latency under load show, in words.
 
 use nodewise_measure::latency::loaded::{Curve, Finding, Knee, Path, Report, findings};
-use nodewise_measure::survey::extent;
+use nodewise_measure::survey::{CellReport, extent};
 
 use crate::digest::counts::{by_count, cpu_names};
-use crate::digest::survey::{Ending, Told, digits, noise_sentence, pages_words};
+use crate::digest::survey::{Ending, Told, digits, missing, noise_sentence, pages_words};
 
 /// What GB/s and ns mean here.
 const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
@@ -51,6 +51,7 @@ pub fn ending(report: &Report) -> Ending {
     let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
     let how = [method(report), COUNTED.to_owned()];
     Ending::of_cells(how, &report.account, report.cells(), report.size, findings(report).iter().map(told))
+        .with_not_reached(missing("point", report.cells().map(CellReport::is_reached)))
 }
 
 /// How it was measured, in one line.

@@ -8,7 +8,9 @@ use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::cache::LastLevel;
-use nodewise_measure::survey::{Account, CellReport, Noise};
+use nodewise_measure::survey::{Account, CellReport, LeftOut, Noise};
+
+use crate::digest::counts::plural;
 
 /// How a report ends, whatever was measured: how that was done, what could not be, and what it shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,12 +44,36 @@ impl Ending {
     ) -> Self {
         let cells: Vec<&CellReport> = cells.collect();
         let proof = proof(cells.iter().copied(), size);
+        // Of what was not measured there is no way to tell of.
+        let how = how.into_iter().filter(|_| cells.iter().any(|cell| cell.is_reached()));
         Self {
-            how: how.into_iter().chain(sizing(account)).chain(proof).collect(),
+            how: how.chain(sizing(account)).chain(proof).collect(),
             not_measured: refusals(cells.into_iter()),
             findings: findings.collect(),
         }
     }
+}
+
+impl Ending {
+    /// The same, which also says what the survey has not reached.
+    #[must_use]
+    pub fn with_not_reached(mut self, what: Option<String>) -> Self {
+        self.not_measured.extend(what.map(|what| (what, NOT_REACHED.to_owned())));
+        self
+    }
+}
+
+/// Why something has neither a figure nor a reason of its own.
+const NOT_REACHED: &str = "not reached before the end";
+
+/// How many things a survey has not reached: `3 of 8 cells`; `None` where it has reached all.
+pub fn missing(what: &str, are_reached: impl Iterator<Item = bool>) -> Option<String> {
+    let (mut missing, mut all) = (0, 0);
+    for is_reached in are_reached {
+        all += 1;
+        missing += usize::from(!is_reached);
+    }
+    (missing > 0).then(|| format!("{missing} of {}", plural(all, what)))
 }
 
 /// What pages are called in a table's title.
@@ -94,7 +120,21 @@ pub fn noise_sentence(noise: &Noise) -> String {
             format!("{cells} of {of} cells have too few rounds for an interval: expected 6 or more")
         }
         Noise::Interrupted => "ended early: figures are those of the samples taken so far".to_owned(),
+        Noise::LeftOut(left_out) => left_out_sentence(left_out),
     }
+}
+
+/// What a limit of time has left out, as a sentence.
+fn left_out_sentence(left_out: &LeftOut) -> String {
+    let LeftOut { rounds, of_rounds, cells, of_cells, disturbed } = *left_out;
+    let missing = of_rounds.saturating_sub(rounds);
+    let parts = [
+        (missing > 0).then(|| format!("{missing} of {}", plural(of_rounds, "round"))),
+        (cells > 0).then(|| format!("{cells} of {}", plural(of_cells, "cell"))),
+        (disturbed > 0).then(|| format!("repeating {}", plural(disturbed, "disturbed cell"))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("left out to end in time: {}", parts.join(", "))
 }
 
 /// The machine in a few words, as far as it is known: CPU, kernel, hypervisor.
@@ -181,10 +221,14 @@ fn place(cells: &[&CellReport], several_kinds: bool) -> String {
 
 /// What decided how much memory was used, in one line; `None` where the user did.
 pub fn sizing(account: &Account) -> Option<String> {
-    let LastLevel { claimed, found } = account.last_level?;
+    let LastLevel { claimed, found, is_cut_short } = account.last_level?;
     let claimed = claimed.map_or_else(|| "none".to_owned(), |size| size.to_string());
-    let found = found.map_or_else(|| "none".to_owned(), |size| size.to_string());
-    Some(format!("sizes by the last-level cache: a short sweep found {found}, the system claims {claimed}"))
+    let found = match found {
+        Some(size) => format!("found {size}"),
+        None if is_cut_short => "was cut short".to_owned(),
+        None => "found none".to_owned(),
+    };
+    Some(format!("sizes by the last-level cache: a short sweep {found}, the system claims {claimed}"))
 }
 
 /// What was proven of the placement, in one line: the worst over all cells with a figure.

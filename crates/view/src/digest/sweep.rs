@@ -7,7 +7,7 @@ use nodewise_measure::latency::sweep::SweepReport;
 use nodewise_measure::survey::extent;
 
 use crate::digest::counts::each_once;
-use crate::digest::survey::{Ending, Told};
+use crate::digest::survey::{Ending, Told, missing, noise_sentence};
 
 /// What a way through a buffer is called.
 pub fn pattern_words(pattern: Pattern) -> String {
@@ -40,16 +40,16 @@ pub fn ending(report: &SweepReport) -> Ending {
         not_measured: Vec::new(),
         findings: reasons(report).into_iter().map(told).collect(),
     }
+    .with_not_reached(missing("size", report.chases.iter().map(|chase| chase.cell.is_reached())))
 }
 
 /// How it was measured, in one line.
 pub fn method(report: &SweepReport) -> String {
     let (rounds, samples) = extent(report.chases.iter().filter_map(|chase| chase.cell.figure.as_ref()));
     let cpus = report.chases.first().map(|chase| chase.cell.cpus.to_string()).unwrap_or_default();
-    let ended = if report.account.interrupted { "; ended early" } else { "" };
     format!(
         "from CPU {cpus}; {rounds} rounds, {samples} samples of 65,536 loads for each size, interleaved; pages proven \
-         on their node before and after; seed {}; {:.0} s{ended}",
+         on their node before and after; seed {}; {:.0} s",
         report.account.seed,
         report.account.took.as_secs_f64()
     )
@@ -61,5 +61,6 @@ fn reasons(report: &SweepReport) -> Vec<String> {
         format!("too noisy: {disturbed} of {of} were disturbed; the levels found need not be true")
     });
     let refused = report.chases.iter().filter_map(|chase| chase.cell.refused.clone());
-    noise.into_iter().chain(each_once(refused)).collect()
+    let shortened = report.account.shortened().map(|why| noise_sentence(&why));
+    noise.into_iter().chain(shortened).chain(each_once(refused)).collect()
 }

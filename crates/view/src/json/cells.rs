@@ -7,7 +7,7 @@ use nodewise_measure::cell::{Glance, PageKind, Placed};
 use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::cache::LastLevel;
 use nodewise_measure::survey::figure::rounded;
-use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
+use nodewise_measure::survey::{Account, CellReport, Figure, LeftOut, Marks};
 use serde::{Deserialize, Serialize};
 
 use super::reading::{Fields, node, pages, set};
@@ -25,6 +25,33 @@ pub(super) struct AccountJson {
     other_programs_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_level_cache: Option<LastLevelJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOutJson>,
+}
+
+/// What a limit of time has left out.
+#[derive(Serialize, Deserialize)]
+struct LeftOutJson {
+    rounds: u32,
+    of_rounds: u32,
+    cells: usize,
+    of_cells: usize,
+    repetitions: usize,
+}
+
+impl LeftOutJson {
+    fn of(left_out: LeftOut) -> Self {
+        let LeftOut { rounds, of_rounds, cells, of_cells, disturbed } = left_out;
+        Self { rounds: of_rounds.saturating_sub(rounds), of_rounds, cells, of_cells, repetitions: disturbed }
+    }
+
+    fn read(self) -> Result<LeftOut, String> {
+        let Self { rounds, of_rounds, cells, of_cells, repetitions } = self;
+        if rounds > of_rounds || cells > of_cells || repetitions > of_cells {
+            return Err("left_out: more is left out than there is".to_owned());
+        }
+        Ok(LeftOut { rounds: of_rounds - rounds, of_rounds, cells, of_cells, disturbed: repetitions })
+    }
 }
 
 /// The cache that decided sizes.
@@ -34,6 +61,8 @@ struct LastLevelJson {
     claimed_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    cut_short: bool,
 }
 
 impl AccountJson {
@@ -49,7 +78,9 @@ impl AccountJson {
             last_level_cache: account.last_level.map(|cache| LastLevelJson {
                 claimed_bytes: cache.claimed.map(Bytes::get),
                 found_bytes: cache.found.map(Bytes::get),
+                cut_short: cache.is_cut_short,
             }),
+            left_out: account.left_out.map(LeftOutJson::of),
         }
     }
 
@@ -68,7 +99,9 @@ impl AccountJson {
             last_level: self.last_level_cache.map(|cache| LastLevel {
                 claimed: cache.claimed_bytes.map(Bytes::new),
                 found: cache.found_bytes.map(Bytes::new),
+                is_cut_short: cache.cut_short,
             }),
+            left_out: self.left_out.map(LeftOutJson::read).transpose()?,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use nodewise_measure::bandwidth::{Report, WayReport};
 
-use crate::digest::bandwidth::{ending, kernel_rows, matrix, median, place_words};
+use crate::digest::bandwidth::{KernelRow, ending, kernel_rows, matrix, median, place_words};
 use crate::digest::survey::digits;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -13,20 +13,25 @@ use crate::text::{matrix, survey};
 pub fn bandwidth(report: &Report, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Bandwidth", "all threads of a node at once, a thread per CPU");
-    matrix::write(&matrix(report), &mut page);
-    if let Some(everywhere) = &report.everywhere {
+    matrix::write_measured(&matrix(report), &mut page);
+    if let Some(everywhere) = report.everywhere.as_ref().filter(|way| way.cell.is_reached()) {
         write_everywhere(everywhere, &mut page);
     }
-    if !report.kernels.is_empty() {
+    if has_figures(&report.kernels) {
         page.heading("Kernels", &place(&report.kernels));
         kernels(report).write(&mut page);
     }
-    if !report.scaling.is_empty() {
+    if has_figures(&report.scaling) {
         page.heading("Threads", &format!("{}, {}", report.kernel, place(&report.scaling)));
         scaling(report).write(&mut page);
     }
     survey::write(&ending(report), &mut page);
     page.finish()
+}
+
+/// Whether a table of these ways has anything to show.
+fn has_figures(ways: &[WayReport]) -> bool {
+    ways.iter().any(|way| way.cell.figure.is_some())
 }
 
 /// From where to where, for a heading.
@@ -66,7 +71,9 @@ fn kernels(report: &Report) -> Table {
         column("on the bus", Align::Right, Keep::Unless(3)),
         column("won with", Align::Left, Keep::Always),
     ]);
-    for row in kernel_rows(report) {
+    let is_reached =
+        |row: &KernelRow<'_>| row.one.into_iter().chain(row.all).any(|way| way.cell.is_reached());
+    for row in kernel_rows(report).into_iter().filter(is_reached) {
         let most = row.most();
         let interval = |way: &WayReport| {
             let interval = way.cell.figure.as_ref()?.interval?;
@@ -98,7 +105,7 @@ fn scaling(report: &Report) -> Table {
         column("", Align::Left, Keep::Always),
     ]);
     let knee = report.knee();
-    for way in &report.scaling {
+    for way in report.scaling.iter().filter(|way| way.cell.is_reached()) {
         let per_thread = |way: &WayReport| median(way).map(|value| digits(value / way.threads as f64));
         let mark = if knee == Some(way.threads) { Line::from("the knee") } else { Line::blank() };
         table.row(vec![

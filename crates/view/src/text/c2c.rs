@@ -16,10 +16,14 @@ const SHOWN: usize = 32;
 pub fn c2c(report: &Report, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Core to core", "what it costs a CPU to get a cache line that another one has, ns");
-    groups(report).write(&mut page);
-    if report.cpus().len() <= SHOWN {
+    let groups = groups(report);
+    if !groups.is_empty() {
+        groups.write(&mut page);
+    }
+    let matrices = matrices(report);
+    if report.cpus().len() <= SHOWN && !matrices.is_empty() {
         page.heading("Pairs", "median of the rounds");
-        matrices(report).iter().for_each(|matrix| matrix::write(matrix, &mut page));
+        matrices.iter().for_each(|matrix| matrix::write(matrix, &mut page));
     }
     survey::write(&ending(report), &mut page);
     page.finish()

@@ -12,7 +12,7 @@ pub fn file(report: &FileReport, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Files in memory", "tmpfs through the page cache, one thread");
     for of_operation in matrices(report) {
-        matrix::write(&of_operation, &mut page);
+        matrix::write_measured(&of_operation, &mut page);
     }
     survey::write(&ending(report), &mut page);
     page.finish()

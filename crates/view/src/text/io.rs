@@ -50,9 +50,13 @@ fn table(device: &DeviceReport) -> Table {
         column("95% interval", Keep::Unless(2)),
         Column { head: "", align: Align::Left, keep: Keep::Always },
     ]);
+    let is_reached = |way: Option<&WayReport>| way.is_some_and(|way| way.cell.is_reached());
     for node in device.memory_nodes() {
         let way = |access| device.way(access, node);
         let (large, small) = (way(Access::Sequential), way(Access::Random));
+        if !is_reached(large) && !is_reached(small) {
+            continue;
+        }
         table.row(vec![
             Line::from(format!("node {node}")),
             number(large),

@@ -21,14 +21,16 @@ pub fn latency(report: &Report, style: &Style) -> String {
         report.page_kinds().into_iter().map(|pages| matrix(report, pages, Shown::Median)).collect();
     matrices.extend(page_walks(report));
     for matrix in &matrices {
-        matrix::write(matrix, &mut page);
+        matrix::write_measured(matrix, &mut page);
     }
-    if report.cells.len() <= TOLD {
+    if report.cells.iter().all(|cell| cell.figure.is_none()) {
+        // The end says why.
+    } else if report.cells.len() <= TOLD {
         page.heading("Cells", "");
         cells(report).write(&mut page);
     } else {
         for pages in report.page_kinds() {
-            matrix::write(&matrix(report, pages, Shown::Best), &mut page);
+            matrix::write_measured(&matrix(report, pages, Shown::Best), &mut page);
         }
         page.line(2, &Line::from(format!("  {}", intervals(report))));
     }
@@ -50,7 +52,7 @@ fn cells(report: &Report) -> Table {
         column("disturbed", Align::Right, Keep::Unless(3)),
         column("placed", Align::Left, Keep::Always),
     ]);
-    for cell in &report.cells {
+    for cell in report.cells.iter().filter(|cell| cell.is_reached()) {
         let figure = cell.figure.as_ref();
         let text =
             |of: &dyn Fn(&Figure) -> Option<String>| figure.and_then(of).map_or_else(Line::new, Line::from);

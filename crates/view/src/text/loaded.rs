@@ -18,9 +18,11 @@ pub fn loaded(report: &Report, style: &Style) -> String {
     for path in &report.paths {
         page.line(4, &Line::from(format!("  {}", path_words(path))));
     }
-    summary(report).write(&mut page);
+    if report.cells().any(CellReport::is_reached) {
+        summary(report).write(&mut page);
+    }
     for path in &report.paths {
-        for curve in &path.curves {
+        for curve in path.curves.iter().filter(|curve| is_reached(curve)) {
             let mut remark = curve.variant.clone().unwrap_or_default();
             if report.paths.len() > 1 {
                 remark = format!("{}, chase {}; {remark}", traffic_short(path), chase_short(path));
@@ -31,6 +33,11 @@ pub fn loaded(report: &Report, style: &Style) -> String {
     }
     survey::write(&ending(report), &mut page);
     page.finish()
+}
+
+/// Whether anything came of any of its points.
+fn is_reached(curve: &Curve) -> bool {
+    curve.points.iter().any(|point| point.cell.is_reached())
 }
 
 const fn column(head: &'static str, align: Align, keep: Keep) -> Column {
@@ -56,7 +63,7 @@ fn summary(report: &Report) -> Table {
     }
     let mut table = Table::new(columns);
     for path in &report.paths {
-        for curve in &path.curves {
+        for curve in path.curves.iter().filter(|curve| is_reached(curve)) {
             let most = curve.most().and_then(Point::place);
             let place = if several { format!(" {}", traffic_short(path)) } else { String::new() };
             let mut row = vec![
@@ -110,7 +117,7 @@ fn points(path: &Path, curve: &Curve) -> Table {
         table.row([Line::from(pause)].into_iter().chain(load).chain(figures).collect());
     };
     row("idle".to_owned(), [Line::new(), Line::new()], figures(&path.idle, path.idle_p90_ns));
-    for point in &curve.points {
+    for point in curve.points.iter().filter(|point| point.cell.is_reached()) {
         let load = point.load.as_ref().map(|load| load.median);
         let factor = curve.kernel.bus_factor();
         let sign = if factor > 1.0 { "<=" } else { "" };

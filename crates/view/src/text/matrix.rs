@@ -12,6 +12,13 @@ const INDENT: usize = 2;
 /// read back may name any.
 const MOST: usize = 1024;
 
+/// Writes a matrix that has any value; why there is none, the end of a report says.
+pub(crate) fn write_measured<I: Place>(matrix: &Matrix<I>, page: &mut Page) {
+    if !matrix.is_empty() {
+        write(matrix, page);
+    }
+}
+
 /// Writes a matrix below its title; in several blocks of columns where it is too wide for one.
 pub(crate) fn write<I: Place>(matrix: &Matrix<I>, page: &mut Page) {
     let head = Line::new().with(Ink::Strong, &matrix.title).with(Ink::Faint, format!("  {}", matrix.remark));

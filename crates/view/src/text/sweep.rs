@@ -23,17 +23,26 @@ pub fn sweep(report: &SweepReport, style: &Style) -> String {
     let mut page = Page::new(*style);
     for node in nodes_with_memory(report) {
         for pages in page_kinds(report) {
+            if !of(report, node, pages).any(|chase| chase.cell.is_reached()) {
+                continue;
+            }
             let remark = format!("by the size of what is chased, in {}; ns per load", pages_words(pages));
             page.heading(&format!("Latency to node {node}"), &remark);
             sizes(report, node, pages).write(&mut page);
+        }
+        let levels = found(report, node);
+        if levels.is_empty() {
+            continue;
         }
         page.heading(
             &format!("Levels to node {node}"),
             "found from the best samples, beside what the system claims",
         );
-        found(report, node).write(&mut page);
+        levels.write(&mut page);
     }
-    unseen(report, &mut page);
+    if report.chases.iter().all(|chase| chase.cell.is_reached()) {
+        unseen(report, &mut page);
+    }
     survey::write(&ending(report), &mut page);
     page.finish()
 }
@@ -54,7 +63,7 @@ fn sizes(report: &SweepReport, node: NodeId, pages: PageKind) -> Table {
         column("best", Align::Right, Keep::Always),
         column("", Align::Left, Keep::Always),
     ]);
-    for chase in report.chases.iter().filter(|chase| (chase.cell.memory, chase.cell.pages) == (node, pages)) {
+    for chase in of(report, node, pages).filter(|chase| chase.cell.is_reached()) {
         let figure = chase.cell.figure.as_ref();
         let interval = figure.and_then(|figure| figure.interval);
         table.row(vec![
@@ -68,6 +77,11 @@ fn sizes(report: &SweepReport, node: NodeId, pages: PageKind) -> Table {
         ]);
     }
     table
+}
+
+/// The chases to the memory of a node in one kind of pages.
+fn of(report: &SweepReport, node: NodeId, pages: PageKind) -> impl Iterator<Item = &ChaseReport> {
+    report.chases.iter().filter(move |chase| (chase.cell.memory, chase.cell.pages) == (node, pages))
 }
 
 fn remark(chase: &ChaseReport) -> Line {
@@ -126,6 +140,9 @@ pub fn table(report: &SweepReport, style: &Style) -> String {
         chases.entry((chase.cell.memory, chase.size, chase.pattern)).or_insert(chase);
     }
     for node in nodes_with_memory(report) {
+        if report.chases.iter().all(|chase| chase.cell.memory != node || !chase.cell.is_reached()) {
+            continue;
+        }
         let from = report.chases.iter().find(|chase| chase.cell.memory == node).map(|chase| chase.cell.from);
         let place = match from {
             Some(from) if from == node => "local".to_owned(),

@@ -53,6 +53,11 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
+    /// Whether it has no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Adds a row; an empty cell says that the value is not known and shows as `-`.
     pub(crate) fn row(&mut self, cells: Vec<Line>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "one cell per column");

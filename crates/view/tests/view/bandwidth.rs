@@ -12,7 +12,7 @@ use nodewise_measure::conditions::Conditions;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::stats::Interval;
 use nodewise_measure::survey::figure::rounded;
-use nodewise_measure::survey::{Account, CellReport, Declared, Figure, Marks};
+use nodewise_measure::survey::{Account, CellReport, Declared, Figure, LeftOut, Marks};
 use nodewise_view::svg::bandwidth::bandwidth_page;
 use nodewise_view::svg::c2c::c2c_page;
 use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg};
@@ -64,6 +64,7 @@ pub(crate) fn report(nodes: u32) -> Report {
             clock: "CLOCK_MONOTONIC_RAW".to_owned(),
             took: Duration::from_millis(41_500),
             interrupted: false,
+            left_out: None,
             meanwhile: Glance::default(),
             last_level: None,
         },
@@ -138,6 +139,7 @@ pub(crate) fn cores(cpus: u32) -> c2c::Report {
             clock: "CLOCK_MONOTONIC_RAW".to_owned(),
             took: Duration::from_millis(12_500),
             interrupted: false,
+            left_out: None,
             meanwhile: Glance::default(),
             last_level: None,
         },
@@ -155,6 +157,65 @@ fn texts_are_what_a_person_accepted() {
     golden("bandwidth-1-node", bandwidths(&report(1), 60));
     golden("bandwidth-2-nodes-troubled", bandwidths(&troubled(), 80));
     golden("c2c-8-cpus", text::c2c(&cores(8), &Style::plain(80)));
+}
+
+/// Takes away everything that a survey brings to a way, as where it ended before.
+fn unreach(way: &mut WayReport) {
+    way.cell.figure = None;
+    (way.cell.before, way.cell.after, way.cell.marks) = (None, None, Marks::default());
+}
+
+#[test]
+fn what_was_not_reached_has_one_line_and_no_table() {
+    let mut report = report(2);
+    report.account.interrupted = true;
+    report.kernels.iter_mut().skip(4).for_each(unreach);
+    report.scaling.iter_mut().chain(&mut report.everywhere).for_each(unreach);
+    report.matrix.iter_mut().skip(3).for_each(unreach);
+    let text = bandwidths(&report, 80);
+    let kernels = Kernel::ALL.len();
+    let line = format!(
+        "Not measured\n  1 of 4 matrix cells, {} of {kernels} kernels, threads, all nodes at once: not reached\n    before the end\n",
+        kernels - 2
+    );
+    assert!(text.contains(&line), "{text}");
+    assert!(!text.contains("Threads") && !text.contains("all nodes at once,"), "{text}");
+    let rows = text.split_once("Kernels").unwrap().1.split_once("\n\n").unwrap().0.lines().count();
+    assert_eq!(rows, 6, "a heading, heads and two kernels in two lines each: {text}");
+    report.matrix.iter_mut().chain(&mut report.kernels).for_each(unreach);
+    let text = bandwidths(&report, 80);
+    assert_eq!(
+        text,
+        "Bandwidth  all threads of a node at once, a thread per CPU\n\nNot measured\n  matrix, kernels, threads, all \
+         nodes at once: not reached before the end\n\nFindings\n  ended early: figures are those of the samples \
+         taken so far\n"
+    );
+    // What is written and read back says the same.
+    let document = json::bandwidth(&report);
+    let read = json::bandwidth::read(&json::Saved::of(&document).unwrap()).unwrap();
+    assert_eq!(bandwidths(&read, 80), text);
+}
+
+#[test]
+fn what_a_limit_of_time_left_out_is_said_in_text_and_json() {
+    let mut report = report(2);
+    let left_out = LeftOut { rounds: 2, of_rounds: 6, cells: 3, of_cells: 31, disturbed: 1 };
+    report.account.left_out = Some(left_out);
+    let text = bandwidths(&report, 100);
+    let sentence = "left out to end in time: 4 of 6 rounds, 3 of 31 cells, repeating 1 disturbed cell";
+    assert!(text.contains(sentence), "{text}");
+    let document = json::bandwidth(&report);
+    let value: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let expected = serde_json::json!({
+        "rounds": 4, "of_rounds": 6, "cells": 3, "of_cells": 31, "repetitions": 1
+    });
+    assert_eq!(value["left_out"], expected);
+    assert_eq!(value["findings"].as_array().unwrap().last().unwrap(), sentence);
+    let read = json::bandwidth::read(&json::Saved::of(&document).unwrap()).unwrap();
+    assert_eq!(read.account.left_out, Some(left_out));
+    let wrong = document.replace("\"of_rounds\": 6", "\"of_rounds\": 3");
+    let refused = json::bandwidth::read(&json::Saved::of(&wrong).unwrap()).unwrap_err();
+    assert_eq!(refused, "left_out: more is left out than there is");
 }
 
 #[test]

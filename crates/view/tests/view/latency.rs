@@ -66,6 +66,7 @@ fn report(nodes: u32) -> Report {
             clock: "CLOCK_MONOTONIC_RAW".to_owned(),
             took: Duration::from_millis(41_500),
             interrupted: false,
+            left_out: None,
             meanwhile: Glance { stolen: Some(Duration::from_millis(100)), ..Glance::default() },
             last_level: None,
         },

@@ -96,8 +96,11 @@ impl Server {
             kernel: nodewise_machine::KernelRelease::new("6.12.57"),
             ..Conditions::default()
         };
-        let last_level =
-            Some(LastLevel { claimed: Some(Bytes::from_mib(32)), found: Some(Bytes::from_mib(32)) });
+        let last_level = Some(LastLevel {
+            claimed: Some(Bytes::from_mib(32)),
+            found: Some(Bytes::from_mib(32)),
+            is_cut_short: false,
+        });
         Account { conditions, seed: 7, took: Duration::from_secs(54), last_level, ..Account::default() }
     }
 

@@ -10,15 +10,18 @@ use nodewise_machine::printable::{io_words, printable};
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_syscall::mempolicy::BindOptions;
 use nodewise_syscall::shared::SharedMemory;
-use nodewise_syscall::{Advice, PageKind, Task, advice, mempolicy, pages};
+use nodewise_syscall::{Advice, PageCounts, PageKind, Task, advice, mempolicy, pages};
 use rustix::fs::{MemfdFlags, Mode, OFlags, fstatfs, memfd_create, open};
 
 use super::{BLOCK, Place};
 use crate::cell::memory::check_room;
-use crate::cell::{Facts, Placed, Refusal};
+use crate::cell::{Facts, Phase, Placed, Refusal};
 
 /// `TMPFS_MAGIC` of `linux/magic.h`.
 const TMPFS: u64 = 0x0102_1994;
+
+/// Bytes whose pages are asked for between two questions whether to go on: whole pages of any size.
+const PART: usize = 64 << 20;
 
 /// A file of tmpfs on one node. It vanishes when this is dropped, and when the process ends in any way.
 #[derive(Debug)]
@@ -48,8 +51,9 @@ impl PlacedFile {
         let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from([node.number()]));
         mempolicy::bind_range(mapping.address(), length, &policy, BindOptions::default())?;
         let placed_file = Self { file, mapping, node, size };
-        placed_file.fill()?;
-        let placed = placed_file.now()?;
+        facts.enter(Phase::Filling { size, node });
+        placed_file.fill(facts)?;
+        let placed = placed_file.now(facts)?;
         if placed.is_full() {
             Ok(placed_file)
         } else {
@@ -60,11 +64,19 @@ impl PlacedFile {
     /// Where its pages are now: those in the page cache, mapped here so that the kernel can be asked.
     ///
     /// # Errors
-    /// A refused `move_pages(2)`, or `madvise(2)`: `MADV_POPULATE_WRITE` came with Linux 5.14.
-    pub fn now(&self) -> Result<Placed, Refusal> {
+    /// A refused `move_pages(2)`, or `madvise(2)`: `MADV_POPULATE_WRITE` came with Linux 5.14; and an end of
+    /// the measurement meanwhile.
+    pub fn now(&self, facts: &mut dyn Facts) -> Result<Placed, Refusal> {
+        facts.enter(Phase::Locating { node: self.node });
         let (address, length) = (self.mapping.address(), self.mapping.length());
-        advice::advise(address, length, Advice::Populate)?;
-        let counts = pages::count(Task::CURRENT, pages::addresses(address, length, pages::page_size()))?;
+        let mut counts = PageCounts::default();
+        for at in (0..length).step_by(PART) {
+            facts.go_on()?;
+            let (start, part) = (address + at, PART.min(length - at));
+            advice::advise(start, part, Advice::Populate)?;
+            let addresses = pages::addresses(start, part, pages::page_size());
+            pages::locate(Task::CURRENT, addresses, |_, location| counts.add(location))?;
+        }
         Ok(Placed::of(&counts, self.node, None))
     }
 
@@ -91,10 +103,11 @@ impl PlacedFile {
         refused(&format!("the file on node {} refuses to {verb}", self.node), error)
     }
 
-    fn fill(&self) -> Result<(), Refusal> {
+    fn fill(&self, facts: &mut dyn Facts) -> Result<(), Refusal> {
         let block = vec![0x5a; BLOCK.get() as usize];
         let size = self.size.get();
         for at in (0..size).step_by(block.len()) {
+            facts.go_on()?;
             let part = &block[..(size - at).min(BLOCK.get()) as usize];
             self.file.write_all_at(part, at).map_err(|error| self.refused("write", &error))?;
         }

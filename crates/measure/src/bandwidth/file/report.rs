@@ -75,7 +75,7 @@ pub enum FileFinding {
 impl FileFinding {
     /// Whether it says that the figures may not repeat.
     pub const fn is_noise(&self) -> bool {
-        matches!(self, Self::Noise(_))
+        matches!(self, Self::Noise(noise) if noise.is_disturbance())
     }
 }
 

@@ -1,5 +1,3 @@
-use std::sync::atomic::AtomicBool;
-
 use nodewise_machine::CpuSet;
 use nodewise_syscall::{Task as Caller, affinity};
 
@@ -20,12 +18,7 @@ fn way(operation: Operation, memory: u32) -> FileWay {
 }
 
 fn conduct(place: Place, ways: &[FileWay]) -> Vec<Outcome> {
-    let mut surveyor = Surveyor {
-        facts: &mut NoFacts,
-        clock: &Monotonic::start(),
-        observer: &mut |_| {},
-        interrupt: &AtomicBool::new(false),
-    };
+    let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer: &mut |_| {} };
     surveyor.conduct(&mut FileBench::new(SIZE, place), ways, Pace::exactly(2, 1), 1).outcomes
 }
 

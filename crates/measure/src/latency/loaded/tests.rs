@@ -1,5 +1,3 @@
-use std::sync::atomic::AtomicBool;
-
 use nodewise_machine::{CpuSet, NodeId};
 use nodewise_syscall::{Task, affinity};
 
@@ -37,7 +35,6 @@ fn survey(points: &[Loaded]) -> (LoadedBench, Survey) {
         facts: &mut NoFacts,
         clock: &crate::experiment::Monotonic::start(),
         observer: &mut |_| {},
-        interrupt: &AtomicBool::new(false),
     };
     let survey = surveyor.conduct(&mut bench, points, Pace::exactly(6, 1), 1);
     (bench, survey)

@@ -12,7 +12,8 @@ use std::time::Duration;
 use crate::cell::seat::spin;
 use crate::cell::{Probe, Refusal, Seat};
 use crate::kernel::bandwidth::{Kernel, Variant};
-use crate::team::{Away, Member, Throughput, Track, Work, throughput, too_small, work};
+use crate::stop::Stop;
+use crate::team::{Away, Member, Throughput, Track, Work, throughput, work};
 use crate::timer::{Moment, Timer};
 
 /// How long a thread spins on its CPU before it fills its part.
@@ -42,30 +43,31 @@ pub struct Meanwhile<T> {
 ///
 /// # Errors
 /// A CPU that cannot be used or was lost, parts that are too small, work that turns out to be wrong, a
-/// time too short for the clock; and those of what is measured.
+/// time too short for the clock, an end of the measurement before; and those of what is measured.
 pub fn during<T>(
     members: Vec<Member<'_>>,
     load: Load,
     timer: &Timer,
+    end: &Stop,
     measure: impl FnOnce() -> Result<Meanwhile<T>, Refusal>,
 ) -> Result<(T, Throughput), Refusal> {
     let all = members.len();
     let shared = Shared { started: AtomicUsize::new(0), stop: AtomicBool::new(false), origin: timer.now() };
     let (measured, done) = thread::scope(|scope| {
         // Whatever becomes of the measurement: the threads end.
-        let stop = Stop(&shared.stop);
+        let ends = EndsThreads(&shared.stop);
         let workers: Vec<_> = members
             .into_iter()
             .map(|member| {
                 let shared = &shared;
-                scope.spawn(move || generate(member, load, timer, shared))
+                scope.spawn(move || generate(member, load, timer, (shared, end)))
             })
             .collect();
         while shared.started.load(Ordering::Acquire) < all {
             thread::yield_now();
         }
-        let measured = measure();
-        drop(stop);
+        let measured = end.check().and_then(|()| measure());
+        drop(ends);
         let done = workers.into_iter().map(|worker| worker.join().expect("a pass does not panic"));
         (measured, done.collect::<Result<Vec<Done>, Refusal>>())
     });
@@ -88,9 +90,9 @@ struct Shared {
 }
 
 /// Ends the threads when it is dropped.
-struct Stop<'a>(&'a AtomicBool);
+struct EndsThreads<'a>(&'a AtomicBool);
 
-impl Drop for Stop<'_> {
+impl Drop for EndsThreads<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -103,9 +105,14 @@ struct Done {
 }
 
 /// One thread: it counts itself as started whatever happens, so that nobody waits for it.
-fn generate(member: Member<'_>, load: Load, timer: &Timer, shared: &Shared) -> Result<Done, Refusal> {
+fn generate(
+    member: Member<'_>,
+    load: Load,
+    timer: &Timer,
+    (shared, end): (&Shared, &Stop),
+) -> Result<Done, Refusal> {
     let ready = Seat::take(member.cpu, WARM_UP, timer)
-        .and_then(|seat| Ok((seat, Work::new(member.part, load.kernel).ok_or_else(too_small)?)));
+        .and_then(|seat| Ok((seat, Work::new(member.part, load.kernel, end)?)));
     let (seat, mut work) = match ready {
         Ok(ready) => ready,
         Err(refusal) => {
@@ -153,6 +160,7 @@ fn track(work: &mut Work<'_>, load: Load, timer: &Timer, shared: &Shared) -> (Tr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::team::too_small;
     use nodewise_machine::CpuId;
     use nodewise_syscall::{Task, affinity};
 
@@ -185,8 +193,10 @@ mod tests {
             for pause in [0, 500] {
                 let time = Duration::from_millis(2);
                 let (result, moved) =
-                    during(members(&mut memory, 2), load(kernel, pause), &timer, || wait(&timer, time))
-                        .unwrap();
+                    during(members(&mut memory, 2), load(kernel, pause), &timer, &Stop::NEVER, || {
+                        wait(&timer, time)
+                    })
+                    .unwrap();
                 assert_eq!(result, 7);
                 assert!(moved.program > 0.0, "{kernel}, {pause} ns");
                 assert!(moved.common >= time, "{kernel}, {pause} ns: {:?}", moved.common);
@@ -198,13 +208,13 @@ mod tests {
     fn threads_that_cannot_begin_are_not_waited_for() {
         let timer = Timer::choose();
         let measure = || wait(&timer, Duration::from_millis(1));
-        let refused = during(members(&mut [1; 64], 2), load(Kernel::Read, 0), &timer, measure);
+        let refused = during(members(&mut [1; 64], 2), load(Kernel::Read, 0), &timer, &Stop::NEVER, measure);
         assert_eq!(refused, Err(too_small()));
         let mut memory = vec![1; 1 << 16];
         let mut lost = members(&mut memory, 2);
         lost[1].cpu = CpuId::new(u32::MAX >> 12);
         let cpu = lost[1].cpu;
-        let refused = during(lost, load(Kernel::Read, 0), &timer, measure);
+        let refused = during(lost, load(Kernel::Read, 0), &timer, &Stop::NEVER, measure);
         assert_eq!(refused, Err(Refusal::CpuLost { cpu }));
     }
 
@@ -213,7 +223,9 @@ mod tests {
         let timer = Timer::choose();
         let mut memory = vec![1; 1 << 16];
         let failed: Result<(u8, Throughput), Refusal> =
-            during(members(&mut memory, 1), load(Kernel::Read, 0), &timer, || Err(Refusal::TooShort));
+            during(members(&mut memory, 1), load(Kernel::Read, 0), &timer, &Stop::NEVER, || {
+                Err(Refusal::TooShort)
+            });
         assert_eq!(failed, Err(Refusal::TooShort));
     }
 }

@@ -13,9 +13,8 @@ use nodewise_view::{csv, json, text};
 use super::{PART_OF_SPARE, checked};
 use crate::cli::Global;
 use crate::cli::bandwidth::Bandwidth;
-use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms, Share};
+use crate::measuring::{self, Field, Forms, Measurement, Share};
 use crate::{input, live};
 
 /// The size of a file that nobody chose: larger than most caches, written within some 100 ms.
@@ -25,8 +24,9 @@ const QUICK: Bytes = Bytes::from_mib(64);
 
 /// Measures and shows files in a folder, or in the kernel's own tmpfs.
 pub fn run(args: &Bandwidth, folder: Option<&Path>, global: &Global) -> Outcome {
+    let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
-    show(&measure(args, folder, &machine)?, args, global)
+    show(&measure(args, folder, &machine, measurement)?, args, global)
 }
 
 /// Shows a report as the options want it.
@@ -41,10 +41,15 @@ pub(super) fn show(report: &FileReport, args: &Bandwidth, global: &Global) -> Ou
     Ok(measuring::exit_code(report.cells().any(|cell| cell.figure.is_some()), &report.account))
 }
 
-fn measure(args: &Bandwidth, folder: Option<&Path>, machine: &Machine) -> Result<FileReport, Failure> {
+fn measure(
+    args: &Bandwidth,
+    folder: Option<&Path>,
+    machine: &Machine,
+    measurement: Measurement,
+) -> Result<FileReport, Failure> {
     let field = Field::of(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
-    let mut facts = LiveFacts::new(machine);
+    let mut facts = measurement.facts(machine, &args.measure, field.nodes());
     let size = match args.size {
         Some(size) => checked(size)?,
         None => {
@@ -62,7 +67,7 @@ fn measure(args: &Bandwidth, folder: Option<&Path>, machine: &Machine) -> Result
     let mut bench = FileBench::new(size, place.clone());
     let conditions = live::conditions(machine, &[]);
     let pace = measuring::pace(&args.measure, field.nodes());
-    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts)?;
+    let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts);
     let explain = |refusal: &_| measuring::explain(refusal, machine);
     let reports = ways.iter().zip(&survey.outcomes);
     Ok(FileReport {

@@ -22,9 +22,8 @@ use super::{checked, must_be_live};
 use crate::cli::Global;
 use crate::cli::latency::Latency;
 use crate::cli::measure_options::MeasureOptions;
-use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms, Share};
+use crate::measuring::{self, Field, Forms, Measurement, Share};
 use crate::{input, live};
 
 /// What the traffic does by default: reads alone, more and more writes, and writes past the caches.
@@ -35,9 +34,10 @@ const SHARE: Share = Share { part: 8, nodes: 2 };
 /// Runs the verb.
 pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
     must_be_live(global)?;
+    let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
-    show(&measure(args, &machine, &field)?, args, global)
+    show(&measure(args, &machine, &field, measurement)?, args, global)
 }
 
 /// Shows a report as the options want it.
@@ -52,16 +52,21 @@ pub(super) fn show(report: &Report, args: &Latency, global: &Global) -> Outcome 
     Ok(measuring::exit_code(report.loads().next().is_some(), &report.account))
 }
 
-fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<Report, Failure> {
+fn measure(
+    args: &Latency,
+    machine: &Machine,
+    field: &Field,
+    measurement: Measurement,
+) -> Result<Report, Failure> {
     let routes = routes(args, machine, field)?;
     let kernels = kernels(&args.mix)?;
     let pauses = pauses(args);
     let seed = measuring::seed(args.measure.seed);
-    let mut facts = LiveFacts::new(machine);
+    let mut facts = measurement.facts(machine, &args.measure, field.nodes());
     let (size, traffic_size, cache) = match args.size.map(checked).transpose()? {
         Some(size) => (size, size, None),
         None => {
-            let cache = measuring::last_level(&args.measure, machine, field, seed, &mut facts)?;
+            let cache = measuring::last_level(&args.measure, machine, field, seed, &mut facts);
             let team = Size::of_team(machine, cache.found);
             let mut default =
                 |size: Size| measuring::default_size(size.bytes, &args.measure, field, SHARE, &mut facts);
@@ -74,7 +79,7 @@ fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<Report, F
     let mut bench = LoadedBench::new(seed, traffic_size, sample_time(&args.measure));
     let conditions = live::conditions(machine, &[]);
     let pace = measuring::pace(&args.measure, field.nodes());
-    let survey = measuring::conduct(&mut bench, &points, pace, seed, &mut facts)?;
+    let survey = measuring::conduct(&mut bench, &points, pace, seed, &mut facts);
     let mut measured = points.iter().zip(&survey.outcomes);
     let paths = routes.iter().map(|route| plan.path(route, &bench, &mut measured, machine)).collect();
     let account = Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache);

@@ -14,9 +14,8 @@ use super::{checked, must_be_live};
 use crate::cli::Global;
 use crate::cli::latency::Latency;
 use crate::cli::measure_options::Huge;
-use crate::facts::LiveFacts;
 use crate::failure::{Failure, Outcome};
-use crate::measuring::{self, Field, Forms};
+use crate::measuring::{self, Field, Forms, Measurement};
 use crate::{input, live};
 
 /// The table of old: sizes of its columns, and elements of 8 bytes from one access to the next.
@@ -40,10 +39,11 @@ const MOST_QUICK: Bytes = Bytes::from_mib(64);
 /// Runs the verb.
 pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
     must_be_live(global)?;
+    let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
     let shape = if args.table { Shape::Table } else { Shape::Sweep };
-    show(&measure(args, &machine, &field)?, shape, args, global)
+    show(&measure(args, &machine, &field, measurement)?, shape, args, global)
 }
 
 /// What chases of many sizes are shown as.
@@ -73,14 +73,19 @@ pub(super) fn show(report: &SweepReport, shape: Shape, args: &Latency, global: &
     Ok(measuring::exit_code(report.chases.iter().any(|chase| chase.cell.figure.is_some()), &report.account))
 }
 
-fn measure(args: &Latency, machine: &Machine, field: &Field) -> Result<SweepReport, Failure> {
+fn measure(
+    args: &Latency,
+    machine: &Machine,
+    field: &Field,
+    measurement: Measurement,
+) -> Result<SweepReport, Failure> {
     let chases = if args.table { table(args, machine, field)? } else { sweep(args, machine, field)? };
     let seed = measuring::seed(args.measure.seed);
     let mut bench = LatencyBench::new(seed);
-    let mut facts = LiveFacts::new(machine);
+    let mut facts = measurement.facts(machine, &args.measure, field.nodes());
     let pace = measuring::pace(&args.measure, 1);
     let conditions = live::conditions(machine, &[]);
-    let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts)?;
+    let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts);
     let cpu = chases.first().and_then(|chase| best_cpu(&chase.cell.cpus));
     let reports = chases.iter().zip(&survey.outcomes).map(|(chase, outcome)| {
         let cpus: CpuSet = best_cpu(&chase.cell.cpus).into_iter().collect();
