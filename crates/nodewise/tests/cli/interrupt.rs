@@ -14,8 +14,11 @@ use crate::nodewise::{live, missing, path, without_variables};
 fn interrupted(words: &str, phase: &str) -> (String, String, bool) {
     let folder = tempfile::tempdir().unwrap();
     let result = folder.path().join("result");
-    let line =
-        format!("stty cols 100 rows 24; {} {words} > {}; echo ended with $?", path(), result.display());
+    let line = format!(
+        "stty cols 100 rows 24; trap : INT; {} {words} > {}; echo ended with $?",
+        path(),
+        result.display()
+    );
     let mut command = without_variables("script");
     command.args(["-q", "-c", &line, "/dev/null"]).env("SHELL", "/bin/sh").env("TERM", "xterm");
     let mut child =

@@ -38,7 +38,7 @@ fn cases() -> Vec<Case> {
         sized(&["latency", "--sweep", "--sizes=16K"]),
         sized(&["latency", "--table", "--sizes=2K"]),
         measured(&["bandwidth", "--matrix"]),
-        measured(&["bandwidth", "--file"]),
+        case(&[&["bandwidth", "--file", "--quick", "--size=1M", "--seed=1", "--svg", "FILE"]], "", true),
         measured(&["io", "FOLDER/suite.toml"]),
         case(&[&suite, &["--save", "FILE"]], "", true),
         case(&[&suite, &["--placements=default,localalloc", "--svg", "FILE"]], "", true),
@@ -65,7 +65,7 @@ fn cases() -> Vec<Case> {
     ];
     if live().online_cpus().len() > 1 {
         cases.push(measured(&["latency", "--loaded", "--mix=read", "--pauses=0"]));
-        cases.push(sized(&["c2c"]));
+        cases.push(case(&[&["c2c", "--quick", "--seed=1", "--svg", "FILE"]], "", true));
     }
     cases
 }
@@ -143,11 +143,12 @@ fn a_folder_that_may_not_be_written_to_is_noticed_before_anything_is_measured() 
 #[test]
 fn figures_are_printed_although_the_disk_is_full_and_the_exit_code_says_so() {
     let folder = folder();
-    for case in cases() {
+    // A journal is refused where it is no ordinary file, before anything runs.
+    for case in cases().iter().filter(|case| !case.words.contains(&"--journal")) {
         let full = folder.path().join(format!("full{}", case.ending));
         let _ = fs::remove_file(&full);
         std::os::unix::fs::symlink("/dev/full", &full).unwrap();
-        let ran = output(&mut command(words(&case, folder.path(), &full)));
+        let ran = output(&mut command(words(case, folder.path(), &full)));
         let words = case.words.join(" ");
         assert!(ran.stderr.contains("no space left on device"), "{words}: {}", ran.stderr);
         assert_eq!(ran.code, Some(3), "{words}: {}{}", ran.stdout, ran.stderr);
