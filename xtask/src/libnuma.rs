@@ -4,6 +4,7 @@
 pub mod bench;
 mod build;
 pub mod clients;
+mod places;
 mod symbols;
 
 use std::path::{Path, PathBuf};
@@ -12,22 +13,50 @@ use anyhow::{Result, bail};
 use nodewise_lab::Arch;
 
 use build::Tools;
+use places::Places;
 
 /// That of this machine; `None` on one that the library is not built for.
 fn own() -> Option<Arch> {
     Arch::from_compiler(std::env::consts::ARCH)
 }
 
+/// Where the library is put, as the options say.
+#[derive(Default)]
+pub struct Destination {
+    /// The folder that it is written to.
+    pub out: Option<PathBuf>,
+    /// What stands for that folder where it is used.
+    pub prefix: Option<PathBuf>,
+    /// The folder of libraries.
+    pub libdir: Option<PathBuf>,
+    /// Debian's folder of libraries for the machine.
+    pub multiarch: bool,
+}
+
+impl Destination {
+    /// All of it in one folder, to be used there.
+    fn in_folder(out: PathBuf) -> Self {
+        Self { out: Some(out), ..Self::default() }
+    }
+}
+
 /// Builds the library for one machine into a folder with `lib`, `lib/pkgconfig` and `include`, and
 /// compares its symbols.
-pub fn run(root: &Path, arch: Option<Arch>, out: Option<PathBuf>) -> Result<()> {
+pub fn run(root: &Path, arch: Option<Arch>, destination: Destination) -> Result<()> {
     let Some(arch) = arch.or_else(own) else {
         bail!("libnuma is built for x86_64 and aarch64, and this is {}", std::env::consts::ARCH);
     };
-    let out = out.unwrap_or_else(|| build::target_folder(root).join("libnuma").join(arch.compiler()));
+    let usual = || build::target_folder(root).join("libnuma").join(arch.compiler());
+    let out = destination.out.unwrap_or_else(usual);
+    let libdir = match destination.libdir {
+        Some(libdir) => libdir,
+        None if destination.multiarch => places::multiarch(arch),
+        None => PathBuf::from("lib"),
+    };
+    let places = Places::new(&out, destination.prefix, libdir)?;
     let tools = Tools::find(arch)?;
-    build::build(root, arch, &tools, &out)?;
-    let library = out.join("lib/libnuma.so.1");
+    build::build(root, arch, &tools, &places)?;
+    let library = places.lib().join("libnuma.so.1");
     let differences = symbols::compare(root, arch, &tools, &library)?;
     for difference in &differences {
         println!("{difference}");

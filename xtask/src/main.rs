@@ -144,6 +144,15 @@ enum Task {
         /// The folder to build into, as lib and include [default: target/libnuma/ARCH]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
+        /// The folder that numa.pc names in place of the one that is built into: /usr
+        #[arg(long, value_name = "DIR")]
+        prefix: Option<PathBuf>,
+        /// The folder of libraries below the prefix: lib64 [default: lib]
+        #[arg(long, value_name = "DIR", conflicts_with = "multiarch")]
+        libdir: Option<PathBuf>,
+        /// Put libraries into Debian's folder for the machine: lib/x86_64-linux-gnu
+        #[arg(long)]
+        multiarch: bool,
     },
     /// Measure what loading and calling libnuma costs, beside Debian's
     LibnumaBench,
@@ -194,7 +203,10 @@ fn main() -> ExitCode {
             root().and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts }))
         }
         Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
-        Task::Libnuma { arch, out } => root().and_then(|root| libnuma::run(&root, arch, out)),
+        Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
+            let destination = libnuma::Destination { out, prefix, libdir, multiarch };
+            root().and_then(|root| libnuma::run(&root, arch, destination))
+        }
         Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
         Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
         Task::Stats { studies, seed } => {

@@ -3,10 +3,11 @@
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
-#ifndef NUMA_H
-#define NUMA_H
+#ifndef _NUMA_H /* programs may have a header of their own guarded by NUMA_H */
+#define _NUMA_H 1
 
 #include <stddef.h>
+#include <stdlib.h> /* sources rely on it */
 #include <string.h>
 #include <sys/types.h>
 

@@ -5,10 +5,9 @@ use core::ffi::c_int;
 use crate::bitmask::{Bitmask, OwnedMask, into_raw};
 use crate::cpus;
 use crate::data::{self, CPUMASK_BITS, MAX_NODE, NODEMASK_BITS};
-use crate::error::{self, warning};
+use crate::error::{self, Arguments, warning};
 use crate::kernel;
 use crate::nodes;
-use crate::system::Text;
 use crate::words::{self, Word};
 
 /// CPUs that a task may run on. Returns the bytes of the kernel's mask; -1 and `errno` when the
@@ -74,7 +73,7 @@ pub extern "C" fn numa_run_on_node(node: c_int) -> c_int {
     if node == -1 {
         words::fill(cpus.words_mut(), bits);
     } else if !cpus::is_known(node as usize) {
-        error::warn(warning::NODE_CPUS, c"Cannot read node cpumask from sysfs");
+        error::warn(warning::NODE_CPUS, c"Cannot read node cpumask from sysfs", Arguments::None);
         kernel::set_errno(if node as usize > MAX_NODE.get() { libc::ERANGE } else { libc::ENOENT });
         return -1;
     } else if cpus::node_to_cpus(node, cpus.words_mut(), bits) < 0 {
@@ -93,8 +92,7 @@ fn run_on(words: &[Word], bits: usize, is_allowed: impl Fn(usize) -> bool) -> c_
                 words::set(cpus.words_mut(), cpu);
             }
         } else {
-            let text = Text::<64>::new().push(b"node ").number(node as i64).push(b" not allowed");
-            error::warn(warning::NODE_CPUS, text.c_str());
+            error::warn(warning::NODE_CPUS, c"node %d not allowed", Arguments::Int(node as c_int));
         }
     }
     match kernel::set_affinity(0, cpus.words_mut()) {

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use crate::bitmask::Bitmask;
 use crate::data::{CPUMASK_BITS, MAX_NODE, NODEMASK_BITS};
-use crate::error::{self, warning};
+use crate::error::{self, Arguments, warning};
 use crate::kernel;
 use crate::system::{self, FILE_BYTES};
 use crate::table::Table;
@@ -30,6 +30,11 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 /// For the constructor: makes room for so many CPUs.
 pub fn allocate(cpus: usize) {
     NODE_OF.allocate(cpus.min(CPUS));
+}
+
+/// For the destructor: gives up the room.
+pub fn free() {
+    NODE_OF.free();
 }
 
 /// The table, read again when it is stale.
@@ -132,7 +137,7 @@ pub fn node_to_cpus(node: c_int, words: &mut [Word], bits: usize) -> c_int {
     if !is_known(node) {
         words::fill(words, bits.min(CPUMASK_BITS.get()));
         kernel::set_errno(libc::ENOENT);
-        error::warn(warning::NODE_CPUS, c"Cannot parse cpumap. Assuming one node");
+        error::warn(warning::NODE_CPUS, c"Cannot parse cpumap. Assuming one node", Arguments::None);
         return -1;
     }
     words.fill(0);

@@ -102,6 +102,13 @@ pub fn publish(all_nodes: *mut Bitmask, nodes: *mut Bitmask, no_nodes: *mut Bitm
     unsafe { exported::numa_all_cpus_ptr = all_cpus };
 }
 
+/// For the destructor: takes the masks back.
+pub fn withdraw() -> [*mut Bitmask; 4] {
+    let masks = [all_nodes(), nodes(), no_nodes(), all_cpus()];
+    publish(null_mut(), null_mut(), null_mut(), null_mut());
+    masks
+}
+
 /// For the constructor: the nodes for version 1.
 pub fn publish_version1(all_nodes: Nodemask) {
     // SAFETY: the constructor runs before any code that reads the variable.
@@ -118,6 +125,12 @@ pub fn all_nodes() -> *mut Bitmask {
 pub fn nodes() -> *mut Bitmask {
     // SAFETY: as `numa_all_nodes_ptr`.
     unsafe { exported::numa_nodes_ptr }
+}
+
+/// `numa_no_nodes_ptr`.
+fn no_nodes() -> *mut Bitmask {
+    // SAFETY: as `numa_all_nodes_ptr`.
+    unsafe { exported::numa_no_nodes_ptr }
 }
 
 /// `numa_all_cpus_ptr`.

@@ -26,6 +26,12 @@ pub fn allocate(nodes: usize) {
     DISTANCES.allocate(width * width);
 }
 
+/// For the destructor: gives up the room.
+pub fn free() {
+    WIDTH.store(0, Ordering::Relaxed);
+    DISTANCES.free();
+}
+
 /// The place of the distance between two nodes, if it can be kept.
 #[inline]
 fn place(from: usize, to: usize) -> Option<&'static AtomicU16> {

@@ -2,7 +2,7 @@
 //! the definitions of the library stand in `link/weak.c`, because Rust has neither weak symbols nor
 //! functions with any number of arguments.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_int, c_long, c_uint};
 
 /// Numbers of warnings: `numa_warn` gives each once.
 pub mod warning {
@@ -42,14 +42,53 @@ pub fn report(what: &CStr) {
     unsafe { numa_error(what.as_ptr()) };
 }
 
-/// Warns the program, with a text that must not be taken as a format.
+/// What a warning says behind its format. Texts have no characters that drive a terminal.
+#[derive(Clone, Copy)]
+pub enum Arguments<'a> {
+    /// Nothing.
+    None,
+    /// `%s`.
+    Text(&'a CStr),
+    /// `%s` twice.
+    Texts(&'a CStr, &'a CStr),
+    /// `%s` three times.
+    ThreeTexts(&'a CStr, &'a CStr, &'a CStr),
+    /// `%d`.
+    Int(c_int),
+    /// `%ld`.
+    Long(c_long),
+    /// `%u:%u` and `%s`.
+    Device(c_uint, c_uint, &'a CStr),
+}
+
+/// Warns the program. Its own `numa_warn` gets the format and the arguments, as with the originals, so the
+/// arguments are those that the format takes.
 #[cfg(not(test))]
-pub fn warn(number: c_int, text: &CStr) {
+pub fn warn(number: c_int, format: &'static CStr, arguments: Arguments<'_>) {
     unsafe extern "C" {
         fn numa_warn(number: c_int, format: *const core::ffi::c_char, ...);
     }
-    // SAFETY: the format takes one text, which ends with NUL and lives as long as the call.
-    unsafe { numa_warn(number, c"%s".as_ptr(), text.as_ptr()) };
+    let format = format.as_ptr();
+    match arguments {
+        // SAFETY: the format takes nothing, ends with NUL and lives for ever.
+        Arguments::None => unsafe { numa_warn(number, format) },
+        // SAFETY: the format takes a text, which ends with NUL and lives as long as the call.
+        Arguments::Text(text) => unsafe { numa_warn(number, format, text.as_ptr()) },
+        // SAFETY: as above, with two texts.
+        Arguments::Texts(one, two) => unsafe { numa_warn(number, format, one.as_ptr(), two.as_ptr()) },
+        // SAFETY: as above, with three texts.
+        Arguments::ThreeTexts(one, two, three) => unsafe {
+            numa_warn(number, format, one.as_ptr(), two.as_ptr(), three.as_ptr());
+        },
+        // SAFETY: the format takes an int.
+        Arguments::Int(value) => unsafe { numa_warn(number, format, value) },
+        // SAFETY: the format takes a long.
+        Arguments::Long(value) => unsafe { numa_warn(number, format, value) },
+        // SAFETY: the format takes two unsigned ints and a text, which ends with NUL and lives as long as the call.
+        Arguments::Device(major, minor, name) => unsafe {
+            numa_warn(number, format, major, minor, name.as_ptr());
+        },
+    }
 }
 
 #[cfg(test)]
@@ -57,11 +96,12 @@ pub use recorded::{report, reported, warn};
 
 #[cfg(test)]
 mod recorded {
-    use super::{CStr, c_int};
+    use super::{Arguments, CStr, c_int};
     use std::borrow::ToOwned;
     use std::cell::RefCell;
-    use std::string::String;
+    use std::string::{String, ToString as _};
     use std::thread_local;
+    use std::vec;
     use std::vec::Vec;
 
     thread_local! {
@@ -76,8 +116,30 @@ mod recorded {
         record(what);
     }
 
-    pub fn warn(_number: c_int, text: &CStr) {
-        record(text);
+    /// Records the text that C would make of a warning.
+    pub fn warn(_number: c_int, format: &'static CStr, arguments: Arguments<'_>) {
+        let text = |text: &CStr| text.to_str().unwrap_or("?").to_owned();
+        let arguments = match arguments {
+            Arguments::None => Vec::new(),
+            Arguments::Text(one) => vec![text(one)],
+            Arguments::Texts(one, two) => vec![text(one), text(two)],
+            Arguments::ThreeTexts(one, two, three) => vec![text(one), text(two), text(three)],
+            Arguments::Int(value) => vec![value.to_string()],
+            Arguments::Long(value) => vec![value.to_string()],
+            Arguments::Device(major, minor, name) => vec![major.to_string(), minor.to_string(), text(name)],
+        };
+        let mut rest = format.to_str().expect("formats are text");
+        let mut written = String::new();
+        for argument in arguments {
+            let (before, conversion) = rest.split_once('%').expect("a conversion for each argument");
+            let end = conversion.find(['s', 'd', 'u']).expect("a conversion ends with one of these");
+            written.push_str(before);
+            written.push_str(&argument);
+            rest = &conversion[end + 1..];
+        }
+        assert!(!rest.contains('%'), "an argument for each conversion of {format:?}");
+        written.push_str(rest);
+        REPORTED.with_borrow_mut(|reported| reported.push(written));
     }
 
     /// What was reported by this thread since the last call.

@@ -75,6 +75,12 @@ pub fn map(bytes: usize) -> *mut c_void {
     if memory == libc::MAP_FAILED { ptr::null_mut() } else { memory }
 }
 
+/// Gives back memory of [`map`].
+pub fn unmap(memory: *mut c_void, bytes: usize) {
+    // SAFETY: the caller mapped that many bytes there, and nothing refers to them any longer.
+    let _ = unsafe { libc::munmap(memory, bytes) };
+}
+
 fn result(value: c_long) -> Result<c_long, Failed> {
     if value < 0 { Err(Failed) } else { Ok(value) }
 }

@@ -124,16 +124,19 @@ pub fn size(node: usize) -> Option<Size> {
 /// `free` is NULL or a number to write to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_node_size64(node: c_int, free: *mut c_longlong) -> c_longlong {
-    let Ok(node) = usize::try_from(node) else {
-        kernel::set_errno(libc::ENOENT);
-        return -1;
-    };
-    let Some(size) = size(node) else { return -1 };
-    if let Some(bytes) = size.free.filter(|_| !free.is_null()) {
+    let size = usize::try_from(node).map_or_else(
+        |_| {
+            kernel::set_errno(libc::ENOENT);
+            None
+        },
+        size,
+    );
+    if !free.is_null() {
+        let bytes = size.as_ref().and_then(|size| size.free).unwrap_or(-1);
         // SAFETY: the caller says that it can be written to.
         unsafe { free.write(bytes) };
     }
-    size.total
+    size.map_or(-1, |size| size.total)
 }
 
 /// As [`numa_node_size64`], in the machine's `long`.
@@ -145,7 +148,7 @@ pub unsafe extern "C" fn numa_node_size(node: c_int, free: *mut c_long) -> c_lon
     let mut free64: c_longlong = -1;
     // SAFETY: the number is our own.
     let size = unsafe { numa_node_size64(node, &raw mut free64) };
-    if !free.is_null() && free64 >= 0 {
+    if !free.is_null() {
         // SAFETY: the caller says that it can be written to.
         unsafe { free.write(free64 as c_long) };
     }

@@ -7,12 +7,12 @@
 mod device;
 mod route;
 
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_char, c_int, c_long};
 use core::ptr::null_mut;
 
 use crate::bitmask::{Bitmask, OwnedMask, into_raw};
 use crate::data::{self, CPUMASK_BITS, NODEMASK_BITS};
-use crate::error::{self, warning};
+use crate::error::{self, Arguments, warning};
 use crate::kernel;
 use crate::nodes;
 use crate::system::Text;
@@ -29,14 +29,20 @@ enum Kind {
     Cpus,
 }
 
-impl Kind {
-    const fn name(self) -> &'static [u8] {
-        match self {
-            Self::Nodes => b"node",
-            Self::Cpus => b"cpu",
-        }
-    }
+/// What can be wrong with a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    /// A member that is not allowed.
+    OutOfRange,
+    /// The same, at the end of a range.
+    EndOutOfRange,
+    /// A range without an end.
+    Missing,
+    /// What is no number and no device.
+    Unparseable,
+}
 
+impl Kind {
     fn bits(self) -> usize {
         match self {
             Self::Nodes => NODEMASK_BITS.get(),
@@ -44,10 +50,35 @@ impl Kind {
         }
     }
 
-    /// The words of these warnings end with an empty line, as people know them.
-    fn warn(self, message: Message) {
-        let number = if self == Self::Nodes { warning::NODE_LIST } else { warning::CPU_LIST };
-        error::warn(number, message.push(b"\n").c_str());
+    /// Warns of a list. The words of these warnings end with an empty line, as people know them. A node that is out
+    /// of range is named by its number, all else as it was typed.
+    fn warn(self, wrong: Wrong, number: u64, typed: &[u8]) {
+        let typed = Message::new().push(typed);
+        let typed = Arguments::Text(typed.c_str());
+        let number = Arguments::Long(number as c_long);
+        let (kind, format, arguments) = match (self, wrong) {
+            (Self::Nodes, Wrong::OutOfRange) => {
+                (warning::NODE_LIST, c"node argument %ld is out of range\n", number)
+            }
+            (Self::Nodes, Wrong::EndOutOfRange) => {
+                (warning::NODE_LIST, c"node argument %ld out of range\n", number)
+            }
+            (Self::Nodes, Wrong::Missing) => (warning::NODE_LIST, c"missing node argument %s\n", typed),
+            (Self::Nodes, Wrong::Unparseable) => {
+                (warning::NODE_LIST, c"unparseable node description `%s'\n", typed)
+            }
+            (Self::Cpus, Wrong::OutOfRange) => {
+                (warning::CPU_LIST, c"cpu argument %s is out of range\n", typed)
+            }
+            (Self::Cpus, Wrong::EndOutOfRange) => {
+                (warning::CPU_LIST, c"cpu argument %s out of range\n", typed)
+            }
+            (Self::Cpus, Wrong::Missing) => (warning::CPU_LIST, c"missing cpu argument %s\n", typed),
+            (Self::Cpus, Wrong::Unparseable) => {
+                (warning::CPU_LIST, c"unparseable cpu description `%s'\n", typed)
+            }
+        };
+        error::warn(kind, format, arguments);
     }
 }
 
@@ -103,15 +134,6 @@ fn strip(text: &[u8], mark: u8) -> (bool, &[u8]) {
     }
 }
 
-/// The beginning of what is said of a number: a node by its number, a CPU as it was typed.
-fn argument(kind: Kind, number: u64, typed: &[u8]) -> Message {
-    let message = Message::new().push(kind.name()).push(b" argument ");
-    match kind {
-        Kind::Nodes => message.number(number as i64),
-        Kind::Cpus => message.push(typed),
-    }
-}
-
 /// Sets what one item says, and returns what stands behind it.
 fn item<'a>(
     kind: Kind,
@@ -132,18 +154,18 @@ fn item<'a>(
     let absolute = |number| if relative { allowed.at(number) } else { number };
     let first = absolute(number);
     if !allowed.has(first) {
-        kind.warn(argument(kind, first, text).push(b" is out of range"));
+        kind.warn(Wrong::OutOfRange, first, text);
         return None;
     }
     words::set(mask, first as usize);
     let (true, range) = strip(after, b'-') else { return Some(after) };
     let Some((number, after)) = text::c_number(range) else {
-        kind.warn(Message::new().push(b"missing ").push(kind.name()).push(b" argument ").push(range));
+        kind.warn(Wrong::Missing, 0, range);
         return None;
     };
     let last = absolute(number);
     if !allowed.has(last) {
-        kind.warn(argument(kind, last, range).push(b" out of range"));
+        kind.warn(Wrong::EndOutOfRange, last, range);
         return None;
     }
     // A range whose end is before its start is its start.
@@ -161,8 +183,7 @@ fn word<'a>(kind: Kind, text: &'a [u8], mask: &mut [Word]) -> Option<&'a [u8]> {
             return Some(&[]);
         }
     }
-    let message = Message::new().push(b"unparseable ").push(kind.name()).push(b" description `");
-    kind.warn(message.push(text).push(b"'"));
+    kind.warn(Wrong::Unparseable, 0, text);
     None
 }
 

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn numa_set_preferred_many(nodes: *mut Bitmask) {
     }
     if words::weight(words, bits) > 1 {
         let text = c"Unable to handle MANY preferred nodes. Falling back to first node\n";
-        error::warn(error::warning::NODE_LIST, text);
+        error::warn(error::warning::NODE_LIST, text, error::Arguments::None);
     }
     match words::ones(words, bits).next() {
         Some(first) => numa_set_preferred(first as c_int),

@@ -1,7 +1,7 @@
 //! The constructor: what programs may read before they call anything. Five short system calls; all
 //! else is read when it is asked for.
 
-use crate::bitmask::{Bitmask, OwnedMask};
+use crate::bitmask::{self, Bitmask, OwnedMask};
 use crate::cpus::{self, CPUS};
 use crate::data::{self, CPUMASK_BITS, MAX_NODE, NODEMASK_BITS, NODES, Nodemask, TASK_CPUS, TASK_NODES};
 use crate::distance;
@@ -17,6 +17,24 @@ const KERNEL_NODES: usize = 1024;
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
+
+/// Runs `end` when the library is unloaded, and when the program ends.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+/// Frees what `start` allocated: a program may load and unload the library again and again. As in the
+/// originals the variables are NULL then.
+#[cfg_attr(test, expect(dead_code, reason = "a test does not unload the library"))]
+extern "C" fn end() {
+    for mask in data::withdraw() {
+        // SAFETY: it is NULL or the constructor's, and nothing but its variable, which is NULL now, had it.
+        unsafe { bitmask::numa_bitmask_free(mask) };
+    }
+    cpus::free();
+    distance::free();
+}
 
 /// Fills the variables. `errno` stays as it was: a library may be loaded at any time.
 #[cfg_attr(test, expect(dead_code, reason = "a test does not load the library"))]

@@ -37,6 +37,19 @@ impl Table {
         }
     }
 
+    /// For the destructor: empties it.
+    pub fn free(&self) {
+        let length = self.length.swap(0, Ordering::AcqRel);
+        let start = self.start.swap(null_mut(), Ordering::Relaxed);
+        let bytes = length.saturating_mul(size_of::<AtomicU16>());
+        if bytes >= MAPPED_BYTES {
+            kernel::unmap(start.cast(), bytes);
+        } else {
+            // SAFETY: it is NULL or came from malloc, in `allocate`, and the table does not know it any longer.
+            unsafe { libc::free(start.cast()) };
+        }
+    }
+
     /// Its numbers.
     #[inline]
     pub fn numbers(&self) -> &'static [AtomicU16] {
@@ -46,7 +59,7 @@ impl Table {
         }
         let start = self.start.load(Ordering::Relaxed);
         // SAFETY: `allocate` stored a length, so before it a place for that many numbers, zeroed; it is
-        // never freed, and shared only, as atomics can be.
+        // freed when the library is unloaded only, and shared only, as atomics can be.
         unsafe { slice::from_raw_parts(start, length) }
     }
 }
@@ -67,6 +80,17 @@ mod tests {
                 number.store(7, Ordering::Relaxed);
             }
             assert!(table.numbers().iter().all(|number| number.load(Ordering::Relaxed) == 7));
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_freed_is_empty() {
+        for length in [1, 100, MAPPED_BYTES] {
+            let table = Table::new();
+            table.free();
+            table.allocate(length);
+            table.free();
+            assert!(table.numbers().is_empty());
         }
     }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{build, own};
+use super::{Destination, build, own};
 use crate::bench::count;
 use crate::program;
 
@@ -25,7 +25,7 @@ type Figures = BTreeMap<(usize, String), f64>;
 pub fn run(root: &Path) -> Result<()> {
     let arch = own().context("libnuma is built for x86_64 and aarch64")?;
     let out = build::target_folder(root).join("libnuma").join(arch.compiler());
-    super::run(root, Some(arch), Some(out.clone()))?;
+    super::run(root, Some(arch), Destination::in_folder(out.clone()))?;
     let lib = std::path::absolute(out.join("lib"))?;
     let original = original()?;
     let programs = tempfile::tempdir()?;

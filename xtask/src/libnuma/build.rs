@@ -14,6 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use nodewise_lab::tools::find_program;
 
+use super::places::Places;
 use super::{Arch, own, symbols};
 use crate::program;
 
@@ -60,13 +61,12 @@ pub fn target_folder(root: &Path) -> PathBuf {
     }
 }
 
-/// Builds everything into `out`.
-pub fn build(root: &Path, arch: Arch, tools: &Tools, out: &Path) -> Result<()> {
+/// Builds everything into its places.
+pub fn build(root: &Path, arch: Arch, tools: &Tools, places: &Places) -> Result<()> {
     let source = root.join("crates/libnuma");
-    let out = std::path::absolute(out)?;
-    let lib = out.join("lib");
+    let (lib, include) = (places.lib(), places.include());
     fs::create_dir_all(lib.join("pkgconfig"))?;
-    fs::create_dir_all(out.join("include"))?;
+    fs::create_dir_all(&include)?;
     let work = tempfile::tempdir()?;
     let work = work.path();
     let archive = archive(root, arch)?;
@@ -83,11 +83,10 @@ pub fn build(root: &Path, arch: Arch, tools: &Tools, out: &Path) -> Result<()> {
     static_library(tools, work, &symbols::unversioned(root, arch)?)?;
     fs::copy(work.join("libnuma.a"), lib.join("libnuma.a"))?;
     for name in ["numa.h", "numaif.h", "numacompat1.h"] {
-        fs::copy(source.join("include").join(name), out.join("include").join(name))?;
+        fs::copy(source.join("include").join(name), include.join(name))?;
     }
     let description = fs::read_to_string(source.join("include/numa.pc.in"))?;
-    let description = description.replace("@PREFIX@", &out.display().to_string());
-    fs::write(lib.join("pkgconfig/numa.pc"), description)?;
+    fs::write(lib.join("pkgconfig/numa.pc"), places.description(&description))?;
     Ok(())
 }
 

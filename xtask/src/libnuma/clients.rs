@@ -16,7 +16,7 @@ use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use rustix::process::geteuid;
 
-use super::{build, own};
+use super::{Destination, build, own};
 use crate::program;
 
 /// A program that uses libnuma.
@@ -157,7 +157,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<()> {
     }
     let arch = own().context("libnuma is built for x86_64 and aarch64")?;
     let here = std::path::absolute(build::target_folder(root).join("libnuma"))?;
-    super::run(root, Some(arch), Some(here.join(arch.compiler())))?;
+    super::run(root, Some(arch), Destination::in_folder(here.join(arch.compiler())))?;
     install(&here)?;
     let lib = here.join(arch.compiler()).join("lib");
     let lab = Lab::find(&KernelChoice::default())?;

@@ -5,8 +5,10 @@
 //! is looked for from the device upwards, so a device behind bridges is found, and one whose own
 //! node is not known takes that of the bridge above it.
 
+use core::ffi::CStr;
+
 use super::{Message, route};
-use crate::error::{self, warning};
+use crate::error::{self, Arguments, warning};
 use crate::kernel;
 use crate::system::{self, FILE_BYTES, Path, Text};
 use crate::text;
@@ -44,10 +46,10 @@ impl<'a> Device<'a> {
     /// The node; `None` when it is not known, which was warned of.
     pub fn node(&self) -> Option<usize> {
         match self {
-            Self::Net(name) => of_class(b"net", b"net device", name),
-            Self::Block(name) => of_class(b"block", b"block device", name),
+            Self::Net(name) => of_class(c"net", name),
+            Self::Block(name) => of_class(c"block", name),
             Self::File(path) => of_file(path),
-            Self::Host(name) => of_class(b"net", b"net device", route::interface(name)?.bytes()),
+            Self::Host(name) => of_class(c"net", route::interface(name)?.bytes()),
             Self::Pci(address) => of_pci(address),
         }
     }
@@ -92,52 +94,56 @@ fn followed(link: &Path) -> Option<Path> {
     Some(Path::new().push(target.bytes().get(at..)?))
 }
 
-fn of_class(class: &[u8], kind: &[u8], name: &[u8]) -> Option<usize> {
+fn of_class(class: &CStr, name: &[u8]) -> Option<usize> {
     if name.iter().any(|byte| matches!(byte, b'/' | b'.')) {
-        let message = Message::new().push(b"Illegal characters in `").push(name).push(b"' specification");
-        error::warn(warning::DEVICE_NAME, message.c_str());
+        let name = Message::new().push(name);
+        let format = c"Illegal characters in `%s' specification";
+        error::warn(warning::DEVICE_NAME, format, Arguments::Text(name.c_str()));
         return None;
     }
-    let link = Path::new().push(b"/sys/class/").push(class).push(b"/").push(name);
-    of_link(&link, kind, name)
+    let link = Path::new().push(b"/sys/class/").push(class.to_bytes()).push(b"/").push(name);
+    of_link(&link, class, name)
 }
 
-fn of_link(link: &Path, kind: &[u8], name: &[u8]) -> Option<usize> {
-    let Some(path) = followed(link) else { return warn_unreadable(kind, name) };
+fn of_link(link: &Path, class: &CStr, name: &[u8]) -> Option<usize> {
+    let Some(path) = followed(link) else { return warn_unreadable(class, name) };
     match place(path.bytes()) {
         Place::Node(node) => Some(node),
         Place::Unknown(length) => {
             let device = path.bytes().get(..length).unwrap_or_default();
             warn_unknown(Path::new().push(device).push(b"/").bytes())
         }
-        Place::Nowhere => warn_unreadable(kind, name),
+        Place::Nowhere => warn_unreadable(class, name),
     }
 }
 
 fn warn_unknown(device: &[u8]) -> Option<usize> {
-    let message = Message::new().push(b"Kernel does not know node mask for device `").push(device).push(b"'");
-    error::warn(warning::NODE_UNKNOWN, message.c_str());
+    let device = Message::new().push(device);
+    // The first two are the device's class and the blank before it, which are not known here.
+    let format = c"Kernel does not know node mask for%s%s device `%s'";
+    error::warn(warning::NODE_UNKNOWN, format, Arguments::ThreeTexts(c"", c"", device.c_str()));
     None
 }
 
-fn warn_unreadable(kind: &[u8], name: &[u8]) -> Option<usize> {
-    let message = Message::new().push(b"Cannot read node mask for ").push(kind);
-    error::warn(warning::NODE_UNREADABLE, message.push(b" `").push(name).push(b"'").c_str());
+fn warn_unreadable(class: &CStr, name: &[u8]) -> Option<usize> {
+    let name = Message::new().push(name);
+    let format = c"Cannot read node mask for %s device `%s'";
+    error::warn(warning::NODE_UNREADABLE, format, Arguments::Texts(class, name.c_str()));
     None
 }
 
 /// A PCI function, `[segment:]bus:device[.function]` in hexadecimal digits.
 fn of_pci(address: &[u8]) -> Option<usize> {
     let Some(function) = pci_function(address) else {
-        let message = Message::new().push(b"Cannot parse PCI device `").push(address).push(b"'");
-        error::warn(warning::PCI_ADDRESS, message.c_str());
+        let address = Message::new().push(address);
+        error::warn(warning::PCI_ADDRESS, c"Cannot parse PCI device `%s'", Arguments::Text(address.c_str()));
         return None;
     };
     let link = Path::new().push(b"/sys/bus/pci/devices/").push(function.bytes());
     match followed(&link).map(|path| place(path.bytes())) {
         Some(Place::Node(node)) => Some(node),
         Some(Place::Unknown(_)) => warn_unknown(address),
-        Some(Place::Nowhere) | None => warn_unreadable(b" device", address),
+        Some(Place::Nowhere) | None => warn_unreadable(c"", address),
     }
 }
 
@@ -171,20 +177,20 @@ fn padded(text: Text<32>, digits: &[u8], width: usize) -> Option<Text<32>> {
 /// The disk of a file, of a block device's file, or of the file system that a file is on.
 fn of_file(name: &[u8]) -> Option<usize> {
     let Some(device) = device_number(name) else {
-        let message = Message::new().push(b"Cannot stat file ").push(name);
-        error::warn(warning::NO_FILE, message.c_str());
+        let name = Message::new().push(name);
+        error::warn(warning::NO_FILE, c"Cannot stat file %s", Arguments::Text(name.c_str()));
         return None;
     };
     let (major, minor) = device;
     let numbers = Text::<32>::new().number(major.into()).push(b":").number(minor.into());
     let link = Path::new().push(b"/sys/dev/block/").push(numbers.bytes());
     if system::link(link.c_str()).is_none() {
-        let message = Message::new().push(b"Cannot find block device ").push(numbers.bytes());
-        let message = message.push(b" in sysfs for `").push(name).push(b"'");
-        error::warn(warning::NO_BLOCK_DEVICE, message.c_str());
+        let name = Message::new().push(name);
+        let format = c"Cannot find block device %u:%u in sysfs for `%s'";
+        error::warn(warning::NO_BLOCK_DEVICE, format, Arguments::Device(major, minor, name.c_str()));
         return None;
     }
-    of_link(&link, b"block device", name)
+    of_link(&link, c"block", name)
 }
 
 /// The numbers of the device that a file is, or is on.

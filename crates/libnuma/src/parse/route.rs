@@ -5,7 +5,7 @@ use core::mem::{MaybeUninit, size_of};
 use core::ptr::{self, null, null_mut};
 
 use super::Message;
-use crate::error::{self, warning};
+use crate::error::{self, Arguments, warning};
 use crate::kernel;
 use crate::system::Text;
 
@@ -18,14 +18,15 @@ pub type Name = Text<64>;
 /// socket the address of the interface.
 pub fn interface(host: &[u8]) -> Option<Name> {
     let Some(local) = local_address(host)? else {
-        let message = Message::new().push(b"Cannot find a way to ").push(host);
-        error::warn(warning::NO_ROUTE, message.c_str());
+        let host = Message::new().push(host);
+        error::warn(warning::NO_ROUTE, c"Cannot find a way to %s", Arguments::Text(host.c_str()));
         return None;
     };
     let name = with_address(&local);
     if name.is_none() {
-        let message = Message::new().push(b"Cannot find the interface of the way to ").push(host);
-        error::warn(warning::NO_ROUTE, message.c_str());
+        let host = Message::new().push(host);
+        let format = c"Cannot find the interface of the way to %s";
+        error::warn(warning::NO_ROUTE, format, Arguments::Text(host.c_str()));
     }
     name
 }
@@ -84,8 +85,8 @@ fn local_address(host: &[u8]) -> Option<Option<Address>> {
         let why = unsafe { libc::gai_strerror(code) };
         // SAFETY: its text ends with NUL and lives for ever.
         let why = unsafe { CStr::from_ptr(why) };
-        let message = Message::new().push(b"Cannot resolve ").push(host).push(b": ").push(why.to_bytes());
-        error::warn(warning::NO_HOST, message.c_str());
+        let host = Message::new().push(host);
+        error::warn(warning::NO_HOST, c"Cannot resolve %s: %s", Arguments::Texts(host.c_str(), why));
         return None;
     }
     let mut local = None;

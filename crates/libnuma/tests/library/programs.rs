@@ -68,3 +68,56 @@ fn the_static_library_is_the_same() {
         success(&mut Command::new(program));
     }
 }
+
+/// The formats of 2.0.19; 2.0.16 has `%d` where it has `%ld`.
+const FORMATS: &str = "\
+10|node argument %ld is out of range\n|node argument 999 is out of range\n|\
+10|node argument %ld out of range\n|node argument 999 out of range\n|\
+10|missing node argument %s\n|missing node argument \n|\
+10|unparseable node description `%s'\n|unparseable node description `foo'\n|\
+28|Illegal characters in `%s' specification|Illegal characters in `a/b' specification|\
+26|Cannot read node mask for %s device `%s'|Cannot read node mask for net device `nosuch'|\
+11|Cannot stat file %s|Cannot stat file /nosuch|\
+23|Cannot parse PCI device `%s'|Cannot parse PCI device `zz'|\
+26|Cannot read node mask for %s device `%s'|Cannot read node mask for  device `ff:1f.7'|\
+9|cpu argument %s is out of range\n|cpu argument 9999 is out of range\n|\
+9|cpu argument %s out of range\n|cpu argument 9999 out of range\n|\
+9|missing cpu argument %s\n|missing cpu argument \n|\
+9|unparseable cpu description `%s'\n|unparseable cpu description `foo'\n|\
+6|node %d not allowed|node 999 not allowed|";
+
+#[test]
+fn a_programs_own_numa_warn_gets_the_formats() {
+    if library().is_none() {
+        return;
+    }
+    let program = compile("formats", Headers::Ours, "gcc", &["-rdynamic"]);
+    assert_eq!(success(&mut with_ours(&program)), FORMATS);
+    if has_original() {
+        let output = Command::new(&program).output().expect("it was compiled");
+        let original = text(&output).replace("argument %d", "argument %ld");
+        assert_eq!(original, FORMATS, "the original");
+    }
+}
+
+#[test]
+fn sources_rely_on_what_the_header_includes_and_may_guard_it_themselves() {
+    if library().is_none() || !has("g++") {
+        return;
+    }
+    for compiler in ["gcc", "g++"] {
+        let flags: &[&str] = if compiler == "gcc" { &["-Werror=implicit-function-declaration"] } else { &[] };
+        success(&mut with_ours(&compile("headers", Headers::Ours, compiler, flags)));
+    }
+}
+
+#[test]
+fn a_program_that_unloads_the_library_loses_no_memory() {
+    if library().is_none() {
+        return;
+    }
+    let output = success(&mut with_ours(&compile("reload", Headers::Ours, "gcc", &["-Wl,--as-needed"])));
+    let lost = output.strip_prefix("lost ").and_then(|lost| lost.trim().parse::<i64>().ok());
+    // The loader keeps a few bytes of its own for names that it saw, but none for each cycle.
+    assert!(lost.is_some_and(|lost| lost < 4096), "{output}");
+}
