@@ -39,8 +39,8 @@ pub struct Guarded {
 }
 
 impl Setup {
-    /// Starts the program under this setup as the child of a guard, each in a process group of its own;
-    /// the caller and the guard stay as they are.
+    /// Starts the program under this setup as the child of a guard, the guard in a process group and the
+    /// program in a session of its own; the caller and the guard stay as they are.
     ///
     /// # Errors
     /// As [`Setup::spawn`], and no more processes or descriptors can be had.

@@ -77,6 +77,17 @@ fn a_program_under_guard_is_told_to_stop_and_says_how_it_ended() {
 }
 
 #[test]
+fn a_program_has_a_session_of_its_own_without_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let fields = "read -r _ _ _ _ group session terminal _ < /proc/$$/stat";
+    let guarded = start(&format!("{fields}; echo $$ $group $session $terminal > $0"), &pids);
+    let program = guarded.program().to_string();
+    assert_eq!(guarded.wait_for_end().code(), Some(0));
+    assert_eq!(numbers(&pids, 4), [program.as_str(), program.as_str(), program.as_str(), "0"]);
+}
+
+#[test]
 fn a_guard_that_is_killed_takes_the_program_along() {
     let folder = tempfile::tempdir().unwrap();
     let guarded = start("exec sleep 1000", &folder.path().join("none"));

@@ -53,10 +53,13 @@ pub(super) fn stand_before(line: RawFd) -> io::Result<()> {
     }
 }
 
-/// The program has a process group of its own, and ends with its guard.
+/// The program has a session of its own, and ends with its guard. It is in no process group of the
+/// terminal, where the kernel would stop it when it reads or changes that, with nobody to let it go on: a
+/// session without a terminal finds none (`ENXIO` for `/dev/tty`).
 fn follow(guard: pid_t) {
-    // SAFETY: takes numbers and touches no memory.
-    unsafe { libc::setpgid(0, 0) };
+    // The guard leads a process group and not its child, so this cannot fail.
+    // SAFETY: takes nothing and touches no memory.
+    unsafe { libc::setsid() };
     // SAFETY: takes numbers and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong, NO, NO, NO) };
     // One that has ended before this call sends nothing.
