@@ -55,7 +55,7 @@ impl Witness for SystemWitness {
     }
 
     fn look(&mut self, process: u32) -> Look {
-        Look { residency: residency(&self.tree, process), ..Look::default() }
+        Look { residency: look(&self.tree, process).residency, ..Look::default() }
     }
 
     fn after(&mut self) -> Surroundings {
@@ -64,14 +64,7 @@ impl Witness for SystemWitness {
     }
 }
 
-/// Where the pages of a process and of its children are.
-fn residency(tree: &Tree, process: u32) -> Option<Residency> {
-    let family = process::family(tree, Pid::new(process));
-    let seen = process::residency(tree, &family);
-    (!seen.by_node.is_empty()).then_some(Residency { by_node: seen.by_node })
-}
-
-/// Where the pages of a process and of its children are, and what placement is in force.
+/// Where the own memory of a process and of its children is, and what placement is in force.
 fn look(tree: &Tree, process: u32) -> Look {
     let InForce { by_node, threads, memory } = in_force(tree, &process::family(tree, Pid::new(process)));
     let memory = memory.into_iter().map(|(policy, by_node)| (policy, Residency { by_node }));

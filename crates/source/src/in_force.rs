@@ -23,7 +23,7 @@ const CUT_POLICY: usize = 63;
 /// The placement that is in force in some processes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InForce {
-    /// All of their resident memory, by node.
+    /// Their own resident memory by node: all but that of files, which can be where others have read them.
     pub by_node: BTreeMap<NodeId, Bytes>,
     /// How many of their threads may use the same CPUs, for each such set.
     pub threads: Vec<(CpuSet, usize)>,
@@ -105,13 +105,13 @@ impl InForce {
         let Some(mapping) = parse_line(line, 0, problems) else { return };
         let Some(bytes) = mapping.bytes() else { return };
         let bytes: Vec<(NodeId, Bytes)> = bytes.collect();
+        if !is_own(&mapping) {
+            return;
+        }
         add(&mut self.by_node, bytes.iter().copied());
         let Some(policy) = mapping.policy.as_ref().filter(|_| mapping.policy_text.len() < CUT_POLICY) else {
             return;
         };
-        if !is_own(&mapping) {
-            return;
-        }
         add(self.under(policy), bytes);
     }
 }
@@ -123,10 +123,10 @@ fn add(by_node: &mut BTreeMap<NodeId, Bytes>, bytes: impl IntoIterator<Item = (N
 }
 
 /// Whether a mapping's pages came to be when the process touched them: those of a file may be where
-/// another process has read them. Shared memory without a name, and that of huge page pools, is shown as
-/// a file that is deleted.
+/// another process has read them. Shared memory without a name, segments of System V, and memory of huge page
+/// pools are shown as files that are deleted.
 fn is_own(mapping: &Mapping) -> bool {
-    const NAMELESS: [&str; 3] = ["/dev/zero (deleted)", "/anon_hugepage (deleted)", "/memfd:"];
+    const NAMELESS: [&str; 4] = ["/dev/zero (deleted)", "/anon_hugepage (deleted)", "/memfd:", "/SYSV"];
     mapping.file.as_ref().is_none_or(|file| NAMELESS.iter().any(|name| file.starts_with(name)))
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_by_policy_and_that_of_files_counts_only_where_it_is() {
+    fn memory_is_told_by_policy_and_that_of_files_does_not_count() {
         let found = found(
             "1000 bind:1 file=/usr/bin/x mapped=4 N0=4 kernelpagesize_kB=4\n\
              2000 bind:1 heap anon=2 dirty=2 N1=2 kernelpagesize_kB=4\n\
@@ -174,15 +174,16 @@ mod tests {
              5000 bind:1\n\
              6000 default file=/lib/N0 mapped=1 N1=1 kernelpagesize_kB=4\n\
              7000 magic anon=1 N3=1 kernelpagesize_kB=4\n\
+             7800 bind:1 file=/SYSV00000001\\040(deleted) dirty=2 N1=2 kernelpagesize_kB=4\n\
              8000 bind:1 heap anon=2 N1=2",
         );
-        assert_eq!(found.by_node, BTreeMap::from([node(0, 2048 + 16 + 4), node(1, 8 + 8 + 4), node(3, 4)]));
+        assert_eq!(found.by_node, BTreeMap::from([node(0, 2048 + 4), node(1, 8 + 8 + 8), node(3, 4)]));
         let policies: Vec<(String, _)> =
             found.memory.iter().map(|(policy, nodes)| (policy.to_string(), nodes.clone())).collect();
         assert_eq!(
             policies,
             [
-                ("bind:1".to_owned(), BTreeMap::from([node(0, 4), node(1, 16)])),
+                ("bind:1".to_owned(), BTreeMap::from([node(0, 4), node(1, 24)])),
                 ("default".to_owned(), BTreeMap::from([node(0, 2048)])),
             ]
         );

@@ -12,8 +12,8 @@ const FIRST: Duration = Duration::from_millis(4);
 /// a large program takes the kernel tens of milliseconds, in which the program cannot map memory.
 const COST_LIMIT: u32 = 50;
 
-/// Looks at growing distances, each at twice the age of the program: few in a long run, and the
-/// last one never before half of it.
+/// Looks at growing distances, each when the program is a quarter older: few in a long run, and the last
+/// one never before four fifths of it, when a program that only grows has nearly all of its memory.
 pub(super) struct Sampling {
     next: Duration,
     most: Option<Residency>,
@@ -34,7 +34,7 @@ impl Sampling {
     /// there was anything left to see. It began and ended at these ages.
     pub fn keep(&mut self, seen: Look, began: Duration, ended: Duration) {
         let cost = ended.saturating_sub(began);
-        self.next = (began * 2).max(ended + cost * COST_LIMIT);
+        self.next = (began * 5 / 4).max(ended + cost * COST_LIMIT);
         let before = self.most.as_ref().map(Residency::total);
         let Look { residency, threads, memory } = seen;
         if let Some(seen) = residency.filter(|seen| Some(seen.total()) >= before) {
@@ -71,17 +71,30 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_doubles_and_grows_with_the_cost() {
+    fn the_distance_grows_with_the_age_and_the_cost() {
         let mut sampling = Sampling::new();
         let mut due = Vec::new();
-        for _ in 0..5 {
-            due.push(sampling.next().as_millis());
+        for _ in 0..6 {
+            due.push(sampling.next().as_micros());
             let now = sampling.next();
             sampling.keep(Look::default(), now, now);
         }
-        assert_eq!(due, [4, 8, 16, 32, 64]);
+        assert_eq!(due, [4000, 5000, 6250, 7812, 9765, 12207]);
         sampling.keep(Look::default(), ms(128), ms(148));
         assert_eq!(sampling.next(), ms(1148), "a look of 20 ms waits for 50 times as long");
+    }
+
+    #[test]
+    fn a_program_that_grows_until_its_end_is_seen_at_four_fifths_of_its_memory_or_more() {
+        for end in [10, 100, 777, 60_000] {
+            let mut sampling = Sampling::new();
+            while sampling.next() < ms(end) {
+                let now = sampling.next();
+                sampling.keep(seen(now.as_millis() as u64), now, now);
+            }
+            let most = sampling.seen().residency.unwrap().total();
+            assert!(most.get() >= Bytes::from_mib(end * 4 / 5 - 1).get(), "{most} of {end} MiB");
+        }
     }
 
     #[test]
