@@ -12,7 +12,7 @@
 //! | what a user types to name nodes or CPUs | [`expr`] |
 //! | values per pair of nodes | [`matrix`] |
 //! | memory policies in the kernel's words | [`policy`] |
-//! | sizes, times, rates and how they are written | [`units`] |
+//! | sizes, times, rates and how they are written | [`units`], [`duration`] |
 //! | the machine itself | [`machine`], [`node`], [`cpu`], [`cpu_kind`], [`cache`], [`device`], [`settings`] |
 //! | questions asked of a machine | [`query`] |
 //! | the tables of the firmware, as data | [`firmware`] |
@@ -29,6 +29,7 @@ pub mod cpu;
 pub mod cpu_kind;
 pub mod device;
 pub mod distance;
+pub mod duration;
 pub mod expr;
 pub mod firmware;
 pub mod fnv;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::Bytes;
+use nodewise_machine::duration;
 use nodewise_machine::printable::{printable, quote};
 use serde::Deserialize;
 use toml::{Spanned, Value};
@@ -321,26 +322,17 @@ fn is_package(text: &str) -> bool {
     (2..=100).contains(&text.len()) && text.bytes().all(rest) && text.bytes().next().is_some_and(plain)
 }
 
-/// `90s`, `10m`, `2h`.
+/// The longest time limit: a day is enough for one run.
+const MOST_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+/// As [`duration::parse`], up to a day.
 fn timeout(text: &Spanned<String>) -> Result<Duration, Fault> {
-    let fault = || {
-        let what = format!("{} is no time limit: expected as 90s, 10m or 2h", quote(text.get_ref()));
-        (text.span().start, what)
-    };
-    let word = text.get_ref();
-    let unit = word.chars().last().ok_or_else(fault)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        _ => return Err(fault()),
-    };
-    let number = &word[..word.len() - 1];
-    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u64 = digits.then(|| number.parse().ok()).flatten().ok_or_else(fault)?;
-    // A day is enough for one run.
-    let all = number.checked_mul(seconds).filter(|all| (1..=86_400).contains(all)).ok_or_else(fault)?;
-    Ok(Duration::from_secs(all))
+    let fault = |what: String| (text.span().start, what);
+    let limit = duration::parse(text.get_ref()).map_err(|error| fault(error.to_string()))?;
+    if limit > MOST_TIMEOUT {
+        return Err(fault(format!("{} is out of range: expected at most 24h", quote(text.get_ref()))));
+    }
+    Ok(limit)
 }
 
 #[cfg(test)]

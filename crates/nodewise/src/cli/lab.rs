@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use nodewise_lab::KernelChoice;
-use nodewise_machine::Bytes;
+use nodewise_machine::{Bytes, duration};
 
 /// Boots a machine as a real kernel in QEMU and runs a command there
 ///
@@ -38,9 +39,9 @@ pub struct Lab {
     /// A directory that the guest may write to [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Give up after this many seconds [default: 300]
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, hide_default_value = true, value_parser = clap::value_parser!(u64).range(1..))]
-    pub timeout: u64,
+    /// Give up after this long, as 90s, 10m or 2h; a bare number is seconds [default: 5m]
+    #[arg(long, value_name = "TIME", default_value = "5m", hide_default_value = true, value_parser = duration::parse)]
+    pub timeout: Duration,
     /// Tell how the guest would be started, and do not
     #[arg(long)]
     pub dry_run: bool,

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::time::Duration;
 
 use nodewise_lab::{Arch, Guest, GuestError, Lab as Parts, Layout, Limits, Stage, qemu};
 use nodewise_source::Detail;
@@ -34,7 +33,7 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     let mut guest = parts.guest(layout);
     guest.append.clone_from(&args.append);
     guest.scratch.clone_from(&args.scratch);
-    guest.timeout = Duration::from_secs(args.timeout);
+    guest.timeout = args.timeout;
     let status = stream(&guest, &args.command).map_err(|error| fail(error.to_string()))?;
     Ok(u8::try_from(status).unwrap_or(u8::MAX))
 }

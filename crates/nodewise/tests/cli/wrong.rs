@@ -385,7 +385,10 @@ fn lab_refuses_words_with_its_own_exit_code() {
     };
     refuse(&[], "nodewise lab needs COMMAND...");
     refuse(&["--cpus", "0", "true"], "--cpus: 0 is out of range: expected 1 to 4294967295");
-    refuse(&["--timeout", "x", "true"], "--timeout: \"x\" is not a whole number");
+    refuse(
+        &["--timeout", "x", "true"],
+        "--timeout: \"x\" is not a time: expected seconds, or a number with ms, s, m or h as in 10m",
+    );
     refuse(&["--append"], "--append needs a value: --append ARGS");
     refuse(
         &["--memory", "x", "true"],

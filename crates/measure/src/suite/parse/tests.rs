@@ -77,7 +77,12 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         "rate",
         "line 22: \"rate\" has 0 groups: expected one around the number, as in \"rate: ([0-9.]+)\"",
     );
-    check("\"2m\"", "\"2 m\"", "line 16: \"2 m\" is no time limit: expected as 90s, 10m or 2h");
+    check(
+        "\"2m\"",
+        "\"2 m\"",
+        "line 16: \"2 m\" is not a time: expected seconds, or a number with ms, s, m or h as in 10m",
+    );
+    check("\"2m\"", "\"25h\"", "line 16: \"25h\" is out of range: expected at most 24h");
     check("[1, ", "[0, ", "line 14: 0 is no number of threads: expected 1 to 8192");
     check("\"all\"", "\"most\"", "line 14: \"most\" is no number of threads: expected a number or \"all\"");
     check("[1, \"all\"]", "[]", "line 14: expected 1 to 100 numbers of threads, as threads = [1, \"all\"]");
