@@ -2,8 +2,9 @@
 //!
 //! What is measured lies between the start of the program and its end. Its standard input is empty;
 //! its output goes to files without a name, of which only the end is read, and only afterwards; its
-//! environment has the same size in every arm. It has a process group of its own, so that the
-//! terminal's Ctrl-C ends none of it: that one is for the experiment to hear. It runs under guard
+//! environment has the same size in every arm. It has a session of its own: the terminal's Ctrl-C ends
+//! none of it, for that one is for the experiment to hear, and a program that opens its terminal finds
+//! none, where it would be stopped otherwise (`SIGTTIN`, `SIGTTOU`) and never end. It runs under guard
 //! ([`nodewise_syscall::guard`]): what is left of what it started when it has ended is ended too, for
 //! it would disturb the next run, and nothing of it outlives this process, however that ends.
 
@@ -54,6 +55,11 @@ impl Program {
         Self { time_limit: Some(limit), ..self }
     }
 
+    /// Its limit or another, whichever is shorter.
+    pub(crate) fn limited(&self, other: Option<Duration>) -> Option<Duration> {
+        self.time_limit.into_iter().chain(other).min()
+    }
+
     /// Whether its words leave the number of threads open, as `{threads}`.
     pub fn asks_for_threads(&self) -> bool {
         self.arguments.iter().any(|word| word.to_str().is_some_and(|word| word.contains(THREADS)))
@@ -100,6 +106,7 @@ pub struct CommandExecutor<'a> {
     metrics: Metrics,
     padding: Padding,
     counters: Vec<Counter>,
+    limit: Option<Duration>,
     witness: &'a mut dyn Witness,
     interrupt: &'a AtomicBool,
 }
@@ -115,7 +122,8 @@ impl<'a> CommandExecutor<'a> {
         interrupt: &'a AtomicBool,
     ) -> Self {
         let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
-        Self { program, metrics: Metrics::of(plan), padding, counters: Vec::new(), witness, interrupt }
+        let metrics = Metrics::of(plan);
+        Self { program, metrics, padding, counters: Vec::new(), limit: None, witness, interrupt }
     }
 
     /// Whether a placement can be applied by this process, asked of the kernel without running
@@ -141,7 +149,7 @@ impl<'a> CommandExecutor<'a> {
         self.witness.before();
         let counting = Counters::open(&self.counters);
         let supervision = Supervision {
-            limit: self.program.time_limit,
+            limit: self.program.limited(self.limit),
             interrupt: self.interrupt,
             witness: &mut *self.witness,
         };
@@ -214,6 +222,10 @@ impl Counters {
 }
 
 impl Executor for CommandExecutor<'_> {
+    fn limit(&mut self, limit: Option<Duration>) {
+        self.limit = limit;
+    }
+
     fn run(&mut self, arm: &Arm) -> Run {
         self.try_run(arm).unwrap_or_else(|why| Run::ended(Ending::NotStarted(why)))
     }

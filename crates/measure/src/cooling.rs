@@ -97,6 +97,10 @@ impl Executor for CoolingExecutor<'_, '_> {
         self.cooling.wait()
     }
 
+    fn limit(&mut self, limit: Option<Duration>) {
+        self.executor.limit(limit);
+    }
+
     fn run(&mut self, arm: &Arm) -> Run {
         self.executor.run(arm)
     }

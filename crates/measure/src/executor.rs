@@ -266,6 +266,10 @@ pub trait Executor {
         Ok(())
     }
 
+    /// Ends the runs that follow when they take longer than this, besides what the executor limits by
+    /// itself; such a run has timed out.
+    fn limit(&mut self, _limit: Option<Duration>) {}
+
     /// Runs it and waits for its end. A failure is a result.
     fn run(&mut self, arm: &Arm) -> Run;
 }

@@ -5,6 +5,9 @@
 //! the plan is a race, who drops out of it and whether it is settled ([`crate::race`]). Results decide
 //! nothing else: they are looked at when all is over, in [`crate::verdict`].
 
+mod budget;
+pub mod failures;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +18,9 @@ use crate::executor::{Arm, Clock, Ending, Executor, Run};
 use crate::race::crossing::crosses;
 use crate::race::{self, Crossed, Out, Standing};
 use crate::schedule::{ArmId, Block, Slot, order};
-use crate::study::{Dropped, End, Plan, Record, Rounds, Study};
-
-/// An arm is given up when it fails for this many times: once can be the machine's fault. The arms
-/// of a plan run once per block, so these are different blocks; the baseline runs twice, and a
-/// program that does not work at all is found out before any placement has been tried.
-pub const FAILURES_TO_DROP: u32 = 2;
+use crate::study::{Dropped, End, Plan, Record, Rounds, Study, TooShort};
+use budget::Pace;
+use failures::Failures;
 
 /// What an experiment tells while it goes on; only ever between runs.
 #[derive(Clone, Debug)]
@@ -147,20 +147,21 @@ impl Experiment<'_> {
     fn run_blocks(&mut self, course: &mut Course) -> Result<(), End> {
         self.run_block(course, Block::WarmUp)?;
         let rounds = self.fix_rounds(course);
-        // A plan asks for one round at least, so it is the budget that has no room for any.
-        if rounds == 0 {
-            return Err(End::BudgetSpent);
-        }
         for number in 1..=rounds {
-            if let Rounds::Within { budget, .. } = course.study.plan.rounds {
-                if number > course.ledger.blocks() && course.elapsed(self.clock) >= budget {
-                    return Err(End::BudgetSpent);
-                }
-            }
+            self.check_time(course, number)?;
             self.run_block(course, Block::Measured(number))?;
             self.look(course, number, rounds)?;
         }
         Ok(())
+    }
+
+    /// Ends the study where the next block does not fit into its time.
+    fn check_time(&self, course: &Course<'_>, number: u32) -> Result<(), End> {
+        let (elapsed, steps) = (course.elapsed(self.clock), course.study.runs_in_next_block());
+        if number <= course.ledger.blocks() || course.pace.fits(course.study.plan.rounds, elapsed, steps) {
+            return Ok(());
+        }
+        Err(if number == 1 { course.too_short() } else { End::BudgetSpent })
     }
 
     fn run_block(&mut self, course: &mut Course, block: Block) -> Result<(), End> {
@@ -177,6 +178,7 @@ impl Experiment<'_> {
                 repeated += 1;
             }
         }
+        course.pace.end_of_block();
         Ok(())
     }
 
@@ -239,22 +241,36 @@ impl Experiment<'_> {
         if !known && self.interrupt.load(Ordering::Relaxed) {
             return Err(End::Interrupted);
         }
+        let before = course.elapsed(self.clock);
+        if !known
+            && block != Block::WarmUp
+            && budget::left(course.study.plan.rounds, before) == Some(Duration::ZERO)
+        {
+            return Err(End::BudgetSpent);
+        }
         let number = course.study.records.len() as u32 + 1;
         let arm = course.study.plan.arm(slot.arm);
         self.observer.event(Event::Begins { number, block, arm });
-        let record = match recalled {
+        let (record, cut) = match recalled {
             Some(record) => {
                 course.spent = record.ended();
-                record
+                (record, false)
             }
             None => {
                 self.executor.prepare(arm)?;
                 let began = course.elapsed(self.clock);
-                let run = self.executor.run(arm);
+                let limits = course.limits(block, began);
+                self.executor.limit(limits.shortest());
+                let mut run = self.executor.run(arm);
+                let cut = run.ending.is_failure() && limits.is_cut_by_budget(&run);
+                if cut {
+                    run.ending = Ending::Interrupted;
+                }
                 let set_aside = course.again(&run, repeated);
-                Record { block, place, slot, began, run, set_aside }
+                (Record { block, place, slot, began, run, set_aside }, cut)
             }
         };
+        course.pace.step(block, course.elapsed(self.clock).saturating_sub(before));
         self.observer.event(Event::Ended(&record));
         let interrupted = record.run.ending == Ending::Interrupted;
         // An interrupted run says nothing, and is made anew in the next sitting.
@@ -265,14 +281,28 @@ impl Experiment<'_> {
             self.observer.event(Event::Dropped(&dropped));
             course.drop_arm(dropped)?;
         }
-        if interrupted || lost { Err(End::Interrupted) } else { Ok(counts) }
+        if block == Block::WarmUp && course.ledger.blocks() == 0 && !interrupted {
+            let round = course.study.plan.runs_per_block();
+            let (to_come, elapsed) = (round.saturating_sub(place + 1), course.elapsed(self.clock));
+            if let Some(short) = course.pace.too_short(course.study.plan.rounds, elapsed, to_come, round) {
+                return Err(End::BudgetTooShort(short));
+            }
+        }
+        match (cut, interrupted || lost) {
+            (true, _) if block == Block::WarmUp => Err(course.too_short()),
+            (true, _) => Err(End::BudgetSpent),
+            (false, true) => Err(End::Interrupted),
+            (false, false) => Ok(counts),
+        }
     }
 
-    /// Decides how many blocks are measured, once and for all.
+    /// Decides how many blocks are measured at most. A race may be looked at after each of them and goes on
+    /// as long as there is time; without one their number is fixed once and for all.
     fn fix_rounds(&mut self, course: &mut Course) -> u32 {
         let per_block = course.elapsed(self.clock);
         let rounds = match course.study.plan.rounds {
             Rounds::Exactly(rounds) => rounds,
+            Rounds::Within { at_most, .. } if course.study.plan.race.is_some() => at_most,
             Rounds::Within { budget, at_most } => {
                 let left = budget.saturating_sub(per_block).as_nanos();
                 let fit = left / per_block.as_nanos().max(1);
@@ -294,6 +324,27 @@ enum Counts {
     SetAside,
 }
 
+/// How long a run may take.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Before it is taken to hang, which is a failure.
+    hang: Option<Duration>,
+    /// Before the time of the study is over, which says nothing of the run.
+    budget: Option<Duration>,
+}
+
+impl Limits {
+    fn shortest(&self) -> Option<Duration> {
+        self.hang.into_iter().chain(self.budget).min()
+    }
+
+    /// Whether it was the time of the study that ended a run that did not end well.
+    fn is_cut_by_budget(&self, run: &Run) -> bool {
+        let is_over = |limit: Duration| run.wall.is_some_and(|wall| wall >= limit);
+        self.budget.is_some_and(is_over) && !self.hang.is_some_and(is_over)
+    }
+}
+
 /// An experiment under way.
 struct Course<'a> {
     /// When this sitting began to run arms, by the clock.
@@ -303,7 +354,8 @@ struct Course<'a> {
     /// Whether the last run came from the ledger.
     recalling: bool,
     study: Study,
-    failures: BTreeMap<ArmId, u32>,
+    failures: BTreeMap<ArmId, Failures>,
+    pace: Pace,
     ledger: &'a mut dyn Ledger,
 }
 
@@ -323,7 +375,42 @@ impl<'a> Course<'a> {
             cool_down: None,
             not_counted: BTreeMap::new(),
         };
-        Self { origin, spent: Duration::ZERO, recalling: false, study, failures: BTreeMap::new(), ledger }
+        Self {
+            origin,
+            spent: Duration::ZERO,
+            recalling: false,
+            study,
+            failures: BTreeMap::new(),
+            pace: Pace::default(),
+            ledger,
+        }
+    }
+
+    /// How long the next run may take.
+    fn limits(&self, block: Block, elapsed: Duration) -> Limits {
+        let Plan { rounds, hang_limit, .. } = &self.study.plan;
+        let warm_up = self.study.records.iter().filter(|record| record.block == Block::WarmUp);
+        let done = warm_up.filter(|record| record.run.ending.is_done());
+        let longest = done.filter_map(|record| record.run.wall).max();
+        let left = budget::left(*rounds, elapsed);
+        let longer = if block == Block::WarmUp { Duration::ZERO } else { self.pace.of_one() };
+        Limits {
+            hang: hang_limit.zip(longest).map(|(limit, longest)| limit.after(longest)),
+            budget: left.map(|left| left.saturating_add(longer)),
+        }
+    }
+
+    /// The end of a study whose time cannot hold a round.
+    fn too_short(&self) -> End {
+        let Plan { rounds, .. } = self.study.plan;
+        let budget = match rounds {
+            Rounds::Within { budget, .. } => budget,
+            Rounds::Exactly(_) => return End::BudgetSpent,
+        };
+        // Of a first run that was cut short nothing is known.
+        let known = self.study.records.iter().any(|record| record.run.ending.is_done());
+        let round = self.pace.of_steps(self.study.plan.runs_per_block());
+        End::BudgetTooShort(TooShort { budget, round: known.then_some(round) })
     }
 
     /// Time of the experiment up to now, over all sittings.
@@ -353,17 +440,17 @@ impl<'a> Course<'a> {
     /// Keeps a run; gives its arm back when it has failed once too often.
     fn keep(&mut self, record: Record) -> Option<Dropped> {
         let Record { block, slot, ref run, .. } = record;
-        let mut dropped = None;
-        if run.ending.is_failure() {
-            let failures = self.failures.entry(slot.arm).or_insert(0);
-            *failures += 1;
-            dropped = (*failures >= FAILURES_TO_DROP).then(|| Dropped {
-                arm: slot.arm,
-                block,
-                ending: run.ending.clone(),
-                complaint: run.complaint.clone(),
-            });
+        let failures = self.failures.entry(slot.arm).or_default();
+        if run.ending != Ending::Interrupted {
+            failures.count(run.ending.is_failure());
         }
+        let given_up = run.ending.is_failure() && failures.are_too_many();
+        let dropped = given_up.then(|| Dropped {
+            arm: slot.arm,
+            block,
+            ending: run.ending.clone(),
+            complaint: run.complaint.clone(),
+        });
         self.study.records.push(record);
         dropped
     }

@@ -334,11 +334,11 @@ impl Journal {
         self.past.len()
     }
 
-    /// Begins a sitting, at this time in seconds since 1970.
+    /// Begins a sitting, at this time in seconds since 1970, by this version of nodewise.
     ///
     /// # Errors
     /// A journal of another study, and one that cannot be written.
-    pub fn begin(&mut self, head: &Head, unix_s: u64) -> Result<(), JournalError> {
+    pub fn begin(&mut self, head: &Head, unix_s: u64, version: Option<&str>) -> Result<(), JournalError> {
         match &self.head {
             Some(there) => {
                 if let Some(difference) = there.difference(head) {
@@ -350,7 +350,7 @@ impl Journal {
                 self.head = Some(head.clone());
             }
         }
-        self.append(&Entry::Sitting { began_unix_s: unix_s })
+        self.append(&Entry::Sitting { began_unix_s: unix_s, nodewise: version.map(str::to_owned) })
     }
 
     /// What went wrong with it while a study was conducted, if anything did.

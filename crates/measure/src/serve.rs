@@ -65,6 +65,7 @@ pub struct ServeExecutor<'a> {
     padding: Padding,
     cpus: CpuSet,
     counters: Vec<Counter>,
+    limit: Option<Duration>,
     witness: &'a mut dyn Witness,
     interrupt: &'a AtomicBool,
 }
@@ -80,7 +81,7 @@ impl<'a> ServeExecutor<'a> {
     ) -> Self {
         let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
         let metrics = Metrics::of(plan);
-        Self { service, metrics, padding, cpus, counters: Vec::new(), witness, interrupt }
+        Self { service, metrics, padding, cpus, counters: Vec::new(), limit: None, witness, interrupt }
     }
 
     /// The executor with events counted in the server; those that cannot be counted are passed over.
@@ -136,8 +137,8 @@ impl<'a> ServeExecutor<'a> {
         let command = program.command(arm, self.padding, &output).map_err(no_output)?;
         let setup = setup(&beside(&arm.placement, &self.cpus));
         let mut witness = OfServer { witness: &mut *self.witness, server: server.id() };
-        let supervision =
-            Supervision { limit: program.time_limit, interrupt: self.interrupt, witness: &mut witness };
+        let limit = program.limited(self.limit);
+        let supervision = Supervision { limit, interrupt: self.interrupt, witness: &mut witness };
         let ended = supervision.run(|| setup.spawn_guarded(command)).map_err(|error| {
             Ending::Service(format!("the client could not be started: {}", program.start_error(&error)))
         })?;
@@ -154,6 +155,10 @@ struct Driven {
 }
 
 impl Executor for ServeExecutor<'_> {
+    fn limit(&mut self, limit: Option<Duration>) {
+        self.limit = limit;
+    }
+
     fn run(&mut self, arm: &Arm) -> Run {
         self.try_run(arm).unwrap_or_else(Run::ended)
     }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use crate::conditions::Conditions;
 use crate::cooling::CoolDown;
 use crate::evidence::Counter;
-use crate::executor::{Ending, Residency, Run, Unprepared};
+use crate::executor::{Arm, Ending, Residency, Run, Unprepared};
 use crate::fidelity::Fidelity;
 use crate::metric::Direction;
 use crate::race::{Costs, Standing};
-use crate::schedule::{ArmId, Block, Slot};
+use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
 use crate::stats::mean;
 
-pub use plan::{Plan, PlanError, Rounds, Treatment};
+pub use plan::{HangLimit, Plan, PlanError, Rounds, Treatment};
 
 /// One run with its place in the experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,15 @@ pub struct Dropped {
     pub complaint: Option<String>,
 }
 
+/// Why the time of a study is too short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooShort {
+    /// The time for the whole study.
+    pub budget: Duration,
+    /// How long one block takes, judged by the runs so far; `None` where the first did not end in time.
+    pub round: Option<Duration>,
+}
+
 /// How an experiment ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
@@ -63,8 +72,10 @@ pub enum End {
     Settled,
     /// The user ended it.
     Interrupted,
-    /// The time was up before the blocks that had seemed to fit were run.
+    /// The time was up before the last block.
     BudgetSpent,
+    /// The time cannot hold a warm-up and one measured block.
+    BudgetTooShort(TooShort),
     /// The program does not work without any placement.
     BaselineFailed(Dropped),
     /// No arm was left to compare.
@@ -209,6 +220,15 @@ impl Study {
     /// Why an arm was given up, where it was.
     pub fn dropped(&self, arm: ArmId) -> Option<&Dropped> {
         self.dropped.iter().find(|dropped| dropped.arm == arm)
+    }
+
+    /// How many runs a block has that begins now: the baseline runs even where it is out of the race.
+    pub fn runs_in_next_block(&self) -> u32 {
+        let runs = |arm: &Arm| {
+            arm.id.is_baseline() || self.race.out(arm.id).is_none() && self.dropped(arm.id).is_none()
+        };
+        let arms = self.plan.treatments().iter().filter(|arm| runs(arm)).count();
+        arms as u32 + u32::from(BASELINE_RUNS)
     }
 
     /// How many blocks were begun after the warm-up.

@@ -17,6 +17,7 @@ pub mod device;
 pub mod distance;
 pub mod emulation;
 pub mod evidence;
+pub mod example;
 pub mod file;
 pub mod io;
 pub mod latency;

@@ -145,6 +145,15 @@ impl fmt::Display for Unsaid {
 
 impl std::error::Error for Unsaid {}
 
+/// Full paths, for tools that do not look for programs as a shell does; `None` where one is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Of nodewise.
+    pub nodewise: Option<String>,
+    /// Of the program.
+    pub program: Option<String>,
+}
+
 /// Writes a placement for a tool. `program` is the program with its arguments, as a user would type
 /// them; `scope` what it may use here.
 ///
@@ -155,8 +164,9 @@ pub fn emit(
     placement: &Placement,
     program: &[String],
     scope: &Scope,
+    paths: &Paths,
 ) -> Result<Emitted, Unsaid> {
-    write(target, &Wish { placement, program, scope, threads: Threads::Untold })
+    write(target, &Wish { placement, program, scope, paths, threads: Threads::Untold })
 }
 
 /// Writes the placement that a study advises, with the number of threads that goes with it; `None` where
@@ -166,15 +176,22 @@ pub fn best(
     study: &Study,
     advice: &Advice,
     scope: &Scope,
+    paths: &Paths,
 ) -> Option<Result<Emitted, Unsaid>> {
     let Advice::Use { best, .. } = advice else { return None };
     let arm = study.plan.arm(*best);
-    Some(of_arm(target, arm, &program_words(study, *best), scope))
+    Some(of_arm(target, arm, &program_words(study, *best), scope, paths))
 }
 
 /// Writes the placement of an arm, with its number of threads. `program` has that filled in already.
-fn of_arm(target: Target, arm: &Arm, program: &[String], scope: &Scope) -> Result<Emitted, Unsaid> {
-    write(target, &Wish { placement: &arm.placement, program, scope, threads: Threads::of(arm) })
+fn of_arm(
+    target: Target,
+    arm: &Arm,
+    program: &[String],
+    scope: &Scope,
+    paths: &Paths,
+) -> Result<Emitted, Unsaid> {
+    write(target, &Wish { placement: &arm.placement, program, scope, paths, threads: Threads::of(arm) })
 }
 
 fn write(target: Target, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
@@ -215,6 +232,7 @@ struct Wish<'a> {
     placement: &'a Placement,
     program: &'a [String],
     scope: &'a Scope,
+    paths: &'a Paths,
     threads: Threads,
 }
 

@@ -32,6 +32,10 @@ impl Executor for PreparedExecutor<'_> {
         run(&self.command, arm.threads, self.interrupt)
     }
 
+    fn limit(&mut self, limit: Option<std::time::Duration>) {
+        self.executor.limit(limit);
+    }
+
     fn run(&mut self, arm: &Arm) -> Run {
         self.executor.run(arm)
     }

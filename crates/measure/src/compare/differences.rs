@@ -37,18 +37,32 @@ pub fn differences(before: &Session, after: &Session) -> Vec<Difference> {
 /// The programs that both sessions needed, with their versions: another version is another benchmark as
 /// far as its figures go. What only one session noted of all of them is told at once.
 fn tools(before: &Session, after: &Session) -> Vec<(String, Option<String>, Option<String>)> {
-    let all = |session: &Session| {
-        let known = session.tools.values().flatten();
-        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+    // A program that the other session did not run has no version there to differ from.
+    let all = |session: &Session, other: &Session| {
+        let known = session.tools.iter().filter(|(program, _)| may_run(other, program));
+        let known: BTreeSet<&str> = known.filter_map(|(_, version)| version.as_deref()).collect();
         (!known.is_empty()).then(|| known.into_iter().collect::<Vec<_>>().join(", "))
     };
     if before.tools.is_empty() || after.tools.is_empty() {
-        return vec![("programs".to_owned(), all(before), all(after))];
+        return vec![("programs".to_owned(), all(before, after), all(after, before))];
     }
     let both = before.tools.iter().filter_map(|(program, version)| {
         Some((program.clone(), version.clone(), after.tools.get(program)?.clone()))
     });
     both.collect()
+}
+
+/// Whether a program stands in a command of a session; that may be where it was not kept what was run.
+fn may_run(session: &Session, program: &str) -> bool {
+    let is_in = |text: &String| {
+        text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_+.".contains(c)).any(|word| word == program)
+    };
+    session.cases.iter().any(|case| {
+        case.definition.as_ref().is_none_or(|definition| {
+            let before = definition.prepare.iter().chain(&definition.prepare_each);
+            before.chain([&definition.command]).any(is_in)
+        })
+    })
 }
 
 /// The circumstances by name, always the same names. When a session began and how busy the machine was
@@ -72,7 +86,8 @@ fn known(conditions: &Conditions) -> [(&'static str, Option<String>); 10] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::tests::session;
+    use crate::compare::tests::{record, session};
+    use crate::suite::definition::Definition;
 
     #[test]
     fn what_differs_is_named_and_what_is_the_same_is_not() {
@@ -124,7 +139,36 @@ mod tests {
             &new,
             &[("gcc", text("gcc 12"), None), ("xz", text("xz-utils 5.4"), text("xz-utils 5.6"))],
         );
-        check(&with(&[]), &new, &[("programs", None, text("xz-utils 5.6, zstd 1.5"))]);
+        let ran = |commands: &[&str], tools: &[(&str, Option<&str>)]| {
+            let cases = ["a", "b"].map(|name| record(name, 1, &[&[&[1.0, 1.0]]]));
+            let mut session = session(&cases, 1);
+            session.tools = with(tools).tools;
+            session.cases.truncate(commands.len());
+            for (case, command) in session.cases.iter_mut().zip(commands) {
+                case.definition = Some(definition(command));
+            }
+            session
+        };
+        let versions = [("xz", Some("xz-utils 5.6")), ("zstd", Some("zstd 1.5"))];
+        let both = ran(&["xz -T{threads} in", "sh -c 'cat in | zstd'"], &versions);
+        check(
+            &ran(&["/usr/bin/xz -9 in", "zstd in"], &[]),
+            &both,
+            &[("programs", None, text("xz-utils 5.6, zstd 1.5"))],
+        );
+        // One benchmark alone, which needs no program: nothing has changed.
+        check(&both, &ran(&["nodewise workload stream"], &[]), &[]);
+        check(&both, &ran(&["xz in"], &[]), &[("programs", text("xz-utils 5.6"), None)]);
         check(&with(&[]), &with(&[]), &[]);
+    }
+
+    fn definition(command: &str) -> Definition {
+        Definition {
+            command: command.to_owned(),
+            prepare: None,
+            prepare_each: None,
+            metric: "wall".to_owned(),
+            inputs: std::collections::BTreeMap::new(),
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::evidence::{CpuTime, Evidence, Repeats};
 use crate::executor::{Run, Unprepared};
 use crate::mock::{MockClock, conduct, observe, plan, took};
+use crate::study::HangLimit;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
 /// The arms in the order in which they ran, blocks separated by spaces; `A` and `a` are the two runs
@@ -162,20 +163,161 @@ fn a_budget_is_divided_by_the_time_of_the_warm_up() {
 }
 
 #[test]
-fn a_budget_is_not_exceeded_by_more_than_a_block_when_runs_become_slower() {
+fn a_block_that_does_not_fit_into_the_budget_is_not_begun() {
     let budget = Duration::from_secs(60);
     let study = conduct(plan(3, Rounds::Within { budget, at_most: 100 }, 1), |_, at| {
         took(if at < 5 { 0.1 } else { 4.0 })
     });
-    assert_eq!(study.end, End::BudgetSpent);
-    assert_eq!(study.blocks_begun(), 3);
+    assert_eq!((study.blocks_begun(), study.end), (2, End::BudgetSpent));
+    assert!(study.took <= budget);
 }
 
 #[test]
-fn a_budget_without_room_for_a_round_is_said_to_be_spent() {
+fn a_budget_is_not_exceeded_by_more_than_a_run_when_runs_become_slower() {
+    let budget = Duration::from_secs(60);
+    let study = conduct(plan(3, Rounds::Within { budget, at_most: 100 }, 1), |_, at| {
+        took(if at < 6 { 0.1 } else { 25.0 })
+    });
+    assert_eq!(study.end, End::BudgetSpent);
+    assert_eq!(study.records.len(), 9, "the third run of 25 s is the last that begins before 60 s are over");
+}
+
+/// The end of a study of three arms beside the baseline that has this long, and how many runs it took.
+fn within(seconds: u64, play: impl FnMut(&Arm, usize) -> Run) -> (Study, usize) {
+    let budget = Duration::from_secs(seconds);
+    let study = conduct(plan(3, Rounds::Within { budget, at_most: 100 }, 1), play);
+    let runs = study.records.len();
+    (study, runs)
+}
+
+#[test]
+fn a_budget_without_room_for_a_round_ends_the_study_as_soon_as_a_run_shows_it() {
+    let check = |seconds, runs, round: u64| {
+        let (study, made) = within(seconds, |_, _| took(4.0));
+        let round = Some(Duration::from_secs(round));
+        let budget = Duration::from_secs(seconds);
+        assert_eq!(study.end, End::BudgetTooShort(TooShort { budget, round }), "{seconds} s");
+        assert_eq!((made, study.blocks_begun()), (runs, 0), "{seconds} s");
+    };
+    // A round takes 20 s, and the warm-up as long.
+    check(5, 1, 20);
+    check(19, 1, 20);
+    check(20, 2, 20);
+    check(39, 2, 20);
+    let (study, _) = within(40, |_, _| took(4.0));
+    assert_eq!((study.blocks_begun(), study.end), (1, End::Completed));
+}
+
+#[test]
+fn a_budget_that_is_too_short_is_said_before_a_spoilt_run_is_repeated() {
+    let budget = Duration::from_secs(3);
+    let plan = plan(3, Rounds::Within { budget, at_most: 9 }, 1).with_repeats(Some(Repeats::DEFAULT));
+    let study = conduct(plan, |_, _| beside(0.5));
+    assert!(matches!(study.end, End::BudgetTooShort(_)), "{:?}", study.end);
+    assert_eq!(study.records.len(), 1);
+}
+
+#[test]
+fn a_first_run_that_is_slow_for_once_does_not_end_a_study() {
+    let (study, _) = within(30, |_, at| took(if at == 0 { 5.0 } else { 1.0 }));
+    assert_eq!(study.end, End::Completed);
+    assert!(study.blocks_begun() >= 1 && study.took <= Duration::from_secs(30));
+}
+
+#[test]
+fn preparations_count_against_the_budget() {
     let budget = Duration::from_secs(5);
-    let study = conduct(plan(3, Rounds::Within { budget, at_most: 100 }, 1), |_, _| took(1.0));
-    assert_eq!((study.end, study.rounds), (End::BudgetSpent, Some(0)));
+    let study = prepared_within(Rounds::Within { budget, at_most: 9 }, |_| Ok(()));
+    // Each run takes 1 s and its preparation 10.
+    let round = Some(Duration::from_secs(33));
+    assert_eq!(study.end, End::BudgetTooShort(TooShort { budget, round }));
+    assert_eq!(study.records.len(), 1);
+}
+
+#[test]
+fn a_race_goes_on_as_long_as_there_is_time() {
+    // The warm-up is slow, and what comes after it is not: 34 s are left for rounds of 2.5 s.
+    let budget = Duration::from_secs(60);
+    let plan = plan(3, Rounds::Within { budget, at_most: 100 }, 1).with_race(race::Rules::DEFAULT);
+    let noise = [0.3, 0.7, 0.35, 0.6, 0.5, 0.8, 0.4];
+    let study = conduct(plan, |_, at| took(if at < 5 { 5.0 } else { noise[at * at % 7] }));
+    assert_eq!(study.end, End::BudgetSpent, "{} blocks in {:?}", study.blocks_begun(), study.took);
+    assert!(study.took > Duration::from_secs(55) && study.took <= budget, "{:?}", study.took);
+}
+
+/// Plays runs that hang for an hour unless they are ended.
+struct Hanging {
+    clock: MockClock,
+    limit: Option<Duration>,
+    limits: Vec<Option<Duration>>,
+    hangs: fn(usize) -> bool,
+}
+
+impl Executor for Hanging {
+    fn limit(&mut self, limit: Option<Duration>) {
+        self.limit = limit;
+    }
+    fn run(&mut self, _arm: &Arm) -> Run {
+        let hangs = (self.hangs)(self.limits.len());
+        self.limits.push(self.limit);
+        let time = Duration::from_secs(if hangs { 3600 } else { 3 });
+        let (time, ending) = match self.limit {
+            Some(limit) if limit < time => (limit, Ending::TimedOut(limit)),
+            _ => (time, Ending::Done),
+        };
+        self.clock.pass(time);
+        Run { wall: Some(time), ..Run::ended(ending) }
+    }
+}
+
+fn hanging(plan: Plan, hangs: fn(usize) -> bool) -> (Study, Vec<Option<Duration>>) {
+    let clock = MockClock::default();
+    let mut executor = Hanging { clock: clock.clone(), limit: None, limits: Vec::new(), hangs };
+    let (mut observer, interrupt) = (|_: Event<'_>| {}, AtomicBool::new(false));
+    let study =
+        Experiment { executor: &mut executor, clock: &clock, observer: &mut observer, interrupt: &interrupt }
+            .conduct(plan, Conditions::default());
+    (study, executor.limits)
+}
+
+#[test]
+fn a_run_that_takes_twenty_times_as_long_as_the_warm_up_is_ended_as_failed() {
+    let plan = plan(1, Rounds::Exactly(3), 1).with_hang_limit(HangLimit::DEFAULT);
+    let (study, limits) = hanging(plan, |at| at == 5);
+    let minute = Duration::from_secs(60);
+    assert_eq!((limits[0], limits[1]), (None, Some(minute)), "nothing is known of the first");
+    assert_eq!(study.records[5].run.ending, Ending::TimedOut(minute));
+    assert_eq!((study.blocks_begun(), study.end), (3, End::Completed), "once is forgiven");
+    let quick = HangLimit::DEFAULT.after(Duration::from_millis(1));
+    assert_eq!(quick, Duration::from_secs(10));
+}
+
+#[test]
+fn a_run_that_outlives_the_budget_is_ended_and_counts_against_nobody() {
+    let budget = Duration::from_secs(30);
+    let timed = |rounds| plan(1, rounds, 1).with_hang_limit(HangLimit::DEFAULT);
+    let within = timed(Rounds::Within { budget, at_most: 9 });
+    let (study, limits) = hanging(within.clone(), |at| at == 0);
+    assert_eq!((limits, study.took), (vec![Some(budget)], budget));
+    assert_eq!(study.end, End::BudgetTooShort(TooShort { budget, round: None }));
+    assert!(study.records.iter().all(|record| record.run.ending == Ending::Interrupted));
+    // Later on it may take as long as a run takes beyond what is left.
+    let (study, _) = hanging(within, |at| at == 4);
+    assert_eq!((study.end, study.took), (End::BudgetSpent, Duration::from_secs(33)));
+    assert_eq!(study.dropped, []);
+}
+
+#[test]
+fn two_failures_of_many_runs_do_not_end_a_study() {
+    let study = conduct(plan(2, Rounds::Exactly(30), 1), |_, at| {
+        if at == 40 || at == 41 || at == 90 { Run::ended(Ending::Signal(11)) } else { took(1.0) }
+    });
+    assert_eq!((study.blocks_begun(), study.end), (30, End::Completed));
+    assert_eq!(study.dropped, []);
+    let study = conduct(plan(2, Rounds::Exactly(30), 1), |_, at| {
+        if at >= 40 { Run::ended(Ending::Signal(11)) } else { took(1.0) }
+    });
+    assert!(matches!(study.end, End::BaselineFailed(_) | End::AllDropped), "{:?}", study.end);
 }
 
 #[test]
@@ -327,11 +469,15 @@ impl<P: FnMut(usize) -> Result<(), Unprepared>> Executor for Prepared<P> {
 
 /// A study of one arm beside the baseline whose preparations, numbered from 1, are played.
 fn prepared(prepare: impl FnMut(usize) -> Result<(), Unprepared>) -> Study {
+    prepared_within(Rounds::Exactly(2), prepare)
+}
+
+fn prepared_within(rounds: Rounds, prepare: impl FnMut(usize) -> Result<(), Unprepared>) -> Study {
     let clock = MockClock::default();
     let mut executor = Prepared { clock: clock.clone(), prepared: 0, prepare };
     let (mut observer, interrupt) = (|_: Event<'_>| {}, AtomicBool::new(false));
     Experiment { executor: &mut executor, clock: &clock, observer: &mut observer, interrupt: &interrupt }
-        .conduct(plan(1, Rounds::Exactly(2), 1), Conditions::default())
+        .conduct(plan(1, rounds, 1), Conditions::default())
 }
 
 #[test]

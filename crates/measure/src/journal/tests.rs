@@ -45,7 +45,7 @@ fn open(path: &Path) -> Result<Journal, JournalError> {
 /// One sitting over a journal; ends after `at_most` new runs.
 fn sit(path: &Path, plan: Plan, at_most: usize) -> Result<Study, JournalError> {
     let mut journal = open(path)?;
-    journal.begin(&head(&plan), 1_700_000_000)?;
+    journal.begin(&head(&plan), 1_700_000_000, Some("1.2.3"))?;
     let known = journal.past();
     let clock = MockClock::default();
     let interrupt = AtomicBool::new(at_most == 0);

@@ -40,6 +40,26 @@ impl Rounds {
     pub const RACE: Self = Self::Exactly(40);
 }
 
+/// When a run is taken to hang: it takes far longer than the longest of the warm-up. What a placement can
+/// slow a program down by (one CPU in place of many, memory far away) is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HangLimit {
+    /// So many times as long.
+    pub times: u32,
+    /// And at least this long.
+    pub least: Duration,
+}
+
+impl HangLimit {
+    /// The limit that holds unless the user sets one.
+    pub const DEFAULT: Self = Self { times: 20, least: Duration::from_secs(10) };
+
+    /// The limit behind a run that took this long.
+    pub fn after(&self, longest: Duration) -> Duration {
+        longest.saturating_mul(self.times).max(self.least)
+    }
+}
+
 /// What is done to a program before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Treatment {
@@ -91,6 +111,8 @@ pub struct Plan {
     pub crossing: bool,
     /// When a run that others spoilt is repeated; `None`: never.
     pub repeats: Option<Repeats>,
+    /// When a run is taken to hang; `None`: never.
+    pub hang_limit: Option<HangLimit>,
     /// What the order of runs and the resamples are drawn from.
     pub seed: u64,
 }
@@ -124,7 +146,17 @@ impl Plan {
         if matches!(rounds, Rounds::Exactly(0) | Rounds::Within { at_most: 0, .. }) {
             return Err(PlanError::NoRounds);
         }
-        Ok(Self { arms, metric, also: Vec::new(), rounds, race: None, crossing: false, repeats: None, seed })
+        Ok(Self {
+            arms,
+            metric,
+            also: Vec::new(),
+            rounds,
+            race: None,
+            crossing: false,
+            repeats: None,
+            hang_limit: None,
+            seed,
+        })
     }
 
     /// The plan with arms that drop out by these rules.
@@ -159,6 +191,11 @@ impl Plan {
     /// The plan with runs repeated that others spoilt.
     pub fn with_repeats(self, repeats: Option<Repeats>) -> Self {
         Self { repeats, ..self }
+    }
+
+    /// The plan with runs ended that take far longer than those of the warm-up.
+    pub fn with_hang_limit(self, limit: HangLimit) -> Self {
+        Self { hang_limit: Some(limit), ..self }
     }
 
     /// The things compared, the baseline first.

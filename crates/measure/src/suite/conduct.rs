@@ -15,7 +15,7 @@ use super::Case;
 use super::definition::Definition;
 use super::session::{ArmRecord, CaseRecord, End, Sample};
 use crate::executor::{Arm, Clock, Ending, Residency, Run};
-use crate::experiment::FAILURES_TO_DROP;
+use crate::experiment::failures::Failures;
 use crate::random::Random;
 use crate::schedule::{Block, Slot, order};
 use crate::study::Rounds;
@@ -177,6 +177,12 @@ impl Conductor<'_> {
         if course.is_given_up(at, slot) {
             return Ok(());
         }
+        // The time is kept within the length of one run.
+        if let Rounds::Within { budget, .. } = course.agenda.rounds {
+            if self.clock.now().saturating_sub(course.origin) >= budget {
+                return Err(End::BudgetSpent);
+            }
+        }
         let (case, arm) = (&course.agenda.cases[at], &course.agenda.arms[slot.arm.number() as usize]);
         (self.observer)(Event::Begins { block, case, arm });
         let run = self.stage.run(case, arm);
@@ -202,7 +208,7 @@ struct Course<'a> {
     origin: Duration,
     outcome: Outcome,
     /// Failed runs by case and placement.
-    failures: Vec<Vec<u32>>,
+    failures: Vec<Vec<Failures>>,
 }
 
 impl<'a> Course<'a> {
@@ -222,7 +228,12 @@ impl<'a> Course<'a> {
             end: End::Completed,
             took: Duration::ZERO,
         };
-        Self { agenda, origin, outcome, failures: vec![vec![0; agenda.arms.len()]; agenda.cases.len()] }
+        Self {
+            agenda,
+            origin,
+            outcome,
+            failures: vec![vec![Failures::default(); agenda.arms.len()]; agenda.cases.len()],
+        }
     }
 
     /// Whether a run has no sense any more. Without what it is compared with a placement has none.
@@ -242,9 +253,10 @@ impl<'a> Course<'a> {
     /// first round does not work, and later on once can be the machine's fault.
     fn keep(&mut self, at: usize, block: Block, slot: Slot, run: &Run) -> Option<String> {
         let arm = slot.arm.number() as usize;
+        let failures = &mut self.failures[at][arm];
+        failures.count(run.ending.is_failure());
         if run.ending.is_failure() {
-            self.failures[at][arm] += 1;
-            let given_up = block == Block::WarmUp || self.failures[at][arm] >= FAILURES_TO_DROP;
+            let given_up = block == Block::WarmUp || failures.are_too_many();
             return given_up.then(|| reason(run));
         }
         let value = run.value(&self.agenda.cases[at].benchmark.metric.metric)?;

@@ -67,7 +67,7 @@ pub struct Compare {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200), help_heading = "Measuring")]
     pub runs: Option<u32>,
     /// Time to spend at most, as 90s, 30m or 2h
-    #[arg(long, value_name = "BUDGET", help_heading = "Measuring")]
+    #[arg(long, value_name = "TIME", help_heading = "Measuring")]
     pub time: Option<String>,
     /// Three rounds: a first look, too few to show a difference
     #[arg(long, conflicts_with = "runs", help_heading = "Measuring")]

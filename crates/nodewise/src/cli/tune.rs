@@ -9,7 +9,9 @@ use std::path::PathBuf;
 /// the default: the difference between those two is this machine's noise. A placement that is worse
 /// than another beyond doubt drops out; the rest go on until one is known to be within 2 % of the
 /// best. A placement is called faster only when the interval, the test and the noise agree. Without
-/// a program a built-in workload is tuned. A program reads an empty input, and its output is kept aside. Ctrl-C ends the study with the
+/// a program a built-in workload is tuned, for half a minute at most. A program reads an empty input, has
+/// no terminal, and its output is kept aside. An arm is given up when it never works (two failures), when it
+/// fails three times in a row, or when a fifth of ten or more runs fail. Ctrl-C ends the study with the
 /// results so far.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -26,8 +28,8 @@ Examples:
   nodewise tune --serve './server --port 8080' --ready 8080 --drive './client' --metric 'rate ([0-9.]+)'
   nodewise tune --emit systemd -- /usr/sbin/server --benchmark
 
-Exit codes: 0 when there is a result, also after Ctrl-C; 2 wrong usage; 3 when the program fails \
-without any placement too, or its preparation fails.",
+Exit codes: 0 when there is a result, also after Ctrl-C; 2 wrong usage, also a --time that is too short \
+for one round; 3 when the program fails without any placement too, or its preparation fails.",
     override_usage = "nodewise tune [OPTIONS] [--] [PROGRAM [ARGUMENT]...]"
 )]
 pub struct Tune {
@@ -49,8 +51,9 @@ pub struct Tune {
     /// Run every placement in every round, also those that are worse beyond doubt
     #[arg(long)]
     pub no_race: bool,
-    /// Time to spend at most, as 90s, 10m or 2h
-    #[arg(long, value_name = "BUDGET")]
+    /// Time for everything, the warm-up and preparations included, as 90s, 10m or 2h; kept within the
+    /// length of one run. A time that cannot hold a warm-up and one round ends the study at once
+    #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
     /// What to compare: wall (time from start to end), cpu (time on CPUs), rss (most memory at once),
     /// node-loads, node-load-misses or dTLB-misses (counted by the CPU), or a regular expression with one
@@ -62,7 +65,8 @@ pub struct Tune {
     #[arg(long)]
     pub higher_is_better: bool,
     /// End a run that takes longer than this, as 500ms, 90s or 10m, and count it as failed; --prepare has
-    /// as long
+    /// as long [default: 20 times the longest run of the warm-up so far, and at least 10s; the first run
+    /// has no limit]
     #[arg(long, value_name = "TIME")]
     pub run_limit: Option<String>,
     /// Seed of the order of runs; the same seed gives the same order [default: from the clock, and
@@ -105,6 +109,9 @@ pub struct Tune {
     /// postgres
     #[arg(long, value_name = "TOOL")]
     pub emit: Option<String>,
+    /// Show everything: all placements, why others were not tried, pages and counters
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
     /// Print every sample and the circumstances as JSON
     #[arg(long)]
     pub json: bool,

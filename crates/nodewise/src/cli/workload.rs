@@ -30,6 +30,16 @@ pub enum Kind {
     Stream(Stream),
     /// Follows one chain of pointers in random order: latency
     Chase(Chase),
+    /// Runs both for a few tenths of a second, over half of their memory: a first look
+    Both(Both),
+}
+
+/// Options of `both`.
+#[derive(Debug, clap::Args)]
+pub struct Both {
+    /// Seed of contents and order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// Options of `stream`.
@@ -66,7 +76,7 @@ pub struct Chase {
     pub common: Common,
 }
 
-/// Options of both.
+/// Options of every workload.
 #[derive(Debug, clap::Args)]
 pub struct Common {
     /// Seed of contents and order

@@ -1,9 +1,9 @@
 //! `nodewise run`: checks everything, says what it was asked to say, and becomes the program.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ArgMatches;
@@ -15,7 +15,7 @@ use nodewise_model::{BuiltAt, FallbackOrders};
 use nodewise_source::Detail;
 use nodewise_syscall::{Setup, StartError, Task, affinity};
 use nodewise_view::digest::study::shell_word;
-use nodewise_view::emit::{self, Emitted, Target};
+use nodewise_view::emit::{self, Emitted, Paths, Target};
 use nodewise_view::text::explain;
 
 use crate::cli::place::{Huge, Place};
@@ -69,11 +69,25 @@ pub fn run(args: &Run, global: &Global, matches: &ArgMatches) -> Outcome {
     Err(not_started(program, Setup::new().exec(command)))
 }
 
+/// The full paths of nodewise and of a program, found as a shell finds it.
+pub fn full_paths(program: Option<&OsString>) -> Paths {
+    let text = |path: PathBuf| path.into_os_string().into_string().ok();
+    let found = program.and_then(|program| {
+        if program.as_encoded_bytes().contains(&b'/') {
+            return Some(PathBuf::from(program));
+        }
+        let folders = std::env::var_os("PATH")?;
+        std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+    });
+    let absolute = |path: PathBuf| std::path::absolute(path).ok().and_then(text);
+    Paths { nodewise: std::env::current_exe().ok().and_then(text), program: found.and_then(absolute) }
+}
+
 /// The placement for another tool.
 fn emitted(tool: &str, args: &Run, machine: &Machine, placement: &Placement) -> Result<Emitted, String> {
     let target: Target = tool.parse().map_err(|error| format!("--emit: {error}"))?;
     let program: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    emit::emit(target, placement, &program, &Scope::of(machine))
+    emit::emit(target, placement, &program, &Scope::of(machine), &full_paths(args.command.first()))
         .map_err(|error| format!("--emit {tool}: {error}"))
 }
 

@@ -1,6 +1,7 @@
 //! `nodewise tune`: options to a plan, the plan to a study, the study to its reader.
 
 mod climate;
+mod first;
 pub mod options;
 pub mod placements;
 mod space;
@@ -13,7 +14,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::Machine;
-use nodewise_machine::printable::quote;
+use nodewise_machine::plural::plural;
+use nodewise_machine::printable::{printable, quote};
 use nodewise_measure::command::CommandExecutor;
 use nodewise_measure::command::preparation::PreparedExecutor;
 use nodewise_measure::cooling::{Cooling, CoolingExecutor};
@@ -25,21 +27,25 @@ use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::Scope;
 use nodewise_measure::race::Rules;
 use nodewise_measure::serve::ServeExecutor;
-use nodewise_measure::study::{End, Plan, Study};
+use nodewise_measure::study::{End, HangLimit, Plan, Rounds, Study, TooShort};
 use nodewise_measure::verdict::Analysis;
 use nodewise_source::Detail;
 use nodewise_syscall::perf::Counting;
-use nodewise_view::emit::{self, Target};
+use nodewise_view::digest::study::duration;
+use nodewise_view::emit::{self, Paths, Target};
+use nodewise_view::text::Extent;
 use nodewise_view::{json, text};
 
 use crate::cli::Global;
 use crate::cli::tune::Tune;
+use crate::command::run::full_paths;
 use crate::failure::{CANNOT, Failure, Outcome};
 use crate::input;
 use crate::progress::Progress;
 use crate::witness::{CountingWitness, Steal};
 use crate::{live, measuring, output};
 use climate::Sensors;
+use first::First;
 use options::{Named, Subject};
 
 /// Runs the verb.
@@ -47,7 +53,12 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     if !input::is_live(&global.machine) {
         return Err(Failure::usage("a program is tuned on this machine: --machine has no meaning with it"));
     }
-    let (metric, also) = options::metrics(args)?;
+    let input = input::load("live", Detail::Full)?;
+    let first = First::of(args, &input.machine);
+    let (metric, also) = match first {
+        First::OneNode => first::metrics(),
+        _ => options::metrics(args)?,
+    };
     let not_counted = not_counted();
     if let Metric::Counted(counter) = &metric {
         if let Some(why) = not_counted.get(counter) {
@@ -56,10 +67,13 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     }
     let target = args.emit.as_deref().map(str::parse::<Target>).transpose();
     let target = target.map_err(|error| Failure::usage(format_args!("--emit: {error}")))?;
-    let rounds = options::rounds(args)?;
-    let named = Named::of(args)?;
-    let input = input::load("live", Detail::Full)?;
-    let (treatments, left_out) = placements::treatments(args, &input, named.asks_for_threads())?;
+    let rounds = first.rounds(options::rounds(args)?, args);
+    let named = Named::of(args, first.workload())?;
+    let (mut treatments, mut left_out) = placements::treatments(args, &input, named.asks_for_threads())?;
+    if first == First::OneNode {
+        first::simplify(&mut treatments, &mut left_out, &input.machine);
+    }
+    let rounds = first::rounds_alone(rounds, treatments.len());
     let scope = Scope::of(&input.machine);
     let mut journal = args.journal.as_deref().map(open).transpose()?;
     // A study that goes on has the seed that it had.
@@ -67,7 +81,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let plan = Plan::new(treatments, metric, rounds, seed)
         .map_err(|error| Failure::usage(format_args!("--runs: {error}")))?
         .with_also(also)
-        .with_repeats(Repeats::at_most(args.repeats));
+        .with_repeats(Repeats::at_most(if first == First::OneNode { 0 } else { args.repeats }));
     // Those who name placements have named all that they want.
     let may_cross = args.placement.is_empty() && journal.as_ref().is_none_or(Journal::may_cross);
     let plan = match (args.no_race, may_cross) {
@@ -75,25 +89,62 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         (false, false) => plan.with_race(Rules::DEFAULT),
         (false, true) => plan.with_race(Rules::DEFAULT).with_crossing(),
     };
+    let plan = if args.run_limit.is_none() { plan.with_hang_limit(HangLimit::DEFAULT) } else { plan };
     if !args.json {
-        output::tell(&beginning(args, &plan, &input.machine));
+        output::tell(&beginning(args, &plan));
     }
+    let paths = full_paths(named.command.first());
     let conducted = conduct(plan, args, named, &input.machine, not_counted, journal.as_mut());
     let study = conducted?;
     let analysis = Analysis::of(&study);
+    let style = output::style(global.color);
     if args.json {
-        output::print_json(&json::tune(&study, &analysis, &scope, &left_out, target))?;
+        output::print_json(&json::tune(
+            &study,
+            &analysis,
+            &scope,
+            &left_out,
+            target.map(|target| (target, &paths)),
+        ))?;
+    } else if matches!(study.end, End::BudgetTooShort(_)) {
+        // What the first runs took is in the sentence that follows.
+    } else if first == First::OneNode {
+        let extent = if args.all { Extent::All } else { Extent::Brief };
+        output::print(&text::first(&study, &analysis, &left_out, extent, &style))?;
     } else {
-        let style = output::style(global.color);
-        output::print(&text::tune(&study, &analysis, &scope, &left_out, &style))?;
+        let extent = if args.all { Extent::All } else { Extent::Brief };
+        output::print(&text::tune(&study, &analysis, &scope, &left_out, extent, &style))?;
         if let Some(target) = target {
-            emit(target, &study, &analysis, &scope)?;
+            emit(target, &study, &analysis, &scope, &paths)?;
         }
+    }
+    if let End::BudgetTooShort(short) = &study.end {
+        return Err(too_short(short, &study, args));
     }
     match journal.as_mut().and_then(Journal::failure) {
         Some(failure) => Err(unusable(args.journal.as_deref(), &failure)),
         None => Ok(exit_code(&study.end)),
     }
+}
+
+/// Why nothing was measured: the time is too short for a round, which the warm-up has shown.
+fn too_short(short: &TooShort, study: &Study, args: &Tune) -> Failure {
+    let option = match &args.time {
+        Some(text) => format!("--time {}", printable(text)),
+        None => format!("{} without --time", duration(short.budget)),
+    };
+    let Some(round) = short.round else {
+        return Failure::usage(format_args!("{option} is too short: one run of this command takes longer"));
+    };
+    let runs = study.records.iter().filter_map(|record| {
+        let wall = record.run.wall.filter(|_| record.run.ending.is_done())?;
+        Some(format!("{} {}", study.plan.arm(record.slot.arm).name, duration(wall)))
+    });
+    let runs = runs.collect::<Vec<_>>().join(", ");
+    Failure::usage(format_args!(
+        "{option} is too short: one round of this command takes {}, and the warm-up as long (it showed: {runs})",
+        duration(round)
+    ))
 }
 
 /// A study that others should not build on says so to scripts, too.
@@ -152,9 +203,9 @@ fn conduct(
             let fail = |error: &JournalError| unusable(args.journal.as_deref(), error);
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
             let past = journal.past();
-            journal.begin(&head, now).map_err(|error| fail(&error))?;
+            journal.begin(&head, now, Some(env!("CARGO_PKG_VERSION"))).map_err(|error| fail(&error))?;
             if past > 0 && !args.json {
-                output::tell(&format!("going on behind the {past} runs of the journal"));
+                output::tell(&format!("resuming after {past} runs recorded in the journal"));
             }
             let study = experiment.conduct_with(plan, conditions, journal);
             if journal.past() > 0 {
@@ -229,8 +280,14 @@ fn not_counted() -> BTreeMap<Counter, String> {
 }
 
 /// Writes the best placement for another tool.
-fn emit(target: Target, study: &Study, analysis: &Analysis, scope: &Scope) -> Result<(), Failure> {
-    let Some(emitted) = emit::best(target, study, &analysis.advice, scope) else {
+fn emit(
+    target: Target,
+    study: &Study,
+    analysis: &Analysis,
+    scope: &Scope,
+    paths: &Paths,
+) -> Result<(), Failure> {
+    let Some(emitted) = emit::best(target, study, &analysis.advice, scope, paths) else {
         output::tell(&emit::nothing(target, study, &analysis.advice));
         return Ok(());
     };
@@ -242,17 +299,16 @@ fn emit(target: Target, study: &Study, analysis: &Analysis, scope: &Scope) -> Re
 }
 
 /// What is about to be done, in one line.
-fn beginning(args: &Tune, plan: &Plan, machine: &Machine) -> String {
+fn beginning(args: &Tune, plan: &Plan) -> String {
     let what = match (&args.serve, args.command.is_empty()) {
         (Some(_), _) => "the server",
-        (None, true) => "the built-in stream workload",
+        (None, true) => "a built-in workload",
         (None, false) => "the program",
     };
-    let arms = plan.arms().len();
-    let one =
-        if machine.nodes.len() < 2 { "; this machine has one node, so few placements differ" } else { "" };
-    format!(
-        "tuning {what} under {arms} placement{}{one}; Ctrl-C ends it with the results so far",
-        if arms == 1 { "" } else { "s" }
-    )
+    let arms = plural(plan.arms().len(), "placement");
+    let time = match plan.rounds {
+        Rounds::Within { budget, .. } => format!(" for at most {}", duration(budget)),
+        Rounds::Exactly(_) => String::new(),
+    };
+    format!("tuning {what} under {arms}{time}; Ctrl-C ends it with the results so far")
 }

@@ -10,7 +10,7 @@ use nodewise_source::Detail;
 use nodewise_view::json;
 
 use crate::cli::Global;
-use crate::cli::workload::{Chase, Kind, Stream, Workload};
+use crate::cli::workload::{Both, Chase, Kind, Stream, Workload};
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 
@@ -22,6 +22,7 @@ pub fn run(args: &Workload, global: &Global) -> Outcome {
     match &args.kind {
         Kind::Stream(options) => stream(options),
         Kind::Chase(options) => chase(options),
+        Kind::Both(options) => both(options),
     }
 }
 
@@ -69,6 +70,32 @@ fn chase(args: &Chase) -> Outcome {
             result.least_ns()
         )
     })?;
+    Ok(0)
+}
+
+/// The least memory of a chain for a first look: beyond the reach of any TLB.
+const LEAST_CHAIN: Bytes = Bytes::from_mib(64);
+/// Samples of the chain and passes of the stream in a first look.
+const FEW: u32 = 3;
+
+fn both(args: &Both) -> Outcome {
+    let machine = input::load("live", Detail::Overview)?.machine;
+    let half = |size: Size| Bytes::new(size.bytes.get() / 2);
+    let threads = own_cpus(&machine);
+    let mut chain = ChaseOptions::new(half(Size::of_chase(&machine, None)).max(LEAST_CHAIN));
+    (chain.samples, chain.seed) = (FEW, args.seed);
+    let mut arrays = StreamOptions::new(half(Size::of_stream(&machine)), threads);
+    (arrays.passes, arrays.seed) = (FEW, args.seed);
+    let latency = chase_workload::run(&chain).map_err(fail)?;
+    let bandwidth = stream_workload::run(&arrays).map_err(fail)?;
+    output::print(&format!(
+        "latency {:.1} ns per load, random chain over {}\nbandwidth {:.2} GB/s, {} over {} with {threads} threads\n",
+        latency.median_ns(),
+        latency.size,
+        bandwidth.median_gb_per_s(),
+        bandwidth.operation.name(),
+        bandwidth.size,
+    ))?;
     Ok(0)
 }
 

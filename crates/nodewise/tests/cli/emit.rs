@@ -47,6 +47,20 @@ fn systemd_takes_every_drop_in() {
 }
 
 #[test]
+fn a_unit_of_systemd_holds_full_paths_and_there_is_none_without_a_placement() {
+    let unit = emitted("systemd", "--weighted-interleave=all", "./a.sh -x");
+    let here = std::env::current_dir().unwrap();
+    let ends = format!(" -- {}/a.sh -x\n", here.display());
+    assert!(unit.contains(&format!("\nExecStart={} run ", crate::nodewise::path())), "{unit}");
+    assert!(unit.ends_with(&ends), "{unit}");
+    let unit = emitted("systemd", "--weighted-interleave=all", "sh -x");
+    assert!(unit.contains(" -- /") && unit.ends_with("/sh -x\n"), "{unit}");
+    let ran = run(&["run", "--machine", TWO_NODES, "--emit=systemd", "--", "/bin/true"]);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.code != Some(0) && ran.stderr.contains("there is no placement to set"), "{}", ran.stderr);
+}
+
+#[test]
 fn systemd_takes_a_program_with_any_words() {
     if !has("systemd-analyze", "systemd") {
         return;
@@ -56,7 +70,7 @@ fn systemd_takes_a_program_with_any_words() {
         ["run", "--machine", TWO_NODES, "--emit=systemd", "--weighted-interleave=all", "--", "/bin/echo"];
     let drop_in = run(&words.into_iter().chain(odd).collect::<Vec<_>>()).ok();
     // What takes the place of nodewise takes any words as well, and is here for sure.
-    let here = drop_in.replace("ExecStart=nodewise run", "ExecStart=/bin/echo");
+    let here = drop_in.replace(&format!("ExecStart={} run", crate::nodewise::path()), "ExecStart=/bin/echo");
     assert_ne!(here, drop_in);
     assert_eq!(systemd_on(&here), [""; 0], "{drop_in}");
     let bare = systemd_on("[Service]\nExecStart=/bin/echo '%Q'\n").concat();

@@ -105,6 +105,13 @@ pub fn a_memory_node() -> NodeId {
     machine.memory_nodes().intersection(&allowed).first().expect("the tests run in some memory")
 }
 
+/// How many nodes have memory that this process may use.
+pub fn memory_nodes() -> usize {
+    let machine = live();
+    let allowed = machine.allowed_nodes.clone().unwrap_or_else(|| machine.node_ids());
+    machine.memory_nodes().intersection(&allowed).len()
+}
+
 /// A CPU that this process may use.
 pub fn a_cpu() -> CpuId {
     let machine = live();

@@ -76,14 +76,27 @@ fn tune_draws_progress_on_a_terminal_and_takes_it_away() {
     let node = a_memory_node();
     let line = format!("$nodewise tune --seed 1 --runs 2 --placement membind={node} -- true");
     let text = on_terminal(60, "A=1", &line);
-    for drawn in ["warm-up: default", "round 1: ", "round 2: "] {
+    for drawn in ["warm-up 1 of 3: default, 0s", "round 1 of at most 2: ", "round 2 of at most 2: ", " left"]
+    {
         assert!(text.contains(drawn), "{drawn} is not in {text:?}");
     }
     let seen = seen(&text);
-    assert!(!seen.contains("round 1: "), "{seen}");
+    assert!(!seen.contains("round 1 of "), "{seen}");
     let result = seen.split_once("Ctrl-C ends it with the results so far\n").expect("the first line").1;
-    assert!(result.starts_with("2 placements, 2 rounds"), "{result}");
+    assert!(result.starts_with("too few rounds to say which is best"), "{result}");
     assert_eq!(wider(result, 60), [""; 0]);
+}
+
+#[test]
+fn a_program_that_opens_its_terminal_finds_none_and_is_not_waited_for_for_ever() {
+    for program in ["stty -echo < /dev/tty", "read line < /dev/tty", "echo > /dev/tty"] {
+        let line =
+            format!("$nodewise tune --runs 1 --placement huge=never -- sh -c '{program}'; echo code $?");
+        let text = seen(&on_terminal(80, "A=1", &line)).replace("\n  ", " ");
+        assert!(text.ends_with("code 3\n"), "{text}");
+        assert!(text.contains("the program fails without any placement too: ended with exit code"), "{text}");
+        assert!(text.contains("/dev/tty: No such device or address"), "{text}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use nodewise_measure::fidelity::{Fidelity, percent};
 use nodewise_measure::metric::Metric;
 use nodewise_measure::placement::Scope;
 use nodewise_measure::schedule::ArmId;
+use nodewise_measure::stats::median;
 use nodewise_measure::study::Study;
 use nodewise_measure::verdict::ArmResult;
 
@@ -94,6 +95,25 @@ pub fn pages_words(residency: &Residency) -> String {
     })
     .collect::<Vec<_>>()
     .join(", ")
+}
+
+/// How much memory of an arm's program was seen, and how much a process of it had at most; of a run in the
+/// middle. What is missing is of files, or came after the last look. `None` when nothing was seen of any run.
+pub fn seen(study: &Study, arm: ArmId) -> Option<(Bytes, Option<Bytes>)> {
+    let done = || study.measured(arm).filter(|record| record.run.ending.is_done());
+    let middle = |sizes: Vec<f64>| median(&sizes).map(|bytes| Bytes::new(bytes as u64));
+    let seen = done().filter_map(|record| Some(record.run.residency.as_ref()?.total().get() as f64));
+    let most = done().filter_map(|record| Some(record.run.usage.as_ref()?.max_rss.get() as f64));
+    Some((middle(seen.collect())?, middle(most.collect())))
+}
+
+/// The same in words: `260 MiB of 262 MiB`.
+pub fn seen_words(study: &Study, arm: ArmId) -> Option<String> {
+    Some(match seen(study, arm)? {
+        // Several processes together can have more than the largest of them.
+        (seen, Some(most)) if most > seen => format!("{seen} of {most}"),
+        (seen, _) => seen.to_string(),
+    })
 }
 
 /// The command lines that start the study's program under an arm, ours first, then numactl's where

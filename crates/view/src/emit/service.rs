@@ -23,11 +23,22 @@ fn drop_in(service: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
         text += &format!("Environment={}\n", assignments.join(" "));
     }
     let Some(policy) = policy_lines(wish).filter(|_| wish.placement.huge.is_none()) else {
-        let command = exec_start(wish.run_words()?, wish);
-        return Ok(Emitted::new(format!("{text}ExecStart=\nExecStart={command}\n"))
-            .note("systemd has no word for this placement that every release in use understands, so nodewise run applies it")
-            .note("ExecStart needs the full path of nodewise and of the program"));
+        let mut words = wish.run_words()?;
+        if let (Some(path), Some(first)) = (&wish.paths.nodewise, words.first_mut()) {
+            first.clone_from(path);
+        }
+        let command = exec_start(words, wish);
+        let emitted = Emitted::new(format!("{text}ExecStart=\nExecStart={command}\n"))
+            .note("systemd has no word for this placement that every release in use understands, so nodewise run applies it");
+        let is_full = wish.paths.nodewise.is_some() && has_full_path(wish);
+        let note = "ExecStart needs the full path of nodewise and of the program".to_owned();
+        return Ok(emitted.notes((!is_full).then_some(note)));
     };
+    if policy.is_empty() && wish.cpus().is_none() && wish.threads == Threads::Untold {
+        return Err(Unsaid(
+            "there is no placement to set: name one, such as --cpunodebind=0 --membind=0".to_owned(),
+        ));
+    }
     text += &wish.cpus().map(|cpus| format!("CPUAffinity={cpus}\n")).unwrap_or_default();
     text += &policy;
     if wish.threads.in_words().is_none() || wish.program.is_empty() {
@@ -35,14 +46,24 @@ fn drop_in(service: &str, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     }
     // The service's own command does not hold the number.
     text += &format!("ExecStart=\nExecStart={}\n", exec_start(Vec::new(), wish));
-    Ok(Emitted::new(text).note("ExecStart needs the full path of the program"))
+    let note = "ExecStart needs the full path of the program".to_owned();
+    Ok(Emitted::new(text).notes((!has_full_path(wish)).then_some(note)))
 }
 
-/// The program behind some words, as `ExecStart=` takes it: no shell reads it.
+/// Whether the program is written with a full path.
+fn has_full_path(wish: &Wish<'_>) -> bool {
+    wish.paths.program.is_some() || wish.program.first().is_some_and(|name| name.starts_with('/'))
+}
+
+/// The program behind some words, as `ExecStart=` takes it: no shell reads it, and systemd takes no path
+/// relative to a folder.
 fn exec_start(words: Vec<String>, wish: &Wish<'_>) -> String {
     let program = match wish.program {
         [] => vec!["/full/path/of/the/program".to_owned()],
-        program => program.to_vec(),
+        [name, arguments @ ..] => {
+            let name = wish.paths.program.as_ref().unwrap_or(name);
+            std::iter::once(name).chain(arguments).cloned().collect()
+        }
     };
     joined(words.into_iter().chain(program).map(|word| exec_word(&word)))
 }

@@ -28,7 +28,8 @@ fn weighted() -> Placement {
 #[test]
 fn each_tool_says_a_placement_in_its_own_words() {
     let check = |target: &str, placement: &Placement, program: &str, expected: &str| {
-        let emitted = emit(target.parse().unwrap(), placement, &words(program), &scope()).unwrap();
+        let emitted =
+            emit(target.parse().unwrap(), placement, &words(program), &scope(), &Paths::default()).unwrap();
         assert_eq!(emitted.text, expected, "{target}");
     };
     check("numactl", &local(), "./a b", "numactl --cpunodebind=1 --membind=1 ./a b");
@@ -128,7 +129,8 @@ fn all(before: &str, count: u32) -> String {
 fn each_tool_is_told_the_number_of_threads() {
     let check = |target: &str, placement: &Placement, expected: &str| {
         let arm = arm(placement.clone(), 3, true);
-        let emitted = of_arm(target.parse().unwrap(), &arm, &words("./a b"), &scope()).unwrap();
+        let emitted =
+            of_arm(target.parse().unwrap(), &arm, &words("./a b"), &scope(), &Paths::default()).unwrap();
         assert_eq!(emitted.text, expected, "{target}");
     };
     let none = Placement::DEFAULT;
@@ -164,9 +166,12 @@ fn each_tool_is_told_the_number_of_threads() {
     let lines = format!("{}NUMAPolicy=interleave\nNUMAMask=0-1\n", head("mysql.service"));
     check("mysqld", &interleaved(), &lines);
     check("postgres", &none, &head("postgresql@.service"));
-    let why = of_arm(Target::Libvirt, &arm(none, 3, true), &[], &scope()).unwrap_err().to_string();
+    let why = of_arm(Target::Libvirt, &arm(none, 3, true), &[], &scope(), &Paths::default())
+        .unwrap_err()
+        .to_string();
     assert_eq!(why, "libvirt has no word for 3 threads: tell the program inside of the guest");
-    let notes = of_arm(Target::Libvirt, &arm(local(), 3, true), &[], &scope()).unwrap().notes;
+    let notes =
+        of_arm(Target::Libvirt, &arm(local(), 3, true), &[], &scope(), &Paths::default()).unwrap().notes;
     assert_eq!(notes, [why]);
 }
 
@@ -174,21 +179,27 @@ fn each_tool_is_told_the_number_of_threads() {
 fn a_number_that_stands_in_the_command_is_written_with_it() {
     for target in Target::ALL {
         let arm = arm(local(), 3, false);
-        let emitted = of_arm(target, &arm, &words("/bin/a -j3"), &scope()).unwrap();
+        let emitted = of_arm(target, &arm, &words("/bin/a -j3"), &scope(), &Paths::default()).unwrap();
         let is_said = emitted.text.contains("-j3") || emitted.text.contains("\"-j3\"");
         let is_noted = emitted.notes.iter().any(|note| note.contains('3'));
         assert!(is_said || is_noted, "{target:?}: {emitted:?}");
         assert!(!emitted.text.contains("GOMAXPROCS"), "{target:?}: no variable was set: {emitted:?}");
     }
-    let systemd = of_arm(Target::Systemd, &arm(local(), 3, false), &words("/bin/a -j3"), &scope()).unwrap();
+    let systemd =
+        of_arm(Target::Systemd, &arm(local(), 3, false), &words("/bin/a -j3"), &scope(), &Paths::default())
+            .unwrap();
     assert!(systemd.text.ends_with("NUMAMask=1\nExecStart=\nExecStart=/bin/a -j3\n"), "{}", systemd.text);
-    let openmp = of_arm(Target::OpenMp, &arm(local(), 3, false), &words("./a -j3"), &scope()).unwrap();
+    let openmp =
+        of_arm(Target::OpenMp, &arm(local(), 3, false), &words("./a -j3"), &scope(), &Paths::default())
+            .unwrap();
     assert!(openmp.text.starts_with("OMP_NUM_THREADS=3 OMP_PLACES='{4},"), "{}", openmp.text);
 }
 
 #[test]
 fn java_is_told_where_its_cpus_and_memory_are_of_different_nodes() {
-    let notes = |placement: Placement| emit(Target::Jvm, &placement, &[], &scope()).unwrap().notes.join("\n");
+    let notes = |placement: Placement| {
+        emit(Target::Jvm, &placement, &[], &scope(), &Paths::default()).unwrap().notes.join("\n")
+    };
     let cpus = |cpus: &[u32]| cpus.iter().map(|cpu| nodewise_machine::CpuId::new(*cpu)).collect::<CpuSet>();
     let bind = || Placement::memory(PolicyMode::Bind, NodeSet::from([1]));
     let warned = |placement, masks: &str| {
@@ -211,7 +222,7 @@ fn java_is_told_where_its_cpus_and_memory_are_of_different_nodes() {
 #[test]
 fn java_gets_no_cpus_of_other_nodes_than_its_memory() {
     let both = Placement::memory(PolicyMode::Bind, NodeSet::from([0, 1]));
-    let java = |placement: &Placement| emit(Target::Jvm, placement, &[], &scope());
+    let java = |placement: &Placement| emit(Target::Jvm, placement, &[], &scope(), &Paths::default());
     assert!(java(&both).unwrap().text.contains("-XX:+UseNUMA "));
     let one_side = both.with_cpus(CpuSet::from([0, 1]));
     let why = java(&one_side).unwrap_err().to_string();
@@ -220,15 +231,15 @@ fn java_gets_no_cpus_of_other_nodes_than_its_memory() {
 
 #[test]
 fn what_a_tool_cannot_say_is_refused_or_noted() {
-    let why = emit(Target::Libvirt, &weighted(), &[], &scope()).unwrap_err().to_string();
+    let why = emit(Target::Libvirt, &weighted(), &[], &scope(), &Paths::default()).unwrap_err().to_string();
     assert!(why.starts_with("libvirt has no mode for weighted-interleave"), "{why}");
     let huge = Placement { huge: Some(HugePages::NEVER), ..local() };
-    let notes = emit(Target::Libvirt, &huge, &[], &scope()).unwrap().notes;
+    let notes = emit(Target::Libvirt, &huge, &[], &scope(), &Paths::default()).unwrap().notes;
     assert!(notes[0].contains("huge pages off cannot be said here"), "{notes:?}");
     let pool = Placement { huge: Some(HugePages::Pool), ..Placement::DEFAULT };
-    let text = emit(Target::Jvm, &pool, &[], &scope()).unwrap().text;
+    let text = emit(Target::Jvm, &pool, &[], &scope(), &Paths::default()).unwrap().text;
     assert_eq!(text.trim_end(), "java -XX:+UseNUMA -XX:+UseLargePages -jar APPLICATION.jar");
-    let text = emit(Target::Systemd, &huge, &words("/bin/a"), &scope()).unwrap().text;
+    let text = emit(Target::Systemd, &huge, &words("/bin/a"), &scope(), &Paths::default()).unwrap().text;
     assert!(
         text.contains(
             "\nExecStart=\nExecStart=nodewise run --cpunodebind=1 --membind=1 --huge=never -- /bin/a\n"
@@ -245,7 +256,7 @@ fn every_tool_answers_for_every_placement_and_nothing_raw_gets_through() {
         for mode in PolicyMode::ALL {
             for huge in [None, Some(HugePages::ALWAYS), Some(HugePages::Pool)] {
                 let placement = Placement { huge, ..Placement::memory(mode, nodes()) };
-                match emit(target, &placement, &program, &scope()) {
+                match emit(target, &placement, &program, &scope(), &Paths::default()) {
                     Ok(emitted) => {
                         assert!(!emitted.text.is_empty(), "{target:?} {mode:?}");
                         let raw = emitted.text.contains(['\u{1b}', '\u{202e}']);
@@ -255,6 +266,20 @@ fn every_tool_answers_for_every_placement_and_nothing_raw_gets_through() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_unit_of_systemd_has_full_paths_and_is_not_empty() {
+    let paths =
+        Paths { nodewise: Some("/opt/nodewise".to_owned()), program: Some("/home/me/solver".to_owned()) };
+    let emitted = emit(Target::Systemd, &weighted(), &words("./solver in.dat"), &scope(), &paths).unwrap();
+    assert!(emitted.text.contains("ExecStart=/opt/nodewise run --weighted-interleave="), "{}", emitted.text);
+    assert!(emitted.text.ends_with(" -- /home/me/solver in.dat\n"), "{}", emitted.text);
+    assert!(!emitted.notes.iter().any(|note| note.contains("full path")), "{:?}", emitted.notes);
+    for target in [Target::Systemd, Target::Mongod, Target::Postgres] {
+        let why = emit(target, &Placement::DEFAULT, &words("/bin/a"), &scope(), &paths).unwrap_err();
+        assert!(why.to_string().starts_with("there is no placement to set: name one"), "{why}");
     }
 }
 

@@ -17,8 +17,8 @@ use super::conditions::ConditionsJson;
 use super::{ends, pretty};
 use crate::digest::change::direction_name;
 use crate::digest::evidence::Counted;
-use crate::digest::study::command_lines;
-use crate::emit::{self, Emitted, Target};
+use crate::digest::study::{command_lines, seen};
+use crate::emit::{self, Emitted, Paths, Target};
 use also::{AlsoJson, FidelityJson};
 use sample::SampleJson;
 
@@ -37,7 +37,7 @@ pub fn tune(
     analysis: &Analysis,
     scope: &Scope,
     left_out: &[LeftOut],
-    target: Option<Target>,
+    target: Option<(Target, &Paths)>,
 ) -> String {
     let document = Document {
         schema: SCHEMA,
@@ -57,7 +57,7 @@ pub fn tune(
         }),
         arms: analysis.arms.iter().map(|result| ArmJson::of(study, result, scope)).collect(),
         advice: AdviceJson::of(study, &analysis.advice, scope),
-        emitted: target.and_then(|target| EmittedJson::of(target, study, analysis, scope)),
+        emitted: target.and_then(|(target, paths)| EmittedJson::of(target, study, analysis, scope, paths)),
         left_out: left_out.iter().map(|one| LeftOutJson { name: &one.name, why: &one.why }).collect(),
         service: study
             .service
@@ -254,6 +254,9 @@ struct ArmJson<'a> {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Vec<PagesJson>>,
+    /// How much of its memory `pages` is of; its run in the middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fidelity: Option<FidelityJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -352,6 +355,7 @@ impl<'a> ArmJson<'a> {
             verdict: verdict_word(&result.verdict),
             reason,
             pages: study.residency(result.arm).as_ref().map(pages),
+            seen_bytes: seen(study, result.arm).map(|(seen, _)| seen.get()),
             fidelity: FidelityJson::of_arm(arm, result),
             also: AlsoJson::of(result),
             threads: arm.threads,
@@ -429,6 +433,7 @@ fn end_word(end: &End) -> &'static str {
         End::Settled => "settled",
         End::Interrupted => "interrupted",
         End::BudgetSpent => "budget_spent",
+        End::BudgetTooShort(_) => "budget_too_short",
         End::BaselineFailed(_) => "baseline_failed",
         End::AllDropped => "all_dropped",
         End::PreparationFailed(_) => "preparation_failed",
@@ -492,9 +497,9 @@ struct EmittedJson {
 }
 
 impl EmittedJson {
-    fn of(target: Target, study: &Study, analysis: &Analysis, scope: &Scope) -> Option<Self> {
+    fn of(target: Target, study: &Study, analysis: &Analysis, scope: &Scope, paths: &Paths) -> Option<Self> {
         let tool = target.name();
-        Some(match emit::best(target, study, &analysis.advice, scope)? {
+        Some(match emit::best(target, study, &analysis.advice, scope, paths)? {
             Ok(Emitted { text, notes }) => Self { tool, text: Some(text), notes, reason: None },
             Err(why) => Self { tool, text: None, notes: Vec::new(), reason: Some(why.to_string()) },
         })

@@ -254,13 +254,14 @@ fn figures(table: &Compared, page: &mut Page) {
     let mut figures = Table::new(vec![
         column("benchmark", Align::Left, Keep::Always),
         column("threads", Align::Right, Keep::Always),
-        column(if table.paired { "first" } else { "before" }, Align::Right, Keep::Unless(2)),
-        column(if table.paired { "other" } else { "after" }, Align::Right, Keep::Unless(1)),
-        column("unit", Align::Left, Keep::Unless(3)),
+        column(if table.paired { "first" } else { "before" }, Align::Right, Keep::Unless(3)),
+        column(if table.paired { "other" } else { "after" }, Align::Right, Keep::Unless(4)),
+        column("unit", Align::Left, Keep::Unless(2)),
         column("change", Align::Right, Keep::Always),
-        column("95 % interval", Align::Right, Keep::Unless(4)),
+        column("95 % interval", Align::Right, Keep::Unless(1)),
         column("verdict", Align::Left, Keep::Always),
-    ]);
+    ])
+    .naming_omitted();
     for row in &table.rows {
         let value = |value: Option<f64>| value.map_or_else(Line::new, |value| value_words(value).into());
         let interval = row.change.and_then(|change| change.interval);

@@ -45,12 +45,20 @@ pub(crate) struct Column {
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Line>>,
+    names_omitted: bool,
 }
 
 impl Table {
     /// A table without rows.
     pub(crate) const fn new(columns: Vec<Column>) -> Self {
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), names_omitted: false }
+    }
+
+    /// The table with a line below that names the columns for which there is no room.
+    #[must_use]
+    pub(crate) const fn naming_omitted(mut self) -> Self {
+        self.names_omitted = true;
+        self
     }
 
     /// Whether it has no rows.
@@ -82,6 +90,18 @@ impl Table {
                 row.iter().map(|cell| if cell.is_empty() { &missing } else { cell }.clone()).collect();
             self.write_row(&filled, &widths, &shown, room, page);
         }
+        let omitted = self.omitted(&widths, &shown);
+        if self.names_omitted && !omitted.is_empty() {
+            let text = format!("  not shown for want of width: {}", omitted.join(", "));
+            page.line(4, &Line::new().with(Ink::Faint, text));
+        }
+    }
+
+    /// The heads of columns with values for which there is no room.
+    fn omitted(&self, widths: &[usize], shown: &[usize]) -> Vec<&'static str> {
+        let last = self.columns.len().saturating_sub(1);
+        let is_omitted = |at: &usize| widths[*at] > 0 && !shown.contains(at);
+        (0..last).filter(is_omitted).map(|at| self.columns[at].head).collect()
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -259,5 +279,17 @@ mod tests {
             let letters = text.lines().filter(|line| line.trim().len() == 1).count();
             assert_eq!(letters, 0, "{width}: {text}");
         }
+    }
+
+    #[test]
+    fn a_table_can_name_the_columns_that_have_no_room() {
+        let text = |width| {
+            let mut page = Page::new(Style::plain(width));
+            table().naming_omitted().write(&mut page);
+            page.finish()
+        };
+        assert!(!text(44).contains("not shown"), "the tier has no values anyway");
+        assert!(text(40).ends_with("none\n  not shown for want of width: share\n"), "{}", text(40));
+        assert!(text(24).ends_with("width: memory,\n    share\n"), "{}", text(24));
     }
 }

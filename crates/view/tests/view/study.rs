@@ -17,6 +17,7 @@ use nodewise_measure::placement::{Placement, Scope};
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::{End, Plan, Rounds, Study, Treatment};
 use nodewise_measure::verdict::Analysis;
+use nodewise_view::text::Extent;
 use nodewise_view::{Style, json, text};
 
 use crate::golden::check;
@@ -161,7 +162,8 @@ fn a_study_with_a_winner_and_a_failure() {
     let (study, scope, candidates) = play();
     let analysis = Analysis::of(&study);
     for width in [60, 80, 120] {
-        let text = text::tune(&study, &analysis, &scope, &candidates.left_out, &Style::plain(width));
+        let text =
+            text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::Brief, &Style::plain(width));
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         assert!(!text.contains('\u{1b}'));
         check(&format!("tune-{width}"), text);
@@ -183,7 +185,7 @@ fn a_preparation_that_failed_is_named_under_the_results_until_then() {
         still_hot: 2,
     });
     let analysis = Analysis::of(&study);
-    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, &Style::plain(60));
+    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::Brief, &Style::plain(60));
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(" before every run: sh -c \"sync; drop\" "), "{text}");
@@ -211,7 +213,7 @@ fn the_json_twin_says_the_same() {
     assert_eq!(json["seed"], 42);
     let arms = json["arms"].as_array().unwrap();
     assert_eq!(arms.len(), study.plan.arms().len());
-    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, &Style::plain(160));
+    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::All, &Style::plain(160));
     for arm in arms {
         let name = arm["name"].as_str().unwrap();
         let row = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();

@@ -16,11 +16,12 @@ use nodewise_measure::stats::power::blocks_needed;
 use nodewise_measure::study::{Plan, Rounds, Treatment};
 use nodewise_measure::suite::conduct::{Agenda, Conductor, Event, Outcome};
 use nodewise_measure::suite::programs::Programs;
-use nodewise_measure::suite::session::{Session, Skipped};
+use nodewise_measure::suite::session::{End, Session, Skipped};
 use nodewise_measure::suite::{Case, Suite};
 use nodewise_measure::verdict::ALPHA;
 use nodewise_source::Detail;
 use nodewise_view::digest::compare::threads_words;
+use nodewise_view::digest::study::duration;
 
 use super::inputs::Folder;
 use super::needs::Lacking;
@@ -57,6 +58,13 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let tools = versions::of(&suite.benchmarks);
     let steal = Steal::begin();
     let outcome = conduct(&suite, &cases, treatments.clone(), rounds, seed, machine)?;
+    if let (Some(budget), Some(text), 0, End::BudgetSpent) = (budget, &args.time, outcome.rounds, outcome.end) {
+        let round = if outcome.took < budget { duration(outcome.took) } else { "longer".to_owned() };
+        return Err(Failure::usage(format_args!(
+            "--time {} is too short: one round of this suite takes {round}, and the warm-up as long",
+            printable(text)
+        )));
+    }
     conditions.steal_share = steal.end();
     Ok(Session {
         suite: suite.title.clone(),

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use nodewise_machine::duration;
 use nodewise_machine::printable::quote;
 use nodewise_measure::command::Program;
 use nodewise_measure::evidence::Counter;
@@ -15,7 +16,7 @@ use crate::cli::tune::Tune;
 use crate::failure::{Failure, INTERNAL};
 
 /// Most rounds when only the time is limited.
-const MOST_ROUNDS: u32 = 200;
+pub const MOST_ROUNDS: u32 = 200;
 
 /// What runs in a run.
 pub enum Subject {
@@ -48,11 +49,11 @@ pub struct Prepare {
 }
 
 impl Named {
-    /// What the options name.
+    /// What the options name; without a program the built-in workload of this name.
     ///
     /// # Errors
     /// Options that contradict each other or do not read.
-    pub fn of(args: &Tune) -> Result<Self, Failure> {
+    pub fn of(args: &Tune, workload: &str) -> Result<Self, Failure> {
         let limit = args.run_limit.as_deref().map(|text| time("--run-limit", text)).transpose()?;
         let limited = |program: Program| match limit {
             Some(limit) => program.with_time_limit(limit),
@@ -65,7 +66,7 @@ impl Named {
         let prepare = args.prepare.as_deref().map(prepare).transpose()?;
         let cool_down = args.cool_down.as_deref().map(|text| time("--cool-down", text)).transpose()?;
         let Some(serve) = &args.serve else {
-            let command = command(args)?;
+            let command = command(args, workload)?;
             let program = program(&command)?;
             let subject = Subject::Program(limited(program));
             return Ok(Self { command, drive: None, prepare, cool_down, subject });
@@ -127,14 +128,14 @@ fn program(words: &[OsString]) -> Result<Program, Failure> {
 }
 
 /// The program: the user's, or one of ours.
-fn command(args: &Tune) -> Result<Vec<OsString>, Failure> {
+fn command(args: &Tune, workload: &str) -> Result<Vec<OsString>, Failure> {
     if !args.command.is_empty() {
         return Ok(args.command.clone());
     }
     let own = std::env::current_exe().map_err(|error| {
         Failure::new(INTERNAL, format_args!("cannot find nodewise itself to run its workload: {error}"))
     })?;
-    Ok(vec![own.into(), "workload".into(), "stream".into()])
+    Ok(vec![own.into(), "workload".into(), workload.into()])
 }
 
 /// What is compared, and what else is shown.
@@ -212,38 +213,10 @@ pub fn rounds(args: &Tune) -> Result<Rounds, Failure> {
     })
 }
 
-/// `500ms`, `90s`, `1.5m`, `2h`; a bare number is seconds.
+/// A time, as [`duration::parse`] reads it.
+///
+/// # Errors
+/// What is none, with the option.
 pub fn time(option: &str, text: &str) -> Result<Duration, Failure> {
-    let fail = || {
-        let text = quote(text);
-        Failure::usage(format_args!(
-            "{option}: {text} is not a time: expected seconds, or a number with ms, s, m or h as in 10m"
-        ))
-    };
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let scale = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(fail()),
-    };
-    let number: f64 = number.parse().map_err(|_| fail())?;
-    Duration::try_from_secs_f64(number * scale).ok().filter(|time| !time.is_zero()).ok_or_else(fail)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_with_units() {
-        for (text, seconds) in [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("500ms", 0.5)] {
-            assert_eq!(time("--time", text).unwrap(), Duration::from_secs_f64(seconds), "{text}");
-        }
-        for text in ["", "m", "1d", "-1", "0", "1e9h", "1.2.3", "99999999999999999999h"] {
-            assert!(time("--time", text).is_err(), "{text}");
-        }
-    }
+    duration::parse(text).map_err(|error| Failure::usage(format_args!("{option}: {error}")))
 }
