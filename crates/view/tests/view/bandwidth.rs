@@ -19,7 +19,7 @@ use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg};
 use nodewise_view::{Style, csv, json, text};
 
 use crate::golden::check as golden;
-use crate::picture::tidy;
+use crate::picture::{has_axes, tidy};
 
 fn figure(median: f64) -> Figure {
     let interval = Some(Interval { low: rounded(median * 0.99), high: rounded(median * 1.005) });
@@ -290,6 +290,7 @@ fn heat_maps_are_tidy_and_well_formed() {
     for svg in [bandwidth_svg(&report(8), Theme::Auto), c2c_svg(&cores(8), Theme::Dark)] {
         roxmltree::Document::parse(&svg).unwrap();
     }
+    has_axes(&bandwidth_svg(&report(8), Theme::Auto), &["bandwidth, GB/s", "threads, logarithmic", "GB/s"]);
     let all: CpuSet = cores(8).cpus().into_iter().collect();
     assert_eq!(all.len(), 8);
 }

@@ -20,7 +20,7 @@ use nodewise_view::{Style, csv, json, text};
 use serde_json::Value;
 
 use crate::golden::check as golden;
-use crate::picture::tidy;
+use crate::picture::{has_axes, tidy};
 
 fn account() -> Account {
     let conditions = Conditions { cpu_model: Some("Example CPU 9000".to_owned()), ..Conditions::default() };
@@ -294,7 +294,10 @@ fn pictures_are_tidy_and_well_formed() {
         file_svg(&files(8), Theme::Dark),
         perftest_svg(&comparisons(2), Theme::Light),
     ];
-    for svg in svgs {
-        roxmltree::Document::parse(&svg).unwrap();
+    for svg in &svgs {
+        roxmltree::Document::parse(svg).unwrap();
     }
+    has_axes(&svgs[0], &["node of the device", "other node"]);
+    let [latency, bandwidth] = ["latency, us one way", "bandwidth, Gbit/s"];
+    has_axes(&svgs[2], &[latency, bandwidth, "message size, bytes", "1", "2", "5"]);
 }

@@ -1,6 +1,6 @@
 //! Reports of latencies as text, JSON, lines with commas, and pictures: all say the same.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::cell::{Glance, HugePageSize, PageKind, Placed};
@@ -203,7 +203,8 @@ fn a_heat_map_is_tidy_well_formed_and_has_every_number() {
         tidy(&page).unwrap_or_else(|error| panic!("{nodes} nodes: {error}"));
     }
     tidy(&latency_page(&troubled()).1).unwrap();
-    let report = report(8);
+    let mut report = report(8);
+    report.account.conditions.began = Some(UNIX_EPOCH + Duration::from_secs(1_795_359_600));
     for theme in [Theme::Auto, Theme::Light, Theme::Dark] {
         let svg = latency_svg(&report, theme);
         let document = roxmltree::Document::parse(&svg).unwrap();
@@ -212,7 +213,15 @@ fn a_heat_map_is_tidy_well_formed_and_has_every_number() {
             let median = format!("{:.0}", cell.figure.unwrap().median);
             assert!(texts.contains(&median.as_str()), "{median}");
         }
-        assert!(texts.contains(&"ns") && texts.iter().any(|text| text.starts_with("page walks")));
+        assert!(texts.iter().any(|text| text.starts_with("page walks")));
+        // The colour bar, from the best cell to the worst, and what the result says of its origin.
+        for text in ["80.0", "88.0", "112", "144", "161", "ns"] {
+            assert!(texts.contains(&text), "{text}");
+        }
+        assert!(
+            texts.contains(&"Example CPU 9000, Linux 6.12.0; measured 2026-11-22 15:00 UTC"),
+            "{texts:?}"
+        );
     }
 }
 

@@ -16,7 +16,7 @@ use nodewise_view::{Style, csv, json, text};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
 use crate::golden::check as golden;
-use crate::picture::tidy;
+use crate::picture::{has_axes, tidy};
 
 const SIZE: Bytes = Bytes::from_mib(128);
 
@@ -192,6 +192,8 @@ fn pictures_are_tidy_and_well_formed() {
             roxmltree::Document::parse(&loaded_svg(&report, theme)).unwrap();
         }
     }
+    let svg = loaded_svg(&two_nodes(), Theme::Auto);
+    has_axes(&svg, &["latency, ns per load", "traffic of the other CPUs, GB/s"]);
 }
 
 proptest! {

@@ -79,6 +79,14 @@ proptest! {
     }
 }
 
+/// Holds a picture to the titles of its axes.
+pub fn has_axes(svg: &str, titles: &[&str]) {
+    let all = texts(svg);
+    for title in titles {
+        assert!(all.lines().any(|line| line == *title), "no axis {title:?} in\n{all}");
+    }
+}
+
 fn check(spec: &str) -> (Machine, Frame) {
     let machine = spec::machine(spec).expect("the spec is one");
     let page = layout(&machine, Caches::LastLevel);

@@ -16,7 +16,7 @@ use nodewise_view::{Style, csv, json, text};
 use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 
 use crate::golden::check as golden;
-use crate::picture::tidy;
+use crate::picture::{has_axes, tidy};
 
 fn chase(size: Bytes, pattern: Pattern, memory: u32, pages: PageKind, ns: Option<f64>) -> ChaseReport {
     let figure = ns.map(|ns| Figure {
@@ -177,6 +177,10 @@ fn pictures_are_tidy_and_well_formed() {
             roxmltree::Document::parse(&sweep_svg(&report, theme)).unwrap();
         }
     }
+    has_axes(
+        &sweep_svg(&table(), Theme::Auto),
+        &["latency, ns per load", "size of what is read", "0.2", "500"],
+    );
     assert!(sweep_svg(&sweep(), Theme::Auto).contains("up to 2 MiB: 4.5 ns (the system claims L2 of 2 MiB)"));
 }
 

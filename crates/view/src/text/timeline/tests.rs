@@ -193,3 +193,23 @@ fn the_picture_is_xml_and_names_the_programs_and_what_happened() {
         assert!(texts.contains(&word), "{word}: {texts:?}");
     }
 }
+
+#[test]
+fn bands_are_to_scale_every_node_is_named_and_free_memory_is_in_the_legend() {
+    fn band(frame: &Frame, id: &str) -> Option<f64> {
+        if frame.id.as_deref() == Some(id) {
+            return Some(frame.area.height);
+        }
+        frame.children.iter().find_map(|child| band(child, id))
+    }
+    let timeline = played("(4c 64G) (4c 16G)", 1);
+    let page = timeline_page(&timeline);
+    let heights = [0, 1].map(|node| band(&page, &format!("node-{node}")).unwrap());
+    let managed = [0, 1].map(|node| timeline.before.managed_of(NodeId::new(node)) as f64);
+    let (drawn, expected) = (heights[1] / heights[0], managed[1] / managed[0]);
+    assert!((drawn - expected).abs() < 0.01, "{drawn}, expected {expected}");
+    let svg = crate::svg::timeline_svg(&played("64x(1c 8G)", 1), crate::svg::Theme::Auto);
+    for text in [">free<", ">heights to scale<", ">time<", ">node 0, ", ">node 63, "] {
+        assert!(svg.contains(text), "{text}");
+    }
+}
