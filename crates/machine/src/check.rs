@@ -11,6 +11,8 @@ use crate::machine::Machine;
 use crate::oddity::{Oddity, OddityKind};
 use crate::plural::by_count;
 use crate::set::{CpuSet, NodeSet};
+use crate::size::HeldBack;
+use crate::units::Bytes;
 
 impl Machine {
     /// Looks for oddities and adds them to [`Machine::oddities`], after those that are there.
@@ -53,12 +55,22 @@ impl Machine {
             );
             found.push(Oddity::new(OddityKind::NodeMissing, text));
         }
-        let unknown: NodeSet =
-            self.nodes.values().filter(|node| node.memory_total().is_none()).map(|node| node.id).collect();
+        let unknown = self.nodes_of_unknown_size();
         if !unknown.is_empty() {
             let text = format!("the memory size of {} is not known", names(&unknown));
             found.push(Oddity::new(OddityKind::MemoryUnknown, text));
         }
+        let none = Bytes::new(0);
+        let is_spread = self.nodes.keys().any(|node| self.uninitialised_of(*node) > none);
+        if let Some(missing) = self.uncounted().filter(|_| !is_spread) {
+            let text = format!(
+                "/proc/meminfo counts {missing} more than the nodes: not initialised yet, and which node has them is \
+                 not known"
+            );
+            found.push(Oddity::new(OddityKind::MemoryHeldBack, text));
+        }
+        let held = self.nodes.keys().filter_map(|node| Some((*node, self.held_back(*node)?)));
+        found.extend(held.map(|(node, held)| Oddity::new(OddityKind::MemoryHeldBack, held_back(node, held))));
     }
 
     fn check_cpus(&self, found: &mut Vec<Oddity>) {
@@ -169,6 +181,23 @@ impl Machine {
             let text = format!("this process may use memory of {nodes} of {memory}");
             found.push(Oddity::new(OddityKind::Restricted, text));
         }
+    }
+}
+
+/// How much of a node's memory programs do not get, and why.
+fn held_back(node: NodeId, held: HeldBack) -> String {
+    let HeldBack { present, managed, uninitialised } = held;
+    let kept = Bytes::new(present.get().saturating_sub(managed.get()));
+    if uninitialised > Bytes::new(0) {
+        format!(
+            "node {node} manages {managed} of {present}: {uninitialised} are not initialised yet, so \
+             /proc/meminfo counts them and the node does not"
+        )
+    } else {
+        format!(
+            "node {node} manages {managed} of {present} present: {kept} are reserved at boot, taken by a \
+             balloon, or not online yet"
+        )
     }
 }
 
@@ -320,7 +349,7 @@ mod tests {
             "2x(1c 1G) (1G)",
             |machine| {
                 machine.nodes.get_mut(&n(2)).unwrap().meminfo[0].value =
-                    crate::MeminfoValue::Size(crate::Bytes::new(0));
+                    crate::MeminfoValue::Size(Bytes::new(0));
                 machine.nodes.get_mut(&n(1)).unwrap().meminfo.clear();
                 machine.nodes.remove(&n(0));
                 machine.cpus.remove(&CpuId::new(0));
@@ -334,6 +363,31 @@ mod tests {
                 (OddityKind::NodeMissing, "node 0 is possible and is not there"),
                 (OddityKind::MemoryUnknown, "the memory size of node 1 is not known"),
             ],
+        );
+    }
+
+    #[test]
+    fn a_node_that_lags_behind_the_system_is_named() {
+        check(
+            "(2c 17100M)",
+            |machine| {
+                machine.system_memory = Some(Bytes::from_mib(24064));
+                machine.nodes.get_mut(&n(0)).unwrap().present = Some(Bytes::from_gib(24));
+            },
+            &[(
+                OddityKind::MemoryHeldBack,
+                "node 0 manages 16.7 GiB of 24 GiB: 6.8 GiB are not initialised yet, so /proc/meminfo counts them \
+                 and the node does not",
+            )],
+        );
+        check(
+            "(2c 8G)",
+            |machine| machine.nodes.get_mut(&n(0)).unwrap().present = Some(Bytes::from_gib(24)),
+            &[(
+                OddityKind::MemoryHeldBack,
+                "node 0 manages 8 GiB of 24 GiB present: 16 GiB are reserved at boot, taken by a balloon, or not \
+                 online yet",
+            )],
         );
     }
 

@@ -15,6 +15,8 @@
 //! | sizes, times, rates and how they are written | [`units`], [`duration`] |
 //! | the machine itself | [`machine`], [`node`], [`cpu`], [`cpu_kind`], [`cache`], [`device`], [`settings`] |
 //! | questions asked of a machine | [`query`] |
+//! | which of a node's sizes is right | [`size`] |
+//! | where memory lies | [`memory_map`] |
 //! | the tables of the firmware, as data | [`firmware`] |
 //! | what is wrong or unusual about one | [`oddity`], [`check`] |
 //! | a machine written in one line | [`spec`] |
@@ -36,6 +38,7 @@ pub mod fnv;
 pub mod id;
 pub mod machine;
 pub mod matrix;
+pub mod memory_map;
 pub mod node;
 pub mod oddity;
 pub mod plural;
@@ -44,6 +47,7 @@ pub mod printable;
 pub mod query;
 pub mod set;
 pub mod settings;
+pub mod size;
 pub mod spec;
 pub mod units;
 
@@ -54,6 +58,7 @@ pub use device::{DaxMemory, Device, DeviceClass, DeviceName, DeviceRef, PciAddre
 pub use id::{BookId, ClusterId, CoreId, CpuId, DieId, DrawerId, NodeId, PackageId, TierId};
 pub use machine::{Machine, Origin};
 pub use matrix::NodeMatrix;
+pub use memory_map::{MemoryMap, MemoryRange};
 pub use node::{Access, AccessClass, HugePool, MeminfoField, MeminfoValue, Node, Tier};
 pub use oddity::{Oddity, OddityKind};
 pub use policy::{MemPolicy, ModeFlags, PolicyMode};

@@ -8,6 +8,7 @@ use crate::cpu::{Cpu, CpuModel};
 use crate::device::Device;
 use crate::id::{CpuId, NodeId};
 use crate::matrix::NodeMatrix;
+use crate::memory_map::MemoryMap;
 use crate::node::{Access, Node, Tier};
 use crate::oddity::Oddity;
 use crate::set::{CpuSet, NodeSet};
@@ -54,6 +55,8 @@ pub struct Machine {
     pub page_size: Option<Bytes>,
     /// Memory of the whole machine: `MemTotal` of `/proc/meminfo`, which also exists where no node does.
     pub system_memory: Option<Bytes>,
+    /// Where memory lies, as tables of the firmware say.
+    pub memory_map: MemoryMap,
     /// Nodes that could appear: `/sys/devices/system/node/possible`.
     pub possible_nodes: NodeSet,
     /// The nodes that are there, by id.
@@ -93,6 +96,7 @@ impl Machine {
             kernel: None,
             page_size: None,
             system_memory: None,
+            memory_map: MemoryMap::default(),
             possible_nodes: NodeSet::new(),
             nodes: BTreeMap::new(),
             possible_cpus: CpuSet::new(),

@@ -86,6 +86,9 @@ pub struct Node {
     pub cpus: CpuSet,
     /// Every line of its meminfo in the kernel's order; empty when the file is missing.
     pub meminfo: Vec<MeminfoField>,
+    /// RAM of the node, whether its allocator manages it or not: the pages present in its zones
+    /// (`/proc/zoneinfo`). Which size is right for what: [`size`](crate::size).
+    pub present: Option<Bytes>,
     /// Huge page pools by page size, ascending.
     pub huge_pools: Vec<HugePool>,
     /// Caches in front of its memory.
@@ -101,6 +104,7 @@ impl Node {
             id,
             cpus: CpuSet::new(),
             meminfo: Vec::new(),
+            present: None,
             huge_pools: Vec::new(),
             memory_side_caches: Vec::new(),
             generic_initiator: None,

@@ -27,6 +27,8 @@ pub enum OddityKind {
     NodeMissing,
     /// A node whose memory size the kernel does not say.
     MemoryUnknown,
+    /// A node whose allocator manages far less memory than is present.
+    MemoryHeldBack,
     /// Two files say different things.
     Disagreement,
     /// A file that exists and does not parse.
@@ -53,7 +55,7 @@ pub enum OddityKind {
 
 impl OddityKind {
     /// Every kind.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::DistanceAsymmetric,
         Self::DistanceMissing,
         Self::DistanceLocalOffDiagonal,
@@ -65,6 +67,7 @@ impl OddityKind {
         Self::NodeEmpty,
         Self::NodeMissing,
         Self::MemoryUnknown,
+        Self::MemoryHeldBack,
         Self::Disagreement,
         Self::Unparseable,
         Self::Unreadable,
@@ -92,6 +95,7 @@ impl OddityKind {
             Self::NodeEmpty => "node-empty",
             Self::NodeMissing => "node-missing",
             Self::MemoryUnknown => "memory-unknown",
+            Self::MemoryHeldBack => "memory-held-back",
             Self::Disagreement => "disagreement",
             Self::Unparseable => "unparseable",
             Self::Unreadable => "unreadable",

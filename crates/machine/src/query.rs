@@ -37,15 +37,10 @@ impl Machine {
         self.nodes.values().filter(|node| node.has_memory()).map(|node| node.id).collect()
     }
 
-    /// The nodes whose memory can be used: those known to have some, or, when no size is known at
-    /// all, every node.
+    /// The nodes whose memory can be used: all but those known to have none.
     pub fn memory_nodes(&self) -> NodeSet {
-        let known = self.nodes_with_memory();
-        if known.is_empty() && self.nodes.values().all(|node| node.memory_total().is_none()) {
-            self.node_ids()
-        } else {
-            known
-        }
+        let has_none = |node: &Node| node.memory_total().is_some() && !node.has_memory();
+        self.nodes.values().filter(|node| !has_none(node)).map(|node| node.id).collect()
     }
 
     /// Online CPUs of a node; empty for an unknown one.
@@ -108,11 +103,11 @@ impl Machine {
             .min_by_key(|candidate| (self.distance(node, *candidate).unwrap_or(u32::MAX), *candidate))
     }
 
-    /// Memory of all nodes together; `None` when no node's size is known.
+    /// Memory of all nodes together, what is not initialised yet included; without one node's size that of
+    /// the system. `None` where neither is known.
     pub fn memory_total(&self) -> Option<Bytes> {
-        let mut sizes = self.nodes.values().filter_map(Node::memory_total).peekable();
-        sizes.peek()?;
-        Some(sizes.sum())
+        let sizes: Option<Vec<Bytes>> = self.nodes.keys().map(|node| self.memory_of(*node)).collect();
+        sizes.filter(|sizes| !sizes.is_empty()).map(|sizes| sizes.into_iter().sum()).or(self.system_memory)
     }
 
     /// Online CPUs grouped by core: the lowest CPU of each core with its siblings.

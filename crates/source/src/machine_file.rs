@@ -10,6 +10,7 @@
 //! is left out. Reading what was written gives an equal [`Machine`]. Fields that are not known are
 //! passed over, so that a later writer may add some; another schema is refused.
 
+mod memory_map;
 mod oddity;
 mod sections;
 mod set;
@@ -19,6 +20,7 @@ use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, KernelRelease, Machine, Origin};
 use serde::{Deserialize, Serialize};
 
+use memory_map::MemoryMapFile;
 use oddity::OddityFile;
 use sections::{AccessFile, DeviceFile, SettingsFile, TierFile};
 use set::{CpuList, NodeList};
@@ -81,6 +83,8 @@ struct MachineFile {
     page_size_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     system_memory_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "MemoryMapFile::is_empty")]
+    memory_map: MemoryMapFile,
     #[serde(default, skip_serializing_if = "NodeList::is_empty")]
     possible_nodes: NodeList,
     #[serde(default)]
@@ -191,6 +195,7 @@ pub fn to_json(machine: &Machine) -> String {
         kernel: machine.kernel.clone().map(ReleaseText),
         page_size_bytes: machine.page_size.map(Bytes::get),
         system_memory_bytes: machine.system_memory.map(Bytes::get),
+        memory_map: MemoryMapFile::from(&machine.memory_map),
         possible_nodes: NodeList(machine.possible_nodes.clone()),
         nodes: machine.nodes.values().map(NodeFile::from).collect(),
         possible_cpus: CpuList(machine.possible_cpus.clone()),
@@ -247,6 +252,8 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
     few("CPU models", file.cpu_models.len(), MOST_CPUS as usize)?;
     few("caches", file.caches.len(), MOST_ITEMS)?;
     few("devices", file.devices.len(), MOST_ITEMS)?;
+    let memory_map = file.memory_map.map().map_err(|(name, why)| field(&name, why))?;
+    few("ranges of memory", memory_map.ram.len().max(memory_map.nodes.len()), MOST_ITEMS)?;
     let nodes = unique("nodes", file.nodes.into_iter().map(|node| (node.id(), node)))?;
     let cpus = unique("cpus", file.cpus.into_iter().map(|cpu| (cpu.id(), cpu)))?;
     let distances = file.distances.matrix().map_err(|message| field("distances", message))?;
@@ -256,6 +263,7 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
         kernel: file.kernel.map(|release| release.0),
         page_size: file.page_size_bytes.map(Bytes::new),
         system_memory: file.system_memory_bytes.map(Bytes::new),
+        memory_map,
         possible_nodes: file.possible_nodes.0,
         nodes: nodes.into_iter().map(|(id, node)| (id, node.into())).collect(),
         possible_cpus: file.possible_cpus.0,

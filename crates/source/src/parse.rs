@@ -11,6 +11,7 @@ pub mod cache_size;
 pub mod cgroup;
 pub mod choice;
 pub mod counters;
+pub mod cpu_architecture;
 pub mod cpuinfo;
 pub mod distance;
 pub mod fib_trie;

@@ -19,6 +19,7 @@ mod packages;
 mod reader;
 mod settings;
 mod siblings;
+mod sizes;
 
 use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
 

@@ -59,7 +59,7 @@ fn part(machine: &Machine, node: &Node, has_memory: bool) -> Part {
     packages.dedup();
     let online = machine.online_cpus();
     let threads = cpus.iter().map(|cpu| cpu.siblings.intersection(&online).len().max(1) as u32).collect();
-    let memory = node.memory_total();
+    let memory = machine.ram_of(node.id);
     Part {
         node: node.id,
         cpus: cpus.len() as u32,

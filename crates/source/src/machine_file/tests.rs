@@ -40,11 +40,12 @@ fn node(id: NodeId) -> impl Strategy<Value = Node> {
             write_policy,
         },
     );
-    (cpu_ids(), meminfo, vec(pool, 0..3), vec(cache, 0..2), any::<Option<bool>>()).prop_map(
-        move |(cpus, meminfo, huge_pools, memory_side_caches, generic_initiator)| Node {
+    (cpu_ids(), meminfo, vec(pool, 0..3), vec(cache, 0..2), any::<(Option<bool>, Option<u64>)>()).prop_map(
+        move |(cpus, meminfo, huge_pools, memory_side_caches, (generic_initiator, present))| Node {
             id,
             cpus,
             meminfo,
+            present: present.map(Bytes::new),
             huge_pools,
             memory_side_caches,
             generic_initiator,
@@ -204,6 +205,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
             kernel: identity.2,
             page_size: identity.3[0].map(Bytes::new),
             system_memory: identity.3[1].map(Bytes::new),
+            memory_map: map_of(identity.3[0]),
             cpu_models: identity.4,
             nodes: topology.0.into_iter().map(|node| (node.id, node)).collect(),
             cpus: topology
@@ -224,6 +226,14 @@ fn any_machine() -> impl Strategy<Value = Machine> {
             oddities,
         },
     )
+}
+
+/// Some ranges, or none.
+fn map_of(size: Option<u64>) -> MemoryMap {
+    let range = |end| MemoryRange { start: end / 2, end, node: NodeId::new((end % 7) as u32) };
+    let ranges: Vec<MemoryRange> =
+        size.into_iter().flat_map(|end| [range(end), range(u64::MAX - end)]).collect();
+    MemoryMap { nodes: ranges.iter().take(1).copied().collect(), ram: ranges }
 }
 
 fn refuse(text: &str, message: &str) {

@@ -21,6 +21,8 @@ pub(super) struct NodeFile {
     cpus: CpuList,
     #[serde(default, skip_serializing_if = "Meminfo::is_empty")]
     meminfo: Meminfo,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    present_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     huge_pools: Vec<HugePoolFile>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,6 +43,7 @@ impl From<&Node> for NodeFile {
             id: NodeNumber(node.id),
             cpus: CpuList(node.cpus.clone()),
             meminfo: Meminfo(node.meminfo.clone()),
+            present_bytes: node.present.map(Bytes::get),
             huge_pools: node.huge_pools.iter().map(HugePoolFile::from).collect(),
             memory_side_caches: node.memory_side_caches.iter().map(SideCacheFile::from).collect(),
             generic_initiator: node.generic_initiator,
@@ -54,6 +57,7 @@ impl From<NodeFile> for Node {
             id: node.id.0,
             cpus: node.cpus.0,
             meminfo: node.meminfo.0,
+            present: node.present_bytes.map(Bytes::new),
             huge_pools: node.huge_pools.into_iter().map(Into::into).collect(),
             memory_side_caches: node.memory_side_caches.into_iter().map(Into::into).collect(),
             generic_initiator: node.generic_initiator,

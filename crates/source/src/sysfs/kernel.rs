@@ -4,9 +4,10 @@ use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, KernelRelease, Machine, OddityKind};
 
 use super::Reader;
-use crate::parse::meminfo;
 use crate::parse::nofile_info::{self, NoFileInfo};
+use crate::parse::{cpu_architecture, meminfo};
 
+const CPUINFO: &str = "/proc/cpuinfo";
 const MEMINFO: &str = "/proc/meminfo";
 const NOFILE_INFO: &str = "/proc/hwloc-nofile-info";
 const VERSION: &str = "/proc/version";
@@ -26,8 +27,10 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let info: NoFileInfo = reader.parsed(NOFILE_INFO, nofile_info::parse).unwrap_or_default();
     // Linux 6.1 has a file for the architecture.
     let architecture = reader.text("/proc/sys/kernel/arch", |text| text.trim().to_owned());
-    machine.architecture =
-        architecture.or(info.architecture.clone()).map(|text| printable(&text).into_owned());
+    let architecture =
+        architecture.or_else(|| info.architecture.clone()).map(|text| printable(&text).into_owned());
+    machine.architecture = architecture
+        .or_else(|| reader.text(CPUINFO, cpu_architecture::parse).flatten().map(ToOwned::to_owned));
     machine.page_size = info.page_size;
     machine.kernel = release(reader, "/proc/sys/kernel/osrelease", |text| Some(text))
         .or_else(|| release(reader, VERSION, release_of_version))

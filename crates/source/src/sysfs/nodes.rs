@@ -4,7 +4,7 @@ use nodewise_machine::check::node_names;
 use nodewise_machine::node::MemorySideCache;
 use nodewise_machine::{Bytes, CpuSet, HugePool, Machine, Node, NodeId, NodeSet, OddityKind};
 
-use super::{Reader, access, distances, memory};
+use super::{Reader, access, distances, memory, sizes};
 use crate::limits::MOST_NODES;
 use crate::parse::{meminfo, number};
 use crate::paths::{self, NODES};
@@ -22,6 +22,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     if reader.wants_only_nodes() {
         return;
     }
+    sizes::read(reader, machine);
     access::read(reader, machine);
     read_initiators(reader, machine);
     if !reader.trusts_files() {

@@ -1,6 +1,6 @@
 //! Nodes, their memory and their distances.
 
-use nodewise_machine::{CpuSet, Machine, NodeSet, OddityKind as Kind};
+use nodewise_machine::{Bytes, CpuSet, Machine, NodeSet, OddityKind as Kind};
 use nodewise_source::tree::{Memory, ReadCause};
 
 use super::machines::{NODE, plain};
@@ -200,4 +200,38 @@ fn memory_that_contradicts_itself_is_told() {
         |files| both(files, "Node 1 MemTotal: 8192 kB\n".to_owned()),
         &[(Kind::Disagreement, &differs("it lacks MemFree and one other field, which node 0 has"))],
     );
+}
+
+#[test]
+fn what_is_present_on_a_node_comes_from_its_zones() {
+    let zones = "Node 0, zone Normal\n  pages free 9\n        present  3072\n        managed  2048\nNode 1, zone Normal\n  pages free 9\n        present  4096\n        managed  2048\n";
+    let with = |files: Memory| files.file("/proc/zoneinfo", zones);
+    // 8 MiB in 2048 pages are pages of 4 KiB.
+    let machine = load(with(plain()));
+    assert_eq!(machine.page_size, Some(Bytes::from_kib(4)));
+    let present = |machine: &Machine, node| machine.nodes[&n(node)].present;
+    assert_eq!(
+        [0, 1].map(|node| present(&machine, node)),
+        [Some(Bytes::from_mib(12)), Some(Bytes::from_mib(16))]
+    );
+    // Nodes that disagree show no page size, and without it nothing is known of what is present.
+    let torn = with(plain()).file(&format!("{NODE}/node1/meminfo"), "Node 1 MemTotal: 8196 kB\n");
+    let machine = load(torn);
+    assert_eq!((machine.page_size, present(&machine, 0)), (None, None));
+    // Cut in a line, a zone has nothing present.
+    let cut =
+        load(plain().file("/proc/zoneinfo", "Node 0, zone Normal\n  pages free 9\n        present  x\n"));
+    assert_eq!(present(&cut, 0), None);
+    assert!(cut.oddities.iter().any(|oddity| oddity.kind == Kind::Unparseable));
+}
+
+#[test]
+fn memory_that_no_node_counts_is_named() {
+    let files = |files: Memory| files.file("/proc/meminfo", "MemTotal:  24576 kB\n");
+    let text = "/proc/meminfo counts 8 MiB more than the nodes: not initialised yet, and which node has them is not known";
+    check(files, &[(Kind::MemoryHeldBack, text)]);
+    let zones = "Node 0, zone Normal\n  pages free 9\n        present  2048\n        managed  2048\nNode 1, zone Normal\n  pages free 9\n        present  4096\n        managed  2048\n";
+    let text = "node 1 manages 8 MiB of 16 MiB: 8 MiB are not initialised yet, so /proc/meminfo counts them and the node does not";
+    let machine = check(|all| files(all).file("/proc/zoneinfo", zones), &[(Kind::MemoryHeldBack, text)]);
+    assert_eq!(machine.memory_of(n(1)), Some(Bytes::from_mib(16)));
 }

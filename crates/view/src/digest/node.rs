@@ -11,9 +11,11 @@ pub enum NodeKind {
     Ordinary,
     /// Memory and no CPUs, as behind CXL or an emulated node.
     MemoryOnly,
+    /// No CPUs, and it is not known whether there is memory.
+    NoCpus,
     /// CPUs and no memory.
     CpuOnly,
-    /// Memory, and CPUs none of which is online.
+    /// CPUs none of which is online, and memory as far as is known.
     CpusOffline,
     /// Neither CPUs nor memory, but something else that reaches for memory.
     Initiator,
@@ -24,12 +26,14 @@ pub enum NodeKind {
 impl NodeKind {
     /// What the node is.
     pub fn of(machine: &Machine, node: &Node) -> Self {
-        let no_memory = node.memory_total().is_some() && !node.has_memory();
+        let size = node.memory_total();
+        let no_memory = size.is_some() && !node.has_memory();
         match (!machine.cpus_of(node.id).is_empty(), node.cpus.is_empty()) {
             (true, _) if no_memory => Self::CpuOnly,
             (true, _) => Self::Ordinary,
             (false, _) if no_memory && node.generic_initiator == Some(true) => Self::Initiator,
             (false, _) if no_memory => Self::Empty,
+            (false, true) if size.is_none() => Self::NoCpus,
             (false, true) => Self::MemoryOnly,
             (false, false) => Self::CpusOffline,
         }
@@ -40,6 +44,7 @@ impl NodeKind {
         match self {
             Self::Ordinary => None,
             Self::MemoryOnly => Some("memory only"),
+            Self::NoCpus => Some("no CPUs"),
             Self::CpuOnly => Some("no memory"),
             Self::CpusOffline => Some("no CPU online"),
             Self::Initiator => Some("generic initiator"),
@@ -86,8 +91,8 @@ pub fn filled_pools(node: &Node) -> impl Iterator<Item = &HugePool> {
 
 /// The share of a node's memory that is in use, in percent, rounded; `None` when a size is not
 /// known, or free is said to be more than there is.
-pub fn used_percent(node: &Node) -> Option<u64> {
-    let (total, free) = (node.memory_total()?.get(), node.memory_free()?.get());
+pub fn used_percent(machine: &Machine, node: NodeId) -> Option<u64> {
+    let (total, free) = (machine.memory_of(node)?.get(), machine.free_of(node)?.get());
     let used = u128::from(total.checked_sub(free)?);
     let total = u128::from(total);
     (used * 100 + total / 2).checked_div(total).and_then(|percent| u64::try_from(percent).ok())
@@ -172,13 +177,22 @@ mod tests {
             name: name.to_owned(),
             value: MeminfoValue::Size(Bytes::from_gib(size)),
         };
-        let mut node = Node::new(n(0));
-        node.meminfo = vec![field("MemTotal", 8), field("MemFree", 3)];
-        assert_eq!(used_percent(&node), Some(63));
-        node.meminfo[1] = field("MemFree", 9);
-        assert_eq!(used_percent(&node), None);
-        node.meminfo.truncate(1);
-        assert_eq!(used_percent(&node), None);
+        let used = |meminfo: &[MeminfoField]| {
+            let mut machine = spec::machine("(1c 1G)").unwrap();
+            machine.nodes.get_mut(&n(0)).unwrap().meminfo = meminfo.to_vec();
+            used_percent(&machine, n(0))
+        };
+        let total = field("MemTotal", 8);
+        assert_eq!(used(&[total.clone(), field("MemFree", 3)]), Some(63));
+        assert_eq!(used(&[total.clone(), field("MemFree", 9)]), None);
+        assert_eq!(used(&[total]), None);
+    }
+
+    #[test]
+    fn a_node_of_unknown_memory_is_not_called_memory_only() {
+        let mut machine = spec::machine("(2c 8G) (8G)").unwrap();
+        machine.nodes.get_mut(&n(1)).unwrap().meminfo.clear();
+        assert_eq!(NodeKind::of(&machine, &machine.nodes[&n(1)]).words(), Some("no CPUs"));
     }
 
     #[test]

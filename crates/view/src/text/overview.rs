@@ -75,7 +75,7 @@ impl Group {
             nodes: NodeSet::from_iter([node.id]),
             cpus: machine.cpus_of(node.id).len(),
             kind: NodeKind::of(machine, node),
-            sizes: node.memory_total().into_iter().collect(),
+            sizes: machine.memory_of(node.id).into_iter().collect(),
         }
     }
 

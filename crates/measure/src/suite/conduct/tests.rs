@@ -194,7 +194,10 @@ fn the_time_decides_how_many_rounds_there_are() {
     // A warm-up that does not fit ends with the run in which the time was up.
     let (outcome, log) = conduct(&["a", "b"], &["default"], within(5), |_, _, _| took(4.0));
     assert_eq!((outcome.rounds, outcome.end), (0, End::BudgetSpent));
-    assert_eq!((log.iter().filter(|entry| entry.contains('/')).count(), outcome.took), (2, Duration::from_secs(8)));
+    assert_eq!(
+        (log.iter().filter(|entry| entry.contains('/')).count(), outcome.took),
+        (2, Duration::from_secs(8))
+    );
 }
 
 #[test]

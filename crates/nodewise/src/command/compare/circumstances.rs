@@ -39,7 +39,7 @@ fn memory(machine: &Machine) -> Option<String> {
     const STEP: u64 = 16 << 20;
     let mut by_size: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for node in machine.nodes.values() {
-        let size = node.memory_total()?.get();
+        let size = machine.memory_of(node.id)?.get();
         by_size.entry((size + STEP / 2) / STEP * STEP).or_default().push(node.id.to_string());
     }
     let words = by_size.iter().rev().map(|(size, nodes)| match nodes.len() {

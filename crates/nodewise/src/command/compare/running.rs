@@ -58,7 +58,8 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let tools = versions::of(&suite.benchmarks);
     let steal = Steal::begin();
     let outcome = conduct(&suite, &cases, treatments.clone(), rounds, seed, machine)?;
-    if let (Some(budget), Some(text), 0, End::BudgetSpent) = (budget, &args.time, outcome.rounds, outcome.end) {
+    if let (Some(budget), Some(text), 0, End::BudgetSpent) = (budget, &args.time, outcome.rounds, outcome.end)
+    {
         let round = if outcome.took < budget { duration(outcome.took) } else { "longer".to_owned() };
         return Err(Failure::usage(format_args!(
             "--time {} is too short: one round of this suite takes {round}, and the warm-up as long",

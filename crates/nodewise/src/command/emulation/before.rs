@@ -113,6 +113,6 @@ impl Before {
 /// The memory of all nodes.
 fn total(machine: &Machine) -> Option<Bytes> {
     let sizes: Option<Vec<u64>> =
-        machine.nodes.values().map(|node| node.memory_total().map(Bytes::get)).collect();
+        machine.nodes.keys().map(|node| machine.memory_of(*node).map(Bytes::get)).collect();
     sizes.map(|sizes| Bytes::new(sizes.iter().sum()))
 }

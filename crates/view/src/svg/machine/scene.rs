@@ -120,7 +120,12 @@ impl Scene {
             rest: Rest::default(),
             nowhere: chips(facts.devices.get(&None)),
             scale: Scale {
-                largest: machine.nodes.values().filter_map(Node::memory_total).max().unwrap_or_default(),
+                largest: machine
+                    .nodes
+                    .keys()
+                    .filter_map(|node| machine.memory_of(*node))
+                    .max()
+                    .unwrap_or_default(),
                 last_cpu: machine.online_cpus().last().unwrap_or(CpuId::new(0)),
             },
         };
@@ -204,14 +209,14 @@ impl<'a> Facts<'a> {
         let cpus = self.machine.cpus_of(node.id);
         let owners =
             cpus.iter().filter_map(|cpu| self.nodes_of.get(&cpu)).fold(NodeSet::new(), |a, b| a.union(b));
-        let size = node.memory_total();
+        let size = self.machine.memory_of(node.id);
         Card {
             nodes: NodeSet::from_iter([node.id]),
             kind: NodeKind::of(self.machine, node),
             shares_cpus_with: owners.difference(&NodeSet::from_iter([node.id])),
             blocks: self.blocks(&cpus),
             cpus,
-            memory: Memory { least: size, most: size, used_percent: used_percent(node) },
+            memory: Memory { least: size, most: size, used_percent: used_percent(self.machine, node.id) },
             tier: self.tiers.get(&node.id).copied(),
             cost: self.cost(node.id),
             notes: self.nearest_cpus(node.id).into_iter().chain(notes(node)).collect(),

@@ -26,6 +26,7 @@ pub(super) fn nodes(machine: &Machine, page: &mut Page) {
     let mut table = Table::new(vec![
         right("node", Keep::Always),
         right("memory", Keep::Always),
+        right("present", Keep::Unless(5)),
         right("free", Keep::Unless(3)),
         right("used", Keep::Unless(1)),
         right("tier", Keep::Unless(4)),
@@ -33,15 +34,18 @@ pub(super) fn nodes(machine: &Machine, page: &mut Page) {
         right("CPUs", Keep::Always),
         Column { head: "", align: Align::Left, keep: Keep::Always },
     ]);
+    // What is present is worth a column where programs get far less of it.
+    let lags = machine.nodes.keys().any(|node| machine.held_back(*node).is_some());
     let tiers = telling_tiers(machine);
     let packages = packages_of_nodes(machine);
     for node in machine.nodes.values() {
         let cpus = machine.cpus_of(node.id);
         table.row(vec![
             Line::new().with(Ink::Strong, node.id.to_string()),
-            node.memory_total().map(|size| size.to_string()).unwrap_or_default().into(),
-            node.memory_free().map(|size| size.to_string()).unwrap_or_default().into(),
-            used(node),
+            size(machine.memory_of(node.id)),
+            size(machine.ram_of(node.id).filter(|_| lags)),
+            size(machine.free_of(node.id)),
+            used(machine, node),
             tiers.get(&node.id).map(ToString::to_string).unwrap_or_default().into(),
             packages.get(&node.id).map(package_list).unwrap_or_default().into(),
             cpus.len().to_string().into(),
@@ -57,9 +61,14 @@ pub(super) fn nodes(machine: &Machine, page: &mut Page) {
     }
 }
 
+/// A size; nothing where it is not known.
+fn size(size: Option<Bytes>) -> Line {
+    size.map(|size| size.to_string()).unwrap_or_default().into()
+}
+
 /// The share in use; marked where next to nothing is free.
-fn used(node: &Node) -> Line {
-    let Some(percent) = used_percent(node) else { return Line::new() };
+fn used(machine: &Machine, node: &Node) -> Line {
+    let Some(percent) = used_percent(machine, node.id) else { return Line::new() };
     let ink = if percent >= NEARLY_FULL { Ink::Notable } else { Ink::Plain };
     Line::new().with(ink, format!("{percent}%"))
 }
