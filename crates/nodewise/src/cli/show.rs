@@ -17,6 +17,9 @@ pub struct Show {
     /// Print the machine file (schema nodewise.machine/1) with everything that is known
     #[arg(long, conflicts_with = "svg")]
     pub json: bool,
+    /// Keep every boot parameter in the JSON; otherwise those that can identify the machine are hidden, as by capture
+    #[arg(long, requires = "json")]
+    pub with_identity: bool,
     /// Draw the machine into this file, which is replaced if it is there
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,

@@ -1,5 +1,6 @@
 //! `nodewise show`, and `nodewise` alone.
 
+use nodewise_source::capture::command_line;
 use nodewise_source::{Detail, machine_file};
 use nodewise_view::svg::{Caches, Theme, machine_svg};
 use nodewise_view::text;
@@ -14,8 +15,11 @@ use crate::{input, output};
 /// Runs the verb.
 pub fn run(args: &Show, global: &Global) -> Outcome {
     destination::check([&args.svg])?;
-    let detail = if args.json || args.svg.is_some() { Detail::Full } else { Detail::Overview };
-    let machine = input::load(&global.machine, detail)?.machine;
+    let mut machine = input::load(&global.machine, Detail::Full)?.machine;
+    if !args.with_identity {
+        let line = machine.settings.command_line.take();
+        machine.settings.command_line = line.map(|line| command_line(&line).trim_end().to_owned());
+    }
     let caches = if args.caches { Caches::All } else { Caches::LastLevel };
     if let Some(picture) = args.svg.as_ref().filter(|_| !args.json) {
         picture.write(machine_svg(&machine, caches, Theme::Auto).as_bytes())?;

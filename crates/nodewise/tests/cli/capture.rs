@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nodewise_machine::Machine;
 
-use crate::nodewise::{live, run};
+use crate::nodewise::{command, live, output, run};
 
 /// What stays the same while a machine runs.
 fn lasting(machine: &Machine) -> impl PartialEq + std::fmt::Debug + use<> {
@@ -32,6 +32,76 @@ fn every_form_reads_back_as_this_machine() {
         let text = run(&["show", "--machine", file.to_str().unwrap()]).ok();
         assert!(text.contains("\nNodes\n"), "{name}: {text}");
     }
+}
+
+#[test]
+fn this_machine_and_its_capture_show_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.tar");
+    let file = file.to_str().unwrap();
+    run(&["capture", "-o", file]).ok();
+    let text = |machine: &[&str]| {
+        let shown = output(command([&["show"], machine].concat()).env("COLUMNS", "100")).ok();
+        without_sizes(&shown)
+    };
+    assert_eq!(text(&[]), text(&["--machine", file]));
+    // The sizes, but for those that move.
+    let [live, captured] = [&[][..], &["--machine", file]].map(|machine| {
+        let json = run(&[&["show", "--json"], machine].concat()).ok();
+        let mut machine = nodewise_source::machine_file::from_json(&json).expect("a machine file");
+        machine.origin = nodewise_machine::Origin::Live;
+        for node in machine.nodes.values_mut() {
+            node.meminfo.retain(|field| field.name == "MemTotal");
+        }
+        machine
+    });
+    assert_eq!(live, captured);
+}
+
+/// A text line by line, with a mark for each size and share, whatever its width, and without where it is from.
+fn without_sizes(text: &str) -> Vec<String> {
+    let is_unit = |word: &str| ["B", "KiB", "MiB", "GiB", "TiB"].contains(&word.trim_end_matches(','));
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let kept = words.iter().enumerate().filter_map(|(at, word)| {
+            let is_size = words.get(at + 1).is_some_and(|next| is_unit(next));
+            let is_share =
+                *word == "-" || word.trim_end_matches('%').parse::<u64>().is_ok() && word.ends_with('%');
+            if is_size || is_share { None } else { Some(*word) }
+        });
+        kept.collect::<Vec<_>>().join(" ")
+    };
+    text.lines().filter(|line| !line.starts_with("from ")).map(line).collect()
+}
+
+#[test]
+fn the_json_hides_what_a_capture_hides_of_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for (path, text) in [
+        ("proc/cmdline", "root=UUID=b77565b5 numa_balancing=disable secret=hunter2 -- --token x\n"),
+        ("proc/version", "Linux version 6.12.1 (a@b) (gcc) #1 SMP\n"),
+        ("sys/devices/system/cpu/present", "0\n"),
+        ("sys/devices/system/cpu/online", "0\n"),
+        ("sys/devices/system/node/online", "0\n"),
+        ("sys/devices/system/node/node0/cpumap", "1\n"),
+        ("sys/devices/system/node/node0/distance", "10\n"),
+        ("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8192 kB\n"),
+    ] {
+        let file = root.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let line = |words: &[&str]| {
+        let json = run(&[&["show", "--json", "--machine", root.to_str().unwrap()], words].concat()).ok();
+        let machine = nodewise_source::machine_file::from_json(&json).unwrap();
+        machine.settings.command_line.unwrap()
+    };
+    assert_eq!(line(&[]), "root=… numa_balancing=disable secret=…");
+    assert_eq!(
+        line(&["--with-identity"]),
+        "root=UUID=b77565b5 numa_balancing=disable secret=hunter2 -- --token x"
+    );
 }
 
 #[test]
