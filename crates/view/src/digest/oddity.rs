@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use nodewise_machine::plural::plural;
 use nodewise_machine::{Machine, Oddity, OddityKind};
 
+/// From this many on, oddities that are alike share a line: of two, the second's numbers still tell something.
+const FEWEST: usize = 3;
+
 /// Oddities that differ in nothing but numbers: the same damage in the files of many CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OddityGroup<'a> {
@@ -27,18 +30,24 @@ impl OddityGroup<'_> {
 
 /// The oddities that are told as such: all but limits of the process without a file, which have a
 /// section of their own. Contradictions and damage come first, then what is merely unusual.
-pub fn worth_telling(machine: &Machine) -> Vec<OddityGroup<'_>> {
+pub fn worth_telling<'a>(machine: &'a Machine) -> Vec<OddityGroup<'a>> {
     let told = machine.oddities.iter();
     let told = told.filter(|oddity| oddity.kind != OddityKind::Restricted || oddity.path.is_some());
-    let mut groups: Vec<OddityGroup<'_>> = Vec::new();
+    let mut alike: Vec<Vec<&Oddity>> = Vec::new();
     let mut known: BTreeMap<(OddityKind, String), usize> = BTreeMap::new();
     for oddity in told {
-        let at = *known.entry((oddity.kind, without_numbers(&oddity.to_string()))).or_insert(groups.len());
-        match groups.get_mut(at) {
-            Some(group) => group.others += 1,
-            None => groups.push(OddityGroup { first: oddity, others: 0 }),
+        let at = *known.entry((oddity.kind, without_numbers(&oddity.to_string()))).or_insert(alike.len());
+        match alike.get_mut(at) {
+            Some(group) => group.push(oddity),
+            None => alike.push(vec![oddity]),
         }
     }
+    let grouped = |group: Vec<&'a Oddity>| {
+        let shown = if group.len() < FEWEST { group.len() } else { 1 };
+        let others = group.len() - shown;
+        group.into_iter().take(shown).map(move |first| OddityGroup { first, others })
+    };
+    let mut groups: Vec<OddityGroup<'_>> = alike.into_iter().flat_map(grouped).collect();
     groups.sort_by_key(|group| !is_finding(group.first.kind));
     groups
 }
@@ -105,6 +114,11 @@ mod tests {
         machine.oddities.push(file(7, "cannot be read"));
         machine.oddities.push(Oddity::new(OddityKind::Disagreement, "CPUs 0-3 differ"));
         machine.oddities.push(Oddity::new(OddityKind::Disagreement, "CPUs 4-7,9 differ"));
+        machine
+            .oddities
+            .extend((0..3).map(|node| {
+                Oddity::new(OddityKind::DistanceMissing, format!("node {node} has no distance"))
+            }));
         machine.oddities.push(Oddity::new(OddityKind::Restricted, "told elsewhere"));
         let words: Vec<String> = worth_telling(&machine).iter().map(OddityGroup::words).collect();
         assert_eq!(
@@ -112,11 +126,13 @@ mod tests {
             [
                 "/sys/devices/system/cpu/cpu0/topology/core_id: expected a number, found \"x\"; alike in 127 other files",
                 "/sys/devices/system/cpu/cpu7/topology/core_id: cannot be read",
-                "CPUs 0-3 differ; and 1 other alike",
+                "CPUs 0-3 differ",
+                "CPUs 4-7,9 differ",
+                "node 0 has no distance; and 2 others alike",
                 "CPUs 0,9-12 are offline",
             ]
         );
-        assert_eq!(pointer(&machine).as_deref(), Some("4 oddities: see nodewise show"));
+        assert_eq!(pointer(&machine).as_deref(), Some("6 oddities: see nodewise show"));
         machine.oddities.truncate(1);
         assert_eq!(pointer(&machine).as_deref(), Some("1 oddity: see nodewise show"));
     }
