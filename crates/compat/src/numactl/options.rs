@@ -1,5 +1,7 @@
 //! The options of numactl, and its usage text.
 
+use std::borrow::Cow;
+
 use crate::getopt::{Argument, Long, Operands, Short, Spec};
 use crate::release::{Release, Settings};
 
@@ -59,8 +61,22 @@ const LONGS: [Since; 28] = [
     always(plain("json", JSON)),
 ];
 
+/// All of them.
+const ALL: [Long; LONGS.len()] = {
+    let mut all = [LONGS[0].1; LONGS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = LONGS[at].1;
+        at += 1;
+    }
+    all
+};
+
 /// The long options of a release; strictly, those of the original alone.
-pub(super) fn longs(settings: Settings) -> Vec<Long> {
+pub(super) fn longs(settings: Settings) -> Cow<'static, [Long]> {
+    if settings.release == Release::V2_0_19 && !settings.strict {
+        return Cow::Borrowed(&ALL);
+    }
     let has = |(since, long): &&Since| *since <= settings.release && (long.value != JSON || !settings.strict);
     LONGS.iter().filter(has).map(|(_, long)| *long).collect()
 }
