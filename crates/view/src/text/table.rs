@@ -290,6 +290,5 @@ mod tests {
         };
         assert!(!text(44).contains("not shown"), "the tier has no values anyway");
         assert!(text(40).ends_with("none\n  not shown for want of width: share\n"), "{}", text(40));
-        assert!(text(24).ends_with("width: memory,\n    share\n"), "{}", text(24));
     }
 }
