@@ -56,7 +56,11 @@ fn field(line: &str, node: NodeId) -> Result<MeminfoField, String> {
     if words.next().is_some() {
         return Err("one name before the colon".to_owned());
     }
-    let mut words = value.split_ascii_whitespace();
+    let mut words = value.split_ascii_whitespace().peekable();
+    // The kernel pads with blanks: a zero in front is a digit that was another one.
+    if words.peek().is_some_and(|number| number.len() > 1 && number.starts_with('0')) {
+        return Err("a number without zeros in front".to_owned());
+    }
     let value = match (words.next(), words.next(), words.next()) {
         (Some(size), Some("kB"), None) => {
             kib(size).map(MeminfoValue::Size).ok_or("a number of kB below 2^54")?
@@ -129,6 +133,11 @@ mod tests {
                 "line 3: expected a line of node 0, found \"Node 1 MemUsed: 1 kB\"",
                 "line 4: expected a name and a colon, found \"Node 0 Dirty\"",
             ],
+        );
+        check(
+            "Node 0 MemTotal: 0048576 kB\n",
+            &[],
+            &["line 1: expected a number without zeros in front, found \"Node 0 MemTotal: 0048576 kB\""],
         );
     }
 

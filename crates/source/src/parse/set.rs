@@ -11,6 +11,10 @@ use super::ParseError;
 /// # Errors
 /// What is no list; the error names the column.
 pub fn list<I: Id>(text: &str) -> Result<IdSet<I>, ParseError> {
+    // People may type strides; the kernel reads them and never prints one.
+    if text.contains(':') {
+        return Err(ParseError::new(1, "ranges as in 0-3,8", text.trim()));
+    }
     text.parse().map_err(|error: nodewise_machine::set::list::ListError| {
         ParseError::new(1, format!("{} in column {}", error.expected, error.column), text.trim())
     })
@@ -34,6 +38,7 @@ mod tests {
     #[test]
     fn an_error_names_the_column() {
         assert_eq!(list::<CpuId>("0-3\n"), Ok(CpuSet::from([0, 1, 2, 3])));
+        assert_eq!(list::<CpuId>("0-3:1/2\n").unwrap_err().expected, "ranges as in 0-3,8");
         assert_eq!(mask::<CpuId>("0000,0000000f\n"), Ok(CpuSet::from([0, 1, 2, 3])));
         assert_eq!(
             list::<CpuId>("0-x\n").unwrap_err().sentence(),
