@@ -96,7 +96,7 @@ pub enum Role {
     Category(u8),
     /// The same, drawn as an outline.
     OutlinedCategory(u8),
-    /// What belongs to none of the categories.
+    /// Everything outside the categories.
     Rest,
 }
 
@@ -134,7 +134,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// What is legible on a role.
+    /// The tone that is legible on a role.
     pub const fn on(role: Role) -> Self {
         match role {
             Role::Distance(step) => Self::OnStep(step),

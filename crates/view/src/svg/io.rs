@@ -55,7 +55,7 @@ pub fn io_page(report: &Report) -> Frame {
     stack.finish()
 }
 
-/// What the colours of the bars stand for, where both occur.
+/// The legend of the bars, where both colours occur.
 fn legend(device: &DeviceReport) -> Vec<Frame> {
     let home = device.home.node();
     let measured = |node: &NodeId| {

@@ -25,7 +25,7 @@ type Rule = (&'static str, [&'static str; 2], [&'static str; 2]);
 
 const NONE: &str = "none";
 
-/// What surfaces and texts look like; the scale, the categories and the ink on the scale have tables of
+/// Surfaces and texts; the scale, the categories and the ink on the scale have tables of
 /// their own below.
 const RULES: [Rule; 18] = [
     ("page", ["#ffffff", NONE], ["#14181d", NONE]),
@@ -87,7 +87,7 @@ const CATEGORIES: [Pair; Role::CATEGORIES as usize] = [
 const FILLED: [&str; CATEGORIES.len()] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 const OUTLINED: [&str; CATEGORIES.len()] = ["o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7"];
 const CURVES: [&str; CATEGORIES.len()] = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"];
-/// What belongs to none of them.
+/// The colour of everything else.
 const REST: Rule = ("rest", ["#8a8f96", NONE], ["#757d86", NONE]);
 
 /// Lines of a scale, and limits.

@@ -58,7 +58,7 @@ impl Plot {
         self.mark(x, text, frame);
     }
 
-    /// What a place of the axis below stands for.
+    /// A number at the axis below.
     pub(super) fn mark(self, x: f64, text: &str, frame: &mut Frame) {
         let label = Label::new(text, SMALL, x, (ABOVE + self.height + 4.0, SCALE - 4.0));
         frame.labels.push(label.anchored(Anchor::Middle).toned(Tone::Faint));

@@ -1,7 +1,7 @@
 use super::vision::{Vision, contrast};
 use super::*;
 
-/// The least difference of colours that a reader is to tell apart, CIEDE2000.
+/// The least difference of colours that a reader has to distinguish, CIEDE2000.
 const APART: f64 = 12.0;
 
 /// The fill of a class in light and in dark.

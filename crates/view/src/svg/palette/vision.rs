@@ -5,7 +5,7 @@
 //! Deficiency", IEEE TVCG 15 (2009), severity 1.0, on linear RGB. The difference is CIEDE2000, as in Sharma,
 //! Wu and Dalal, "The CIEDE2000 Color-Difference Formula", Color Research & Application 30 (2005).
 
-/// Whose eyes look.
+/// A kind of colour vision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vision {
     /// All three kinds of cones.
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_difference_is_that_of_the_published_pairs() {
-        // Sharma, Wu and Dalal (2005), table 1: pairs that tell wrong implementations apart.
+        // Sharma, Wu and Dalal (2005), table 1: pairs on which wrong implementations fail.
         let pairs = [
             ([50.0, 2.6772, -79.7751], [50.0, 0.0, -82.7485], 2.0425),
             ([50.0, 3.1571, -77.2803], [50.0, 0.0, -82.7485], 2.8615),
