@@ -36,8 +36,13 @@ pub struct HeldBack {
 
 impl Machine {
     /// Memory that `/proc/meminfo` counts and no node does, as its page structures are not initialised
-    /// yet; `None` where they agree to one percent.
+    /// yet; `None` where they agree to one percent, and where a node is missing below the last one, whose memory
+    /// it may be.
     pub fn uncounted(&self) -> Option<Bytes> {
+        let last = self.nodes.keys().last();
+        if self.possible_nodes.iter().any(|node| Some(&node) < last && !self.nodes.contains_key(&node)) {
+            return None;
+        }
         let counted: Option<Vec<Bytes>> = self.nodes.values().map(Node::memory_total).collect();
         let counted: u64 = counted?.iter().fold(0, |sum, size| sum.saturating_add(size.get()));
         let all = self.system_memory?.get();
@@ -50,16 +55,17 @@ impl Machine {
     pub fn uninitialised_of(&self, node: NodeId) -> Bytes {
         let none = Bytes::new(0);
         let (Some(missing), Some(own)) = (self.uncounted(), self.nodes.get(&node)) else { return none };
-        if self.nodes.len() == 1 {
-            return missing;
-        }
         let kept = |node: &Node| {
             let (present, managed) = (node.present?, node.memory_total()?);
-            present.get().checked_sub(managed.get())
+            Some(present.get().saturating_sub(managed.get()))
         };
+        if self.nodes.len() == 1 {
+            return kept(own).map_or(missing, |kept| missing.min(Bytes::new(kept)));
+        }
         let all: u128 = self.nodes.values().filter_map(kept).map(u128::from).sum();
         let part = u128::from(missing.get()) * u128::from(kept(own).unwrap_or(0));
-        part.checked_div(all).and_then(|part| u64::try_from(part).ok()).map_or(none, Bytes::new)
+        let part = part.checked_div(all).and_then(|part| u64::try_from(part).ok());
+        part.map_or(none, |part| Bytes::new(part.min(kept(own).unwrap_or(0))))
     }
 
     /// Memory of a node that programs can have: `MemTotal`, and what is not initialised yet. `None` where the
@@ -150,6 +156,18 @@ mod tests {
         let held = machine.held_back(n(0)).unwrap();
         assert_eq!((held.uninitialised, held.present), (Bytes::new(0), Bytes::from_mib(32768)));
         assert_eq!(machine.memory_of(n(0)), Some(Bytes::from_mib(24000)));
+    }
+
+    #[test]
+    fn memory_of_a_node_that_is_missing_is_not_anothers() {
+        let mut machine = spec::machine("2x(2c 64G)").unwrap();
+        machine.system_memory = Some(Bytes::from_gib(126));
+        machine.nodes.remove(&n(0));
+        assert_eq!((machine.uncounted(), machine.memory_of(n(1))), (None, Some(Bytes::from_gib(64))));
+        // Nor is there more of a node than is present.
+        machine.possible_nodes = NodeSet::from([1]);
+        machine.nodes.get_mut(&n(1)).unwrap().present = Some(Bytes::from_gib(65));
+        assert_eq!(machine.memory_of(n(1)), Some(Bytes::from_gib(65)));
     }
 
     #[test]

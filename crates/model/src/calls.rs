@@ -204,7 +204,7 @@ impl Caller<'_> {
         const KERNELS_HALF: u64 = 1 << 55;
         match self.architecture {
             Architecture::Arm if address & KERNELS_HALF == 0 => address & (u64::MAX >> 8),
-            Architecture::Arm | Architecture::X86 => address,
+            _ => address,
         }
     }
 

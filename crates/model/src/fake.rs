@@ -14,7 +14,7 @@ mod spec;
 
 use nodewise_machine::NodeId;
 
-use crate::ram::{Architecture, PAGE, Range};
+use crate::ram::{Architecture, Range};
 pub use spec::{Fake, FakeError, Form};
 
 /// The smallest piece, and the step in which pieces grow.
@@ -35,10 +35,16 @@ pub struct Piece {
 
 /// Cuts memory into the pieces of an emulation, in the order in which the kernel makes them.
 ///
-/// `ram` is where there is memory, `blocks` are the ranges of the physical nodes, holes included;
+/// `page` is the size of a page, `ram` is where there is memory, `blocks` are the ranges of the physical nodes, holes included;
 /// `None` where the kernel gives up and starts without emulation.
-pub fn pieces(form: Form, architecture: Architecture, ram: &[Range], blocks: &[Range]) -> Option<Vec<Piece>> {
-    let cutter = cut::Cutter::new(architecture, ram, blocks);
+pub fn pieces(
+    form: Form,
+    architecture: Architecture,
+    page: u64,
+    ram: &[Range],
+    blocks: &[Range],
+) -> Option<Vec<Piece>> {
+    let cutter = cut::Cutter::new(architecture, page, ram, blocks);
     match form {
         Form::Count(count) => cutter.by_count(count),
         Form::Size(size) => cutter.by_size(size.get()),
@@ -48,10 +54,10 @@ pub fn pieces(form: Form, architecture: Architecture, ram: &[Range], blocks: &[R
 
 /// The pieces that the Raspberry Pi kernel 6.6 makes of all RAM: equal slices of the addresses, holes
 /// not counted, the rest to the last. All CPUs stay on node 0, and every distance is 20.
-pub fn raspberry_pi_6_6(count: u32, ram: &[Range]) -> Option<Vec<Piece>> {
+pub fn raspberry_pi_6_6(count: u32, page: u64, ram: &[Range]) -> Option<Vec<Piece>> {
     let start = ram.iter().map(|range| range.start).min()?;
     let end = ram.iter().map(|range| range.end).max()?;
-    let size = (end - start) / u64::from(count.max(1)) / PAGE * PAGE;
+    let size = (end - start) / u64::from(count.max(1)) / page * page;
     let piece = |number: u32| {
         let first = start + u64::from(number) * size;
         let behind = if number + 1 == count { end } else { first + size };
@@ -79,7 +85,7 @@ mod tests {
     #[test]
     fn physical_nodes_take_turns() {
         let blocks = [range(4 << 30, 5 << 30, 0), range(5 << 30, 6 << 30, 1)];
-        let pieces = pieces(Form::Count(4), Architecture::X86, &blocks, &blocks).unwrap();
+        let pieces = pieces(Form::Count(4), Architecture::X86, 4096, &blocks, &blocks).unwrap();
         let nodes: Vec<(u32, u32, u64)> = pieces
             .iter()
             .map(|piece| (piece.node.number(), piece.physical.number(), piece.start >> 20))
@@ -89,10 +95,10 @@ mod tests {
 
     #[test]
     fn the_pi_kernel_6_6_slices_addresses() {
-        let pieces = raspberry_pi_6_6(8, &[range(0, 8 << 30, 0)]).unwrap();
+        let pieces = raspberry_pi_6_6(8, 4096, &[range(0, 8 << 30, 0)]).unwrap();
         assert_eq!(pieces.len(), 8);
         assert!(pieces.iter().all(|piece| piece.end - piece.start == 1 << 30));
-        assert_eq!(raspberry_pi_6_6(0, &[range(0, 8 << 30, 0)]), None);
+        assert_eq!(raspberry_pi_6_6(0, 4096, &[range(0, 8 << 30, 0)]), None);
     }
 
     #[test]
@@ -125,7 +131,7 @@ mod tests {
                 1 => Form::Size(nodewise_machine::Bytes::from_mib(size)),
                 _ => Form::PerNode(count),
             };
-            if let Some(pieces) = pieces(form, Architecture::X86, &blocks, &blocks) {
+            if let Some(pieces) = pieces(form, Architecture::X86, 4096, &blocks, &blocks) {
                 let mut sorted = pieces.clone();
                 sorted.sort_unstable_by_key(|piece| piece.start);
                 for pair in sorted.windows(2) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 
-use crate::ram::PAGE;
+use crate::ram::{PAGE, page_bytes};
 use crate::reclaim::ZoneReclaim;
 use crate::release::Release;
 use crate::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, Watermarks, reserves, watermarks};
@@ -15,7 +15,7 @@ use crate::zones::{self, Zone, ZoneKind};
 /// A zone and how full it is.
 ///
 /// # Units
-/// Pages of 4 KiB.
+/// Pages of the memory's size ([`Memory::page_bytes`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneState {
     /// Its node.
@@ -84,6 +84,8 @@ pub struct Memory {
     pub(crate) orders: FallbackOrders,
     pub(crate) counters: BTreeMap<NodeId, Counters>,
     pub(crate) release: Release,
+    /// Bytes of a page.
+    pub(crate) page: u64,
     /// Whether nodes are reclaimed before others are tried.
     pub(crate) zone_reclaim: Option<ZoneReclaim>,
     /// Pages that each zone would give up then, by its index; empty where nothing is reclaimed.
@@ -92,23 +94,34 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Memory with these zones.
+    /// Memory with these zones, in pages of 4 KiB.
     pub fn new(zones: Vec<ZoneState>, orders: FallbackOrders, release: Release) -> Self {
         let counters = zones.iter().map(|zone| (zone.node, Counters::default())).collect();
         let (zone_reclaim, spare, reclaimed) = (None, Vec::new(), BTreeMap::new());
-        Self { zones, orders, counters, release, zone_reclaim, spare, reclaimed }
+        Self { zones, orders, counters, release, page: PAGE, zone_reclaim, spare, reclaimed }
+    }
+
+    /// The same in pages of so many bytes.
+    #[must_use]
+    pub fn with_page(self, page: u64) -> Self {
+        Self { page, ..self }
+    }
+
+    /// Bytes of a page.
+    pub const fn page_bytes(&self) -> u64 {
+        self.page
     }
 
     /// The memory of a machine, as far as it says; where it does not, the zones are those of
     /// [`zones::of`], the settings are the kernel's own, and all memory is free.
     pub fn of(machine: &Machine, built: BuiltAt, release: Release) -> Self {
-        let zones = zones::of(machine);
+        let (zones, page) = (zones::of(machine), page_bytes(machine));
         let asked = machine.settings.min_free_kib;
         let min_free = asked.unwrap_or_else(|| match machine.settings.transparent_hugepage.as_deref() {
-            Some("never") => default_min_free_kib(&zones),
-            _ => min_free_kib_with_huge_pages(&zones),
+            Some("never") => default_min_free_kib(&zones, page),
+            _ => min_free_kib_with_huge_pages(&zones, page),
         });
-        let marks = watermarks(&zones, min_free, DEFAULT_SCALE);
+        let marks = watermarks(&zones, min_free, DEFAULT_SCALE, page);
         let state = |(zone, marks): (&Zone, Watermarks)| ZoneState {
             node: zone.node,
             kind: zone.kind,
@@ -118,7 +131,7 @@ impl Memory {
             reserves: reserves(zone, &zones, DEFAULT_RATIOS),
         };
         let states = zones.iter().zip(marks).map(state).collect();
-        Self::new(states, FallbackOrders::of(machine, built), release)
+        Self::new(states, FallbackOrders::of(machine, built), release).with_page(page)
     }
 
     /// The zones, by node and then lowest first.
@@ -146,7 +159,7 @@ impl Memory {
         self.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.managed).sum()
     }
 
-    /// Gives pages of 4 KiB back to a zone, but no more than it manages. A zone that is not there
+    /// Gives pages back to a zone, but no more than it manages. A zone that is not there
     /// takes none.
     pub fn free(&mut self, node: NodeId, kind: ZoneKind, pages: u64) {
         if let Some(zone) = self.zones.iter_mut().find(|zone| (zone.node, zone.kind) == (node, kind)) {
@@ -181,9 +194,10 @@ impl Memory {
 
 /// A zone's part of what is free on its node.
 fn free_share(machine: &Machine, zone: &Zone) -> u64 {
-    let Some(node) = machine.nodes.get(&zone.node) else { return zone.managed };
-    let (Some(free), Some(total)) = (node.memory_free(), node.memory_total()) else { return zone.managed };
-    let total = total.get() / PAGE;
-    let free = u128::from((free.min(Bytes::new(total * PAGE))).get() / PAGE);
+    let sizes = machine.free_of(zone.node).zip(machine.memory_of(zone.node));
+    let Some((free, total)) = sizes else { return zone.managed };
+    let page = page_bytes(machine);
+    let total = total.get() / page;
+    let free = u128::from((free.min(Bytes::new(total * page))).get() / page);
     (u128::from(zone.managed) * free).checked_div(u128::from(total)).map_or(0, |share| share as u64)
 }

@@ -9,11 +9,22 @@ use std::collections::BTreeMap;
 use nodewise_machine::settings::parameter;
 use nodewise_machine::{Bytes, NodeId};
 
-use crate::ram::{PAGE, Range};
-use crate::zones::ZoneKind;
+use crate::ram::{Architecture, Range, pages_of};
+use crate::zones::{Layout, ZoneKind};
 
 /// The largest block of the buddy allocator, in pages: zone Movable starts at a multiple of it.
-const MAX_ORDER_PAGES: u64 = 1024;
+///
+/// # Source
+/// `MAX_PAGE_ORDER`: 10, unless `ARCH_FORCE_MAX_ORDER` says otherwise, on arm64 11 with pages of 16 KiB and 13
+/// with those of 64 KiB, on POWER 8 with those of 64 KiB.
+const fn largest_block(layout: Layout) -> u64 {
+    1 << match (layout.architecture, layout.page >> 10) {
+        (Architecture::Arm, 16) => 11,
+        (Architecture::Arm, 64) => 13,
+        (Architecture::Power, 64) => 8,
+        _ => 10,
+    }
+}
 
 /// How much memory is kept for movable pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -44,9 +55,9 @@ impl Amount {
         }
     }
 
-    fn pages(self, total: u64) -> u64 {
+    fn pages(self, total: u64, page: u64) -> u64 {
         match self {
-            Self::Size(size) => size.get() / PAGE,
+            Self::Size(size) => size.get() / page,
             Self::Percent(percent) => (u128::from(total) * u128::from(percent) / 100) as u64,
         }
     }
@@ -65,12 +76,13 @@ impl Movable {
     }
 
     /// Pages that stay for the kernel; `None` when nothing is kept for movable pages.
-    fn kernel_pages(self, total: u64) -> Option<u64> {
+    fn kernel_pages(self, total: u64, layout: Layout) -> Option<u64> {
+        let block = largest_block(layout);
         let pages = match self {
             Self::None => return None,
-            Self::AllBut(amount) => amount.pages(total),
+            Self::AllBut(amount) => amount.pages(total, layout.page),
             Self::Only(amount) => {
-                let movable = amount.pages(total).div_ceil(MAX_ORDER_PAGES).saturating_mul(MAX_ORDER_PAGES);
+                let movable = amount.pages(total, layout.page).div_ceil(block).saturating_mul(block);
                 total - movable.min(total)
             }
         };
@@ -81,16 +93,21 @@ impl Movable {
 /// The first page of zone Movable on each node that has one.
 pub(crate) fn movable_starts(
     movable: Movable,
+    layout: Layout,
     limits: &[(ZoneKind, u64, u64); 3],
     ram: &[Range],
 ) -> BTreeMap<NodeId, u64> {
     let pages: Vec<(NodeId, u64, u64)> = {
         let mut sorted = ram.to_vec();
         sorted.sort_unstable();
-        sorted.iter().map(|range| (range.node, range.pages().0, range.pages().1)).collect()
+        let pages = |range: &Range| {
+            let (start, end) = pages_of(*range, layout.page);
+            (range.node, start, end)
+        };
+        sorted.iter().map(pages).collect()
     };
     let total: u64 = pages.iter().map(|(_, start, end)| end.saturating_sub(*start)).sum();
-    let Some(mut kernel) = movable.kernel_pages(total) else { return BTreeMap::new() };
+    let Some(mut kernel) = movable.kernel_pages(total, layout) else { return BTreeMap::new() };
     // Movable memory is cut out of the highest zone that has RAM; what lies below is the kernel's.
     let holds_ram = |low: u64, high: u64| pages.iter().any(|(_, start, end)| *start < high && *end > low);
     let usable =
@@ -110,10 +127,11 @@ pub(crate) fn movable_starts(
         }
         sharers -= 1;
     }
+    let block = largest_block(layout);
     let end_of = |node: NodeId| pages.iter().filter(|(n, ..)| *n == node).map(|(.., end)| *end).max();
     starts
         .into_iter()
-        .map(|(node, start)| (node, start.div_ceil(MAX_ORDER_PAGES) * MAX_ORDER_PAGES))
+        .map(|(node, start)| (node, start.div_ceil(block) * block))
         .filter(|(node, start)| end_of(*node).is_some_and(|end| *start < end))
         .collect()
 }
@@ -166,9 +184,9 @@ mod tests {
 
     fn check(words: &str, ram: &[Range], expected: &[(u32, &str, u64)]) {
         let zones: Vec<(u32, &str, u64)> =
-            zones(Architecture::X86, None, Movable::of_command_line(words), ram)
+            zones(Layout::of(Architecture::X86), Movable::of_command_line(words), ram)
                 .iter()
-                .map(|zone| (zone.node.number(), zone.kind.name(), (zone.present * PAGE) >> 20))
+                .map(|zone| (zone.node.number(), zone.kind.name(), (zone.present * 4096) >> 20))
                 .collect();
         assert_eq!(zones, expected, "{words}");
     }
@@ -219,7 +237,7 @@ mod tests {
             }).collect();
             let total: u64 = sizes.iter().sum::<u64>() << 8;
             let movable = Movable::AllBut(Amount::Size(Bytes::from_mib(kernel)));
-            let zones = zones(Architecture::X86, None, movable, &ram);
+            let zones = zones(Layout::of(Architecture::X86), movable, &ram);
             prop_assert_eq!(zones.iter().map(|zone| zone.present).sum::<u64>(), total);
             let in_movable: u64 = zones.iter().filter(|zone| zone.kind == ZoneKind::Movable).map(|zone| zone.present).sum();
             // The kernel gives up to stay just under one page per node.
@@ -229,7 +247,7 @@ mod tests {
         #[test]
         fn any_command_line_is_read(text in any::<String>(), near in "(kernelcore|movablecore)=[0-9]{0,25}[%KMG]?") {
             let _ = Movable::of_command_line(&text);
-            let _ = Movable::of_command_line(&near).kernel_pages(u64::MAX);
+            let _ = Movable::of_command_line(&near).kernel_pages(u64::MAX, Layout::of(Architecture::X86));
         }
     }
 }

@@ -1,9 +1,15 @@
-//! Where RAM lies in the physical address space, and to which node it belongs.
+//! Where RAM lies in the physical address space, to which node it belongs, and in pages of which size.
 
-use nodewise_machine::{Bytes, Machine, NodeId};
+use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
+
+pub use nodewise_machine::MemoryRange as Range;
 
 /// Bytes of an ordinary page on x86-64 and, as distributions build it, on arm64.
 pub const PAGE: u64 = 4096;
+/// Bytes of a page on ppc64le, as distributions build it.
+const POWER_PAGE: u64 = 64 << 10;
+/// The largest page that Linux is built with.
+const LARGEST_PAGE: u64 = 256 << 10;
 
 /// The processor's architecture, as far as the layout of memory depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,40 +18,94 @@ pub enum Architecture {
     X86,
     /// arm64.
     Arm,
+    /// 64-bit POWER, of either byte order.
+    Power,
+    /// s390x.
+    S390,
+    /// 64-bit RISC-V.
+    RiscV,
+    /// One whose zones this model does not know.
+    Other,
 }
 
 impl Architecture {
     /// The architecture of a machine; x86-64 where it does not say.
     pub fn of(machine: &Machine) -> Self {
-        if machine.architecture.as_deref() == Some("aarch64") { Self::Arm } else { Self::X86 }
+        match machine.architecture.as_deref() {
+            None | Some("x86_64") => Self::X86,
+            Some("aarch64") => Self::Arm,
+            Some("ppc64" | "ppc64le") => Self::Power,
+            Some("s390x") => Self::S390,
+            Some("riscv64") => Self::RiscV,
+            Some(_) => Self::Other,
+        }
     }
 
     /// Number of nodes that distributions build their kernels for (`MAX_NUMNODES`): `NODES_SHIFT`
-    /// is 10 on x86-64 and 4 on arm64.
+    /// is 10 on x86-64, 8 on POWER, 4 on arm64 and on s390 as long as it had several nodes, 2 on RISC-V.
     pub const fn max_nodes(self) -> u32 {
         match self {
-            Self::X86 => 1024,
-            Self::Arm => 16,
+            Self::X86 | Self::Other => 1024,
+            Self::Power => 256,
+            Self::Arm | Self::S390 => 16,
+            Self::RiscV => 4,
+        }
+    }
+
+    /// Bytes of a page as distributions build their kernels.
+    const fn usual_page(self) -> u64 {
+        match self {
+            Self::Power => POWER_PAGE,
+            _ => PAGE,
         }
     }
 }
 
-/// A range of RAM. The end is the first byte behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Range {
-    /// The first byte.
-    pub start: u64,
-    /// The first byte behind it.
-    pub end: u64,
-    /// The node it belongs to.
-    pub node: NodeId,
+/// Bytes of a page of a machine: its own, else as distributions build kernels for it.
+pub fn page_bytes(machine: &Machine) -> u64 {
+    let own = machine.page_size.map(Bytes::get);
+    let is_one = |page: &u64| page.is_power_of_two() && (PAGE..=LARGEST_PAGE).contains(page);
+    own.filter(is_one).unwrap_or_else(|| Architecture::of(machine).usual_page())
 }
 
-impl Range {
-    /// The numbers of its whole pages: the first, and the one behind the last.
-    pub const fn pages(self) -> (u64, u64) {
-        (self.start.div_ceil(PAGE), self.end / PAGE)
+/// Whether transparent huge pages and those of the default pool are of 512 pages, as the model has them.
+pub fn has_huge_pages_of_512(machine: &Machine) -> bool {
+    page_bytes(machine) == PAGE
+        && matches!(Architecture::of(machine), Architecture::X86 | Architecture::Arm | Architecture::RiscV)
+}
+
+/// Why the model cannot say which zones a machine has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// The kernel does not say how much memory these nodes have.
+    Sizes(NodeSet),
+    /// It has no nodes.
+    Nodes,
+    /// This model does not know the zones of the architecture.
+    Zones(String),
+}
+
+/// Whether all is known that [`zones::of`](crate::zones::of) needs.
+///
+/// # Errors
+/// What is missing.
+pub fn check(machine: &Machine) -> Result<(), Unknown> {
+    let sizes = machine.nodes_of_unknown_size();
+    if machine.nodes.is_empty() {
+        return Err(Unknown::Nodes);
     }
+    if !sizes.is_empty() && machine.memory_map.ram.is_empty() {
+        return Err(Unknown::Sizes(sizes));
+    }
+    match (&machine.architecture, Architecture::of(machine)) {
+        (Some(name), Architecture::Other) => Err(Unknown::Zones(name.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// The numbers of a range's whole pages: the first, and the one behind the last.
+pub const fn pages_of(range: Range, page: u64) -> (u64, u64) {
+    (range.start.div_ceil(page), range.end / page)
 }
 
 /// First byte of RAM behind the BIOS area of a PC, and the end of the RAM before it.
@@ -54,22 +114,32 @@ const BIOS_AREA: (u64, u64) = (0x9f000, 0x10_0000);
 const DEVICE_GAP: (u64, u64) = (3 << 30, 4 << 30);
 /// Where RAM starts on QEMU's arm64 machine and on several servers.
 const ARM_START: u64 = 1 << 30;
+/// Where RAM starts on most RISC-V machines, QEMU's among them.
+const RISCV_START: u64 = 2 << 30;
+
+/// The ranges of a machine's RAM: those that it says, else [`assumed`] ones.
+pub fn ranges(machine: &Machine) -> Vec<Range> {
+    if machine.memory_map.ram.is_empty() { assumed(machine) } else { machine.memory_map.ram.clone() }
+}
 
 /// The ranges that a machine would have when it does not say: its nodes one after the other by
 /// number, from the bottom of the address space, around the gaps that such machines have.
 ///
-/// A node's size is what its kernel manages, so the ranges hold that many pages and those that a
-/// kernel keeps for itself are left out.
+/// A node's size is what is present ([`Machine::ram_of`]); where only what its kernel manages is known, those
+/// pages that a kernel keeps for itself are left out. A node of unknown size has no range: [`check`].
 pub fn assumed(machine: &Machine) -> Vec<Range> {
     let gaps: &[(u64, u64)] = match Architecture::of(machine) {
         Architecture::X86 => &[(0, BIOS_AREA.1), DEVICE_GAP],
         Architecture::Arm => &[(0, ARM_START)],
+        Architecture::RiscV => &[(0, RISCV_START)],
+        Architecture::Power | Architecture::S390 | Architecture::Other => &[],
     };
+    let page = page_bytes(machine);
     let mut at = 0;
     let mut ranges = Vec::new();
     for node in machine.nodes.values() {
-        let size = node.memory_total().map_or(0, Bytes::get) / PAGE * PAGE;
-        at = place(node.id, size, at, gaps, &mut ranges);
+        let Some(size) = machine.ram_of(node.id) else { continue };
+        at = place(node.id, size.get() / page * page, at, gaps, &mut ranges);
     }
     ranges
 }
@@ -118,6 +188,35 @@ mod tests {
     #[test]
     fn nodes_without_memory_have_no_range() {
         check("(1c) (1c 1G)", &[(1, 1025, 1)]);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let mut machine = spec::machine("2x(1c 1G)").unwrap();
+        assert_eq!(super::check(&machine), Ok(()));
+        machine.architecture = Some("ia64".to_owned());
+        assert_eq!(super::check(&machine), Err(Unknown::Zones("ia64".to_owned())));
+        machine.nodes.get_mut(&NodeId::new(1)).unwrap().meminfo.clear();
+        assert_eq!(super::check(&machine), Err(Unknown::Sizes(NodeSet::from([1]))));
+        machine.nodes.clear();
+        assert_eq!(super::check(&machine), Err(Unknown::Nodes));
+    }
+
+    #[test]
+    fn pages_are_the_machines_own() {
+        let page = |spec: &str, own: Option<u64>| {
+            let mut machine = spec::machine(spec).unwrap();
+            machine.page_size = own.map(Bytes::new);
+            page_bytes(&machine)
+        };
+        assert_eq!(page("(1c 1G)", None), 4096);
+        assert_eq!(page("(1c 1G); arch=ppc64le", None), 65536);
+        assert_eq!(page("(1c 1G); arch=ppc64le", Some(4096)), 4096);
+        assert_eq!(page("(1c 1G); arch=aarch64", Some(16384)), 16384);
+        // A machine file can say anything.
+        for hostile in [0, 1, 4095, 12288, u64::MAX] {
+            assert_eq!(page("(1c 1G)", Some(hostile)), 4096);
+        }
     }
 
     #[test]

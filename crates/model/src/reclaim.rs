@@ -19,7 +19,7 @@ use nodewise_machine::{Machine, Node, NodeId, NodeMatrix, NodeSet};
 
 use crate::distance::default_distance;
 use crate::memory::{Memory, ZoneState};
-use crate::ram::PAGE;
+use crate::ram::page_bytes;
 use crate::release::{Change, Release};
 
 /// Nodes further away than this are not reclaimed: `RECLAIM_DISTANCE`. On AMD's Zen it is 32.
@@ -58,7 +58,8 @@ impl ZoneReclaim {
             machine.settings.lru_gen_enabled.unwrap_or(true) && release.has(Change::GenerationsOfPages);
         let lru = if is_new { Lru::Generations } else { Lru::Lists };
         let mode = machine.settings.zone_reclaim_mode.unwrap_or(0);
-        let spare = machine.nodes.values().map(|node| (node.id, spare(node, mode)));
+        let page = page_bytes(machine);
+        let spare = machine.nodes.values().map(|node| (node.id, spare(node, mode, page)));
         Self {
             mode,
             lru,
@@ -109,8 +110,8 @@ impl ZoneReclaim {
 /// Pages of a node's caches beyond those that it keeps: of files above 1 % of its memory
 /// (`min_unmapped_ratio`), of the kernel's objects above 5 % (`min_slab_ratio`). What a node does not tell is
 /// none.
-fn spare(node: &Node, mode: u32) -> u64 {
-    let pages = |field: &str| node.size_of(field).map_or(0, |size| size.get() / PAGE);
+fn spare(node: &Node, mode: u32, page: u64) -> u64 {
+    let pages = |field: &str| node.size_of(field).map_or(0, |size| size.get() / page);
     let all = pages("MemTotal");
     let kept = |bit: u32, field: &str| if mode & bit == 0 { pages(field) } else { 0 };
     let files = pages("Active(file)") + pages("Inactive(file)");
@@ -285,6 +286,6 @@ mod tests {
             mib("SReclaimable", 55),
         ]);
         // 100 less 30 and 10 MiB of files, and 5 of the kernel's; then with what is mapped or dirty.
-        assert_eq!([1, 3, 5, 7].map(|mode| (spare(node, mode) * PAGE) >> 20), [65, 75, 85, 95]);
+        assert_eq!([1, 3, 5, 7].map(|mode| (spare(node, mode, 4096) * 4096) >> 20), [65, 75, 85, 95]);
     }
 }

@@ -8,6 +8,8 @@ use nodewise_machine::KernelRelease;
 /// Something a kernel does since some release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
+    /// All memory of POWER is in zone Normal; before, in zone DMA.
+    PowerInNormal,
     /// The flag `MPOL_F_NUMA_BALANCING` with `MPOL_BIND`.
     BalancingBind,
     /// The mode `MPOL_PREFERRED_MANY`.
@@ -70,7 +72,8 @@ pub enum Change {
 
 impl Change {
     /// Every change, oldest first, with the release that brought it.
-    pub const ALL: [(Self, u16, u16); 22] = [
+    pub const ALL: [(Self, u16, u16); 23] = [
+        (Self::PowerInNormal, 5, 0),
         (Self::BalancingBind, 5, 12),
         (Self::PreferredMany, 5, 15),
         (Self::HomeNode, 5, 17),

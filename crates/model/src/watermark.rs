@@ -6,12 +6,15 @@
 //! Compared with `/proc/zoneinfo` of 6.12: equal to the page.
 //!
 //! # Units
-//! Pages, unless a name says KiB.
+//! Pages of the machine's own size, unless a name says KiB.
 
 use crate::zones::{Zone, ZoneKind};
 
-/// Pages in a block that is given to one kind of use as a whole (2 MiB).
-const PAGE_BLOCK: u64 = 512;
+/// Pages in a block that is given to one kind of use as a whole: those whose numbers fill half of a page table's
+/// page (2 MiB with pages of 4 KiB).
+const fn page_block(page: u64) -> u64 {
+    page / 8
+}
 /// The kernel's own default of `vm.watermark_scale_factor`, in ten-thousandths.
 pub const DEFAULT_SCALE: u64 = 10;
 /// The kernel's own default of `vm.lowmem_reserve_ratio`, by zone; 0 stands for no reserve.
@@ -32,20 +35,20 @@ pub struct Watermarks {
 
 /// `min_free_kbytes` as the kernel works it out at boot without huge pages: the square root of 16
 /// times the memory below zone Movable, from 128 KiB to 256 MiB.
-pub fn default_min_free_kib(zones: &[Zone]) -> u64 {
+pub fn default_min_free_kib(zones: &[Zone], page: u64) -> u64 {
     let kib: u64 =
-        below_movable(zones).map(|zone| zone.managed.saturating_mul(4)).fold(0, u64::saturating_add);
+        below_movable(zones).map(|zone| zone.managed.saturating_mul(page >> 10)).fold(0, u64::saturating_add);
     kib.saturating_mul(16).isqrt().clamp(128, 262_144)
 }
 
-/// `min_free_kbytes` as khugepaged raises it: eleven blocks of 2 MiB for every populated zone below
+/// `min_free_kbytes` as khugepaged raises it: eleven blocks (of 2 MiB with pages of 4 KiB) for every populated zone below
 /// Movable, but not more than a twentieth of their memory. Where that is less than the default, the
 /// default stays.
-pub fn min_free_kib_with_huge_pages(zones: &[Zone]) -> u64 {
+pub fn min_free_kib_with_huge_pages(zones: &[Zone], page: u64) -> u64 {
     let populated = below_movable(zones).count() as u64;
     let managed = below_movable(zones).map(|zone| zone.managed).fold(0, u64::saturating_add);
-    let recommended = (PAGE_BLOCK * populated * 11).min(managed / 20) * 4;
-    recommended.max(default_min_free_kib(zones))
+    let recommended = (page_block(page) * populated * 11).min(managed / 20).saturating_mul(page >> 10);
+    recommended.max(default_min_free_kib(zones, page))
 }
 
 fn below_movable(zones: &[Zone]) -> impl Iterator<Item = &Zone> {
@@ -57,8 +60,8 @@ fn below_movable(zones: &[Zone]) -> impl Iterator<Item = &Zone> {
 /// `scale` is `vm.watermark_scale_factor`. The kernel works them out at boot before it has given all
 /// its start-up memory back, and again whenever one of the settings is written: only from then on
 /// they follow from the managed pages that can be read.
-pub fn watermarks(zones: &[Zone], min_free_kib: u64, scale: u64) -> Vec<Watermarks> {
-    let wanted = u128::from(min_free_kib / 4);
+pub fn watermarks(zones: &[Zone], min_free_kib: u64, scale: u64, page: u64) -> Vec<Watermarks> {
+    let wanted = u128::from(min_free_kib / (page >> 10));
     let all: u128 = below_movable(zones).map(|zone| u128::from(zone.managed)).sum();
     let marks = |zone: &Zone| {
         let managed = u128::from(zone.managed);
@@ -96,6 +99,7 @@ pub fn reserves(zone: &Zone, zones: &[Zone], ratios: [u64; 4]) -> [u64; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ram::PAGE;
     use nodewise_machine::NodeId;
     use proptest::prelude::{any, prop_assert, proptest};
 
@@ -117,28 +121,28 @@ mod tests {
     #[test]
     fn the_default_is_a_square_root() {
         // The guest said 5660 before it gave its start-up memory back, 1 % less than here.
-        assert_eq!(default_min_free_kib(&small_server()), 5686);
-        assert_eq!(default_min_free_kib(&[]), 128);
-        assert_eq!(default_min_free_kib(&[zone(0, ZoneKind::Normal, 1 << 40)]), 262_144);
+        assert_eq!(default_min_free_kib(&small_server(), PAGE), 5686);
+        assert_eq!(default_min_free_kib(&[], PAGE), 128);
+        assert_eq!(default_min_free_kib(&[zone(0, ZoneKind::Normal, 1 << 40)], PAGE), 262_144);
     }
 
     #[test]
     fn huge_pages_raise_it_to_eleven_blocks_a_zone() {
         // A twentieth is the limit here: the guest said 100112, of what it managed at that time.
-        assert_eq!(min_free_kib_with_huge_pages(&small_server()), 505_239 / 20 * 4);
+        assert_eq!(min_free_kib_with_huge_pages(&small_server(), PAGE), 505_239 / 20 * 4);
         let server = [
             zone(0, ZoneKind::Dma, 3840),
             zone(0, ZoneKind::Dma32, 500_000),
             zone(0, ZoneKind::Normal, 15 << 20),
             zone(1, ZoneKind::Normal, 16 << 20),
         ];
-        assert_eq!(min_free_kib_with_huge_pages(&server), 512 * 4 * 11 * 4);
+        assert_eq!(min_free_kib_with_huge_pages(&server, PAGE), 512 * 4 * 11 * 4);
     }
 
     #[test]
     fn zone_movable_has_a_minimum_of_its_own() {
         let zones = [zone(0, ZoneKind::Normal, 100_000), zone(0, ZoneKind::Movable, 100_000)];
-        let marks = watermarks(&zones, 4000, DEFAULT_SCALE);
+        let marks = watermarks(&zones, 4000, DEFAULT_SCALE, PAGE);
         assert_eq!((marks[0].min, marks[1].min), (1000, 97));
         assert_eq!(marks[1].low, 97 + 250, "its gaps follow from its share");
     }
@@ -165,8 +169,8 @@ mod tests {
             scale in 1u64..=3000,
         ) {
             let zones: Vec<Zone> = managed.iter().zip(0..).map(|((kind, managed), node)| zone(node, ZoneKind::ALL[*kind], *managed)).collect();
-            let _ = (default_min_free_kib(&zones), min_free_kib_with_huge_pages(&zones));
-            for (zone, marks) in zones.iter().zip(watermarks(&zones, free, scale)) {
+            let _ = (default_min_free_kib(&zones, PAGE), min_free_kib_with_huge_pages(&zones, PAGE));
+            for (zone, marks) in zones.iter().zip(watermarks(&zones, free, scale, PAGE)) {
                 prop_assert!(marks.min <= marks.low && marks.low <= marks.high && marks.high <= marks.promo);
                 let _ = reserves(zone, &zones, DEFAULT_RATIOS);
             }

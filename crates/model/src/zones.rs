@@ -6,14 +6,15 @@
 //! `/proc/zoneinfo` of 6.12 and 6.18.
 //!
 //! # Units
-//! Pages of 4 KiB, unless a name says otherwise.
+//! Pages of the machine's own size.
 
 use std::fmt;
 
 use nodewise_machine::{Machine, NodeId};
 
 use crate::movable::{Movable, movable_starts};
-use crate::ram::{Architecture, PAGE, Range, assumed};
+use crate::ram::{Architecture, Range, page_bytes, pages_of, ranges};
+use crate::release::{Change, Release};
 
 /// A zone that memory is allocated from, lowest first. (`Device` never gives pages to anybody.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,28 +75,68 @@ pub struct Zone {
 /// The limits of a zone in the whole system: its first page, and the one behind its last.
 type Limits = (ZoneKind, u64, u64);
 
-/// First page above the DMA zone of x86-64: 16 MiB.
-const X86_DMA_END: u64 = (16 << 20) / PAGE;
-/// First page that 32 bits cannot address: 4 GiB.
-const END_OF_32_BITS: u64 = (4 << 30) / PAGE;
+/// First byte above the DMA zone of x86-64.
+const X86_DMA_END: u64 = 16 << 20;
+/// First byte that 31 bits cannot address: above the DMA zone of s390.
+const END_OF_31_BITS: u64 = 2 << 30;
+/// First byte that 32 bits cannot address.
+const END_OF_32_BITS: u64 = 4 << 30;
+
+/// What decides over the limits of zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The architecture.
+    pub architecture: Architecture,
+    /// Bytes of a page.
+    pub page: u64,
+    /// The lowest bound in bytes that an arm64 firmware sets for devices (1 GiB on a Raspberry Pi 4); `None`
+    /// where none is below 4 GiB.
+    pub device_limit: Option<u64>,
+    /// The kernel: before 5.0 all memory of POWER was in zone DMA.
+    pub release: Release,
+}
+
+impl Layout {
+    /// That of an architecture with pages of 4 KiB.
+    pub const fn of(architecture: Architecture) -> Self {
+        Self { architecture, page: crate::ram::PAGE, device_limit: None, release: Release::REFERENCE }
+    }
+
+    /// That of a machine.
+    pub fn of_machine(machine: &Machine) -> Self {
+        Self {
+            architecture: Architecture::of(machine),
+            page: page_bytes(machine),
+            device_limit: None,
+            release: Release::of(machine.kernel.as_ref()),
+        }
+    }
+}
 
 /// The limits of the zones Dma, Dma32 and Normal, from what RAM there is.
 ///
-/// `device_limit` is the lowest bound in bytes that an arm64 firmware sets for devices (1 GiB on a
-/// Raspberry Pi 4); `None` where none is below 4 GiB.
-pub fn limits(architecture: Architecture, device_limit: Option<u64>, ram: &[Range]) -> [Limits; 3] {
-    let pages = || ram.iter().map(|range| range.pages());
+/// # Source
+/// `zone_sizes_init` of x86 and RISC-V, `dma_limits_init` of arm64, `paging_init` of s390 and POWER.
+pub fn limits(layout: Layout, ram: &[Range]) -> [Limits; 3] {
+    let page = layout.page;
+    let pages = || ram.iter().map(|range| pages_of(*range, page));
     let start = pages().map(|(start, _)| start).min().unwrap_or(0);
     let end = pages().map(|(_, end)| end).max().unwrap_or(0);
-    let (dma, dma32) = match architecture {
+    // No zone below Normal ends above the first page.
+    const NONE: u64 = 0;
+    let (dma, dma32) = match layout.architecture {
         Architecture::X86 => (X86_DMA_END, END_OF_32_BITS),
         Architecture::Arm => {
             // RAM that starts above 4 GiB is all for devices; else they get at most 32 bits.
-            let widest = if start < END_OF_32_BITS { END_OF_32_BITS } else { u64::MAX };
-            (device_limit.map_or(u64::MAX, |limit| limit / PAGE).min(widest), END_OF_32_BITS)
+            let widest = if start < END_OF_32_BITS / page { END_OF_32_BITS } else { u64::MAX };
+            (layout.device_limit.unwrap_or(u64::MAX).min(widest), END_OF_32_BITS)
         }
+        Architecture::Power if !layout.release.has(Change::PowerInNormal) => (u64::MAX, NONE),
+        Architecture::S390 => (END_OF_31_BITS, NONE),
+        Architecture::RiscV => (NONE, END_OF_32_BITS),
+        Architecture::Power | Architecture::Other => (NONE, NONE),
     };
-    let clamp = |page: u64| page.clamp(start, end.max(start));
+    let clamp = |byte: u64| (byte / page).clamp(start, end.max(start));
     let first = clamp(dma);
     let second = clamp(dma32).max(first);
     [(ZoneKind::Dma, start, first), (ZoneKind::Dma32, first, second), (ZoneKind::Normal, second, end)]
@@ -103,21 +144,19 @@ pub fn limits(architecture: Architecture, device_limit: Option<u64>, ram: &[Rang
 
 /// The populated zones of every node, by node and then lowest first, with every page that is
 /// present counted as managed.
-pub fn zones(
-    architecture: Architecture,
-    device_limit: Option<u64>,
-    movable: Movable,
-    ram: &[Range],
-) -> Vec<Zone> {
-    let limits = limits(architecture, device_limit, ram);
-    let starts = movable_starts(movable, &limits, ram);
+pub fn zones(layout: Layout, movable: Movable, ram: &[Range]) -> Vec<Zone> {
+    let limits = limits(layout, ram);
+    let starts = movable_starts(movable, layout, &limits, ram);
     let mut nodes: Vec<NodeId> = ram.iter().map(|range| range.node).collect();
     nodes.sort_unstable();
     nodes.dedup();
     let mut zones = Vec::new();
     for node in nodes {
-        let own: Vec<(u64, u64)> =
-            ram.iter().filter(|range| range.node == node).map(|range| range.pages()).collect();
+        let own: Vec<(u64, u64)> = ram
+            .iter()
+            .filter(|range| range.node == node)
+            .map(|range| pages_of(*range, layout.page))
+            .collect();
         let first = own.iter().map(|(start, _)| *start).min().unwrap_or(0);
         let last = own.iter().map(|(_, end)| *end).max().unwrap_or(0);
         let movable = starts.get(&node).copied().unwrap_or(last);
@@ -138,10 +177,34 @@ fn zone(node: NodeId, kind: ZoneKind, start: u64, end: u64, ram: &[(u64, u64)]) 
     (present > 0).then_some(Zone { node, kind, start_page: start, spanned, present, managed: present })
 }
 
-/// The zones that a machine would have with the ranges of [`assumed`].
+/// The zones that a machine has with its [`ranges`]. Whether they are known says [`check`](crate::ram::check).
 pub fn of(machine: &Machine) -> Vec<Zone> {
     let movable = machine.settings.command_line.as_deref().map_or(Movable::None, Movable::of_command_line);
-    zones(Architecture::of(machine), None, movable, &assumed(machine))
+    let layout = Layout::of_machine(machine);
+    let mut zones = zones(layout, movable, &ranges(machine));
+    for node in machine.nodes.keys() {
+        if let Some(memory) = machine.memory_of(*node) {
+            let own = zones.iter_mut().filter(|zone| zone.node == *node);
+            keep(&mut own.collect::<Vec<_>>(), memory.get() / layout.page);
+        }
+    }
+    zones
+}
+
+/// Leaves the zones of a node as many managed pages as its kernel manages, each its part of what is present; the
+/// highest has what is left of the division.
+fn keep(zones: &mut [&mut Zone], managed: u64) {
+    let present: u64 = zones.iter().map(|zone| zone.present).sum();
+    let kept = managed.min(present);
+    let mut left = kept;
+    for zone in zones.iter_mut() {
+        let part = u128::from(kept) * u128::from(zone.present) / u128::from(present.max(1));
+        zone.managed = u64::try_from(part).unwrap_or(u64::MAX);
+        left = left.saturating_sub(zone.managed);
+    }
+    if let Some(highest) = zones.last_mut() {
+        highest.managed += left;
+    }
 }
 
 #[cfg(test)]
@@ -154,11 +217,15 @@ mod tests {
     type Row = (u32, &'static str, u64, u64, u64);
 
     fn check(architecture: Architecture, limit: Option<u64>, ram: &[(u64, u64, u32)], expected: &[Row]) {
+        check_layout(Layout { device_limit: limit, ..Layout::of(architecture) }, ram, expected);
+    }
+
+    fn check_layout(layout: Layout, ram: &[(u64, u64, u32)], expected: &[Row]) {
         let ram: Vec<Range> = ram
             .iter()
             .map(|(start, end, node)| Range { start: *start, end: *end, node: NodeId::new(*node) })
             .collect();
-        let zones: Vec<Row> = zones(architecture, limit, Movable::None, &ram)
+        let zones: Vec<Row> = zones(layout, Movable::None, &ram)
             .iter()
             .map(|zone| (zone.node.number(), zone.kind.name(), zone.start_page, zone.spanned, zone.present))
             .collect();
@@ -213,6 +280,43 @@ mod tests {
     }
 
     #[test]
+    fn other_architectures_have_zones_of_their_own() {
+        let ram = [(0, 8 << 30, 0)];
+        let large = |architecture| Layout { page: 64 << 10, ..Layout::of(architecture) };
+        // POWER has all in Normal, and had all in DMA before 5.0.
+        check_layout(large(Architecture::Power), &ram, &[(0, "Normal", 0, 131_072, 131_072)]);
+        let old = Layout { release: Release::new(4, 18), ..large(Architecture::Power) };
+        check_layout(old, &ram, &[(0, "DMA", 0, 131_072, 131_072)]);
+        check(
+            Architecture::S390,
+            None,
+            &ram,
+            &[(0, "DMA", 0, 524_288, 524_288), (0, "Normal", 524_288, 1_572_864, 1_572_864)],
+        );
+        check(
+            Architecture::RiscV,
+            None,
+            &[(2 << 30, 8 << 30, 0)],
+            &[(0, "DMA32", 524_288, 524_288, 524_288), (0, "Normal", 1_048_576, 1_048_576, 1_048_576)],
+        );
+        check_layout(
+            large(Architecture::Arm),
+            &[(1 << 30, 8 << 30, 0)],
+            &[(0, "DMA", 16_384, 49_152, 49_152), (0, "Normal", 65_536, 65_536, 65_536)],
+        );
+    }
+
+    #[test]
+    fn what_is_present_and_not_managed_is_kept_by_the_kernel() {
+        let mut machine = spec::machine("(1c 6000M); arch=x86_64").unwrap();
+        machine.nodes.values_mut().for_each(|node| node.present = Some(Bytes::from_gib(8)));
+        let sums = |zones: &[Zone], pages: fn(&Zone) -> u64| zones.iter().map(pages).sum::<u64>() >> 8;
+        let zones = of(&machine);
+        assert_eq!((sums(&zones, |zone| zone.present), sums(&zones, |zone| zone.managed)), (8192, 6000));
+        assert!(zones.iter().all(|zone| zone.managed <= zone.present));
+    }
+
+    #[test]
     fn interleaved_nodes_span_each_other() {
         check(
             Architecture::X86,
@@ -235,7 +339,7 @@ mod tests {
             for node in machine.nodes.values() {
                 let managed: u64 =
                     zones.iter().filter(|zone| zone.node == node.id).map(|zone| zone.managed).sum();
-                prop_assert_eq!(Some(Bytes::new(managed * PAGE)), node.memory_total());
+                prop_assert_eq!(Some(Bytes::new(managed * 4096)), node.memory_total());
             }
             for zone in &zones {
                 prop_assert!(zone.present <= zone.spanned);

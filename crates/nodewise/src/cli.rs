@@ -70,6 +70,10 @@ pub struct Global {
         help_heading = "Everywhere"
     )]
     pub machine: String,
+    /// Memory of nodes whose size the machine does not give: 64G for each of them, or 0-1=64G for some (may be
+    /// repeated)
+    #[arg(long, global = true, value_name = "SIZE", hide = true)]
+    pub node_memory: Vec<String>,
     /// When to use colour: auto (on a terminal, unless NO_COLOR is set; elsewhere if CLICOLOR_FORCE
     /// is), always or never
     #[arg(

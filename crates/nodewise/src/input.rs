@@ -7,8 +7,9 @@ use nodewise_source::devices::node_of_device;
 use nodewise_source::tree::{Tree, read_bounded};
 use nodewise_source::{Detail, input, written};
 
+use crate::cli::Global;
 use crate::failure::Failure;
-use crate::firmware;
+use crate::{firmware, node_memory};
 
 /// A machine, and its files where it was read from some.
 pub struct Input {
@@ -57,6 +58,16 @@ pub fn open(text: &str, detail: Detail) -> Result<Input, String> {
 /// As [`open`].
 pub fn load(text: &str, detail: Detail) -> Result<Input, Failure> {
     open(text, detail).map_err(Failure::usage)
+}
+
+/// As [`load`], with the sizes of nodes that were typed.
+///
+/// # Errors
+/// As [`load`], and what is wrong with the sizes.
+pub fn load_for(global: &Global, machine: &str, detail: Detail) -> Result<Input, Failure> {
+    let mut input = load(machine, detail)?;
+    node_memory::supply(&mut input.machine, &global.node_memory).map_err(Failure::usage)?;
+    Ok(input)
 }
 
 /// Reads a file of text as a whole.

@@ -11,6 +11,7 @@ mod huge;
 mod input;
 mod live;
 mod measuring;
+mod node_memory;
 mod output;
 mod personality;
 mod placement;

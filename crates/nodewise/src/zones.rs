@@ -1,6 +1,9 @@
 //! The zones of a machine: its kernel's own where it has been asked, else as the model assumes them.
 
 use nodewise_machine::Machine;
+use nodewise_machine::check::node_names;
+use nodewise_machine::printable::quote;
+use nodewise_model::ram::{self, Unknown};
 use nodewise_model::reclaim::ZoneReclaim;
 use nodewise_model::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, reserves, watermarks};
 use nodewise_model::{
@@ -12,6 +15,7 @@ use nodewise_source::tree::Tree;
 use nodewise_view::digest::walk::Basis;
 use nodewise_view::digest::zones::Row;
 
+use crate::failure::Failure;
 use crate::input::Input;
 
 /// Zones, and where they come from.
@@ -20,18 +24,28 @@ pub struct Zones {
     pub rows: Vec<Row>,
     /// Where they come from.
     pub basis: Basis,
+    /// Bytes of a page.
+    pub page: u64,
 }
 
 impl Zones {
     /// The zones of a machine.
-    pub fn of(input: &Input, release: Release) -> Self {
-        if let Some(rows) = input.tree().and_then(of_kernel).filter(|found| !found.is_empty()) {
-            return Self { rows, basis: Basis::Kernel };
+    ///
+    /// # Errors
+    /// What the machine does not give and the model cannot do without.
+    pub fn of(input: &Input, release: Release) -> Result<Self, Failure> {
+        let machine = &input.machine;
+        if let Some(mut rows) = input.tree().and_then(of_kernel).filter(|found| !found.is_empty()) {
+            initialise(&mut rows, machine);
+            return Ok(Self { rows, basis: Basis::Kernel, page: ram::page_bytes(machine) });
         }
-        let memory = Memory::of(&input.machine, BuiltAt::Boot, release);
-        let zones = model::of(&input.machine).into_iter().zip(memory.zones());
+        ram::check(machine).map_err(|unknown| Failure::cannot(missing(&unknown)))?;
+        let memory = Memory::of(machine, BuiltAt::Boot, release);
+        let zones = model::of(machine).into_iter().zip(memory.zones());
         let row = |(zone, state): (Zone, &ZoneState)| Row { zone, state: state.clone(), boost: None };
-        Self { rows: zones.map(row).collect(), basis: Basis::Assumed }
+        let is_told = !machine.memory_map.ram.is_empty();
+        let basis = if is_told { Basis::Firmware } else { Basis::Assumed };
+        Ok(Self { rows: zones.map(row).collect(), basis, page: memory.page_bytes() })
     }
 
     /// The same zones with the watermarks and reserves that follow from their managed pages.
@@ -41,7 +55,7 @@ impl Zones {
             return self.rows.iter().map(|row| Row { boost: None, ..row.clone() }).collect();
         };
         let scale = input.tree().and_then(|tree| system::watermark_scale(tree).ok().flatten());
-        let marks = watermarks(&zones, min_free, scale.unwrap_or(DEFAULT_SCALE));
+        let marks = watermarks(&zones, min_free, scale.unwrap_or(DEFAULT_SCALE), self.page);
         let row = |(Row { zone, state, .. }, marks): (&Row, Watermarks)| {
             let reserves = reserves(zone, &zones, DEFAULT_RATIOS);
             Row { zone: *zone, state: ZoneState { marks, reserves, ..state.clone() }, boost: None }
@@ -53,7 +67,41 @@ impl Zones {
     pub fn memory(&self, machine: &Machine, built: BuiltAt, release: Release) -> Memory {
         let states = self.rows.iter().map(|row| row.state.clone()).collect();
         let memory = Memory::new(states, FallbackOrders::of(machine, built), release);
+        let memory = memory.with_page(self.page);
         memory.with_zone_reclaim(ZoneReclaim::of(machine, release))
+    }
+}
+
+/// What is missing, and what supplies it.
+pub fn missing(unknown: &Unknown) -> String {
+    match unknown {
+        Unknown::Sizes(nodes) => format!(
+            "the memory size of {} is not known: --node-memory=SIZE supplies it (64G for each of them, 0-1=64G for some)",
+            node_names(nodes)
+        ),
+        Unknown::Nodes => {
+            "this machine describes no nodes: --machine takes a spec with some, such as \"2x(8c 64G)\""
+                .to_owned()
+        }
+        Unknown::Zones(architecture) => format!(
+            "the zones of {} are not modelled: only a machine with /proc/zoneinfo has them (live, or a capture)",
+            quote(architecture)
+        ),
+    }
+}
+
+/// Adds to the zones what is not initialised yet: the kernel does that before it goes to another zone.
+fn initialise(rows: &mut [Row], machine: &Machine) {
+    let page = ram::page_bytes(machine);
+    for node in machine.nodes.keys() {
+        let mut left = machine.uninitialised_of(*node).get() / page;
+        for row in rows.iter_mut().rev().filter(|row| row.zone.node == *node) {
+            let part = left.min(row.zone.present.saturating_sub(row.zone.managed));
+            row.zone.managed += part;
+            row.state.managed += part;
+            row.state.free = row.state.free.saturating_add(part);
+            left -= part;
+        }
     }
 }
 
@@ -155,6 +203,19 @@ Node 0, zone   Device
         assert_eq!(state.reserves, [0, 3019, 5451, 5452]);
         // Kernels before 6.13 do not tell the promotion mark, those before 5.19 no boost.
         assert_eq!((rows[1].state.marks.promo, rows[1].boost), (16, None));
+    }
+
+    #[test]
+    fn what_is_not_initialised_yet_is_free() {
+        let tree = Tree::memory(Files::new().file("/proc/zoneinfo", INFO));
+        let mut rows = of_kernel(&tree).unwrap();
+        let mut machine = nodewise_machine::spec::machine("(1c 30960K)").unwrap();
+        rows[1].zone.managed -= 3000;
+        rows[1].state.managed -= 3000;
+        machine.system_memory = Some(nodewise_machine::Bytes::from_kib(30960 + 12000));
+        initialise(&mut rows, &machine);
+        assert_eq!((rows[1].zone.managed, rows[1].state.managed, rows[1].state.free), (3900, 3900, 3100));
+        assert_eq!(rows[0].zone.managed, 3840);
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use nodewise_machine::NodeId;
 
 use super::{Piece, STEP};
-use crate::ram::{Architecture, PAGE, Range};
+use crate::ram::{Architecture, Range};
 
 /// The memory that is left to cut.
 pub(super) struct Cutter<'a> {
     ram: &'a [Range],
+    page: u64,
     blocks: Vec<Range>,
     max_nodes: u32,
     /// Where 32 bits end: a piece does not leave a crumb below it.
@@ -15,20 +16,20 @@ pub(super) struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    pub(super) fn new(architecture: Architecture, ram: &'a [Range], blocks: &[Range]) -> Self {
+    pub(super) fn new(architecture: Architecture, page: u64, ram: &'a [Range], blocks: &[Range]) -> Self {
         let base = match architecture {
             Architecture::X86 => 0,
-            Architecture::Arm => ram.iter().map(|range| range.start).min().unwrap_or(0),
+            _ => ram.iter().map(|range| range.start).min().unwrap_or(0),
         };
         let mut blocks = blocks.to_vec();
         blocks.sort_unstable();
         let end_of_32_bits = base.saturating_add(4 << 30);
-        Self { ram, blocks, max_nodes: architecture.max_nodes(), end_of_32_bits }
+        Self { ram, page, blocks, max_nodes: architecture.max_nodes(), end_of_32_bits }
     }
 
     /// Bytes of RAM in whole pages between two addresses.
     fn ram_between(&self, start: u64, end: u64) -> u64 {
-        let (start, end) = (start.div_ceil(PAGE) * PAGE, end / PAGE * PAGE);
+        let (start, end) = (start.div_ceil(self.page) * self.page, end / self.page * self.page);
         let part = |range: &Range| range.end.min(end).saturating_sub(range.start.max(start));
         self.ram.iter().map(part).sum()
     }
@@ -85,7 +86,7 @@ impl<'a> Cutter<'a> {
     /// come out even; numbers begin again when they run out.
     pub(super) fn by_count(mut self, count: u32) -> Option<Vec<Piece>> {
         let count = count.min(self.max_nodes);
-        let even = self.all_ram() / PAGE / u64::from(count) * PAGE;
+        let even = self.all_ram() / self.page / u64::from(count) * self.page;
         let big = even % STEP * u64::from(count) / STEP;
         let size = even / STEP * STEP;
         if size == 0 {

@@ -6,7 +6,7 @@ use nodewise_machine::{Bytes, CpuSet, Machine, MeminfoField, Node, NodeId, NodeM
 
 use super::{Fake, Form, Piece, distance, pieces, raspberry_pi_6_6};
 use crate::distance::default_distance;
-use crate::ram::{Architecture, Range};
+use crate::ram::{Architecture, Range, page_bytes};
 use crate::zonelist::{BuiltAt, FallbackOrders};
 
 /// Whose way to cut memory.
@@ -65,9 +65,10 @@ pub fn emulate(
     ram: &[Range],
     blocks: &[Range],
 ) -> Option<Emulation> {
+    let page = page_bytes(machine);
     let pieces = match (kind, fake.form) {
-        (Kind::Mainline, form) => pieces(form, Architecture::of(machine), ram, blocks)?,
-        (Kind::RaspberryPi66, Form::Count(count)) => raspberry_pi_6_6(count, ram)?,
+        (Kind::Mainline, form) => pieces(form, Architecture::of(machine), page, ram, blocks)?,
+        (Kind::RaspberryPi66, Form::Count(count)) => raspberry_pi_6_6(count, page, ram)?,
         (Kind::RaspberryPi66, _) => return None,
     };
     let nodes = nodes(&pieces, kind, machine, ram);
@@ -170,6 +171,7 @@ pub fn physical(machine: &Machine, emulated: &[Range], blocks: &[Range]) -> Opti
     let mut hardware = Machine::new(machine.origin.clone());
     hardware.architecture.clone_from(&machine.architecture);
     hardware.kernel.clone_from(&machine.kernel);
+    hardware.page_size = machine.page_size;
     hardware.cpus.clone_from(&machine.cpus);
     hardware.possible_cpus.clone_from(&machine.possible_cpus);
     hardware.distances = NodeMatrix::new(parts.keys().copied());

@@ -166,7 +166,7 @@ fn refuse_uncovered(
         uncovered.first(),
         match architecture {
             Architecture::X86 => TOLERATED,
-            Architecture::Arm => 0,
+            _ => 0,
         },
     ) else {
         return Ok(());

@@ -3,10 +3,10 @@
 use nodewise_machine::check::node_names;
 use nodewise_machine::firmware::{MadtEntry, SratEntry, Tables};
 use nodewise_machine::plural::by_count;
-use nodewise_machine::{CpuSet, NodeId, NodeMatrix, NodeSet};
+use nodewise_machine::{CpuSet, MemoryMap, NodeId, NodeMatrix, NodeSet};
 
 pub use super::blocks::Span;
-use super::cpus::{self, BootedCpu};
+use super::cpus::{self, BootedCpu, Lost};
 use super::domains::Domains;
 use super::hmat::{self, Attributes};
 use super::note::{Note, NoteKind};
@@ -103,6 +103,27 @@ impl Booted {
         }
     }
 
+    /// Where memory lies: RAM by node, and the ranges of the nodes.
+    pub fn memory_map(&self) -> MemoryMap {
+        let common = |(start, end): &Span, range: &Range| {
+            let (start, end) = (range.start.max(*start), range.end.min(*end));
+            (start < end).then_some(Range { start, end, node: range.node })
+        };
+        let ram =
+            self.ram.iter().flat_map(|span| self.ranges.iter().filter_map(move |range| common(span, range)));
+        let mut ram: Vec<Range> = ram.collect();
+        ram.sort_unstable();
+        // Ranges of one node can lie in each other.
+        let mut joined: Vec<Range> = Vec::with_capacity(ram.len());
+        for range in ram {
+            match joined.last_mut().filter(|last| last.node == range.node && range.start <= last.end) {
+                Some(last) => last.end = last.end.max(range.end),
+                None => joined.push(range),
+            }
+        }
+        MemoryMap { ram: joined, nodes: self.ranges.clone() }
+    }
+
     /// Bytes of RAM on a node.
     pub fn memory(&self, node: NodeId) -> u64 {
         blocks::ram_of(node, &self.ranges, &self.ram)
@@ -167,12 +188,13 @@ fn several(
     let possible = domains.nodes();
     // A window's node is made after the distances were read, so no table speaks of it.
     let distances = distances::between(&possible, &told, tables.slit(), notes);
-    let cpus = cpus::number(tables.madt(), &cpus, &domains, architecture, notes);
     let with_ram: NodeSet = cleaned.used.iter().map(|range| range.node).collect();
+    let lost = Lost { architecture, with_ram: &with_ram };
+    let cpus = cpus::number(tables.madt(), &cpus, &domains, lost, notes);
     let with_cpus: NodeSet = cpus.iter().filter_map(|cpu| cpu.node).collect();
     let online = match architecture {
-        Architecture::Arm => possible.clone(),
         Architecture::X86 => with_ram.union(&with_cpus).union(&initiators),
+        _ => possible.clone(),
     };
     note_offline(&possible.difference(&online), &made, notes);
     note_without_memory(&with_cpus.difference(&with_ram), notes);
@@ -248,7 +270,8 @@ fn one(tables: &Tables, setting: &Setting, architecture: Architecture, notes: &m
     let (blocks, names) = read.map(|affine| (affine.blocks, affine.cpus)).unwrap_or_default();
     let ram = setting.ram.clone().map_or_else(|| blocks::assumed_ram(&blocks), blocks::join);
     let domains = Domains::new(1, u32::MAX);
-    let cpus = cpus::number(tables.madt(), &names, &domains, architecture, &mut unheard);
+    let lost = Lost { architecture, with_ram: &NodeSet::from([0]) };
+    let cpus = cpus::number(tables.madt(), &names, &domains, lost, &mut unheard);
     if tables.slit().is_some() {
         let text = "the table has no use where there is one node";
         notes.push(Note::new(NoteKind::Ignored, "SLIT", text));

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodewise_machine::check::node_names;
 use nodewise_machine::firmware::{Madt, MadtEntry, madt};
-use nodewise_machine::{CpuId, NodeId};
+use nodewise_machine::plural::{by_count, plural};
+use nodewise_machine::{CpuId, NodeId, NodeSet};
 
 use super::domains::Domains;
 use super::note::{Note, NoteKind};
@@ -24,6 +26,52 @@ pub struct BootedCpu {
     pub node: Option<NodeId>,
 }
 
+/// Where CPUs go that no enabled structure of the SRAT names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lost<'a> {
+    pub(super) architecture: Architecture,
+    /// Nodes with RAM.
+    pub(super) with_ram: &'a NodeSet,
+}
+
+impl Lost<'_> {
+    /// The node of such a CPU.
+    ///
+    /// arm64 counts it to node 0. x86 hands all CPUs round the nodes with RAM first; a CPU that the table does not
+    /// name keeps that node where Intel made it, and goes to the node with the number of its last-level cache, as a
+    /// rule 0, where AMD did. Tables do not say who made a CPU: it is taken for AMD's.
+    ///
+    /// # Source
+    /// `numa_init_array` and `init_cpu_to_node` in `arch/x86/mm/numa.c`, `srat_detect_node` in
+    /// `arch/x86/kernel/cpu/{amd,intel}.c`. Seen with AMD's on 6.12 and 6.18.
+    fn node(self) -> NodeId {
+        let none = NodeId::new(0);
+        if self.architecture != Architecture::X86 || self.with_ram.contains(none) {
+            return none;
+        }
+        self.with_ram.first().unwrap_or(none)
+    }
+
+    /// The node that the same CPU has where Intel made it.
+    fn of_intel(self, cpu: usize) -> Option<NodeId> {
+        self.with_ram.iter().nth(cpu.checked_rem(self.with_ram.len())?)
+    }
+
+    /// Where such CPUs go, in words.
+    fn words(self, cpus: &[usize]) -> String {
+        let node = self.node();
+        let words = format!("the kernel counts them to node {node}");
+        let others: NodeSet = cpus.iter().filter_map(|cpu| self.of_intel(*cpu)).collect();
+        if self.architecture != Architecture::X86 || others == NodeSet::from_iter([node]) {
+            return words;
+        }
+        format!(
+            "{words} on AMD processors (by their last-level cache), to {} on Intel's in turn",
+            node_names(&others)
+        )
+    }
+}
+
 /// The CPUs that are there, in the order of their numbers.
 ///
 /// The kernel numbers them as the MADT lists them, but for the one that it boots on, which is 0; that is
@@ -32,9 +80,10 @@ pub(super) fn number(
     table: Option<&Madt>,
     affine: &[(CpuName, u32)],
     domains: &Domains,
-    architecture: Architecture,
+    lost: Lost<'_>,
     notes: &mut Vec<Note>,
 ) -> Vec<BootedCpu> {
+    let architecture = lost.architecture;
     let known: BTreeMap<CpuName, u32> = affine.iter().rev().copied().collect();
     let mut names = table.map(|table| listed(table, architecture)).unwrap_or_default();
     if names.is_empty() {
@@ -49,15 +98,18 @@ pub(super) fn number(
     let node = |name: &CpuName| known.get(name).and_then(|domain| domains.node(*domain));
     let cpus: Vec<BootedCpu> = (0..)
         .zip(&names)
-        .map(|(id, name)| BootedCpu { id: CpuId::new(id), name: *name, node: node(name) })
+        .map(|(id, name)| BootedCpu {
+            id: CpuId::new(id),
+            name: *name,
+            node: node(name).or(Some(lost.node())),
+        })
         .collect();
-    let lost = cpus.iter().filter(|cpu| cpu.node.is_none()).count();
-    if lost > 0 && !affine.is_empty() {
-        let where_to = match architecture {
-            Architecture::X86 => "the kernel chooses a node for each when it starts",
-            Architecture::Arm => "the kernel counts them to node 0",
-        };
-        let text = format!("{lost} CPUs of the MADT have no enabled structure: {where_to}");
+    let unnamed = (0..).zip(&names).filter(|(_, name)| node(name).is_none()).map(|(at, _)| at);
+    let unnamed: Vec<usize> = unnamed.collect();
+    if !unnamed.is_empty() {
+        let have = by_count(&unnamed.len(), "has", "have");
+        let cpus = plural(unnamed.len(), "CPU");
+        let text = format!("{cpus} of the MADT {have} no enabled structure: {}", lost.words(&unnamed));
         notes.push(Note::new(NoteKind::Unusual, "SRAT", text));
     }
     cpus

@@ -38,10 +38,11 @@ impl Booted {
         let (architecture, page) = match self.architecture {
             Architecture::X86 => ("x86_64", Some(Bytes::new(PAGE))),
             // A kernel for arm64 is built for pages of 4, 16 or 64 KiB.
-            Architecture::Arm => ("aarch64", None),
+            _ => ("aarch64", None),
         };
         machine.architecture = Some(architecture.to_owned());
         machine.page_size = page;
+        machine.memory_map = self.memory_map();
         machine.possible_nodes = self.possible.clone();
         machine.nodes = self.online.iter().map(|id| (id, self.node_of(id))).collect();
         machine.cpus =

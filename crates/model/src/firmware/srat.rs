@@ -86,7 +86,7 @@ pub(super) fn read(
 const fn most_domains(architecture: Architecture) -> u32 {
     match architecture {
         Architecture::X86 => Architecture::X86.max_nodes(),
-        Architecture::Arm => 256,
+        _ => 256,
     }
 }
 

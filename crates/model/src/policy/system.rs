@@ -20,7 +20,7 @@ pub fn of(machine: &Machine, release: Release) -> Policy {
         return Policy::DEFAULT;
     }
     let asked = parameter(line, "numa_policy").last();
-    let nodes = machine.nodes_with_memory();
+    let nodes = machine.memory_nodes();
     let scope = Scope { allowed: &nodes, max_nodes: Architecture::of(machine).max_nodes(), release };
     // What the kernel does not accept changes nothing.
     let policy = asked.and_then(|asked| of_option(asked, &nodes));

@@ -100,7 +100,7 @@ fn case_43_fake_1node() {
     let blocks = [range(0x1000, 0x7ffe_0000)];
     let check = |text: &str, expected: Option<&[u64]>| {
         let fake: Fake = text.parse().unwrap();
-        let pieces = pieces(fake.form, Architecture::X86, &ram, &blocks);
+        let pieces = pieces(fake.form, Architecture::X86, 4096, &ram, &blocks);
         let bounds = pieces.map(|pieces| {
             assert_eq!(pieces[0].start, 0x1000);
             for (at, pair) in pieces.windows(2).enumerate() {

@@ -27,7 +27,7 @@ fn server_zones() -> Vec<Zone> {
 
 /// The server with `min_free_kbytes` as its kernel had it, nothing in use but `used` on every node.
 fn memory(zones: &[Zone], min_free_kib: u64, used: u64) -> Memory {
-    let marks = watermarks(zones, min_free_kib, 10);
+    let marks = watermarks(zones, min_free_kib, 10, 4096);
     let state = |(zone, marks): (&Zone, Watermarks)| ZoneState {
         node: zone.node,
         kind: zone.kind,
@@ -53,7 +53,7 @@ fn check(outcome: &Outcome, recorded: &[(u32, u64)]) {
         recorded.iter().map(|(node, _)| *node).collect::<Vec<_>>()
     );
     for ((node, pages), (_, recorded)) in ours.iter().zip(&recorded[..recorded.len() - 1]) {
-        let bound = 2 * largest_refill(128_915) + 4000;
+        let bound = 2 * largest_refill(128_915, 4096) + 4000;
         assert!(pages.abs_diff(*recorded) < bound, "node {node}: {pages}, recorded {recorded}");
     }
 }
@@ -126,7 +126,7 @@ fn case_32_zones_in_node() {
 fn case_33_watermarks() {
     let zones = server_zones();
     let check = |scale: u64, expected: &[(usize, [u64; 4])]| {
-        let marks = watermarks(&zones, 20_000, scale);
+        let marks = watermarks(&zones, 20_000, scale, 4096);
         for (at, [min, low, high, promo]) in expected {
             assert_eq!(
                 marks[*at],

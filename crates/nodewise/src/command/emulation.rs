@@ -20,7 +20,7 @@ use nodewise_view::{json, text};
 use crate::cli::Global;
 use crate::cli::emulation::{Cut, Emulation as Verb, Kind, Plan};
 use crate::failure::{Failure, Outcome};
-use crate::{input, output};
+use crate::{input, output, zones};
 use facts::Facts;
 use ground::Ground;
 
@@ -38,7 +38,7 @@ pub fn run(args: &Verb, global: &Global) -> Outcome {
 
 /// Runs `emulation plan`.
 fn plan(args: &Plan, global: &Global) -> Outcome {
-    let mut input = input::load(&global.machine, Detail::Full)?;
+    let mut input = input::load_for(global, &global.machine, Detail::Full)?;
     let mut facts = Facts::of(&input, input::is_live(&global.machine));
     if let Some(kernel) = &args.kernel {
         input.machine.kernel = Some(kernel.clone());
@@ -51,6 +51,7 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
     let text = with_distances(text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?, &args.distances);
     let fake = parsed(&text)?;
     let ground = Ground::of(machine, facts.log.as_ref());
+    ground.check(machine).map_err(|unknown| Failure::cannot(zones::missing(&unknown)))?;
     let (made, why) = foresee(&fake, machine, &facts, &ground);
     let kernel = machine.kernel.as_ref().map(KernelRelease::text);
     let kernel = kernel.map_or_else(|| "a kernel as 6.12".to_owned(), |text| format!("kernel {text}"));

@@ -3,13 +3,13 @@
 mod policy;
 
 use nodewise_machine::check::node_names;
-use nodewise_machine::printable::quote;
-use nodewise_machine::{Machine, NodeId, NodeSet};
+use nodewise_machine::printable::{printable, quote};
+use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 use nodewise_measure::placement;
 use nodewise_model::cost::Costs;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::{system, weights};
-use nodewise_model::ram::PAGE;
+use nodewise_model::ram::{has_huge_pages_of_512, page_bytes};
 use nodewise_model::walk::{Class, HUGE_ORDER, Request};
 use nodewise_model::{Change, Memory, Policy, Release, trace};
 use nodewise_source::Detail;
@@ -31,10 +31,13 @@ pub(super) use policy::{node_set, parse};
 /// Runs `explain`.
 pub fn run(args: &Explain, global: &Global) -> Outcome {
     check(args).map_err(Failure::usage)?;
-    let input = input::load(&global.machine, Detail::Full)?;
+    let input = input::load_for(global, &global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
-    let zones = Zones::of(&input, release);
+    let zones = Zones::of(&input, release)?;
+    if args.huge && !has_huge_pages_of_512(machine) {
+        return Err(Failure::cannot(format_args!("--huge: {}", not_512(machine))));
+    }
     let before = zones.memory(machine, built(args.rebuilt), release);
     let allowed = allowed(args, &input)?;
     let mut policy = policy::read(&args.policy, &input, &allowed, release).map_err(Failure::usage)?;
@@ -53,7 +56,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
         allowed: &allowed,
         pages: pages(args, &before, order),
         order,
-        place: place(args),
+        place: place(args, before.page_bytes()),
         class: Class::User,
     };
     let mut after = before.clone();
@@ -111,6 +114,13 @@ fn check(args: &Explain) -> Result<(), String> {
     }
 }
 
+/// Why huge pages of a machine are not modelled.
+pub(super) fn not_512(machine: &Machine) -> String {
+    let architecture = machine.architecture.as_deref().unwrap_or("this machine");
+    let page = Bytes::new(page_bytes(machine));
+    format!("huge pages of {} with pages of {page} are not modelled", printable(architecture))
+}
+
 const fn kind(memory: cli::explain::Memory) -> Kind {
     match memory {
         cli::explain::Memory::Private => Kind::Private,
@@ -121,11 +131,11 @@ const fn kind(memory: cli::explain::Memory) -> Kind {
 
 /// Where the first page is. A task's cursor begins at the lowest node and then goes on as the numbers of
 /// pages do.
-fn place(args: &Explain) -> Place {
+fn place(args: &Explain, page: u64) -> Place {
     let first = args.first_page.unwrap_or(0);
     match args.memory {
         cli::explain::Memory::Private | cli::explain::Memory::Cache => {
-            Place::Address(first.wrapping_mul(PAGE))
+            Place::Address(first.wrapping_mul(page))
         }
         cli::explain::Memory::Shared => Place::File { inode: 0, page: first },
     }
@@ -194,7 +204,7 @@ fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Rea
 /// Pages for the size that was typed; without one, one more than there are.
 fn pages(args: &Explain, memory: &Memory, order: u32) -> u64 {
     let free: u64 = memory.zones().iter().map(|zone| zone.free).sum();
-    args.size.map_or((free >> order) + 1, |size| size.get().div_ceil(PAGE << order))
+    args.size.map_or((free >> order) + 1, |size| size.get().div_ceil(memory.page_bytes() << order))
 }
 
 fn cpu_node(typed: Option<u32>, input: &Input, global: &Global) -> Result<NodeId, String> {

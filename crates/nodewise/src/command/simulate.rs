@@ -8,7 +8,7 @@ use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet};
 use nodewise_measure::placement::Scope;
 use nodewise_model::balancing::Balancing;
 use nodewise_model::policy::weights;
-use nodewise_model::ram::{Architecture, PAGE};
+use nodewise_model::ram::{Architecture, PAGE, has_huge_pages_of_512};
 use nodewise_model::simulate::{Act, Backing, Flags, Mapping, Part, Refused, Simulation};
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
@@ -51,8 +51,15 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
     let scenario = scenario::parse(&read).map_err(wrong)?;
     let own = scenario.machine.as_deref().filter(|_| input::is_live(&global.machine));
     let machine = own.unwrap_or(&global.machine);
-    let input = input::load(machine, Detail::Full)?;
-    let timeline = play(args, &scenario, &input, machine).map_err(wrong)?;
+    let input = input::load_for(global, machine, Detail::Full)?;
+    let release = release(args, &scenario, &input).map_err(wrong)?;
+    let zones = Zones::of(&input, release)?;
+    if zones.page != PAGE {
+        let page = Bytes::new(zones.page);
+        let text = format!("simulate is modelled for pages of 4 KiB: this machine has pages of {page}");
+        return Err(Failure::cannot(text));
+    }
+    let timeline = play(&scenario, &input, machine, (release, &zones)).map_err(wrong)?;
     if let Some(picture) = &args.svg {
         picture.write(svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;
         return Ok(0);
@@ -87,9 +94,12 @@ fn read(path: &str) -> Result<String, String> {
 }
 
 /// Plays all steps.
-fn play(args: &Simulate, scenario: &Scenario, input: &Input, machine: &str) -> Result<Timeline, String> {
-    let release = release(args, scenario, input)?;
-    let zones = Zones::of(input, release);
+fn play(
+    scenario: &Scenario,
+    input: &Input,
+    machine: &str,
+    (release, zones): (Release, &Zones),
+) -> Result<Timeline, String> {
     let before = zones.memory(&input.machine, BuiltAt::Boot, release);
     let allowed = Scope::of(&input.machine).memory_nodes;
     let mut simulation = begin(scenario, input, release, &before)?;
@@ -140,6 +150,9 @@ fn act(step: &Step, input: &Input, all: &NodeSet) -> Result<Act, String> {
     let policy = |text: &str| explain::parse(text, input, all);
     let nodes = |text: &str| explain::node_set(text, input, all);
     let mapping = |written: &scenario::Mapping, key: &str| -> Result<Mapping, String> {
+        if matches!(written.backing, scenario::Backing::Huge | scenario::Backing::Pool) {
+            huge_pages(input)?;
+        }
         Ok(Mapping {
             region: written.region.clone().unwrap_or_else(|| "heap".to_owned()),
             pages: bytes(key, &written.size)?.get().div_ceil(PAGE),
@@ -180,9 +193,17 @@ fn act(step: &Step, input: &Input, all: &NodeSet) -> Result<Act, String> {
         Written::Fork(child) => Act::Fork { child: child.clone() },
         Written::Balance => Act::Balance,
         Written::End => Act::End,
-        Written::HugePages(pages) => Act::ResizePool { pages: *pages },
+        Written::HugePages(pages) => {
+            huge_pages(input)?;
+            Act::ResizePool { pages: *pages }
+        }
         Written::Demotion(enabled) => Act::SetDemotion(*enabled),
     })
+}
+
+/// Refuses huge pages that the model does not have.
+fn huge_pages(input: &Input) -> Result<(), String> {
+    if has_huge_pages_of_512(&input.machine) { Ok(()) } else { Err(explain::not_512(&input.machine)) }
 }
 
 /// A part of a region, in pages of 4 KiB.

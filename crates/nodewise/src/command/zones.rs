@@ -14,10 +14,10 @@ use crate::{input, output};
 
 /// Runs `zonelist`.
 pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
-    let input = input::load(&global.machine, Detail::Full)?;
+    let input = input::load_for(global, &global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
-    let plain: Vec<_> = Zones::of(&input, release).rows.iter().map(|row| row.zone).collect();
+    let plain: Vec<_> = Zones::of(&input, release)?.rows.iter().map(|row| row.zone).collect();
     let orders = Orders {
         orders: &FallbackOrders::of(machine, built(args.rebuilt)),
         others: &FallbackOrders::of(machine, built(!args.rebuilt)),
@@ -48,11 +48,12 @@ fn told(input: &Input) -> Told {
 
 /// Runs `zones`.
 pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
-    let input = input::load(&global.machine, Detail::Full)?;
+    let input = input::load_for(global, &global.machine, Detail::Full)?;
     let release = Release::of(args.kernel.as_ref().or(input.machine.kernel.as_ref()));
-    let zones = Zones::of(&input, release);
+    let zones = Zones::of(&input, release)?;
     let model = zones.modelled(&input);
-    let shown = ShownZones { rows: &zones.rows, basis: zones.basis, model: &model, release };
+    let shown =
+        ShownZones { rows: &zones.rows, basis: zones.basis, page: zones.page, model: &model, release };
     let json = || json::zones::zones(&shown);
     output::show(args.json, global.color, json, |style| text::zones::zones(&shown, style))?;
     Ok(0)

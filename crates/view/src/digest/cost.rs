@@ -2,7 +2,6 @@
 
 use nodewise_machine::NodeId;
 use nodewise_model::cost::{Bottleneck, CHASING, Costs, Profile, Read, STREAMING, Unknown};
-use nodewise_model::ram::PAGE;
 
 use super::walk::Walk;
 
@@ -70,9 +69,9 @@ impl Reading {
     /// A way of which nothing is known.
     pub fn of(walk: &Walk<'_>, costs: &Costs, threads: u32, access: Access) -> Result<Option<Self>, Unknown> {
         let from = walk.cpu_node;
-        let given = walk.outcome.nodes();
+        let (given, page) = (walk.outcome.nodes(), walk.before.page_bytes());
         let reads: Vec<Read> =
-            given.iter().map(|(to, pages)| Read { from, to: *to, bytes: pages * PAGE }).collect();
+            given.iter().map(|(to, pages)| Read { from, to: *to, bytes: pages * page }).collect();
         let profile = Profile { threads, under_way: access.under_way() };
         let Some(cost) = costs.expected(&reads, profile)? else { return Ok(None) };
         let part = |read: &Read| {

@@ -15,6 +15,8 @@ use super::counts::by_count;
 pub enum Basis {
     /// The kernel's own figures, at this moment or when a capture was made.
     Kernel,
+    /// The ranges that the firmware's tables give.
+    Firmware,
     /// The sizes of the nodes; where they lie in the address space is assumed.
     Assumed,
 }
@@ -24,6 +26,7 @@ impl Basis {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
+            Self::Firmware => "firmware",
             Self::Assumed => "assumed",
         }
     }
@@ -32,6 +35,9 @@ impl Basis {
     pub const fn note(self) -> Option<&'static str> {
         match self {
             Self::Kernel => None,
+            Self::Firmware => {
+                Some("Zones follow from the firmware's ranges of memory, with the kernel's own settings.")
+            }
             Self::Assumed => Some(
                 "Zones are assumed: nodes one after the other from the bottom of the address space, with the kernel's \
                  own settings.",
@@ -64,7 +70,12 @@ impl Kind {
 
 /// Pages of 4 KiB as a size.
 pub fn size(pages: u64) -> String {
-    Bytes::new(PAGE).times(pages).to_string()
+    size_of(pages, PAGE)
+}
+
+/// Pages of so many bytes as a size.
+pub fn size_of(pages: u64, page: u64) -> String {
+    Bytes::new(page).times(pages).to_string()
 }
 
 /// What the kernel does about pages that find no room, with the memory that it leaves aside.
@@ -83,7 +94,7 @@ pub fn consequence(end: &OutOfMemory, memory: &Memory) -> String {
         node_names(&end.inside),
         node_names(&left),
         by_count(&left.len(), "has", "have"),
-        size(free)
+        size_of(free, memory.page_bytes())
     )
 }
 

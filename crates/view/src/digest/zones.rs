@@ -26,6 +26,8 @@ pub struct Zones<'a> {
     pub rows: &'a [Row],
     /// Where they come from.
     pub basis: Basis,
+    /// Bytes of a page.
+    pub page: u64,
     /// The same zones with the watermarks and reserves that follow from their managed pages.
     pub model: &'a [Row],
     /// Whose rules the model follows.

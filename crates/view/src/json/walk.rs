@@ -1,7 +1,6 @@
 //! `nodewise.explain/1`: a request and what became of it.
 
 use nodewise_model::cost::Bottleneck;
-use nodewise_model::ram::PAGE;
 use nodewise_model::walk::{Constraint, Mark, OutOfMemory, Share, Stretch};
 use serde::Serialize;
 
@@ -133,7 +132,7 @@ pub fn walk(walk: &Walk<'_>) -> String {
         kernel: walk.release.to_string(),
         zones_from: walk.basis.word(),
         size_bytes: walk.size_bytes,
-        steps: walk.outcome.stretches.iter().map(step).collect(),
+        steps: walk.outcome.stretches.iter().map(|stretch| step(stretch, walk.before.page_bytes())).collect(),
         out_of_memory: walk.outcome.out_of_memory.as_ref().map(out_of_memory),
         busy_nodes: (walk.outcome.busy.as_ref())
             .map(|busy| BusyJson { after_pages: busy.after, nodes: busy.nodes.to_string() }),
@@ -176,7 +175,7 @@ fn cost(reading: &Reading) -> CostJson {
     }
 }
 
-fn step(stretch: &Stretch) -> Step {
+fn step(stretch: &Stretch, page: u64) -> Step {
     let share = |share: &Share| ShareJson {
         node: share.node.number(),
         zone: share.kind.name(),
@@ -186,7 +185,7 @@ fn step(stretch: &Stretch) -> Step {
         },
         pages: share.pages,
     };
-    Step { page_bytes: PAGE << stretch.order, shares: stretch.shares.iter().map(share).collect() }
+    Step { page_bytes: page << stretch.order, shares: stretch.shares.iter().map(share).collect() }
 }
 
 fn out_of_memory(end: &OutOfMemory) -> EndJson {

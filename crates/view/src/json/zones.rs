@@ -1,7 +1,6 @@
 //! `nodewise.zones/1` and `nodewise.zonelist/1`.
 
 use nodewise_machine::NodeId;
-use nodewise_model::ram::PAGE;
 use nodewise_model::{BuiltAt, ZoneKind};
 use serde::Serialize;
 
@@ -63,7 +62,7 @@ fn zone(Row { zone, state, boost }: &Row) -> ZoneJson {
 pub fn zones(zones: &Shown<'_>) -> String {
     pretty(&Zones {
         schema: ZONES_SCHEMA,
-        page_bytes: PAGE,
+        page_bytes: zones.page,
         kernel: zones.release.to_string(),
         zones_from: zones.basis.word(),
         zones: zones.rows.iter().map(zone).collect(),

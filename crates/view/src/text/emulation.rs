@@ -121,6 +121,7 @@ pub fn plan(planned: &Planned<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
     let basis = match planned.basis {
         Basis::Kernel => "memory as in this kernel's log",
+        Basis::Firmware => "memory as in the firmware's tables",
         Basis::Assumed => "nodes assumed one after the other from address 0",
     };
     page.heading(planned.word, &format!("{}, {basis}", planned.kernel));

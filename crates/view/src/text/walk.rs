@@ -9,7 +9,7 @@ use nodewise_model::walk::{BusyNodes, Mark, OutOfMemory, Share, Stretch};
 use super::cost;
 use super::explain::rule_of;
 use crate::digest::counts::by_count;
-use crate::digest::walk::{NodeChange, Walk, consequence, size};
+use crate::digest::walk::{NodeChange, Walk, consequence, size_of};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -32,7 +32,7 @@ pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     if let Some(end) = &walk.outcome.out_of_memory {
         page.line(2, &Line::from("  ").with(Ink::Notable, last_step(walk, end)));
     }
-    page.heading("Nodes", "pages of 4 KiB");
+    page.heading("Nodes", &format!("pages of {}", Bytes::new(walk.before.page_bytes())));
     nodes(walk).write(&mut page);
     page.heading("Counters", "what numastat gains");
     counters(walk).write(&mut page);
@@ -111,7 +111,7 @@ fn steps(walk: &Walk<'_>) -> Table {
         table.row(vec![
             step.into(),
             format!("{huge}{each}").into(),
-            size(small).into(),
+            size_of(small, walk.before.page_bytes()).into(),
             mark(first).into(),
             from.into(),
         ]);
@@ -173,7 +173,7 @@ fn sources(stretch: &Stretch) -> String {
 fn last_step(walk: &Walk<'_>, end: &OutOfMemory) -> String {
     let consequence = consequence(end, walk.after);
     match walk.size_bytes {
-        Some(_) => format!("{} are missing: {consequence}", size(end.pages)),
+        Some(_) => format!("{} are missing: {consequence}", size_of(end.pages, walk.after.page_bytes())),
         None => consequence,
     }
 }
@@ -233,7 +233,9 @@ fn rows(table: &mut Table, walk: &Walk<'_>, figures: impl Fn(&NodeChange) -> Vec
 fn notes(walk: &Walk<'_>) -> Vec<String> {
     let mut notes: Vec<String> =
         Vec::from_iter(walk.outcome.busy.as_ref().map(|busy| busy_nodes(busy, walk)));
-    let largest = walk.before.zones().iter().map(|zone| largest_refill(zone.managed)).max().unwrap_or(0);
+    let bytes = walk.before.page_bytes();
+    let largest =
+        walk.before.zones().iter().map(|zone| largest_refill(zone.managed, bytes)).max().unwrap_or(0);
     if walk.outcome.stretches.len() > 1 || walk.outcome.out_of_memory.is_some() {
         let exact = match walk.outcome.busy {
             None => "The order of nodes is exact.",
@@ -251,7 +253,7 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
         notes.push(format!(
             "By vm.zone_reclaim_mode {nodes} gave up {} of caches before another node was tried; how much a kernel gets \
              depends on what is in them.",
-            size(pages)
+            size_of(pages, bytes)
         ));
     }
     if walk.is_systems && walk.policy.mode != PolicyMode::Default {

@@ -1,6 +1,6 @@
 //! Zones and their watermarks, and fallback orders: the texts of `nodewise zones` and `zonelist`.
 
-use nodewise_machine::NodeSet;
+use nodewise_machine::{Bytes, NodeSet};
 use nodewise_model::{BuiltAt, ZoneKind};
 
 use crate::digest::walk::Basis;
@@ -26,10 +26,11 @@ const fn figure(head: &'static str, order: u8) -> Column {
 pub fn zones(zones: &Zones<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
     let remark = match zones.basis {
-        Basis::Kernel => "pages of 4 KiB, as this machine's kernel says",
-        Basis::Assumed => "pages of 4 KiB, with nodes assumed one after the other from address 0",
+        Basis::Kernel => "as this machine's kernel says",
+        Basis::Firmware => "in the firmware's ranges of memory",
+        Basis::Assumed => "with nodes assumed one after the other from address 0",
     };
-    page.heading("Zones", remark);
+    page.heading("Zones", &format!("pages of {}, {remark}", Bytes::new(zones.page)));
     table(zones.rows).write(&mut page);
     for (zone, pages) in zones.boosted() {
         let text = format!(
@@ -39,7 +40,7 @@ pub fn zones(zones: &Zones<'_>, style: &Style) -> String {
         );
         page.line(2, &Line::new().with(Ink::Faint, text));
     }
-    if zones.basis == Basis::Assumed {
+    if zones.basis != Basis::Kernel {
         return page.finish();
     }
     let differing = zones.differing();

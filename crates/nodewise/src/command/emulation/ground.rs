@@ -1,10 +1,10 @@
 //! What an emulation cuts: the machine's RAM and the nodes of its hardware.
 
-use nodewise_machine::{Machine, NodeId};
+use nodewise_machine::{Machine, MemoryMap, NodeId};
 use nodewise_model::Release;
 use nodewise_model::fake::outcome::physical;
 use nodewise_model::firmware::used;
-use nodewise_model::ram::{self, Architecture, Range};
+use nodewise_model::ram::{self, Architecture, Range, Unknown};
 use nodewise_source::parse::boot_log::{BootLog, NodeRange};
 use nodewise_view::digest::walk::Basis;
 
@@ -46,9 +46,21 @@ impl Ground {
     }
 
     fn assumed(machine: &Machine) -> Self {
+        if !machine.memory_map.ram.is_empty() {
+            let MemoryMap { ram, nodes } = machine.memory_map.clone();
+            return Self { hardware: machine.clone(), ram, blocks: nodes, basis: Basis::Firmware };
+        }
         let ram = ram::assumed(machine);
         let blocks = cleaned(machine, &ram, &ram).unwrap_or_else(|| ram.clone());
         Self { hardware: machine.clone(), ram, blocks, basis: Basis::Assumed }
+    }
+
+    /// Whether the sizes that it is assumed from are known.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(super) fn check(&self, machine: &Machine) -> Result<(), Unknown> {
+        if self.basis == Basis::Assumed { ram::check(machine) } else { Ok(()) }
     }
 }
 

@@ -31,7 +31,7 @@ fn why(policy: &MemPolicy, machine: &Machine, allowed: &NodeSet, release: Releas
     let circumstances = Circumstances {
         release: KernelRelease::new(&release.to_string()),
         online_nodes: Some(machine.node_ids()),
-        memory_nodes: Some(machine.nodes_with_memory()),
+        memory_nodes: Some(machine.memory_nodes()),
         allowed_nodes: Some(allowed.clone()),
         ..Circumstances::default()
     };

@@ -48,7 +48,7 @@ fn booted(context: &Context) -> Result<Booted, String> {
             let setting = Setting { ram, release: release(context) };
             Ok(boot(&tables.map_err(|error| error.to_string())?, &setting))
         }
-        Architecture::Arm => {
+        _ => {
             let tree = nodewise_source::devicetree::from_path(Path::new(TREE));
             let tree = tree.map_err(|error| error.to_string())?;
             Ok(boot_tree(&tree, &Setting { ram: None, release: release(context) }))
@@ -97,7 +97,7 @@ fn bounds(ranges: Vec<Range>) -> Vec<(u32, u64, u64)> {
 fn shown(context: &Context, booted: &Booted) -> Result<(), String> {
     let firmware = match Architecture::of(&context.seen) {
         Architecture::X86 => format!("acpi:{ACPI}"),
-        Architecture::Arm => format!("dtb:{TREE}"),
+        _ => format!("dtb:{TREE}"),
     };
     let mut tables = context.json(&["show", "--json", "--machine", &firmware])?;
     let live = context.json(&["show", "--json"])?;

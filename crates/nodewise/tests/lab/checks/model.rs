@@ -75,7 +75,7 @@ pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
         .into_iter()
         .map(|(node, start, last)| Range { start, end: last + 1, node: NodeId::new(node) })
         .collect();
-    let ours: Vec<_> = zones::zones(Architecture::of(&context.seen), None, Movable::None, &ram)
+    let ours: Vec<_> = zones::zones(zones::Layout::of_machine(&context.seen), Movable::None, &ram)
         .iter()
         .map(|zone| (zone.node.number(), zone.kind.name(), zone.start_page, zone.spanned, zone.present))
         .map(|(node, kind, start, spanned, present)| {

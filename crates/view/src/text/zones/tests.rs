@@ -15,7 +15,7 @@ fn rows(spec: &str) -> Vec<Row> {
 const TWO: &str = "(4c 5G) (4c 1G)";
 
 fn shown<'a>(rows: &'a [Row], basis: Basis, model: &'a [Row]) -> Zones<'a> {
-    Zones { rows, basis, model, release: Release::REFERENCE }
+    Zones { rows, basis, page: 4096, model, release: Release::REFERENCE }
 }
 
 #[test]
