@@ -1,5 +1,7 @@
 //! `aa`: a program against itself, under two names, again and again: a difference that is found is none.
 
+pub mod noise;
+
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -18,9 +20,14 @@ use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::{End, Plan, Rounds, Treatment};
 use nodewise_measure::verdict::{Analysis, Verdict};
 
-/// How many studies may find a difference, by the share of errors that one study is allowed: of 20 with
-/// 5 % each, one.
+/// The share of studies that may find a difference.
 const ALLOWED: f64 = 0.05;
+
+/// How many studies may find a difference: of 20 with 5 % each, one; of 46, three, for the count of so few is
+/// rounded up.
+pub fn allowed(studies: u32) -> u32 {
+    (f64::from(studies) * ALLOWED).ceil() as u32
+}
 
 /// Plays studies of the default against itself and prints what each found.
 pub fn run(studies: u32, rounds: u32, seed: u64, words: &[String]) -> anyhow::Result<()> {
@@ -30,7 +37,7 @@ pub fn run(studies: u32, rounds: u32, seed: u64, words: &[String]) -> anyhow::Re
     for study in 0..studies {
         found += u32::from(play(study, rounds, seed + u64::from(study), words)?);
     }
-    let allowed = (f64::from(studies) * ALLOWED).floor() as u32;
+    let allowed = allowed(studies);
     println!("\n{found} of {studies} found a difference where there is none; {allowed} may");
     ensure!(found <= allowed, "more studies found a difference than may");
     Ok(())
@@ -58,7 +65,9 @@ fn play(number: u32, rounds: u32, seed: u64, words: &[String]) -> anyhow::Result
     let result = analysis.arms.last().context("a study has two arms")?;
     let percent = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
     let (change, interval) = result.effect.map_or_else(Default::default, |effect| {
-        let interval = format!("{}..{}", percent(effect.interval.low), percent(effect.interval.high));
+        let interval = effect.interval.map_or_else(String::new, |interval| {
+            format!("{}..{}", percent(interval.low), percent(interval.high))
+        });
         (percent(effect.ratio), interval)
     });
     let difference = matches!(result.verdict, Verdict::Better | Verdict::Worse | Verdict::Out(_))

@@ -1,5 +1,8 @@
 //! `stats`: what the experiment engine behind `tune` does where the truth is known.
 
+mod equal;
+
+use clap::ValueEnum;
 use nodewise_measure::race::Rules;
 use nodewise_measure::study::Rounds;
 use nodewise_measure::synthetic::{Comparison, Tally};
@@ -7,23 +10,50 @@ use nodewise_measure::synthetic::{Comparison, Tally};
 /// Blocks of the fixed designs that the race is compared with.
 const DESIGNS: [u32; 8] = [6, 10, 15, 20, 30, 40, 60, 80];
 
-/// Plays studies and prints a table: the race by kind of noise, and fixed designs beside it; then another
-/// of studies in which the race has a second stage.
-pub fn run(studies: u32, seed: u64) {
+/// Which experiments are played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Table {
+    /// Equal arms under every noise: how often something false is said
+    Equal,
+    /// Arms with a known gain: how often a stated gain is found, and an interval holds
+    Known,
+    /// Arms of all kinds: how often the advice is wrong, and the runs beside fixed designs
+    Advice,
+}
+
+/// Plays studies and prints tables: all of them, or one.
+pub fn run(studies: Option<u32>, seed: u64, table: Option<Table>) -> anyhow::Result<()> {
+    let wanted = |one: Table| table.is_none_or(|table| table == one);
+    let mut result = Ok(());
+    if wanted(Table::Equal) {
+        result = equal::equal(studies.unwrap_or(500), seed);
+    }
+    if wanted(Table::Known) {
+        equal::known(studies.unwrap_or(400), seed);
+    }
+    if wanted(Table::Advice) {
+        advice(studies.unwrap_or(2100), seed);
+    }
+    result
+}
+
+/// The race by kind of noise, and fixed designs beside it; then another table of studies in which the race
+/// has a second stage.
+fn advice(studies: u32, seed: u64) {
     let Rounds::Exactly(rounds) = Rounds::RACE else { unreachable!("the default is a number of rounds") };
     let rules = Rules::DEFAULT;
     println!(
         "{studies} studies of 2 to 13 placements, seed {seed}; wrong: the advice is more than {:.0} % worse than the best\n",
         rules.margin * 100.0
     );
-    table(&Comparison::play(studies, seed, rounds, &DESIGNS), rounds);
+    fixed(&Comparison::play(studies, seed, rounds, &DESIGNS), rounds);
     println!("\nplacements that differ in memory, CPUs or huge pages; those that help are crossed\n");
     let crossed = Comparison::play_kinds(studies, seed, rounds, &DESIGNS);
-    table(&crossed, rounds);
+    fixed(&crossed, rounds);
     println!("{} of the studies went on with crosses", crossed.crossed);
 }
 
-fn table(comparison: &Comparison, rounds: u32) {
+fn fixed(comparison: &Comparison, rounds: u32) {
     println!("| design | wrong | certain | certain and wrong | runs a study |\n|---|---:|---:|---:|---:|");
     for (kind, tally) in &comparison.by_kind {
         row(&format!("race, {}", kind.name()), tally);

@@ -8,6 +8,7 @@
 mod budget;
 pub mod failures;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor, Run};
 use crate::race::crossing::crosses;
-use crate::race::{self, Crossed, Out, Standing};
+use crate::race::{Costs, Crossed, Out, Race, Standing, median_difference};
 use crate::schedule::{ArmId, Block, Slot, order};
 use crate::study::{Dropped, End, Plan, Record, Rounds, Study, TooShort};
 use budget::Pace;
@@ -48,7 +49,7 @@ pub enum Event<'a> {
     },
     /// An arm is given up.
     Dropped(&'a Dropped),
-    /// An arm is worse than another beyond doubt and does not run again.
+    /// An arm is shown to be worse than another and does not run again.
     Out(Out),
     /// A race goes on with crosses.
     Crossed(&'a Crossed),
@@ -184,42 +185,49 @@ impl Experiment<'_> {
 
     /// Looks at a race after a block, of so many.
     fn look(&mut self, course: &mut Course, number: u32, rounds: u32) -> Result<(), End> {
-        let study = &mut course.study;
-        // Crosses are as little known in their first blocks as all arms were.
-        let since = study.race.crossed.as_ref().map_or(0, |crossed| crossed.block.number());
-        let is_early = |first_look: u32| number < since.saturating_add(first_look);
-        let Some(rules) = study.plan.stage().filter(|rules| !is_early(rules.first_look)) else {
-            return Ok(());
-        };
-        let comparisons = study.plan.treatments().len();
-        let seen = race::look(&study.costs(), Block::Measured(number), comparisons, &rules);
-        for out in &seen.out {
+        let Course { study, race: Some(race), .. } = course else { return Ok(()) };
+        race.observe(&study.costs_of_last_block());
+        let in_race = |arm: &ArmId| study.race.out(*arm).is_none();
+        let left: Vec<ArmId> = study.comparable().filter(in_race).collect();
+        let out = race.out(&left, Block::Measured(number));
+        for out in &out {
             self.observer.event(Event::Out(*out));
         }
-        study.race.out.extend(seen.out);
-        study.race.settled = seen.settled;
-        let Some(best) = seen.settled else { return Ok(()) };
-        let may_go_on = number.saturating_add(rules.first_look) <= rounds || number < course.ledger.blocks();
-        if may_go_on && self.cross(course, best, Block::Measured(number)) {
-            Ok(())
-        } else {
-            Err(End::Settled)
-        }
+        let is_left = |arm: &ArmId| !out.iter().any(|out| out.arm == *arm);
+        let left: Vec<ArmId> = left.into_iter().filter(is_left).collect();
+        let estimate = Estimates::new(study);
+        let settled = race.settled(&left, |arm| estimate.of(arm));
+        let is_worth_more = settled.is_some_and(|best| {
+            // What looks worse is shown to be so soon, or not at all: it is not worth many rounds.
+            let costs_more = |arm: &ArmId| median_difference(estimate.costs(), *arm, best).unwrap_or(0.0);
+            let margin = race.rules().margin.ln_1p();
+            let looks_worse = |arm: &ArmId| costs_more(arm) > margin && !race.costs_more(*arm, best);
+            number < 2 * race.shares().rounds_needed() && left.iter().any(looks_worse)
+        });
+        study.race.out.extend(out);
+        study.race.settled = settled;
+        let Some(best) = settled else { return Ok(()) };
+        if self.cross(course, best, number, rounds) || is_worth_more { Ok(()) } else { Err(End::Settled) }
     }
 
-    /// Goes on with crosses of the arm that a race is settled for; says whether there are any.
-    fn cross(&mut self, course: &mut Course, best: ArmId, block: Block) -> bool {
-        let study = &mut course.study;
+    /// Goes on with crosses of the arm that a race is settled for; says whether there are any, and rounds
+    /// enough to judge them.
+    fn cross(&mut self, course: &mut Course, best: ArmId, number: u32, rounds: u32) -> bool {
+        let Course { study, race: Some(race), ledger, .. } = course else { return false };
         if !study.plan.crossing || best.is_baseline() || study.race.crossed.is_some() {
             return false;
         }
-        let made = crosses(study.plan.arms(), &study.costs_of_all(), best);
-        if made.is_empty() {
+        let made = crosses(study.plan.arms(), &study.costs(), best);
+        let needed = race.shares().rounds_for_crosses(study.plan.treatments().len(), made.len());
+        let may_go_on = number.saturating_add(needed) <= rounds || number < ledger.blocks();
+        if made.is_empty() || !may_go_on {
             return false;
         }
-        let arms = made.into_iter().map(|treatment| study.plan.add(treatment)).collect();
+        let arms: Vec<ArmId> = made.into_iter().map(|treatment| study.plan.add(treatment)).collect();
+        race.add(&arms.iter().map(|arm| study.plan.things(study.plan.arm(*arm))).collect::<Vec<_>>());
         study.race.settled = None;
-        let crossed = study.race.crossed.insert(Crossed { best, block, arms });
+        let crossed = Crossed { best, block: Block::Measured(number), arms };
+        let crossed = study.race.crossed.insert(crossed);
         self.observer.event(Event::Crossed(crossed));
         true
     }
@@ -317,6 +325,26 @@ impl Experiment<'_> {
     }
 }
 
+/// What arms are estimated to cost beside the baseline, worked out only where it is asked for.
+struct Estimates<'a> {
+    study: &'a Study,
+    costs: OnceCell<Costs>,
+}
+
+impl<'a> Estimates<'a> {
+    fn new(study: &'a Study) -> Self {
+        Self { study, costs: OnceCell::new() }
+    }
+
+    fn costs(&self) -> &Costs {
+        self.costs.get_or_init(|| self.study.costs())
+    }
+
+    fn of(&self, arm: ArmId) -> f64 {
+        median_difference(self.costs(), arm, ArmId::BASELINE).unwrap_or(f64::INFINITY)
+    }
+}
+
 /// Whether a run counts, or is made again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counts {
@@ -354,6 +382,8 @@ struct Course<'a> {
     /// Whether the last run came from the ledger.
     recalling: bool,
     study: Study,
+    /// The bets of the race, where there is one.
+    race: Option<Race>,
     failures: BTreeMap<ArmId, Failures>,
     pace: Pace,
     ledger: &'a mut dyn Ledger,
@@ -361,6 +391,7 @@ struct Course<'a> {
 
 impl<'a> Course<'a> {
     fn new(origin: Duration, plan: Plan, conditions: Conditions, ledger: &'a mut dyn Ledger) -> Self {
+        let race = plan.begin_race();
         let study = Study {
             plan,
             conditions,
@@ -380,6 +411,7 @@ impl<'a> Course<'a> {
             spent: Duration::ZERO,
             recalling: false,
             study,
+            race,
             failures: BTreeMap::new(),
             pace: Pace::default(),
             ledger,

@@ -55,9 +55,9 @@ impl Head {
         add("the metric", Some(metric_words(&plan.metric)));
         let also: Vec<String> = plan.also.iter().map(metric_words).collect();
         add("what else is shown", Some(words(&also)).filter(|_| !also.is_empty()));
-        let race = plan.race.map(|rules| {
-            format!("margin {}, error {}, first look after {}", rules.margin, rules.error, rules.first_look)
-        });
+        // Journals of other rules are refused by these words: their arms would drop out in other blocks.
+        let race =
+            plan.race.map(|rules| format!("margin {}, error {}, bets on signs", rules.margin, rules.error));
         let race = race.map(|race| race + if plan.crossing { ", then crosses" } else { "" });
         add("the race", race.or(Some("none".to_owned())));
         for arm in plan.arms() {

@@ -1,19 +1,37 @@
-//! The race: arms that are worse beyond doubt drop out, the others go on until the best is known.
+//! The race: arms that are shown to be worse drop out, the others go on until the best is known.
 //!
-//! After every block each arm is compared with the leader, and the leader with each arm, in the
-//! blocks that have both, by the logarithm of the ratio of their values:
+//! In every block each arm is compared with every other by the logarithms of their runs' values, and two
+//! bets are placed on each ordered pair ([`crate::stats::betting`]): that the first costs more, and that
+//! it does not cost less by more than a margin. With the baseline, which runs twice in a block, an arm
+//! is compared by the mean sign of both differences; no runs are averaged, for the mean of two runs of
+//! skewed noise is not distributed like one.
 //!
-//! - An arm drops out when it is worse than the leader beyond doubt.
-//! - The race is settled when one arm is within a margin of every other beyond doubt. That arm is the
-//!   baseline when it is still in: nobody should change how a program is started for less than the
-//!   margin. Else it is the leader.
+//! - An arm drops out when it is shown to cost more than another.
+//! - The race is settled when one arm is shown to be within the margin of every other that is left, and
+//!   to be better than each simpler one. Of several such arms the simplest is named: the baseline before
+//!   all others, then what sets the fewest things. Nobody should change how a program is started for less
+//!   than the margin, and no cross is named that adds nothing to its parts.
+//!
+//! # What is promised
+//! Each bet has a hypothesis of its own, that given all earlier blocks the expected sign of the paired
+//! difference is not above zero: the median difference is zero or less, for the second bet after the
+//! margin is added. For equal arms this holds exactly whatever disturbs the runs (skew, several levels,
+//! spikes, drift, bursts, dependence between runs), because their order is drawn anew in each block
+//! ([`crate::schedule::order`]).
+//!
+//! The error is divided among the pairs ([`Shares`]), so that with the probability `1 - error` everything
+//! holds that a study says, however many arms and looks there are: which arms are better or worse than
+//! the baseline, which dropped out, and that the named one is within the margin of the best. Proof: of
+//! a pair of arms that do not differ the two statements "costs more" are false, and their shares add up to
+//! that of the pair. Of a pair that differs one of the two is false; where it differs by more than the
+//! margin, that the better is within the margin of the worse is true and the reverse false, and the bet
+//! on the reverse wins whenever the false statement's does. So a pair risks no more than the sum of its
+//! two shares, which is the level of "within the margin".
+//!
+//! A race that is settled goes on for some rounds while an arm that is left looks worse than the named
+//! one by more than the margin and is not yet shown to be: when to stop is free.
 //!
 //! A race that is settled for another arm than the baseline may go on with crosses: see [`crossing`].
-//!
-//! "Beyond doubt" is an e-value ([`crate::stats::anytime`]), which may be looked at after every
-//! block. Each of the two kinds of comparisons has half of the error, divided among the arms that the
-//! true best could be compared with. So with the probability `1 - error` at least the best arm never
-//! drops out and the arm that is named is at most the margin worse than it, whenever the race ends.
 //!
 //! # Source
 //! The race: Maron and Moore, "The racing algorithm: model selection for lazy learners", Artificial
@@ -23,44 +41,40 @@
 //! JMLR 7, 2006.
 
 pub mod crossing;
+mod shares;
 
 use std::collections::BTreeMap;
 
 use crate::schedule::{ArmId, Block};
-use crate::stats::anytime::{Evidence, winsorized};
-use crate::stats::mean;
+use crate::stats::betting::{Bet, score};
+use crate::stats::median;
+use crate::study::Study;
 use crate::verdict::ALPHA;
 pub use crossing::Crossed;
+pub use shares::Shares;
 
 /// How a race is decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// Arms whose values differ by less than this share are as good as each other: 0.02 is 2 %.
     pub margin: f64,
-    /// The chance of naming an arm that is worse than the best by more than the margin.
+    /// The chance that anything is false that the race says.
     pub error: f64,
-    /// Blocks before the first look: fewer say too little of how much an arm varies.
-    pub first_look: u32,
 }
 
 impl Rules {
-    /// Two percent, five in a hundred, five blocks.
-    pub const DEFAULT: Self = Self { margin: 0.02, error: ALPHA, first_look: 5 };
-
-    /// The chance of error that one comparison may have, among arms with so many others each.
-    pub fn doubt(&self, comparisons: usize) -> f64 {
-        self.error / (2 * comparisons.max(1)) as f64
-    }
+    /// Two percent, five in a hundred.
+    pub const DEFAULT: Self = Self { margin: 0.02, error: ALPHA };
 }
 
-/// An arm that is worse than another beyond doubt.
+/// An arm that is shown to be worse than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Out {
     /// The arm.
     pub arm: ArmId,
     /// After which block.
     pub block: Block,
-    /// The arm that led then.
+    /// The arm that it is worse than.
     pub by: ArmId,
 }
 
@@ -82,116 +96,196 @@ impl Standing {
     }
 }
 
-/// Logarithms of what arms cost, by block: less is better, whatever the metric. Of arms that failed
-/// for good there are none.
-pub type Costs = BTreeMap<ArmId, BTreeMap<Block, f64>>;
+/// Logarithms of what arms cost, by arm and block, one value for each run: less is better, whatever the
+/// metric.
+pub type Costs = BTreeMap<ArmId, BTreeMap<Block, Vec<f64>>>;
 
-/// What a look at the race gives: who drops out after `block`, and whether it is settled.
-///
-/// `costs` holds the arms that are still in; `comparisons` is with how many others each arm of the
-/// plan is compared, those that have dropped out too.
-pub fn look(costs: &Costs, block: Block, comparisons: usize, rules: &Rules) -> Standing {
-    let doubt = rules.doubt(comparisons);
-    judge(costs, block, rules.margin, |differences| {
-        Evidence::of(differences).is_some_and(|evidence| evidence.is_above(doubt))
-    })
+/// The bets on an ordered pair of arms.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    /// That the first costs more than the second.
+    costs_more: Bet,
+    /// That the first does not cost less by more than the margin.
+    is_no_better: Bet,
 }
 
-/// The rule of the race, whatever `is_above` takes as beyond doubt: that the mean of differences is
-/// above zero.
-pub(crate) fn judge(costs: &Costs, block: Block, margin: f64, is_above: impl Fn(&[f64]) -> bool) -> Standing {
-    let Some(leader) = leader(costs) else { return Standing::default() };
-    let costs_more = |arm: ArmId, other: ArmId, margin: f64| {
-        differences(costs, arm, other, margin.ln_1p()).is_some_and(|differences| is_above(&differences))
-    };
-    let is_worse = |arm: &ArmId| *arm != leader && costs_more(*arm, leader, 0.0);
-    let out: Vec<Out> =
-        costs.keys().filter(|arm| is_worse(arm)).map(|arm| Out { arm: *arm, block, by: leader }).collect();
-    let left: Vec<ArmId> =
-        costs.keys().copied().filter(|arm| !out.iter().any(|out| out.arm == *arm)).collect();
-    let best = if left.contains(&ArmId::BASELINE) { ArmId::BASELINE } else { leader };
-    let settled = left.iter().all(|other| *other == best || costs_more(*other, best, margin));
-    Standing { out, settled: settled.then_some(best), crossed: None }
+/// The bets of a race.
+#[derive(Clone, Debug)]
+pub struct Race {
+    rules: Rules,
+    shares: Shares,
+    /// How much each arm sets; 0 for the baseline alone.
+    things: Vec<usize>,
+    /// A row for each arm, as the first of the pair.
+    pairs: Vec<Vec<Pair>>,
 }
 
-/// The arm that costs least, each in the blocks that it shares with the first of them.
-fn leader(costs: &Costs) -> Option<ArmId> {
-    let first = *costs.keys().next()?;
-    let centre = |arm: ArmId| {
-        if arm == first { Some(0.0) } else { mean_difference(costs, arm, first) }
-    };
-    let centres = costs.keys().filter_map(|arm| Some((*arm, centre(*arm)?)));
-    centres.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(arm, _)| arm)
+impl Race {
+    /// A race among arms that set so many things each, the baseline first; `crossing` keeps a part of the
+    /// error for crosses.
+    pub fn new(rules: Rules, things: &[usize], crossing: bool) -> Self {
+        let mut race = Self {
+            rules,
+            shares: Shares::new(rules.error, things.len().saturating_sub(1), crossing),
+            things: Vec::new(),
+            pairs: Vec::new(),
+        };
+        race.grow(things);
+        race
+    }
+
+    /// The bets of a study as it stands; `None` where it is not a race.
+    pub fn of(study: &Study) -> Option<Self> {
+        let arms = study.plan.arms();
+        let crossed = study.race.crossed.as_ref();
+        let things: Vec<usize> = arms.iter().map(|arm| study.plan.things(arm)).collect();
+        let first = arms.len() - crossed.map_or(0, |crossed| crossed.arms.len());
+        let mut race = Self::new(study.plan.race?, &things[..first], study.plan.crossing);
+        let mut crosses = crossed.map(|crossed| (crossed.block, &things[first..]));
+        for (block, costs) in study.costs_by_block() {
+            if let Some((_, things)) = crosses.take_if(|(after, _)| block > *after) {
+                race.add(things);
+            }
+            race.observe(&costs);
+        }
+        if let Some((_, things)) = crosses {
+            race.add(things);
+        }
+        Some(race)
+    }
+
+    /// Goes on with crosses, which set so many things each.
+    pub fn add(&mut self, things: &[usize]) {
+        self.shares.add(self.things.len() - 1, things.len());
+        self.grow(things);
+    }
+
+    fn grow(&mut self, things: &[usize]) {
+        let first = self.things.len();
+        // Whatever an arm sets, it is more than the baseline does.
+        self.things.extend(things.iter().zip(first..).map(|(things, at)| (*things).max(usize::from(at > 0))));
+        let arms = self.things.len();
+        self.pairs.resize(arms, Vec::new());
+        self.pairs.iter_mut().for_each(|row| row.resize(arms, Pair::default()));
+    }
+
+    /// How it is decided.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Which level of error each statement has.
+    pub fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
+    /// Takes in a block: the logarithms of what each arm's runs cost, none for an arm that did not run.
+    pub fn observe(&mut self, runs: &[Vec<f64>]) {
+        let margin = self.rules.margin.ln_1p();
+        for (one, row) in runs.iter().zip(&mut self.pairs) {
+            for (other, pair) in runs.iter().zip(row) {
+                if one.is_empty() || other.is_empty() {
+                    continue;
+                }
+                let differences =
+                    |more: f64| one.iter().flat_map(move |a| other.iter().map(move |b| a - b + more));
+                pair.costs_more.place(score(differences(0.0)));
+                pair.is_no_better.place(score(differences(margin)));
+            }
+        }
+    }
+
+    fn pair(&self, one: ArmId, other: ArmId) -> &Pair {
+        &self.pairs[one.number() as usize][other.number() as usize]
+    }
+
+    /// Whether an arm is shown to cost more than another.
+    pub fn costs_more(&self, one: ArmId, other: ArmId) -> bool {
+        one != other && self.pair(one, other).costs_more.wins(self.shares.costs_more(one, other))
+    }
+
+    /// Whether an arm is shown not to be better than another by more than the margin.
+    fn is_no_better(&self, one: ArmId, other: ArmId) -> bool {
+        self.pair(one, other).is_no_better.wins(self.shares.is_within(other, one))
+    }
+
+    /// The p value of a difference between two arms, in either direction and whenever one looks; and
+    /// the same with all statements of the race taken into account, which stays below the error of the
+    /// race where the difference is shown.
+    pub fn p(&self, one: ArmId, other: ArmId) -> (f64, f64) {
+        let p = [(one, other), (other, one)].map(|(a, b)| self.pair(a, b).costs_more.p());
+        let least = p[0].min(p[1]);
+        let raised = least * self.rules.error / self.shares.costs_more(one, other);
+        ((2.0 * least).min(1.0), raised.min(1.0))
+    }
+
+    /// Of these arms, those that are shown to be worse than another of them.
+    pub fn out(&self, left: &[ArmId], block: Block) -> Vec<Out> {
+        let worse_than = |arm: ArmId| {
+            // The baseline goes on to run when it is out itself.
+            let others = left.iter().copied().chain([ArmId::BASELINE]);
+            let by = others.filter(|other| self.costs_more(arm, *other));
+            by.min_by(|a, b| self.pair(arm, *a).costs_more.p().total_cmp(&self.pair(arm, *b).costs_more.p()))
+        };
+        left.iter().filter_map(|arm| Some(Out { arm: *arm, block, by: worse_than(*arm)? })).collect()
+    }
+
+    /// The arm that the race is settled for, among those that are left and the baseline; `cost` is what an
+    /// arm is estimated to cost, by which equally simple ones are put in order.
+    pub fn settled(&self, left: &[ArmId], cost: impl Fn(ArmId) -> f64) -> Option<ArmId> {
+        let shown = Shown {
+            costs_more: |one, other| self.costs_more(one, other),
+            is_no_better: |one, other| self.is_no_better(one, other),
+        };
+        shown.settled(left, |arm| self.things[arm.number() as usize], cost)
+    }
 }
 
-/// By how much one arm costs more than another on average, as a logarithm; `None` where no block has both.
-fn mean_difference(costs: &Costs, arm: ArmId, other: ArmId) -> Option<f64> {
-    mean(&differences(costs, arm, other, 0.0)?)
+/// What is shown about ordered pairs of arms, by whatever evidence.
+pub(crate) struct Shown<M, B> {
+    /// That the first costs more than the second.
+    pub costs_more: M,
+    /// That the first does not cost less by more than the margin.
+    pub is_no_better: B,
 }
 
-/// By how much one arm costs more than another, and `more` on top, in the blocks that have both.
-/// Those far from the others are drawn in.
-fn differences(costs: &Costs, arm: ArmId, other: ArmId, more: f64) -> Option<Vec<f64>> {
-    let (arm, other) = (costs.get(&arm)?, costs.get(&other)?);
-    let differences: Vec<f64> =
-        arm.iter().filter_map(|(block, cost)| Some(cost - other.get(block)? + more)).collect();
-    winsorized(&differences)
+impl<M: Fn(ArmId, ArmId) -> bool, B: Fn(ArmId, ArmId) -> bool> Shown<M, B> {
+    /// Of the arms that are left and the baseline the simplest that is within the margin of all that are
+    /// left and better than every simpler one.
+    pub fn settled(
+        &self,
+        left: &[ArmId],
+        things: impl Fn(ArmId) -> usize,
+        cost: impl Fn(ArmId) -> f64,
+    ) -> Option<ArmId> {
+        let mut candidates = left.to_vec();
+        if !candidates.contains(&ArmId::BASELINE) {
+            candidates.push(ArmId::BASELINE);
+        }
+        let is_best = |best: &ArmId| {
+            let is_within = left.iter().all(|other| other == best || (self.is_no_better)(*other, *best));
+            let mut simpler = candidates.iter().filter(|other| things(**other) < things(*best));
+            is_within && simpler.all(|other| (self.costs_more)(*other, *best))
+        };
+        let best = candidates.iter().copied().filter(is_best);
+        best.min_by(|a, b| things(*a).cmp(&things(*b)).then_with(|| cost(*a).total_cmp(&cost(*b))))
+    }
+}
+
+/// By how much an arm costs more than another, as a logarithm: the median of all differences of their
+/// runs within blocks. `None` where no block has both.
+pub fn median_difference(costs: &Costs, arm: ArmId, other: ArmId) -> Option<f64> {
+    median(&differences(costs.get(&arm)?, costs.get(&other)?).concat())
+}
+
+/// The differences of all runs of two arms, by the blocks that have both.
+pub(crate) fn differences(
+    arm: &BTreeMap<Block, Vec<f64>>,
+    other: &BTreeMap<Block, Vec<f64>>,
+) -> Vec<Vec<f64>> {
+    let both = arm.iter().filter_map(|(block, runs)| Some((runs, other.get(block)?)));
+    both.map(|(runs, others)| runs.iter().flat_map(|a| others.iter().map(move |b| a - b)).collect()).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Arms with these costs in percent above 1, block by block.
-    fn costs(arms: &[&[f64]]) -> Costs {
-        let of = |costs: &&[f64]| {
-            (1..).map(Block::Measured).zip(costs.iter().map(|cost| (cost / 100.0).ln_1p())).collect()
-        };
-        (0..).map(ArmId::new).zip(arms.iter().map(of)).collect()
-    }
-
-    fn check(arms: &[&[f64]], out: &[u32], settled: Option<u32>) {
-        let standing = look(&costs(arms), Block::Measured(9), arms.len() - 1, &Rules::DEFAULT);
-        assert_eq!(standing.out.iter().map(|out| out.arm.number()).collect::<Vec<_>>(), out, "{arms:?}");
-        assert_eq!(standing.settled.map(ArmId::number), settled, "{arms:?}");
-    }
-
-    #[test]
-    fn an_arm_that_is_worse_in_every_block_by_far_drops_out() {
-        check(&[&[0.0, 0.1, 0.0, 0.2, 0.1], &[9.0, 9.2, 9.1, 9.0, 9.1]], &[1], Some(0));
-        check(&[&[9.0, 9.2, 9.1, 9.0, 9.1], &[0.0, 0.1, 0.0, 0.2, 0.1]], &[0], Some(1));
-    }
-
-    #[test]
-    fn arms_within_the_margin_settle_the_race_for_the_baseline() {
-        let (one, same) = ([0.0, 0.1, 0.0, 0.2, 0.1, 0.0], [0.1, 0.1, -0.1, 0.1, 0.0, 0.0]);
-        check(&[&one, &same], &[], Some(0));
-        check(&[&same, &one], &[], Some(0));
-    }
-
-    #[test]
-    fn a_race_between_noisy_arms_is_open() {
-        let (one, other) = ([0.0, 9.0, -5.0, 7.0, 1.0], [3.0, -4.0, 6.0, 2.0, -1.0]);
-        check(&[&one, &other], &[], None);
-    }
-
-    #[test]
-    fn one_burst_does_not_hide_what_all_other_blocks_say() {
-        let leader = [0.0, 0.1, 0.0, 40.0, 0.1, 0.1, 0.2];
-        check(&[&leader, &[5.0, 5.1, 5.1, 5.0, 5.2, 5.0, 5.1]], &[1], Some(0));
-    }
-
-    #[test]
-    fn an_arm_without_values_can_neither_lead_nor_let_the_race_be_settled() {
-        check(&[&[0.0, 0.1, 0.0, 0.2, 0.1], &[]], &[], None);
-        check(&[&[], &[]], &[], None);
-        assert_eq!(look(&Costs::new(), Block::Measured(5), 1, &Rules::DEFAULT), Standing::default());
-    }
-
-    #[test]
-    fn more_comparisons_take_more_evidence() {
-        let arms = costs(&[&[0.0, 0.4, 0.0, 0.3, 0.1], &[1.1, 1.6, 1.0, 1.9, 1.0]]);
-        let out = |comparisons| look(&arms, Block::Measured(5), comparisons, &Rules::DEFAULT).out.len();
-        assert_eq!((out(1), out(1000)), (1, 0));
-    }
-}
+mod tests;

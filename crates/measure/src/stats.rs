@@ -8,21 +8,27 @@
 //! | median, quantiles, spread, geometric mean, Hodges-Lehmann | [`location`] |
 //! | an interval for any of them | [`bootstrap`] |
 //! | an interval for a median of few values | [`order`] |
+//! | an interval for a share | [`share`] |
+//! | whether one run of each block differs from the others of it | [`aligned`] |
 //! | whether paired differences are centred on zero | [`signed_rank`] |
 //! | whether two samples that are not paired lie at the same place | [`rank_sum`] |
-//! | whether a mean is zero, looked at as often as one likes | [`anytime`] |
+//! | whether a median is zero, whatever the noise and however often one looks | [`betting`] |
 //! | several tests at once | [`multiple`] |
+//! | which shift bets would find, and in how many rounds | [`detection`] |
 //! | what a study of this size can and cannot see | [`power`] |
 //! | the normal and Student's t distribution | [`distribution`] |
 
-pub mod anytime;
+pub mod aligned;
+pub mod betting;
 pub mod bootstrap;
+pub mod detection;
 pub mod distribution;
 pub mod location;
 pub mod multiple;
 pub mod order;
 pub mod power;
 pub mod rank_sum;
+pub mod share;
 pub mod signed_rank;
 
 pub use bootstrap::{Bootstrap, Interval};

@@ -13,7 +13,6 @@ use crate::fidelity::Fidelity;
 use crate::metric::Direction;
 use crate::race::{Costs, Standing};
 use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
-use crate::stats::mean;
 
 pub use plan::{HangLimit, Plan, PlanError, Rounds, Treatment};
 
@@ -156,43 +155,71 @@ impl Study {
             .collect()
     }
 
-    /// Logarithms of the values of an arm by block, of the baseline the mean of its two runs; one of
-    /// them where the other failed.
-    pub fn logarithms(&self, arm: ArmId) -> BTreeMap<Block, f64> {
+    /// Logarithms of the values of an arm by block, one for each run.
+    pub fn logarithms(&self, arm: ArmId) -> BTreeMap<Block, Vec<f64>> {
         self.logarithms_of(arm, |run| run.value(&self.plan.metric))
     }
 
     /// As [`Study::logarithms`], of another value than the one that decides.
-    pub fn logarithms_of(&self, arm: ArmId, value: impl Fn(&Run) -> Option<f64>) -> BTreeMap<Block, f64> {
+    pub fn logarithms_of(
+        &self,
+        arm: ArmId,
+        value: impl Fn(&Run) -> Option<f64>,
+    ) -> BTreeMap<Block, Vec<f64>> {
         let mut runs: BTreeMap<Block, Vec<f64>> = BTreeMap::new();
         for record in self.measured(arm) {
             if let Some(value) = value(&record.run) {
                 runs.entry(record.block).or_default().push(value.ln());
             }
         }
-        runs.into_iter().filter_map(|(block, values)| Some((block, mean(&values)?))).collect()
+        runs
     }
 
-    /// What the arms that are still in the race cost; without those whose treatment does not hold.
+    /// What all arms cost, those that have dropped out of the race too; without those that were given up
+    /// or whose treatment does not hold.
     pub fn costs(&self) -> Costs {
-        self.costs_where(|arm| self.race.out(arm).is_none())
+        let sign = self.sign();
+        let costs = |arm: ArmId| {
+            let runs = |runs: Vec<f64>| runs.into_iter().map(|log| sign * log).collect();
+            self.logarithms(arm).into_iter().map(|(block, logs)| (block, runs(logs))).collect()
+        };
+        self.comparable().map(|arm| (arm, costs(arm))).collect()
     }
 
-    /// What the arms cost, those that have dropped out of the race too.
-    pub fn costs_of_all(&self) -> Costs {
-        self.costs_where(|_| true)
+    /// The arms that were not given up and whose treatment holds, as far as is known.
+    pub fn comparable(&self) -> impl Iterator<Item = ArmId> {
+        let arms = self.plan.arms().iter().map(|arm| arm.id);
+        arms.filter(|arm| self.dropped(*arm).is_none() && self.held(*arm))
     }
 
-    fn costs_where(&self, is_asked: impl Fn(ArmId) -> bool) -> Costs {
-        let sign = match self.plan.metric.direction() {
+    /// What the runs of each measured block cost, in order: a list of logarithms for each arm of the plan.
+    pub fn costs_by_block(&self) -> impl Iterator<Item = (Block, Vec<Vec<f64>>)> {
+        let blocks = self.records.chunk_by(|one, next| one.block == next.block);
+        let blocks = blocks.filter(|records| records.first().is_some_and(|one| one.block != Block::WarmUp));
+        blocks.filter_map(|records| Some((records.first()?.block, self.costs_in(records))))
+    }
+
+    /// What the runs of the last block cost.
+    pub fn costs_of_last_block(&self) -> Vec<Vec<f64>> {
+        let last = self.records.chunk_by(|one, next| one.block == next.block).next_back();
+        self.costs_in(last.unwrap_or_default())
+    }
+
+    fn costs_in(&self, records: &[Record]) -> Vec<Vec<f64>> {
+        let mut costs = vec![Vec::new(); self.plan.arms().len()];
+        for record in records.iter().filter(|record| !record.set_aside) {
+            let value = record.run.value(&self.plan.metric);
+            costs[record.slot.arm.number() as usize].extend(value.map(|value| self.sign() * value.ln()));
+        }
+        costs
+    }
+
+    /// What makes logarithms costs: less is better.
+    fn sign(&self) -> f64 {
+        match self.plan.metric.direction() {
             Direction::LowerIsBetter => 1.0,
             Direction::HigherIsBetter => -1.0,
-        };
-        let costs = |arm| self.logarithms(arm).into_iter().map(|(block, log)| (block, sign * log)).collect();
-        let arms = self.plan.arms().iter().map(|arm| arm.id);
-        arms.filter(|arm| is_asked(*arm) && self.dropped(*arm).is_none() && self.held(*arm))
-            .map(|arm| (arm, costs(arm)))
-            .collect()
+        }
     }
 
     /// How far an arm ran as it asks, over its measured runs that ended well; `None` when nothing is asked

@@ -8,10 +8,16 @@
 //! A setting can have arms of several kinds ([`Setting::of_kinds`]), which a race crosses when it is
 //! settled: what two do together is drawn too, from both gains to no gain at all.
 //!
+//! Whether the engine keeps its promise where nothing differs, whatever disturbs the runs, and finds what
+//! it says that it would: see [`equal`].
+//!
 //! What a race saves is measured against fixed designs, which run every arm in every block: see
 //! [`is_certain`].
 
+pub mod disturbance;
+pub mod equal;
 mod noise;
+pub(crate) mod series;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,11 +33,12 @@ use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
 use crate::placement::{HugePages, Placement};
 use crate::race::crossing::parts;
-use crate::race::{Costs, Rules, judge};
+use crate::race::{Costs, Rules, Shares, Shown, differences, median_difference};
 use crate::random::Random;
 use crate::schedule::{ArmId, Block};
-use crate::stats::distribution::student_quantile;
-use crate::stats::mean;
+use crate::stats::aligned::{Aligned, aligned_rank, shift};
+use crate::stats::median;
+use crate::stats::signed_rank::signed_rank;
 use crate::study::{Plan, Rounds, Study, Treatment};
 use crate::verdict::{Advice, Analysis};
 pub use noise::{Kind, Noise};
@@ -215,7 +222,7 @@ impl Outcome {
             is_wrong: advised(study).is_some_and(|arm| setting.loss(arm, study) > rules.margin),
             is_certain: match study.plan.race {
                 Some(_) => study.race.settled.is_some(),
-                None => is_certain(&study.costs(), rules),
+                None => is_certain(study, rules),
             },
             runs: measured.count() as u64,
         }
@@ -266,18 +273,42 @@ fn advised(study: &Study) -> Option<ArmId> {
     }
 }
 
-/// Whether a fixed design can be as sure as a settled race is: the race's rule for its last block,
-/// with Student's t, which needs fewer blocks than what may be looked at all the time.
-pub fn is_certain(costs: &Costs, rules: &Rules) -> bool {
-    let doubt = rules.doubt(costs.len().saturating_sub(1));
-    let is_above = |differences: &[f64]| {
-        let count = differences.len() as f64;
-        let Some(mean) = mean(differences).filter(|_| differences.len() > 1) else { return false };
-        let squares: f64 = differences.iter().map(|value| (value - mean).powi(2)).sum();
-        let error = (squares / (count - 1.0) / count).sqrt();
-        mean > error * student_quantile(1.0 - doubt, differences.len() as u32 - 1)
+/// Whether a fixed design can be as sure as a settled race is: the race's rule for its last block, with
+/// the same division of the error, by the aligned rank test (arms with the baseline) and the signed-rank
+/// test (two other arms), which need fewer blocks than what may be looked at all the time and trust no
+/// model of the noise either.
+pub fn is_certain(study: &Study, rules: &Rules) -> bool {
+    let costs = study.costs();
+    let plan = &study.plan;
+    let shares = Shares::new(rules.error, plan.treatments().len(), false);
+    let left: Vec<ArmId> = costs.keys().copied().collect();
+    let shown = Shown {
+        costs_more: |one, other| is_above(&costs, one, other, 0.0, shares.costs_more(one, other)),
+        is_no_better: |one, other| {
+            is_above(&costs, one, other, rules.margin.ln_1p(), shares.is_within(other, one))
+        },
     };
-    judge(costs, Block::WarmUp, rules.margin, is_above).settled.is_some()
+    let cost = |arm| median_difference(&costs, arm, ArmId::BASELINE).unwrap_or(f64::INFINITY);
+    shown.settled(&left, |arm| plan.things(plan.arm(arm)), cost).is_some()
+}
+
+/// Whether one arm, with `more` on top of its costs, is shown at this one-sided level to cost more than
+/// another.
+fn is_above(costs: &Costs, one: ArmId, other: ArmId, more: f64, level: f64) -> bool {
+    let (Some(first), Some(second)) = (costs.get(&one), costs.get(&other)) else { return false };
+    if !one.is_baseline() && !other.is_baseline() {
+        let differences: Vec<f64> = differences(first, second).concat().iter().map(|d| d + more).collect();
+        let is_positive = median(&differences).is_some_and(|middle| middle > 0.0);
+        return is_positive && signed_rank(&differences).is_some_and(|test| test.p / 2.0 <= level);
+    }
+    // The baseline's two runs are the others of a block, whichever side it is on.
+    let (arm, baseline, sign) = if one.is_baseline() { (second, first, -1.0) } else { (first, second, 1.0) };
+    let block = |(block, runs): (&Block, &Vec<f64>)| {
+        Some(Aligned { run: *runs.first()? + sign * more, others: baseline.get(block)?.clone() })
+    };
+    let blocks: Vec<Aligned> = arm.iter().filter_map(block).collect();
+    let is_positive = shift(&blocks).is_some_and(|shift| sign * shift > 0.0);
+    is_positive && aligned_rank(&blocks).is_some_and(|p| p / 2.0 <= level)
 }
 
 /// A race and fixed designs over the same settings.

@@ -1,18 +1,16 @@
 //! What a study shows, and what it does not.
 //!
 //! An arm is compared with the baseline block by block, by the logarithm of the ratio of their
-//! values: a slow block is slow for both. Of the baseline's two runs in a block the mean of the
-//! logarithms counts, which brings in half the noise of one of them: among four arms in the recorded
-//! series it finds an effect of 5 % in 84 % of studies of 20 blocks, one run alone in 76 %, with as
-//! few false alarms. The two against each other are the control: what they differ by is noise.
-//!
-//! The estimate is the Hodges-Lehmann median of these differences, its interval a bootstrap over
-//! blocks, its p value the signed-rank test's. A difference is called one only when three things
-//! agree (see [`Evidence`]); else the word is that none was shown, with the size of what could have
-//! been seen.
+//! values: a slow block is slow for both. The baseline runs twice in a block, and its two runs are never
+//! averaged: a run of skewed noise less the mean of two others of the same noise is not centred on zero.
+//! The two against each other are the control: what they differ by is noise.
 //!
 //! A race ([`crate::race`]) ends when its results say so, and a test for a size that was fixed before
-//! would find too much: there the p value is that of [`crate::stats::anytime`].
+//! would find too much. There the bets decide, the estimate is the median of the differences, and its
+//! interval holds the shifts that the bets do not refute. With a number of blocks that was fixed before,
+//! all three come from the aligned rank test ([`crate::stats::aligned`]), and a difference must also be
+//! larger than [`SMALLEST_EFFECT`] and than the noise of the control. Where no difference was shown the
+//! analysis says how large a change would have been shown with 80 % power.
 //!
 //! Nothing here knows time or processes: the same study gives the same verdict.
 
@@ -33,8 +31,9 @@ use pairs::Pairs;
 /// The chance of calling any difference one in a study in which there is none.
 pub const ALPHA: f64 = 0.05;
 
-/// Differences smaller than this are not called one, however certain: nobody changes how a program
-/// is started for less, and it is about what the order of its object files can do.
+/// Without a race, differences smaller than this are not called one, however certain: it is about what
+/// the order of a program's object files can do. In a race its margin takes this place: see
+/// [`crate::race::Rules`].
 pub const SMALLEST_EFFECT: f64 = 0.01;
 
 /// How often the blocks are drawn again for an interval.
@@ -72,40 +71,24 @@ impl Summary {
 pub struct Effect {
     /// The estimate.
     pub ratio: f64,
-    /// The range that holds the true ratio with 95 % confidence.
-    pub interval: Interval,
+    /// The range that holds the true ratio with 95 % confidence; `None` where there are too few blocks for
+    /// one.
+    pub interval: Option<Interval>,
     /// The p value of this arm alone.
     pub p: f64,
-    /// The p value with the number of comparisons taken into account.
+    /// The p value with all statements of the study taken into account.
     pub adjusted_p: f64,
     /// In how many blocks both have a value.
     pub blocks: usize,
-    /// The smallest true change that a study like this finds four times in five, as a share: 0.03
-    /// is 3 %.
-    pub smallest_detectable: f64,
-    /// How many blocks would find a true change of [`SMALLEST_EFFECT`] four times in five, with what the
-    /// runs of this study vary.
-    pub blocks_for_smallest: Option<u64>,
-    /// What speaks for a difference.
-    pub evidence: Evidence,
-}
-
-/// The three things that must agree before a difference is called one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Evidence {
-    /// The interval does not hold the ratio 1.
-    pub interval_excludes_one: bool,
-    /// The adjusted p value is below [`ALPHA`], or a race was settled for this arm.
-    pub significant: bool,
-    /// The estimate is farther from 1 than [`SMALLEST_EFFECT`] and than the noise of the control.
-    pub beyond_noise: bool,
-}
-
-impl Evidence {
-    /// Whether they agree.
-    pub fn agrees(&self) -> bool {
-        self.interval_excludes_one && self.significant && self.beyond_noise
-    }
+    /// The smallest true change that this study would have shown with 80 % power, as a share: 0.03 is 3 %.
+    /// In a race at least its margin, below which it ends for the baseline. `None` where no change would
+    /// have been.
+    pub smallest_detectable: Option<f64>,
+    /// How many blocks would show, with 80 % power and with runs that vary as these do, a true change of
+    /// the race's margin; without a race of twice [`SMALLEST_EFFECT`].
+    pub blocks_for_target: Option<u64>,
+    /// Whether the arm is shown to differ from the baseline.
+    pub is_shown: bool,
 }
 
 /// What is concluded about an arm.
@@ -160,9 +143,9 @@ pub struct ArmResult {
 pub struct Also {
     /// Its values.
     pub summary: Summary,
-    /// The ratio to the baseline with its 95 % interval; `None` for the baseline itself, and where fewer
-    /// than two blocks have both.
-    pub ratio: Option<(f64, Interval)>,
+    /// The ratio to the baseline with its 95 % interval, which takes some blocks; `None` for the baseline
+    /// itself, and where fewer than two blocks have both.
+    pub ratio: Option<(f64, Option<Interval>)>,
 }
 
 /// The baseline against itself: what this machine's noise looks like today.
@@ -234,33 +217,27 @@ impl Analysis {
         let strayed = |arm: &Arm| fidelity.get(&arm.id).filter(|fidelity| !fidelity.held(&arm.placement));
         let pairs = Pairs::of(study, |arm| strayed(arm).is_none());
         let control = pairs.control(&bootstrap);
-        let mut effects = pairs.effects(&bootstrap, control);
-        // A race that is settled for another arm has shown the baseline to be worse, in one of its
-        // looks; the values that came afterwards may say so less clearly.
-        let alone = study.race.crossed.as_ref().map(|crossed| crossed.best);
-        for best in study.race.settled.into_iter().chain(alone).filter(|best| !best.is_baseline()) {
-            if let Some(effect) = effects.get_mut(&best) {
-                effect.evidence.significant = true;
-            }
-        }
+        let effects = pairs.effects(control);
         let needed = match study.plan.race {
-            Some(rules) => rules.first_look,
+            Some(_) => study.plan.rounds_needed(),
             None => blocks_needed(pairs.compared(), ALPHA),
         };
+        // A race that is settled has said what it was to say.
+        let enough = if study.race.settled.is_some() { 0 } else { needed };
         let direction = study.plan.metric.direction();
         let verdict = |arm: &Arm| match (study.dropped(arm.id), strayed(arm)) {
             (Some(dropped), _) => Verdict::Failed(dropped.clone()),
             (None, _) if arm.id.is_baseline() => Verdict::Baseline,
             (None, Some(strayed)) => Verdict::NotAsAsked(strayed.clone()),
             (None, None) => {
-                let verdict = conclude(effects.get(&arm.id), pairs.blocks(arm.id), needed, direction);
+                let verdict = conclude(effects.get(&arm.id), pairs.blocks(arm.id), enough, direction);
                 out_of_race(verdict, study.race.out(arm.id))
             }
         };
         let result = |arm: &Arm| {
             let values = study.measured(arm.id).filter_map(|record| record.run.value(&study.plan.metric));
             let failed = study.measured(arm.id).filter(|record| record.run.ending.is_failure());
-            let also = study.plan.also.iter().map(|metric| pairs.also(study, arm.id, metric, &bootstrap));
+            let also = study.plan.also.iter().map(|metric| pairs.also(arm.id, metric));
             ArmResult {
                 arm: arm.id,
                 summary: Summary::of(&values.collect::<Vec<_>>()),
@@ -272,7 +249,7 @@ impl Analysis {
             }
         };
         let arms: Vec<ArmResult> = study.plan.arms().iter().map(result).collect();
-        let advice = advise(study, &arms, &pairs, &bootstrap, needed);
+        let advice = advise(study, &arms, &pairs, needed);
         Self { control, arms, advice }
     }
 
@@ -282,17 +259,16 @@ impl Analysis {
     }
 }
 
-/// What `blocks` blocks that an arm shares with the baseline say about it.
+/// What `blocks` blocks that an arm shares with the baseline say about it. A difference that is shown is
+/// one, however few they are.
 fn conclude(effect: Option<&Effect>, blocks: usize, needed: u32, direction: Direction) -> Verdict {
-    let Some(effect) = effect.filter(|_| blocks >= needed as usize) else {
-        return Verdict::TooFewRounds { blocks, needed };
-    };
-    if !effect.evidence.agrees() {
-        return Verdict::NoDifference;
-    }
-    match (direction, effect.ratio < 1.0) {
-        (Direction::LowerIsBetter, true) | (Direction::HigherIsBetter, false) => Verdict::Better,
-        (Direction::LowerIsBetter, false) | (Direction::HigherIsBetter, true) => Verdict::Worse,
+    match effect {
+        Some(effect) if effect.is_shown && blocks > 0 => match (direction, effect.ratio < 1.0) {
+            (Direction::LowerIsBetter, true) | (Direction::HigherIsBetter, false) => Verdict::Better,
+            (Direction::LowerIsBetter, false) | (Direction::HigherIsBetter, true) => Verdict::Worse,
+        },
+        Some(_) if blocks >= needed as usize => Verdict::NoDifference,
+        _ => Verdict::TooFewRounds { blocks, needed },
     }
 }
 
@@ -304,7 +280,7 @@ fn out_of_race(verdict: Verdict, out: Option<&Out>) -> Verdict {
     }
 }
 
-fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs, bootstrap: &Bootstrap, needed: u32) -> Advice {
+fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs<'_>, needed: u32) -> Advice {
     if let End::BaselineFailed(dropped) = &study.end {
         return Advice::BaselineFailed(dropped.clone());
     }
@@ -313,9 +289,15 @@ fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs, bootstrap: &Bootstra
     let (better, worse, same) = (with(Verdict::Better), with(Verdict::Worse), with(Verdict::NoDifference));
     let better: Vec<&ArmResult> =
         better.into_iter().filter(|arm| study.race.out(arm.arm).is_none()).collect();
-    let settled = study.race.settled.filter(|best| better.iter().any(|arm| arm.arm == *best));
-    if let Some(best) = settled.or_else(|| best_of(&better, study.plan.metric.direction())) {
-        let as_good = |arm: &&&ArmResult| arm.arm != best && pairs.may_be_equal(arm.arm, best, bootstrap);
+    let open = || simplest_of(&better, study, pairs);
+    // A race that is settled for the baseline has shown that nothing gains more than the margin.
+    let best = match study.race.settled {
+        Some(settled) if settled.is_baseline() => None,
+        Some(settled) if better.iter().any(|arm| arm.arm == settled) => Some(settled),
+        _ => open(),
+    };
+    if let Some(best) = best {
+        let as_good = |arm: &&&ArmResult| arm.arm != best && pairs.may_be_as_good(arm.arm, best);
         return Advice::Use { best, as_good: better.iter().filter(as_good).map(|arm| arm.arm).collect() };
     }
     if arms.iter().skip(1).all(|arm| has_nothing_to_compare(&arm.verdict)) {
@@ -324,7 +306,7 @@ fn advise(study: &Study, arms: &[ArmResult], pairs: &Pairs, bootstrap: &Bootstra
     if worse.is_empty() && same.is_empty() && study.race.settled.is_none() {
         return Advice::TooFewRounds { blocks: study.blocks_begun(), needed };
     }
-    let detectable = same.iter().filter_map(|arm| Some(arm.effect?.smallest_detectable));
+    let detectable = same.iter().filter_map(|arm| arm.effect?.smallest_detectable);
     Advice::Keep {
         worse: worse.iter().map(|arm| arm.arm).collect(),
         smallest_detectable: detectable.reduce(f64::max),
@@ -336,14 +318,19 @@ fn has_nothing_to_compare(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Failed(_) | Verdict::NotAsAsked(_))
 }
 
-/// The arm whose estimate lies farthest on the better side.
-fn best_of(arms: &[&ArmResult], direction: Direction) -> Option<ArmId> {
-    let ratios = arms.iter().filter_map(|arm| Some((arm.arm, arm.effect?.ratio)));
-    let best = match direction {
-        Direction::LowerIsBetter => ratios.min_by(|(_, a), (_, b)| a.total_cmp(b)),
-        Direction::HigherIsBetter => ratios.max_by(|(_, a), (_, b)| a.total_cmp(b)),
+/// Of arms that are better than the baseline the simplest that is not shown to be worse than the one with
+/// the best estimate; of several such the one with the best estimate.
+fn simplest_of(better: &[&ArmResult], study: &Study, pairs: &Pairs<'_>) -> Option<ArmId> {
+    let sign = match study.plan.metric.direction() {
+        Direction::LowerIsBetter => 1.0,
+        Direction::HigherIsBetter => -1.0,
     };
-    best.map(|(arm, _)| arm)
+    let costs = better.iter().filter_map(|arm| Some((arm.arm, sign * arm.effect?.ratio)));
+    let (best, _) = costs.clone().min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let things = |arm: ArmId| study.plan.things(study.plan.arm(arm));
+    let as_good = costs.filter(|(arm, _)| *arm == best || pairs.may_be_as_good(*arm, best));
+    let simplest = as_good.min_by(|(a, x), (b, y)| things(*a).cmp(&things(*b)).then(x.total_cmp(y)));
+    simplest.map(|(arm, _)| arm)
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn the_smallest_detectable_difference_is_scipys_and_near_the_exact_one_of_statsm
 fn the_blocks_for_an_effect_are_those_of_statsmodels() {
     for case in cases("blocks_for") {
         let (effect, deviation) = (number(&case, "effect"), number(&case, "deviation"));
-        let found = blocks_for(effect, deviation, number(&case, "comparisons") as usize, 0.05).unwrap();
+        let found = blocks_for(effect, deviation, number(&case, "comparisons") as usize, 0.05, 0.0).unwrap();
         let expected = number(&case, "blocks");
         // A whole number of blocks, and statsmodels counts the chance of a finding in the wrong direction.
         assert!((found as f64 - expected).abs() <= 1.0 + 1e-3 * expected, "{found}: {case}");

@@ -160,7 +160,7 @@ fn a_journal_of_another_study_is_refused_with_the_difference() {
     );
     check(
         plan(2, Rounds::Exactly(3), 7),
-        "the race is \"margin 0.02, error 0.05, first look after 5\" there and \"none\" here",
+        "the race is \"margin 0.02, error 0.05, bets on signs\" there and \"none\" here",
     );
     let metric = Metric::Printed(crate::metric::Pattern::new("x=(.*)").unwrap(), Direction::LowerIsBetter);
     let mut printed = race(3);

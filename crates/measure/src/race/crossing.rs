@@ -5,11 +5,11 @@
 //! race is settled for an arm, and not for the baseline, that arm is crossed with the best of every
 //! other kind that looks better than the baseline, each with each, and the race goes on with those.
 //!
-//! Each of the two stages has half of the error ([`Rules::halved`]), and the second counts the arms of
-//! both. Its new arms have blocks of their own, so that which of them there are depends on nothing that
-//! they are judged by; the old ones keep their evidence, which may be looked at whenever one likes. The
-//! arm that is named in the end is within the margin of the best of all arms that ran, with the
-//! probability that the rules say.
+//! A quarter of the error is kept for the crosses ([`super::Shares`]), and divided among all pairs that
+//! they bring. They have blocks of their own, so that which of them there are depends on nothing that they
+//! are judged by; the old arms keep their evidence, which may be looked at whenever one likes. A cross is
+//! named only when it is shown to be better than every simpler arm that is left, its parts among them;
+//! where a part is within the margin of it, the part is named.
 //!
 //! # Source
 //! To divide the error among stages that are chosen by what came before: Bauer and Köhne, "Evaluation of
@@ -19,7 +19,7 @@
 
 use crate::executor::Arm;
 use crate::placement::Placement;
-use crate::race::{Costs, Rules, mean_difference};
+use crate::race::{Costs, median_difference};
 use crate::schedule::{ArmId, Block};
 use crate::study::Treatment;
 
@@ -32,14 +32,6 @@ pub struct Crossed {
     pub block: Block,
     /// The crosses.
     pub arms: Vec<ArmId>,
-}
-
-impl Rules {
-    /// The rules of one of two stages.
-    #[must_use]
-    pub fn halved(self) -> Self {
-        Self { error: self.error / 2.0, ..self }
-    }
 }
 
 /// Whether any two of these can be crossed.
@@ -71,7 +63,7 @@ pub(crate) fn crosses(arms: &[Arm], costs: &Costs, best: ArmId) -> Vec<Treatment
 fn partners<'a>(arms: &'a [Arm], costs: &Costs, best: &Arm) -> Vec<&'a Arm> {
     let mut partners: Vec<(&Arm, f64)> = Vec::new();
     for arm in arms.iter().filter(|arm| cross(&[best, arm]).is_some()) {
-        let Some(more) = mean_difference(costs, arm.id, ArmId::BASELINE).filter(|more| *more < 0.0) else {
+        let Some(more) = median_difference(costs, arm.id, ArmId::BASELINE).filter(|more| *more < 0.0) else {
             continue;
         };
         match partners.iter_mut().find(|(other, _)| parts(&other.placement) == parts(&arm.placement)) {

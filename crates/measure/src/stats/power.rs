@@ -26,15 +26,19 @@ pub fn smallest_detectable(
     bar.max(floor) + normal_quantile(POWER) * standard_error
 }
 
-/// How many blocks would find an effect of this size with the probability [`POWER`], from the
-/// standard deviation of one block's difference; `None` for an effect of zero.
+/// How many blocks would find an effect of this size with the probability [`POWER`], from the standard
+/// deviation of one block's difference; `None` for an effect that is not beyond `floor`, which no number
+/// of blocks finds so often.
 ///
 /// # Source
-/// `n = ((z(1 - alpha / 2k) + z(power)) * sd / effect)^2`.
-pub fn blocks_for(effect: f64, deviation: f64, comparisons: usize, alpha: f64) -> Option<u64> {
+/// `n = ((z(1 - alpha / 2k) + z(power)) * sd / effect)^2`, and enough for the estimate to lie beyond
+/// `floor` with that probability: `n = (z(power) * sd / (effect - floor))^2`.
+pub fn blocks_for(effect: f64, deviation: f64, comparisons: usize, alpha: f64, floor: f64) -> Option<u64> {
     let bars = normal_quantile(1.0 - share(comparisons, alpha) / 2.0) + normal_quantile(POWER);
-    let blocks = (bars * deviation / effect).powi(2).ceil();
-    blocks.is_finite().then_some(blocks as u64)
+    let for_test = (bars * deviation / effect).powi(2);
+    let for_floor = (normal_quantile(POWER) * deviation / (effect - floor)).powi(2);
+    let blocks = for_test.max(for_floor).ceil();
+    (effect > floor && blocks.is_finite()).then_some(blocks as u64)
 }
 
 /// How many blocks a study needs before the signed-rank test can find anything at all: with fewer,
@@ -74,9 +78,11 @@ mod tests {
     fn detectable_effects_follow_the_normal_approximation() {
         assert!((smallest_detectable(0.01, 20, 1, 0.05, 0.0) - 0.029_346_45).abs() < 1e-7);
         assert!((smallest_detectable(0.01, 20, 1, 0.05, 0.05) - 0.058_416_21).abs() < 1e-7);
-        assert_eq!(blocks_for(0.028_02, 0.1, 1, 0.05), Some(100));
-        assert_eq!(blocks_for(0.0, 0.1, 1, 0.05), None);
-        assert_eq!(blocks_for(0.01, 0.0, 1, 0.05), Some(0));
+        assert_eq!(blocks_for(0.028_02, 0.1, 1, 0.05, 0.0), Some(100));
+        assert_eq!(blocks_for(0.0, 0.1, 1, 0.05, 0.0), None);
+        assert_eq!(blocks_for(0.01, 0.0, 1, 0.05, 0.0), Some(0));
+        assert_eq!(blocks_for(0.01, 0.1, 1, 0.05, 0.01), None, "half of the estimates lie below the floor");
+        assert_eq!(blocks_for(0.011, 0.1, 1, 0.05, 0.01), Some(7084));
     }
 
     #[test]

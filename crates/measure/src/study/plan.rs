@@ -8,8 +8,8 @@ use crate::evidence::Repeats;
 use crate::executor::Arm;
 use crate::metric::Metric;
 use crate::placement::Placement;
-use crate::race::Rules;
-use crate::race::crossing::can_cross;
+use crate::race::crossing::{can_cross, parts};
+use crate::race::{Race, Rules, Shares};
 use crate::schedule::{ArmId, BASELINE_RUNS};
 use crate::stats::power::blocks_needed;
 use crate::verdict::ALPHA;
@@ -35,8 +35,8 @@ impl Rounds {
     /// of a run.
     pub const DEFAULT: Self = Self::Exactly(10);
 
-    /// How many blocks a race has at most unless told otherwise. On a quiet machine it is settled after
-    /// six; where runs vary by some percent it takes twenty or more.
+    /// How many blocks a race has at most by default. On a quiet machine it is settled after eight to ten;
+    /// where runs vary by some percent it takes twenty or more.
     pub const RACE: Self = Self::Exactly(40);
 }
 
@@ -170,9 +170,17 @@ impl Plan {
         Self { crossing, ..self }
     }
 
-    /// The rules of the race, of each of its stages where there may be two.
-    pub fn stage(&self) -> Option<Rules> {
-        self.race.map(|rules| if self.crossing { rules.halved() } else { rules })
+    /// How many things an arm sets beside the baseline: memory, CPUs, huge pages, a number of threads.
+    pub fn things(&self, arm: &Arm) -> usize {
+        let parts = parts(&arm.placement).into_iter().filter(|is_set| *is_set).count();
+        let threads = self.arms.first().is_some_and(|baseline| baseline.threads != arm.threads);
+        if arm.id.is_baseline() { 0 } else { parts + usize::from(threads) }
+    }
+
+    /// The bets of the race, before its first block; `None` without a race.
+    pub fn begin_race(&self) -> Option<Race> {
+        let things: Vec<usize> = self.arms.iter().map(|arm| self.things(arm)).collect();
+        Some(Race::new(self.race?, &things, self.crossing))
     }
 
     /// Adds an arm to a plan that is being carried out.
@@ -224,7 +232,7 @@ impl Plan {
     /// The fewest blocks with which any difference can be shown among this many arms.
     pub fn rounds_needed(&self) -> u32 {
         match self.race {
-            Some(rules) => rules.first_look,
+            Some(rules) => Shares::new(rules.error, self.treatments().len(), self.crossing).rounds_needed(),
             None => blocks_needed(self.treatments().len(), ALPHA),
         }
     }

@@ -1,31 +1,33 @@
 use super::*;
 
 #[test]
-fn a_race_names_a_worse_arm_in_few_studies_and_takes_half_the_runs_of_a_fixed_design() {
-    let comparison = Comparison::play(2100, 1, 40, &[30, 40]);
+fn a_race_names_a_worse_arm_in_few_studies() {
+    let comparison = Comparison::play(420, 1, 40, &[]);
     let race = comparison.race;
-    assert_eq!(race.studies, 2100);
+    assert_eq!(race.studies, 420);
     assert!(race.share(race.wrong) <= 0.05, "{race:?}");
     assert!(race.share(race.certain_and_wrong) <= 0.01, "{race:?}");
-    assert!(race.share(race.certain) >= 0.9, "{race:?}");
+    assert!(race.share(race.certain) >= 0.85, "{race:?}");
     for (kind, tally) in &comparison.by_kind {
-        assert!(tally.share(tally.wrong) <= 0.05, "{kind:?}: {tally:?}");
+        assert!(tally.share(tally.wrong) <= 0.07, "{kind:?}: {tally:?}");
     }
-    let (blocks, fixed) = comparison.equal().expect("one of the fixed designs is as certain");
-    let share = race.mean_runs() / fixed.mean_runs();
-    assert!(share <= 0.5, "{share} of the runs of {blocks} blocks: {race:?}, {fixed:?}");
 }
 
 #[test]
-fn a_race_with_crosses_names_a_worse_arm_in_few_studies_and_takes_half_the_runs_of_a_fixed_design() {
-    let comparison = Comparison::play_kinds(1050, 1, 40, &[20, 30, 40]);
+fn a_race_with_crosses_names_a_worse_arm_in_few_studies() {
+    let comparison = Comparison::play_kinds(210, 1, 40, &[]);
     let race = comparison.race;
-    assert!(comparison.crossed >= 105, "{}", comparison.crossed);
+    assert!(comparison.crossed >= 21, "{}", comparison.crossed);
     assert!(race.share(race.wrong) <= 0.05, "{race:?}");
-    assert!(race.share(race.certain_and_wrong) <= 0.01, "{race:?}");
+    assert!(race.share(race.certain_and_wrong) <= 0.015, "{race:?}");
+}
+
+#[test]
+fn a_race_takes_fewer_runs_than_a_fixed_design_that_is_wrong_no_more_often() {
+    let comparison = Comparison::play(84, 2, 40, &[40, 60, 80]);
     let (blocks, fixed) = comparison.equal().expect("one of the fixed designs is as certain");
-    let share = race.mean_runs() / fixed.mean_runs();
-    assert!(share <= 0.5, "{share} of the runs of {blocks} blocks: {race:?}, {fixed:?}");
+    let share = comparison.race.mean_runs() / fixed.mean_runs();
+    assert!(share <= 0.6, "{share} of the runs of {blocks} blocks: {:?}, {fixed:?}", comparison.race);
 }
 
 #[test]

@@ -2,43 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use super::{ALPHA, Also, Control, Effect, Evidence, SMALLEST_EFFECT, Summary};
+use super::{ALPHA, Also, Control, Effect, SMALLEST_EFFECT, Summary};
 use crate::executor::Arm;
 use crate::metric::Metric;
+use crate::race::{Race, differences};
 use crate::schedule::{ArmId, Block};
-use crate::stats::anytime::{self, winsorized};
+use crate::stats::aligned::{self, Aligned, aligned_rank};
+use crate::stats::detection::Detection;
 use crate::stats::multiple::holm;
-use crate::stats::power::{blocks_for, smallest_detectable};
+use crate::stats::power::{blocks_for, blocks_needed, smallest_detectable};
 use crate::stats::signed_rank::signed_rank;
-use crate::stats::{Bootstrap, Interval, hodges_lehmann, mean};
+use crate::stats::{Bootstrap, Interval, betting, hodges_lehmann, median};
 use crate::study::Study;
 
+/// How strongly the bets must speak against a shift before it lies outside the interval of an arm in a
+/// race. Among studies of all noises in which an arm was named, after the race ended for it, the interval
+/// so held the true median difference in 93 to 97 of 100: `cargo xtask stats` prints how often.
+const AGAINST: f64 = 5.0;
+
+/// Logarithms of the values of runs, by block.
+type Logarithms = BTreeMap<Block, Vec<f64>>;
+
 /// Logarithms of the values, by arm and block.
-pub(super) struct Pairs {
+pub(super) struct Pairs<'a> {
+    study: &'a Study,
     first: BTreeMap<Block, f64>,
     second: BTreeMap<Block, f64>,
-    /// The mean of the baseline's values in a block; one of them where the other run failed.
-    baseline: BTreeMap<Block, f64>,
+    baseline: Logarithms,
     /// The arms that were not given up and whose treatment held.
-    arms: BTreeMap<ArmId, BTreeMap<Block, f64>>,
-    /// Whether results decided how many blocks there are.
-    is_race: bool,
+    arms: BTreeMap<ArmId, Logarithms>,
+    /// The bets, where the study is a race: results decided how many blocks there are.
+    race: Option<Race>,
 }
 
-impl Pairs {
+impl<'a> Pairs<'a> {
     /// The pairs of a study, of the arms whose treatment held.
-    pub fn of(study: &Study, held: impl Fn(&Arm) -> bool) -> Self {
+    pub fn of(study: &'a Study, held: impl Fn(&Arm) -> bool) -> Self {
         let run = |replicate| -> BTreeMap<Block, f64> {
             let values = study.values(ArmId::BASELINE, replicate);
             values.into_iter().map(|(block, value)| (block, value.ln())).collect()
         };
         let kept = study.plan.treatments().iter().filter(|arm| study.dropped(arm.id).is_none() && held(arm));
         Self {
+            study,
             first: run(0),
             second: run(1),
             baseline: study.logarithms(ArmId::BASELINE),
             arms: kept.map(|arm| (arm.id, study.logarithms(arm.id))).collect(),
-            is_race: study.plan.race.is_some(),
+            race: Race::of(study),
         }
     }
 
@@ -57,16 +68,20 @@ impl Pairs {
         self.arms.get(&arm).map_or(0, |values| differences(values, &self.baseline).len())
     }
 
-    /// Whether two arms may be equal as far as the blocks that have both can say.
-    pub fn may_be_equal(&self, a: ArmId, b: ArmId, bootstrap: &Bootstrap) -> bool {
-        let (Some(a), Some(b)) = (self.arms.get(&a), self.arms.get(&b)) else { return false };
-        self.centre(&differences(a, b), bootstrap).is_some_and(|(_, interval)| interval.contains(0.0))
+    /// Whether an arm is not shown to be worse than another.
+    pub fn may_be_as_good(&self, arm: ArmId, other: ArmId) -> bool {
+        if let Some(race) = &self.race {
+            return !race.costs_more(arm, other);
+        }
+        let (Some(a), Some(b)) = (self.arms.get(&arm), self.arms.get(&other)) else { return false };
+        signed_rank(&differences(a, b).concat()).is_some_and(|test| test.p >= ALPHA)
     }
 
     /// The baseline's two runs against each other; `None` when fewer than two blocks hold both.
     pub fn control(&self, bootstrap: &Bootstrap) -> Option<Control> {
-        let differences = differences(&self.first, &self.second);
-        let (centre, interval) = self.centre(&differences, bootstrap)?;
+        let both = self.first.iter().filter_map(|(block, value)| Some(value - self.second.get(block)?));
+        let differences: Vec<f64> = both.collect();
+        let (centre, interval) = (hodges_lehmann(&differences)?, bootstrap.hodges_lehmann(&differences)?);
         Some(Control {
             ratio: centre.exp(),
             interval: interval.map(f64::exp),
@@ -75,101 +90,115 @@ impl Pairs {
         })
     }
 
-    fn centre(&self, differences: &[f64], bootstrap: &Bootstrap) -> Option<(f64, Interval)> {
-        centre(differences, self.is_race, bootstrap)
+    /// The effects of all arms that have at least two pairs: they belong together, for each one's p value
+    /// is adjusted for the others.
+    pub fn effects(&self, control: Option<Control>) -> BTreeMap<ArmId, Effect> {
+        match &self.race {
+            Some(race) => self.effects_of_race(race),
+            None => self.effects_of_fixed(SMALLEST_EFFECT.max(control.map_or(0.0, |control| control.noise))),
+        }
     }
 
-    /// What the differences of one arm say by themselves.
-    fn raw(&self, differences: &[f64], bootstrap: &Bootstrap) -> Option<Raw> {
-        let (estimate, interval) = self.centre(differences, bootstrap)?;
-        let p = if self.is_race {
-            anytime::Evidence::of(&winsorized(differences)?)?.p()
-        } else {
-            signed_rank(differences)?.p
+    /// In a race: the median of the differences, and the bets.
+    fn effects_of_race(&self, race: &Race) -> BTreeMap<ArmId, Effect> {
+        let effect = |(arm, values): (&ArmId, &Logarithms)| {
+            let rounds = differences(values, &self.baseline);
+            let (estimate, interval) = self.centre(&rounds)?;
+            let (p, adjusted_p) = race.p(*arm, ArmId::BASELINE);
+            let margin = self.study.plan.race?.margin;
+            let level = race.shares().costs_more(*arm, ArmId::BASELINE);
+            let detection = Detection::new(&rounds, estimate, level);
+            let planned = self.study.rounds.unwrap_or(0).max(self.study.blocks_begun());
+            let shown = race.costs_more(*arm, ArmId::BASELINE) || race.costs_more(ArmId::BASELINE, *arm);
+            let detectable = detection.smallest(planned).map(|shift| shift.exp_m1().max(margin));
+            Some((
+                *arm,
+                Effect {
+                    ratio: estimate.exp(),
+                    interval: interval.map(|interval| interval.map(f64::exp)),
+                    p,
+                    adjusted_p,
+                    blocks: rounds.len(),
+                    smallest_detectable: detectable,
+                    blocks_for_target: detection.rounds_for(margin.ln_1p()).map(u64::from),
+                    is_shown: shown,
+                },
+            ))
         };
-        Some(Raw { estimate, interval, p, blocks: differences.len() })
+        self.arms.iter().filter_map(effect).collect()
     }
 
-    /// The effects of all arms that have at least two pairs: they belong together, for each one's
-    /// p value is adjusted for the others.
-    pub fn effects(&self, bootstrap: &Bootstrap, control: Option<Control>) -> BTreeMap<ArmId, Effect> {
-        let floor = SMALLEST_EFFECT.max(control.map_or(0.0, |control| control.noise)).ln_1p();
-        let raw: Vec<(ArmId, Raw)> = self
-            .arms
-            .iter()
-            .filter_map(|(arm, values)| {
-                // An arm's resamples depend on nothing but the seed and its own number.
-                let seed = bootstrap.seed.wrapping_add(u64::from(arm.number()));
-                let differences = differences(values, &self.baseline);
-                Some((*arm, self.raw(&differences, &Bootstrap { seed, ..*bootstrap })?))
-            })
-            .collect();
-        let adjusted = holm(&raw.iter().map(|(_, raw)| raw.p).collect::<Vec<_>>());
+    /// With a fixed number of blocks: aligned ranks, and Holm's adjustment.
+    fn effects_of_fixed(&self, floor: f64) -> BTreeMap<ArmId, Effect> {
+        let raw = |(arm, values): (&ArmId, &Logarithms)| {
+            let blocks = aligned_blocks(values, &self.baseline);
+            let p = aligned_rank(&blocks).filter(|_| blocks.len() > 1)?;
+            Some((*arm, p, blocks))
+        };
+        let raw: Vec<(ArmId, f64, Vec<Aligned>)> = self.arms.iter().filter_map(raw).collect();
+        let adjusted = holm(&raw.iter().map(|(_, p, _)| *p).collect::<Vec<_>>());
         let compared = raw.len();
-        let finish =
-            |((arm, raw), adjusted): ((ArmId, Raw), f64)| (arm, raw.effect(adjusted, compared, floor));
-        raw.into_iter().zip(adjusted).map(finish).collect()
+        let effect = |((arm, p, blocks), adjusted_p): (&(ArmId, f64, Vec<Aligned>), f64)| {
+            Some((*arm, fixed_effect(*p, adjusted_p, blocks, compared, floor.ln_1p())?))
+        };
+        raw.iter().zip(adjusted).filter_map(effect).collect()
+    }
+
+    /// Where differences lie, by round, and the interval: what the bets of a race, or the aligned ranks,
+    /// do not reject.
+    fn centre(&self, rounds: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {
+        if rounds.len() < 2 {
+            return None;
+        }
+        Some((median(&rounds.concat())?, betting::interval(rounds, AGAINST)))
     }
 
     /// A metric of an arm that decides nothing, against the baseline where the two are compared; `None` when
     /// no run gave a value.
-    pub fn also(&self, study: &Study, arm: ArmId, metric: &Metric, bootstrap: &Bootstrap) -> Option<Also> {
+    pub fn also(&self, arm: ArmId, metric: &Metric) -> Option<Also> {
+        let study = self.study;
         let values: Vec<f64> = study.measured(arm).filter_map(|record| record.run.also(metric)).collect();
         let summary = Summary::of(&values)?;
         let logarithms = |arm| study.logarithms_of(arm, |run| run.also(metric));
         let ratio = self.has(arm).then(|| differences(&logarithms(arm), &logarithms(ArmId::BASELINE)));
-        let centre = ratio.and_then(|ratio| self.centre(&ratio, bootstrap));
-        Some(Also { summary, ratio: centre.map(|(ratio, interval)| (ratio.exp(), interval.map(f64::exp))) })
+        let centre = ratio.and_then(|rounds| self.centre(&rounds));
+        Some(Also {
+            summary,
+            ratio: centre
+                .map(|(ratio, interval)| (ratio.exp(), interval.map(|interval| interval.map(f64::exp)))),
+        })
     }
 }
 
-/// What one arm's differences say by themselves, in logarithms.
-struct Raw {
-    estimate: f64,
-    interval: Interval,
-    p: f64,
-    blocks: usize,
+/// The effect of an arm of a design with a fixed number of blocks. `floor` is the least estimate, as a
+/// logarithm, that is called a difference.
+fn fixed_effect(p: f64, adjusted_p: f64, blocks: &[Aligned], compared: usize, floor: f64) -> Option<Effect> {
+    let estimate = aligned::shift(blocks)?;
+    let interval = aligned::interval(blocks, 1.0 - ALPHA);
+    // The interval is about as wide as one of the normal distribution would be.
+    let standard_error = interval.map(|interval| interval.half_width() / 1.96);
+    let detectable =
+        standard_error.map(|error| smallest_detectable(error, blocks.len(), compared, ALPHA, floor).exp_m1());
+    let deviation = standard_error.map(|error| error * (blocks.len() as f64).sqrt());
+    let target = (2.0 * SMALLEST_EFFECT).ln_1p();
+    Some(Effect {
+        ratio: estimate.exp(),
+        interval: interval.map(|interval| interval.map(f64::exp)),
+        p,
+        adjusted_p,
+        blocks: blocks.len(),
+        smallest_detectable: detectable,
+        blocks_for_target: deviation
+            .and_then(|deviation| blocks_for(target, deviation, compared, ALPHA, SMALLEST_EFFECT.ln_1p())),
+        is_shown: blocks.len() >= blocks_needed(compared, ALPHA) as usize
+            && adjusted_p < ALPHA
+            && interval.is_some_and(|interval| !interval.contains(0.0))
+            && estimate.abs() > floor,
+    })
 }
 
-impl Raw {
-    fn effect(self, adjusted_p: f64, compared: usize, floor: f64) -> Effect {
-        // The interval is about as wide as one of the normal distribution would be.
-        let standard_error = self.interval.half_width() / 1.96;
-        let detectable = smallest_detectable(standard_error, self.blocks, compared, ALPHA, floor);
-        Effect {
-            ratio: self.estimate.exp(),
-            interval: self.interval.map(f64::exp),
-            p: self.p,
-            adjusted_p,
-            blocks: self.blocks,
-            smallest_detectable: detectable.exp_m1(),
-            blocks_for_smallest: blocks_for(
-                SMALLEST_EFFECT.ln_1p(),
-                standard_error * (self.blocks as f64).sqrt(),
-                compared,
-                ALPHA,
-            ),
-            evidence: Evidence {
-                interval_excludes_one: !self.interval.contains(0.0),
-                significant: adjusted_p < ALPHA,
-                beyond_noise: self.estimate.abs() > floor,
-            },
-        }
-    }
-}
-
-/// Where differences lie, and the interval. In a race both are of the values that it decides by.
-fn centre(differences: &[f64], is_race: bool, bootstrap: &Bootstrap) -> Option<(f64, Interval)> {
-    if is_race {
-        let near = winsorized(differences)?;
-        let mean_of = |resample: &[f64]| resample.iter().sum::<f64>() / resample.len() as f64;
-        Some((mean(&near)?, bootstrap.interval(&near, mean_of)?))
-    } else {
-        Some((hodges_lehmann(differences)?, bootstrap.hodges_lehmann(differences)?))
-    }
-}
-
-/// The differences of two arms in the blocks in which both have a value.
-fn differences(arm: &BTreeMap<Block, f64>, reference: &BTreeMap<Block, f64>) -> Vec<f64> {
-    arm.iter().filter_map(|(block, value)| Some(value - reference.get(block)?)).collect()
+/// The blocks that hold an arm and the baseline.
+fn aligned_blocks(arm: &Logarithms, baseline: &Logarithms) -> Vec<Aligned> {
+    let both = arm.iter().filter_map(|(block, runs)| Some((*runs.first()?, baseline.get(block)?.clone())));
+    both.map(|(run, others)| Aligned { run, others }).collect()
 }

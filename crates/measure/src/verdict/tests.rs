@@ -6,9 +6,8 @@ use crate::mock::{conduct, plan, took};
 use crate::placement::Placement;
 use crate::race::Rules;
 use crate::random::Random;
-use crate::study::{Plan, Rounds, Treatment};
-
-mod series;
+use crate::study::{Plan, Rounds, Study, Treatment};
+use crate::synthetic::series::SECONDS;
 
 /// A run's time from its arm and its number, with a little noise that is never the same twice.
 fn near(seconds: f64, at: usize) -> Run {
@@ -52,7 +51,7 @@ fn share(
 
 /// The recorded series, each study from another place in it, in the order of the runs.
 fn recorded(seed: u64, at: usize) -> f64 {
-    series::SECONDS[(seed as usize * 53 + at) % series::SECONDS.len()]
+    SECONDS[(seed as usize * 53 + at) % SECONDS.len()]
 }
 
 #[test]
@@ -85,7 +84,10 @@ fn the_interval_holds_the_truth_in_93_to_97_percent_of_studies_in_recorded_noise
     let held = (0..600).filter(|seed| {
         let study = conduct(plan(1, Rounds::Exactly(20), *seed), |_, at| took(recorded(*seed, at)));
         let analysis = Analysis::with_resamples(&study, 500);
-        analysis.arms[1].effect.is_some_and(|effect| effect.interval.contains(1.0))
+        analysis.arms[1]
+            .effect
+            .and_then(|effect| effect.interval)
+            .is_some_and(|interval| interval.contains(1.0))
     });
     let covered = held.count() as f64 / 600.0;
     assert!((0.93..=0.97).contains(&covered), "{covered}");
@@ -113,10 +115,13 @@ fn better_and_worse_are_told_apart_and_the_best_is_advised() {
     assert_eq!(verdicts(&analysis), ["baseline", "better", "worse", "same", "better"]);
     assert_eq!(analysis.advice, Advice::Use { best: ArmId::new(4), as_good: Vec::new() });
     let effect = analysis.arms[1].effect.unwrap();
-    assert!((effect.ratio - 0.8).abs() < 1e-3 && effect.interval.contains(effect.ratio), "{effect:?}");
-    assert_eq!(effect.p, 2.0 / 1024.0);
-    assert_eq!(effect.adjusted_p, 8.0 / 1024.0, "four arms were compared");
-    assert!(effect.evidence.agrees());
+    assert!(
+        (effect.ratio - 0.8).abs() < 1e-3 && effect.interval.unwrap().contains(effect.ratio),
+        "{effect:?}"
+    );
+    assert!((effect.p - 2.0 / 3f64.powi(10)).abs() < 1e-12, "one of three runs in each of ten blocks");
+    assert!((effect.adjusted_p - 4.0 * effect.p).abs() < 1e-12, "four arms were compared");
+    assert!(effect.is_shown);
     assert!(analysis.control.unwrap().noise < 1e-3);
 }
 
@@ -152,8 +157,7 @@ fn a_certain_difference_below_one_percent_is_not_called_one() {
     let analysis = analyse(1, 12, |arm, at| near(times[arm.id.number() as usize], at));
     assert_eq!(verdicts(&analysis), ["baseline", "same"]);
     let effect = analysis.arms[1].effect.unwrap();
-    let evidence = Evidence { interval_excludes_one: true, significant: true, beyond_noise: false };
-    assert_eq!(effect.evidence, evidence);
+    assert!(effect.adjusted_p < ALPHA && !effect.interval.unwrap().contains(1.0) && !effect.is_shown);
     let Advice::Keep { worse, smallest_detectable } = analysis.advice else {
         panic!("{:?}", analysis.advice)
     };
@@ -186,7 +190,7 @@ fn drift_that_meets_all_arms_alike_cancels() {
     let analysis =
         analyse(1, 20, |arm, at| near(times[arm.id.number() as usize] * (1.0 + at as f64 / 30.0), at));
     let effect = analysis.arms[1].effect.unwrap();
-    assert!(effect.interval.contains(0.9), "{effect:?}");
+    assert!(effect.interval.unwrap().contains(0.9), "{effect:?}");
     assert_eq!(verdicts(&analysis), ["baseline", "better"]);
 }
 
@@ -276,7 +280,7 @@ fn equal_times_in_every_run_show_nothing_and_do_not_divide_by_zero() {
     let analysis = analyse(2, 10, |_, _| took(0.25));
     assert_eq!(verdicts(&analysis), ["baseline", "same", "same"]);
     let effect = analysis.arms[1].effect.unwrap();
-    assert_eq!((effect.ratio, effect.p), (1.0, 1.0));
+    assert!((effect.ratio - 1.0).abs() < 1e-9 && effect.p == 1.0, "{effect:?}");
 }
 
 #[test]
@@ -343,17 +347,48 @@ fn other_metrics_are_shown_beside_and_decide_nothing() {
     assert_eq!(verdicts(&analysis), ["baseline", "same"]);
     let [of_default, of_other] = [0, 1].map(|arm: usize| analysis.arms[arm].also[0].unwrap());
     assert_eq!((of_default.summary.median, of_default.ratio), (4.0, None));
-    let (ratio, interval) = of_other.ratio.unwrap();
+    let (ratio, interval) = of_other.ratio.map(|(ratio, interval)| (ratio, interval.unwrap())).unwrap();
     assert_eq!(of_other.summary.median, 8.0);
     assert!((ratio - 2.0).abs() < 1e-9 && (interval.low - 2.0).abs() < 1e-9, "{ratio} {interval:?}");
     assert_eq!(analysis.arms[1].also[1], None, "no run says how much memory it had");
 }
 
 #[test]
-fn the_blocks_for_one_percent_are_those_of_the_usual_formula() {
+fn the_blocks_for_two_percent_are_those_of_the_usual_formula() {
     let analysis = analyse(1, 12, |arm, at| near([1.0, 1.001][arm.id.number() as usize], at));
     let effect = analysis.arms[1].effect.unwrap();
-    let deviation = effect.interval.map(f64::ln).half_width() / 1.96 * 12f64.sqrt();
-    let expected = ((1.959_964 + 0.841_621) * deviation / 1.01f64.ln()).powi(2).ceil();
-    assert_eq!(effect.blocks_for_smallest, Some(expected as u64));
+    let deviation = effect.interval.unwrap().map(f64::ln).half_width() / 1.96 * 12f64.sqrt();
+    let expected = ((1.959_964 + 0.841_621) * deviation / 1.02f64.ln()).powi(2).ceil();
+    assert_eq!(effect.blocks_for_target, Some(expected as u64));
+}
+
+/// A race of arms with these costs in noise of this size, in percent.
+fn race(percent: &[f64], noise: f64, rounds: u32, seed: u64) -> Study {
+    let plan = plan(percent.len() - 1, Rounds::Exactly(rounds), seed).with_race(Rules::DEFAULT);
+    conduct(plan, |arm, at| {
+        let noise = noise * Random::stream(seed, at as u64).normal();
+        took(1.0 + (percent[arm.id.number() as usize] + noise) / 100.0)
+    })
+}
+
+#[test]
+fn a_race_that_is_settled_for_the_baseline_keeps_it_though_an_arm_is_a_little_better() {
+    let analysis = Analysis::with_resamples(&race(&[0.5, 0.0, 0.2], 0.01, 40, 1), 100);
+    assert!(matches!(analysis.advice, Advice::Keep { .. }), "{:?}", analysis.advice);
+    let effect = analysis.arms[1].effect.unwrap();
+    assert!(effect.smallest_detectable.is_some_and(|share| share >= 0.02), "the margin: {effect:?}");
+}
+
+#[test]
+fn what_a_race_says_is_what_its_bets_show() {
+    let analysis = Analysis::with_resamples(&race(&[0.0, -8.0, 9.0, 0.1], 0.5, 40, 2), 100);
+    assert_eq!(verdicts(&analysis), ["baseline", "better", "worse", "out"]);
+    assert_eq!(analysis.advice, Advice::Use { best: ArmId::new(1), as_good: Vec::new() });
+    for arm in &analysis.arms[1..3] {
+        let effect = arm.effect.unwrap();
+        assert!(effect.adjusted_p <= ALPHA && !effect.interval.unwrap().contains(1.0), "{effect:?}");
+    }
+    let short = Analysis::with_resamples(&race(&[0.0, -8.0, 9.0, 0.1], 0.5, 3, 2), 100);
+    assert_eq!(short.advice, Advice::TooFewRounds { blocks: 3, needed: 10 });
+    assert_eq!(short.arms[1].effect.unwrap().interval, None, "three rounds bound nothing");
 }

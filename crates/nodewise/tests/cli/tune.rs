@@ -64,7 +64,7 @@ fn a_study_ends_in_a_table_and_a_sentence() {
 #[test]
 fn json_holds_every_sample_and_the_conditions() {
     let study = json(&["--runs=3"], "exit 0");
-    assert_eq!(study["schema"], "nodewise.tune/1");
+    assert_eq!(study["schema"], "nodewise.tune/2");
     assert_eq!(
         (&study["end"], &study["seed"], &study["rounds"]),
         (&"completed".into(), &1.into(), &3.into())
@@ -122,7 +122,7 @@ fn a_race_ends_when_the_best_is_known_and_says_who_dropped_out() {
     let same = json(&["--metric=score: ([0-9.]+)"], "echo score: 10");
     assert_eq!(
         (&same["end"], &same["rounds"], &same["race"]["settled"]),
-        (&"settled".into(), &5.into(), &0.into())
+        (&"settled".into(), &6.into(), &0.into())
     );
     assert_eq!(same["race"]["out"], Value::Array(Vec::new()));
     assert_eq!(same["advice"]["kind"], "keep");

@@ -1,4 +1,4 @@
-//! `nodewise.tune/1`: a study with every raw sample, the circumstances and the conclusions.
+//! `nodewise.tune/2`: a study with every raw sample, the circumstances and the conclusions.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ mod evidence;
 mod sample;
 
 /// The schema of the document.
-pub const SCHEMA: &str = "nodewise.tune/1";
+pub const SCHEMA: &str = "nodewise.tune/2";
 
 /// Writes a study as JSON, indented, with a line end.
 ///
@@ -285,16 +285,16 @@ struct SummaryJson {
 #[derive(Serialize)]
 struct EffectJson {
     ratio: f64,
-    ratio_interval_95: [f64; 2],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_interval_95: Option<[f64; 2]>,
     p: f64,
     p_adjusted: f64,
     rounds: usize,
-    smallest_detectable_share: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rounds_for_1_percent: Option<u64>,
-    interval_excludes_one: bool,
-    significant: bool,
-    beyond_noise: bool,
+    smallest_detectable_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds_for_margin: Option<u64>,
+    shown: bool,
 }
 
 #[derive(Serialize)]
@@ -342,15 +342,13 @@ impl<'a> ArmJson<'a> {
             }),
             effect: result.effect.map(|effect| EffectJson {
                 ratio: effect.ratio,
-                ratio_interval_95: ends(effect.interval),
+                ratio_interval_95: effect.interval.map(ends),
                 p: effect.p,
                 p_adjusted: effect.adjusted_p,
                 rounds: effect.blocks,
                 smallest_detectable_share: effect.smallest_detectable,
-                rounds_for_1_percent: effect.blocks_for_smallest,
-                interval_excludes_one: effect.evidence.interval_excludes_one,
-                significant: effect.evidence.significant,
-                beyond_noise: effect.evidence.beyond_noise,
+                rounds_for_margin: effect.blocks_for_target,
+                shown: effect.is_shown,
             }),
             verdict: verdict_word(&result.verdict),
             reason,

@@ -209,7 +209,7 @@ fn the_json_twin_says_the_same() {
     let analysis = Analysis::of(&study);
     let json: serde_json::Value =
         serde_json::from_str(&json::tune(&study, &analysis, &scope, &candidates.left_out, None)).unwrap();
-    assert_eq!(json["schema"], "nodewise.tune/1");
+    assert_eq!(json["schema"], "nodewise.tune/2");
     assert_eq!(json["seed"], 42);
     let arms = json["arms"].as_array().unwrap();
     assert_eq!(arms.len(), study.plan.arms().len());

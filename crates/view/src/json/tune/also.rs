@@ -67,7 +67,7 @@ impl AlsoJson {
             runs: also.summary.runs,
             median: also.summary.median,
             ratio: also.ratio.map(|(ratio, _)| ratio),
-            ratio_interval_95: also.ratio.map(|(_, interval)| ends(interval)),
+            ratio_interval_95: also.ratio.and_then(|(_, interval)| interval.map(ends)),
         };
         result.also.iter().map(|also| also.as_ref().map(one)).collect()
     }

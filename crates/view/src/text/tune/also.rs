@@ -38,7 +38,7 @@ pub(super) fn also(study: &Study, analysis: &Analysis, page: &mut Page) {
                 study.plan.arm(arm).name.as_str().into(),
                 words(also.map(|also| metric_value(also.summary.median, metric))),
                 words(ratio.map(|(ratio, _)| change_words(ratio, 1))),
-                words(ratio.map(|(_, interval)| range_words(interval))),
+                words(ratio.and_then(|(_, interval)| interval.map(range_words))),
             ]);
         }
         table.write(page);

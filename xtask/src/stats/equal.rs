@@ -1,0 +1,132 @@
+//! Equal arms, and arms with a known gain, under every disturbance.
+
+use std::thread;
+
+use anyhow::ensure;
+use nodewise_measure::race::Rules;
+use nodewise_measure::stats::share::share_interval;
+use nodewise_measure::synthetic::disturbance::Disturbance;
+use nodewise_measure::synthetic::equal::{Design, FalseSayings, Known};
+
+/// Plays equal arms and prints how often each false thing was said; fails where that is more often than is
+/// promised.
+pub fn equal(studies: u32, seed: u64) -> anyhow::Result<()> {
+    let promise = Rules::DEFAULT.error;
+    println!(
+        "{studies} studies of equal placements a row, seed {seed}; shares of studies that say what is not so, with \
+         95 % intervals of \"any\"; promised: at most {:.0} %\n",
+        promise * 100.0
+    );
+    println!("| noise | placements | rounds | better | worse | out | use | any | interval | rounds run |");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    let rows = rows();
+    let played = beside(&rows, |(noise, design)| FalseSayings::play(*noise, *design, studies, seed));
+    let mut broken = Vec::new();
+    for ((noise, design), said) in rows.iter().zip(&played) {
+        let percent =
+            |count: u32| format!("{:.1} %", 100.0 * f64::from(count) / f64::from(said.studies.max(1)));
+        let (low, high) = share_interval(said.any, said.studies);
+        println!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {:.1}..{:.1} % | {:.1} |",
+            noise.name(),
+            design.arms,
+            design.rounds,
+            percent(said.better),
+            percent(said.worse),
+            percent(said.out),
+            percent(said.used),
+            percent(said.any),
+            100.0 * low,
+            100.0 * high,
+            said.rounds as f64 / f64::from(said.studies.max(1))
+        );
+        if said.breaks(promise) {
+            broken.push(format!("{}, {} placements, {} rounds", noise.name(), design.arms, design.rounds));
+        }
+    }
+    let (any, all) = played.iter().fold((0, 0), |(any, all), said| (any + said.any, all + said.studies));
+    let share = 100.0 * f64::from(any) / f64::from(all.max(1));
+    println!(
+        "\n{any} of {all} studies said something false ({share:.2} %); rows that break the promise: {}\n",
+        broken.len()
+    );
+    ensure!(broken.is_empty(), "the promise is broken under {}", broken.join("; "));
+    Ok(())
+}
+
+/// Plays an arm with the gain that studies of equal arms stated, and prints how often it was found, and how
+/// often the interval of the named arm held the truth.
+pub fn known(studies: u32, seed: u64) {
+    println!(
+        "{studies} studies a row, seed {seed}; stated: the gain that a study of equal placements says would be found \
+         with 80 % power, at least the margin (\"at margin\": how often it was that); found: how often it was when one placement had it; holds: how \
+         often the 95 % interval of the named placement held its true change\n"
+    );
+    println!(
+        "| noise | placements | stated, mean | at margin | found | named | holds |\n|---|---:|---:|---:|---:|---:|---:|"
+    );
+    let designs = [2, 4, 7].map(|arms| Design { arms, rounds: 40 });
+    let rows: Vec<(Disturbance, Design)> = Disturbance::ALL
+        .into_iter()
+        .filter(|noise| *noise != Disturbance::Constant)
+        .flat_map(|noise| designs.map(|design| (noise, design)))
+        .collect();
+    let played = beside(&rows, |(noise, design)| Known::play(*noise, *design, studies, seed));
+    let share = |count: u32, all: u32| match all {
+        0 => "-".to_owned(),
+        _ => format!("{:.1} %", 100.0 * f64::from(count) / f64::from(all)),
+    };
+    let mut sum = Known::default();
+    for ((noise, design), known) in rows.iter().zip(&played) {
+        let stated = (known.gains / f64::from(known.stated.max(1))).exp_m1();
+        let stated = if known.stated == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * stated) };
+        println!(
+            "| {} | {} | {stated} | {} | {} | {} | {} |",
+            noise.name(),
+            design.arms,
+            share(known.at_margin, known.stated),
+            share(known.found, known.stated),
+            known.named,
+            share(known.held, known.named)
+        );
+        // At the margin the power stated is more than 80 %.
+        if known.at_margin * 10 <= known.stated {
+            sum.stated += known.stated;
+            sum.found += known.found;
+        }
+        sum.named += known.named;
+        sum.held += known.held;
+    }
+    println!(
+        "\nwhere at most one in ten stated the margin, found in {} of {} studies; held in {} of all {}\n",
+        share(sum.found, sum.stated),
+        sum.stated,
+        share(sum.held, sum.named),
+        sum.named
+    );
+}
+
+fn rows() -> Vec<(Disturbance, Design)> {
+    Disturbance::ALL.into_iter().flat_map(|noise| Design::ALL.map(|design| (noise, design))).collect()
+}
+
+/// Plays rows on all CPUs; the results are in the order of the rows, and do not depend on how many CPUs
+/// there are.
+fn beside<R: Sync, T: Send>(rows: &[R], play: impl Fn(&R) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (play, next) = (&play, &std::sync::atomic::AtomicUsize::new(0));
+    let mut played: Vec<(usize, T)> = thread::scope(|scope| {
+        let worker = || {
+            let mut played = Vec::new();
+            loop {
+                let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let Some(row) = rows.get(at) else { return played };
+                played.push((at, play(row)));
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no row panics")).collect()
+    });
+    played.sort_unstable_by_key(|(at, _)| *at);
+    played.into_iter().map(|(_, result)| result).collect()
+}
