@@ -79,15 +79,14 @@ fn gained(study: &Study, effect: &Effect) -> String {
         Metric::Printed(..) => format!("{word} of {}", metric_name(&study.plan.metric)),
         metric => format!("{word} {}", metric_name(metric)),
     };
-    // The interval of a gain: the smaller end first, both without a sign.
-    let ends = [effect.interval.low, effect.interval.high].map(|ratio| (ratio - 1.0) * 100.0);
-    let sign = if effect.ratio < 1.0 { -1.0 } else { 1.0 };
-    let (low, high) = match sign < 0.0 {
-        true => (-ends[1], -ends[0]),
-        false => (ends[0], ends[1]),
-    };
+    let interval = effect.interval.map_or(String::new(), |interval| {
+        // The smaller end first, both without a sign.
+        let ends = [interval.low, interval.high].map(|ratio| (ratio - 1.0) * 100.0);
+        let (low, high) = if effect.ratio < 1.0 { (-ends[1], -ends[0]) } else { (ends[0], ends[1]) };
+        format!(" (95 % interval: {low:.1} to {high:.1} %)")
+    });
     let size = share((effect.ratio - 1.0).abs());
-    format!("{size} {what} than the default (95 % interval: {low:.1} to {high:.1} %)")
+    format!("{size} {what} than the default{interval}")
 }
 
 /// What was done: how many placements and rounds, how long, what counts.

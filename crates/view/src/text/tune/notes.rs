@@ -2,6 +2,7 @@
 
 use nodewise_measure::cooling::CoolDown;
 use nodewise_measure::journal;
+use nodewise_measure::metric::Direction;
 use nodewise_measure::race::Rules;
 use nodewise_measure::study::{End, Record, Study};
 use nodewise_measure::verdict::{Advice, Analysis, SMALLEST_EFFECT, Verdict};
@@ -35,16 +36,8 @@ pub(super) fn write(study: &Study, analysis: &Analysis, page: &mut Page) {
         );
         page.line(4, &Line::new().with(Ink::Faint, text));
     }
-    let detectable = analysis.arms.iter().filter(|arm| arm.verdict == Verdict::NoDifference);
-    let detectable: Vec<f64> = detectable.filter_map(|arm| Some(arm.effect?.smallest_detectable)).collect();
-    if let Some(most) = detectable.into_iter().reduce(f64::max) {
-        let text = format!(
-            "  no difference: none was shown; one of {} or {} would have been, four times in five{}",
-            change_words(1.0 / (1.0 + most), 1),
-            change_words(1.0 + most, 1),
-            rounds_words(study, analysis)
-        );
-        page.line(4, &Line::new().with(Ink::Faint, text));
+    if let Some(text) = power_words(study, analysis) {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  {text}")));
     }
     for result in &analysis.arms {
         if let Verdict::NotAsAsked(fidelity) = &result.verdict {
@@ -130,17 +123,26 @@ fn cool_down(cool_down: &CoolDown) -> Option<String> {
     (!waited.is_zero()).then(|| format!("waited {} in all for the CPUs to cool down{hot}", duration(waited)))
 }
 
-/// How many rounds a difference of one percent would take, where a study showed none and has fewer.
-fn rounds_words(study: &Study, analysis: &Analysis) -> String {
-    const MANY: u64 = 100_000;
-    let same = analysis.arms.iter().filter(|arm| arm.verdict == Verdict::NoDifference);
-    let most = same.filter_map(|arm| arm.effect?.blocks_for_smallest).max();
-    let smallest = share(SMALLEST_EFFECT);
-    match most.filter(|rounds| *rounds > study.blocks_begun().into()) {
-        Some(rounds) if rounds > MANY => format!("; one of {smallest} would take more than {MANY} rounds"),
-        Some(rounds) => format!("; one of {smallest} would take about {}", plural(rounds, "round")),
-        None => String::new(),
-    }
+/// How large a change would have been detected, where none was of some arm. A race that is settled ends
+/// before it has shown which arms are worse: there the words are of gains.
+fn power_words(study: &Study, analysis: &Analysis) -> Option<String> {
+    let same = || analysis.arms.iter().filter(|arm| arm.verdict == Verdict::NoDifference);
+    let most = same().filter_map(|arm| arm.effect?.smallest_detectable).reduce(f64::max)?;
+    let direction = study.plan.metric.direction();
+    let what = match (study.plan.race, direction) {
+        (None, _) => {
+            format!("change of {} or {}", change_words(1.0 / (1.0 + most), 1), change_words(1.0 + most, 1))
+        }
+        (Some(_), Direction::LowerIsBetter) => format!("change of {}", change_words(1.0 / (1.0 + most), 1)),
+        (Some(_), Direction::HigherIsBetter) => format!("change of {}", change_words(1.0 + most, 1)),
+    };
+    let margin = share(study.plan.race.map_or(2.0 * SMALLEST_EFFECT, |rules| rules.margin));
+    let rounds = same().filter_map(|arm| arm.effect?.blocks_for_target).max();
+    let rounds =
+        rounds.filter(|rounds| *rounds > study.blocks_begun().into() && study.race.settled.is_none());
+    let more = rounds
+        .map_or(String::new(), |rounds| format!("; one of {margin} takes about {}", plural(rounds, "round")));
+    Some(format!("no difference detected (a {what} would be, with 80 % power{more})"))
 }
 
 /// How a race stands at its end.
@@ -152,10 +154,13 @@ fn race(study: &Study, rules: &Rules) -> Option<String> {
             study.plan.arm(best).name,
             (1.0 - rules.error) * 100.0
         )),
-        (None, End::Completed | End::BudgetSpent) if study.blocks_begun() >= rules.first_look => {
+        (None, End::Completed | End::BudgetSpent) if study.blocks_begun() >= study.plan.rounds_needed() => {
             let out = study.race.out.len();
             let left = study.plan.arms().len() - study.dropped.len() - out;
-            Some(format!("not settled: {left} placements may be the best by more than {margin}"))
+            Some(match left {
+                1 => format!("undecided: the placement that is left may gain less than {margin}"),
+                _ => format!("undecided: {left} placements may be the best by more than {margin}"),
+            })
         }
         _ => None,
     }

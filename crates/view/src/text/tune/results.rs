@@ -36,7 +36,7 @@ pub(super) fn write(study: &Study, analysis: &Analysis, extent: Extent, page: &m
             study.plan.arm(result.arm).name.as_str().into(),
             median.as_str().into(),
             change.as_str().into(),
-            effect.map_or(String::new(), |effect| range_words(effect.interval)).as_str().into(),
+            effect.and_then(|effect| effect.interval).map_or(String::new(), range_words).as_str().into(),
             verdict(result, &study.plan.metric),
         ]);
     }
