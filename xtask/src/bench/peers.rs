@@ -17,9 +17,11 @@ use anyhow::{Context, Result, bail};
 use nodewise_lab::tools::find_program;
 use nodewise_machine::CpuId;
 use nodewise_measure::bandwidth::contest;
+use nodewise_measure::cell::facts::NoFacts;
 use nodewise_measure::cell::{PlacedMemory, Seat};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::stats::{Interval, median, median_interval};
+use nodewise_measure::stop::Stop;
 use nodewise_measure::team::{self, Member, Task};
 use nodewise_measure::timer::Timer;
 
@@ -84,12 +86,13 @@ fn members<'a>(memory: &'a mut PlacedMemory, cpus: &[CpuId]) -> Vec<Member<'a>> 
 
 /// The variant of a kernel that is fastest there.
 fn fastest(kernel: Kernel, memory: &mut PlacedMemory, cpus: &[CpuId], timer: &Timer) -> Result<Variant> {
-    Ok(contest::of_team(kernel, timer, memory, |memory| Ok(members(memory, cpus)))?)
+    Ok(contest::of_team(kernel, timer, &mut NoFacts, memory, |memory| Ok(members(memory, cpus)))?)
 }
 
 /// What these threads move in a sample, GB/s.
 fn rate(kernel: Kernel, variant: Variant, members: Vec<Member<'_>>, timer: &Timer) -> Result<f64> {
-    let results = team::run(members, Task { kernel, variants: &[variant], time: SAMPLE }, timer)?;
+    let task = Task { kernel, variants: &[variant], time: SAMPLE, stop: &Stop::NEVER };
+    let results = team::run(members, task, timer)?;
     Ok(results.into_iter().next().context("one variant has one result")??.program / 1e9)
 }
 

@@ -25,13 +25,15 @@ fn every_way_of_this_machine_is_measured_where_it_says_or_says_why_not() {
         assert!(!ways.is_empty(), "{table}");
         for way in ways {
             let Some(median) = way["median_gb_per_s"].as_f64() else {
-                assert!(way["refused"].as_str().is_some_and(|why| !why.is_empty()), "{way}");
+                let is_refused = way["refused"].as_str().is_some_and(|why| !why.is_empty());
+                assert!(is_refused || document["left_out"].is_object(), "{way}");
                 continue;
             };
             assert!(median > 0.0 && way["best_gb_per_s"].as_f64().unwrap() >= median, "{way}");
             assert!(way["bus_gb_per_s_at_most"].as_f64().unwrap() >= median, "{way}");
             assert!(way["variant"].is_string(), "{way}");
-            assert_eq!(way["rounds"], 6, "{way}");
+            // A machine that is too busy for six rounds in time says that some are left out.
+            assert!(way["rounds"] == 6 || document["left_out"].is_object(), "{way}");
             for moment in ["placed_before", "placed_after"] {
                 assert_eq!(way[moment]["pages_on_node"], way[moment]["pages"], "{way}");
             }

@@ -330,7 +330,12 @@ fn a_list_as_json_says_what_a_suite_holds_and_what_is_missing() {
     let text = output(command(["compare", "--suite=board", "--list"]).env("COLUMNS", "200")).ok();
     for benchmark in list["benchmarks"].as_array().unwrap() {
         let name = benchmark["name"].as_str().unwrap();
-        let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        // Its line, and those on which the cells of a narrow table go on.
+        let mut lines = text.lines().skip_while(|line| !line.trim_start().starts_with(name));
+        let first = lines.next().unwrap().to_owned();
+        let line = lines
+            .take_while(|line| line.starts_with("    "))
+            .fold(first, |all, line| all + " " + line.trim());
         let about = benchmark["about"].as_str().unwrap();
         assert!(line.contains(about.split(' ').next().unwrap()), "{about} is not in {line}");
         assert_eq!(benchmark["threads"], serde_json::json!([1, "all"]));

@@ -27,11 +27,13 @@ fn every_cell_of_this_machine_is_measured_where_it_says_or_says_why_not() {
     assert!(!cells(&document).is_empty());
     for cell in cells(&document) {
         let Some(median) = cell["median_ns"].as_f64() else {
-            assert!(cell["refused"].as_str().is_some_and(|why| !why.is_empty()), "{cell}");
+            let is_refused = cell["refused"].as_str().is_some_and(|why| !why.is_empty());
+            assert!(is_refused || document["left_out"].is_object(), "{cell}");
             continue;
         };
         assert!(median > 0.0 && cell["best_ns"].as_f64().unwrap() <= median, "{cell}");
-        assert_eq!(cell["rounds"], 6, "{cell}");
+        // A machine that is too busy for six rounds in time says that some are left out.
+        assert!(cell["rounds"] == 6 || document["left_out"].is_object(), "{cell}");
         for moment in ["placed_before", "placed_after"] {
             assert_eq!(cell[moment]["pages_on_node"], cell[moment]["pages"], "{cell}");
         }

@@ -97,12 +97,6 @@ impl Line {
         lines
     }
 
-    /// The columns of its longest part that [`Line::wrap`] keeps together where it can.
-    pub(crate) fn longest_word(&self) -> usize {
-        let text: String = self.spans.iter().map(|(_, text)| text.as_str()).collect();
-        text.split([' ', ',']).map(columns).max().unwrap_or(0)
-    }
-
     fn of_chars(chars: &[(Ink, char)]) -> Self {
         let end = chars.iter().rposition(|(_, c)| *c != ' ').map_or(0, |last| last + 1);
         let mut line = Self::new();

@@ -12,6 +12,7 @@ use nodewise_measure::latency;
 use nodewise_measure::latency::loaded::traffic::{Load, Meanwhile, during};
 use nodewise_measure::random::Random;
 use nodewise_measure::stats::median;
+use nodewise_measure::stop::Stop;
 use nodewise_measure::timer::Timer;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ pub fn table(rounds: usize, cpus: &[CpuId], timer: &Timer) -> Result<()> {
                 }
                 let load = Load { kernel, variant, pause_ns: 0 };
                 let chased = || chase(&mut track, *chaser, timer);
-                let (of_load, moved) = during(members, load, timer, chased)?;
+                let (of_load, moved) = during(members, load, timer, &Stop::NEVER, chased)?;
                 with.push(moved.program / 1e9);
                 ns.push(of_load);
             }
