@@ -238,7 +238,7 @@ fn preparations_count_against_the_budget() {
 fn a_race_goes_on_as_long_as_there_is_time() {
     // The warm-up is slow, and what comes after it is not: 34 s are left for rounds of 2.5 s.
     let budget = Duration::from_secs(60);
-    let plan = plan(3, Rounds::Within { budget, at_most: 100 }, 1).with_race(race::Rules::DEFAULT);
+    let plan = plan(3, Rounds::Within { budget, at_most: 100 }, 1).with_race(crate::race::Rules::DEFAULT);
     let noise = [0.3, 0.7, 0.35, 0.6, 0.5, 0.8, 0.4];
     let study = conduct(plan, |_, at| took(if at < 5 { 5.0 } else { noise[at * at % 7] }));
     assert_eq!(study.end, End::BudgetSpent, "{} blocks in {:?}", study.blocks_begun(), study.took);
