@@ -7,7 +7,7 @@ use nodewise_machine::check::node_names;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{DeviceClass, DeviceRef, Machine, NodeId, NodeSet};
 
-use crate::sysfs::devices::Homes;
+use crate::sysfs::devices::{Basis, Homes};
 use crate::sysfs::{Detail, Reader, devices as sysfs_devices};
 use crate::tree::Tree;
 
@@ -87,18 +87,22 @@ pub enum NoNode {
 /// A device that does not exist, or whose node is not known, in a sentence.
 pub fn node_of_device(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef) -> Result<NodeId, NoNode> {
     // Most machines with one node do not say where their devices are: there is no other place.
-    match (node_as_stated(tree, machine, device), machine.only_node()) {
+    match (find(tree, machine, device, Basis::Inferred), machine.only_node()) {
         (Err(NoNode::NotKnown(_)), Some(only)) => Ok(only),
         (found, _) => found,
     }
 }
 
-/// As [`node_of_device`], for a machine with one node too: what the kernel does not say is not known.
+/// As [`node_of_device`], but only as the kernel states it: neither local CPUs nor a single node decide.
 ///
 /// # Errors
 /// A device that does not exist, or whose node is not known, in a sentence.
 pub fn node_as_stated(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef) -> Result<NodeId, NoNode> {
-    let finder = Finder { tree, machine, name: printable(&device.to_string()).into_owned() };
+    find(tree, machine, device, Basis::Stated)
+}
+
+fn find(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef, basis: Basis) -> Result<NodeId, NoNode> {
+    let finder = Finder { tree, machine, basis, name: printable(&device.to_string()).into_owned() };
     match device {
         DeviceRef::Net(name) => finder.named(DeviceClass::Net, name, device),
         DeviceRef::Block(name) => finder.named(DeviceClass::Block, name, device),
@@ -112,6 +116,7 @@ pub fn node_as_stated(tree: Option<&Tree>, machine: &Machine, device: &DeviceRef
 struct Finder<'a> {
     tree: Option<&'a Tree>,
     machine: &'a Machine,
+    basis: Basis,
     /// The device as the user named it, fit for a terminal.
     name: String,
 }
@@ -119,7 +124,9 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// A device by its kernel name.
     fn named(&self, class: DeviceClass, name: &str, device: &DeviceRef) -> Result<NodeId, NoNode> {
-        if let Some(node) = self.machine.device(device).and_then(|device| self.machine.home_of(device)) {
+        if let Some(node) =
+            self.machine.device(device).and_then(|device| self.basis.home_of(self.machine, device))
+        {
             return Ok(node);
         }
         let entry = format!("/sys/class/{}/{name}", class.folder());
@@ -136,10 +143,10 @@ impl Finder<'_> {
     fn function(&self, device: &DeviceRef) -> Result<NodeId, NoNode> {
         let mut full = Machine::new(self.machine.origin.clone());
         full.devices = match self.tree {
-            Some(tree) => sysfs_devices::all(tree, &self.machine.nodes),
+            Some(tree) => sysfs_devices::all(tree, &self.machine.nodes, self.basis),
             None => self.machine.devices.clone(),
         };
-        match full.device(device).map(|device| self.machine.home_of(device)) {
+        match full.device(device).map(|device| self.basis.home_of(self.machine, device)) {
             Some(node) => node.ok_or_else(|| NoNode::NotKnown(self.name.clone())),
             None => Err(self.missing(&names_like(device, &full))),
         }
@@ -149,7 +156,7 @@ impl Finder<'_> {
     fn node_of_path(&self, tree: &Tree, path: String) -> Result<NodeId, NoNode> {
         let mut search = Search {
             reader: Reader::new(tree, Detail::Full),
-            homes: Homes::new(self.machine),
+            homes: Homes::new(self.machine, self.basis),
             found: NodeSet::new(),
             hardware: false,
         };

@@ -53,6 +53,10 @@ pub fn load(tree: &Tree, origin: Origin, detail: Detail) -> Machine {
     cpus::read(&mut reader, &mut machine);
     if !reader.wants_only_nodes() {
         packages::read(&mut reader, &mut machine);
+        // Where packages have no number of their own they have one by now.
+        if !reader.trusts_files() {
+            siblings::compare(&mut reader, &machine);
+        }
     }
     if !reader.is_quick() {
         kinds::read(&mut reader, &mut machine);

@@ -3,7 +3,7 @@
 use nodewise_machine::{ClusterId, CoreId, Cpu, CpuId, CpuSet, DieId, Machine, OddityKind, PackageId};
 
 use super::nodes::cpu_names;
-use super::{Reader, packages, siblings};
+use super::{Reader, packages};
 use crate::parse::{ParseError, number};
 
 pub(super) const ROOT: &str = "/sys/devices/system/cpu";
@@ -40,15 +40,16 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     }
     if !reader.trusts_files() {
         compare_threads(reader, machine);
-        siblings::compare(reader, machine);
         compare_lists(reader, machine, &present, &online);
     }
 }
 
 /// The CPUs that are online are among those that exist, and these among those that are possible.
 fn compare_lists(reader: &mut Reader<'_>, machine: &Machine, present: &CpuSet, online: &CpuSet) {
-    let lists =
-        [("present", "online", present, online), ("possible", "present", &machine.possible_cpus, present)];
+    let possible = &machine.possible_cpus;
+    // A list of present CPUs that is damaged itself may hide what the list of online CPUs shows.
+    let (inner, some) = if present.is_subset(possible) { ("online", online) } else { ("present", present) };
+    let lists = [("present", "online", present, online), ("possible", inner, possible, some)];
     for (outer, inner, all, some) in lists {
         let path = format!("{ROOT}/{outer}");
         let extra = some.difference(all);

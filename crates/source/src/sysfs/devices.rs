@@ -43,23 +43,42 @@ impl Place {
 }
 
 /// Every PCI function and everything else with a kernel name, whatever was read before.
-pub(crate) fn all(tree: &Tree, nodes: &BTreeMap<NodeId, Node>) -> Vec<Device> {
+pub(crate) fn all(tree: &Tree, nodes: &BTreeMap<NodeId, Node>, basis: Basis) -> Vec<Device> {
     let mut machine = Machine::new(Origin::Live);
     machine.nodes.clone_from(nodes);
-    read(&mut Reader::new(tree, Detail::Full), &mut machine);
+    read_on(&mut Reader::new(tree, Detail::Full), &mut machine, basis);
     machine.devices
+}
+
+/// What may decide where a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Only `numa_node` of the device or of a bridge above it.
+    Stated,
+    /// Its local CPUs too, and that the machine has one node.
+    Inferred,
+}
+
+impl Basis {
+    pub(crate) fn home_of(self, machine: &Machine, device: &Device) -> Option<NodeId> {
+        match self {
+            Self::Stated => device.node,
+            Self::Inferred => machine.home_of(device),
+        }
+    }
 }
 
 /// Finds the nodes of devices: the one rule for what is shown and for what a user names.
 pub(crate) struct Homes<'m> {
     machine: &'m Machine,
+    basis: Basis,
     nodes: NodeSet,
     climbed: BTreeMap<String, Option<NodeId>>,
 }
 
 impl<'m> Homes<'m> {
-    pub(crate) fn new(machine: &'m Machine) -> Self {
-        Self { machine, nodes: machine.node_ids(), climbed: BTreeMap::new() }
+    pub(crate) fn new(machine: &'m Machine, basis: Basis) -> Self {
+        Self { machine, basis, nodes: machine.node_ids(), climbed: BTreeMap::new() }
     }
 
     /// The node of a device without attributes of PCI: its own or that of a bridge above it, else the node
@@ -72,7 +91,7 @@ impl<'m> Homes<'m> {
     }
 
     fn settle(&self, device: &Device) -> Option<NodeId> {
-        self.machine.home_of(device)
+        self.basis.home_of(self.machine, device)
     }
 }
 
@@ -84,6 +103,10 @@ fn local_cpus(reader: &mut Reader<'_>, folder: &str) -> Option<CpuSet> {
 
 /// Fills the devices: all PCI functions, or for an overview those with kernel names.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
+    read_on(reader, machine, Basis::Inferred);
+}
+
+fn read_on(reader: &mut Reader<'_>, machine: &mut Machine, basis: Basis) {
     let mut found = Found::default();
     if !reader.is_quick() {
         find_functions(reader, &mut found);
@@ -91,7 +114,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     for class in DeviceClass::ALL {
         find_names(reader, class, &mut found);
     }
-    let mut homes = Homes::new(machine);
+    let mut homes = Homes::new(machine, basis);
     let mut devices = Vec::new();
     for (address, place) in found.functions {
         devices.push(read_function(reader, address, place, &mut homes));

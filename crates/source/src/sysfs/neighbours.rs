@@ -12,8 +12,9 @@ use super::findings::Findings;
 /// Folders of which there are many alike, up to their number.
 const ALIKE: [&str; 2] = ["/sys/devices/system/cpu/cpu", "/sys/devices/system/node/node"];
 /// Parts of paths that only some have: CPUs that cannot go offline have no switch, and firmware gives attributes to
-/// the nodes that it knows them of. Of the maps of caches more is to be said elsewhere.
-const OF_SOME: [&str; 4] = ["/online", "/access", "/memory_side_cache/", "/shared_cpu_"];
+/// the nodes that it knows them of. Some drivers give the frequencies of a group of CPUs to its first one alone. Missing
+/// maps of caches have oddities of their own.
+const OF_SOME: [&str; 5] = ["/online", "/access", "/memory_side_cache/", "/shared_cpu_", "/cpufreq/"];
 
 /// Which files were found, and which were not, by their path without the number of the CPU or node.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! CPUs and caches.
 
-use nodewise_machine::{CpuId, OddityKind as Kind};
+use nodewise_machine::{Bytes, CpuId, OddityKind as Kind};
 use nodewise_source::tree::Memory;
 
 use super::machines::{NODE, plain};
@@ -112,8 +112,8 @@ fn the_memory_of_a_machine_without_nodes_is_that_of_meminfo() {
     let machine =
         load(plain().without(NODE).file("/proc/meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\n"));
     assert_eq!(
-        (machine.memory_total(), machine.system_memory.map(|size| size.get())),
-        (None, Some(16 << 20))
+        (machine.memory_total(), machine.system_memory),
+        (Some(Bytes::from_mib(16)), Some(Bytes::from_mib(16)))
     );
 }
 

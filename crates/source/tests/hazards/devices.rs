@@ -97,7 +97,9 @@ fn a_device_with_node_minus_one_is_where_its_local_cpus_are_and_every_way_to_ask
         homes(files("2-3\n", "3\n")),
         (
             Some(n(1)),
-            vec![format!("{folder}/local_cpulist: it names CPUs 2-3, but local_cpus names CPUs 0-1")]
+            vec![format!(
+                "{folder}/local_cpus: it names CPUs 0-1, but local_cpulist names CPUs 2-3: local_cpulist is believed"
+            )]
         )
     );
 }
