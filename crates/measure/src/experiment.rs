@@ -218,9 +218,11 @@ impl Experiment<'_> {
             return false;
         }
         let made = crosses(study.plan.arms(), &study.costs(), best);
+        if made.is_empty() {
+            return false;
+        }
         let needed = race.shares().rounds_for_crosses(study.plan.treatments().len(), made.len());
-        let may_go_on = number.saturating_add(needed) <= rounds || number < ledger.blocks();
-        if made.is_empty() || !may_go_on {
+        if number.saturating_add(needed) > rounds && number >= ledger.blocks() {
             return false;
         }
         let arms: Vec<ArmId> = made.into_iter().map(|treatment| study.plan.add(treatment)).collect();

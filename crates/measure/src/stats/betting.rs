@@ -69,8 +69,11 @@ impl Bet {
 }
 
 /// How many rounds a bet at the level `alpha` takes at least: as many as it takes with nothing but
-/// scores of 1.
+/// scores of 1. No number of rounds is enough for a level of 0.
 pub fn fewest_rounds(alpha: f64) -> u32 {
+    if alpha <= 0.0 || alpha.is_nan() {
+        return u32::MAX;
+    }
     let mut bet = Bet::default();
     (1..)
         .find(|_| {
