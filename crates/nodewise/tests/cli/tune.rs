@@ -50,7 +50,7 @@ fn a_study_ends_in_a_table_and_a_sentence() {
             "baseline",
             &format!("memory of node {node} "),
             "too few",
-            "--runs=5",
+            "--runs=7",
         ] {
             assert!(ran.stdout.contains(words), "{words} is not in\n{}", ran.stdout);
         }
@@ -407,7 +407,7 @@ fn an_interrupt_ends_a_study_with_the_results_so_far() {
         let ran = tune(&["--runs=5"], &script);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stdout.contains("ended before its time: these are the results so far"), "{}", ran.stdout);
-        assert!(ran.stdout.contains("too few rounds: 2/5"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("too few rounds: 2/7"), "{}", ran.stdout);
         let study = json(&["--runs=5"], &counting(&folder, 5, &interrupting));
         assert_eq!(study["end"], "interrupted");
         let endings: Vec<&str> = study["samples"]

@@ -73,7 +73,7 @@ fn a_preparation_that_fails_later_leaves_the_results_until_then() {
     let text = flat(&ran.stdout);
     assert!(text.contains("the preparation failed, and these are the results until then: sh -c"), "{text}");
     assert!(text.contains("fi\" ended with exit code 3: no disk"), "{text}");
-    assert!(text.contains("too few rounds: 2/5"), "{text}");
+    assert!(text.contains("too few rounds: 2/7"), "{text}");
     let ran = lab.study(&["--runs=5", "--json"], failing);
     let study = ran.json();
     assert_eq!((ran.code, &study["end"]), (Some(3), &"preparation_failed".into()));
