@@ -288,9 +288,9 @@ fn what_a_killed_process_left_half_written_is_found_and_removed() {
         ("/etc/kernel/.nodewise-new", "a numa="),
         ("/boot/.nodewise-new", ""),
     ]);
-    let left = "/etc/kernel/.nodewise-new".to_owned();
-    assert_eq!(store::left_behind(&root).expect("readable"), [left.clone()]);
-    assert_eq!(store::sweep(&root).expect("removed"), [left]);
+    let left = ["/etc/kernel/.nodewise-new"];
+    assert_eq!(store::left_behind(&root).expect("readable"), left);
+    assert_eq!(store::sweep(&root).expect("removed"), left);
     assert!(!folder.path().join("etc/kernel/.nodewise-new").exists());
     assert!(folder.path().join("boot/.nodewise-new").exists(), "no boot file of ours is in that folder");
     assert_eq!(store::sweep(&root).expect("readable"), [""; 0]);

@@ -39,7 +39,7 @@ impl From<&MemoryMap> for MemoryMapFile {
 }
 
 impl MemoryMapFile {
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.ram.is_empty() && self.nodes.is_empty()
     }
 

@@ -79,10 +79,11 @@ pub fn simplify(treatments: &mut Vec<Treatment>, left_out: &mut Vec<LeftOut>, ma
         return;
     }
     let is_same = |treatment: &Treatment| treatment.placement.huge == Some(HugePages::NEVER);
-    for same in treatments.extract_if(.., |treatment| is_same(treatment)) {
-        let why = "the same as default for a program that does not advise huge pages".to_owned();
-        left_out.push(LeftOut { name: same.name, why });
+    let why = "the same as default for a program that does not advise huge pages";
+    for same in treatments.iter().filter(|treatment| is_same(treatment)) {
+        left_out.push(LeftOut { name: same.name.clone(), why: why.to_owned() });
     }
+    treatments.retain(|treatment| !is_same(treatment));
 }
 
 /// The rounds where there is nothing to compare with.
