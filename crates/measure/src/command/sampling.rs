@@ -12,6 +12,10 @@ const FIRST: Duration = Duration::from_millis(4);
 /// a large program takes the kernel tens of milliseconds, in which the program cannot map memory.
 const COST_LIMIT: u32 = 50;
 
+/// The next look comes at this many times the program's age at the latest: on a busy machine the first look
+/// takes long although the program has hardly any memory yet, and a short run would be over before another.
+const OLDEST: u32 = 8;
+
 /// Looks at growing distances, each when the program is a quarter older: few in a long run, and the last
 /// one never before four fifths of it, when a program that only grows has nearly all of its memory.
 pub(super) struct Sampling {
@@ -34,7 +38,7 @@ impl Sampling {
     /// there was anything left to see. It began and ended at these ages.
     pub fn keep(&mut self, seen: Look, began: Duration, ended: Duration) {
         let cost = ended.saturating_sub(began);
-        self.next = (began * 5 / 4).max(ended + cost * COST_LIMIT);
+        self.next = (began * 5 / 4).max((ended + cost * COST_LIMIT).min(ended * OLDEST));
         let before = self.most.as_ref().map(Residency::total);
         let Look { residency, threads, memory } = seen;
         if let Some(seen) = residency.filter(|seen| Some(seen.total()) >= before) {
@@ -82,6 +86,13 @@ mod tests {
         assert_eq!(due, [4000, 5000, 6250, 7812, 9765, 12207]);
         sampling.keep(Look::default(), ms(128), ms(148));
         assert_eq!(sampling.next(), ms(1148), "a look of 20 ms waits for 50 times as long");
+        let mut sampling = Sampling::new();
+        sampling.keep(Look::default(), ms(4), ms(74));
+        assert_eq!(
+            sampling.next(),
+            ms(592),
+            "a look of 70 ms at the beginning waits for eight times the age"
+        );
     }
 
     #[test]
