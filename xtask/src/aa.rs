@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail, ensure};
+use nodewise_machine::conditions::Conditions;
+use nodewise_machine::placement::Placement;
 use nodewise_measure::command::{CommandExecutor, Program};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::NoWitness;
 use nodewise_measure::experiment::{Event, Experiment, Monotonic};
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::Placement;
 use nodewise_measure::race::Rules;
 use nodewise_measure::random::Random;
 use nodewise_measure::schedule::ArmId;

@@ -12,6 +12,8 @@
 //! | what a user types to name nodes or CPUs | [`expr`] |
 //! | values per pair of nodes | [`matrix`] |
 //! | memory policies in the kernel's words | [`policy`] |
+//! | where a program may run and where its memory comes from | [`placement`] |
+//! | the circumstances of a measurement | [`conditions`] |
 //! | sizes, times, rates and how they are written | [`units`], [`duration`] |
 //! | the machine itself | [`machine`], [`node`], [`cpu`], [`cpu_kind`], [`cache`], [`device`], [`settings`] |
 //! | questions asked of a machine | [`query`] |
@@ -27,6 +29,7 @@
 
 pub mod cache;
 pub mod check;
+pub mod conditions;
 pub mod cpu;
 pub mod cpu_kind;
 pub mod device;
@@ -41,6 +44,7 @@ pub mod matrix;
 pub mod memory_map;
 pub mod node;
 pub mod oddity;
+pub mod placement;
 pub mod plural;
 pub mod policy;
 pub mod printable;

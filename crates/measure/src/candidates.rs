@@ -11,7 +11,7 @@ mod nodes;
 use nodewise_machine::check::node_names;
 use nodewise_machine::{CpuSet, HugePool, Machine, NodeSet, PolicyMode};
 
-use crate::placement::{HugePages, Placement, Scope};
+use nodewise_machine::placement::{HugePages, Placement, Scope};
 
 pub use nodes::MOST_NODES;
 

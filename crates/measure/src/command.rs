@@ -28,8 +28,8 @@ use crate::evidence::Evidence;
 use crate::executor::{Arm, Ending, Executor, Run, Usage, Witness};
 use crate::fidelity::Fidelity;
 use crate::metric::{Metric, MetricError, Metrics, Pattern};
-use crate::placement::{HugePages, Placement};
 use environment::Padding;
+use nodewise_machine::placement::{HugePages, Placement};
 use output::Output;
 use supervise::{Ended, Supervision};
 

@@ -16,8 +16,8 @@ pub use nodewise_syscall::Usage;
 use crate::evidence::Evidence;
 use crate::fidelity::{Fidelity, Look};
 use crate::metric::{Metric, MetricError};
-use crate::placement::Placement;
 use crate::schedule::ArmId;
+use nodewise_machine::placement::Placement;
 
 /// One of the things compared: a treatment with its place in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

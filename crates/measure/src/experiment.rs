@@ -14,7 +14,6 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor, Run};
 use crate::race::crossing::crosses;
 use crate::race::{Costs, Crossed, Out, Race, Standing, median_difference};
@@ -22,6 +21,7 @@ use crate::schedule::{ArmId, Block, Slot, order};
 use crate::study::{Dropped, End, Plan, Record, Rounds, Study, TooShort};
 use budget::Pace;
 use failures::Failures;
+use nodewise_machine::conditions::Conditions;
 
 /// What an experiment tells while it goes on; only ever between runs.
 #[derive(Clone, Debug)]

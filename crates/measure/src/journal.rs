@@ -20,13 +20,13 @@ use std::ops::ControlFlow;
 use nodewise_machine::printable::{io_words, printable, quote};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::conditions::Conditions;
 use crate::experiment::Ledger;
 use crate::metric::{Direction, Metric};
-use crate::placement::HugePages;
 use crate::schedule::{Block, Slot};
 use crate::study::{Plan, Record};
 use entry::{Entry, RunJson};
+use nodewise_machine::conditions::Conditions;
+use nodewise_machine::placement::HugePages;
 
 pub use entry::SCHEMA;
 

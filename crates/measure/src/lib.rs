@@ -48,7 +48,6 @@ pub mod candidates;
 pub mod cell;
 pub mod command;
 pub mod compare;
-pub mod conditions;
 pub mod cooling;
 pub mod evidence;
 pub mod executor;
@@ -62,7 +61,6 @@ pub mod metric;
 #[cfg(test)]
 pub(crate) mod mock;
 pub mod perftest;
-pub mod placement;
 pub mod race;
 pub mod random;
 pub mod schedule;

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor, Run};
 use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
-use crate::placement::Placement;
 use crate::study::{Plan, Rounds, Study, Treatment};
+use nodewise_machine::conditions::Conditions;
+use nodewise_machine::placement::Placement;
 
 /// A clock that advances by the times of the runs.
 #[derive(Clone, Default)]

@@ -26,7 +26,7 @@ use crate::evidence::{Counter, Evidence};
 use crate::executor::{Arm, Ending, Executor, Run, Surroundings, Witness};
 use crate::fidelity::Look;
 use crate::metric::Metrics;
-use crate::placement::Placement;
+use nodewise_machine::placement::Placement;
 use server::Server;
 
 pub use ready::{Ready, ReadyError};

@@ -5,7 +5,6 @@ mod plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::conditions::Conditions;
 use crate::cooling::CoolDown;
 use crate::evidence::Counter;
 use crate::executor::{Arm, Ending, Residency, Run, Unprepared};
@@ -13,6 +12,7 @@ use crate::fidelity::Fidelity;
 use crate::metric::Direction;
 use crate::race::{Costs, Standing};
 use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
+use nodewise_machine::conditions::Conditions;
 
 pub use plan::{HangLimit, Plan, PlanError, Rounds, Treatment};
 

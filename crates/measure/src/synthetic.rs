@@ -27,11 +27,9 @@ use std::time::Duration;
 use nodewise_machine::{CpuId, NodeId, PolicyMode};
 use nodewise_syscall::TransparentHuge;
 
-use crate::conditions::Conditions;
 use crate::executor::{Arm, Clock, Ending, Executor, Run};
 use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
-use crate::placement::{HugePages, Placement};
 use crate::race::crossing::parts;
 use crate::race::{Costs, Rules, Shares, Shown, differences, median_difference};
 use crate::random::Random;
@@ -41,6 +39,8 @@ use crate::stats::median;
 use crate::stats::signed_rank::signed_rank;
 use crate::study::{Plan, Rounds, Study, Treatment};
 use crate::verdict::{Advice, Analysis};
+use nodewise_machine::conditions::Conditions;
+use nodewise_machine::placement::{HugePages, Placement};
 pub use noise::{Kind, Noise};
 
 /// How often blocks are drawn again for an interval.

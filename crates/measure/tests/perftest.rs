@@ -154,8 +154,8 @@ fn the_client_runs_what_path_has_under_its_placement_and_reads_what_it_prints() 
 }
 
 fn client_sees(expected: &str) {
+    use nodewise_machine::placement::Placement;
     use nodewise_measure::perftest::client::Client;
-    use nodewise_measure::placement::Placement;
     let client = Client {
         kind: Kind::Latency,
         device: "mlx5_2".to_owned(),

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
+use nodewise_machine::placement::{HugePages, Placement};
 use nodewise_machine::{HugePool, Machine};
-use nodewise_measure::placement::{HugePages, Placement};
 
 /// The variable that tunes glibc's malloc.
 pub const TUNABLES: &str = "GLIBC_TUNABLES";

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::SystemTime;
 
 use nodewise_machine::Machine;
-use nodewise_measure::conditions::Conditions;
+use nodewise_machine::conditions::Conditions;
 use nodewise_source::system;
 use nodewise_source::tree::Tree;
 use nodewise_syscall::{CallError, Circumstances, Explanation};

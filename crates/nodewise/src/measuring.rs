@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::expr::{Devices, ExprError, Scope, SetExpr};
+use nodewise_machine::placement;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{AccessClass, Bytes, CpuId, CpuSet, Machine, NodeId, NodeSet};
 use nodewise_measure::cell::{Cell, Facts as _, PageKind, Refusal};
 use nodewise_measure::experiment::Monotonic;
 use nodewise_measure::latency::cache::{self, LastLevel};
-use nodewise_measure::placement;
 use nodewise_measure::stop::Stop;
 use nodewise_measure::survey::{Account, Bench, Declared, Pace, Survey, Surveyor};
 use nodewise_measure::workload::Size;

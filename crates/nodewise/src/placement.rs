@@ -2,10 +2,10 @@
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::expr::{Devices, ExprError, Scope as ExprScope, SetExpr};
+use nodewise_machine::placement::{HugePages, Placement};
 use nodewise_machine::{
     CpuSet, DeviceRef, HugePool, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode,
 };
-use nodewise_measure::placement::{HugePages, Placement};
 
 use crate::cli::place::{Huge, Place};
 

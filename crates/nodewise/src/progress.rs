@@ -155,9 +155,9 @@ impl Observer for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_machine::placement::Placement;
     use nodewise_measure::executor::{Ending, Run};
     use nodewise_measure::metric::Metric;
-    use nodewise_measure::placement::Placement;
     use nodewise_measure::race::Rules;
     use nodewise_measure::schedule::{ArmId, Slot};
     use nodewise_measure::study::Treatment;

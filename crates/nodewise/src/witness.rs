@@ -197,10 +197,10 @@ impl Witness for CountingWitness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_machine::placement::Placement;
     use nodewise_machine::{CpuSet, NodeId, PolicyMode};
     use nodewise_measure::command::{CommandExecutor, setup};
     use nodewise_measure::fidelity::Fidelity;
-    use nodewise_measure::placement::Placement;
     use std::io::Read as _;
     use std::process::{Command, Stdio};
     use std::time::Duration;

@@ -7,7 +7,7 @@ use nodewise_machine::{Bytes, CpuSet, IdSet, MemPolicy, ModeFlags, NodeId, NodeS
 
 use crate::advice::Advice;
 use crate::buffer::PageKind;
-use crate::huge::TransparentHuge;
+use crate::huge::{self, TransparentHuge};
 use crate::mempolicy::BindOptions;
 use crate::pages::PageScope;
 
@@ -182,7 +182,7 @@ impl Call {
             Self::SchedSetaffinity { task, cpus } => format!("{task}, {}", these(cpus)),
             Self::SchedGetaffinity { task } => task.to_string(),
             Self::Getcpu => String::new(),
-            Self::SetThpDisable { setting } => format!("PR_SET_THP_DISABLE, {}", setting.arguments()),
+            Self::SetThpDisable { setting } => format!("PR_SET_THP_DISABLE, {}", huge::arguments(*setting)),
             Self::GetThpDisable => "PR_GET_THP_DISABLE".to_owned(),
             Self::Mmap { length, pages } => format!("{length}, {pages}"),
             Self::Madvise { address, length, advice } => format!("{address:#x}, {length}, {advice}"),

@@ -2,49 +2,36 @@
 
 use std::ffi::{c_int, c_ulong};
 
+pub use nodewise_machine::placement::TransparentHuge;
+
 use crate::call::Call;
 use crate::error::CallError;
 use crate::raw;
 
-/// Whether a process may get transparent huge pages, whatever the system's setting is.
-///
-/// The setting belongs to the whole process and is kept by `fork(2)` and `execve(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TransparentHuge {
-    /// As the system's setting says.
-    Allowed,
-    /// Never, even where the program advises them. Linux 3.15.
-    Never,
-    /// Only where the program advises them. Linux 6.18.
-    OnlyAdvised,
+/// The second and third argument of `PR_SET_THP_DISABLE`.
+pub(crate) const fn numbers(setting: TransparentHuge) -> (c_ulong, c_ulong) {
+    match setting {
+        TransparentHuge::Allowed => (0, 0),
+        TransparentHuge::Never => (1, 0),
+        TransparentHuge::OnlyAdvised => (1, raw::PR_THP_DISABLE_EXCEPT_ADVISED),
+    }
 }
 
-impl TransparentHuge {
-    /// The second and third argument of `PR_SET_THP_DISABLE`.
-    pub(crate) const fn numbers(self) -> (c_ulong, c_ulong) {
-        match self {
-            Self::Allowed => (0, 0),
-            Self::Never => (1, 0),
-            Self::OnlyAdvised => (1, raw::PR_THP_DISABLE_EXCEPT_ADVISED),
-        }
+/// The arguments in words, as a message writes them.
+pub(crate) const fn arguments(setting: TransparentHuge) -> &'static str {
+    match setting {
+        TransparentHuge::Allowed => "0",
+        TransparentHuge::Never => "1",
+        TransparentHuge::OnlyAdvised => "1, PR_THP_DISABLE_EXCEPT_ADVISED",
     }
+}
 
-    /// The arguments in words, as a message writes them.
-    pub(crate) const fn arguments(self) -> &'static str {
-        match self {
-            Self::Allowed => "0",
-            Self::Never => "1",
-            Self::OnlyAdvised => "1, PR_THP_DISABLE_EXCEPT_ADVISED",
-        }
-    }
-
-    /// What `PR_GET_THP_DISABLE` answered: 0, 1, or from Linux 6.18 `1 | flags`.
-    const fn from_answer(answer: c_int) -> Self {
-        match answer {
-            0 => Self::Allowed,
-            _ if answer as c_ulong & raw::PR_THP_DISABLE_EXCEPT_ADVISED != 0 => Self::OnlyAdvised,
-            _ => Self::Never,
-        }
+/// The answer of `PR_GET_THP_DISABLE`: 0, 1, or from Linux 6.18 `1 | flags`.
+const fn from_answer(answer: c_int) -> TransparentHuge {
+    match answer {
+        0 => TransparentHuge::Allowed,
+        _ if answer as c_ulong & raw::PR_THP_DISABLE_EXCEPT_ADVISED != 0 => TransparentHuge::OnlyAdvised,
+        _ => TransparentHuge::Never,
     }
 }
 
@@ -56,7 +43,7 @@ impl TransparentHuge {
 /// # Errors
 /// `EINVAL` on an older kernel, and for [`TransparentHuge::OnlyAdvised`] before Linux 6.18.
 pub fn set_transparent_huge(setting: TransparentHuge) -> Result<(), CallError> {
-    let (disable, flags) = setting.numbers();
+    let (disable, flags) = numbers(setting);
     raw::set_thp_disable(disable, flags)
         .map_err(|errno| CallError::new(Call::SetThpDisable { setting }, errno))
 }
@@ -69,9 +56,7 @@ pub fn set_transparent_huge(setting: TransparentHuge) -> Result<(), CallError> {
 /// # Errors
 /// `EINVAL` on an older kernel.
 pub fn transparent_huge() -> Result<TransparentHuge, CallError> {
-    raw::get_thp_disable()
-        .map(TransparentHuge::from_answer)
-        .map_err(|errno| CallError::new(Call::GetThpDisable, errno))
+    raw::get_thp_disable().map(from_answer).map_err(|errno| CallError::new(Call::GetThpDisable, errno))
 }
 
 /// The size of the huge page that transparent huge pages are made of, in bytes.
@@ -93,7 +78,7 @@ mod tests {
         for (answer, expected) in
             [(0, TransparentHuge::Allowed), (1, TransparentHuge::Never), (3, TransparentHuge::OnlyAdvised)]
         {
-            assert_eq!(TransparentHuge::from_answer(answer), expected);
+            assert_eq!(from_answer(answer), expected);
         }
     }
 }

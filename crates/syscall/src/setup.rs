@@ -10,7 +10,7 @@ use nodewise_machine::{CpuSet, MemPolicy, ModeFlags};
 use crate::affinity::cpu_words;
 use crate::call::{Call, Task, these};
 use crate::error::{CallError, Errno};
-use crate::huge::TransparentHuge;
+use crate::huge::{self, TransparentHuge};
 use crate::mempolicy::{FLAG_CONSTANTS, mode_constant, mode_word, node_words};
 use crate::raw;
 
@@ -137,7 +137,7 @@ impl Setup {
                 .as_ref()
                 .map_or(Ok(()), |cpus| raw::sched_setaffinity(Task::CURRENT.number(), &cpus.words)),
             Step::TransparentHuge => self.transparent_huge.map_or(Ok(()), |setting| {
-                let (disable, flags) = setting.numbers();
+                let (disable, flags) = huge::numbers(setting);
                 raw::set_thp_disable(disable, flags)
             }),
             Step::Policy => self
@@ -168,7 +168,7 @@ impl Setup {
             Step::Cpus => self.cpus().map(|cpus| format!("sched_setaffinity({})", these(cpus))),
             Step::TransparentHuge => self
                 .transparent_huge
-                .map(|setting| format!("prctl(PR_SET_THP_DISABLE, {})", setting.arguments())),
+                .map(|setting| format!("prctl(PR_SET_THP_DISABLE, {})", huge::arguments(setting))),
             Step::Policy => self.policy().map(|policy| format!("set_mempolicy({})", constants(policy))),
         }
     }

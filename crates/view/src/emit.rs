@@ -19,10 +19,10 @@ mod threads;
 use std::fmt;
 use std::str::FromStr;
 
+use nodewise_machine::placement::{HugePages, Placement, Scope};
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
 use nodewise_measure::executor::Arm;
-use nodewise_measure::placement::{HugePages, Placement, Scope};
 use nodewise_measure::study::Study;
 use nodewise_measure::verdict::Advice;
 

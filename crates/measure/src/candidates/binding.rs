@@ -3,7 +3,7 @@
 use nodewise_machine::{CpuSet, Machine};
 
 use super::cores::Cores;
-use crate::placement::Scope;
+use nodewise_machine::placement::Scope;
 
 /// A way to choose CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

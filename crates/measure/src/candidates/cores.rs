@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::{CpuId, CpuSet, Machine};
 
-use crate::placement::Scope;
+use nodewise_machine::placement::Scope;
 
 /// The cores that may be used, each by its first CPU, grouped by what they share.
 pub(super) struct Cores {

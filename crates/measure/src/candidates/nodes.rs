@@ -2,7 +2,7 @@
 
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, PolicyMode, TierId};
 
-use crate::placement::{Placement, Scope};
+use nodewise_machine::placement::{Placement, Scope};
 
 /// On machines with more nodes than this, nodes that are alike are represented by the first of
 /// them: trying 64 sockets one by one costs hours and says 64 times the same.

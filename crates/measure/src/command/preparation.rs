@@ -9,8 +9,8 @@ use super::output::Output;
 use super::supervise::Supervision;
 use super::{Program, no_output, setup};
 use crate::executor::{Arm, Ending, Executor, NoWitness, Run, Unprepared};
-use crate::placement::Placement;
 use crate::schedule::ArmId;
+use nodewise_machine::placement::Placement;
 
 /// Runs a command before every run of another executor.
 pub struct PreparedExecutor<'a> {

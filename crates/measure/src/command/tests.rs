@@ -3,13 +3,13 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::conditions::Conditions;
 use crate::executor::{NoWitness, Residency, Surroundings};
 use crate::experiment::{Event, Experiment, Monotonic};
 use crate::fidelity::{Fidelity, Look};
 use crate::metric::Direction;
 use crate::study::{End, Plan, Rounds, Treatment};
 use crate::verdict::{Analysis, Verdict};
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 
 /// Runs words under one treatment after another, once each.

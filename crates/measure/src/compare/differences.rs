@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::conditions::Conditions;
 use crate::suite::session::Session;
+use nodewise_machine::conditions::Conditions;
 
 /// A circumstance that is not the same before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use crate::experiment::Experiment;
 use crate::fidelity::{Fidelity, Look};
 use crate::metric::Metric;
 use crate::mock::{Mock, MockClock, plan};
-use crate::placement::Placement;
 use crate::race::Rules;
 use crate::study::{End, Rounds, Study, Treatment};
 use crate::verdict::Analysis;
+use nodewise_machine::placement::Placement;
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 

@@ -13,7 +13,7 @@ use crate::command::output::Output;
 use crate::command::setup;
 use crate::command::supervise::Supervision;
 use crate::executor::{Ending, NoWitness, last_line};
-use crate::placement::Placement;
+use nodewise_machine::placement::Placement;
 
 /// How long a test of all sizes may take: with the usual 1000 and 5000 messages a slow link needs seconds.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -18,10 +18,10 @@
 //! experimenters", 1978, chapter 15 (sequential assembly of designs).
 
 use crate::executor::Arm;
-use crate::placement::Placement;
 use crate::race::{Costs, median_difference};
 use crate::schedule::{ArmId, Block};
 use crate::study::Treatment;
+use nodewise_machine::placement::Placement;
 
 /// What a race was settled for when it went on with crosses.
 #[derive(Clone, Debug, PartialEq, Eq)]

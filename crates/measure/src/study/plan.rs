@@ -7,12 +7,12 @@ use crate::candidates::Candidate;
 use crate::evidence::Repeats;
 use crate::executor::Arm;
 use crate::metric::Metric;
-use crate::placement::Placement;
 use crate::race::crossing::{can_cross, parts};
 use crate::race::{Race, Rules, Shares};
 use crate::schedule::{ArmId, BASELINE_RUNS};
 use crate::stats::power::blocks_needed;
 use crate::verdict::ALPHA;
+use nodewise_machine::placement::Placement;
 
 /// How many measured blocks a study has at most. Fixed before the first result is looked at: to go on
 /// until something is significant finds something every time, unless by [`crate::race`].

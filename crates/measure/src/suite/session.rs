@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::conditions::Conditions;
 use crate::executor::Residency;
 use crate::metric::Direction;
 use crate::suite::definition::Definition;
+use nodewise_machine::conditions::Conditions;
 
 /// The name of the placement that leaves everything as it is.
 pub const DEFAULT: &str = "default";

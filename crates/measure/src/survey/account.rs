@@ -7,8 +7,8 @@ use nodewise_machine::NodeId;
 
 use super::{CellReport, Figure, LeftOut, Survey};
 use crate::cell::Glance;
-use crate::conditions::Conditions;
 use crate::latency::cache::LastLevel;
+use nodewise_machine::conditions::Conditions;
 
 /// A cell is not known well when its interval reaches this far from its median.
 const UNCERTAIN: f64 = 0.05;

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use super::disturbance::{Disturbance, Disturbed};
 use super::{PlayedClock, RESAMPLES};
-use crate::conditions::Conditions;
 use crate::executor::{Arm, Ending, Executor, Run};
 use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
-use crate::placement::Placement;
 use crate::race::{Race, Rules};
 use crate::schedule::ArmId;
 use crate::stats::Interval;
 use crate::stats::share::share_interval;
 use crate::study::{Plan, Rounds, Study, Treatment};
 use crate::verdict::{Advice, Analysis, Verdict};
+use nodewise_machine::conditions::Conditions;
+use nodewise_machine::placement::Placement;
 
 /// What is played: so many arms, the default among them, and rounds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

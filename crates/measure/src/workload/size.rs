@@ -11,7 +11,7 @@
 
 use nodewise_machine::{Bytes, Machine, NodeSet};
 
-use crate::placement::Scope;
+use nodewise_machine::placement::Scope;
 
 /// How many times larger than the last-level cache the memory is: what is left in the cache from the
 /// last pass is then at most a quarter. It is also what STREAM asks for.

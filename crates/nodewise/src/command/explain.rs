@@ -3,9 +3,9 @@
 mod policy;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::placement;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
-use nodewise_measure::placement;
 use nodewise_model::cost::Costs;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::{system, weights};

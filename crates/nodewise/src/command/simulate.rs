@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::placement::Scope;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet};
-use nodewise_measure::placement::Scope;
 use nodewise_model::balancing::Balancing;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, PAGE, has_huge_pages_of_512};

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::Machine;
+use nodewise_machine::placement::Scope;
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_measure::command::CommandExecutor;
@@ -24,7 +25,6 @@ use nodewise_measure::executor::Executor;
 use nodewise_measure::experiment::{Experiment, Monotonic};
 use nodewise_measure::journal::{self, Head, Journal, JournalError};
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::Scope;
 use nodewise_measure::race::Rules;
 use nodewise_measure::serve::ServeExecutor;
 use nodewise_measure::study::{End, HangLimit, Plan, Rounds, Study, TooShort};
@@ -254,7 +254,7 @@ fn head(
     plan: &Plan,
     args: &Tune,
     named: &Named,
-    conditions: &nodewise_measure::conditions::Conditions,
+    conditions: &nodewise_machine::conditions::Conditions,
 ) -> Head {
     let mut more = Vec::new();
     if let Some(drive) = &named.drive {

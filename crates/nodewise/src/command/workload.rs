@@ -1,7 +1,7 @@
 //! `nodewise workload`.
 
+use nodewise_machine::placement::Scope;
 use nodewise_machine::{Bytes, Machine};
-use nodewise_measure::placement::Scope;
 use nodewise_measure::workload::{
     Basis, ChaseOptions, Size, StreamOptions, WorkloadError, chase as chase_workload,
     stream as stream_workload,

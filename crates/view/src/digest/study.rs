@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
+use nodewise_machine::placement::Scope;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_measure::command::THREADS;
 use nodewise_measure::command::environment::THREAD_VARIABLES;
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::fidelity::{Fidelity, percent};
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::Scope;
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::stats::median;
 use nodewise_measure::study::Study;

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::cache::LastLevel;
 use nodewise_measure::survey::{Account, CellReport, LeftOut, Noise};
 

@@ -1,7 +1,7 @@
 //! Programs that place threads themselves: OpenMP, PyTorch, Java.
 
+use nodewise_machine::placement::HugePages;
 use nodewise_machine::{CpuSet, NodeSet, PolicyMode};
-use nodewise_measure::placement::HugePages;
 
 use super::{Emitted, Unsaid, Wish, joined};
 
@@ -90,7 +90,7 @@ pub(super) fn java(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
             .chain(numa.into_iter().chain(huge).map(str::to_owned))
             .chain([arguments]),
     );
-    let placement = nodewise_measure::placement::Placement { huge: None, ..wish.placement.clone() };
+    let placement = nodewise_machine::placement::Placement { huge: None, ..wish.placement.clone() };
     let line = Wish { placement: &placement, ..*wish }.wrapped(&java)?;
     let switched = "-XX:+UseNUMA has an effect with the parallel collector, G1 and ZGC".to_owned();
     let threads = wish.threads.variables().next().map(|(_, count)| {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::cache::LastLevel;
 use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Figure, LeftOut, Marks};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{CpuSet, KernelRelease, NodeSet};
-use nodewise_measure::conditions::Conditions;
 use serde::{Deserialize, Serialize};
 
 /// The circumstances. What is not known is left out.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_machine::placement::{HugePages, Placement, Scope};
 use nodewise_measure::candidates::LeftOut;
 use nodewise_measure::cooling::CoolDown;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::{HugePages, Placement, Scope};
 use nodewise_measure::race::{Out, Rules};
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::{End, Study};

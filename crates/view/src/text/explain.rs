@@ -1,8 +1,8 @@
 //! Where the pages of a program will come from: the words for `run --explain`.
 
 use nodewise_machine::check::node_names;
+use nodewise_machine::placement::Placement;
 use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
-use nodewise_measure::placement::Placement;
 use nodewise_model::policy::{Path, Start, WhenFull, path};
 use nodewise_model::zonelist::FallbackOrders;
 

@@ -10,10 +10,10 @@ mod pages;
 mod results;
 
 pub use first::first;
+use nodewise_machine::placement::Scope;
 use nodewise_measure::candidates::LeftOut;
 use nodewise_measure::executor::Unprepared;
 use nodewise_measure::journal;
-use nodewise_measure::placement::Scope;
 use nodewise_measure::study::{Dropped, End, Study};
 use nodewise_measure::verdict::Analysis;
 

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
 use nodewise_measure::bandwidth::{Report, WayReport};
 use nodewise_measure::c2c::report::Home;
 use nodewise_measure::c2c::{self, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::stats::Interval;
 use nodewise_measure::survey::figure::rounded;

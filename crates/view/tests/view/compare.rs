@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::compare::{Comparison, Verdict};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::executor::Residency;
 use nodewise_measure::metric::Direction;
 use nodewise_measure::random::Random;

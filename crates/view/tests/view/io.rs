@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::bandwidth::file::{FileReport, FileWayReport, Operation, Place};
 use nodewise_measure::cell::{PageKind, Placed};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::io::{Access, DeviceReport, Home, Kind, Report, WayReport};
 use nodewise_measure::perftest::{Comparison, Side, Table};
 use nodewise_measure::stats::Interval;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::cell::{Glance, HugePageSize, PageKind, Placed};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::Report;
 use nodewise_measure::stats::Interval;
 use nodewise_measure::survey::{Account, CellReport, Declared, Figure, Marks};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::cell::{PageKind, Placed};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::latency::loaded::{Curve, PAUSES, Path, Point, Report};
 use nodewise_measure::stats::Interval;

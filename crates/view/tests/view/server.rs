@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuId, NodeId};
 use nodewise_measure::bandwidth::{self, WayReport};
 use nodewise_measure::c2c::report::Home;
 use nodewise_measure::c2c::{self, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::{PageKind, Placed};
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::latency;
 use nodewise_measure::latency::cache::LastLevel;

@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
+use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, spec};
 use nodewise_measure::candidates::Candidates;
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::cooling::CoolDown;
 use nodewise_measure::evidence::{Allocations, Counter, CpuTime, Evidence, Moves, Repeats};
 use nodewise_measure::executor::{Arm, Clock, Ending, Executor, Residency, Run, Unprepared, Usage};
 use nodewise_measure::experiment::{Event, Experiment};
 use nodewise_measure::fidelity::Fidelity;
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::{Placement, Scope};
 use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::{End, Plan, Rounds, Study, Treatment};
 use nodewise_measure::verdict::Analysis;

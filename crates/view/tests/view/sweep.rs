@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::conditions::Conditions;
 use nodewise_measure::latency::Pattern;
 use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, sizes};
 use nodewise_measure::stats::Interval;

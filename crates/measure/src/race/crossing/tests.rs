@@ -4,10 +4,10 @@ use super::*;
 use crate::executor::Run;
 use crate::metric::Metric;
 use crate::mock::{conduct, took};
-use crate::placement::HugePages;
 use crate::race::Rules;
 use crate::study::{End, Plan, Rounds, Study};
 use crate::verdict::{Advice, Analysis};
+use nodewise_machine::placement::HugePages;
 use nodewise_machine::{CpuSet, NodeSet, PolicyMode};
 
 fn memory(node: u32) -> Placement {

@@ -3,11 +3,11 @@ use std::rc::Rc;
 
 use super::*;
 use crate::metric::Metric;
-use crate::placement::Placement;
 use crate::schedule::ArmId;
 use crate::study::{Plan, Treatment};
 use crate::suite::parse::parse;
 use crate::suite::{Benchmark, Suite};
+use nodewise_machine::placement::Placement;
 
 /// A clock that the stage moves.
 #[derive(Clone, Default)]

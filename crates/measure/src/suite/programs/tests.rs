@@ -1,8 +1,8 @@
 use super::*;
 use crate::executor::NoWitness;
-use crate::placement::Placement;
 use crate::suite::Suite;
 use crate::suite::parse::parse;
+use nodewise_machine::placement::Placement;
 
 fn suite(benchmark: &str) -> Suite {
     parse(&format!("title = \"t\"\n[[input]]\nname = \"text\"\nkind = \"text\"\nsize = \"5000\"\n[[benchmark]]\nname = \"a/b ..\"\n{benchmark}")).unwrap()

@@ -1,8 +1,8 @@
 //! `--placements default,interleave=all`: words to treatments.
 
 use clap::Args as _;
+use nodewise_machine::placement::{Placement, Scope};
 use nodewise_measure::command::CommandExecutor;
-use nodewise_measure::placement::{Placement, Scope};
 use nodewise_measure::study::Treatment;
 
 use crate::cli::place::Place;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_machine::Machine;
+use nodewise_machine::placement::Scope;
 use nodewise_machine::printable::printable;
 use nodewise_measure::experiment::Monotonic;
 use nodewise_measure::metric::Metric;
-use nodewise_measure::placement::Scope;
 use nodewise_measure::schedule::Block;
 use nodewise_measure::stats::power::blocks_needed;
 use nodewise_measure::study::{Plan, Rounds, Treatment};

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use nodewise_machine::placement::Placement;
 use nodewise_machine::{CpuSet, NodeId, NodeSet, PolicyMode};
 use nodewise_measure::io::DeviceReport;
 use nodewise_measure::perftest::client::{Client, ClientError};
 use nodewise_measure::perftest::{Comparison, Kind, Side, Table};
-use nodewise_measure::placement::Placement;
 
 use crate::failure::Failure;
 use crate::measuring;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nodewise_machine::placement::Scope;
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
 use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
@@ -10,7 +11,6 @@ use nodewise_measure::latency::loaded::{
     Curve, FEW_PAUSES, Loaded, LoadedBench, PAUSES, Path, Point, Report, Traffic,
 };
 use nodewise_measure::latency::{Chase, Pattern, best_cpu};
-use nodewise_measure::placement::Scope;
 use nodewise_measure::survey::{Account, Outcome as Measured};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;

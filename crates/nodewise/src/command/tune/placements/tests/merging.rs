@@ -4,8 +4,8 @@
 //! Not to the page: whether a request goes on at a node's low watermark or at its minimum differs by half a
 //! percent of a node that is full, and turns of interleaving may end in another order.
 
+use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode, spec};
-use nodewise_measure::placement::{Placement, Scope};
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::set;
 use nodewise_model::policy::weights;

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use nodewise_machine::{CpuSet, KernelRelease, Machine, NodeSet};
+use crate::{CpuSet, KernelRelease, Machine, NodeSet};
 
 /// The circumstances of a study. Plain data; `None` and empty mean that it is not known.
 ///
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_machine_fills_what_it_knows_and_nothing_else() {
-        let mut machine = nodewise_machine::spec::machine("(4c 8G); kernel=6.12.1; arch=x86_64").unwrap();
+        let mut machine = crate::spec::machine("(4c 8G); kernel=6.12.1; arch=x86_64").unwrap();
         machine.settings.numa_balancing = Some(1);
         let conditions = Conditions::of(&machine);
         assert_eq!(conditions.kernel.unwrap().version(), (6, 12));

@@ -10,9 +10,7 @@ pub mod words;
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::{CpuSet, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
-
-pub use nodewise_syscall::TransparentHuge;
+use crate::{CpuSet, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
 
 /// Where a program may run and where its memory comes from. `None`: as it is without nodewise.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -41,6 +39,19 @@ impl HugePages {
     pub const ALWAYS: Self = Self::Transparent(TransparentHuge::Allowed);
     /// No transparent ones.
     pub const NEVER: Self = Self::Transparent(TransparentHuge::Never);
+}
+
+/// Whether a process may get transparent huge pages, whatever the system's setting is.
+///
+/// The setting belongs to the whole process and is kept by `fork(2)` and `execve(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TransparentHuge {
+    /// As the system's setting says.
+    Allowed,
+    /// Never, even where the program advises them. Linux 3.15.
+    Never,
+    /// Only where the program advises them. Linux 6.18.
+    OnlyAdvised,
 }
 
 /// The part of a machine that a program started here can use.
@@ -172,7 +183,7 @@ fn plain(policy: &MemPolicy, scope: &Scope) -> Option<MemPolicy> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::spec;
+    use crate::spec;
     use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 
     pub(crate) fn scope(text: &str) -> Scope {
@@ -196,7 +207,7 @@ mod tests {
             MemPolicy { mode, flags, nodes }
         });
         let cpus = prop::collection::vec(0u32..20, 1..20)
-            .prop_map(|cpus| cpus.into_iter().map(nodewise_machine::CpuId::new).collect());
+            .prop_map(|cpus| cpus.into_iter().map(crate::CpuId::new).collect());
         let huge = prop_oneof![
             Just(HugePages::ALWAYS),
             Just(HugePages::NEVER),

@@ -1,7 +1,7 @@
 //! What a placement is called, and the command lines that apply it.
 
-use nodewise_machine::check::node_names;
-use nodewise_machine::{CpuSet, MemPolicy, ModeFlags, NodeSet, PolicyMode};
+use crate::check::node_names;
+use crate::{CpuSet, MemPolicy, ModeFlags, NodeSet, PolicyMode};
 
 use super::{HugePages, Placement, Scope, TransparentHuge};
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn node_cpus(node: u32) -> CpuSet {
-        scope(MACHINE).cpus_of(nodewise_machine::NodeId::new(node))
+        scope(MACHINE).cpus_of(crate::NodeId::new(node))
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
     fn cpus_that_are_no_whole_nodes_are_listed() {
         let one = Placement::on_cpus(CpuSet::from([3]));
         check(&one, "CPU 3", Some("--physcpubind=3"), Some("--physcpubind=3"));
-        let odd: CpuSet = (0..16).step_by(2).map(nodewise_machine::CpuId::new).collect();
+        let odd: CpuSet = (0..16).step_by(2).map(crate::CpuId::new).collect();
         let options = "--physcpubind=0,2,4,6,8,10,12,14";
         check(&Placement::on_cpus(odd), "CPUs 0,2,4,6,8,10,12,14", Some(options), Some(options));
     }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_long_list_of_cpus_is_counted_in_the_name() {
         let scope = scope("(64c2t 8G)");
-        let odd: CpuSet = (0..128).step_by(2).map(nodewise_machine::CpuId::new).collect();
+        let odd: CpuSet = (0..128).step_by(2).map(crate::CpuId::new).collect();
         assert_eq!(Placement::on_cpus(odd).name(&scope), "64 CPUs");
     }
 
