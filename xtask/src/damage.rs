@@ -41,7 +41,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use nodewise_measure::random::Random;
+use nodewise_stats::random::Random;
 
 use archives::Archive;
 use kinds::Damage;

@@ -20,10 +20,10 @@ use nodewise_syscall::{PageKind, Usage};
 
 use crate::cell::{Facts, Glance, Placed, PlacedMemory, Probe, Refusal, Seat};
 use crate::kernel::lines::{Alone, LINES, Lines, WORDS};
-use crate::random::Random;
 use crate::stop::Stop;
 use crate::survey::{Bench, Timed};
 use crate::timer::Timer;
+use nodewise_stats::random::Random;
 
 pub use pairs::{Relation, relation};
 pub use report::{PairReport, Report};

@@ -17,13 +17,13 @@ pub mod differences;
 
 use std::collections::BTreeSet;
 
-use crate::metric::Direction;
-use crate::stats::multiple::holm;
-use crate::stats::power::smallest_detectable;
-use crate::stats::{Interval, median};
 use crate::suite::session::{ArmRecord, CaseRecord, Session};
 use crate::verdict::{ALPHA, SMALLEST_EFFECT};
 use contrast::{Contrast, Resampling};
+use nodewise_stats::Direction;
+use nodewise_stats::multiple::holm;
+use nodewise_stats::power::smallest_detectable;
+use nodewise_stats::{Interval, median};
 
 /// What is shown.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +126,7 @@ pub struct Mean {
 
 impl Comparison {
     /// A session before a change and one after it. Their runs are not paired: rank-sum test, and the
-    /// estimate that belongs to it ([`crate::stats::rank_sum`]).
+    /// estimate that belongs to it ([`nodewise_stats::rank_sum`]).
     ///
     /// What a session has of placements besides its first is not compared.
     pub fn between(before: &Session, after: &Session) -> Self {

@@ -12,8 +12,8 @@
 use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
 
 use crate::executor::Residency;
-use crate::stats::mean;
 use nodewise_machine::placement::Placement;
+use nodewise_stats::mean;
 
 /// The least share that has to be as asked for a treatment to have held, of 1. A choice: a helper
 /// thread that a library binds for itself changes little; that a third of a program runs elsewhere

@@ -19,12 +19,12 @@ use nodewise_machine::Bytes;
 use crate::cell::memories::Memories;
 use crate::cell::{Cell, Facts, Placed, Probe, Refusal, Seat};
 use crate::latency::best_cpu;
-use crate::metric::Direction;
-use crate::random::Random;
-use crate::stats::median;
 use crate::stop::Stop;
 use crate::survey::{Bench, Timed};
 use crate::timer::Timer;
+use nodewise_stats::Direction;
+use nodewise_stats::median;
+use nodewise_stats::random::Random;
 
 pub use findings::{Finding, findings};
 pub use report::{DeviceReport, Home, Kind, Report, WayReport};

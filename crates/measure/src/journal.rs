@@ -21,12 +21,13 @@ use nodewise_machine::printable::{io_words, printable, quote};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::experiment::Ledger;
-use crate::metric::{Direction, Metric};
+use crate::metric::Metric;
 use crate::schedule::{Block, Slot};
 use crate::study::{Plan, Record};
 use entry::{Entry, RunJson};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::HugePages;
+use nodewise_stats::Direction;
 
 pub use entry::SCHEMA;
 

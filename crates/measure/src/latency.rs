@@ -24,9 +24,9 @@ use crate::cell::{Cell, Facts, Phase, Placed, PlacedMemory, Probe, Refusal, Seat
 use crate::kernel::chase::TURN;
 use crate::kernel::cycle::Cycle;
 use crate::kernel::track::{Spacing, Track};
-use crate::random::Random;
 use crate::survey::{Bench, Timed};
 use crate::timer::Timer;
+use nodewise_stats::random::Random;
 
 pub use findings::{Finding, findings};
 pub use report::{Lookup, Report};
@@ -224,8 +224,8 @@ pub fn sample(
 mod tests {
     use super::*;
     use crate::cell::facts::NoFacts;
-    use crate::metric::Direction;
     use crate::survey::{Pace, Survey, Surveyor};
+    use nodewise_stats::Direction;
     use nodewise_syscall::{Task, affinity};
 
     fn cell(memory: u32, pages: PageKind) -> Cell {

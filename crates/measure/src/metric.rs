@@ -1,20 +1,12 @@
 //! What is compared: the time a program takes, what it uses, or a number that it prints.
 
 use nodewise_machine::printable::quote;
+use nodewise_stats::Direction;
 use nodewise_syscall::perf::Counter;
 use regex_lite::Regex;
 
 /// Longest end of a program's output that is searched for a number.
 pub const SEARCHED_BYTES: usize = 256 << 10;
-
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// As of times.
-    LowerIsBetter,
-    /// As of rates.
-    HigherIsBetter,
-}
 
 /// What is compared.
 #[derive(Clone, Debug)]

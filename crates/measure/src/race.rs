@@ -1,7 +1,7 @@
 //! The race: arms that are shown to be worse drop out, the others go on until the best is known.
 //!
 //! In every block each arm is compared with every other by the logarithms of their runs' values, and two
-//! bets are placed on each ordered pair ([`crate::stats::betting`]): that the first costs more, and that
+//! bets are placed on each ordered pair ([`nodewise_stats::betting`]): that the first costs more, and that
 //! it does not cost less by more than a margin. With the baseline, which runs twice in a block, an arm
 //! is compared by the mean sign of both differences; no runs are averaged, for the mean of two runs of
 //! skewed noise is not distributed like one.
@@ -46,11 +46,11 @@ mod shares;
 use std::collections::BTreeMap;
 
 use crate::schedule::{ArmId, Block};
-use crate::stats::betting::{Bet, score};
-use crate::stats::median;
 use crate::study::Study;
 use crate::verdict::ALPHA;
 pub use crossing::Crossed;
+use nodewise_stats::betting::{Bet, score};
+use nodewise_stats::median;
 pub use shares::Shares;
 
 /// How a race is decided.

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 /// How often the baseline runs in a block.
 pub const BASELINE_RUNS: u8 = 2;

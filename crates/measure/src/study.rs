@@ -9,10 +9,10 @@ use crate::cooling::CoolDown;
 use crate::evidence::Counter;
 use crate::executor::{Arm, Ending, Residency, Run, Unprepared};
 use crate::fidelity::Fidelity;
-use crate::metric::Direction;
 use crate::race::{Costs, Standing};
 use crate::schedule::{ArmId, BASELINE_RUNS, Block, Slot};
 use nodewise_machine::conditions::Conditions;
+use nodewise_stats::Direction;
 
 pub use plan::{HangLimit, Plan, PlanError, Rounds, Treatment};
 

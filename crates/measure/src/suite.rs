@@ -22,9 +22,10 @@ pub mod session;
 
 use std::time::Duration;
 
-use crate::metric::{Direction, Metric};
+use crate::metric::Metric;
 use command::Command;
 use input::Input;
+use nodewise_stats::Direction;
 
 /// The suites that come with nodewise: the name and the file.
 pub const SHIPPED: [(&str, &str); 2] = [

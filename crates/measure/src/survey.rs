@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use crate::cell::{Facts, Glance, Placed, Probe, Refusal};
 use crate::executor::Clock;
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 pub use account::{Account, Declared, Noise, extent};
 pub use figure::Figure;
@@ -99,7 +99,7 @@ impl Timed {
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Rounds; an interval needs [`crate::stats::order::FEWEST`].
+    /// Rounds; an interval needs [`nodewise_stats::order::FEWEST`].
     pub rounds: u32,
     /// Samples of a cell in a round, at most.
     pub samples: u32,

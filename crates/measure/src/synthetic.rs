@@ -32,15 +32,15 @@ use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
 use crate::race::crossing::parts;
 use crate::race::{Costs, Rules, Shares, Shown, differences, median_difference};
-use crate::random::Random;
 use crate::schedule::{ArmId, Block};
-use crate::stats::aligned::{Aligned, aligned_rank, shift};
-use crate::stats::median;
-use crate::stats::signed_rank::signed_rank;
 use crate::study::{Plan, Rounds, Study, Treatment};
 use crate::verdict::{Advice, Analysis};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::{HugePages, Placement};
+use nodewise_stats::aligned::{Aligned, aligned_rank, shift};
+use nodewise_stats::median;
+use nodewise_stats::random::Random;
+use nodewise_stats::signed_rank::signed_rank;
 pub use noise::{Kind, Noise};
 
 /// How often blocks are drawn again for an interval.

@@ -8,7 +8,7 @@
 //! A race ([`crate::race`]) ends when its results say so, and a test for a size that was fixed before
 //! would find too much. There the bets decide, the estimate is the median of the differences, and its
 //! interval holds the shifts that the bets do not refute. With a number of blocks that was fixed before,
-//! all three come from the aligned rank test ([`crate::stats::aligned`]), and a difference must also be
+//! all three come from the aligned rank test ([`nodewise_stats::aligned`]), and a difference must also be
 //! larger than [`SMALLEST_EFFECT`] and than the noise of the control. Where no difference was shown the
 //! analysis says how large a change would have been shown with 80 % power.
 //!
@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 
 use crate::executor::Arm;
 use crate::fidelity::Fidelity;
-use crate::metric::Direction;
 use crate::race::Out;
 use crate::schedule::ArmId;
-use crate::stats::power::blocks_needed;
-use crate::stats::{Bootstrap, Interval, median, median_absolute_deviation};
 use crate::study::{Dropped, End, Study};
+use nodewise_stats::Direction;
+use nodewise_stats::power::blocks_needed;
+use nodewise_stats::{Bootstrap, Interval, median, median_absolute_deviation};
 use pairs::Pairs;
 
 /// The chance of calling any difference one in a study in which there is none.

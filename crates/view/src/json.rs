@@ -40,7 +40,7 @@ pub use perftest::perftest;
 pub use reading::Saved;
 pub use tune::tune;
 
-use nodewise_measure::stats::Interval;
+use nodewise_stats::Interval;
 use serde::Serialize;
 
 /// A document as JSON, indented, with a line end.

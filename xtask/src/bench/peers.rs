@@ -20,10 +20,10 @@ use nodewise_measure::bandwidth::contest;
 use nodewise_measure::cell::facts::NoFacts;
 use nodewise_measure::cell::{PlacedMemory, Seat};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
-use nodewise_measure::stats::{Interval, median, median_interval};
 use nodewise_measure::stop::Stop;
 use nodewise_measure::team::{self, Member, Task};
 use nodewise_measure::timer::Timer;
+use nodewise_stats::{Interval, median, median_interval};
 
 use crate::program;
 use programs::{PACKAGES, PROGRAMS};

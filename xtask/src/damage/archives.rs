@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use nodewise_machine::{Machine, Origin};
-use nodewise_measure::random::Random;
 use nodewise_source::capture::{Capture, Identity, Overwrite};
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, sysfs};
+use nodewise_stats::random::Random;
 
 use super::captures::{guarded, new_oddities, same_facts, silent};
 use super::kinds::Damage;

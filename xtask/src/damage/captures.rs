@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nodewise_machine::Machine;
-use nodewise_measure::random::Random;
 use nodewise_source::machine_file;
+use nodewise_stats::random::Random;
 
 use super::kinds::{Change, Damage};
 use super::specimen::{Content, Files, Specimen, facts, load, put};

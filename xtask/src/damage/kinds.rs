@@ -1,6 +1,6 @@
 //! Kinds of damage to a file.
 
-use nodewise_measure::random::Random;
+use nodewise_stats::random::Random;
 
 use super::specimen::{Content, Specimen};
 

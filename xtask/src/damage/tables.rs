@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use nodewise_machine::firmware::{Slit, Table, Tables};
-use nodewise_measure::random::Random;
 use nodewise_source::acpi::{encode, files};
+use nodewise_stats::random::Random;
 
 use super::captures::guarded;
 use super::kinds::Damage;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::cell::{Facts, Phase, Refusal};
 use crate::kernel::bandwidth::{Kernel, Variant};
-use crate::stats::median;
 use crate::team::{self, Member, Task};
 use crate::timer::Timer;
+use nodewise_stats::median;
 
 /// How many of the variants are tried again, and how often: in another order each time, so that a
 /// disturbance of some milliseconds decides nothing alone.

@@ -6,10 +6,10 @@ use super::Way;
 use super::weights::{Weights, weights};
 use crate::cell::Refusal;
 use crate::kernel::bandwidth::Kernel;
-use crate::metric::Direction;
 use crate::survey::account::distinct;
 use crate::survey::{Account, CellReport, Declared, Figure, Outcome};
 use crate::team::work::GROUP;
+use nodewise_stats::Direction;
 
 /// A thread more counts as gain while it adds this share of what the first thread had.
 const GAIN: f64 = 0.05;

@@ -5,10 +5,10 @@ use nodewise_machine::{CpuId, NodeId};
 use super::pairs::Relation;
 use super::{Pair, Transfer};
 use crate::cell::{Placed, Refusal};
-use crate::metric::Direction;
-use crate::stats::{median, quantile};
 use crate::survey::account::distinct;
 use crate::survey::{Account, Figure, Outcome};
+use nodewise_stats::Direction;
+use nodewise_stats::{median, quantile};
 
 /// Where the memory of a line is, as seen by its two CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

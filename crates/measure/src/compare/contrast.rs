@@ -2,20 +2,20 @@
 //!
 //! The value of a round is the mean of the logarithms of its runs. Intervals are bootstraps over rounds,
 //! inside each row, and for a mean of rows the mean is worked out anew for each set of resamples; read
-//! at the percentiles of Hesterberg, as in [`crate::stats::bootstrap`].
+//! at the percentiles of Hesterberg, as in [`nodewise_stats::bootstrap`].
 
 use std::collections::BTreeMap;
 
-use crate::metric::Direction;
-use crate::random::Random;
-use crate::stats::distribution::{normal_cdf, student_quantile};
-use crate::stats::location::quantile_of_sorted;
-use crate::stats::power::blocks_needed;
-use crate::stats::rank_sum::{rank_sum, shift, smallest_p};
-use crate::stats::signed_rank::signed_rank;
-use crate::stats::{Interval, hodges_lehmann, mean};
 use crate::suite::session::ArmRecord;
 use crate::verdict::ALPHA;
+use nodewise_stats::Direction;
+use nodewise_stats::distribution::{normal_cdf, student_quantile};
+use nodewise_stats::location::quantile_of_sorted;
+use nodewise_stats::power::blocks_needed;
+use nodewise_stats::random::Random;
+use nodewise_stats::rank_sum::{rank_sum, shift, smallest_p};
+use nodewise_stats::signed_rank::signed_rank;
+use nodewise_stats::{Interval, hodges_lehmann, mean};
 
 /// Values above it make resampling slow and show nothing new: fewer resamples are drawn then.
 const MANY_PAIRS: usize = 4096;

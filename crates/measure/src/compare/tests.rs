@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::random::Random;
 use crate::suite::definition::Definition;
 use crate::suite::session::{End, Sample, Skipped};
 use nodewise_machine::conditions::Conditions;
+use nodewise_stats::random::Random;
 
 /// A record of a benchmark: its rounds, each with the values of its runs.
 pub(crate) fn record(name: &str, threads: u32, arms: &[&[&[f64]]]) -> CaseRecord {

@@ -3,8 +3,8 @@
 use nodewise_machine::NodeId;
 
 use super::{Access, DeviceReport, Report, WayReport};
-use crate::metric::Direction;
 use crate::survey::{Figure, Noise};
+use nodewise_stats::Direction;
 
 /// Two nodes differ when one is this much better than the other and their intervals are apart.
 const DIFFERENT: f64 = 1.05;

@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 /// Bytes from one link to the next: the size of a cache line on x86 and on most Arm servers, half of
 /// one on Apple's and on POWER, where two links then share a line.

@@ -4,7 +4,7 @@
 //! many times: what is walked and proven is the order, and that memory holds it is compared place by
 //! place, which is far quicker than another walk.
 
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 /// Places between two questions whether to go on: some ten milliseconds of drawing.
 const PART: usize = 1 << 16;

@@ -9,7 +9,7 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 /// Words from one line to the next: 256 bytes, beyond the pair of lines that some processors fetch
 /// together, and beyond the lines of 128 bytes that others have.

@@ -143,8 +143,8 @@ unsafe fn load(at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
     use nodewise_machine::Bytes;
+    use nodewise_stats::random::Random;
     use nodewise_syscall::PageKind;
     use proptest::prelude::{any, prop_assert, proptest};
 

@@ -16,8 +16,8 @@ use nodewise_machine::{Bytes, CpuId};
 use super::best_cpu;
 use crate::cell::{Cell, Facts, Phase, PlacedMemory, Refusal, Seat};
 use crate::kernel::chase::LINE;
-use crate::random::Random;
 use crate::timer::Timer;
+use nodewise_stats::random::Random;
 
 /// The least size that is chased. Every cache beyond the second level is larger.
 const LEAST: Bytes = Bytes::from_mib(4);

@@ -4,9 +4,9 @@ use nodewise_machine::NodeId;
 use nodewise_syscall::PageKind;
 
 use super::report::{Lookup, Report};
-use crate::stats::median;
 use crate::survey::Noise;
 use crate::survey::pairs::{self, Measured};
+use nodewise_stats::median;
 
 /// Something that the matrix shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,8 +128,8 @@ mod tests {
     use nodewise_machine::Bytes;
 
     use super::*;
-    use crate::stats::Interval;
     use crate::survey::{Account, CellReport};
+    use nodewise_stats::Interval;
 
     /// A matrix of huge pages with 1% intervals, and the distances beside it.
     fn report(medians: &[&[f64]], distances: &[&[u32]]) -> Report {

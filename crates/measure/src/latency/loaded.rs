@@ -23,11 +23,11 @@ use crate::cell::{Cell, Facts, Glance, Placed, Probe, Refusal, Seat};
 use crate::kernel::bandwidth::{Kernel, Variant};
 use crate::kernel::chase::TURN;
 use crate::kernel::track::Track;
-use crate::stats::quantile;
 use crate::survey::{Bench, Beside, Timed};
 use crate::team::work::PAGE;
 use crate::team::{self, Away, Member};
 use crate::timer::{Moment, Timer};
+use nodewise_stats::quantile;
 
 pub use findings::{Finding, findings};
 pub use knee::{Knee, knee};

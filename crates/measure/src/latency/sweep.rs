@@ -125,7 +125,7 @@ impl SweepReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use nodewise_stats::random::Random;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     /// A staircase of caches with these sizes and costs, memory behind the last.

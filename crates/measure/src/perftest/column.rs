@@ -1,6 +1,6 @@
 //! The columns of perftest's tables, and the names they go by.
 
-use crate::metric::Direction;
+use nodewise_stats::Direction;
 
 /// What a table is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

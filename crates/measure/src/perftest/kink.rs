@@ -9,7 +9,7 @@
 use nodewise_machine::Bytes;
 
 use super::{Kind, Table};
-use crate::metric::Direction;
+use nodewise_stats::Direction;
 
 /// How much a curve may bend the wrong way. A point that is off by x bends the curve by (1 + x)^2, so a kink
 /// is a point that is off by 14 %, or the edge of a step of 30 %. Noise is less: below 128 bytes, where a

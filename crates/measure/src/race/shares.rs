@@ -1,7 +1,7 @@
 //! How the error of a race is divided among what it may say.
 
 use crate::schedule::ArmId;
-use crate::stats::betting::fewest_rounds;
+use nodewise_stats::betting::fewest_rounds;
 
 /// The part of the error that is kept for crosses, where there may be any.
 const FOR_CROSSES: f64 = 0.25;

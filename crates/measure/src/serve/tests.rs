@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use crate::executor::NoWitness;
-use crate::metric::{Direction, Metric, Pattern};
+use crate::metric::{Metric, Pattern};
 use crate::study::{Plan, Rounds, Treatment};
+use nodewise_stats::Direction;
 
 fn shell(script: &str) -> Program {
     Program::new(["sh", "-c", script]).unwrap()

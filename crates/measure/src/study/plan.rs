@@ -10,9 +10,9 @@ use crate::metric::Metric;
 use crate::race::crossing::{can_cross, parts};
 use crate::race::{Race, Rules, Shares};
 use crate::schedule::{ArmId, BASELINE_RUNS};
-use crate::stats::power::blocks_needed;
 use crate::verdict::ALPHA;
 use nodewise_machine::placement::Placement;
+use nodewise_stats::power::blocks_needed;
 
 /// How many measured blocks a study has at most. Fixed before the first result is looked at: to go on
 /// until something is significant finds something every time, unless by [`crate::race`].

@@ -16,9 +16,9 @@ use super::definition::Definition;
 use super::session::{ArmRecord, CaseRecord, End, Sample};
 use crate::executor::{Arm, Clock, Ending, Residency, Run};
 use crate::experiment::failures::Failures;
-use crate::random::Random;
 use crate::schedule::{Block, Slot, order};
 use crate::study::Rounds;
+use nodewise_stats::random::Random;
 
 /// What starts the programs.
 pub trait Stage {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use nodewise_machine::Bytes;
 
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 /// A file, or a folder of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use toml::{Spanned, Value};
 use super::command::Command;
 use super::input::{Content, Input};
 use super::{Benchmark, Gauge, Need, Origin, Suite, Threads};
-use crate::metric::{Direction, Metric, Pattern};
+use crate::metric::{Metric, Pattern};
+use nodewise_stats::Direction;
 
 /// The largest file that is read, in bytes.
 pub const MOST_BYTES: usize = 1 << 20;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::executor::Residency;
-use crate::metric::Direction;
 use crate::suite::definition::Definition;
 use nodewise_machine::conditions::Conditions;
+use nodewise_stats::Direction;
 
 /// The name of the placement that leaves everything as it is.
 pub const DEFAULT: &str = "default";

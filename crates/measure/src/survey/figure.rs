@@ -1,7 +1,7 @@
 //! The figure of a cell: what its samples come to.
 
-use crate::metric::Direction;
-use crate::stats::{Interval, median, median_interval};
+use nodewise_stats::Direction;
+use nodewise_stats::{Interval, median, median_interval};
 
 /// What the samples of a cell come to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,7 +9,7 @@ pub struct Figure {
     /// The median over rounds of their medians: what a program gets.
     pub median: f64,
     /// Where the median lies with at least 95% certainty, by the rounds; `None` with too few of
-    /// them, see [`crate::stats::order`].
+    /// them, see [`nodewise_stats::order`].
     pub interval: Option<Interval>,
     /// The best sample of all: what the hardware does when nothing disturbs it.
     pub best: f64,

@@ -5,7 +5,7 @@ use nodewise_syscall::PageKind;
 
 use super::{Figure, Marks, Outcome};
 use crate::cell::{Cell, Placed, Refusal};
-use crate::metric::Direction;
+use nodewise_stats::Direction;
 
 /// A cell and what came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +77,7 @@ impl CellReport {
 impl CellReport {
     /// A cell for tests: a figure with an interval of 1 % around its median, in small pages.
     pub(crate) fn made(from: u32, memory: u32, median: f64) -> Self {
-        let interval = Some(crate::stats::Interval { low: median * 0.99, high: median * 1.01 });
+        let interval = Some(nodewise_stats::Interval { low: median * 0.99, high: median * 1.01 });
         Self {
             from: NodeId::new(from),
             cpus: CpuSet::from([from]),

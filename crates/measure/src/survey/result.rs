@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Figure, Timed};
 use crate::cell::{Glance, Placed, Refusal};
-use crate::metric::Direction;
+use nodewise_stats::Direction;
 
 /// A CPU counts as slower than itself when its probe takes this much longer than the quickest of the
 /// same cell: the probe alone repeats within 1%.

@@ -6,8 +6,8 @@ use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_syscall::HugePageSize;
 
 use super::*;
-use crate::metric::Direction;
 use crate::stop::Stop;
+use nodewise_stats::Direction;
 
 /// A clock that each sample and each preparation move on.
 #[derive(Default)]

@@ -6,7 +6,7 @@
 use std::f64::consts::TAU;
 
 use super::series::SECONDS;
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 /// A shape of noise.
 #[derive(Clone, Copy, Debug, PartialEq)]

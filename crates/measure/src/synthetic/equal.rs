@@ -12,12 +12,12 @@ use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
 use crate::race::{Race, Rules};
 use crate::schedule::ArmId;
-use crate::stats::Interval;
-use crate::stats::share::share_interval;
 use crate::study::{Plan, Rounds, Study, Treatment};
 use crate::verdict::{Advice, Analysis, Verdict};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Placement;
+use nodewise_stats::Interval;
+use nodewise_stats::share::share_interval;
 
 /// What is played: so many arms, the default among them, and rounds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn play(disturbance: Disturbance, costs: &[f64], rounds: u32, seed: u64, metric:
 fn printed() -> Metric {
     Metric::Printed(
         crate::metric::Pattern::new("([0-9.]+)").expect("the pattern is one"),
-        crate::metric::Direction::LowerIsBetter,
+        nodewise_stats::Direction::LowerIsBetter,
     )
 }
 

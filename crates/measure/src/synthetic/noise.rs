@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use crate::random::Random;
+use nodewise_stats::random::Random;
 
 /// A kind of noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

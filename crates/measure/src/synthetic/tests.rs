@@ -74,7 +74,7 @@ fn every_kind_of_noise_is_finite_and_has_its_strength() {
         let mut noise = kind.begin(5);
         let values: Vec<f64> = (0..2000).map(|_| noise.next_run()).collect();
         assert!(values.iter().all(|value| value.is_finite()), "{kind:?}");
-        let spread = crate::stats::median_absolute_deviation(&values).unwrap();
+        let spread = nodewise_stats::median_absolute_deviation(&values).unwrap();
         assert!((0.0003..0.3).contains(&spread), "{kind:?}: {spread}");
     }
 }

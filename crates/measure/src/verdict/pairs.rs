@@ -7,13 +7,13 @@ use crate::executor::Arm;
 use crate::metric::Metric;
 use crate::race::{Race, differences};
 use crate::schedule::{ArmId, Block};
-use crate::stats::aligned::{self, Aligned, aligned_rank};
-use crate::stats::detection::Detection;
-use crate::stats::multiple::holm;
-use crate::stats::power::{blocks_for, blocks_needed, smallest_detectable};
-use crate::stats::signed_rank::signed_rank;
-use crate::stats::{Bootstrap, Interval, betting, hodges_lehmann, median};
 use crate::study::Study;
+use nodewise_stats::aligned::{self, Aligned, aligned_rank};
+use nodewise_stats::detection::Detection;
+use nodewise_stats::multiple::holm;
+use nodewise_stats::power::{blocks_for, blocks_needed, smallest_detectable};
+use nodewise_stats::signed_rank::signed_rank;
+use nodewise_stats::{Bootstrap, Interval, betting, hodges_lehmann, median};
 
 /// How strongly the bets must speak against a shift before it lies outside the interval of an arm in a
 /// race. Among studies of all noises in which an arm was named, after the race ended for it, the interval

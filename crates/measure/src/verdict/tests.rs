@@ -4,10 +4,10 @@ use crate::fidelity::Fidelity;
 use crate::metric::{Metric, Pattern};
 use crate::mock::{conduct, plan, took};
 use crate::race::Rules;
-use crate::random::Random;
 use crate::study::{Plan, Rounds, Study, Treatment};
 use crate::synthetic::series::SECONDS;
 use nodewise_machine::placement::Placement;
+use nodewise_stats::random::Random;
 
 /// A run's time from its arm and its number, with a little noise that is never the same twice.
 fn near(seconds: f64, at: usize) -> Run {

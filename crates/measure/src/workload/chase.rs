@@ -6,9 +6,9 @@ use nodewise_machine::Bytes;
 
 use super::{WorkloadError, resolved};
 use crate::kernel::chase::{Chain, LINE, TURN};
-use crate::random::Random;
-use crate::stats::median;
 use crate::timer::Timer;
+use nodewise_stats::median;
+use nodewise_stats::random::Random;
 
 /// Loads in one sample: some 80 us where every load hits the first cache, some 15 ms in memory.
 const LOADS: u64 = 1 << 16;

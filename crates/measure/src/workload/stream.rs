@@ -14,8 +14,8 @@ use nodewise_machine::Bytes;
 
 use super::{WorkloadError, resolved};
 use crate::kernel::stream::{Arrays, Operation};
-use crate::stats::median;
 use crate::timer::{Moment, Timer};
+use nodewise_stats::median;
 
 /// Bytes of a run unless told otherwise: about half a second on one core of a server.
 const TRAFFIC: u64 = 8_000_000_000;

@@ -6,10 +6,10 @@ mod sweep;
 use nodewise_machine::{Bytes, CpuSet, Machine};
 use nodewise_measure::cell::Cell;
 use nodewise_measure::latency::{Chase, LatencyBench, Pattern, Report, best_cpu};
-use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::{Account, CellReport, Survey};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
+use nodewise_stats::Direction;
 use nodewise_view::svg::{Theme, latency_svg};
 use nodewise_view::{csv, json, text};
 

@@ -7,7 +7,7 @@ mod tools;
 
 pub use line::Line;
 
-use nodewise_measure::random::Random;
+use nodewise_stats::random::Random;
 
 /// The command line of a number: the same for a seed, whatever else is drawn.
 pub fn line(seed: u64, number: u64) -> Line {

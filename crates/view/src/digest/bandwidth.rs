@@ -2,8 +2,8 @@
 
 use nodewise_measure::bandwidth::{Finding, Report, WayReport, Weights, findings};
 use nodewise_measure::kernel::bandwidth::Kernel;
-use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::extent;
+use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};

@@ -3,8 +3,8 @@
 use nodewise_machine::CpuId;
 use nodewise_measure::c2c::report::{Group, Home};
 use nodewise_measure::c2c::{PairReport, Relation, Report, Transfer};
-use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::extent;
+use nodewise_stats::Direction;
 
 use crate::digest::counts::plural;
 use crate::digest::matrix::{Entry, Matrix};

@@ -1,7 +1,7 @@
 //! Changes in words: how much faster, between which bounds, and what stood in the way of knowing better.
 
-use nodewise_measure::metric::Direction;
-use nodewise_measure::stats::Interval;
+use nodewise_stats::Direction;
+use nodewise_stats::Interval;
 
 /// The least share of the CPUs' time that is worth a word when a hypervisor took it from a run.
 const STOLEN: f64 = 0.01;

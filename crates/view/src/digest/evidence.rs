@@ -3,8 +3,8 @@
 use nodewise_machine::Bytes;
 use nodewise_measure::evidence::Counter;
 use nodewise_measure::schedule::ArmId;
-use nodewise_measure::stats::median;
 use nodewise_measure::study::{Record, Study};
+use nodewise_stats::median;
 
 use super::study::seconds_words;
 

@@ -1,8 +1,8 @@
 //! What a report of files in memory shows, as matrices and sentences.
 
 use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place, file_findings};
-use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::{CellReport, extent};
+use nodewise_stats::Direction;
 
 use crate::digest::matrix::{Entry, Matrix};
 use crate::digest::survey::{Ending, Told, missing, noise_sentence};

@@ -2,8 +2,8 @@
 
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::{Finding, Lookup, Report, findings};
-use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::{CellReport, Figure, extent};
+use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use nodewise_machine::{CpuId, NodeId};
-use nodewise_measure::metric::Direction;
+use nodewise_stats::Direction;
 
 use crate::digest::survey::decimals;
 

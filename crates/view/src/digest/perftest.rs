@@ -1,8 +1,8 @@
 //! What tables of perftest show side by side, in words.
 
 use nodewise_machine::Bytes;
-use nodewise_measure::metric::Direction;
 use nodewise_measure::perftest::{Comparison, Kind, Kink, Side, kinks};
+use nodewise_stats::Direction;
 
 use crate::digest::survey::digits;
 

@@ -13,9 +13,9 @@ use nodewise_measure::executor::Residency;
 use nodewise_measure::fidelity::{Fidelity, percent};
 use nodewise_measure::metric::Metric;
 use nodewise_measure::schedule::ArmId;
-use nodewise_measure::stats::median;
 use nodewise_measure::study::Study;
 use nodewise_measure::verdict::ArmResult;
+use nodewise_stats::median;
 
 use super::evidence::count_words;
 

@@ -6,9 +6,9 @@ use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
 use nodewise_measure::cell::{HugePageSize, PageKind};
 use nodewise_measure::kernel::bandwidth::Kernel;
-use nodewise_measure::stats::Interval;
 use nodewise_measure::survey::Figure;
 use nodewise_measure::survey::figure::rounded;
+use nodewise_stats::Interval;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

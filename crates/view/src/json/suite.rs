@@ -7,10 +7,10 @@ use nodewise_machine::id::Id as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::executor::Residency;
-use nodewise_measure::metric::Direction;
 use nodewise_measure::suite::definition::Definition;
 use nodewise_measure::suite::parse::MOST_BYTES;
 use nodewise_measure::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
+use nodewise_stats::Direction;
 use serde::{Deserialize, Serialize};
 
 use super::conditions::ConditionsJson;

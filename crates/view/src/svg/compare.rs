@@ -2,7 +2,7 @@
 //! where it is faster; below each bar a thin one for its interval.
 
 use nodewise_measure::compare::{Change, Table, Verdict};
-use nodewise_measure::stats::Interval;
+use nodewise_stats::Interval;
 
 use crate::digest::change::change_words;
 use crate::digest::compare::{

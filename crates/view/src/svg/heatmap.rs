@@ -245,7 +245,7 @@ fn colour(step: usize) -> Role {
 #[cfg(test)]
 mod tests {
     use nodewise_machine::NodeId;
-    use nodewise_measure::metric::Direction;
+    use nodewise_stats::Direction;
 
     use super::*;
 

@@ -96,7 +96,7 @@ mod tests {
     use crate::digest::matrix::Entry;
     use crate::style::Style;
     use nodewise_machine::NodeId;
-    use nodewise_measure::metric::Direction;
+    use nodewise_stats::Direction;
 
     fn check(width: usize, nodes: u32, expected: &str) {
         let mut matrix = Matrix::new("huge pages", "ns", "ns", Direction::LowerIsBetter);

@@ -9,9 +9,9 @@ use nodewise_measure::bandwidth::file::{FileReport, FileWayReport, Operation, Pl
 use nodewise_measure::cell::{PageKind, Placed};
 use nodewise_measure::io::{Access, DeviceReport, Home, Kind, Report, WayReport};
 use nodewise_measure::perftest::{Comparison, Side, Table};
-use nodewise_measure::stats::Interval;
 use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
+use nodewise_stats::Interval;
 use nodewise_view::svg::file::file_page;
 use nodewise_view::svg::io::io_page;
 use nodewise_view::svg::perftest::perftest_page;

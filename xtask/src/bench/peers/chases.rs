@@ -10,9 +10,9 @@ use nodewise_measure::cell::{PageKind, PlacedMemory};
 use nodewise_measure::kernel::cycle::Cycle;
 use nodewise_measure::kernel::track::{Spacing, Track};
 use nodewise_measure::latency;
-use nodewise_measure::random::Random;
-use nodewise_measure::stats::median;
 use nodewise_measure::timer::Timer;
+use nodewise_stats::median;
+use nodewise_stats::random::Random;
 
 use super::reference::{Question, Reference};
 use super::{Goal, turns, verdict};

@@ -10,10 +10,10 @@ use nodewise_measure::kernel::cycle::Cycle;
 use nodewise_measure::kernel::track::{Spacing, Track};
 use nodewise_measure::latency;
 use nodewise_measure::latency::loaded::traffic::{Load, Meanwhile, during};
-use nodewise_measure::random::Random;
-use nodewise_measure::stats::median;
 use nodewise_measure::stop::Stop;
 use nodewise_measure::timer::Timer;
+use nodewise_stats::median;
+use nodewise_stats::random::Random;
 use std::sync::Arc;
 
 use super::{Goal, SAMPLE, fastest, members, rate, turns, verdict};

@@ -5,8 +5,8 @@ use nodewise_machine::{Bytes, CpuId, NodeId};
 use nodewise_measure::cell::facts::NoFacts;
 use nodewise_measure::cell::{PageKind, PlacedMemory};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
-use nodewise_measure::stats::median;
 use nodewise_measure::timer::Timer;
+use nodewise_stats::median;
 
 use super::programs::{self, Program};
 use super::reference::{Question, Reference};

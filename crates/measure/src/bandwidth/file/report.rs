@@ -5,8 +5,8 @@ use nodewise_machine::{Bytes, NodeId};
 use super::{FileWay, Operation, Place};
 use crate::cell::Refusal;
 use crate::latency::best_cpu;
-use crate::metric::Direction;
 use crate::survey::{Account, CellReport, Figure, Noise, Outcome};
+use nodewise_stats::Direction;
 
 /// Two nodes differ when one gives this much more than the other and their intervals are apart.
 const DIFFERENT: f64 = 1.05;

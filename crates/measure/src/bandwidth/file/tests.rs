@@ -5,8 +5,8 @@ use super::*;
 use crate::cell::Glance;
 use crate::cell::facts::NoFacts;
 use crate::experiment::Monotonic;
-use crate::metric::Direction;
 use crate::survey::{Account, CellReport, Outcome, Pace, Surveyor};
+use nodewise_stats::Direction;
 
 /// No whole number of blocks.
 const SIZE: Bytes = Bytes::from_kib(2500);

@@ -6,8 +6,8 @@ use nodewise_syscall::PageKind;
 use super::{Knee, Loaded, best_cpu, knee};
 use crate::cell::{Cell, Refusal};
 use crate::kernel::bandwidth::Kernel;
-use crate::metric::Direction;
 use crate::survey::{Account, CellReport, Figure, Outcome};
+use nodewise_stats::Direction;
 
 /// Curves of latency against bandwidth, and how they were measured.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,8 @@ use super::report::cell;
 use super::*;
 use crate::cell::facts::NoFacts;
 use crate::latency::Pattern;
-use crate::metric::Direction;
 use crate::survey::{Account, Outcome, Pace, Survey, Surveyor};
+use nodewise_stats::Direction;
 
 const NODE: NodeId = NodeId::new(0);
 

@@ -226,6 +226,6 @@ fn a_record_says_what_its_values_are() {
     let record = &Course::of(&agenda, Duration::ZERO).outcome.cases[0];
     let Benchmark { name, .. } = &suite.benchmarks[0];
     assert_eq!((&record.benchmark, record.threads, record.unit.as_str()), (name, 4, "GB/s"));
-    assert_eq!(record.direction, crate::metric::Direction::HigherIsBetter);
+    assert_eq!(record.direction, nodewise_stats::Direction::HigherIsBetter);
     assert!(!record.memory_traffic);
 }

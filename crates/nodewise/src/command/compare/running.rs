@@ -12,7 +12,6 @@ use nodewise_machine::printable::printable;
 use nodewise_measure::experiment::Monotonic;
 use nodewise_measure::metric::Metric;
 use nodewise_measure::schedule::Block;
-use nodewise_measure::stats::power::blocks_needed;
 use nodewise_measure::study::{Plan, Rounds, Treatment};
 use nodewise_measure::suite::conduct::{Agenda, Conductor, Event, Outcome};
 use nodewise_measure::suite::programs::Programs;
@@ -20,6 +19,7 @@ use nodewise_measure::suite::session::{End, Session, Skipped};
 use nodewise_measure::suite::{Case, Suite};
 use nodewise_measure::verdict::ALPHA;
 use nodewise_source::Detail;
+use nodewise_stats::power::blocks_needed;
 use nodewise_view::digest::compare::threads_words;
 use nodewise_view::digest::study::duration;
 

@@ -4,9 +4,9 @@ use nodewise_machine::{Bytes, CacheKind, CpuId, CpuSet, Machine, NodeId};
 use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::latency::sweep::{ChaseReport, Claimed, SweepReport, sizes};
 use nodewise_measure::latency::{Chase, LatencyBench, Pattern, best_cpu};
-use nodewise_measure::metric::Direction;
 use nodewise_measure::survey::{Account, CellReport};
 use nodewise_source::Detail;
+use nodewise_stats::Direction;
 use nodewise_view::svg::{Theme, sweep_svg};
 use nodewise_view::{csv, json, text};
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use nodewise_machine::Machine;
 use nodewise_machine::placement::{HugePages, Scope};
 use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::metric::{Direction, Metric, Pattern};
+use nodewise_measure::metric::{Metric, Pattern};
 use nodewise_measure::study::{Rounds, Treatment};
+use nodewise_stats::Direction;
 
 use super::options::MOST_ROUNDS;
 use crate::cli::tune::Tune;

@@ -7,9 +7,10 @@ use nodewise_machine::duration;
 use nodewise_machine::printable::quote;
 use nodewise_measure::command::Program;
 use nodewise_measure::evidence::Counter;
-use nodewise_measure::metric::{Direction, Metric, Pattern};
+use nodewise_measure::metric::{Metric, Pattern};
 use nodewise_measure::serve::{Patience, Ready, Service};
 use nodewise_measure::study::{Drive, Rounds};
+use nodewise_stats::Direction;
 
 use super::words;
 use crate::cli::tune::Tune;

@@ -2,10 +2,10 @@
 
 use nodewise_measure::cooling::CoolDown;
 use nodewise_measure::journal;
-use nodewise_measure::metric::Direction;
 use nodewise_measure::race::Rules;
 use nodewise_measure::study::{End, Record, Study};
 use nodewise_measure::verdict::{Advice, Analysis, SMALLEST_EFFECT, Verdict};
+use nodewise_stats::Direction;
 
 use super::conclusion::share;
 use super::evidence::spoilt_words;

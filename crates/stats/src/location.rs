@@ -39,8 +39,11 @@ pub fn quantile(sample: &[f64], p: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted(sample)?, p))
 }
 
-/// As [`quantile`], of a sample in ascending order that is not empty.
-pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> f64 {
+/// As [`quantile`], of a sample in ascending order.
+///
+/// # Panics
+/// When the sample is empty.
+pub fn quantile_of_sorted(sorted: &[f64], p: f64) -> f64 {
     let place = p.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     if below == above { below } else { below + (above - below) * place.fract() }

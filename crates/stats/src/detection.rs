@@ -188,8 +188,8 @@ fn wins_needed(rounds: usize, alpha: f64) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::betting::Bet;
     use crate::random::Random;
-    use crate::stats::betting::Bet;
 
     fn normal(random: &mut Random, rounds: usize, shift: f64) -> Vec<Vec<f64>> {
         let round = |_| {

@@ -59,7 +59,7 @@ fn share(comparisons: usize, alpha: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::random::Random;
-    use crate::stats::signed_rank::signed_rank;
+    use crate::signed_rank::signed_rank;
 
     #[test]
     fn the_blocks_needed_grow_with_the_comparisons() {

@@ -9,7 +9,7 @@
 //! TOMS 47, 2021), its state filled by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014); both are in
 //! the public domain.
 
-use crate::stats::distribution::normal_quantile;
+use crate::distribution::normal_quantile;
 
 /// A generator of pseudorandom numbers; not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]

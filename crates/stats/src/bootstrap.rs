@@ -126,7 +126,7 @@ impl<'a> Resample<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{hodges_lehmann, mean};
+    use crate::{hodges_lehmann, mean};
     use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
     const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 1000, confidence: 0.95, seed: 11 };

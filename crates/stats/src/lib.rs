@@ -17,20 +17,26 @@
 //! | which shift bets would find, and in how many rounds | [`detection`] |
 //! | what a study of this size can and cannot see | [`power`] |
 //! | the normal and Student's t distribution | [`distribution`] |
+//! | seeded random numbers | [`random`] |
+//! | which of two numbers is better | [`direction`] |
+#![forbid(unsafe_code)]
 
 pub mod aligned;
 pub mod betting;
 pub mod bootstrap;
 pub mod detection;
+pub mod direction;
 pub mod distribution;
 pub mod location;
 pub mod multiple;
 pub mod order;
 pub mod power;
+pub mod random;
 pub mod rank_sum;
 pub mod share;
 pub mod signed_rank;
 
 pub use bootstrap::{Bootstrap, Interval};
+pub use direction::Direction;
 pub use location::{geometric_mean, hodges_lehmann, mean, median, median_absolute_deviation, quantile};
 pub use order::median_interval;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use nodewise_measure::stats::distribution::student_quantile;
-use nodewise_measure::stats::multiple::holm;
-use nodewise_measure::stats::power::{blocks_for, smallest_detectable};
-use nodewise_measure::stats::rank_sum::rank_sum;
-use nodewise_measure::stats::signed_rank::signed_rank;
-use nodewise_measure::stats::{Bootstrap, Interval, geometric_mean, hodges_lehmann, mean};
+use nodewise_stats::distribution::student_quantile;
+use nodewise_stats::multiple::holm;
+use nodewise_stats::power::{blocks_for, smallest_detectable};
+use nodewise_stats::rank_sum::rank_sum;
+use nodewise_stats::signed_rank::signed_rank;
+use nodewise_stats::{Bootstrap, Interval, geometric_mean, hodges_lehmann, mean};
 use serde_json::Value;
 
 /// The cases of a file, each of which must have been made by packages whose releases are told.
