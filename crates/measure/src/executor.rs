@@ -274,12 +274,6 @@ pub trait Executor {
     fn run(&mut self, arm: &Arm) -> Run;
 }
 
-/// What tells the time of an experiment: how long it has been running, and nothing of a run.
-pub trait Clock {
-    /// Time since some fixed moment.
-    fn now(&self) -> Duration;
-}
-
 /// What sees from outside what a run cannot see of itself.
 pub trait Witness {
     /// Called before the program starts.

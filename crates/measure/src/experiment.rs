@@ -12,9 +12,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::executor::{Arm, Clock, Ending, Executor, Run};
+use crate::executor::{Arm, Ending, Executor, Run};
 use crate::race::crossing::crosses;
 use crate::race::{Costs, Crossed, Out, Race, Standing, median_difference};
 use crate::schedule::{ArmId, Block, Slot, order};
@@ -22,6 +22,7 @@ use crate::study::{Dropped, End, Plan, Record, Rounds, Study, TooShort};
 use budget::Pace;
 use failures::Failures;
 use nodewise_machine::conditions::Conditions;
+pub use nodewise_syscall::clock::Clock;
 
 /// What an experiment tells while it goes on; only ever between runs.
 #[derive(Clone, Debug)]
@@ -64,25 +65,6 @@ pub trait Observer {
 impl<F: FnMut(Event<'_>)> Observer for F {
     fn event(&mut self, event: Event<'_>) {
         self(event);
-    }
-}
-
-/// The time of the running machine, from when this was made.
-#[derive(Clone, Copy, Debug)]
-pub struct Monotonic {
-    origin: Instant,
-}
-
-impl Monotonic {
-    /// A clock that starts now.
-    pub fn start() -> Self {
-        Self { origin: Instant::now() }
-    }
-}
-
-impl Clock for Monotonic {
-    fn now(&self) -> Duration {
-        self.origin.elapsed()
     }
 }
 

@@ -236,7 +236,7 @@ mod tests {
     fn survey(cells: &[Chase]) -> Survey {
         let mut surveyor = Surveyor {
             facts: &mut NoFacts,
-            clock: &crate::experiment::Monotonic::start(),
+            clock: &nodewise_syscall::clock::Monotonic::start(),
             observer: &mut |_| {},
         };
         surveyor.conduct(&mut LatencyBench::new(1), cells, Pace::exactly(6, 1), 1)

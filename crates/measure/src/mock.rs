@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::executor::{Arm, Clock, Ending, Executor, Run};
+use crate::executor::{Arm, Ending, Executor, Run};
 use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
 use crate::study::{Plan, Rounds, Study, Treatment};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Placement;
+use nodewise_syscall::clock::Clock;
 
 /// A clock that advances by the times of the runs.
 #[derive(Clone, Default)]

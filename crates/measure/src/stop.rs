@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cell::Refusal;
-use crate::executor::Clock;
+use nodewise_syscall::clock::Clock;
 
 /// Looked at between samples, and inside of every loop that may take longer than some of them.
 #[derive(Clone, Default)]

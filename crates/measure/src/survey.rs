@@ -21,8 +21,8 @@ pub mod result;
 use std::time::Duration;
 
 use crate::cell::{Facts, Glance, Placed, Probe, Refusal};
-use crate::executor::Clock;
 use nodewise_stats::random::Random;
+use nodewise_syscall::clock::Clock;
 
 pub use account::{Account, Declared, Noise, extent};
 pub use figure::Figure;

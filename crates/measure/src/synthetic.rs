@@ -27,7 +27,7 @@ use std::time::Duration;
 use nodewise_machine::{CpuId, NodeId, PolicyMode};
 use nodewise_syscall::TransparentHuge;
 
-use crate::executor::{Arm, Clock, Ending, Executor, Run};
+use crate::executor::{Arm, Ending, Executor, Run};
 use crate::experiment::{Event, Experiment};
 use crate::metric::Metric;
 use crate::race::crossing::parts;
@@ -41,6 +41,7 @@ use nodewise_stats::aligned::{Aligned, aligned_rank, shift};
 use nodewise_stats::median;
 use nodewise_stats::random::Random;
 use nodewise_stats::signed_rank::signed_rank;
+use nodewise_syscall::clock::Clock;
 pub use noise::{Kind, Noise};
 
 /// How often blocks are drawn again for an interval.

@@ -16,6 +16,7 @@
 //! | start a program under a placement | [`setup`] |
 //! | start one of which nothing outlives this process | [`guard`] |
 //! | have a copy of this process | [`fork`] |
+//! | know the time, or play it in a test | [`clock`] |
 //! | learn what this process was started with | [`inherited`] |
 //! | start without what a short command does not need | [`entry!`] |
 //! | wait for it and read what it used | [`wait`] |
@@ -35,6 +36,7 @@ pub mod affinity;
 pub mod buffer;
 pub mod call;
 pub mod cause;
+pub mod clock;
 mod entry;
 pub mod error;
 #[expect(unsafe_code, reason = "a child that has become no other program can only be made unsafely")]

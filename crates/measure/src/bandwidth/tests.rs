@@ -3,9 +3,9 @@ use nodewise_syscall::{Task as Caller, affinity};
 
 use super::*;
 use crate::cell::facts::NoFacts;
-use crate::experiment::Monotonic;
 use crate::survey::{Pace, Survey, Surveyor};
 use nodewise_stats::Direction;
+use nodewise_syscall::clock::Monotonic;
 
 /// Large enough for the arrays of each kernel with some threads.
 const SIZE: Bytes = Bytes::from_mib(4);

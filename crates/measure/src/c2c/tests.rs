@@ -3,9 +3,9 @@ use nodewise_syscall::{Task, affinity};
 
 use super::*;
 use crate::cell::facts::NoFacts;
-use crate::experiment::Monotonic;
 use crate::survey::{Outcome, Pace, Surveyor};
 use nodewise_stats::Direction;
+use nodewise_syscall::clock::Monotonic;
 
 fn conduct(pairs: &[Pair]) -> Vec<Outcome> {
     let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer: &mut |_| {} };

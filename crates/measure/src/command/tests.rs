@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::executor::{NoWitness, Residency, Surroundings};
-use crate::experiment::{Event, Experiment, Monotonic};
+use crate::experiment::{Event, Experiment};
 use crate::fidelity::{Fidelity, Look};
 use crate::study::{End, Plan, Rounds, Treatment};
 use crate::verdict::{Analysis, Verdict};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_stats::Direction;
+use nodewise_syscall::clock::Monotonic;
 
 /// Runs words under one treatment after another, once each.
 fn runs(words: &[&str], metric: Metric, treatments: Vec<Treatment>, limit: Option<Duration>) -> Vec<Run> {

@@ -6,8 +6,8 @@ use nodewise_syscall::{PageKind, Task, affinity};
 
 use super::*;
 use crate::cell::facts::NoFacts;
-use crate::experiment::Monotonic;
 use crate::survey::{Outcome, Pace, Progress, Surveyor};
+use nodewise_syscall::clock::Monotonic;
 
 fn way(path: &Path, access: Access, memory: u32) -> Way {
     let cpus: CpuSet = affinity::cpus(Task::CURRENT).unwrap().iter().take(1).collect();

@@ -9,12 +9,12 @@ use crate::bandwidth::file::{FileBench, FileWay, Operation, Place};
 use crate::bandwidth::{BandwidthBench, Way};
 use crate::c2c::{CoreBench, Pair, Transfer};
 use crate::cell::{Cell, Facts, Glance, Phase};
-use crate::experiment::Monotonic;
 use crate::io::{self, Access, IoBench};
 use crate::kernel::bandwidth::Kernel;
 use crate::latency::loaded::{Loaded, LoadedBench, Traffic};
 use crate::latency::{Chase, LatencyBench, Pattern, cache};
 use crate::survey::{Bench, Pace, Survey, Surveyor};
+use nodewise_syscall::clock::Monotonic;
 
 /// A clock that a test sets, in seconds.
 struct Hand(AtomicU64);

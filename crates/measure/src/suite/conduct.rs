@@ -14,11 +14,12 @@ use nodewise_machine::printable::printable;
 use super::Case;
 use super::definition::Definition;
 use super::session::{ArmRecord, CaseRecord, End, Sample};
-use crate::executor::{Arm, Clock, Ending, Residency, Run};
+use crate::executor::{Arm, Ending, Residency, Run};
 use crate::experiment::failures::Failures;
 use crate::schedule::{Block, Slot, order};
 use crate::study::Rounds;
 use nodewise_stats::random::Random;
+use nodewise_syscall::clock::Clock;
 
 /// What starts the programs.
 pub trait Stage {

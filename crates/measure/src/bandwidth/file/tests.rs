@@ -4,9 +4,9 @@ use nodewise_syscall::{Task as Caller, affinity};
 use super::*;
 use crate::cell::Glance;
 use crate::cell::facts::NoFacts;
-use crate::experiment::Monotonic;
 use crate::survey::{Account, CellReport, Outcome, Pace, Surveyor};
 use nodewise_stats::Direction;
+use nodewise_syscall::clock::Monotonic;
 
 /// No whole number of blocks.
 const SIZE: Bytes = Bytes::from_kib(2500);

@@ -33,7 +33,7 @@ fn survey(points: &[Loaded]) -> (LoadedBench, Survey) {
     let mut bench = LoadedBench::new(1, Bytes::from_mib(2), Duration::from_millis(2));
     let mut surveyor = Surveyor {
         facts: &mut NoFacts,
-        clock: &crate::experiment::Monotonic::start(),
+        clock: &nodewise_syscall::clock::Monotonic::start(),
         observer: &mut |_| {},
     };
     let survey = surveyor.conduct(&mut bench, points, Pace::exactly(6, 1), 1);

@@ -9,7 +9,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nodewise_machine::Machine;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::printable::printable;
-use nodewise_measure::experiment::Monotonic;
 use nodewise_measure::metric::Metric;
 use nodewise_measure::schedule::Block;
 use nodewise_measure::study::{Plan, Rounds, Treatment};
@@ -20,6 +19,7 @@ use nodewise_measure::suite::{Case, Suite};
 use nodewise_measure::verdict::ALPHA;
 use nodewise_source::Detail;
 use nodewise_stats::power::blocks_needed;
+use nodewise_syscall::clock::Monotonic;
 use nodewise_view::digest::compare::threads_words;
 use nodewise_view::digest::study::duration;
 
