@@ -12,6 +12,7 @@ use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Placement;
 use nodewise_measure::command::{CommandExecutor, Program};
 use nodewise_measure::executor::NoWitness;
+use nodewise_measure::experiment::Monotonic;
 use nodewise_measure::experiment::{Event, Experiment};
 use nodewise_measure::metric::Metric;
 use nodewise_measure::race::Rules;
@@ -19,7 +20,6 @@ use nodewise_measure::schedule::ArmId;
 use nodewise_measure::study::{End, Plan, Rounds, Treatment};
 use nodewise_measure::verdict::{Analysis, Verdict};
 use nodewise_stats::random::Random;
-use nodewise_syscall::clock::Monotonic;
 
 /// The share of studies that may find a difference.
 const ALLOWED: f64 = 0.05;

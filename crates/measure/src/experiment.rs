@@ -22,7 +22,7 @@ use crate::study::{Dropped, End, Plan, Record, Rounds, Study, TooShort};
 use budget::Pace;
 use failures::Failures;
 use nodewise_machine::conditions::Conditions;
-pub use nodewise_syscall::clock::Clock;
+pub use nodewise_syscall::clock::{Clock, Monotonic};
 
 /// What an experiment tells while it goes on; only ever between runs.
 #[derive(Clone, Debug)]
