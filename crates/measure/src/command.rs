@@ -9,6 +9,7 @@
 //! it would disturb the next run, and nothing of it outlives this process, however that ends.
 
 pub mod environment;
+pub mod once;
 pub(crate) mod output;
 pub mod preparation;
 mod sampling;

@@ -235,7 +235,7 @@ impl Run {
 
 /// The last line of a complaint behind a colon, as the end of a sentence; nothing where there is none. As it was
 /// written: not fit for a terminal.
-pub(crate) fn last_line(complaint: Option<&str>) -> String {
+pub fn last_line(complaint: Option<&str>) -> String {
     let last = complaint.and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
     last.map_or_else(String::new, |line| format!(": {}", line.trim()))
 }

@@ -3,12 +3,11 @@
 //!
 //! [`Table::parse`] reads one print-out, [`Comparison`] lays several side by side: the same test with its
 //! buffers on one node and on another. [`kinks`] finds sizes at which a curve bends as no curve of this
-//! kind should. [`client`] runs the programs under a placement.
+//! kind should.
 //!
 //! # Units
 //! Latencies in us, as they are printed; bandwidths in Gbit/s (10^9 bits per second).
 
-pub mod client;
 pub mod column;
 pub mod compare;
 pub mod kink;

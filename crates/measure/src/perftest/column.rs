@@ -15,6 +15,14 @@ impl Kind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Latency, Self::Bandwidth];
 
+    /// The program that measures it.
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Latency => "ib_send_lat",
+            Self::Bandwidth => "ib_send_bw",
+        }
+    }
+
     /// The word for text and JSON.
     pub const fn word(self) -> &'static str {
         match self {

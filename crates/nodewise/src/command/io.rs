@@ -1,5 +1,6 @@
 //! `nodewise io`: words to devices, devices to ways, ways to a survey, the survey to its reader.
 
+mod client;
 mod rdma;
 mod saved;
 mod subject;

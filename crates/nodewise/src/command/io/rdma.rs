@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use nodewise_machine::placement::Placement;
 use nodewise_machine::{CpuSet, NodeId, NodeSet, PolicyMode};
 use nodewise_measure::io::DeviceReport;
-use nodewise_measure::perftest::client::{Client, ClientError};
 use nodewise_measure::perftest::{Comparison, Kind, Side, Table};
 
+use super::client::{Client, ClientError};
 use crate::failure::Failure;
 use crate::measuring;
 
