@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewise_measure::journal::{read, write};
+use nodewise_experiment::journal::{read, write};
 
 /// FNV-1a, as the journal has it: without it no line would be looked at.
 fn checksum(text: &str) -> u64 {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use nodewise_machine::printable::printable;
-use nodewise_measure::suite::command::Places;
-use nodewise_measure::suite::parse::parse;
+use nodewise_experiment::suite::command::Places;
+use nodewise_experiment::suite::parse::parse;
 
 fuzz_target!(|text: &str| {
     match parse(text) {

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nodewise_machine::printable::printable;
-use nodewise_measure::compare::{Comparison, Verdict};
+use nodewise_experiment::compare::{Comparison, Verdict};
 use nodewise_view::json::suite::{read, suite};
 
 fuzz_target!(|text: &str| {

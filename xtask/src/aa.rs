@@ -8,17 +8,17 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail, ensure};
+use nodewise_experiment::command::{CommandExecutor, Program};
+use nodewise_experiment::executor::NoWitness;
+use nodewise_experiment::experiment::Monotonic;
+use nodewise_experiment::experiment::{Event, Experiment};
+use nodewise_experiment::metric::Metric;
+use nodewise_experiment::race::Rules;
+use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::study::{End, Plan, Rounds, Treatment};
+use nodewise_experiment::verdict::{Analysis, Verdict};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Placement;
-use nodewise_measure::command::{CommandExecutor, Program};
-use nodewise_measure::executor::NoWitness;
-use nodewise_measure::experiment::Monotonic;
-use nodewise_measure::experiment::{Event, Experiment};
-use nodewise_measure::metric::Metric;
-use nodewise_measure::race::Rules;
-use nodewise_measure::schedule::ArmId;
-use nodewise_measure::study::{End, Plan, Rounds, Treatment};
-use nodewise_measure::verdict::{Analysis, Verdict};
 use nodewise_stats::random::Random;
 
 /// The share of studies that may find a difference.

@@ -3,9 +3,9 @@
 mod equal;
 
 use clap::ValueEnum;
-use nodewise_measure::race::Rules;
-use nodewise_measure::study::Rounds;
-use nodewise_measure::synthetic::{Comparison, Tally};
+use nodewise_experiment::race::Rules;
+use nodewise_experiment::study::Rounds;
+use nodewise_experiment::synthetic::{Comparison, Tally};
 
 /// Blocks of the fixed designs that the race is compared with.
 const DESIGNS: [u32; 8] = [6, 10, 15, 20, 30, 40, 60, 80];

@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nodewise_measure::experiment::{Event, Observer};
-use nodewise_measure::schedule::Block;
-use nodewise_measure::study::{Plan, Record, Rounds};
+use nodewise_experiment::experiment::{Event, Observer};
+use nodewise_experiment::schedule::Block;
+use nodewise_experiment::study::{Plan, Record, Rounds};
 use nodewise_view::digest::study::duration;
 
 /// The line.
@@ -155,12 +155,12 @@ impl Observer for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_experiment::executor::{Ending, Run};
+    use nodewise_experiment::metric::Metric;
+    use nodewise_experiment::race::Rules;
+    use nodewise_experiment::schedule::{ArmId, Slot};
+    use nodewise_experiment::study::Treatment;
     use nodewise_machine::placement::Placement;
-    use nodewise_measure::executor::{Ending, Run};
-    use nodewise_measure::metric::Metric;
-    use nodewise_measure::race::Rules;
-    use nodewise_measure::schedule::{ArmId, Slot};
-    use nodewise_measure::study::Treatment;
 
     const fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)

@@ -1,10 +1,10 @@
 //! Sees what a run cannot see of itself: where its pages are, the time that a hypervisor takes, and for a
 //! study also the placement that is in force and what the kernel counts meanwhile.
 
+use nodewise_experiment::evidence::{Allocations, CpuTime, Evidence, Moves};
+use nodewise_experiment::executor::{Residency, Surroundings, Witness};
+use nodewise_experiment::fidelity::Look;
 use nodewise_machine::{Machine, NodeSet};
-use nodewise_measure::evidence::{Allocations, CpuTime, Evidence, Moves};
-use nodewise_measure::executor::{Residency, Surroundings, Witness};
-use nodewise_measure::fidelity::Look;
 use nodewise_source::in_force::{InForce, in_force};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::proc_stat::CpuTimes;
@@ -197,10 +197,10 @@ impl Witness for CountingWitness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_experiment::command::{CommandExecutor, setup};
+    use nodewise_experiment::fidelity::Fidelity;
     use nodewise_machine::placement::Placement;
     use nodewise_machine::{CpuSet, NodeId, PolicyMode};
-    use nodewise_measure::command::{CommandExecutor, setup};
-    use nodewise_measure::fidelity::Fidelity;
     use std::io::Read as _;
     use std::process::{Command, Stdio};
     use std::time::Duration;

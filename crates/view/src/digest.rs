@@ -1,7 +1,7 @@
 //! What a reader wants to know, worked out once for every form in which it is shown.
 //!
 //! Pure functions from a [`Machine`](nodewise_machine::Machine) or a
-//! [`Study`](nodewise_measure::study::Study) to small values; no words about layout here, and nothing
+//! [`Study`](nodewise_experiment::study::Study) to small values; no words about layout here, and nothing
 //! that was not said or measured.
 
 pub mod access;

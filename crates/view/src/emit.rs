@@ -19,12 +19,12 @@ mod threads;
 use std::fmt;
 use std::str::FromStr;
 
+use nodewise_experiment::executor::Arm;
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::Advice;
 use nodewise_machine::placement::{HugePages, Placement, Scope};
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
-use nodewise_measure::executor::Arm;
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::Advice;
 
 use crate::digest::study::{program_words, shell_word};
 use threads::Threads;

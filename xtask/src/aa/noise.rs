@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
-use nodewise_measure::synthetic::disturbance::Disturbance;
+use nodewise_experiment::synthetic::disturbance::Disturbance;
 use serde_json::Value;
 
 use crate::program::{cargo, quiet, read};

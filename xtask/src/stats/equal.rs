@@ -3,9 +3,9 @@
 use std::thread;
 
 use anyhow::ensure;
-use nodewise_measure::race::Rules;
-use nodewise_measure::synthetic::disturbance::Disturbance;
-use nodewise_measure::synthetic::equal::{Design, FalseSayings, Known};
+use nodewise_experiment::race::Rules;
+use nodewise_experiment::synthetic::disturbance::Disturbance;
+use nodewise_experiment::synthetic::equal::{Design, FalseSayings, Known};
 use nodewise_stats::share::share_interval;
 
 /// Plays equal arms and prints how often each false thing was said; fails where that is more often than is

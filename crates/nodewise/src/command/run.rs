@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ArgMatches;
+use nodewise_experiment::command::setup;
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::printable::{io_words, printable, visible};
 use nodewise_machine::{CpuSet, DeviceRef, Machine};
-use nodewise_measure::command::setup;
 use nodewise_model::{BuiltAt, FallbackOrders};
 use nodewise_source::Detail;
 use nodewise_syscall::{Setup, StartError, Task, affinity};

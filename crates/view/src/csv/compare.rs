@@ -1,7 +1,7 @@
 //! A comparison, a line per benchmark and number of threads, the geometric means at the end.
 
-use nodewise_measure::compare::{Comparison, Mean, Row, Table};
-use nodewise_measure::suite::session::Session;
+use nodewise_experiment::compare::{Comparison, Mean, Row, Table};
+use nodewise_experiment::suite::session::Session;
 
 use super::{known, quoted};
 use crate::digest::compare::verdict_name;

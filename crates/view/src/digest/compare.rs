@@ -1,9 +1,9 @@
 //! What text, JSON, lines with commas and pictures say of suites and their comparison.
 
-use nodewise_measure::compare::differences::{Difference, differences};
-use nodewise_measure::compare::{Comparison, Row, Table, Verdict};
-use nodewise_measure::executor::Residency;
-use nodewise_measure::suite::session::{End, Session};
+use nodewise_experiment::compare::differences::{Difference, differences};
+use nodewise_experiment::compare::{Comparison, Row, Table, Verdict};
+use nodewise_experiment::executor::Residency;
+use nodewise_experiment::suite::session::{End, Session};
 
 use crate::digest::change::stolen_words;
 use crate::digest::counts::{each_once, plural};

@@ -1,9 +1,9 @@
 //! What was counted while the runs of a study went on: for each arm the median over its runs.
 
+use nodewise_experiment::evidence::Counter;
+use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::study::{Record, Study};
 use nodewise_machine::Bytes;
-use nodewise_measure::evidence::Counter;
-use nodewise_measure::schedule::ArmId;
-use nodewise_measure::study::{Record, Study};
 use nodewise_stats::median;
 
 use super::study::seconds_words;

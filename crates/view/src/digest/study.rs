@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_experiment::command::THREADS;
+use nodewise_experiment::command::environment::THREAD_VARIABLES;
+use nodewise_experiment::executor::Residency;
+use nodewise_experiment::fidelity::{Fidelity, percent};
+use nodewise_experiment::metric::Metric;
+use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::ArmResult;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, NodeSet};
-use nodewise_measure::command::THREADS;
-use nodewise_measure::command::environment::THREAD_VARIABLES;
-use nodewise_measure::executor::Residency;
-use nodewise_measure::fidelity::{Fidelity, percent};
-use nodewise_measure::metric::Metric;
-use nodewise_measure::schedule::ArmId;
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::ArmResult;
 use nodewise_stats::median;
 
 use super::evidence::count_words;

@@ -1,7 +1,7 @@
 use super::*;
+use nodewise_experiment::command::environment::THREAD_VARIABLES;
+use nodewise_experiment::schedule::ArmId;
 use nodewise_machine::spec;
-use nodewise_measure::command::environment::THREAD_VARIABLES;
-use nodewise_measure::schedule::ArmId;
 
 const MACHINE: &str = "2x(4c 8G)";
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_measure::suite::{Benchmark, Need, Origin, Suite, Threads};
+use nodewise_experiment::suite::{Benchmark, Need, Origin, Suite, Threads};
 use serde::Serialize;
 
 use super::pretty;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_measure::compare::{Mean, Row, Table, Verdict};
-use nodewise_measure::suite::session::Session;
+use nodewise_experiment::compare::{Mean, Row, Table, Verdict};
+use nodewise_experiment::suite::session::Session;
 use serde::Serialize;
 
 use super::conditions::ConditionsJson;

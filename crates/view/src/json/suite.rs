@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use nodewise_experiment::executor::Residency;
+use nodewise_experiment::suite::definition::Definition;
+use nodewise_experiment::suite::parse::MOST_BYTES;
+use nodewise_experiment::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
 use nodewise_machine::id::Id as _;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
-use nodewise_measure::executor::Residency;
-use nodewise_measure::suite::definition::Definition;
-use nodewise_measure::suite::parse::MOST_BYTES;
-use nodewise_measure::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
 use nodewise_stats::Direction;
 use serde::{Deserialize, Serialize};
 

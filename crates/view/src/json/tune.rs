@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_experiment::candidates::LeftOut;
+use nodewise_experiment::cooling::CoolDown;
+use nodewise_experiment::executor::Residency;
+use nodewise_experiment::metric::Metric;
+use nodewise_experiment::race::{Out, Rules};
+use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::study::{End, Study};
+use nodewise_experiment::verdict::{Advice, Analysis, ArmResult, Verdict};
 use nodewise_machine::placement::{HugePages, Placement, Scope};
-use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::cooling::CoolDown;
-use nodewise_measure::executor::Residency;
-use nodewise_measure::metric::Metric;
-use nodewise_measure::race::{Out, Rules};
-use nodewise_measure::schedule::ArmId;
-use nodewise_measure::study::{End, Study};
-use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
 use serde::Serialize;
 
 use super::conditions::ConditionsJson;

@@ -1,7 +1,7 @@
 //! A comparison as bars: for each benchmark one per number of threads, to the right of the middle line
 //! where it is faster; below each bar a thin one for its interval.
 
-use nodewise_measure::compare::{Change, Table, Verdict};
+use nodewise_experiment::compare::{Change, Table, Verdict};
 use nodewise_stats::Interval;
 
 use crate::digest::change::change_words;
@@ -95,7 +95,7 @@ fn bars(table: &Table, name: &str) -> Vec<Bar> {
 
 fn mean_bars(table: &Table) -> Vec<Bar> {
     let threads = threads(table);
-    let bar = |mean: &nodewise_measure::compare::Mean| {
+    let bar = |mean: &nodewise_experiment::compare::Mean| {
         let at = threads.iter().position(|threads| *threads == mean.threads)?;
         let shown = mean.interval.is_none_or(|interval| !interval.contains(1.0));
         Some(Bar { threads: at, ratio: mean.ratio, interval: mean.interval, shown })

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_measure::compare::{Mean, Row, Table as Compared, Verdict};
-use nodewise_measure::metric::Metric;
-use nodewise_measure::suite::session::Session;
-use nodewise_measure::suite::{Suite, Threads};
+use nodewise_experiment::compare::{Mean, Row, Table as Compared, Verdict};
+use nodewise_experiment::metric::Metric;
+use nodewise_experiment::suite::session::Session;
+use nodewise_experiment::suite::{Suite, Threads};
 use nodewise_stats::{median, median_absolute_deviation};
 
 use crate::digest::change::{change_words, range_words};

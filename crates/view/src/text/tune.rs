@@ -10,12 +10,12 @@ mod pages;
 mod results;
 
 pub use first::first;
+use nodewise_experiment::candidates::LeftOut;
+use nodewise_experiment::executor::Unprepared;
+use nodewise_experiment::journal;
+use nodewise_experiment::study::{Dropped, End, Study};
+use nodewise_experiment::verdict::Analysis;
 use nodewise_machine::placement::Scope;
-use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::executor::Unprepared;
-use nodewise_measure::journal;
-use nodewise_measure::study::{Dropped, End, Study};
-use nodewise_measure::verdict::Analysis;
 
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};

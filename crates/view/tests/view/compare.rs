@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use nodewise_experiment::compare::{Comparison, Verdict};
+use nodewise_experiment::executor::Residency;
+use nodewise_experiment::suite::definition::Definition;
+use nodewise_experiment::suite::parse::parse;
+use nodewise_experiment::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, NodeId};
-use nodewise_measure::compare::{Comparison, Verdict};
-use nodewise_measure::executor::Residency;
-use nodewise_measure::suite::definition::Definition;
-use nodewise_measure::suite::parse::parse;
-use nodewise_measure::suite::session::{ArmRecord, CaseRecord, End, Sample, Session, Skipped};
 use nodewise_stats::Direction;
 use nodewise_stats::random::Random;
 use nodewise_view::digest::compare::Shown;

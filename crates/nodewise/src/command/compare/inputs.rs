@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nodewise_measure::suite::input::Place;
+use nodewise_experiment::suite::input::Place;
 
 /// Bytes that are written between two looks at the interrupt.
 const PART: usize = 1 << 20;
@@ -63,8 +63,8 @@ impl Write for Interruptible<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_experiment::suite::input::{Content, Input};
     use nodewise_machine::Bytes;
-    use nodewise_measure::suite::input::{Content, Input};
 
     #[test]
     fn an_input_that_is_being_made_ends_when_the_user_wants_it() {

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use nodewise_experiment::suite::{Benchmark, Need, Origin, Suite};
 use nodewise_machine::printable::io_words;
-use nodewise_measure::suite::{Benchmark, Need, Origin, Suite};
 
 use crate::failure::Failure;
 use crate::output;
@@ -118,7 +118,7 @@ fn still_missing(lacked: &[&Need]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_measure::suite::parse::parse;
+    use nodewise_experiment::suite::parse::parse;
     use std::path::Path;
 
     #[test]

@@ -1,9 +1,9 @@
 //! `--placements default,interleave=all`: words to treatments.
 
 use clap::Args as _;
+use nodewise_experiment::command::CommandExecutor;
+use nodewise_experiment::study::Treatment;
 use nodewise_machine::placement::{Placement, Scope};
-use nodewise_measure::command::CommandExecutor;
-use nodewise_measure::study::Treatment;
 
 use crate::cli::place::Place;
 use crate::command::tune::placements as tune;

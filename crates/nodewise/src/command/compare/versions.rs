@@ -6,8 +6,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use nodewise_experiment::suite::{Benchmark, Need};
 use nodewise_machine::printable::printable;
-use nodewise_measure::suite::{Benchmark, Need};
 
 use super::needs::find;
 

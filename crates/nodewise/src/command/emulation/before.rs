@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use nodewise_experiment::suite::SHIPPED;
+use nodewise_experiment::suite::parse::parse;
+use nodewise_experiment::suite::session::Session;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, KernelRelease, Machine, NodeSet};
-use nodewise_measure::suite::SHIPPED;
-use nodewise_measure::suite::parse::parse;
-use nodewise_measure::suite::session::Session;
 use nodewise_model::Release;
 use nodewise_model::policy::system;
 use nodewise_source::Detail;

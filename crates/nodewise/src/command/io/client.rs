@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use nodewise_experiment::command::once::run_once;
+use nodewise_experiment::executor::{Ending, last_line};
 use nodewise_machine::placement::Placement;
 use nodewise_machine::printable::printable;
-use nodewise_measure::command::once::run_once;
-use nodewise_measure::executor::{Ending, last_line};
 use nodewise_measure::perftest::{Kind, NoTable, Table};
 
 /// How long a test of all sizes may take: with the usual 1000 and 5000 messages a slow link needs seconds.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nodewise_measure::cooling::Climate;
+use nodewise_experiment::cooling::Climate;
 use nodewise_source::thermal;
 use nodewise_source::tree::Tree;
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use nodewise_experiment::candidates::LeftOut;
+use nodewise_experiment::metric::{Metric, Pattern};
+use nodewise_experiment::study::{Rounds, Treatment};
 use nodewise_machine::Machine;
 use nodewise_machine::placement::{HugePages, Scope};
-use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::metric::{Metric, Pattern};
-use nodewise_measure::study::{Rounds, Treatment};
 use nodewise_stats::Direction;
 
 use super::options::MOST_ROUNDS;

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use nodewise_experiment::command::Program;
+use nodewise_experiment::evidence::Counter;
+use nodewise_experiment::metric::{Metric, Pattern};
+use nodewise_experiment::serve::{Patience, Ready, Service};
+use nodewise_experiment::study::{Drive, Rounds};
 use nodewise_machine::duration;
 use nodewise_machine::printable::quote;
-use nodewise_measure::command::Program;
-use nodewise_measure::evidence::Counter;
-use nodewise_measure::metric::{Metric, Pattern};
-use nodewise_measure::serve::{Patience, Ready, Service};
-use nodewise_measure::study::{Drive, Rounds};
 use nodewise_stats::Direction;
 
 use super::words;

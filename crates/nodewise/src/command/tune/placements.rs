@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Args as _, FromArgMatches as _};
+use nodewise_experiment::candidates::{Candidates, LeftOut};
+use nodewise_experiment::command::CommandExecutor;
+use nodewise_experiment::study::Treatment;
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::printable::quote;
 use nodewise_machine::{DeviceRef, Machine};
-use nodewise_measure::candidates::{Candidates, LeftOut};
-use nodewise_measure::command::CommandExecutor;
-use nodewise_measure::study::Treatment;
 use nodewise_syscall::StartError;
 
 use super::space::{self, Options, Origin, Space};

@@ -14,10 +14,10 @@
 
 use std::path::Path;
 
+use nodewise_experiment::candidates::LeftOut;
+use nodewise_experiment::candidates::binding::Binding;
 use nodewise_machine::Machine;
 use nodewise_machine::printable::quote;
-use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::candidates::binding::Binding;
 use serde::Deserialize;
 use toml::Spanned;
 

@@ -1,11 +1,11 @@
 //! How many threads a program is told to use, and how it is told.
 
+use nodewise_experiment::candidates::LeftOut;
+use nodewise_experiment::command::environment::THREAD_VARIABLES;
+use nodewise_experiment::study::Treatment;
 use nodewise_machine::Machine;
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::printable::quote;
-use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::command::environment::THREAD_VARIABLES;
-use nodewise_measure::study::Treatment;
 
 /// More threads than any machine has CPUs.
 const MOST: u32 = 1 << 16;

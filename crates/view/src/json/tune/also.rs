@@ -1,9 +1,9 @@
 //! What is shown of an arm besides the metric that decides: how far it ran as asked, and other metrics.
 
-use nodewise_measure::executor::{Arm, Run};
-use nodewise_measure::fidelity::Fidelity;
-use nodewise_measure::study::Plan;
-use nodewise_measure::verdict::ArmResult;
+use nodewise_experiment::executor::{Arm, Run};
+use nodewise_experiment::fidelity::Fidelity;
+use nodewise_experiment::study::Plan;
+use nodewise_experiment::verdict::ArmResult;
 use serde::Serialize;
 
 use super::super::ends;
@@ -63,7 +63,7 @@ pub(super) struct AlsoJson {
 impl AlsoJson {
     /// Those of an arm, in the order of the plan; null where no run gave a value.
     pub fn of(result: &ArmResult) -> Vec<Option<Self>> {
-        let one = |also: &nodewise_measure::verdict::Also| Self {
+        let one = |also: &nodewise_experiment::verdict::Also| Self {
             runs: also.summary.runs,
             median: also.summary.median,
             ratio: also.ratio.map(|(ratio, _)| ratio),

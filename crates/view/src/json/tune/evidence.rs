@@ -1,7 +1,7 @@
 //! What the kernel counted during one run, as it stands in a sample.
 
+use nodewise_experiment::evidence::{Allocations, Evidence};
 use nodewise_machine::NodeId;
-use nodewise_measure::evidence::{Allocations, Evidence};
 use serde::Serialize;
 
 /// Counters of one run. What the kernel does not say is left out.

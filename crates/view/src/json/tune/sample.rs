@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nodewise_measure::study::{Plan, Record};
+use nodewise_experiment::study::{Plan, Record};
 use serde::Serialize;
 
 use super::also::{FidelityJson, values};

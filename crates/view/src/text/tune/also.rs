@@ -1,8 +1,8 @@
 //! The metrics of a study that decide nothing: a table for each, without verdicts.
 
-use nodewise_measure::metric::Metric;
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::Analysis;
+use nodewise_experiment::metric::Metric;
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::Analysis;
 
 use crate::digest::change::{change_words, range_words};
 use crate::digest::study::{metric_name, metric_value};

@@ -1,10 +1,10 @@
 //! The conclusion of a study: what to do, by how much it helps, and what that rests on.
 
+use nodewise_experiment::metric::Metric;
+use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::study::{Rounds, Study};
+use nodewise_experiment::verdict::{Advice, Analysis, Effect, Verdict};
 use nodewise_machine::placement::Scope;
-use nodewise_measure::metric::Metric;
-use nodewise_measure::schedule::ArmId;
-use nodewise_measure::study::{Rounds, Study};
-use nodewise_measure::verdict::{Advice, Analysis, Effect, Verdict};
 use nodewise_stats::Direction;
 
 use super::reason;

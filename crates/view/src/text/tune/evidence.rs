@@ -1,7 +1,7 @@
 //! Counters of the kernel and the CPU while the program ran, and the runs that others spoilt.
 
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::Analysis;
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::Analysis;
 
 use super::Extent;
 use crate::digest::counts::{by_count, plural};

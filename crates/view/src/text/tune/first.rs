@@ -1,9 +1,9 @@
 //! `nodewise tune` without a program on a machine with one node: what can be gained here, what elsewhere,
 //! and what to try next.
 
-use nodewise_measure::candidates::LeftOut;
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::{Advice, Analysis, ArmResult, Verdict};
+use nodewise_experiment::candidates::LeftOut;
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::{Advice, Analysis, ArmResult, Verdict};
 use nodewise_model::cost::Bottleneck;
 
 use super::{Extent, conclusion, not_tried, notes, nothing_works, pages};

@@ -1,10 +1,10 @@
 //! Notes below the table of a study: noise, failures, other programs, how it ended.
 
-use nodewise_measure::cooling::CoolDown;
-use nodewise_measure::journal;
-use nodewise_measure::race::Rules;
-use nodewise_measure::study::{End, Record, Study};
-use nodewise_measure::verdict::{Advice, Analysis, SMALLEST_EFFECT, Verdict};
+use nodewise_experiment::cooling::CoolDown;
+use nodewise_experiment::journal;
+use nodewise_experiment::race::Rules;
+use nodewise_experiment::study::{End, Record, Study};
+use nodewise_experiment::verdict::{Advice, Analysis, SMALLEST_EFFECT, Verdict};
 use nodewise_stats::Direction;
 
 use super::conclusion::share;

@@ -1,7 +1,7 @@
 //! Where the memory of the program lay under each placement, and how far it ran as that asks.
 
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::{Analysis, ArmResult};
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::{Analysis, ArmResult};
 
 use super::Extent;
 use crate::digest::study::{fidelity_words, pages_words, seen_words};

@@ -1,8 +1,8 @@
 //! The table of a study: what each placement costs and what is concluded about it.
 
-use nodewise_measure::metric::Metric;
-use nodewise_measure::study::{Dropped, Study};
-use nodewise_measure::verdict::{Analysis, ArmResult, Verdict};
+use nodewise_experiment::metric::Metric;
+use nodewise_experiment::study::{Dropped, Study};
+use nodewise_experiment::verdict::{Analysis, ArmResult, Verdict};
 
 use super::{Extent, reason};
 use crate::digest::change::{change_words, range_words};
