@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use nodewise_experiment::shell;
 
 /// The cargo that started us, in a folder.
 pub fn cargo(folder: &Path) -> Command {
@@ -63,17 +64,9 @@ pub fn read(command: &mut Command) -> Result<String> {
 pub fn line(command: &Command) -> String {
     std::iter::once(command.get_program())
         .chain(command.get_args())
-        .map(|word| quoted(&word.to_string_lossy()))
+        .map(|word| shell::word(&word.to_string_lossy()).into_owned())
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:+,@%~".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -84,7 +77,7 @@ mod tests {
     fn a_line_can_be_pasted_into_a_shell() {
         let mut command = Command::new("apt-get");
         command.args(["-o", "A::B=/x", "it's", "two words", "$x", ""]);
-        assert_eq!(line(&command), r"apt-get -o A::B=/x 'it'\''s' 'two words' '$x' ''");
+        assert_eq!(line(&command), r#"apt-get -o A::B=/x "it's" 'two words' '$x' ''"#);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::command::THREADS;
 use crate::cooling::CoolDown;
 use crate::evidence::Counter;
 use crate::executor::{Arm, Ending, Residency, Run, Unprepared};
@@ -131,6 +132,16 @@ pub struct Drive {
 }
 
 impl Study {
+    /// The words of the program as an arm runs it, with its number of threads. As they were given: not fit
+    /// for a terminal.
+    pub fn program_of(&self, arm: ArmId) -> Vec<String> {
+        let filled = |word: &String| match self.plan.arm(arm).threads {
+            Some(threads) => word.replace(THREADS, &threads.to_string()),
+            None => word.clone(),
+        };
+        self.conditions.command.iter().map(filled).collect()
+    }
+
     /// The runs of an arm in measured blocks, without those that were set aside.
     pub fn measured(&self, arm: ArmId) -> impl Iterator<Item = &Record> {
         let counts = |record: &&Record| record.block != Block::WarmUp && !record.set_aside;

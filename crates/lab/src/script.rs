@@ -51,17 +51,10 @@ pub fn script(directory: Option<&Path>, variables: &[(OsString, OsString)], comm
     script
 }
 
-/// Quotes bytes for a shell: in single quotes nothing is special but the quote itself.
+/// Bytes as one word of a shell.
 fn quote(text: &OsStr) -> Vec<u8> {
-    let mut quoted = vec![b'\''];
-    for byte in text.as_encoded_bytes() {
-        match byte {
-            b'\'' => quoted.extend(b"'\\''"),
-            byte => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'\'');
-    quoted
+    let quoted = shlex::bytes::try_quote(text.as_encoded_bytes());
+    quoted.expect("words, variables and paths of a command have no NUL").into_owned()
 }
 
 /// Reads what the script wrote into its status file; `None` when it got no further.
@@ -87,7 +80,7 @@ mod tests {
              : > /run/nodewise/lab/started\n\
              cd /\n\
              cd -- '/a b' 2> /dev/null\n\
-             env -i 'PATH=/bin' 'A B=it'\\''s' nice -n 0 -- 'echo' 'two words' ''\n\
+             env -i 'PATH=/bin' \"A B=it's\" nice -n 0 -- echo 'two words' ''\n\
              status=$?\n\
              echo $status > /run/nodewise/lab/status\n\
              exit $status\n"

@@ -3,20 +3,27 @@
 //! Nothing in this crate prints, opens a file, asks the terminal or reads a clock: how wide the
 //! text may be and whether it has colour comes in as a [`Style`], and what comes out is a `String`.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | how a text is to be written: width, colour | [`style`] |
-//! | texts: `show`, `tune`, `run --explain`, `nodewise` alone | [`text`] |
-//! | JSON twins of the texts, with their schemas | [`json`] |
-//! | measured matrices for spreadsheets | [`csv`] |
-//! | pictures: of a machine, of measured matrices | [`svg`] |
-//! | a placement in the words of other tools | [`emit`] |
-//! | what several of them say, worked out once | [`digest`] |
+//! # Modules
+//!
+//! - `digest.rs` what a reader wants to know, worked out once for every form; in `digest/` a file per
+//!   subject, and what several share: numbers with their words (`digest/counts.rs`), changes
+//!   (`digest/change.rs`), matrices (`digest/matrix.rs`), how a report ends (`digest/survey.rs`), an example
+//!   of a server with nodes (`digest/example.rs`)
+//! - `text.rs` text for people: in `text/` what each verb prints (for `show` a file per section in
+//!   `text/show/`, for `tune` a file per part of its page in `text/tune/`), tables that fit and lines that
+//!   wrap; `style.rs` width and colour
+//! - `json.rs` the JSON twins: in `json/` a file per schema, what several share (`json/cells.rs`,
+//!   `json/conditions.rs`), and reading them back (`json/reading.rs`)
+//! - `csv.rs` measured matrices for spreadsheets; in `csv/` a file per measurement
+//! - `svg.rs` pictures: in `svg/` a file per picture, and frames, fonts and writing; how sheets begin and end
+//!   (`svg/sheet.rs`), all colours (`svg/palette.rs`) and, for its tests, how readers see them
+//!   (`svg/palette/vision.rs`), matrices in colours (`svg/heatmap.rs`), axes and their points
+//!   (`svg/plot.rs`), the curve of threads (`svg/threads.rs`), legends and colour bars (`svg/legend.rs`); in
+//!   `svg/machine/` what a picture shows of a machine, folded and arranged
 #![forbid(unsafe_code)]
 
 pub mod csv;
 pub mod digest;
-pub mod emit;
 pub mod json;
 pub mod style;
 pub mod svg;

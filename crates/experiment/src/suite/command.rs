@@ -11,6 +11,8 @@
 
 use std::path::Path;
 
+use crate::shell;
+
 /// The words that can stand in braces.
 const PLACES: [&str; 3] = ["threads", "inputs", "nodewise"];
 
@@ -92,12 +94,7 @@ impl Command {
 
 /// A path as one word of the shell.
 pub(super) fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
+    shell::word(&path.to_string_lossy()).into_owned()
 }
 
 /// The words of small letters in braces, with where their brace opens.
@@ -144,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_quote_in_a_path_stays_inside_its_word() {
-        assert_eq!(quoted(Path::new("it's")), "'it'\\''s'");
+        assert_eq!(quoted(Path::new("it's")), "\"it's\"");
     }
 
     proptest! {

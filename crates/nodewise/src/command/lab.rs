@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::io;
 
+use nodewise_experiment::shell;
 use nodewise_lab::{Arch, Guest, GuestError, Lab as Parts, Layout, Limits, Stage, qemu};
 use nodewise_source::Detail;
-use nodewise_view::digest::study::shell_word;
 
 use crate::cli::Global;
 use crate::cli::lab::Lab;
@@ -70,8 +70,6 @@ fn describe(layout: &Layout) -> String {
         };
         lines.push(format!("node {}: {cpus}, {memory}{twin}", node.id));
     }
-    let arguments: Vec<String> =
-        qemu::arguments(layout, Arch::X86).iter().map(|word| shell_word(word)).collect();
-    lines.push(format!("qemu {}", arguments.join(" ")));
+    lines.push(format!("qemu {}", shell::shown(qemu::arguments(layout, Arch::X86))));
     lines.join("\n") + "\n"
 }

@@ -8,14 +8,14 @@ use std::process::Command;
 
 use clap::ArgMatches;
 use nodewise_experiment::command::setup;
+use nodewise_experiment::emit::{self, Emitted, Paths, Target};
+use nodewise_experiment::shell;
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::printable::{io_words, printable, visible};
 use nodewise_machine::{CpuSet, DeviceRef, Machine};
 use nodewise_model::{BuiltAt, FallbackOrders};
 use nodewise_source::Detail;
 use nodewise_syscall::{Setup, StartError, Task, affinity};
-use nodewise_view::digest::study::shell_word;
-use nodewise_view::emit::{self, Emitted, Paths, Target};
 use nodewise_view::text::explain;
 
 use crate::cli::place::{Huge, Place};
@@ -180,9 +180,10 @@ fn dry_run(args: &Run, setup: &Setup, placement: &Placement, machine: &Machine) 
         lines.push(format!("setenv({variable}, {})", printable(&value.to_string_lossy())));
     }
     if !args.command.is_empty() {
-        let words: Vec<String> =
-            args.command.iter().map(|word| shell_word(&word.to_string_lossy())).collect();
-        lines.push(format!("execvp({})", words.join(" ")));
+        lines.push(format!(
+            "execvp({})",
+            shell::shown(args.command.iter().map(|word| word.to_string_lossy()))
+        ));
     }
     if lines.is_empty() {
         lines.push("nothing: no option changes anything".to_owned());

@@ -16,6 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nodewise_experiment::command::CommandExecutor;
 use nodewise_experiment::command::preparation::PreparedExecutor;
 use nodewise_experiment::cooling::{Cooling, CoolingExecutor};
+use nodewise_experiment::emit::{self, Paths, Target};
 use nodewise_experiment::evidence::{Counter, Repeats};
 use nodewise_experiment::executor::Executor;
 use nodewise_experiment::experiment::Experiment;
@@ -33,7 +34,6 @@ use nodewise_source::Detail;
 use nodewise_syscall::clock::Monotonic;
 use nodewise_syscall::perf::Counting;
 use nodewise_view::digest::study::duration;
-use nodewise_view::emit::{self, Paths, Target};
 use nodewise_view::text::Extent;
 use nodewise_view::{json, text};
 

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nodewise_experiment::command::THREADS;
 use nodewise_experiment::command::environment::THREAD_VARIABLES;
 use nodewise_experiment::executor::Residency;
 use nodewise_experiment::fidelity::{Fidelity, percent};
 use nodewise_experiment::metric::Metric;
 use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::shell;
 use nodewise_experiment::study::Study;
 use nodewise_experiment::verdict::ArmResult;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Scope;
-use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_stats::median;
 
@@ -120,10 +119,10 @@ pub fn seen_words(study: &Study, arm: ArmId) -> Option<String> {
 /// it has one.
 pub fn command_lines(study: &Study, arm: ArmId, scope: &Scope) -> Vec<String> {
     let placement = &study.plan.arm(arm).placement;
-    let program: Vec<String> = program_words(study, arm).iter().map(|word| shell_word(word)).collect();
+    let program = shell::shown(study.program_of(arm));
     let variables = thread_variables(study, arm);
     let line = |tool: Vec<String>| {
-        let words = variables.iter().cloned().chain(tool).chain(program.clone());
+        let words = variables.iter().cloned().chain(tool).chain([program.clone()]);
         words.collect::<Vec<_>>().join(" ")
     };
     let with = |tool: &str, options: Vec<String>, end: Option<&str>| {
@@ -139,30 +138,11 @@ pub fn command_lines(study: &Study, arm: ArmId, scope: &Scope) -> Vec<String> {
     ours.map(|options| with("nodewise run", options, Some("--"))).into_iter().chain(theirs).collect()
 }
 
-/// The words of the study's program as an arm runs it: with its number of threads. As they were given:
-/// not fit for a terminal.
-pub fn program_words(study: &Study, arm: ArmId) -> Vec<String> {
-    let filled = |word: &String| match study.plan.arm(arm).threads {
-        Some(threads) => word.replace(THREADS, &threads.to_string()),
-        None => word.clone(),
-    };
-    study.conditions.command.iter().map(filled).collect()
-}
-
 /// The variables that tell the program of an arm how many threads to use, as a shell sets them.
 fn thread_variables(study: &Study, arm: ArmId) -> Vec<String> {
     let environment = &study.plan.arm(arm).environment;
     let told = |name: &&str| Some(format!("{name}={}", environment.get(*name)?));
     THREAD_VARIABLES.iter().filter_map(told).collect()
-}
-
-/// A word as a shell would need it, fit for a terminal.
-pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", printable(word).replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -192,18 +172,5 @@ mod tests {
         assert_eq!(pages_words(&residency(&[(0, 25), (1, 25), (2, 25), (3, 25)])), "0-3: 25 % each");
         assert_eq!(pages_words(&residency(&[(0, 970), (1, 29), (2, 1)])), "0: 97 %, 1: 3 %");
         assert_eq!(pages_words(&residency(&[])), "");
-    }
-
-    #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
-        for (word, quoted) in [
-            ("./a-b", "./a-b"),
-            ("a b", "'a b'"),
-            ("", "''"),
-            ("it's", "'it'\\''s'"),
-            ("\u{1b}[2J", "'\\x1b[2J'"),
-        ] {
-            assert_eq!(shell_word(word), quoted);
-        }
     }
 }

@@ -18,8 +18,8 @@ use super::{ends, pretty};
 use crate::digest::change::direction_name;
 use crate::digest::evidence::Counted;
 use crate::digest::study::{command_lines, seen};
-use crate::emit::{self, Emitted, Paths, Target};
 use also::{AlsoJson, FidelityJson};
+use nodewise_experiment::emit::{self, Emitted, Paths, Target};
 use sample::SampleJson;
 
 mod also;

@@ -19,14 +19,14 @@ mod threads;
 use std::fmt;
 use std::str::FromStr;
 
-use nodewise_experiment::executor::Arm;
-use nodewise_experiment::study::Study;
-use nodewise_experiment::verdict::Advice;
+use crate::executor::Arm;
+use crate::study::Study;
+use crate::verdict::Advice;
 use nodewise_machine::placement::{HugePages, Placement, Scope};
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, MemPolicy, NodeSet, PolicyMode};
 
-use crate::digest::study::{program_words, shell_word};
+use crate::shell;
 use threads::Threads;
 
 /// A tool that starts programs.
@@ -180,7 +180,7 @@ pub fn best(
 ) -> Option<Result<Emitted, Unsaid>> {
     let Advice::Use { best, .. } = advice else { return None };
     let arm = study.plan.arm(*best);
-    Some(of_arm(target, arm, &program_words(study, *best), scope, paths))
+    Some(of_arm(target, arm, &study.program_of(*best), scope, paths))
 }
 
 /// Writes the placement of an arm, with its number of threads. `program` has that filled in already.
@@ -242,7 +242,7 @@ impl Wish<'_> {
         if self.program.is_empty() {
             return else_.to_owned();
         }
-        self.program.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+        shell::shown(self.program)
     }
 
     fn cpus(&self) -> Option<&CpuSet> {

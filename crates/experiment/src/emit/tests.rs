@@ -1,6 +1,6 @@
 use super::*;
-use nodewise_experiment::command::environment::THREAD_VARIABLES;
-use nodewise_experiment::schedule::ArmId;
+use crate::command::environment::THREAD_VARIABLES;
+use crate::schedule::ArmId;
 use nodewise_machine::spec;
 
 const MACHINE: &str = "2x(4c 8G)";

@@ -1,7 +1,7 @@
 //! How many threads a program is told to use: by the variables that libraries look at, or in its own words.
 
-use nodewise_experiment::command::environment::THREAD_VARIABLES;
-use nodewise_experiment::executor::Arm;
+use crate::command::environment::THREAD_VARIABLES;
+use crate::executor::Arm;
 
 /// What goes with a placement besides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

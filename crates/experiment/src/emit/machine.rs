@@ -1,9 +1,9 @@
 //! Virtual machines.
 
 use nodewise_machine::PolicyMode;
+use nodewise_machine::plural::plural;
 
 use super::{Emitted, Unsaid, Wish};
-use crate::digest::counts::plural;
 
 /// The elements of a libvirt domain.
 ///
