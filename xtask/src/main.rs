@@ -1,4 +1,32 @@
 //! What is done to nodewise rather than by it: `cargo xtask --help`.
+//!
+//! # Modules
+//!
+//! - `setup.rs` `cargo xtask lab-setup`; in `setup/` packages, a private apt, kernels and their modules,
+//!   virtme-ng, what the compiler needs for guests of arm64 (`setup/target.rs`)
+//! - `libnuma.rs` `cargo xtask libnuma` and its kin; in `libnuma/` building and linking, where the parts go
+//!   (`libnuma/places.rs`), comparing symbols, the benchmark beside Debian's, real programs on our library
+//! - `tidy.rs` `cargo xtask tidy`; in `tidy/` a rule or a reader per file
+//! - `topology.rs` `cargo xtask topology`, the captures as lscpu (`topology/lscpu.rs`) and hwloc
+//!   (`topology/hwloc.rs`) read them, recorded for a test
+//! - `suite.rs` `cargo xtask test`
+//! - `damage.rs` `cargo xtask damage`, damaged captures, archives and ACPI tables; in `damage/` machines to
+//!   be damaged (`damage/specimen.rs`, `damage/synthetic.rs`), kinds of damage, and the independent reading
+//!   that judges them: the kernel's forms (`damage/grammar.rs`) and what files say twice
+//!   (`damage/redundancy.rs`)
+//! - `aa.rs` `cargo xtask aa`, a program against itself, and `aa-input`, a file to compress; in `aa/`
+//!   `nodewise tune` on a number that ignores its placement (`aa/noise.rs`)
+//! - `stats.rs` `cargo xtask stats`, how often `tune` is wrong where the truth is known; in `stats/` equal
+//!   arms
+//! - `fuzz.rs` `cargo xtask fuzz`
+//! - `soak.rs` `cargo xtask lab-soak`, drawn scripts in real kernels
+//! - `drop_in.rs` `cargo xtask drop-in`, drawn command lines beside numactl's own tools
+//! - `bench.rs` `cargo xtask bench`, nodewise beside its peers; in `bench/` what is counted and timed;
+//!   `bench/peers.rs` memory beside its peers: `bench/peers/passes.rs` bandwidth, `bench/peers/chases.rs`
+//!   latency, `bench/peers/loaded.rs` traffic beside a chase, `bench/peers/programs.rs` what packaged peers
+//!   print, `bench/peers/reference.rs` plain code in C
+//! - `dist.rs` `cargo xtask dist`, the command as one static file
+//! - `program.rs` running other programs
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "xtask talks to the person who started it")]
 

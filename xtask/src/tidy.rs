@@ -61,7 +61,8 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
     let files = tracked(root)?;
     let mut findings = BTreeSet::new();
     findings.extend(arrows::check(&architecture, &arrows::dependencies(root)?));
-    findings.extend(map::check(&architecture, &files));
+    let roots = map::roots(&files, |path| fs::read_to_string(root.join(path)).ok());
+    findings.extend(map::check(&roots, &files));
     for path in &files {
         // Deleted but not yet committed, or not text.
         let Ok(text) = fs::read_to_string(root.join(path)) else { continue };

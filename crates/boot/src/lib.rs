@@ -1,18 +1,18 @@
 //! Boot files: the parameters of the next start, changed so that a crash leaves the old file or the new
 //! one, and so that the change can be taken back to the byte.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | a kernel command line and its words | [`line`] |
-//! | the files that hold one: `cmdline.txt`, GRUB's defaults, boot loader entries, those of U-Boot | [`cmdline_txt`], [`grub`], [`entry`], [`extlinux`], [`uboot_env`] |
-//! | the default policy of Raspberry Pi kernels | [`policy`] |
-//! | which of them a system has | [`loader`] |
-//! | the kernels that it can start | [`kernels`] |
-//! | what is to be changed, before it is | [`plan`] |
-//! | writing, backups and taking back | [`store`] |
-//! | paths that stay inside a folder | [`root`] |
-//! | the EEPROM of a Raspberry Pi | [`eeprom`] |
-//! | how a change is shown | [`diff`] |
+//! # Modules
+//!
+//! - `line.rs` a kernel command line, and changing some of its words; `policy.rs` the default policy of
+//!   Raspberry Pi kernels
+//! - `cmdline_txt.rs`, `grub.rs`, `entry.rs`, `extlinux.rs`, `uboot_env.rs` the files that hold one;
+//!   `grub/shell.rs` assignments in the shell's language; `loader.rs` which of them a system has, and which
+//!   command belongs to it; `kernels.rs` the kernels that it has, with what they were built with
+//! - `plan.rs` what is to be changed, and what can be undone; `diff.rs` how it is shown
+//! - `store.rs` writing so that a file is the old or the new one at every moment, backups, restoring;
+//!   `stamp.rs` the moment in a backup's name; `root.rs` paths that stay inside a folder
+//! - `eeprom.rs` the EEPROM of a Raspberry Pi, through its own program
+//! - `error.rs` why a file is left alone, and what to do by hand
 #![forbid(unsafe_code)]
 
 pub mod cmdline_txt;

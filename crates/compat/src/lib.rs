@@ -6,22 +6,24 @@
 //! of the originals, to the byte; where the originals are plainly wrong `docs/compat.md` says what
 //! holds instead, and [`Settings::strict`] brings their answer back.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | the tools | [`numactl`] |
-//! | numastat | [`numastat`] |
-//! | migratepages, migspeed, memhog | [`migratepages`], [`migspeed`], [`memhog`] |
-//! | the nodes on their command lines | [`node_argument`] |
-//! | how command lines are read | [`getopt`] |
-//! | strings of nodes and CPUs | [`nodestring`] |
-//! | what such strings can name here | [`members`], [`device`] |
-//! | numbers and sizes as C reads them | [`number`] |
-//! | errors in C's words | [`strerror`] |
-//! | what the small tools did, as JSON | `report` |
-//! | why a call is refused | [`explain`] |
-//! | warnings in libnuma's words | [`warning`] |
-//! | what is asked of the kernel | [`kernel`] |
-//! | which release is imitated | [`release`] |
+//! # Modules
+//!
+//! - `numactl.rs` numactl, option by option; in `numactl/` its options, `--hardware`, `--show`, policies, and
+//!   shared memory with its dumps (`numactl/shared.rs`, `numactl/shared/dump.rs`)
+//! - `getopt.rs` command lines as the GNU C library reads them; `number.rs` numbers and sizes as it does
+//! - `nodestring.rs` strings of nodes and CPUs; `members.rs` what they can name here; `device.rs` nodes by a
+//!   device
+//! - `kernel.rs` what the tools ask of the kernel about their own process, also for tests and captures
+//! - `numastat.rs` numastat; in `numastat/` its command line (`numastat/options.rs`), the tables of nodes
+//!   (`numastat/system.rs`, `numastat/pools.rs`) and of processes (`numastat/process.rs`), how tables look,
+//!   are sorted and folded (`numastat/table.rs`, `numastat/order.rs`, `numastat/line.rs`), how numbers are
+//!   rounded (`numastat/decimal.rs`), `numastat/json.rs`, and where it reads and writes
+//!   (`numastat/session.rs`)
+//! - `migratepages.rs`, `migspeed.rs`, `memhog.rs` the small tools; `node_argument.rs` the nodes on their
+//!   command lines; `strerror.rs` errors in the C library's words
+//! - `warning.rs` warnings in libnuma's words; `explain.rs` why a call is refused, in ours
+//! - `release.rs` which release of the originals is imitated, and how faithfully
+//! - `report.rs` what migratepages, migspeed and memhog did, as JSON
 #![forbid(unsafe_code)]
 
 pub mod device;

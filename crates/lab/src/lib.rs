@@ -4,21 +4,18 @@
 //! Debian's in some seconds, emulated, without any privilege on the host. Guests of arm64 see nothing
 //! of the host and run static programs that they are given.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | the nodes a guest gets, and what differs from the machine | [`layout`] |
-//! | how QEMU is told | [`qemu`] |
-//! | which kernel is booted | [`kernel`] |
-//! | where fetched parts are kept | [`cache`] |
-//! | which programs are needed | [`tools`] |
-//! | all of these found at once | [`lab`] |
-//! | running a command in a guest | [`guest`] |
-//! | what the guest does around the command | [`script`] |
-//! | what a failed guest had to say | [`console`] |
-//! | how far the start of a guest is | [`stage`] |
-//! | x86-64 and arm64 | [`arch`] |
-//! | guests of arm64 | [`arm64`], and the program `lab-init` |
-//! | the first file system of a kernel | [`initramfs`] |
+//! # Modules
+//!
+//! - `layout.rs` from a machine to the nodes of a guest, with every deviation in words; in `layout/` which
+//!   nodes, their CPUs, memory, distances (SLIT) and accesses (HMAT)
+//! - `qemu.rs` from a layout to QEMU's arguments
+//! - `cache.rs`, `kernel.rs`, `tools.rs` where the fetched parts are, which kernel, which programs
+//! - `lab.rs` all of these found at once, also for tests
+//! - `guest.rs` a guest and a command in it; `script.rs` what runs around the command; `engine.rs` one boot
+//!   and its end; `stage.rs` the stage of a start; `console.rs` the messages of a failed guest
+//! - `arch.rs` the architectures of guests; `arm64.rs` guests of arm64, which see nothing of the host: their
+//!   kernel unpacks what they have (`initramfs.rs`), and their first program is `init.rs`, built as
+//!   `lab-init`
 #![forbid(unsafe_code)]
 
 pub mod arch;

@@ -5,26 +5,31 @@
 //! a thread or prints; a `Machine` can be built by hand in a test, and two of them can be compared
 //! with `==`.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | ids that are not numbers | [`id`] |
-//! | sets of nodes and CPUs, and every text form they have | [`set`] |
-//! | what a user types to name nodes or CPUs | [`expr`] |
-//! | values per pair of nodes | [`matrix`] |
-//! | memory policies in the kernel's words | [`policy`] |
-//! | where a program may run and where its memory comes from | [`placement`] |
-//! | the circumstances of a measurement | [`conditions`] |
-//! | sizes, times, rates and how they are written | [`units`], [`duration`] |
-//! | the machine itself | [`machine`], [`node`], [`cpu`], [`cpu_kind`], [`cache`], [`device`], [`settings`] |
-//! | questions asked of a machine | [`query`] |
-//! | which of a node's sizes is right | [`size`] |
-//! | where memory lies | [`memory_map`] |
-//! | the tables of the firmware, as data | [`firmware`] |
-//! | what is wrong or unusual about one | [`oddity`], [`check`] |
-//! | a machine written in one line | [`spec`] |
-//! | making hostile text fit for a terminal, errors of the system in words | [`printable`] |
-//! | words that agree with a number | [`plural`] |
-//! | a hash of bytes | [`fnv`] |
+//! # Modules
+//!
+//! - `machine.rs` the `Machine`: the facts about its memory and processors; `query.rs` queries; `check.rs`
+//!   what is wrong or unusual about it; `oddity.rs` an oddity in words
+//! - `node.rs`, `cpu.rs`, `cpu_kind.rs` (CPUs of different speed), `cache.rs`, `device.rs`, `settings.rs` its
+//!   parts: nodes with their memory and the firmware's facts about them, CPUs, caches, devices, the kernel
+//!   and how it is set
+//! - `id.rs` the numbers that name things; `matrix.rs` a value per pair of nodes, addressed by id;
+//!   `distance.rs` distances where the kernel gives none
+//! - `set.rs` sets of nodes and CPUs; in `set/` each of their text forms: lists (`0-3,8`), masks, words of a
+//!   system call
+//! - `expr.rs` what a user types to name nodes or CPUs: `+0`, `!1`, `all`, `netdev:eth0`
+//! - `spec.rs` a machine in one line: `4x(12c2t 128G)`; in `spec/` text to `Spec`, `Spec` to `Machine`
+//! - `firmware.rs` tables of the firmware as data: in `firmware/` how structures are declared
+//!   (`firmware/layout.rs`), a file per table, what can be wrong with one (`firmware/finding.rs`), and what a
+//!   device tree says
+//! - `policy.rs` memory policies in the kernel's words
+//! - `placement.rs` where a program may run and where its memory comes from; in `placement/` its name and the
+//!   command lines that apply it
+//! - `conditions.rs` the circumstances of a measurement
+//! - `duration.rs` times as people type them
+//! - `size.rs` which of a node's sizes is right; `memory_map.rs` where memory lies
+//! - `units.rs` sizes and how they are written; `printable.rs` the one place that makes foreign text fit for
+//!   a terminal, and errors of the system in words; `plural.rs` words that agree with a number; `fnv.rs` a
+//!   hash of bytes
 #![forbid(unsafe_code)]
 
 pub mod cache;

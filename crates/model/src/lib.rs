@@ -4,27 +4,40 @@
 //! from those words. Each function names the kernel function it mirrors and the releases it holds
 //! for. Nothing here asks the running kernel.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | in which order nodes are tried when one is full | [`zonelist`] |
-//! | which of those a policy tries, and what happens at the end | [`policy`] |
-//! | what the kernel accepts as a policy, and with which error it refuses | [`policy::set`] |
-//! | what it answers to calls whose arguments are any numbers | [`calls`] |
-//! | where RAM is, and the zones that come of it | [`ram`], [`zones`], [`movable`] |
-//! | how many pages of a zone stay free | [`watermark`], [`pcp`] |
-//! | from which zone each page of a request comes, and the counters | [`memory`], [`walk`] |
-//! | nodes that are reclaimed before others are tried | [`reclaim`] |
-//! | pages that are there and move | [`migrate`], [`balancing`] |
-//! | a program and its memory, page by page, under any sequence of calls | [`task`] |
-//! | programs on a machine over time | [`simulate`] |
-//! | how long reading it takes, and what bounds that | [`cost`] |
-//! | pools of huge pages | [`hugetlb`] |
-//! | memory tiers, and pages that are demoted | [`tier`], [`demotion`] |
-//! | from the firmware's tables to a machine | [`firmware`] |
-//! | distances where nobody says any | [`distance`] |
-//! | emulated nodes | [`fake`] |
-//! | the functions of the kernel that a request passes | [`trace`] |
-//! | what is different in another release | [`release`] |
+//! # Modules
+//!
+//! - `zonelist.rs` fallback orders of nodes, and the lists of zones that result
+//! - `policy.rs` the way of a page under a policy; `policy/set.rs` what the kernel accepts, keeps and makes
+//!   of it in another cpuset, `policy/mask.rs` the node mask of a call, `policy/interleave.rs` whose turn a
+//!   page is, `policy/weights.rs` default weights, `policy/system.rs` programs that have set no policy
+//! - `calls.rs` what the kernel answers to calls with any arguments
+//! - `ram.rs` where RAM lies; `zones.rs` the zones of each node; `movable.rs` `kernelcore=` and
+//!   `movablecore=`
+//! - `watermark.rs` `min_free_kbytes`, watermarks, reserves; `pcp.rs` how far the lists of the CPUs blur them
+//! - `memory.rs` zones with their free pages, and counters; `walk.rs` requests taken from them, as runs,
+//!   `walk/route.rs` their ways through the zones, `walk/turn.rs` one node's turn, `walk/busy.rs` from where
+//!   on the order of nodes is open; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
+//!   the functions of the kernel that a request passes
+//! - `task.rs` a program and its memory page by page, under any calls (`task/page.rs`), pages that it moves
+//!   (`task/moves.rs`), memory from pools (`task/pooled.rs`), and a child that shares it (`task/family.rs`);
+//!   `cost.rs` how long reading takes, and what bounds it
+//! - `simulate.rs` programs over time, with memory as runs: what can be done (`simulate/act.rs`) and its
+//!   outcome (`simulate/step.rs`, `simulate/placement.rs`), programs and what they have mapped
+//!   (`simulate/program.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
+//!   `simulate/cycle.rs`), mapping (`simulate/mapping.rs`), touching (`simulate/fault.rs`), calls
+//!   (`simulate/calls.rs`), moving (`simulate/moving.rs`), demotion, swap and the OOM killer
+//!   (`simulate/reclaim.rs`), time that passes (`simulate/balance.rs`), pools (`simulate/pool.rs`); the same
+//!   page by page in `simulate/tests/alike.rs`
+//! - `migrate.rs` moving pages; `balancing.rs` pages that follow their CPU
+//! - `hugetlb.rs` pools of huge pages; `tier.rs` memory tiers; `demotion.rs` pages that go to slower ones
+//! - `firmware.rs` from the firmware's tables to a machine, as the kernel does it; in `firmware/` the passes
+//!   over the SRAT (`firmware/srat.rs`, `firmware/domains.rs`), CXL windows, ranges fitted to RAM
+//!   (`firmware/blocks.rs`), SLIT (`firmware/distances.rs`), HMAT, CPUs by the MADT, device trees, room that
+//!   is kept for what is not there (`firmware/spare.rs`), all together (`firmware/boot.rs`), the machine, and
+//!   its notes (`firmware/note.rs`)
+//! - `fake.rs` emulated nodes, `fake/spec.rs` the parameter, `fake/cut.rs` the pieces, `fake/outcome.rs` the
+//!   nodes that result; `firmware/ranges.rs` ranges that a log names
+//! - `release.rs` what differs between releases; `errno.rs` refusals
 #![forbid(unsafe_code)]
 
 pub mod balancing;

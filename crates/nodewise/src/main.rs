@@ -1,4 +1,38 @@
 //! The `nodewise` command.
+//!
+//! # Modules
+//!
+//! - `cli.rs` the command line; in `cli/` a file per verb, and the options that `run` and `tune --placement`
+//!   share (`cli/place.rs`), or the measuring verbs (`cli/measure_options.rs`); `usage.rs` wrong usage in
+//!   words
+//! - `command.rs` the verbs' work: in `command/` a file per verb, from what was typed to an exit code; a
+//!   policy as it is typed is `command/explain/policy.rs`
+//! - `input.rs` the machine that `--machine` names, and files that an option names; `placement.rs` typed
+//!   options to a placement
+//! - `firmware.rs` the machine of firmware tables: `--machine acpi:DIR`, `dtb:FILE`
+//! - `personality.rs` this program's behaviour when it is called numactl, or numactl is its verb
+//! - `scenario.rs` the files of `simulate`, and those that come with nodewise, `scenario/event.rs` what an
+//!   event can say; `toml_text.rs` reading TOML
+//! - `zones.rs` the zones of a machine: the kernel's own where it was asked, else the model's
+//! - `node_memory.rs` sizes of nodes that `--node-memory` supplies
+//! - `live.rs`, `huge.rs` facts about this process and system that the libraries ask for; `witness.rs` what
+//!   is around a program while it runs: its pages, other programs, the hypervisor, what the kernel counts
+//! - in `command/tune/` what is compared (`command/tune/options.rs`), the placements, a space of them as TOML
+//!   (`command/tune/space.rs`), numbers of threads (`command/tune/threads.rs`), a command line in one text as
+//!   words (`command/tune/words.rs`), the sensors of this machine (`command/tune/climate.rs`), the first
+//!   contact, without a program (`command/tune/first.rs`)
+//! - `measuring.rs` what the measuring verbs share: options to cells and a pace, a survey with its line of
+//!   progress (`measuring/line.rs`), a result in the form that is wanted; `facts.rs` what measuring asks of
+//!   the running system
+//! - in `command/compare/` what a suite needs (`command/compare/needs.rs`), in which versions
+//!   (`command/compare/versions.rs`), the placements of a list, its run, and what is noted of the system
+//! - in `command/bandwidth/` files in memory, and setting the weights of weighted interleaving and taking
+//!   that back (`command/bandwidth/weights.rs`); in `command/latency/` sweeps and load; in `command/io/` what
+//!   is measured (`command/io/subject.rs`), perftest, and saved results; in `command/emulation/` what this
+//!   machine is (`command/emulation/facts.rs`), what an image is (`command/emulation/image.rs`), what it was
+//!   before (`command/emulation/before.rs`), a change of its files, and the verbs that only look
+//! - `output.rs` the only place that writes to standard output and error, `output/destination.rs` files that
+//!   options name to be written; `progress.rs` the line between runs; `failure.rs` a message and an exit code
 #![cfg_attr(not(test), no_main)]
 #![forbid(unsafe_code)]
 

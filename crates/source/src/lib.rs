@@ -5,29 +5,37 @@
 //! a file becomes an oddity of the machine with path, line and what was expected, and the rest still
 //! comes.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | the files of a machine | [`tree`] |
-//! | the format of one of the kernel's files | [`parse`] |
-//! | files to [`Machine`](nodewise_machine::Machine) | [`sysfs`] |
-//! | ACPI tables | [`acpi`] |
-//! | device trees | [`devicetree`] |
-//! | a machine as JSON | [`machine_file`] |
-//! | what `--machine` accepts | [`input`] |
-//! | writing a machine's files down | [`capture`] |
-//! | processes and where their memory is | [`process`] |
-//! | the placement that is in force in them | [`mod@in_force`] |
-//! | what this process may do, and what contains it | [`own`] |
-//! | how the kernel was started, and what it wrote then | [`mod@boot`] |
-//! | load, stalls, clocks, counters, CPU model | [`system`] |
-//! | how hot the CPUs are | [`thermal`] |
-//! | the node of a device | [`devices`] |
-//! | memory that can still be had | [`spare`] |
-//! | one fact, for programs in a hurry | [`facts`] |
-//! | one file read and parsed | [`mod@file`] |
-//! | the files of a machine that has none | [`written`] |
-//! | paths that other crates name | [`paths`] |
-//! | how large a machine may be | [`limits`] |
+//! # Modules
+//!
+//! - `tree.rs` the only door to /sys, /proc, /dev and /boot; in `tree/` its forms (the running system, a
+//!   directory, an archive, a map in memory), finding the machine in a capture, compressed data down to their
+//!   last checksum (`tree/compressed.rs`), and bounded reading
+//! - `parse.rs` text in, value out; in `parse/` one file per kernel format, named after the kernel's file;
+//!   `parse/numa_maps/sums.rs` sums of `numa_maps` for processes of very many mappings
+//! - `sysfs.rs` a tree to a `Machine`; in `sysfs/` a file per noun, each of which fills its part;
+//!   `sysfs/siblings.rs` and `sysfs/memory.rs` whether files of CPUs, and fields of a node's memory, agree
+//!   with one another, `sysfs/neighbours.rs` files that only some CPUs or nodes lack
+//! - `thermal.rs` how hot the CPUs are
+//! - `machine_file.rs` a machine as JSON (`nodewise.machine/1`), both ways; in `machine_file/` a file per
+//!   part of the document
+//! - `input.rs` what `--machine` names, as a machine; `limits.rs` how large a machine may be
+//! - `capture.rs` writing a machine down; in `capture/` what is let in (`capture/rules.rs`), what is reduced,
+//!   which identifiers are taken out, finding files, writing archives
+//! - `process.rs` processes, their descendants and where their pages are; in `process/` finding them by name;
+//!   `own.rs` this process: what it may do, and what contains it
+//! - `in_force.rs` the placement that is in force in processes: CPUs of their threads, policies over their
+//!   memory
+//! - `system.rs` how busy the system is: load, stolen time, stalls, clocks, counters
+//! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit
+//! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)
+//! - `acpi.rs` ACPI tables from bytes and dumps, and back to bytes; in `acpi/` decoding (`acpi/decode.rs`,
+//!   `acpi/values.rs`), encoding, acpidump's text (`acpi/dump.rs`), where tables are found (`acpi/files.rs`)
+//! - `devicetree.rs` device trees; in `devicetree/` the flattened form (`devicetree/blob.rs`), what it says
+//!   of nodes (`devicetree/numa.rs`), and files
+//! - `devices.rs` the node of a device that a user names; in `devices/` those that need more than a look:
+//!   `file:` and `ip:`
+//! - `facts.rs` one fact at a time, for programs in a hurry; `paths.rs` paths that other crates name;
+//!   `file.rs` one file read and parsed; `written.rs` the files of a machine that has none
 #![forbid(unsafe_code)]
 
 pub mod acpi;

@@ -3,22 +3,14 @@
 //! Every statistic names its source, and is held to values that SciPy and statsmodels gave:
 //! `tests/reference` has them as data, with the script that makes them.
 //!
-//! | to find | look in |
-//! |---|---|
-//! | median, quantiles, spread, geometric mean, Hodges-Lehmann | [`location`] |
-//! | an interval for any of them | [`bootstrap`] |
-//! | an interval for a median of few values | [`order`] |
-//! | an interval for a share | [`share`] |
-//! | whether one run of each block differs from the others of it | [`aligned`] |
-//! | whether paired differences are centred on zero | [`signed_rank`] |
-//! | whether two samples that are not paired lie at the same place | [`rank_sum`] |
-//! | whether a median is zero, whatever the noise and however often one looks | [`betting`] |
-//! | several tests at once | [`multiple`] |
-//! | which shift bets would find, and in how many rounds | [`detection`] |
-//! | what a study of this size can and cannot see | [`power`] |
-//! | the normal and Student's t distribution | [`distribution`] |
-//! | seeded random numbers | [`random`] |
-//! | which of two numbers is better | [`direction`] |
+//! # Modules
+//!
+//! - `location.rs` medians, quantiles, Hodges-Lehmann; `bootstrap.rs`, `order.rs`, `share.rs` intervals
+//! - `signed_rank.rs`, `rank_sum.rs`, `aligned.rs` tests by ranks; `betting.rs` a test that holds at every
+//!   look and under any noise; `multiple.rs` several tests at once
+//! - `power.rs`, `detection.rs` the effects that a study can detect
+//! - `distribution.rs` the normal and Student's t distribution; `direction.rs` which of two numbers is
+//!   better; `random.rs` the generator and its seed
 #![forbid(unsafe_code)]
 
 pub mod aligned;

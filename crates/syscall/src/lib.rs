@@ -4,29 +4,30 @@
 //! the types of `nodewise_machine`; when one fails, the error keeps the call with its arguments as
 //! data ([`CallError`]), and [`explain`] says what stands in the way and what would mend it.
 //!
-//! | to | look in |
-//! |---|---|
-//! | set or read a memory policy, of the thread or of a range | [`mempolicy`] |
-//! | learn where pages are, and move them | [`pages`] |
-//! | set or read the CPUs a thread may run on | [`affinity`] |
-//! | allow or forbid transparent huge pages | [`huge`] |
-//! | tell the kernel what a range of memory is for | [`advice`] |
-//! | have memory on chosen nodes, in pages of a chosen size | [`buffer`] |
-//! | have memory that other processes share | [`shared`] |
-//! | start a program under a placement | [`setup`] |
-//! | start one of which nothing outlives this process | [`guard`] |
-//! | have a copy of this process | [`fork`] |
-//! | know the time, or play it in a test | [`clock`] |
-//! | learn what this process was started with | [`inherited`] |
-//! | start without what a short command does not need | [`entry!`] |
-//! | wait for it and read what it used | [`wait`] |
-//! | count events in it | [`perf`] |
-//! | learn which of the calls and modes work here | [`support`] |
-//! | learn what a kernel answers to any arguments | [`numbers`] |
-//! | turn an error into cause, limit and mend | [`cause`] |
-//!
 //! Nothing here reads a file or keeps state (but for what [`inherited`] saw before `main`): facts about
 //! the machine come in as arguments.
+//!
+//! # Modules
+//!
+//! - `mempolicy.rs`, `pages.rs`, `affinity.rs`, `advice.rs`, `huge.rs` the calls as safe functions: policies,
+//!   where pages are and moving them, CPUs, advice, transparent huge pages
+//! - `raw.rs` the system calls, one function each, nothing clever; `call.rs` a call as data, and how it is
+//!   written in a message; `numbers.rs` calls with any arguments
+//! - `error.rs` what a failed call leaves; `cause.rs` what stands behind it: cause, limit and mend; in
+//!   `cause/` a file per family of calls, and the facts that tell causes apart
+//! - `clock.rs` monotonic time, behind a trait
+//! - `perf.rs` events that are counted in a program and its children
+//! - `setup.rs` a placement for a program, prepared once and applied with nothing but system calls; in
+//!   `setup/` starting a program under it
+//! - `guard.rs` a program whose processes all end with this one; `guard/watch.rs` what its guard does between
+//!   `fork(2)` and its end
+//! - `shared.rs` memory that processes share: files of tmpfs, segments of System V; `fork.rs` a copy of this
+//!   process, which shares pages until one of the two writes to them
+//! - `buffer.rs` memory on chosen nodes; `support.rs` which calls and modes work here, found out without
+//!   changing anything
+//! - `entry.rs` the start of a short command, without the runtime's
+//! - `wait.rs` waiting for a program and what it used; `inherited.rs` signals and streams as they were before
+//!   the Rust runtime changed them
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 

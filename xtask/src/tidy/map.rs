@@ -1,37 +1,50 @@
-//! The module list of ARCHITECTURE.md against the files.
+//! The module list of each crate against its files.
 //!
-//! Under `## Modules` every crate has a section `### name`, and in it every file of its `src` is
-//! named in backquotes by its path there (`layout.rs`), or its folder is (`layout/`). The crate's
-//! root needs no line, and neither do tests in files of their own (`tests.rs`, `tests/`): they stand
-//! beside what they test.
+//! The documentation of a crate's root (`lib.rs` or `main.rs`) has a heading `# Modules`; below it every file
+//! of the crate's `src` is named in backquotes by its path there (`layout.rs`), or its folder is (`layout/`).
+//! The root needs no line, and neither do tests in files of their own (`tests.rs`, `tests/`).
 
 use std::collections::BTreeMap;
 
-use super::{ARCHITECTURE, Finding};
+use super::Finding;
 
-/// Compares the list with the files.
-pub fn check(architecture: &str, files: &[String]) -> Vec<Finding> {
-    let sections = sections(architecture);
+/// The root of a crate: its path in the repository, and its text.
+pub struct Root {
+    /// Its path in the repository.
+    pub path: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Reads the roots of all crates among these files.
+pub fn roots(files: &[String], read: impl Fn(&str) -> Option<String>) -> Vec<Root> {
+    let roots = files.iter().filter(|path| matches!(module_of(path), Some((_, "lib.rs" | "main.rs"))));
+    roots.filter_map(|path| Some(Root { path: path.clone(), text: read(path)? })).collect()
+}
+
+/// Compares the lists with the files.
+pub fn check(roots: &[Root], files: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut modules: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for path in files {
         if let Some((name, module)) = module_of(path) {
-            modules.entry(name).or_default().push(module);
-            let named =
-                sections.get(name).is_some_and(|names| names.iter().any(|(entry, _)| covers(entry, module)));
-            if !named && !matches!(module, "lib.rs" | "main.rs") && !is_test(module) {
-                let message =
-                    format!("not in the module list of {ARCHITECTURE}: `{module}` under \"### {name}\"");
-                findings.push(Finding::new(path.as_str(), 1, message));
-            }
+            modules.entry(name).or_default().push((module, path));
         }
     }
-    for (name, entries) in &sections {
+    for root in roots {
+        let Some((name, _)) = module_of(&root.path) else { continue };
+        let entries = entries(&root.text);
         let there = modules.get(name).map(Vec::as_slice).unwrap_or_default();
+        for (module, path) in there {
+            let named = entries.iter().any(|(entry, _)| covers(entry, module));
+            if !named && !matches!(*module, "lib.rs" | "main.rs") && !is_test(module) {
+                let message = format!("`{module}` is not in the list `# Modules` of {}", root.path);
+                findings.push(Finding::new(*path, 1, message));
+            }
+        }
         for (entry, line) in entries {
-            if !there.iter().any(|module| covers(entry, module)) {
-                let message = format!("{name} has no `{entry}`");
-                findings.push(Finding::new(ARCHITECTURE, *line, message));
+            if !there.iter().any(|(module, _)| covers(entry, module)) {
+                findings.push(Finding::new(root.path.as_str(), line, format!("{name} has no `{entry}`")));
             }
         }
     }
@@ -58,38 +71,37 @@ fn covers(entry: &str, module: &str) -> bool {
     entry == module || entry.ends_with('/') && module.starts_with(entry)
 }
 
-/// The names in backquotes that are files or folders, with their lines, by crate.
-fn sections(architecture: &str) -> BTreeMap<&str, Vec<(&str, usize)>> {
-    let mut sections: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
+/// The names in backquotes that are files or folders, with their lines.
+fn entries(root: &str) -> Vec<(&str, usize)> {
     let mut inside = false;
-    let mut section = None;
-    for (number, line) in (1..).zip(architecture.lines()) {
-        if let Some(title) = line.strip_prefix("## ") {
+    let mut entries = Vec::new();
+    for (number, line) in (1..).zip(root.lines()) {
+        let Some(text) = line.strip_prefix("//!") else { break };
+        if let Some(title) = text.trim_start().strip_prefix("# ") {
             inside = title.trim() == "Modules";
-            section = None;
-        } else if let Some(title) = line.strip_prefix("### ").filter(|_| inside) {
-            section = Some(title.trim());
-        }
-        if let Some(name) = section {
+        } else if inside {
             // Between pairs of backquotes stand the odd pieces.
-            let names = line.split('`').skip(1).step_by(2);
+            let names = text.split('`').skip(1).step_by(2);
             let files = names.filter(|name| name.ends_with(".rs") || name.ends_with('/'));
-            sections.entry(name).or_default().extend(files.map(|name| (name, number)));
+            entries.extend(files.map(|name| (name, number)));
         }
     }
-    sections
+    entries
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIST: &str = "## Crates\n### lab\n`no.rs`\n## Modules\n### lab\n- `layout.rs`, `layout/`: nodes\n\
-        - `qemu.rs`: arguments, with `Layout`\n### xtask\n- `tidy/`\n## Recipes\n### lab\n`other.rs`\n";
+    const LAB: &str = "//! Guests.\n//!\n//! `no.rs`\n//!\n//! # Modules\n//!\n//! - `layout.rs`, `layout/`: nodes\n\
+        //! - `qemu.rs`: arguments, with `Layout`\n//!\n//! # Errors\n//! `other.rs`\nmod a; // `b.rs`\n";
 
     fn check_files(files: &[&str], expected: &[&str]) {
         let files: Vec<String> = files.iter().map(|file| file.to_string()).collect();
-        let found: Vec<String> = check(LIST, &files).iter().map(ToString::to_string).collect();
+        let roots = roots(&files, |path| {
+            Some(if path.contains("lab") { LAB } else { "//! # Modules\n//! - `tidy/`\n" }.to_owned())
+        });
+        let found: Vec<String> = check(&roots, &files).iter().map(ToString::to_string).collect();
         assert_eq!(found, expected);
     }
 
@@ -97,20 +109,17 @@ mod tests {
     fn every_module_has_a_line() {
         let all = ["crates/lab/src/lib.rs", "crates/lab/src/layout.rs", "crates/lab/src/qemu.rs"];
         let mut files = all.to_vec();
-        files.extend(["crates/lab/src/layout/cpus.rs", "xtask/src/tidy/a.rs", "crates/lab/tests/boot.rs"]);
+        files.extend(["crates/lab/src/layout/cpus.rs", "xtask/src/main.rs", "xtask/src/tidy/a.rs"]);
+        files.push("crates/lab/tests/boot.rs");
         check_files(&files, &[]);
         files.extend(["crates/lab/src/qemu/tests.rs", "crates/lab/src/qemu/tests/series.rs"]);
         check_files(&files, &[]);
-        files.push("crates/lab/src/contests.rs");
-        files.push("crates/lab/src/new.rs");
-        files.push("crates/view/src/svg.rs");
+        files.extend(["crates/lab/src/new.rs", "xtask/src/new.rs"]);
         check_files(
             &files,
             &[
-                "crates/lab/src/contests.rs:1: not in the module list of ARCHITECTURE.md: `contests.rs` under \
-                 \"### lab\"",
-                "crates/lab/src/new.rs:1: not in the module list of ARCHITECTURE.md: `new.rs` under \"### lab\"",
-                "crates/view/src/svg.rs:1: not in the module list of ARCHITECTURE.md: `svg.rs` under \"### view\"",
+                "crates/lab/src/new.rs:1: `new.rs` is not in the list `# Modules` of crates/lab/src/lib.rs",
+                "xtask/src/new.rs:1: `new.rs` is not in the list `# Modules` of xtask/src/main.rs",
             ],
         );
     }
@@ -118,8 +127,11 @@ mod tests {
     #[test]
     fn every_line_has_a_module() {
         check_files(
-            &["crates/lab/src/layout.rs", "xtask/src/tidy/a.rs"],
-            &["ARCHITECTURE.md:6: lab has no `layout/`", "ARCHITECTURE.md:7: lab has no `qemu.rs`"],
+            &["crates/lab/src/lib.rs", "crates/lab/src/layout.rs"],
+            &[
+                "crates/lab/src/lib.rs:7: lab has no `layout/`",
+                "crates/lab/src/lib.rs:8: lab has no `qemu.rs`",
+            ],
         );
     }
 }
