@@ -1,6 +1,7 @@
 //! `tidy`: the rules of ARCHITECTURE.md that no lint can check.
 
 mod arrows;
+mod circles;
 mod map;
 mod paths;
 mod rules;
@@ -60,6 +61,7 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
     let architecture = fs::read_to_string(root.join(ARCHITECTURE)).context("cannot read ARCHITECTURE.md")?;
     let files = tracked(root)?;
     let mut findings = BTreeSet::new();
+    let mut sources = Vec::new();
     findings.extend(arrows::check(&architecture, &arrows::dependencies(root)?));
     let roots = map::roots(&files, |path| fs::read_to_string(root.join(path)).ok());
     findings.extend(map::check(&roots, &files));
@@ -69,8 +71,10 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
         findings.extend(text::check(path, &text));
         if path.ends_with(".rs") {
             findings.extend(rules::check(path, &text));
+            sources.push((path.clone(), text));
         }
     }
+    findings.extend(circles::check(&sources));
     Ok(findings)
 }
 

@@ -9,8 +9,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{MemPolicy, NodeSet, PolicyMode};
+use nodewise_syscall::arguments::BindOptions;
 use nodewise_syscall::error::ReadError;
-use nodewise_syscall::mempolicy::{BindOptions, bind_range, policy_at};
+use nodewise_syscall::mempolicy::{bind_range, policy_at};
 use nodewise_syscall::pages::{self, page_size};
 use nodewise_syscall::shared::SharedMemory;
 use nodewise_syscall::{Advice, Errno, Task, advice};

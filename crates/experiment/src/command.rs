@@ -26,6 +26,7 @@ use nodewise_syscall::perf::{Counter, Counting};
 use nodewise_syscall::{CallError, Finished, Setup, StartError};
 
 use crate::evidence::Evidence;
+pub use crate::executor::THREADS;
 use crate::executor::{Arm, Ending, Executor, Run, Usage, Witness};
 use crate::fidelity::Fidelity;
 use crate::metric::{Metric, MetricError, Metrics, Pattern};
@@ -69,10 +70,8 @@ impl Program {
     /// The program as an arm runs it, with an empty input.
     pub(crate) fn command(&self, arm: &Arm, padding: Padding, output: &Output) -> std::io::Result<Command> {
         let mut command = Command::new(&self.name);
-        let filled = |word: &OsString| match (word.to_str(), arm.threads) {
-            (Some(text), Some(threads)) => text.replace(THREADS, &threads.to_string()).into(),
-            _ => word.clone(),
-        };
+        let filled =
+            |word: &OsString| word.to_str().map_or_else(|| word.clone(), |text| arm.fill(text).into());
         command.args(self.arguments.iter().map(filled)).envs(&arm.environment);
         let (name, value) = padding.variable(&arm.environment);
         command.env(name, value).stdin(Stdio::null());
@@ -90,9 +89,6 @@ impl Program {
         }
     }
 }
-
-/// What stands for the number of threads in the words of a program.
-pub const THREADS: &str = "{threads}";
 
 /// Files for what a program writes, or why there are none.
 pub(crate) fn no_output(error: &std::io::Error) -> String {
@@ -123,7 +119,7 @@ impl<'a> CommandExecutor<'a> {
         interrupt: &'a AtomicBool,
     ) -> Self {
         let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
-        let metrics = Metrics::of(plan);
+        let metrics = plan.metrics();
         Self { program, metrics, padding, counters: Vec::new(), limit: None, witness, interrupt }
     }
 

@@ -19,6 +19,9 @@ use crate::metric::{Metric, MetricError};
 use crate::schedule::ArmId;
 use nodewise_machine::placement::Placement;
 
+/// The placeholder for the number of threads in the words of a program.
+pub const THREADS: &str = "{threads}";
+
 /// One of the things compared: a treatment with its place in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arm {
@@ -32,6 +35,16 @@ pub struct Arm {
     pub environment: BTreeMap<String, String>,
     /// What stands for `{threads}` in its command.
     pub threads: Option<u32>,
+}
+
+impl Arm {
+    /// A word of the program, with the arm's number of threads in place of the placeholder.
+    pub fn fill(&self, word: &str) -> String {
+        match self.threads {
+            Some(threads) => word.replace(THREADS, &threads.to_string()),
+            None => word.to_owned(),
+        }
+    }
 }
 
 /// How a run ended.

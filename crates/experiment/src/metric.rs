@@ -30,12 +30,6 @@ pub(crate) struct Metrics {
     pub also: Vec<Metric>,
 }
 
-impl Metrics {
-    pub(crate) fn of(plan: &crate::study::Plan) -> Self {
-        Self { first: plan.metric.clone(), also: plan.also.clone() }
-    }
-}
-
 impl Metric {
     /// Which way is better.
     pub fn direction(&self) -> Direction {

@@ -47,11 +47,13 @@ use std::collections::BTreeMap;
 
 use crate::schedule::{ArmId, Block};
 use crate::study::Study;
-use crate::verdict::ALPHA;
 pub use crossing::Crossed;
 use nodewise_stats::betting::{Bet, score};
 use nodewise_stats::median;
 pub use shares::Shares;
+
+/// The chance of calling any difference one in a study in which there is none.
+pub const ALPHA: f64 = 0.05;
 
 /// How a race is decided.
 #[derive(Clone, Copy, Debug, PartialEq)]

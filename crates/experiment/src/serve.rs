@@ -80,7 +80,7 @@ impl<'a> ServeExecutor<'a> {
         interrupt: &'a AtomicBool,
     ) -> Self {
         let padding = Padding::over(plan.arms().iter().map(|arm| &arm.environment));
-        let metrics = Metrics::of(plan);
+        let metrics = plan.metrics();
         Self { service, metrics, padding, cpus, counters: Vec::new(), limit: None, witness, interrupt }
     }
 

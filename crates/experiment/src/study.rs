@@ -5,7 +5,6 @@ mod plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::command::THREADS;
 use crate::cooling::CoolDown;
 use crate::evidence::Counter;
 use crate::executor::{Arm, Ending, Residency, Run, Unprepared};
@@ -135,11 +134,8 @@ impl Study {
     /// The words of the program as an arm runs it, with its number of threads. As they were given: not fit
     /// for a terminal.
     pub fn program_of(&self, arm: ArmId) -> Vec<String> {
-        let filled = |word: &String| match self.plan.arm(arm).threads {
-            Some(threads) => word.replace(THREADS, &threads.to_string()),
-            None => word.clone(),
-        };
-        self.conditions.command.iter().map(filled).collect()
+        let arm = self.plan.arm(arm);
+        self.conditions.command.iter().map(|word| arm.fill(word)).collect()
     }
 
     /// The runs of an arm in measured blocks, without those that were set aside.

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use crate::executor::Arm;
 use crate::fidelity::Fidelity;
+pub use crate::race::ALPHA;
 use crate::race::Out;
 use crate::schedule::ArmId;
 use crate::study::{Dropped, End, Study};
@@ -27,9 +28,6 @@ use nodewise_stats::Direction;
 use nodewise_stats::power::blocks_needed;
 use nodewise_stats::{Bootstrap, Interval, median, median_absolute_deviation};
 use pairs::Pairs;
-
-/// The chance of calling any difference one in a study in which there is none.
-pub const ALPHA: f64 = 0.05;
 
 /// Without a race, differences smaller than this are not called one, however certain: it is about what
 /// the order of a program's object files can do. In a race its margin takes this place: see

@@ -1,17 +1,17 @@
 //! Memory on chosen nodes, in pages of a chosen kind.
 
 use std::ffi::c_int;
-use std::fmt;
 use std::ptr::NonNull;
 use std::slice;
 
 use nodewise_machine::{Bytes, MemPolicy};
 
-use crate::advice::{Advice, advise};
+use crate::advice::advise;
+use crate::arguments::{Advice, BindOptions, PageKind};
 use crate::call::{Call, Task};
 use crate::error::{CallError, Errno};
 use crate::huge;
-use crate::mempolicy::{BindOptions, bind_range};
+use crate::mempolicy::bind_range;
 use crate::pages::{self, PageCounts};
 use crate::raw;
 
@@ -19,41 +19,6 @@ use crate::raw;
 /// ten milliseconds each.
 const PART: usize = 16 << 20;
 const PART_ASKED: usize = 256 << 20;
-
-/// A size of huge page that a kernel may keep a pool of: a power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HugePageSize(u32);
-
-impl HugePageSize {
-    /// 2 MiB: x86, Arm with pages of 4 KiB, RISC-V.
-    pub const MIB_2: Self = Self(21);
-    /// 1 GiB: x86, Arm with pages of 4 KiB, RISC-V.
-    pub const GIB_1: Self = Self(30);
-
-    /// The page of this size; `None` unless it is a power of two of at least 64 KiB, the smallest
-    /// pool of any architecture, and at most 16 GiB, the largest.
-    pub fn new(size: Bytes) -> Option<Self> {
-        let shift = size.get().checked_ilog2()?;
-        (size.get().is_power_of_two() && (16..=34).contains(&shift)).then_some(Self(shift))
-    }
-
-    /// The size in bytes.
-    pub const fn bytes(self) -> Bytes {
-        Bytes::new(1 << self.0)
-    }
-}
-
-/// What a buffer is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PageKind {
-    /// Small pages only, whatever the system's setting for transparent huge pages is.
-    Small,
-    /// Transparent huge pages, as far as the kernel finds any: what came of it shows in
-    /// `AnonHugePages` of `/proc/PID/smaps`, not in an error.
-    TransparentHuge,
-    /// Pages from the kernel's pool of this size, or none at all.
-    Hugetlb(HugePageSize),
-}
 
 impl PageKind {
     /// What a buffer of this kind is aligned and rounded to, in bytes.
@@ -70,16 +35,6 @@ impl PageKind {
         match self {
             Self::Small | Self::TransparentHuge => 0,
             Self::Hugetlb(size) => libc::MAP_HUGETLB | ((size.0 as c_int) << libc::MAP_HUGE_SHIFT),
-        }
-    }
-}
-
-impl fmt::Display for PageKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Small => f.write_str("small pages"),
-            Self::TransparentHuge => f.write_str("transparent huge pages"),
-            Self::Hugetlb(size) => write!(f, "{} huge pages", size.bytes()),
         }
     }
 }
@@ -327,6 +282,7 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::HugePageSize;
 
     #[test]
     fn a_size_of_huge_page_is_a_power_of_two_that_some_kernel_has() {

@@ -5,11 +5,9 @@ use std::fmt;
 use nodewise_machine::id::Id;
 use nodewise_machine::{Bytes, CpuSet, IdSet, MemPolicy, ModeFlags, NodeId, NodeSet};
 
-use crate::advice::Advice;
-use crate::buffer::PageKind;
-use crate::huge::{self, TransparentHuge};
-use crate::mempolicy::BindOptions;
-use crate::pages::PageScope;
+use nodewise_machine::placement::TransparentHuge;
+
+use crate::arguments::{Advice, BindOptions, PageKind, PageScope, thp_words};
 
 /// A thread or a process, as a system call names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -182,7 +180,7 @@ impl Call {
             Self::SchedSetaffinity { task, cpus } => format!("{task}, {}", these(cpus)),
             Self::SchedGetaffinity { task } => task.to_string(),
             Self::Getcpu => String::new(),
-            Self::SetThpDisable { setting } => format!("PR_SET_THP_DISABLE, {}", huge::arguments(*setting)),
+            Self::SetThpDisable { setting } => format!("PR_SET_THP_DISABLE, {}", thp_words(*setting)),
             Self::GetThpDisable => "PR_GET_THP_DISABLE".to_owned(),
             Self::Mmap { length, pages } => format!("{length}, {pages}"),
             Self::Madvise { address, length, advice } => format!("{address:#x}, {length}, {advice}"),

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use nodewise_machine::Bytes;
 
-use crate::advice::Advice;
+use crate::arguments::Advice;
 use crate::call::{Call, Task};
 use crate::error::{CallError, Errno};
 use crate::raw;
@@ -112,7 +112,8 @@ fn obey(line: RawFd, other: RawFd) -> ! {
 mod tests {
     use super::*;
     use crate::advice::advise;
-    use crate::buffer::{NodeBuffer, PageKind};
+    use crate::arguments::PageKind;
+    use crate::buffer::NodeBuffer;
     use crate::pages::{self, PageLocation};
 
     const PAGE: usize = 4096;

@@ -17,15 +17,6 @@ pub(crate) const fn numbers(setting: TransparentHuge) -> (c_ulong, c_ulong) {
     }
 }
 
-/// The arguments in words, as a message writes them.
-pub(crate) const fn arguments(setting: TransparentHuge) -> &'static str {
-    match setting {
-        TransparentHuge::Allowed => "0",
-        TransparentHuge::Never => "1",
-        TransparentHuge::OnlyAdvised => "1, PR_THP_DISABLE_EXCEPT_ADVISED",
-    }
-}
-
 /// The answer of `PR_GET_THP_DISABLE`: 0, 1, or from Linux 6.18 `1 | flags`.
 const fn from_answer(answer: c_int) -> TransparentHuge {
     match answer {

@@ -11,6 +11,7 @@
 //!
 //! - `mempolicy.rs`, `pages.rs`, `affinity.rs`, `advice.rs`, `huge.rs` the calls as safe functions: policies,
 //!   where pages are and moving them, CPUs, advice, transparent huge pages
+//! - `arguments.rs` arguments of the calls, as data
 //! - `raw.rs` the system calls, one function each, nothing clever; `call.rs` a call as data, and how it is
 //!   written in a message; `numbers.rs` calls with any arguments
 //! - `error.rs` what a failed call leaves; `cause.rs` what stands behind it: cause, limit and mend; in
@@ -33,6 +34,7 @@
 
 pub mod advice;
 pub mod affinity;
+pub mod arguments;
 #[expect(unsafe_code, reason = "a buffer owns a mapping and lends it as a slice")]
 pub mod buffer;
 pub mod call;
@@ -60,16 +62,15 @@ pub mod shared;
 pub mod support;
 pub mod wait;
 
-pub use advice::Advice;
-pub use buffer::{HugePageSize, NodeBuffer, PageKind};
+pub use arguments::{Advice, BindOptions, HugePageSize, PageKind, PageScope};
+pub use buffer::NodeBuffer;
 pub use call::{Call, PolicyQuery, Task};
 pub use cause::{Circumstances, Container, Explanation, Limit, SeccompMode, explain};
 pub use entry::prepare;
 pub use error::{CallError, Errno, ReadError};
 pub use guard::Guarded;
-pub use huge::TransparentHuge;
-pub use mempolicy::BindOptions;
-pub use pages::{PageCounts, PageLocation, PageScope};
+pub use nodewise_machine::placement::TransparentHuge;
+pub use pages::{PageCounts, PageLocation};
 pub use setup::{Setup, StartError};
 pub use support::{Availability, Support};
 pub use wait::{Finished, Running, Usage};

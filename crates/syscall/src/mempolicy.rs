@@ -1,40 +1,18 @@
 //! Memory policies: of the calling thread, of a range of addresses, and what they led to.
 
 use std::ffi::{c_int, c_long, c_ulong};
-use std::fmt;
 
 use nodewise_machine::{Bytes, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
 
+use crate::arguments::{BindOptions, PageScope};
 use crate::call::{Call, PolicyQuery};
 use crate::error::{CallError, Errno, ReadError};
-use crate::pages::PageScope;
 use crate::raw;
-
-/// What `mbind(2)` does about pages that are there already. The default: nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct BindOptions {
-    /// Which misplaced pages to move.
-    pub moving: Option<PageScope>,
-    /// Whether a page that is, or after moving remains, on another node is an error: `EIO`.
-    pub strict: bool,
-}
 
 impl BindOptions {
     fn bits(self) -> c_int {
         let moving = self.moving.map_or(0, PageScope::bits);
         if self.strict { moving | raw::MPOL_MF_STRICT } else { moving }
-    }
-}
-
-impl fmt::Display for BindOptions {
-    /// Writes what is asked, each with a comma in front: `, move all, strict`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.moving {
-            None => "",
-            Some(PageScope::Own) => ", move",
-            Some(PageScope::All) => ", move all",
-        })?;
-        f.write_str(if self.strict { ", strict" } else { "" })
     }
 }
 

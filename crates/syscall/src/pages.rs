@@ -8,6 +8,7 @@ use std::ffi::c_int;
 
 use nodewise_machine::{NodeId, NodeSet};
 
+use crate::arguments::PageScope;
 use crate::call::{Call, Task};
 use crate::error::{CallError, Errno};
 use crate::raw;
@@ -19,32 +20,12 @@ const BATCH: usize = 4096;
 /// Set where the kernel has not written a place: no error number and no node looks like it.
 const UNWRITTEN: c_int = c_int::MIN;
 
-/// Which pages may be moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PageScope {
-    /// Those that only this process maps: `MPOL_MF_MOVE`.
-    Own,
-    /// Also those that other processes map: `MPOL_MF_MOVE_ALL`. Needs `CAP_SYS_NICE` outside of any
-    /// user namespace.
-    All,
-}
-
 impl PageScope {
     pub(crate) const fn bits(self) -> c_int {
         match self {
             Self::Own => raw::MPOL_MF_MOVE,
             Self::All => raw::MPOL_MF_MOVE_ALL,
         }
-    }
-}
-
-impl std::fmt::Display for PageScope {
-    /// Nothing for the usual scope, `, shared ones too` for the other.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Own => "",
-            Self::All => ", shared ones too",
-        })
     }
 }
 

@@ -12,7 +12,7 @@ use std::ptr::{self, NonNull};
 
 use nodewise_machine::set::words::BITS_PER_WORD;
 
-use crate::advice::Advice;
+use crate::arguments::Advice;
 use crate::error::Errno;
 use crate::perf::Attributes;
 

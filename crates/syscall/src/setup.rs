@@ -8,6 +8,7 @@ use std::fmt;
 use nodewise_machine::{CpuSet, MemPolicy, ModeFlags};
 
 use crate::affinity::cpu_words;
+use crate::arguments::thp_words;
 use crate::call::{Call, Task, these};
 use crate::error::{CallError, Errno};
 use crate::huge::{self, TransparentHuge};
@@ -168,7 +169,7 @@ impl Setup {
             Step::Cpus => self.cpus().map(|cpus| format!("sched_setaffinity({})", these(cpus))),
             Step::TransparentHuge => self
                 .transparent_huge
-                .map(|setting| format!("prctl(PR_SET_THP_DISABLE, {})", huge::arguments(setting))),
+                .map(|setting| format!("prctl(PR_SET_THP_DISABLE, {})", thp_words(setting))),
             Step::Policy => self.policy().map(|policy| format!("set_mempolicy({})", constants(policy))),
         }
     }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use crate::candidates::Candidate;
 use crate::evidence::Repeats;
 use crate::executor::Arm;
-use crate::metric::Metric;
+use crate::metric::{Metric, Metrics};
 use crate::race::crossing::{can_cross, parts};
-use crate::race::{Race, Rules, Shares};
+use crate::race::{ALPHA, Race, Rules, Shares};
 use crate::schedule::{ArmId, BASELINE_RUNS};
-use crate::verdict::ALPHA;
 use nodewise_machine::placement::Placement;
 use nodewise_stats::power::blocks_needed;
 
@@ -129,6 +128,11 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// Its metrics, the one that decides first.
+    pub(crate) fn metrics(&self) -> Metrics {
+        Metrics { first: self.metric.clone(), also: self.also.clone() }
+    }
+
     /// A plan to compare treatments with the first of them.
     ///
     /// # Errors

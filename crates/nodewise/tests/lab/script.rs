@@ -2,7 +2,7 @@
 
 use nodewise_machine::{Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
 use nodewise_syscall::PageScope;
-use nodewise_syscall::mempolicy::BindOptions;
+use nodewise_syscall::arguments::BindOptions;
 
 use crate::random::Random;
 

@@ -2,9 +2,9 @@
 
 use super::circumstances::{Circumstances, Container, SeccompMode};
 use super::{Finding, Limit, too_old};
+use crate::arguments::PageScope;
 use crate::call::{Call, Task};
 use crate::error::{CallError, Errno};
-use crate::pages::PageScope;
 use crate::support::Availability;
 
 /// Whether, and why, the call did not get as far as its arguments.

@@ -2,8 +2,8 @@
 
 use super::circumstances::Circumstances;
 use super::{Finding, Limit, too_old};
-use crate::advice::Advice;
-use crate::buffer::{HugePageSize, PageKind};
+use crate::arguments::Advice;
+use crate::arguments::{HugePageSize, PageKind};
 use crate::error::Errno;
 use crate::huge::TransparentHuge;
 

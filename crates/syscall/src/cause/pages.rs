@@ -5,9 +5,9 @@ use nodewise_machine::NodeSet;
 use super::circumstances::Circumstances;
 use super::policy::{moving_shared_pages, no_such_node, none_usable, outside_cpuset};
 use super::{Finding, Limit, verb};
+use crate::arguments::PageScope;
 use crate::call::{Task, these};
 use crate::error::Errno;
-use crate::pages::PageScope;
 
 /// `move_pages(2)`.
 pub(super) fn move_pages(

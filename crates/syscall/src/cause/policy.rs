@@ -4,10 +4,10 @@ use nodewise_machine::{MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
 
 use super::circumstances::Circumstances;
 use super::{Finding, Limit, is_unaligned, too_old, verb};
+use crate::arguments::BindOptions;
+use crate::arguments::PageScope;
 use crate::call::{PolicyQuery, these};
 use crate::error::Errno;
-use crate::mempolicy::BindOptions;
-use crate::pages::PageScope;
 use crate::support::Availability;
 
 /// `set_mempolicy(2)`.

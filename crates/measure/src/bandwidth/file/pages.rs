@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nodewise_machine::printable::{io_words, printable};
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
-use nodewise_syscall::mempolicy::BindOptions;
+use nodewise_syscall::arguments::BindOptions;
 use nodewise_syscall::shared::SharedMemory;
 use nodewise_syscall::{Advice, PageCounts, PageKind, Task, advice, mempolicy, pages};
 use rustix::fs::{MemfdFlags, Mode, OFlags, fstatfs, memfd_create, open};

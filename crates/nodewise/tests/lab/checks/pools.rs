@@ -3,7 +3,7 @@
 use std::fs;
 
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId};
-use nodewise_syscall::mempolicy::BindOptions;
+use nodewise_syscall::arguments::BindOptions;
 use nodewise_syscall::{HugePageSize, NodeBuffer, PageKind, PageScope, Task, affinity, mempolicy};
 
 use super::same;

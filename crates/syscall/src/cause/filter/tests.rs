@@ -1,7 +1,7 @@
 use super::super::tests::check;
 use super::*;
+use crate::arguments::BindOptions;
 use crate::call::PolicyQuery;
-use crate::mempolicy::BindOptions;
 use crate::support::Support;
 use nodewise_machine::{Bytes, CpuSet, KernelRelease, MemPolicy, NodeId, NodeSet, PolicyMode};
 
