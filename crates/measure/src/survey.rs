@@ -7,8 +7,9 @@
 //! its rounds, with the interval that these give. Cells that were disturbed are measured once more.
 //!
 //! Where time is limited ([`crate::stop::Stop`]), the survey measures less: fewer samples first, then fewer
-//! rounds, then fewer cells; [`LeftOut`] says what is missing. A round begins only when the longest so far
-//! would fit into the time that is left.
+//! rounds, then fewer cells; [`LeftOut`] says what is missing. From the third on, a round begins only when the
+//! longest so far fits into the time that is left. The first does not count for that: benches prepare in it what
+//! later rounds reuse. Cells that the first round has no time to prepare come first in the next.
 //!
 //! What is timed is a [`Bench`]; the loop knows neither clocks nor memory.
 
@@ -152,8 +153,8 @@ pub struct Progress {
     pub again: bool,
 }
 
-/// The part of the time left at its beginning that a survey may spend on making cells ready for the first time:
-/// as much again is for samples.
+/// The part of the time left at its beginning that a round may spend on preparing cells while some of them have
+/// no samples: as much again is for samples.
 const FOR_MAKING_READY: f64 = 0.5;
 
 /// The part of that time which the samples of all rounds are planned for, where the budget is longer.
@@ -176,7 +177,7 @@ impl Surveyor<'_> {
         let before = self.facts.glance();
         let mut is_complete = self.rounds(bench, &mut course).is_ok();
         let first = course.outcomes.clone();
-        let rounds = course.round;
+        let rounds = course.whole_rounds();
         let disturbed: Vec<usize> = (0..cells.len()).filter(|at| first[*at].is_disturbed()).collect();
         let again = !disturbed.is_empty() && is_complete && self.has_time_again(&course, disturbed.len());
         if again {
@@ -184,7 +185,6 @@ impl Surveyor<'_> {
                 course.outcomes[*at].begin_again();
             }
             course.again = true;
-            course.first = course.done;
             is_complete = self.rounds(bench, &mut course).is_ok();
             for (outcome, first) in course.outcomes.iter_mut().zip(first) {
                 outcome.keep_better(first);
@@ -218,62 +218,71 @@ impl Surveyor<'_> {
         let mut longest = Duration::ZERO;
         for number in 0..course.pace.rounds {
             let begun = self.clock.now();
-            if number > 0 && self.facts.stop().left().is_some_and(|left| left < longest) {
+            if number > 1 && self.facts.stop().left().is_some_and(|left| left < longest) {
                 return Err(Stopped);
             }
             bench.begin_round(course.round);
-            let ready = self.ready(bench, course, samples)?;
-            if number == 0 {
-                samples = 1;
-            }
+            let rounds_left = course.pace.rounds - number;
+            let ready = self.ready(bench, course, rounds_left, samples)?;
             let mut random = Random::stream(course.seed, u64::from(course.round));
-            let mut taken = 0;
-            while taken < samples {
-                let sampled_from = self.clock.now();
+            let sampled_from = self.clock.now();
+            self.pass(bench, course, &ready, &mut random)?;
+            samples = self.affordable(course, rounds_left, [start, begun, sampled_from]);
+            course.plan(rounds_left - 1, samples, ready.len(), samples - 1);
+            for _ in 1..samples {
                 self.pass(bench, course, &ready, &mut random)?;
-                taken += 1;
-                if number == 0 && taken == 1 {
-                    samples = self.affordable(course, start, sampled_from);
-                    course.plan(samples, ready.len());
-                }
             }
             self.prove_again(bench, course, &ready)?;
-            course.round += 1;
-            longest = longest.max(self.clock.now().saturating_sub(begun));
+            course.end_round(&ready);
+            if number > 0 {
+                longest = longest.max(self.clock.now().saturating_sub(begun));
+            }
         }
         Ok(())
     }
 
-    /// How many samples each round can have, by what the first of them took.
-    fn affordable<C>(&self, course: &Course<'_, C>, start: Duration, sampled_from: Duration) -> u32 {
+    /// How many samples this round and each of those after it can have: by what its preparation took and its
+    /// first pass, and by the budget that the rounds before have left. The moments are those at which the rounds
+    /// began, this one did, and its samples did.
+    fn affordable<C>(
+        &self,
+        course: &Course<'_, C>,
+        rounds_left: u32,
+        [start, begun, sampled_from]: [Duration; 3],
+    ) -> u32 {
         let planned = course.limit.map(|limit| limit.mul_f64(FOR_ROUNDS));
         let Some(budget) = course.pace.budget.into_iter().chain(planned).min() else {
-            return course.pace.samples;
+            return course.pace.samples.max(1);
         };
         let now = self.clock.now();
-        let (ready, pass) = (sampled_from.saturating_sub(start), now.saturating_sub(sampled_from));
-        let of_round = (budget / course.pace.rounds.max(1)).saturating_sub(ready);
+        let (ready, pass) = (sampled_from.saturating_sub(begun), now.saturating_sub(sampled_from));
+        let rest = budget.saturating_sub(begun.saturating_sub(start));
+        let of_round = (rest / rounds_left.max(1)).saturating_sub(ready);
         let passes = of_round.as_secs_f64() / pass.as_secs_f64().max(1e-9);
         // A number between the two, so the conversion cannot go wrong.
         passes.clamp(1.0, f64::from(course.pace.samples.max(1))) as u32
     }
 
-    /// Makes the cells ready that have not been refused; which these are.
+    /// Prepares the cells that have not been refused; which these are. While some have no samples, those come
+    /// first, and what is not ready after [`FOR_MAKING_READY`] waits for the next round, so that what is ready has
+    /// samples.
     fn ready<B: Bench>(
         &mut self,
         bench: &mut B,
         course: &mut Course<'_, B::Cell>,
+        rounds_left: u32,
         samples: u32,
     ) -> Result<Vec<usize>, Stopped> {
-        let wanted = course.wanted();
-        if course.done == course.first {
-            course.plan(samples, wanted.len());
-        }
+        let (wanted, is_behind) = course.wanted();
+        course.plan(rounds_left, samples, wanted.len(), 0);
+        let begin = self.clock.now();
+        let left = self.facts.stop().left().filter(|_| is_behind);
+        let most = left.map(|left| left.mul_f64(FOR_MAKING_READY));
         let mut ready = Vec::new();
         for at in wanted {
-            if course.round == 0 && self.has_made_ready_enough(course) && !ready.is_empty() {
-                course.is_late[at] = true;
-                continue;
+            let spent = self.clock.now().saturating_sub(begin);
+            if !ready.is_empty() && most.is_some_and(|most| spent > most) {
+                break;
             }
             self.step(course)?;
             let cell = &course.cells[at];
@@ -287,13 +296,6 @@ impl Surveyor<'_> {
             }
         }
         Ok(ready)
-    }
-
-    /// Whether making cells ready has taken the part of the time that is meant for it: what is not ready by
-    /// then has no samples, so that the others have some.
-    fn has_made_ready_enough<C>(&self, course: &Course<'_, C>) -> bool {
-        let spent = self.clock.now().saturating_sub(course.begin);
-        course.limit.is_some_and(|limit| spent > limit.mul_f64(FOR_MAKING_READY))
     }
 
     /// One sample of each cell, in an order drawn anew.
@@ -360,8 +362,6 @@ struct Course<'a, C> {
     seed: u64,
     outcomes: Vec<Outcome>,
     done: u64,
-    /// Steps that were done when its rounds began: more than none in a repetition.
-    first: u64,
     all: u64,
     begin: Duration,
     again: bool,
@@ -369,16 +369,16 @@ struct Course<'a, C> {
     round: u32,
     /// The time that was left when it began; `None` without a limit.
     limit: Option<Duration>,
-    /// Cells that could not be made ready in time.
-    is_late: Vec<bool>,
+    /// Whole rounds of each cell; a repetition goes on counting.
+    whole: Vec<u32>,
 }
 
 impl<'a, C> Course<'a, C> {
     fn new(cells: &'a [C], pace: Pace, seed: u64, begin: Duration, limit: Option<Duration>) -> Self {
         let outcomes = vec![Outcome::default(); cells.len()];
-        let is_late = vec![false; cells.len()];
-        let (done, first, all, again, round) = (0, 0, 0, false, 0);
-        Self { cells, pace, seed, outcomes, done, first, all, begin, again, round, limit, is_late }
+        let whole = vec![0; cells.len()];
+        let (done, all, again, round) = (0, 0, false, 0);
+        Self { cells, pace, seed, outcomes, done, all, begin, again, round, limit, whole }
     }
 
     /// Marks a cell as refused; that the survey ends is no property of a cell.
@@ -400,19 +400,41 @@ impl<'a, C> Course<'a, C> {
         (rounds < self.pace.rounds || cells > 0 || disturbed > 0).then_some(left_out)
     }
 
-    /// Cells that are to be measured now.
-    fn wanted(&self) -> Vec<usize> {
-        let wanted = |at: &usize| {
-            let outcome = &self.outcomes[*at];
-            outcome.refusal.is_none() && !self.is_late[*at] && (!self.again || outcome.again)
-        };
-        (0..self.cells.len()).filter(wanted).collect()
+    /// Ends a round in which these cells were measured.
+    fn end_round(&mut self, ready: &[usize]) {
+        self.round += 1;
+        for at in ready {
+            self.whole[*at] += 1;
+        }
     }
 
-    /// Reckons the steps there will be.
-    fn plan(&mut self, samples: u32, cells: usize) {
+    /// The whole rounds that every cell with samples has, at least; all of them where no cell has samples.
+    fn whole_rounds(&self) -> u32 {
+        let outcomes = self.outcomes.iter().zip(&self.whole);
+        let sampled = outcomes.filter(|(outcome, _)| outcome.refusal.is_none() && outcome.is_reached());
+        sampled.map(|(_, whole)| *whole).min().unwrap_or(self.round)
+    }
+
+    /// Cells that are to be measured now, and whether some of them are behind: those without a whole round, which
+    /// then come first.
+    fn wanted(&self) -> (Vec<usize>, bool) {
+        let wanted = |at: &usize| {
+            let outcome = &self.outcomes[*at];
+            outcome.refusal.is_none() && (!self.again || outcome.again)
+        };
+        let mut wanted: Vec<usize> = (0..self.cells.len()).filter(wanted).collect();
+        let is_behind = wanted.iter().any(|at| self.whole[*at] == 0);
+        if is_behind {
+            wanted.sort_by_key(|at| self.whole[*at]);
+        }
+        (wanted, is_behind)
+    }
+
+    /// Plans the steps there will be: those left of this round, and further rounds of so many cells.
+    fn plan(&mut self, rounds: u32, samples: u32, cells: usize, passes_left: u32) {
         let of_round = cells as u64 * (1 + u64::from(samples));
-        self.all = (self.first + u64::from(self.pace.rounds) * of_round).max(self.done);
+        let of_this = cells as u64 * u64::from(passes_left);
+        self.all = self.done + of_this + u64::from(rounds) * of_round;
     }
 }
 

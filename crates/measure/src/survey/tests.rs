@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -72,6 +72,9 @@ struct Script<'a> {
     noise: u32,
     round: u32,
     prepare_millis: u64,
+    /// What preparing a cell for the first time takes beside that.
+    once_millis: u64,
+    prepared: BTreeSet<&'static str>,
     sample_millis: u64,
     interrupt: Option<(usize, &'a AtomicBool)>,
 }
@@ -87,6 +90,8 @@ impl<'a> Script<'a> {
             noise: 0,
             round: 0,
             prepare_millis: 10,
+            once_millis: 0,
+            prepared: BTreeSet::new(),
             sample_millis: 20,
             interrupt: None,
         }
@@ -107,6 +112,9 @@ impl Bench for Script<'_> {
 
     fn prepare(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<(), Refusal> {
         self.clock.pass(self.prepare_millis);
+        if self.prepared.insert(*cell) {
+            self.clock.pass(self.once_millis);
+        }
         facts.go_on()?;
         match self.refused.get(cell) {
             Some(round) if *round == self.round => Err(Refusal::TooShort),
@@ -159,7 +167,7 @@ fn every_pass_samples_every_cell_once_in_an_order_of_its_own() {
     let names: Vec<&str> =
         bench.log.iter().map(String::as_str).filter(|entry| !entry.starts_with("round")).collect();
     assert_eq!(names.len(), 4 * 3 * 5);
-    let mut orders = std::collections::BTreeSet::new();
+    let mut orders = BTreeSet::new();
     for pass in names.chunks(4) {
         let mut sorted = pass.to_vec();
         sorted.sort_unstable();
@@ -316,12 +324,40 @@ fn a_limit_of_time_leaves_out_samples_then_rounds_then_cells() {
     // A round takes 4 s, of which three fit.
     check(800, 200, Some((3, 0)));
     check(1500, 300, Some((2, 0)));
-    // Two cells are ready after half of the time, and one round of these fits.
-    check(4000, 1000, Some((1, 2)));
+    // Two cells are ready after half of the time; a third is in the next round.
+    check(4000, 1000, Some((1, 1)));
     // The time is over before a third cell has a sample.
     check(1000, 4000, Some((0, 1)));
     // Not even one.
     check(20_000, 1, Some((0, 4)));
+}
+
+/// A survey of four cells within 14 s, each of which takes so long when it is prepared for the first time, and
+/// next to nothing later: its samples by round, and what it left out.
+fn with_slow_beginnings(once_millis: u64) -> (Vec<Vec<usize>>, Option<(u32, usize)>) {
+    let clock = Arc::new(Hand::default());
+    let end = Duration::from_secs(14);
+    let mut bench = Script::new(&clock);
+    bench.once_millis = once_millis;
+    let survey = conduct_until(&mut bench, &CELLS, Pace::quick(1), Stop::NEVER.at(clock.clone(), end));
+    assert!(clock.now() <= end, "{:?}", clock.now());
+    let samples = survey.outcomes.iter().map(|outcome| outcome.rounds.iter().map(Vec::len).collect());
+    (samples.collect(), survey.left_out.map(|left_out| (left_out.rounds, left_out.cells)))
+}
+
+#[test]
+fn a_slow_first_round_costs_neither_later_rounds_nor_their_samples() {
+    // A first round of 4 s leaves time for five of a second.
+    assert_eq!(with_slow_beginnings(1000), (vec![vec![1, 9, 9, 9, 9, 9]; 4], None));
+    // One of 8 s is longer than what is left, and the others still fit.
+    assert_eq!(with_slow_beginnings(2000), (vec![vec![1, 1, 1, 2, 2, 2]; 4], None));
+}
+
+#[test]
+fn cells_that_the_first_round_has_no_time_for_come_first_in_the_next() {
+    let (samples, left_out) = with_slow_beginnings(2500);
+    let rounds: Vec<usize> = samples.iter().map(Vec::len).collect();
+    assert_eq!((rounds, left_out), (vec![6, 6, 6, 5], Some((5, 0))));
 }
 
 #[test]
