@@ -3,6 +3,7 @@
 
 pub mod line;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +27,7 @@ use nodewise_view::json::Saved;
 use crate::cli::Global;
 use crate::cli::measure_options::{Huge, MeasureOptions};
 use crate::facts::LiveFacts;
-use crate::failure::{CANNOT, Failure, INTERNAL};
+use crate::failure::{Failure, INTERNAL, Outcome};
 use crate::output::destination;
 use crate::{input, live, output};
 use line::ProgressLine;
@@ -335,10 +336,28 @@ pub fn show(options: &MeasureOptions, global: &Global, forms: &Forms) -> Result<
     drawn
 }
 
-/// The exit code of a measurement: this machine cannot do it when not one figure came, unless the user
-/// ended it.
-pub const fn exit_code(measured: bool, account: &Account) -> u8 {
-    if measured || account.interrupted { 0 } else { CANNOT }
+/// How a measurement ends, which has these reasons for what has no figure.
+///
+/// # Errors
+/// A measurement without any figure, unless the user ended it: this machine cannot do it.
+pub fn ended<'r>(
+    measured: bool,
+    account: &Account,
+    refused: impl IntoIterator<Item = Option<&'r str>>,
+) -> Outcome {
+    if measured || account.interrupted {
+        return Ok(0);
+    }
+    let reasons: BTreeSet<&str> = refused.into_iter().flatten().collect();
+    let why = match (reasons.first(), reasons.len()) {
+        (Some(why), 1) => (*why).to_owned(),
+        (Some(why), all) => format!("{why} (the first of {all} reasons)"),
+        (None, _) if account.left_out.is_some() => {
+            "the time was over before the first sample (without --quick there is no limit)".to_owned()
+        }
+        (None, _) => "no sample was taken".to_owned(),
+    };
+    Err(Failure::cannot(format_args!("nothing was measured: {why}")))
 }
 
 /// Reads a file that `--from` names, as [`read_saved`] does.
@@ -422,4 +441,31 @@ fn cpus(text: &str, machine: &Machine) -> Result<CpuSet, Failure> {
             other => Failure::usage(format_args!("--cpus: {other}")),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_measure::survey::LeftOut;
+
+    #[test]
+    fn a_measurement_without_figures_ends_with_the_reason() {
+        let check = |account: &Account, refused: &[Option<&str>], expected: &str| {
+            let failure = ended(false, account, refused.iter().copied()).unwrap_err();
+            assert_eq!((failure.code, failure.message.as_str()), (crate::failure::CANNOT, expected));
+            assert_eq!(ended(true, account, refused.iter().copied()).unwrap(), 0);
+        };
+        let whole = Account::default();
+        check(&whole, &[None, Some("no room"), Some("no room")], "nothing was measured: no room");
+        let two = "nothing was measured: no CPU (the first of 2 reasons)";
+        check(&whole, &[Some("no room"), Some("no CPU")], two);
+        check(&whole, &[], "nothing was measured: no sample was taken");
+        let left_out = LeftOut { rounds: 0, of_rounds: 6, cells: 1, of_cells: 1, disturbed: 0 };
+        let late = Account { left_out: Some(left_out), ..Account::default() };
+        let over = "nothing was measured: the time was over before the first sample (without --quick there is no \
+                    limit)";
+        check(&late, &[None], over);
+        let interrupted = Account { interrupted: true, ..Account::default() };
+        assert_eq!(ended(false, &interrupted, []).unwrap(), 0);
+    }
 }

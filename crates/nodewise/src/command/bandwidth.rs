@@ -66,7 +66,8 @@ fn show(report: &Report, args: &Bandwidth, global: &Global) -> Outcome {
         text: &|style| text::bandwidth(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
-    Ok(measuring::exit_code(report.ways().any(|way| way.cell.figure.is_some()), &report.account))
+    let refused = report.ways().map(|way| way.cell.refused.as_deref());
+    measuring::ended(report.ways().any(|way| way.cell.figure.is_some()), &report.account, refused)
 }
 
 /// Shows what `--json` has written, as its schema says.

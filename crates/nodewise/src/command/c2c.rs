@@ -39,7 +39,8 @@ fn show(report: &Report, args: &C2c, global: &Global) -> Outcome {
         text: &|style| text::c2c(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
-    Ok(measuring::exit_code(report.pairs.iter().any(|pair| pair.figure.is_some()), &report.account))
+    let refused = report.pairs.iter().map(|pair| pair.refused.as_deref());
+    measuring::ended(report.pairs.iter().any(|pair| pair.figure.is_some()), &report.account, refused)
 }
 
 fn measure(args: &C2c) -> Result<Report, Failure> {

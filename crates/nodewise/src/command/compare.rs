@@ -10,17 +10,17 @@ mod versions;
 use std::path::Path;
 use std::slice;
 
+use nodewise_machine::printable::{printable, quote};
 use nodewise_experiment::compare::Comparison;
 use nodewise_experiment::suite::session::Session;
 use nodewise_experiment::suite::{Benchmark, SHIPPED, Suite, parse};
-use nodewise_machine::printable::quote;
 use nodewise_view::digest::compare::Shown;
 use nodewise_view::svg::{Theme, compare_svg};
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::compare::Compare;
-use crate::failure::{CANNOT, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::output::{Destination, destination};
 use crate::{input, measuring, output};
 use needs::Lacking;
@@ -70,7 +70,8 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
     let session = running::run(args, &suite)?;
     let save = |file: &Destination| file.write(json::suite::suite(&session).as_bytes());
     let saved = args.save.as_ref().map_or(Ok(()), save);
-    let works = session.cases.iter().any(|case| case.arms.iter().any(|arm| arm.failed.is_none()));
+    let arms = || session.cases.iter().flat_map(|case| &case.arms);
+    let works = arms().any(|arm| arm.failed.is_none());
     let shown = match &before {
         Some(before) => show_change(args, global, before, &session),
         None if session.placements.len() > 1 => {
@@ -85,7 +86,11 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
             Err(not_shown)
         }
         (Err(failure), Ok(_)) | (Ok(()), Err(failure)) => Err(failure),
-        (Ok(()), Ok(shown)) => Ok(if works { shown } else { CANNOT }),
+        (Ok(()), Ok(shown)) if works => Ok(shown),
+        (Ok(()), Ok(_)) => {
+            let why = arms().find_map(|arm| arm.failed.as_deref()).unwrap_or("there is none");
+            Err(Failure::cannot(format_args!("no benchmark of the suite worked: {}", printable(why))))
+        }
     }
 }
 

@@ -50,7 +50,9 @@ pub fn run(args: &Io, global: &Global) -> Outcome {
     measuring::show(&args.measure, global, &forms)?;
     let refused = |device: &DeviceReport| device.refused.is_some() || !device.ways.is_empty();
     let asked = report.devices.iter().any(refused);
-    Ok(measuring::exit_code(!asked || report.has_figures(), &report.account))
+    let whole = report.devices.iter().map(|device| device.refused.as_deref());
+    let refused = whole.chain(report.cells().map(|cell| cell.refused.as_deref()));
+    measuring::ended(!asked || report.has_figures(), &report.account, refused)
 }
 
 /// The devices of another machine, of which nothing but their nodes can be told.

@@ -59,7 +59,8 @@ fn show(report: &Report, args: &Latency, global: &Global) -> Outcome {
         text: &|style| text::latency(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
-    Ok(measuring::exit_code(report.cells.iter().any(|cell| cell.figure.is_some()), &report.account))
+    let refused = report.cells.iter().map(|cell| cell.refused.as_deref());
+    measuring::ended(report.cells.iter().any(|cell| cell.figure.is_some()), &report.account, refused)
 }
 
 /// Latency is measured on the running system.

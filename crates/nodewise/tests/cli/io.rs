@@ -65,7 +65,7 @@ fn a_file_is_read_into_the_memory_of_each_node_or_it_is_said_why_not() {
             assert!(read["refused"].as_str().is_some_and(|why| !why.is_empty()), "{read}");
             continue;
         };
-        assert!(median > 0.0 && read["rounds"] == 6, "{read}");
+        assert!(median > 0.0 && (read["rounds"] == 6 || document["left_out"].is_object()), "{read}");
         for moment in ["placed_before", "placed_after"] {
             assert_eq!(read[moment]["pages_on_node"], read[moment]["pages"], "{read}");
         }
@@ -99,7 +99,12 @@ fn what_cannot_be_read_has_a_line_each_and_the_rest_comes() {
     let read = shown.contains("read by CPU");
     assert_eq!(ran.code, Some(if read { 0 } else { 3 }), "{}", ran.stdout);
     let alone = io(&wrong);
-    assert_eq!((alone.code, alone.stderr.as_str()), (Some(3), ""), "{}", alone.stdout);
+    assert_eq!(alone.code, Some(3), "{}", alone.stdout);
+    assert!(alone.stderr.starts_with("nodewise: nothing was measured: "), "{}", alone.stderr);
+    let small = io(&[&empty]);
+    let (why, is_refused) =
+        ("empty has 0 B: expected 4 KiB or more\n", small.stdout.contains("without direct I/O"));
+    assert!(small.stderr.ends_with(why) || is_refused, "{}", small.stderr);
 }
 
 #[test]

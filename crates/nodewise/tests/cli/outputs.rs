@@ -39,7 +39,7 @@ fn cases() -> Vec<Case> {
         sized(&["latency", "--table", "--sizes=2K"]),
         measured(&["bandwidth", "--matrix"]),
         case(&[&["bandwidth", "--file", "--quick", "--size=1M", "--seed=1", "--svg", "FILE"]], "", true),
-        measured(&["io", "FOLDER/suite.toml"]),
+        measured(&["io", "FOLDER/data"]),
         case(&[&suite, &["--save", "FILE"]], "", true),
         case(&[&suite, &["--placements=default,localalloc", "--svg", "FILE"]], "", true),
         case(&[&saved, &["--svg", "FILE"]], "", true),
@@ -70,7 +70,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What the cases need: a suite whose benchmark leaves a mark, and a session of it.
+/// What the cases need: a suite whose benchmark leaves a mark, a session of it, and a file with data.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display();
@@ -82,6 +82,7 @@ fn folder() -> tempfile::TempDir {
     let ran = output(&mut command(["compare", "--suite", &suite, "--runs=1", "--save", &saved]));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     fs::remove_file(folder.path().join(MARK)).unwrap();
+    fs::write(folder.path().join("data"), vec![1; 1 << 20]).unwrap();
     folder
 }
 
@@ -167,6 +168,7 @@ fn a_file_that_is_there_is_replaced_and_keeps_its_permissions() {
         let ran = output(&mut command(words(case, folder.path(), &file)));
         let words = case.words.join(" ");
         if ran.code != Some(0) {
+            assert!(ran.stderr.starts_with("nodewise: "), "{words}: {:?} without a reason", ran.code);
             missing(&format!("{words} works here: {}", ran.stderr));
             continue;
         }

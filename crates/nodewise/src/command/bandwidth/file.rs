@@ -38,7 +38,8 @@ pub(super) fn show(report: &FileReport, args: &Bandwidth, global: &Global) -> Ou
         text: &|style| text::file(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
-    Ok(measuring::exit_code(report.cells().any(|cell| cell.figure.is_some()), &report.account))
+    let refused = report.cells().map(|cell| cell.refused.as_deref());
+    measuring::ended(report.cells().any(|cell| cell.figure.is_some()), &report.account, refused)
 }
 
 fn measure(

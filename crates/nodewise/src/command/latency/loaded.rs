@@ -49,7 +49,8 @@ pub(super) fn show(report: &Report, args: &Latency, global: &Global) -> Outcome 
         text: &|style| text::loaded(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
-    Ok(measuring::exit_code(report.loads().next().is_some(), &report.account))
+    let refused = report.cells().map(|cell| cell.refused.as_deref());
+    measuring::ended(report.cells().any(|cell| cell.figure.is_some()), &report.account, refused)
 }
 
 fn measure(

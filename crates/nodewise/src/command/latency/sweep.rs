@@ -70,7 +70,9 @@ pub(super) fn show(report: &SweepReport, shape: Shape, args: &Latency, global: &
         },
     };
     measuring::show(&args.measure, global, &forms)?;
-    Ok(measuring::exit_code(report.chases.iter().any(|chase| chase.cell.figure.is_some()), &report.account))
+    let refused = report.chases.iter().map(|chase| chase.cell.refused.as_deref());
+    let measured = report.chases.iter().any(|chase| chase.cell.figure.is_some());
+    measuring::ended(measured, &report.account, refused)
 }
 
 fn measure(
