@@ -92,9 +92,9 @@ fn in_range(sentence: &str) -> String {
     }
 }
 
-/// An option without the name of its value: `--runs` of `--runs <N>`.
+/// An option without the name of its value: `--runs` of `--runs <N>`, `--file` of `--file[=<FOLDER>]`.
 fn option(text: &str) -> String {
-    let end = if text.starts_with('-') { text.find([' ', '=']) } else { None };
+    let end = if text.starts_with('-') { text.find([' ', '=', '[']) } else { None };
     text[..end.unwrap_or(text.len())].to_owned()
 }
 
@@ -127,6 +127,8 @@ mod tests {
         check("nodewise show --svg", "--svg needs a value: --svg FILE");
         check("nodewise --color red", "--color: \"red\" is not one of auto, always, never");
         check("nodewise show --svg a --json", "--svg and --json cannot be used together");
+        check("nodewise bandwidth --file --huge=never", "--file and --huge cannot be used together");
+        check("nodewise bandwidth --huge=never --file", "--huge and --file cannot be used together");
         check("nodewise run -m 0 -m 1 x", "--membind is given twice");
         check("nodewise run --localalloc=1 x", "--localalloc takes no value: got \"1\"");
         check("nodewise capture", "nodewise show needs --output FILE");

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::nodewise::{command, output, run, wider};
+use crate::nodewise::{command, live, output, run, wider};
 
 /// Small enough for any machine.
 const SMALL: [&str; 4] = ["--quick", "--size=1M", "--huge=never", "--seed=1"];
@@ -123,6 +123,61 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise c2c: ");
     cores(&["--from=a.json", "--quick"], "--quick");
     cores(&["--machine", "2x(8c 64G)"], "c2c is measured on this machine");
+}
+
+#[test]
+fn weights_that_cannot_be_set_are_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.weights");
+    let apply = |more: &[&str]| {
+        let option = format!("--apply-weights={}", path.display());
+        run(&[&["bandwidth", "--matrix", &option], &SMALL[..], more].concat())
+    };
+    let machine = live();
+    let cannot = match (machine.settings.interleave_weights.is_empty(), machine.memory_nodes().len()) {
+        (true, _) => {
+            Some("there are no weights to set: weighted interleave needs Linux 6.9 or newer, this is ")
+        }
+        (false, 0 | 1) => Some("one node with memory has nothing to interleave with: expected two or more"),
+        (false, _) => None,
+    };
+    let Some(why) = cannot else {
+        // Nothing is set: the machine is somebody's.
+        let ran = apply(&["--dry-run"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("node ") && ran.stdout.contains("weights for"), "{}", ran.stderr);
+        assert!(!path.exists());
+        fs::write(&path, "x").unwrap();
+        let ran = apply(&[]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
+        return;
+    };
+    for more in [&[][..], &["--dry-run"]] {
+        let ran = apply(more);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with(&format!("nodewise: {why}")), "{}", ran.stderr);
+        assert!(!path.exists());
+    }
+    wrong(
+        "bandwidth",
+        &["--file", "--apply-weights=x"],
+        "--file and --apply-weights cannot be used together",
+    );
+}
+
+#[test]
+fn weights_of_a_file_are_shown_before_they_are_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.weights");
+    fs::write(&path, "nodewise.weights/1\nauto 0\nnode0 3\nnode7 200\n").unwrap();
+    let before = live().settings.interleave_weights;
+    let ran = run(&["bandwidth", "--dry-run", &format!("--undo-weights={}", path.display())]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(lines[0].starts_with("node 0: weight ") && lines[1].starts_with("node 7: weight "), "{lines:?}");
+    assert!(lines[1].ends_with("would become 200"), "{lines:?}");
+    assert_eq!(live().settings.interleave_weights, before, "nothing is set");
 }
 
 #[test]
