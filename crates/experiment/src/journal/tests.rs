@@ -211,6 +211,23 @@ fn a_line_that_is_not_as_it_was_written_is_refused_with_its_number() {
     );
 }
 
+#[test]
+fn every_sitting_of_a_journal_names_the_version_that_writes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    for version in [Some("1.2.3"), Some("1.3.0-rc.1"), None] {
+        let mut journal = open(&path).unwrap();
+        journal.begin(&head(&race(3)), 1_700_000_000, version).unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    let sittings: Vec<serde_json::Value> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let versions: Vec<&serde_json::Value> =
+        sittings.iter().map(|line| &line["sitting"]["nodewise"]).collect();
+    assert_eq!(versions, [&"1.2.3".into(), &"1.3.0-rc.1".into(), &serde_json::Value::Null]);
+    assert!(!text.lines().last().unwrap().contains("nodewise\":"), "no version is not noted as one: {text}");
+}
+
 // A line as version 1 wrote it, before runs told how far they went as asked.
 #[test]
 fn a_journal_of_the_schema_before_is_read() {
