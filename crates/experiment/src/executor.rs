@@ -60,6 +60,8 @@ pub enum Ending {
     NotStarted(String),
     /// It ran into the time limit of a run and was ended.
     TimedOut(Duration),
+    /// A signal stopped it (SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU), and it did not continue for so long.
+    Stopped(Duration),
     /// It ended well and did not print the metric.
     NoMetric(MetricError),
     /// Something is wrong with a server or its client; a sentence.
@@ -102,6 +104,9 @@ impl std::fmt::Display for Ending {
             Self::Signal(signal) => write!(f, "ended by signal {signal}{}", signal_name(*signal)),
             Self::NotStarted(why) => write!(f, "could not be started: {why}"),
             Self::TimedOut(limit) => write!(f, "did not end within {:?}", limit),
+            Self::Stopped(time) => {
+                write!(f, "was stopped by a signal (as SIGSTOP does) and did not continue within {time:?}")
+            }
             Self::NoMetric(error) => error.fmt(f),
             Self::Service(what) => f.write_str(what),
             Self::Interrupted => f.write_str("interrupted"),
@@ -294,6 +299,11 @@ pub trait Witness {
     /// Where the pages of this process and its descendants are now, and what placement is in force;
     /// nothing when that cannot be read, as when it has ended. Called a few times while the program runs.
     fn look(&mut self, process: u32) -> Look;
+    /// Whether a signal has stopped this process or what it waits for, so that none of it can run. Called about
+    /// once a second.
+    fn is_stopped(&mut self, _process: u32) -> bool {
+        false
+    }
     /// Called after the program has ended: what the machine did since [`Witness::before`].
     fn after(&mut self) -> Surroundings;
     /// What the kernel counted between [`Witness::before`] and [`Witness::after`]; called after both.

@@ -121,9 +121,10 @@ impl<'a> ServeExecutor<'a> {
                 let what = format!("the server {how} while the client ran");
                 Run { ending: Ending::Service(what), complaint, ..run }
             }
-            (None, ending @ (Ending::Code(_) | Ending::Signal(_) | Ending::TimedOut(_))) => {
-                Run { ending: Ending::Service(format!("the client {ending}")), ..run }
-            }
+            (
+                None,
+                ending @ (Ending::Code(_) | Ending::Signal(_) | Ending::TimedOut(_) | Ending::Stopped(_)),
+            ) => Run { ending: Ending::Service(format!("the client {ending}")), ..run },
             (None, ending) => Run { ending, ..run },
         };
         Ok(Driven { run, server: stopped?, client })
@@ -183,6 +184,9 @@ impl Witness for OfServer<'_> {
     fn before(&mut self) {}
     fn look(&mut self, _client: u32) -> Look {
         self.witness.look(self.server)
+    }
+    fn is_stopped(&mut self, client: u32) -> bool {
+        self.witness.is_stopped(client) || self.witness.is_stopped(self.server)
     }
     fn after(&mut self) -> Surroundings {
         Surroundings::default()

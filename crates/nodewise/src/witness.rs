@@ -58,6 +58,10 @@ impl Witness for SystemWitness {
         Look { residency: look(&self.tree, process).residency, ..Look::default() }
     }
 
+    fn is_stopped(&mut self, process: u32) -> bool {
+        is_stopped(&self.tree, process)
+    }
+
     fn after(&mut self) -> Surroundings {
         let steal_share = self.steal.as_ref().and_then(Steal::end);
         Surroundings { steal_share, load: load(&self.tree) }
@@ -73,6 +77,11 @@ fn look(tree: &Tree, process: u32) -> Look {
         threads,
         memory: memory.collect(),
     }
+}
+
+/// Whether a signal has stopped a process, or the one it waits for.
+fn is_stopped(tree: &Tree, process: u32) -> bool {
+    process::is_stopped(tree, &process::family(tree, Pid::new(process)))
 }
 
 /// The load of the last minute.
@@ -181,6 +190,10 @@ impl Witness for CountingWitness {
 
     fn look(&mut self, process: u32) -> Look {
         look(&self.tree, process)
+    }
+
+    fn is_stopped(&mut self, process: u32) -> bool {
+        is_stopped(&self.tree, process)
     }
 
     fn after(&mut self) -> Surroundings {

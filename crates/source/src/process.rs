@@ -8,10 +8,10 @@ pub mod search;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use nodewise_machine::{Bytes, NodeId};
+use nodewise_machine::Bytes;
 
 use crate::file;
-use crate::parse::numa_maps::sums::{Summing, Sums, Use};
+use crate::parse::numa_maps::sums::{Summing, Sums};
 use crate::parse::proc_status::{self, ProcessStatus};
 use crate::parse::{Parsed, Problems, smaps_rollup};
 use crate::paths;
@@ -109,6 +109,26 @@ fn by_parent(tree: &Tree) -> BTreeMap<Pid, Vec<Pid>> {
     by_parent
 }
 
+/// Whether a program of these processes stands still because a signal stopped it: some process is stopped, and
+/// every other one has ended or is a single thread that sleeps, as a shell that waits for it does. Under a
+/// debugger it does not count as stopped.
+///
+/// # Source
+/// `/proc/PID/status`: `State` and `Threads`.
+pub fn is_stopped(tree: &Tree, pids: &[Pid]) -> bool {
+    let mut stopped = 0;
+    for pid in pids {
+        let Some(Parsed { value, .. }) = status(tree, *pid).ok().flatten() else { continue };
+        match value.state {
+            Some('T') => stopped += 1,
+            Some('Z' | 'X') => {}
+            Some('S') if value.threads == Some(1) => {}
+            _ => return false,
+        }
+    }
+    stopped > 0
+}
+
 /// How many of the processes that were asked answered.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Answers {
@@ -132,65 +152,12 @@ impl Answers {
     }
 }
 
-/// Where the memory of some processes is. A page that several of them share counts in each.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Residency {
-    /// Resident memory per node, huge page pools included.
-    pub by_node: BTreeMap<NodeId, Bytes>,
-    /// The part of it that comes from huge page pools (`hugetlbfs`).
-    pub pool_pages: Bytes,
-    /// Pages in lines without a page size, as kernels before 3.8 print them: not in the sums.
-    pub pages_of_unknown_size: u64,
-    /// Who answered.
-    pub answers: Answers,
-}
-
-impl Residency {
-    /// All of it.
-    pub fn total(&self) -> Bytes {
-        self.by_node.values().copied().sum()
-    }
-
-    /// The share of a node, from 0 to 1; `None` when nothing is resident at all.
-    pub fn share(&self, node: NodeId) -> Option<f64> {
-        let total = self.total().get();
-        let here = self.by_node.get(&node).map_or(0, |size| size.get());
-        (total > 0).then(|| here as f64 / total as f64)
-    }
-
-    fn add(&mut self, sums: &Sums) {
-        for on in &sums.nodes {
-            *self.by_node.entry(on.node).or_default() += on.total();
-            self.pool_pages += on.of(Use::Huge);
-        }
-        self.pages_of_unknown_size = self.pages_of_unknown_size.saturating_add(sums.pages_of_unknown_size);
-    }
-}
-
-/// Sums where the pages of these processes are.
-///
-/// # Source
-/// `/proc/PID/numa_maps`. Reading it walks the page tables, which takes about a millisecond per
-/// GiB, and needs the right to trace the process.
-pub fn residency(tree: &Tree, pids: &[Pid]) -> Residency {
-    let mut residency = Residency::default();
-    for pid in pids {
-        let there = sums(tree, *pid).map(|parsed| {
-            let Some(Parsed { value, problems }) = parsed else { return false };
-            residency.add(&value);
-            residency.answers.problems.absorb(problems);
-            true
-        });
-        residency.answers.take(*pid, there);
-    }
-    residency
-}
-
 /// Sums where the pages of one process are, and what they are to it; `None` when there is no such
 /// process.
 ///
 /// # Source
-/// `/proc/PID/numa_maps`, as for [`residency`]. A thread of the kernel has no pages.
+/// `/proc/PID/numa_maps`. Reading it walks the page tables, which takes about a millisecond per
+/// GiB, and needs the right to trace the process. A thread of the kernel has no pages.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -243,7 +210,7 @@ pub fn huge_share(tree: &Tree, pids: &[Pid]) -> HugeShare {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Memory, ReadCause};
+    use crate::tree::Memory;
 
     fn pids<const N: usize>(numbers: [u32; N]) -> Vec<Pid> {
         numbers.into_iter().map(Pid::new).collect()
@@ -283,30 +250,25 @@ mod tests {
     }
 
     #[test]
-    fn residency_is_summed_over_page_sizes_and_processes() {
-        let tree = Tree::memory(
-            Memory::new()
-                .file(
-                    "/proc/1/numa_maps",
-                    "7f00 default file=/bin/x mapped=3 N0=1 N1=2 kernelpagesize_kB=4\n7f10 bind:1 file=/dev/huge huge anon=2 N1=2 kernelpagesize_kB=2048\n7f20 default\n",
-                )
-                .file("/proc/2/numa_maps", "7f00 default anon=1 N0=1 kernelpagesize_kB=64\n7f00 default N0=9\n-- no line\n")
-                .unreadable("/proc/3/numa_maps", ReadCause::System(13)),
-        );
-        let residency = residency(&tree, &pids([1, 2, 3, 4]));
-        let sizes: Vec<(u32, u64)> =
-            residency.by_node.iter().map(|(node, size)| (node.number(), size.get() >> 10)).collect();
-        assert_eq!(sizes, [(0, 68), (1, 4104)]);
-        assert_eq!(residency.pool_pages, Bytes::from_mib(4));
-        assert_eq!(residency.pages_of_unknown_size, 9);
-        assert_eq!((residency.answers.read, residency.answers.gone), (2, 1));
-        assert_eq!(
-            residency.answers.denied[0].1.to_string(),
-            "cannot read /proc/3/numa_maps: permission denied"
-        );
-        assert_eq!(residency.answers.problems.count(), 1);
-        assert_eq!(residency.share(NodeId::new(0)).map(|share| (share * 1000.0) as u32), Some(16));
-        assert_eq!(super::residency(&tree, &[]).share(NodeId::new(0)), None);
+    fn a_program_is_stopped_when_nothing_of_it_can_run() {
+        let check = |states: &[(&str, u32)], expected: bool| {
+            let files = (1..).zip(states).fold(Memory::new(), |files, (pid, (state, threads))| {
+                files.file(&format!("/proc/{pid}/status"), format!("State:\t{state}\nThreads:\t{threads}\n"))
+            });
+            let family: Vec<Pid> = (1..=states.len() as u32 + 1).map(Pid::new).collect();
+            assert_eq!(is_stopped(&Tree::memory(files), &family), expected, "{states:?}");
+        };
+        check(&[("T (stopped)", 1)], true);
+        check(&[("T (stopped)", 8), ("Z (zombie)", 1)], true);
+        // A shell that waits for a stopped program.
+        check(&[("S (sleeping)", 1), ("T (stopped)", 1)], true);
+        // Threads beside the first may run, and a helper may be stopped on purpose.
+        check(&[("S (sleeping)", 4), ("T (stopped)", 1)], false);
+        check(&[("R (running)", 1), ("T (stopped)", 1)], false);
+        check(&[("D (disk sleep)", 1), ("T (stopped)", 1)], false);
+        check(&[("S (sleeping)", 1)], false);
+        check(&[("t (tracing stop)", 1)], false);
+        check(&[], false);
     }
 
     #[test]
@@ -334,12 +296,8 @@ mod tests {
         assert!(status.value.resident.unwrap() > Bytes::new(0));
         assert!(family(&tree, me).contains(&me));
         assert!(super::status(&tree, Pid::new(u32::MAX)).unwrap().is_none());
-        // A kernel without NUMA has no numa_maps; then the process counts as gone.
-        let residency = residency(&tree, &[me]);
-        assert_eq!(residency.answers.read + residency.answers.gone, 1);
-        assert_eq!(residency.total() > Bytes::new(0), residency.answers.read == 1);
+        // A kernel without NUMA has no numa_maps.
         let sums = sums(&tree, me).unwrap();
-        assert_eq!(sums.is_some(), residency.answers.read == 1);
         assert!(sums.is_none_or(|sums| sums.problems.is_empty() && !sums.value.nodes.is_empty()));
     }
 

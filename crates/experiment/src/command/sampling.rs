@@ -59,6 +59,38 @@ impl Sampling {
     }
 }
 
+/// How long a program may be stopped by a signal before its run is ended. Whoever stops it for a moment wants it to
+/// continue, and its time is of no use then.
+pub(super) const STOPPED: Duration = Duration::from_secs(5);
+
+/// The time between two looks at whether a program is stopped: they cost a fraction of a millisecond.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// Notices a program that is stopped and never continues: it would run for ever, and without a limit of time the
+/// study with it.
+#[derive(Default)]
+pub(super) struct Standstill {
+    last: Duration,
+    /// The program's age when the first of the looks in a row saw it stopped.
+    since: Option<Duration>,
+}
+
+impl Standstill {
+    /// Whether to look at this age.
+    pub fn is_due(&self, age: Duration) -> bool {
+        age >= self.last + BETWEEN
+    }
+
+    /// Notes what a look at this age saw, which ended at another; whether the program has been stopped for too
+    /// long.
+    pub fn note(&mut self, age: Duration, is_stopped: bool, ended: Duration) -> bool {
+        // Of a program of very many processes looks cost more, and are fewer.
+        self.last = age + ended.saturating_sub(age) * COST_LIMIT;
+        self.since = is_stopped.then(|| self.since.unwrap_or(age));
+        self.since.is_some_and(|since| age.saturating_sub(since) >= STOPPED)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +104,27 @@ mod tests {
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_program_that_is_stopped_for_five_seconds_on_end_is_taken_to_stay_so() {
+        let seconds = Duration::from_secs;
+        let play = |stopped: &[bool]| -> Option<u64> {
+            let mut standstill = Standstill::default();
+            let mut looks = (1..).zip(stopped);
+            looks
+                .find(|(age, stopped)| standstill.note(seconds(*age), **stopped, seconds(*age)))
+                .map(|(age, _)| age)
+        };
+        assert_eq!(play(&[true; 9]), Some(6));
+        assert_eq!(play(&[true, true, true, true, false, true, true, true, true, true]), None);
+        let mut standstill = Standstill::default();
+        assert!(!standstill.is_due(ms(999)) && standstill.is_due(ms(1000)));
+        assert!(!standstill.note(ms(1000), true, ms(1040)));
+        assert!(
+            !standstill.is_due(ms(3999)) && standstill.is_due(ms(4000)),
+            "a look of 40 ms is made less often"
+        );
     }
 
     #[test]

@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 
 use nodewise_syscall::{Finished, Guarded, StartError};
 
-use super::sampling::Sampling;
+use super::sampling::{STOPPED, Sampling, Standstill};
 use crate::executor::{Ending, Witness};
 use crate::fidelity::Look;
 
 /// How often the interrupt is looked at while nothing else is due.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a program has to end by itself after SIGTERM, before SIGKILL.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a program has to end by itself after SIGTERM, before SIGKILL: with [`LOOK`] less than the second in
+/// which Ctrl-C promises an end, with room for what follows.
+const GRACE: Duration = Duration::from_millis(700);
 
 /// A run that has ended.
 pub(crate) struct Ended {
@@ -67,6 +68,7 @@ impl Supervision<'_> {
         end: &Receiver<Instant>,
     ) -> (Instant, Option<Ending>, Look) {
         let mut sampling = Sampling::new();
+        let mut standstill = Standstill::default();
         let limit = self.limit.unwrap_or(Duration::MAX);
         loop {
             let age = began.elapsed();
@@ -82,6 +84,9 @@ impl Supervision<'_> {
                 Some(Ending::Interrupted)
             } else if age >= limit {
                 Some(Ending::TimedOut(limit))
+            } else if standstill.is_due(age) {
+                let is_stopped = self.witness.is_stopped(program.program());
+                standstill.note(age, is_stopped, began.elapsed()).then_some(Ending::Stopped(STOPPED))
             } else {
                 None
             };

@@ -369,13 +369,13 @@ proptest! {
     fn any_run_is_read_back_as_it_was(
         round in any::<u32>(), arm in any::<u32>(), replicate in any::<u8>(), ns in any::<u64>(),
         printed in prop::option::of(1e-300f64..1e300), text in prop::option::of(any::<String>()),
-        counts in prop::collection::vec(prop::option::of(any::<u64>()), 8), which in 0usize..9,
+        counts in prop::collection::vec(prop::option::of(any::<u64>()), 8), which in 0usize..10,
         share in prop::option::of(0.0f64..=1.0),
     ) {
         let why = text.clone().unwrap_or_default();
         let ending = [
             Ending::Done, Ending::Code(-1), Ending::Signal(9), Ending::NotStarted(why.clone()),
-            Ending::TimedOut(Duration::from_nanos(ns)),
+            Ending::TimedOut(Duration::from_nanos(ns)), Ending::Stopped(Duration::from_nanos(ns)),
             Ending::NoMetric(crate::metric::MetricError::NoMatch { pattern: why.clone() }),
             Ending::NoMetric(crate::metric::MetricError::NotANumber { text: why }),
             Ending::NoMetric(crate::metric::MetricError::NotPositive { number: -0.5 }),
