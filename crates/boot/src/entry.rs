@@ -67,16 +67,12 @@ fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Policy;
+    use crate::tests::two;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     #[track_caller]
     fn check(change: &Change, text: &str, expected: Option<&str>) {
         assert_eq!(edit(text, change).as_ref().map(Option::as_deref), Ok(expected), "{text}");
-    }
-
-    fn two() -> Change {
-        Change::emulate("2", Policy::Leave).expect("a number is plain")
     }
 
     #[test]

@@ -90,16 +90,12 @@ fn value_of<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Policy;
+    use crate::tests::two;
     use proptest::prelude::{any, prop_assert_eq, proptest};
-
-    fn two() -> Change {
-        Change::emulate("2", Policy::Leave).expect("a number is plain")
-    }
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, Refusal>) {
-        assert_eq!(edit(text, &two()).as_deref(), expected.as_deref(), "{text}");
+        crate::tests::check(edit, text, expected);
     }
 
     #[test]

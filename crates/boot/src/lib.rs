@@ -32,6 +32,9 @@ mod stamp;
 pub mod store;
 pub mod uboot_env;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::{BootError, Refusal};
 pub use line::{Change, Policy};
 pub use plan::{Edit, Plan};

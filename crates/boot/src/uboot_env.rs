@@ -72,16 +72,12 @@ fn assignment(line: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Policy;
+    use crate::tests::two;
     use proptest::prelude::{any, prop_assert_eq, proptest};
-
-    fn two() -> Change {
-        Change::emulate("2", Policy::Leave).expect("a number is plain")
-    }
 
     #[track_caller]
     fn check(text: &str, expected: Result<&str, Refusal>) {
-        assert_eq!(edit(text, &two()).as_deref(), expected.as_deref(), "{text}");
+        crate::tests::check(edit, text, expected);
     }
 
     #[test]

@@ -1,11 +1,7 @@
 use super::*;
-use crate::line::Policy;
+use crate::tests::two;
 use proptest::prelude::{any, prop_assert_eq, prop_assume, proptest};
 use std::process::Command;
-
-fn two() -> Change {
-    Change::emulate("2", Policy::Leave).expect("a number is plain")
-}
 
 #[track_caller]
 fn check(change: &Change, text: &str, expected: Result<&str, Refusal>) {

@@ -1,0 +1,19 @@
+//! What the tests of several kinds of files share.
+
+use crate::error::Refusal;
+use crate::line::{Change, Policy};
+
+/// Two nodes, and no policy.
+pub(crate) fn two() -> Change {
+    Change::emulate("2", Policy::Leave).expect("a number is plain")
+}
+
+/// What an editor makes of a text for [`two`].
+#[track_caller]
+pub(crate) fn check(
+    edit: impl Fn(&str, &Change) -> Result<String, Refusal>,
+    text: &str,
+    expected: Result<&str, Refusal>,
+) {
+    assert_eq!(edit(text, &two()).as_deref(), expected.as_deref(), "{text}");
+}
