@@ -31,6 +31,7 @@ pub mod survey;
 pub mod sweep;
 pub mod timeline;
 pub mod walk;
+pub mod why;
 pub mod zones;
 
 pub use cache::CacheLevel;

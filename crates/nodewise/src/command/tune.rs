@@ -33,6 +33,7 @@ use nodewise_machine::printable::{printable, quote};
 use nodewise_source::Detail;
 use nodewise_syscall::clock::Monotonic;
 use nodewise_syscall::perf::Counting;
+use nodewise_view::digest::example::predicted;
 use nodewise_view::digest::study::duration;
 use nodewise_view::text::Extent;
 use nodewise_view::{json, text};
@@ -40,7 +41,7 @@ use nodewise_view::{json, text};
 use crate::cli::Global;
 use crate::cli::tune::Tune;
 use crate::command::run::full_paths;
-use crate::failure::{CANNOT, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::progress::Progress;
 use crate::witness::{CountingWitness, Steal};
@@ -99,13 +100,20 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let study = conducted?;
     let analysis = Analysis::of(&study);
     let style = output::style(global.color);
+    let is_too_short = first.is_too_short(args, &study.end, &scope);
     if args.json {
+        let example = if first == First::OneNode || is_too_short {
+            predicted().unwrap_or_default()
+        } else {
+            Vec::new()
+        };
         output::print_json(&json::tune(
             &study,
             &analysis,
             &scope,
             &left_out,
             target.map(|target| (target, &paths)),
+            &example,
         ))?;
     } else if matches!(study.end, End::BudgetTooShort(_)) {
         // What the first runs took is in the sentence that follows.
@@ -120,11 +128,18 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         }
     }
     if let End::BudgetTooShort(short) = &study.end {
-        return Err(too_short(short, &study, args));
+        let why = too_short(short, &study, args);
+        if !is_too_short {
+            return Err(why);
+        }
+        if !args.json {
+            output::print(&text::tune::too_short(scope.memory_nodes.len(), &why.message, &style))?;
+        }
     }
     match journal.as_mut().and_then(Journal::failure) {
         Some(failure) => Err(unusable(args.journal.as_deref(), &failure)),
-        None => Ok(exit_code(&study.end)),
+        // A study that others should not build on says so to scripts, too.
+        None => text::nothing_works(&study).map_or(Ok(0), |why| Err(Failure::cannot(printable(&why)))),
     }
 }
 
@@ -146,11 +161,6 @@ fn too_short(short: &TooShort, study: &Study, args: &Tune) -> Failure {
         "{option} is too short: one round of this command takes {}, and the warm-up as long (it showed: {runs})",
         duration(round)
     ))
-}
-
-/// A study that others should not build on says so to scripts, too.
-const fn exit_code(end: &End) -> u8 {
-    if matches!(end, End::BaselineFailed(_) | End::PreparationFailed(_)) { CANNOT } else { 0 }
 }
 
 fn conduct(

@@ -317,13 +317,27 @@ fn a_program_that_never_works_is_said_to() {
         let (first, head) = text.split_once('\n').unwrap();
         assert_eq!(first, format!("the program fails without any placement too: {why}"));
         assert!(head.starts_with("2 placements, 0 rounds in "), "{head}");
-        assert_eq!(json(options, script)["end"], "baseline_failed");
+        let twin = tune(&[&["--json"], options].concat(), script);
+        assert_eq!(twin.json()["end"], "baseline_failed");
+        assert_eq!(twin.stderr, format!("nodewise: the program fails without any placement too: {why}\n"));
     };
     check(&[], "echo before; echo oops >&2; exit 3", "ended with exit code 3: oops");
     check(&[], "kill -9 $$", "ended by signal 9 (SIGKILL, as the kernel sends when memory runs out)");
     check(&["--metric=x=([0-9]+)"], "echo y=1", "nothing in the output matches \"x=([0-9]+)\"");
     check(&["--metric=x=(.*)"], "echo x=fast", "\"fast\" in the output is not a number");
     check(&["--run-limit=100ms"], "exec sleep 100", "did not end within 100ms");
+}
+
+// Without a limit of time it would never end.
+#[test]
+fn a_program_that_a_signal_stops_is_ended_in_its_first_run() {
+    for script in ["kill -STOP $$", "sh -c 'kill -STOP $$'; true"] {
+        let ran = tune(&["--runs=1"], script);
+        let why = "was stopped by a signal (as SIGSTOP does) and did not continue within 5s";
+        assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
+        let last = format!("nodewise: the program fails without any placement too: {why}");
+        assert_eq!(ran.stderr.lines().last(), Some(last.as_str()), "{}", ran.stderr);
+    }
 }
 
 #[test]

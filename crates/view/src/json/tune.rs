@@ -17,27 +17,33 @@ use super::conditions::ConditionsJson;
 use super::{ends, pretty};
 use crate::digest::change::direction_name;
 use crate::digest::evidence::Counted;
+use crate::digest::example::Predicted;
 use crate::digest::study::{command_lines, seen};
 use also::{AlsoJson, FidelityJson};
-use nodewise_experiment::emit::{self, Emitted, Paths, Target};
+use example::ExampleJson;
 use sample::SampleJson;
+use why::WhyJson;
 
 mod also;
 mod evidence;
+mod example;
 mod sample;
+mod why;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.tune/2";
 
 /// Writes a study as JSON, indented, with a line end.
 ///
-/// With a `target` it holds the best placement in the words of that tool too.
+/// With a `target` it holds the best placement in the words of that tool too; with an `example`, what placements are
+/// worth on a server with nodes.
 pub fn tune(
     study: &Study,
     analysis: &Analysis,
     scope: &Scope,
     left_out: &[LeftOut],
     target: Option<(Target, &Paths)>,
+    example: &[Predicted],
 ) -> String {
     let document = Document {
         schema: SCHEMA,
@@ -56,7 +62,10 @@ pub fn tune(
             rounds: control.blocks,
         }),
         arms: analysis.arms.iter().map(|result| ArmJson::of(study, result, scope)).collect(),
-        advice: AdviceJson::of(study, &analysis.advice, scope),
+        advice: AdviceJson {
+            why: WhyJson::of(study, analysis),
+            ..AdviceJson::of(study, &analysis.advice, scope)
+        },
         emitted: target.and_then(|(target, paths)| EmittedJson::of(target, study, analysis, scope, paths)),
         left_out: left_out.iter().map(|one| LeftOutJson { name: &one.name, why: &one.why }).collect(),
         service: study
@@ -70,6 +79,7 @@ pub fn tune(
             .iter()
             .map(|(event, why)| NotCountedJson { event: event.name(), why })
             .collect(),
+        example: (!example.is_empty()).then(|| ExampleJson::of(example)),
         samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan)).collect(),
     };
     pretty(&document)
@@ -103,6 +113,8 @@ struct Document<'a> {
     cool_down: Option<CoolDownJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_counted: Vec<NotCountedJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<ExampleJson>,
     samples: Vec<SampleJson>,
 }
 
@@ -451,6 +463,8 @@ struct AdviceJson {
     smallest_detectable_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds_needed: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<WhyJson>,
 }
 
 impl AdviceJson {
@@ -462,6 +476,7 @@ impl AdviceJson {
             command_lines: Vec::new(),
             smallest_detectable_share: None,
             rounds_needed: None,
+            why: None,
         };
         match advice {
             Advice::Use { best, as_good } => Self {

@@ -9,13 +9,13 @@ mod notes;
 mod pages;
 mod results;
 
-pub use first::first;
+pub use first::{first, too_short};
 use nodewise_experiment::candidates::LeftOut;
 use nodewise_experiment::executor::Unprepared;
 use nodewise_experiment::journal;
+use nodewise_machine::placement::Scope;
 use nodewise_experiment::study::{Dropped, End, Study};
 use nodewise_experiment::verdict::Analysis;
-use nodewise_machine::placement::Scope;
 
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -57,8 +57,9 @@ pub fn tune(
     page.finish()
 }
 
-/// Why there are no results at all, where that is so from the beginning on.
-fn nothing_works(study: &Study) -> Option<String> {
+/// Why a study ended that others should not build on: the program fails without any placement, or its
+/// preparation does. As the program wrote it: not fit for a terminal.
+pub fn nothing_works(study: &Study) -> Option<String> {
     match &study.end {
         End::BaselineFailed(dropped) => {
             Some(format!("the program fails without any placement too: {}", reason(dropped)))

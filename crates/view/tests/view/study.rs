@@ -18,6 +18,20 @@ use nodewise_experiment::verdict::Analysis;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, spec};
+use nodewise_experiment::candidates::Candidates;
+use nodewise_machine::conditions::Conditions;
+use nodewise_experiment::cooling::CoolDown;
+use nodewise_experiment::evidence::{Allocations, Counter, CpuTime, Evidence, Moves, Repeats};
+use nodewise_experiment::executor::{Arm, Clock, Ending, Executor, Residency, Run, Unprepared, Usage};
+use nodewise_experiment::experiment::{Event, Experiment};
+use nodewise_experiment::fidelity::Fidelity;
+use nodewise_experiment::metric::Metric;
+use nodewise_machine::placement::{Placement, Scope};
+use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::study::{End, Plan, Rounds, Study, Treatment};
+use nodewise_experiment::verdict::Analysis;
+use nodewise_view::digest::example::predicted;
+use nodewise_view::digest::why::Why;
 use nodewise_view::text::Extent;
 use nodewise_view::{Style, json, text};
 
@@ -193,7 +207,7 @@ fn a_preparation_that_failed_is_named_under_the_results_until_then() {
     let expected = "the preparation failed, and these are the results until then: sh -c \"sync; drop\" ended \
                     with exit code 127: sh: 1: drop: \\x1b[2Jnot found ";
     assert!(flat.contains(expected), "{text}");
-    let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None);
+    let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let waited = "waited 2m 05s in all for the CPUs to cool down; before 2 runs they were still hotter than in the \
                   beginning ";
@@ -209,7 +223,8 @@ fn the_json_twin_says_the_same() {
     let (study, scope, candidates) = play();
     let analysis = Analysis::of(&study);
     let json: serde_json::Value =
-        serde_json::from_str(&json::tune(&study, &analysis, &scope, &candidates.left_out, None)).unwrap();
+        serde_json::from_str(&json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]))
+            .unwrap();
     assert_eq!(json["schema"], "nodewise.tune/2");
     assert_eq!(json["seed"], 42);
     let arms = json["arms"].as_array().unwrap();
@@ -252,6 +267,110 @@ fn the_json_twin_says_the_same() {
     assert_eq!(json["advice"]["kind"], "use");
     let line = json["advice"]["command_lines"][0].as_str().unwrap();
     assert!(text.contains(&format!("use: {line}")), "{text}");
+    let why = &json["advice"]["why"];
+    assert_eq!((&why["counted"], &why["node"]), (&"memory_share".into(), &0.into()));
+    assert_eq!((&why["default"], &why["best"]), (&0.62.into(), &1.0.into()));
+    assert!(words.contains(&format!("Why: {}", why["sentence"].as_str().unwrap())), "{text}");
+    assert!(json["example"].is_null());
+}
+
+/// What one run of a placement is seen to do.
+type Seen = fn(bool) -> Run;
+
+/// Why the second placement, which is better, is said to be.
+fn why(seen: Seen) -> String {
+    struct Two(Seen);
+    impl Executor for Two {
+        fn run(&mut self, arm: &Arm) -> Run {
+            let is_best = arm.name == "best";
+            let wall = Some(Duration::from_millis(if is_best { 500 } else { 1000 }));
+            Run { wall, ending: Ending::Done, ..(self.0)(is_best) }
+        }
+    }
+    let arms = ["default", "best"].map(|name| Treatment::new(name, Placement::DEFAULT));
+    let study = Experiment {
+        executor: &mut Two(seen),
+        clock: &Ticking::default(),
+        observer: &mut |_: Event<'_>| {},
+        interrupt: &AtomicBool::new(false),
+    }
+    .conduct(Plan::new(arms, Metric::Wall, Rounds::Exactly(10), 1).expect("two arms"), Conditions::default());
+    Why::of(&study, &Analysis::of(&study)).expect("it is better").sentence()
+}
+
+#[test]
+fn the_evidence_that_differs_most_directly_carries_the_advice() {
+    fn events(count: u64) -> Run {
+        let events = [(Counter::TlbLoadMisses, count)].into();
+        Run { evidence: Evidence { events, ..Evidence::default() }, ..Run::ended(Ending::Done) }
+    }
+    fn faults(count: u64, misses: u64) -> Run {
+        Run { usage: Some(Usage { minor_faults: count, ..usage(1.0) }), ..events(misses) }
+    }
+    fn on_zero(mib: u64, misses: u64) -> Run {
+        let by_node = [(NodeId::new(0), Bytes::from_mib(mib)), (NodeId::new(1), Bytes::from_mib(100 - mib))];
+        Run { residency: Some(Residency { by_node: by_node.into() }), ..events(misses) }
+    }
+    let unknown = |seen: Seen| assert!(why(seen).starts_with("not known: "), "{}", why(seen));
+    unknown(|_| Run::ended(Ending::Done));
+    unknown(|best| events(if best { 90_000 } else { 100_000 }));
+    unknown(|best| events(if best { 1 } else { 900 }));
+    // More misses explain no gain.
+    unknown(|best| events(if best { 900_000 } else { 100_000 }));
+    let check = |seen: Seen, expected: &str| assert_eq!(why(seen), expected);
+    check(
+        |best| events(if best { 100_000 } else { 9_000_000 }),
+        "9.0M loads missed the TLB by default, 100k with best",
+    );
+    check(
+        |best| if best { faults(600, 5_000) } else { faults(9_000, 5_500) },
+        "9000 page faults by default, 600 with best",
+    );
+    check(
+        |best| if best { faults(600, 5_000) } else { faults(9_000, 50_000) },
+        "50.0k loads missed the TLB by default, 5000 with best",
+    );
+    check(
+        |best| if best { on_zero(50, 1) } else { on_zero(96, 50_000) },
+        "96 % of its memory was on node 0 by default, 50 % with best",
+    );
+}
+
+#[test]
+fn the_first_look_gives_its_example_in_both_forms() {
+    let (study, scope, candidates) = play();
+    let (analysis, rows) = (Analysis::of(&study), predicted().unwrap());
+    let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &rows);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let text = text::first(&study, &analysis, &candidates.left_out, Extent::Brief, &Style::plain(100));
+    let shown: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("Example")).collect();
+    let predicted = json["example"]["predicted"].as_array().unwrap();
+    assert_eq!(predicted.len(), 3);
+    for one in predicted {
+        let row = shown.iter().find(|line| line.trim_start().starts_with(one["placement"].as_str().unwrap()));
+        let rate = format!("{:.0} GB/s", one["bytes_per_s"].as_f64().unwrap() / 1e9);
+        let latency = format!("{:.0} ns", one["latency_ns"].as_f64().unwrap());
+        assert!(row.is_some_and(|row| row.contains(&rate) && row.contains(&latency)), "{one} {text}");
+    }
+    assert_eq!((&json["example"]["nodes"], &json["example"]["link_bytes_per_s"]), (&2.into(), &40e9.into()));
+}
+
+#[test]
+fn a_first_look_fits_sixty_columns_and_is_worth_reading_where_its_time_held_no_round() {
+    let (study, _, candidates) = play();
+    let text =
+        text::first(&study, &Analysis::of(&study), &candidates.left_out, Extent::Brief, &Style::plain(60));
+    assert!(text.contains("baseline\n"), "the last column is whole: {text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    let text = text::tune::too_short(
+        2,
+        "25.0 s without --time is too short: it showed: default 9.0 s",
+        &Style::plain(60),
+    );
+    let expected = "2 nodes: where memory lies can make a difference on this\n  machine\n25.0 s without --time is too short: ";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(text.contains("  interleave all    160 GB/s  +100 %"), "{text}");
+    assert!(text.contains("\n  nodewise tune --time 5m\n"), "{text}");
 }
 
 /// How far arms ran as asked, and the metrics that decide nothing.

@@ -6,8 +6,11 @@ use nodewise_experiment::candidates::LeftOut;
 use nodewise_experiment::metric::{Metric, Pattern};
 use nodewise_experiment::study::{Rounds, Treatment};
 use nodewise_machine::Machine;
-use nodewise_machine::placement::{HugePages, Scope};
+use nodewise_experiment::candidates::LeftOut;
+use nodewise_experiment::metric::{Metric, Pattern};
 use nodewise_stats::Direction;
+use nodewise_machine::placement::{HugePages, Scope};
+use nodewise_experiment::study::{End, Rounds, Treatment};
 
 use super::options::MOST_ROUNDS;
 use crate::cli::tune::Tune;
@@ -42,6 +45,13 @@ impl First {
             (false, true) => Self::SeveralNodes,
             (false, false) => Self::OneNode,
         }
+    }
+
+    /// Whether this study is a first look on a machine with several nodes whose time held no round: the user has
+    /// chosen no time, and gets what is worth knowing in place of an error.
+    pub fn is_too_short(self, args: &Tune, end: &End, scope: &Scope) -> bool {
+        let has_own_time = self != Self::SeveralNodes || args.time.is_some() || scope.memory_nodes.len() < 2;
+        !has_own_time && matches!(end, End::BudgetTooShort(_))
     }
 
     /// The built-in workload that is tuned.
@@ -101,6 +111,7 @@ mod tests {
     use crate::cli::Cli;
     use clap::Parser as _;
     use nodewise_machine::spec;
+    use nodewise_measure::study::TooShort;
 
     fn args(words: &[&str]) -> Tune {
         let cli = Cli::try_parse_from(["nodewise", "tune"].iter().chain(words)).unwrap();
@@ -118,6 +129,22 @@ mod tests {
         assert_eq!(First::of(&args(&[]), &two), First::SeveralNodes);
         assert_eq!(First::of(&args(&["--metric=wall"]), &one), First::SeveralNodes);
         assert_eq!(First::of(&args(&["true"]), &one), First::No);
+    }
+
+    #[test]
+    fn a_first_look_whose_time_held_no_round_is_an_error_only_where_the_user_chose_the_time() {
+        let check = |spec: &str, words: &[&str], end: End, expected: bool| {
+            let (machine, args) = (spec::machine(spec).unwrap(), args(words));
+            let first = First::of(&args, &machine);
+            assert_eq!(first.is_too_short(&args, &end, &Scope::of(&machine)), expected, "{spec} {words:?}");
+        };
+        let short = || End::BudgetTooShort(TooShort { budget: BUDGET, round: None });
+        check("2x(2c 4G)", &[], short(), true);
+        check("2x(2c 4G)", &["--metric=cpu"], short(), true);
+        check("2x(2c 4G)", &["--time=3s"], short(), false);
+        check("2x(2c 4G)", &["true"], short(), false);
+        check("2x(2c 4G)", &[], End::BudgetSpent, false);
+        check("(2c 4G)", &["--metric=cpu"], short(), false);
     }
 
     #[test]

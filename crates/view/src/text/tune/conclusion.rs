@@ -10,6 +10,7 @@ use nodewise_stats::Direction;
 use super::reason;
 use crate::digest::counts::plural;
 use crate::digest::study::{command_lines, duration, metric_name};
+use crate::digest::why::Why;
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
@@ -41,6 +42,7 @@ fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
             {
                 page.line(2, &text.into());
             }
+            why(study, analysis, page);
             if !as_good.is_empty() {
                 page.line(2, &format!("not shown to be worse than it: {}", names(as_good)).as_str().into());
             }
@@ -70,6 +72,13 @@ fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
             let text = format!("nothing to compare: only the default placement could be run{end}");
             page.line(2, &text.as_str().into());
         }
+    }
+}
+
+/// Which evidence carries the advice, in one line, where a placement is named.
+pub(super) fn why(study: &Study, analysis: &Analysis, page: &mut Page) {
+    if let Some(why) = Why::of(study, analysis) {
+        page.line(5, &format!("Why: {}", why.sentence()).as_str().into());
     }
 }
 

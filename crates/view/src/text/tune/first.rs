@@ -28,6 +28,7 @@ pub fn first(
         Some(text) => page.line(2, &Line::new().with(Ink::Notable, text)),
         None => {
             page.line(2, &Line::new().with(Ink::Accent, gain(study, analysis)));
+            conclusion::why(study, analysis, &mut page);
             measured(study, analysis, &mut page);
             if extent == Extent::All {
                 pages::write(study, analysis, extent, &mut page);
@@ -37,6 +38,19 @@ pub fn first(
     }
     elsewhere(&mut page);
     next(&mut page);
+    page.finish()
+}
+
+/// Writes what is worth knowing where the time of a first look on a machine with several nodes held no round.
+pub fn too_short(nodes: usize, why: &str, style: &Style) -> String {
+    let mut page = Page::new(*style);
+    let several = format!("{nodes} nodes: where memory lies can make a difference on this machine");
+    page.line(2, &Line::new().with(Ink::Strong, several));
+    page.line(2, &Line::new().with(Ink::Notable, why));
+    elsewhere(&mut page);
+    page.heading("Next", "");
+    command("nodewise tune --time 5m", "this comparison, with more time", &mut page);
+    command(PROGRAM.0, PROGRAM.1, &mut page);
     page.finish()
 }
 
@@ -82,7 +96,8 @@ fn measured(study: &Study, analysis: &Analysis, page: &mut Page) {
         right("latency"),
         right("change"),
         right("bandwidth"),
-        right("change"),
+        // On narrow terminals two bandwidths are near enough to be compared without it.
+        Column { head: "change", align: Align::Right, keep: Keep::Unless(0) },
         left("", Keep::Always),
     ]);
     for result in &analysis.arms {
@@ -154,15 +169,22 @@ fn elsewhere(page: &mut Page) {
 /// What to try next, each as a command with its reason.
 fn next(page: &mut Page) {
     page.heading("Next", "");
-    for (command, why) in [
-        ("nodewise tune -- PROGRAM", "the best placement for a program of yours"),
+    for (text, why) in [
+        PROGRAM,
         ("nodewise explain --machine '2x(16c 64G)' interleave:0-1", "memory on a machine that you describe"),
         (
             "nodewise lab --machine '2x(2c 1G)' -- nodewise tune",
             "this command in a virtual machine with two nodes",
         ),
     ] {
-        page.line(6, &Line::from("  ").with(Ink::Accent, command));
-        page.line(6, &Line::from("      ").with(Ink::Faint, why));
+        command(text, why, page);
     }
+}
+
+/// What most readers try next, and its reason.
+const PROGRAM: (&str, &str) = ("nodewise tune -- PROGRAM", "the best placement for a program of yours");
+
+fn command(text: &str, why: &str, page: &mut Page) {
+    page.line(6, &Line::from("  ").with(Ink::Accent, text));
+    page.line(6, &Line::from("      ").with(Ink::Faint, why));
 }
