@@ -2,7 +2,8 @@
 //!
 //! Which variant of a kernel is fastest is not known before: it differs with the processor, the kind
 //! of pages, one thread or many, near or far memory. So the first way of each such kind holds a
-//! [`contest`], and what wins is named beside every figure. Each memory node has one buffer per kind of
+//! [`contest`], and what wins is named beside every figure. On a busy machine contests of teams take a second each:
+//! where time is limited and they have had their share, a kind takes over what won for the same kernel. Each memory node has one buffer per kind of
 //! page and round, which the ways to it use in turn: every sample fills it anew, and what is in it
 //! afterwards is checked.
 
@@ -25,6 +26,7 @@ use crate::survey::{Bench, Timed};
 use crate::team::work::PAGE;
 use crate::team::{self, Member, Task};
 use crate::timer::Timer;
+use contest::Contest;
 
 pub use findings::{Finding, findings};
 pub use report::{Report, WayReport};
@@ -74,24 +76,68 @@ pub struct BandwidthBench {
     timer: Timer,
     time: Duration,
     memories: Memories,
+    winners: Winners,
+}
+
+/// The share of a limited time that contests may take, until they are held only for new kernels and without finals.
+const FOR_CONTESTS: f64 = 0.2;
+
+/// What won the contests, and what time these took.
+#[derive(Debug, Default)]
+struct Winners {
     variants: HashMap<Kind, Variant>,
+    /// The time that was left when the first contest began; `None` before, and without a limit.
+    limit: Option<Duration>,
+    spent: Duration,
+}
+
+impl Winners {
+    /// A contest begins with so much time left: how it is held.
+    fn begin(&mut self, left: Option<Duration>) -> Contest {
+        self.limit = self.limit.or(left);
+        let is_over = self.limit.is_some_and(|limit| self.spent > limit.mul_f64(FOR_CONTESTS));
+        if is_over { Contest::Short } else { Contest::Whole }
+    }
+
+    /// What won for the same kernel in another kind.
+    fn of_kernel(&self, kernel: Kernel) -> Option<Variant> {
+        // Of several always the same: the fewest differences from the usual first.
+        let known = self.variants.iter().filter(|(kind, _)| kind.kernel == kernel);
+        known.min_by_key(|(kind, _)| (kind.remote, kind.several)).map(|(_, variant)| *variant)
+    }
 }
 
 impl BandwidthBench {
     /// A bench whose ways have buffers of this size on each node, and whose samples take so long.
     pub fn new(size: Bytes, time: Duration) -> Self {
         let memories = Memories::new(size);
-        Self { timer: Timer::choose(), time, memories, variants: HashMap::new() }
+        Self { timer: Timer::choose(), time, memories, winners: Winners::default() }
     }
 
     /// The variant that won the contest of a way; `None` before there was one.
     pub fn variant(&self, way: &Way) -> Option<Variant> {
-        self.variants.get(&way.kind()).copied()
+        self.winners.variants.get(&way.kind()).copied()
     }
 
     /// The clock.
     pub fn timer(&self) -> &Timer {
         &self.timer
+    }
+
+    /// The variant for a way: what wins a contest, or what has won one for this kernel.
+    fn winner(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Variant, Refusal> {
+        let left = facts.stop().left();
+        let held = self.winners.begin(left);
+        if let (Contest::Short, Some(known)) = (held, self.winners.of_kernel(way.kernel)) {
+            return Ok(known);
+        }
+        let (timer, memories) = (&self.timer, &mut self.memories);
+        let winner = contest::of_team((way.kernel, held), timer, facts, memories, |memories| {
+            Self::members(memories, way)
+        });
+        let spent = left.zip(facts.stop().left()).map(|(before, after)| before.saturating_sub(after));
+        self.winners.spent += spent.unwrap_or_default();
+        winner
     }
 
     /// The threads of a way, each with its part of the memory.
@@ -130,12 +176,9 @@ impl Bench for BandwidthBench {
             }
             self.memories.make(cell, facts)?;
         }
-        if !self.variants.contains_key(&way.kind()) {
-            let (timer, memories) = (&self.timer, &mut self.memories);
-            let winner = contest::of_team(way.kernel, timer, facts, memories, |memories| {
-                Self::members(memories, way)
-            })?;
-            self.variants.insert(way.kind(), winner);
+        if !self.winners.variants.contains_key(&way.kind()) {
+            let winner = self.winner(way, facts)?;
+            self.winners.variants.insert(way.kind(), winner);
         }
         Ok(())
     }
@@ -154,8 +197,8 @@ impl Bench for BandwidthBench {
     }
 
     fn sample(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
-        let variant = self.variants.get(&way.kind()).copied();
-        let variant = variant.ok_or_else(|| Refusal::Wrong { what: "there was no contest".to_owned() })?;
+        let variant =
+            self.variant(way).ok_or_else(|| Refusal::Wrong { what: "there was no contest".to_owned() })?;
         let stop = facts.stop().clone();
         let task = Task { kernel: way.kernel, variants: &[variant], time: self.time, stop: &stop };
         let members = Self::members(&mut self.memories, way)?;

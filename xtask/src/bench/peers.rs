@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use nodewise_lab::tools::find_program;
 use nodewise_machine::CpuId;
-use nodewise_measure::bandwidth::contest;
+use nodewise_measure::bandwidth::contest::{self, Contest};
 use nodewise_measure::cell::facts::NoFacts;
 use nodewise_measure::cell::{PlacedMemory, Seat};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
@@ -86,7 +86,8 @@ fn members<'a>(memory: &'a mut PlacedMemory, cpus: &[CpuId]) -> Vec<Member<'a>> 
 
 /// The variant of a kernel that is fastest there.
 fn fastest(kernel: Kernel, memory: &mut PlacedMemory, cpus: &[CpuId], timer: &Timer) -> Result<Variant> {
-    Ok(contest::of_team(kernel, timer, &mut NoFacts, memory, |memory| Ok(members(memory, cpus)))?)
+    let held = (kernel, Contest::Whole);
+    Ok(contest::of_team(held, timer, &mut NoFacts, memory, |memory| Ok(members(memory, cpus)))?)
 }
 
 /// What these threads move in a sample, GB/s.

@@ -17,19 +17,28 @@ const FINALS: usize = 3;
 /// so that what is measured is memory and not what was left in a cache.
 const TIME: Duration = Duration::from_millis(2);
 
+/// How a contest is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contest {
+    /// With finals.
+    Whole,
+    /// Every variant is tried once.
+    Short,
+}
+
 /// The variant that is fastest for a team, whose members have parts of this memory.
 ///
 /// # Errors
 /// Those of the team; where no variant could be timed; and an end of the measurement meanwhile.
 pub fn of_team<M>(
-    kernel: Kernel,
+    (kernel, held): (Kernel, Contest),
     timer: &Timer,
     facts: &mut dyn Facts,
     memory: &mut M,
     members: impl for<'m> Fn(&'m mut M) -> Result<Vec<Member<'m>>, Refusal>,
 ) -> Result<Variant, Refusal> {
     facts.enter(Phase::Contest { kernel });
-    hold(kernel, |variants| {
+    hold(kernel, held, |variants| {
         facts.go_on()?;
         let task = Task { kernel, variants, time: TIME, stop: facts.stop() };
         let results = team::run(members(memory)?, task, timer)?;
@@ -44,11 +53,15 @@ pub fn of_team<M>(
 /// Those of `rates`; and where no variant had a rate.
 fn hold(
     kernel: Kernel,
+    held: Contest,
     mut rates: impl FnMut(&[Variant]) -> Result<Vec<Option<f64>>, Refusal>,
 ) -> Result<Variant, Refusal> {
     let all = Variant::all(kernel);
     let first: Vec<Vec<f64>> = rates(&all)?.into_iter().map(|rate| rate.into_iter().collect()).collect();
     let finalists: Vec<Variant> = fastest(&all, &first).into_iter().take(FINALISTS).collect();
+    if held == Contest::Short {
+        return finalists.first().copied().ok_or(Refusal::TooShort);
+    }
     let turned = |round: usize| (0..finalists.len()).map(move |at| at + round);
     let order: Vec<usize> = (0..FINALS).flat_map(turned).map(|at| at % finalists.len()).collect();
     let variants: Vec<Variant> = order.iter().map(|at| finalists[*at]).collect();
@@ -86,7 +99,7 @@ mod tests {
         let all = Variant::all(Kernel::Triad);
         for winner in &all {
             let mut calls = 0;
-            let found = hold(Kernel::Triad, |variants| {
+            let found = hold(Kernel::Triad, Contest::Whole, |variants| {
                 calls += 1;
                 let disturbed = calls == 1;
                 let rate = |variant: &Variant| match variant == winner {
@@ -104,7 +117,23 @@ mod tests {
 
     #[test]
     fn a_contest_without_rates_has_no_winner() {
-        assert_eq!(hold(Kernel::Read, |variants| Ok(vec![None; variants.len()])), Err(Refusal::TooShort));
-        assert_eq!(hold(Kernel::Read, |_| Err(Refusal::TooShort)), Err(Refusal::TooShort));
+        for held in [Contest::Whole, Contest::Short] {
+            let nothing = hold(Kernel::Read, held, |variants| Ok(vec![None; variants.len()]));
+            assert_eq!(nothing, Err(Refusal::TooShort));
+            assert_eq!(hold(Kernel::Read, held, |_| Err(Refusal::TooShort)), Err(Refusal::TooShort));
+        }
+    }
+
+    #[test]
+    fn a_short_contest_tries_every_variant_once() {
+        let all = Variant::all(Kernel::Triad);
+        for winner in &all {
+            let mut tried = 0;
+            let found = hold(Kernel::Triad, Contest::Short, |variants| {
+                tried += variants.len();
+                Ok(variants.iter().map(|variant| Some(if variant == winner { 2.0 } else { 1.0 })).collect())
+            });
+            assert_eq!((found, tried), (Ok(*winner), all.len()));
+        }
     }
 }

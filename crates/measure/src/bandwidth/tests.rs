@@ -62,6 +62,32 @@ fn a_node_and_a_cpu_that_do_not_exist_are_refused_and_the_others_come() {
 }
 
 #[test]
+fn contests_that_have_had_their_share_of_a_limited_time_are_short() {
+    let seconds = Duration::from_secs;
+    let mut winners = Winners { spent: seconds(100), ..Winners::default() };
+    assert_eq!(winners.begin(None), Contest::Whole, "there is no limit");
+    let mut winners = Winners::default();
+    assert_eq!(winners.begin(Some(seconds(10))), Contest::Whole);
+    winners.spent = seconds(2);
+    assert_eq!(winners.begin(Some(seconds(8))), Contest::Whole);
+    winners.spent = seconds(3);
+    assert_eq!(winners.begin(Some(seconds(7))), Contest::Short);
+}
+
+#[test]
+fn what_won_for_one_thread_and_near_memory_is_taken_over_before_others() {
+    let all = Variant::all(Kernel::Copy);
+    let kind = |kernel, remote, several| Kind { kernel, pages: PageKind::Small, remote, several };
+    let mut winners = Winners::default();
+    assert_eq!(winners.of_kernel(Kernel::Copy), None);
+    winners.variants.insert(kind(Kernel::Copy, true, true), all[0]);
+    assert_eq!(winners.of_kernel(Kernel::Copy), Some(all[0]));
+    winners.variants.insert(kind(Kernel::Copy, false, false), all[1]);
+    assert_eq!(winners.of_kernel(Kernel::Copy), Some(all[1]));
+    assert_eq!(winners.of_kernel(Kernel::Read), None);
+}
+
+#[test]
 fn memory_that_is_too_small_is_refused_with_what_would_do() {
     let mut bench = BandwidthBench::new(Bytes::from_kib(64), Duration::from_millis(1));
     let refusal = conduct(&mut bench, &[way(Kernel::Triad, 0, cpus())]).outcomes[0].refusal.clone();

@@ -17,7 +17,7 @@ use nodewise_machine::{Bytes, CpuId};
 use nodewise_syscall::PageKind;
 
 use super::{Chase, LEAD_IN, LatencyBench, WARM_UP, best_cpu, key};
-use crate::bandwidth::contest;
+use crate::bandwidth::contest::{self, Contest};
 use crate::cell::memories::Memories;
 use crate::cell::{Cell, Facts, Glance, Placed, Probe, Refusal, Seat};
 use crate::kernel::bandwidth::{Kernel, Variant};
@@ -114,9 +114,10 @@ impl LoadedBench {
         self.memories.make(&traffic.cell, facts)?;
         if !self.variants.contains_key(&traffic.kind()) {
             let (timer, memories) = (self.latency.timer(), &mut self.memories);
-            let winner = contest::of_team(traffic.kernel, timer, facts, memories, |memories| {
-                members(memories, traffic)
-            })?;
+            let winner =
+                contest::of_team((traffic.kernel, Contest::Whole), timer, facts, memories, |memories| {
+                    members(memories, traffic)
+                })?;
             self.variants.insert(traffic.kind(), winner);
         }
         Ok(())
