@@ -4,8 +4,9 @@
 //! Who is about to take much memory of one node asks here first: a policy that allows no other node
 //! ends in the OOM killer, not in an error.
 
-use nodewise_machine::{Bytes, MeminfoField, MeminfoValue, NodeId};
+use nodewise_machine::{Bytes, Machine, MeminfoField, MeminfoValue, Node, NodeId, Origin};
 
+use crate::facts;
 use crate::file::{self, FileError};
 use crate::parse::mounts::Mount;
 use crate::parse::zoneinfo::ZoneInfo;
@@ -23,7 +24,8 @@ const PAGE: Bytes = Bytes::from_kib(4);
 /// # Source
 /// `/sys/devices/system/node/nodeN/meminfo` and the watermarks of `/proc/zoneinfo`, put together as
 /// `MemAvailable` of `/proc/meminfo` is (`si_mem_available()`, Linux 3.14; documented in proc(5)),
-/// for one node: caches down to their half or the low watermark do not count.
+/// for one node: caches down to their half or the low watermark do not count. Memory that is not initialised
+/// yet is free: its size is that of [`nodewise_machine::Machine::uninitialised_of`].
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -33,7 +35,24 @@ pub fn of_node(tree: &Tree, node: NodeId, page: Option<Bytes>) -> Result<Option<
         return Ok(None);
     };
     let zones = crate::system::zones(tree)?.map(|parsed| parsed.value).unwrap_or_default();
-    Ok(available(&fields.value, &zones, node, page.unwrap_or(PAGE)))
+    let counted = available(&fields.value, &zones, node, page.unwrap_or(PAGE));
+    let lagging = uninitialised(tree, &zones, node, page.unwrap_or(PAGE));
+    Ok(counted.map(|counted| Bytes::new(counted.get().saturating_add(lagging.get()))))
+}
+
+/// Memory of a node that its kernel has not initialised yet; 0 where the files do not show any.
+fn uninitialised(tree: &Tree, zones: &ZoneInfo, node: NodeId, page: Bytes) -> Bytes {
+    let mut machine = Machine::new(Origin::Live);
+    machine.system_memory = file::value(tree, paths::MEMINFO, meminfo::system_total).ok().flatten().flatten();
+    for id in &facts::nodes(tree).unwrap_or_default() {
+        let mut own = Node::new(id);
+        let fields = file::parsed(tree, &paths::of_node(id, "meminfo"), |text| meminfo::parse(text, id));
+        own.meminfo = fields.ok().flatten().map(|parsed| parsed.value).unwrap_or_default();
+        let present = zones.zones.iter().filter(|zone| zone.node == id).filter_map(|zone| zone.present);
+        own.present = present.reduce(u64::saturating_add).map(|pages| page.times(pages));
+        machine.nodes.insert(id, own);
+    }
+    machine.uninitialised_of(node)
 }
 
 fn available(fields: &[MeminfoField], zones: &ZoneInfo, node: NodeId, page: Bytes) -> Option<Bytes> {
@@ -168,6 +187,31 @@ mod tests {
         check("Node 1 MemFree: 70 kB\n", zones, Some(0));
         let files = "Node 1 MemFree: 900 kB\nNode 1 Active(file): 30 kB\nNode 1 Inactive(file): 30 kB\nNode 1 SReclaimable: 900 kB\n";
         check(files, zones, Some(900 - 80 + 60 - 30 + 900 - 40));
+    }
+
+    /// A machine that initialises page structures late: its node counts 1,000 kB of 2,000 kB, all of them present.
+    #[test]
+    fn memory_that_is_not_initialised_yet_can_be_had() {
+        let available = |system: &str| {
+            let files = Memory::new()
+                .directory("/sys/devices/system/node/node1")
+                .file("/sys/devices/system/node/online", "1\n")
+                .file("/sys/devices/system/node/possible", "1\n")
+                .file(
+                    "/sys/devices/system/node/node1/meminfo",
+                    "Node 1 MemTotal: 1000 kB\nNode 1 MemFree: 300 kB\n",
+                )
+                .file("/proc/meminfo", system)
+                .file(
+                    "/proc/zoneinfo",
+                    "Node 1, zone Normal\n  pages free 75\n        high 5\n        present  525\n",
+                );
+            of_node(&Tree::memory(files), NODE, None).unwrap().map(|size| size.get() / 1024)
+        };
+        assert_eq!(available("MemTotal: 2000 kB\n"), Some(300 - 20 + 1000));
+        assert_eq!(available("MemTotal: 1000 kB\n"), Some(300 - 20));
+        // More than is present is not there to be had.
+        assert_eq!(available("MemTotal: 9000 kB\n"), Some(300 - 20 + 1100));
     }
 
     #[test]
