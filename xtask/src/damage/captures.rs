@@ -18,18 +18,19 @@ const MOST_FILES: usize = 6;
 pub fn play(specimen: &Specimen, is_single: bool, random: &mut Random) -> Verdict {
     let wanted = if is_single { 1 } else { 2 + random.index(MOST_FILES - 1) };
     let mut changes: BTreeMap<String, Option<Content>> = BTreeMap::new();
-    let mut names = Vec::new();
+    let (mut names, mut described) = (Vec::new(), Vec::new());
     for _ in 0..wanted {
         let (_, paths) = &specimen.targets[random.index(specimen.targets.len())];
         let path = &paths[random.index(paths.len())];
         let damage = Damage::ALL[random.index(Damage::ALL.len())];
         changes.extend(damage.apply(specimen, path, paths, random));
         names.push(damage);
+        described.push(format!("{}: {path}", damage.name()));
     }
     let changes: Vec<Change> = changes.into_iter().collect();
     let (class, mut detail) = judge(specimen, &changes);
     if class.is_failure() {
-        detail = format!("{detail}\n    {} {names:?}", specimen.name);
+        detail = format!("{detail}\n    {}: {}", specimen.name, described.join("; "));
     }
     Verdict { class, damage: is_single.then(|| names[0]), detail }
 }

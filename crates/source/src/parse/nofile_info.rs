@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Parsed<NoFileInfo> {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.trim();
         match name {
-            "OSRelease" if value.is_empty() => parsed.problems.add(number, "a release", line),
+            "OSRelease" if !is_release(value) => parsed.problems.add(number, "a release, as in 6.12.1", line),
             "Architecture" if !is_word(value) => {
                 parsed.problems.add(number, "an architecture, as in x86_64", line)
             }
@@ -45,6 +45,10 @@ pub fn parse(text: &str) -> Parsed<NoFileInfo> {
         }
     }
     parsed
+}
+
+fn is_release(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn is_word(text: &str) -> bool {
@@ -65,6 +69,9 @@ mod tests {
         assert_eq!(parsed.value.release.as_deref(), Some("4.14.0-49.el7a"));
         assert_eq!(parsed.value.architecture.as_deref(), Some("ppc64le"));
         assert_eq!(parsed.value.page_size, Some(Bytes::from_kib(64)));
+        // A part was cut out, and two lines became one.
+        let cut = parse("OSRelease: 3.10.0-957MP Thu Nov 8 2018\n");
+        assert_eq!((cut.value.release, cut.problems.count()), (None, 1));
         assert_eq!(parse("PageSize: 0\nPageSize: 5000\n").problems.count(), 2);
         assert_eq!(parse("0-3\nPageSyze: 4096\nArchitecture:\nArchitecture:- arm\n").problems.count(), 4);
     }

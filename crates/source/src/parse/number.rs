@@ -33,6 +33,15 @@ pub fn hexadecimal(text: &str) -> Result<u32, ParseError> {
     value.ok_or_else(|| ParseError::new(1, "a hexadecimal number as in 0x8086", text.trim()))
 }
 
+/// Reads a hexadecimal number of so many digits, as the kernel pads it: `0x8086`, `0x020000`.
+///
+/// # Errors
+/// Anything but `0x` and that many hexadecimal digits.
+pub fn padded_hexadecimal(text: &str, digits: usize) -> Result<u32, ParseError> {
+    let value = hexadecimal(text).ok().filter(|_| text.trim().len() == 2 + digits);
+    value.ok_or_else(|| ParseError::new(1, format!("0x and {digits} hexadecimal digits"), text.trim()))
+}
+
 /// A number of hexadecimal digits only: no `0x`, no sign, no blank.
 pub(crate) fn hex_digits(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -64,6 +73,15 @@ mod tests {
         assert_eq!(hexadecimal("0x020000\n"), Ok(0x2_0000));
         assert_eq!(switch("true\n"), Ok(true));
         assert_eq!(switch("0\n"), Ok(false));
+    }
+
+    #[test]
+    fn a_padded_number_that_lost_a_digit_is_refused() {
+        assert_eq!(padded_hexadecimal("0x0107\n", 4), Ok(0x107));
+        assert_eq!(padded_hexadecimal("0x020000\n", 6), Ok(0x2_0000));
+        for text in ["0x107\n", "0x01017\n", "107\n", "0x\n", ""] {
+            assert!(padded_hexadecimal(text, 4).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@ use nodewise_machine::set::IdSet;
 
 use super::ParseError;
 
+/// Digits of a mask between two commas: 32 bits, zeros in front included (`bitmap_string()` in `lib/vsprintf.c`, `%*pb`).
+const GROUP: usize = 8;
+
 /// Reads a file with a list: `0-3,8`.
 ///
 /// # Errors
@@ -23,8 +26,13 @@ pub fn list<I: Id>(text: &str) -> Result<IdSet<I>, ParseError> {
 /// Reads a file with a mask: `00000001,ffffffff`.
 ///
 /// # Errors
-/// What is no mask; the error names the column.
+/// What is not a mask; the error names the column. A group of fewer than eight digits behind the first: the kernel
+/// pads them all, so that the mask was cut.
 pub fn mask<I: Id>(text: &str) -> Result<IdSet<I>, ParseError> {
+    if text.trim().split(',').skip(1).any(|group| group.len() != GROUP) {
+        let expected = format!("groups of {GROUP} hexadecimal digits behind the first comma");
+        return Err(ParseError::new(1, expected, text.trim()));
+    }
     IdSet::from_mask(text).map_err(|error| {
         ParseError::new(1, format!("{} in column {}", error.expected, error.column), text.trim())
     })
@@ -45,8 +53,12 @@ mod tests {
             "expected a number after \"-\" in column 3, found \"0-x\""
         );
         assert_eq!(
-            mask::<CpuId>("f,g\n").unwrap_err().sentence(),
-            "expected a hexadecimal digit or \",\" in column 3, found \"f,g\""
+            mask::<CpuId>("f,0000000g\n").unwrap_err().sentence(),
+            "expected a hexadecimal digit or \",\" in column 10, found \"f,0000000g\""
+        );
+        assert_eq!(
+            mask::<CpuId>("00000000,001\n").unwrap_err().sentence(),
+            "expected groups of 8 hexadecimal digits behind the first comma, found \"00000000,001\""
         );
     }
 }

@@ -39,6 +39,11 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
         read_topology(reader, machine, id, &known);
     }
     if !reader.trusts_files() {
+        // An offline CPU has no topology. Where one has it, the list of online CPUs is damaged, and which files the
+        // kernel gives is known from it, too.
+        for id in &machine.cpu_ids().difference(&online) {
+            reader.count_files(&format!("{}/topology", folder(id)));
+        }
         compare_threads(reader, machine);
         compare_lists(reader, machine, &present, &online);
     }

@@ -295,11 +295,12 @@ fn read_function(
     let shows =
         [DeviceClass::Gpu, DeviceClass::Accelerator].iter().any(|class| device.name_in(*class).is_some());
     if shows || !reader.is_quick() {
-        device.class_code = reader.value(&format!("{folder}/class"), number::hexadecimal);
+        let class = |text: &str| number::padded_hexadecimal(text, 6);
+        device.class_code = reader.value(&format!("{folder}/class"), class);
     }
     if !reader.is_quick() {
         let id = |text: &str| {
-            let id = number::hexadecimal(text)?;
+            let id = number::padded_hexadecimal(text, 4)?;
             u16::try_from(id).map_err(|_| ParseError::new(1, "four hexadecimal digits", text.trim()))
         };
         device.vendor = reader.value(&format!("{folder}/vendor"), id);

@@ -283,6 +283,13 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// Counts the files of a folder as files that are there, without reading them.
+    pub(super) fn count_files(&mut self, folder: &str) {
+        for name in self.list(folder) {
+            self.neighbours.found(&format!("{folder}/{name}"));
+        }
+    }
+
     /// What was found.
     pub(crate) fn finish(mut self) -> Vec<Oddity> {
         if !self.trusts_files() {

@@ -262,6 +262,36 @@ fn a_cache_without_a_map_is_not_private() {
 }
 
 #[test]
+fn a_mask_that_lost_a_digit_is_not_read() {
+    let path = "/sys/devices/system/cpu/cpu0/topology/core_siblings";
+    let whole = |files: Memory| {
+        (0..4).fold(files, |files, cpu| {
+            let mask = if cpu < 2 { "00000000,00000003\n" } else { "00000000,0000000c\n" };
+            files.file(&path.replace("cpu0", &format!("cpu{cpu}")), mask)
+        })
+    };
+    check(whole, &[]);
+    let cut = format!(
+        "{path}:1: expected groups of 8 hexadecimal digits behind the first comma, found \"00000000,003\""
+    );
+    check(|files| whole(files).file(path, "00000000,003\n"), &[(Kind::Unparseable, &cut)]);
+}
+
+/// The list of online CPUs is damaged, so that CPU 0 is the only one whose topology is read.
+#[test]
+fn a_file_that_only_cpus_out_of_the_list_have_is_missing() {
+    let machine = load(
+        plain()
+            .file("/sys/devices/system/cpu/online", "0\n")
+            .without("/sys/devices/system/cpu/cpu0/topology/core_id"),
+    );
+    let path = "/sys/devices/system/cpu/cpu0/topology/core_id";
+    let text = "it is missing, though others of its kind are there";
+    let told: Vec<String> = machine.oddities.iter().map(ToString::to_string).collect();
+    assert!(told.contains(&format!("{path}: {text}")), "{told:#?}");
+}
+
+#[test]
 fn a_cache_is_as_large_as_its_ways_and_sets() {
     let file = |name: &str| format!("/sys/devices/system/cpu/cpu2/cache/index0/{name}");
     let size = "/sys/devices/system/cpu/cpu2/cache/index0/size: it is 32 KiB, but 9 ways of 64 sets with lines of 64 bytes make 36 KiB";

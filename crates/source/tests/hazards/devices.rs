@@ -50,6 +50,15 @@ fn a_capture_without_classes_has_the_names_below_its_functions() {
 }
 
 #[test]
+fn a_number_of_a_device_that_lost_a_digit_is_told() {
+    let path = "/sys/devices/pci0000:00/0000:00:02.0/vendor";
+    let machine = load(with_pci(plain()).file(path, "0x1de\n"));
+    assert_eq!(machine.devices[1].vendor, None);
+    let text = format!("{path}:1: expected 0x and 4 hexadecimal digits, found \"0x1de\"");
+    assert_eq!(machine.oddities.iter().map(ToString::to_string).collect::<Vec<_>>(), [text]);
+}
+
+#[test]
 fn a_device_on_a_node_that_is_not_there_is_told() {
     let machine = load(with_pci(plain()).file("/sys/devices/pci0000:00/0000:00:02.0/numa_node", "7\n"));
     assert_eq!(machine.devices[1].node, Some(n(0)), "where its local CPUs are");
