@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use nodewise_machine::{Bytes, Cache, CacheKind, CpuId, CpuSet, Machine, OddityKind};
+use nodewise_machine::{Bytes, Cache, CacheKind, Cpu, CpuId, CpuSet, Machine, OddityKind};
 
 use super::nodes::cpu_names;
 use super::{Reader, cpus};
@@ -25,49 +25,26 @@ struct Listed {
     folder: String,
 }
 
+/// The caches that were found so far.
+#[derive(Default)]
+struct Found {
+    online: CpuSet,
+    caches: BTreeMap<Key, Listed>,
+    /// CPUs whose cache of an index is known already: on the running system the first CPU speaks for
+    /// all that share it.
+    known: BTreeMap<u32, CpuSet>,
+    sharing: Sharing,
+}
+
 /// Fills the caches.
 pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
-    let online = machine.online_cpus();
-    let mut caches: BTreeMap<Key, Listed> = BTreeMap::new();
-    // CPUs whose cache of an index is known already: on the running system the first CPU speaks for
-    // all that share it.
-    let mut known: BTreeMap<u32, CpuSet> = BTreeMap::new();
-    let mut sharing = Sharing::default();
-    for cpu in &online {
-        let root = format!("{}/cache", cpus::folder(cpu));
-        if reader.is_quick() && known.values().any(|cpus| cpus.contains(cpu)) {
-            continue;
-        }
-        let (mut levels, mut are_known) = (BTreeSet::new(), true);
-        let mut indexes = reader.numbered(&root, "index");
-        indexes.truncate(MOST_INDEXES);
-        if reader.is_quick() {
-            // Indexes ascend with the level.
-            indexes.drain(..indexes.len().saturating_sub(1));
-        }
-        for index in indexes {
-            let covered = known.entry(index).or_default();
-            if reader.trusts_files() && covered.contains(cpu) {
-                continue;
-            }
-            let folder = format!("{root}/index{index}");
-            let Some(cache) = read_cache(reader, &folder, cpu, &online, &mut sharing) else {
-                // What is wrong with it was noted, and its level is not known.
-                are_known = false;
-                continue;
-            };
-            levels.insert(cache.level);
-            if cache.cpus.is_empty() {
-                sharing.unsaid.push((cpu, folder, cache));
-            } else {
-                covered.extend(&cache.cpus);
-                merge(reader, &mut caches, cache, cpu, folder);
-            }
-        }
-        if are_known && !reader.trusts_files() {
-            note_gap(reader, &root, &levels);
+    let mut found = Found { online: machine.online_cpus(), ..Found::default() };
+    for cpu in machine.cpus.values().filter(|cpu| cpu.online) {
+        if !(reader.is_quick() && found.known.values().any(|cpus| cpus.contains(cpu.id))) {
+            read_of_cpu(reader, cpu, &mut found);
         }
     }
+    let Found { caches, mut sharing, .. } = found;
     let mut caches = without_overlaps(reader, caches.into_values().collect());
     caches.extend(sharing.of_nobody(&caches));
     sharing.note(reader);
@@ -77,6 +54,44 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     let mut caches: Vec<Cache> = caches.into_iter().map(|listed| listed.cache).collect();
     caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first(), cache.size));
     machine.caches = caches;
+}
+
+/// Adds the caches that a CPU lists.
+fn read_of_cpu(reader: &mut Reader<'_>, cpu: &Cpu, found: &mut Found) {
+    let root = format!("{}/cache", cpus::folder(cpu.id));
+    let (mut levels, mut are_known) = (BTreeSet::new(), true);
+    for index in indexes(reader, &root) {
+        let covered = found.known.entry(index).or_default();
+        if reader.trusts_files() && covered.contains(cpu.id) {
+            continue;
+        }
+        let folder = format!("{root}/index{index}");
+        let Some(cache) = read_cache(reader, &folder, cpu, &found.online, &mut found.sharing) else {
+            // What is wrong with it was noted, and its level is not known.
+            are_known = false;
+            continue;
+        };
+        levels.insert(cache.level);
+        if cache.cpus.is_empty() {
+            found.sharing.unsaid.push((cpu.id, folder, cache));
+        } else {
+            covered.extend(&cache.cpus);
+            merge(reader, &mut found.caches, cache, cpu.id, folder);
+        }
+    }
+    if are_known && !reader.trusts_files() {
+        note_gap(reader, &root, &levels);
+    }
+}
+
+/// The indexes of a CPU's caches: in a hurry only the last, as they ascend with the level.
+fn indexes(reader: &mut Reader<'_>, root: &str) -> Vec<u32> {
+    let mut indexes = reader.numbered(root, "index");
+    indexes.truncate(MOST_INDEXES);
+    if reader.is_quick() {
+        indexes.drain(..indexes.len().saturating_sub(1));
+    }
+    indexes
 }
 
 /// Levels have no gap. On the running system not all are read.
@@ -254,7 +269,7 @@ impl Sharing {
 fn read_cache(
     reader: &mut Reader<'_>,
     root: &str,
-    cpu: CpuId,
+    cpu: &Cpu,
     online: &CpuSet,
     sharing: &mut Sharing,
 ) -> Option<Cache> {
@@ -270,11 +285,12 @@ fn read_cache(
         });
     }
     let mut cpus = shared.clone().unwrap_or_default();
-    if shared.is_some() && !cpus.contains(cpu) {
+    if shared.is_some() && !cpus.contains(cpu.id) {
         sharing.without_own.add(&path(names[0]), || {
-            format!("it does not name CPU {cpu}, whose cache it is: taken as not shared")
+            format!("it does not name CPU {}, whose cache it is: taken as its core's", cpu.id)
         });
-        cpus = CpuSet::from_iter([cpu]);
+        // Threads of a core share all its caches.
+        cpus = cpu.siblings.intersection(online).union(&CpuSet::from_iter([cpu.id]));
     }
     let mut cache = Cache { level, kind, size, line_size: None, ways: None, sets: None, cpus };
     if !reader.is_quick() {

@@ -155,7 +155,7 @@ fn caches_with_parts_missing_are_kept_with_what_is_known() {
         |files| files.file(&cache("shared_cpu_list"), "\n"),
         &[(
             DIFFERS,
-            "/sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_map: it does not name CPU 0, whose cache it is: taken as not shared",
+            "/sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_map: it does not name CPU 0, whose cache it is: taken as its core's",
         )],
     );
 }
@@ -259,6 +259,23 @@ fn a_cache_without_a_map_is_not_private() {
     let machine = load(none);
     assert_eq!(sharing(&machine, 1), [""]);
     assert!(machine.oddities[0].text.ends_with("; so are those of 3 other caches"));
+}
+
+/// Firmware of Itanium leaves maps empty: the threads of a core share its caches.
+#[test]
+fn a_cache_whose_map_names_no_cpu_is_its_cores() {
+    let file = |cpu: u32, path: &str| format!("/sys/devices/system/cpu/cpu{cpu}/{path}");
+    let machine = load((0..4).fold(plain(), |files, cpu| {
+        let threads = if cpu < 2 { "0-1\n" } else { "2-3\n" };
+        files
+            .file(&file(cpu, "topology/core_id"), "0\n")
+            .file(&file(cpu, "topology/thread_siblings_list"), threads)
+            .file(&file(cpu, "cache/index1/shared_cpu_list"), "\n")
+    }));
+    let caches = machine.caches.iter().filter(|cache| cache.level == 2);
+    assert_eq!(caches.map(|cache| cache.cpus.to_string()).collect::<Vec<_>>(), ["0-1", "2-3"]);
+    let text = "it does not name CPU 0, whose cache it is: taken as its core's; nor do 3 others";
+    assert_eq!(machine.oddities.iter().map(|oddity| oddity.text.as_str()).collect::<Vec<_>>(), [text]);
 }
 
 #[test]

@@ -88,7 +88,6 @@ fn has_offline_cpus(machine: &Machine, _: &str) -> bool {
     machine.online_cpus().len() < machine.cpus.len()
 }
 
-const IA64: &str = "8ia64-2s2c2t";
 const KUNPENG: &str = "128arm-2pa2n8cluster4co";
 const S390: &str = "20s390-2g6s4c";
 const DEVICES: &str = "32em64t-2n8c+dax+nvme+mic+dimms";
@@ -141,10 +140,6 @@ pub const RULES: &[Rule] = &[
     rule(("2arm-2c", "hwloc"), Ours, "model", always, "the core, by its part number"),
     rule((S390, "hwloc"), Ours, "model", always, "hwloc does not name types of machine"),
     rule((S390, "lscpu"), Ours, "model", always, "lscpu knows fewer types of machine"),
-    rule((IA64, "hwloc"), Theirs, "cache L2i", always, "the files name no CPU: hwloc takes the core's"),
-    rule((IA64, "hwloc"), Theirs, "cache L3", always, "the files name no CPU: hwloc takes the core's"),
-    rule((IA64, "hwloc"), Ours, "cache L2i", always, "the files name no CPU: an oddity says so"),
-    rule((IA64, "hwloc"), Ours, "cache L3", always, "the files name no CPU: an oddity says so"),
     rule(
         (BUGGY, "hwloc"),
         Ours,
