@@ -12,6 +12,7 @@ use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuId, CpuModel, CpuSet};
 
 use super::digits;
+use super::number::hex_digits;
 use crate::limits::MOST_CPUS;
 
 /// Most models of one machine; a hostile file can name one per CPU.
@@ -65,7 +66,9 @@ impl CpuInfo {
     fn s390(&mut self, cpu: CpuId, value: &str) {
         let mut fields = value.split(',').filter_map(|field| field.split_once('='));
         let machine = fields.find(|(name, _)| name.trim() == "machine").map(|(_, number)| number.trim());
-        if let Some(number) = machine.filter(|number| !number.is_empty()) {
+        // A type is a word of digits; what was damaged is not one.
+        let is_type = |number: &&str| !number.is_empty() && number.bytes().all(|b| b.is_ascii_alphanumeric());
+        if let Some(number) = machine.filter(is_type) {
             let name = S390.iter().find(|(numbers, _)| numbers.contains(&number)).map(|(_, name)| *name);
             let name = name.map_or_else(|| format!("IBM {number}"), |name| format!("IBM {name} ({number})"));
             self.add(printable(&name).into_owned(), CpuSet::from_iter([cpu]));
@@ -118,7 +121,7 @@ fn known_cpu(number: u32) -> Option<CpuId> {
 
 /// A number as arm prints it: `0xd08`.
 fn number(text: &str) -> Option<u32> {
-    u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+    hex_digits(text.strip_prefix("0x")?).and_then(|number| u32::try_from(number).ok())
 }
 
 /// Blanks in a row as one: some models are padded to a column.
@@ -236,6 +239,8 @@ mod tests {
         check("processor\t: 0\nhart\t\t: 2\nuarch\t\t: sifive,u74-mc\n", &[("sifive,u74-mc", "0")]);
         check("processor\t: 0\nModel Name\t\t: Loongson-3A5000\n", &[("Loongson-3A5000", "0")]);
         check("nothing\n", &[]);
+        // Types of machine that lost or gained bytes.
+        check("processor 0: version = FF, machine = 29\0\0 4\nprocessor 1: machine = x  y\n", &[]);
     }
 
     #[test]
