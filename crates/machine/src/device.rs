@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::id::NodeId;
+use crate::link::PciLink;
 use crate::printable::quote;
 use crate::set::CpuSet;
 use crate::units::Bytes;
@@ -161,6 +162,8 @@ pub struct Device {
     pub node: Option<NodeId>,
     /// The CPUs that the kernel calls local to it; empty when it does not say.
     pub local_cpus: CpuSet,
+    /// Its PCI Express link, if it has one.
+    pub link: Option<PciLink>,
     /// The memory behind it, if it is a DAX device.
     pub dax: Option<DaxMemory>,
 }

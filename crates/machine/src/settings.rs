@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::id::NodeId;
+use crate::units::Bytes;
 
 /// A kernel release: its text (`6.12.107+deb13-amd64`) and the numbers at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +64,11 @@ pub struct Settings {
     pub transparent_hugepage: Option<String>,
     /// The chosen word of `/sys/kernel/mm/transparent_hugepage/defrag`.
     pub transparent_hugepage_defrag: Option<String>,
+    /// Size of a transparent huge page that fills a page table: `/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`.
+    /// Linux 4.8.
+    pub transparent_hugepage_size: Option<Bytes>,
+    /// Size of a page of the default pool: `Hugepagesize` of `/proc/meminfo`.
+    pub default_huge_page_size: Option<Bytes>,
     /// `/sys/kernel/mm/numa/demotion_enabled`. Linux 5.15.
     pub demotion_enabled: Option<bool>,
     /// Whether pages are reclaimed by the multi-generational list: bit 0 of `/sys/kernel/mm/lru_gen/enabled`. Linux 6.1.

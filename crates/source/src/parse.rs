@@ -23,6 +23,7 @@ pub mod mounts;
 pub mod nofile_info;
 pub mod numa_maps;
 pub mod number;
+pub mod pci_link;
 pub mod pressure;
 pub mod proc_stat;
 pub mod proc_status;

@@ -10,7 +10,7 @@
 type Form = fn(&str) -> bool;
 
 /// Files by their path, and their form. `#` stands for a number, `*` for a component, `**` for any folders.
-pub const GRAMMAR: [(&str, Form); 67] = [
+pub const GRAMMAR: [(&str, Form); 72] = [
     ("/sys/devices/system/node/possible", nodes),
     ("/sys/devices/system/node/online", nodes),
     ("/sys/devices/system/node/has_cpu", nodes),
@@ -65,9 +65,17 @@ pub const GRAMMAR: [(&str, Form); 67] = [
     ("/sys/devices/pci**/class", |text| hexadecimal(text, 6)),
     ("/sys/devices/pci**/vendor", |text| hexadecimal(text, 4)),
     ("/sys/devices/pci**/device", |text| hexadecimal(text, 4)),
+    ("/sys/devices/pci**/current_link_speed", link_speed),
+    ("/sys/devices/pci**/max_link_speed", link_speed),
+    ("/sys/devices/pci**/current_link_width", link_width),
+    ("/sys/devices/pci**/max_link_width", link_width),
     ("/sys/devices/pci**/local_cpulist", cpus),
     ("/sys/devices/pci**/local_cpus", mask),
     ("/sys/kernel/mm/mempolicy/weighted_interleave/node#", number),
+    ("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", |text| {
+        // A power of two by its digits: no other size has been built.
+        ["1048576\n", "2097152\n", "16777216\n", "33554432\n", "536870912\n"].contains(&text)
+    }),
     ("/sys/kernel/mm/transparent_hugepage/enabled", choice),
     ("/sys/kernel/mm/transparent_hugepage/defrag", choice),
     ("/sys/kernel/mm/numa/demotion_enabled", |text| matches!(text, "true\n" | "false\n")),
@@ -133,6 +141,16 @@ fn number(text: &str) -> bool {
 /// A number of 31 bits; -1 where the kernel knows none.
 fn id(text: &str) -> bool {
     text == "-1\n" || text.strip_suffix('\n').is_some_and(|text| is_number(text, i32::MAX as u64))
+}
+
+fn link_speed(text: &str) -> bool {
+    let known = ["2.5", "5.0", "8.0", "16.0", "32.0", "64.0"];
+    text == "Unknown\n" || text.strip_suffix(" GT/s PCIe\n").is_some_and(|speed| known.contains(&speed))
+}
+
+fn link_width(text: &str) -> bool {
+    let known = ["0", "1", "2", "4", "8", "12", "16", "32", "255"];
+    text.strip_suffix('\n').is_some_and(|width| known.contains(&width))
 }
 
 fn hexadecimal(text: &str, digits: usize) -> bool {

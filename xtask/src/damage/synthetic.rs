@@ -155,6 +155,10 @@ fn devices(writer: &mut Writer) {
             ("numa_node", node),
             ("local_cpulist", list),
             ("local_cpus", mask),
+            ("current_link_speed", "8.0 GT/s PCIe"),
+            ("current_link_width", "8"),
+            ("max_link_speed", "16.0 GT/s PCIe"),
+            ("max_link_width", "16"),
         ] {
             writer.file(format!("{folder}/{file}"), text);
         }
@@ -173,6 +177,7 @@ fn devices(writer: &mut Writer) {
 
 fn settings(writer: &mut Writer) {
     for (path, text) in [
+        ("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
         ("/sys/kernel/mm/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never"),
         ("/sys/kernel/mm/numa/demotion_enabled", "false"),

@@ -244,6 +244,7 @@ impl Spec {
                 names,
                 node: Some(*node),
                 local_cpus,
+                link: None,
                 dax: None,
             });
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::{
-    Access, AccessClass, Bytes, DaxMemory, Device, DeviceClass, DeviceName, PciAddress, Settings, Tier,
-    TierId,
+    Access, AccessClass, Bytes, DaxMemory, Device, DeviceClass, DeviceName, PciAddress, PciLink, Settings,
+    Tier, TierId,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -123,6 +123,32 @@ impl<'de> Deserialize<'de> for Address {
 }
 
 #[derive(Deserialize, Serialize)]
+struct LinkFile {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    speed_mt_per_s: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    width: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_speed_mt_per_s: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_width: Option<u32>,
+}
+
+impl From<PciLink> for LinkFile {
+    fn from(link: PciLink) -> Self {
+        let PciLink { speed, width, max_speed, max_width } = link;
+        Self { speed_mt_per_s: speed, width, max_speed_mt_per_s: max_speed, max_width }
+    }
+}
+
+impl From<LinkFile> for PciLink {
+    fn from(link: LinkFile) -> Self {
+        let LinkFile { speed_mt_per_s, width, max_speed_mt_per_s, max_width } = link;
+        Self { speed: speed_mt_per_s, width, max_speed: max_speed_mt_per_s, max_width }
+    }
+}
+
+#[derive(Deserialize, Serialize)]
 pub(super) struct DeviceFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pci: Option<Address>,
@@ -138,6 +164,8 @@ pub(super) struct DeviceFile {
     node: Option<NodeNumber>,
     #[serde(default, skip_serializing_if = "CpuList::is_empty")]
     local_cpus: CpuList,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    link: Option<LinkFile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dax: Option<DaxFile>,
 }
@@ -199,6 +227,7 @@ impl From<&Device> for DeviceFile {
                 .collect(),
             node: device.node.map(NodeNumber),
             local_cpus: CpuList(device.local_cpus.clone()),
+            link: device.link.map(LinkFile::from),
             dax: device.dax.map(DaxFile::from),
         }
     }
@@ -216,6 +245,7 @@ impl From<DeviceFile> for Device {
             names: names.map(|name| DeviceName { class: name.class.0, name: name.name }).collect(),
             node: device.node.map(|node| node.0),
             local_cpus: device.local_cpus.0,
+            link: device.link.map(PciLink::from),
             dax: device.dax.map(DaxMemory::from),
         }
     }
@@ -231,6 +261,10 @@ pub(super) struct SettingsFile {
     transparent_hugepage: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     transparent_hugepage_defrag: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    transparent_hugepage_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default_huge_page_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     demotion_enabled: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,6 +292,8 @@ impl From<&Settings> for SettingsFile {
             zone_reclaim_mode: settings.zone_reclaim_mode,
             transparent_hugepage: settings.transparent_hugepage,
             transparent_hugepage_defrag: settings.transparent_hugepage_defrag,
+            transparent_hugepage_bytes: settings.transparent_hugepage_size.map(Bytes::get),
+            default_huge_page_bytes: settings.default_huge_page_size.map(Bytes::get),
             demotion_enabled: settings.demotion_enabled,
             lru_gen_enabled: settings.lru_gen_enabled,
             interleave_weights: weights.map(|(node, weight)| (NodeNumber(node), weight)).collect(),
@@ -278,6 +314,8 @@ impl From<SettingsFile> for Settings {
             zone_reclaim_mode: settings.zone_reclaim_mode,
             transparent_hugepage: settings.transparent_hugepage,
             transparent_hugepage_defrag: settings.transparent_hugepage_defrag,
+            transparent_hugepage_size: settings.transparent_hugepage_bytes.map(Bytes::new),
+            default_huge_page_size: settings.default_huge_page_bytes.map(Bytes::new),
             demotion_enabled: settings.demotion_enabled,
             lru_gen_enabled: settings.lru_gen_enabled,
             interleave_weights: weights.map(|(node, weight)| (node.0, weight)).collect(),

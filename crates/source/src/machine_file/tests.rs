@@ -119,8 +119,14 @@ fn device() -> impl Strategy<Value = Device> {
     let numbers = (any::<Option<u32>>(), any::<Option<u16>>(), any::<Option<u16>>());
     let dax = (of(node_id()), any::<Option<u64>>())
         .prop_map(|(node, size)| DaxMemory { node, size: size.map(Bytes::new) });
-    (of(address), numbers, vec(name, 0..3), of(node_id()), cpu_ids(), of(dax)).prop_map(
-        |(pci, (class_code, vendor, device), names, node, local_cpus, dax)| Device {
+    let link = any::<[Option<u32>; 4]>().prop_map(|[speed, width, max_speed, max_width]| PciLink {
+        speed,
+        width,
+        max_speed,
+        max_width,
+    });
+    (of(address), numbers, vec(name, 0..3), of(node_id()), cpu_ids(), of(link), of(dax)).prop_map(
+        |(pci, (class_code, vendor, device), names, node, local_cpus, link, dax)| Device {
             pci,
             class_code,
             vendor,
@@ -128,6 +134,7 @@ fn device() -> impl Strategy<Value = Device> {
             names,
             node,
             local_cpus,
+            link,
             dax,
         },
     )
@@ -148,6 +155,8 @@ fn settings() -> impl Strategy<Value = Settings> {
                 zone_reclaim_mode: numbers[1],
                 transparent_hugepage: texts[0].clone(),
                 transparent_hugepage_defrag: texts[1].clone(),
+                transparent_hugepage_size: min_free_kib.map(Bytes::new),
+                default_huge_page_size: min_free_kib.map(Bytes::from_kib),
                 demotion_enabled,
                 lru_gen_enabled,
                 interleave_weights,

@@ -35,8 +35,22 @@ pub fn parse(text: &str, node: NodeId) -> Parsed<Vec<MeminfoField>> {
 /// # Errors
 /// A `MemTotal` without a number of kB.
 pub fn system_total(text: &str) -> Result<Option<Bytes>, ParseError> {
-    let mut totals = lines(text).filter_map(|(number, line)| Some((number, line.strip_prefix("MemTotal:")?)));
-    let Some((number, value)) = totals.next() else { return Ok(None) };
+    size(text, "MemTotal:")
+}
+
+/// Reads the size of a page of the default pool from `/proc/meminfo`: `Hugepagesize:  2048 kB`; `None` where no line
+/// gives it.
+///
+/// # Errors
+/// A `Hugepagesize` without a number of kB.
+pub fn default_huge_page(text: &str) -> Result<Option<Bytes>, ParseError> {
+    size(text, "Hugepagesize:")
+}
+
+/// The size in a line of `/proc/meminfo`.
+fn size(text: &str, name: &str) -> Result<Option<Bytes>, ParseError> {
+    let mut sizes = lines(text).filter_map(|(number, line)| Some((number, line.strip_prefix(name)?)));
+    let Some((number, value)) = sizes.next() else { return Ok(None) };
     let size = value.trim().strip_suffix("kB").and_then(|size| kib(size.trim()));
     size.map(Some).ok_or_else(|| ParseError::new(number, "a number of kB below 2^54", value.trim()))
 }

@@ -10,14 +10,16 @@ use nodewise_machine::check::node_names;
 use nodewise_machine::id::Id as _;
 use nodewise_machine::{
     Bytes, CpuSet, DaxMemory, Device, DeviceClass, DeviceName, Machine, Node, NodeId, NodeSet, OddityKind,
-    Origin, PciAddress,
+    Origin, PciAddress, PciLink,
 };
 
 use super::reader::number_behind;
 use super::{Detail, Reader};
-use crate::parse::{ParseError, number};
+use crate::parse::{ParseError, number, pci_link};
 use crate::tree::Tree;
 
+/// Class and subclass of a bridge between PCI buses (PCI code and ID assignment).
+const BRIDGE: u32 = 0x0604;
 const PCI: &str = "/sys/bus/pci/devices";
 const DAX: &str = "/sys/bus/dax/devices";
 const DEVICES: &str = "/sys/devices/";
@@ -309,8 +311,25 @@ fn read_function(
     if node.is_none() || !reader.is_quick() {
         device.local_cpus = local_cpus(reader, &folder).unwrap_or_default();
     }
+    if !reader.is_quick() && !device.class_code.is_some_and(|class| class >> 8 == BRIDGE) {
+        device.link = link(reader, &folder);
+    }
     device.node = homes.settle(&device);
     device
+}
+
+/// The link of a function; `None` without one.
+fn link(reader: &mut Reader<'_>, folder: &str) -> Option<PciLink> {
+    let mut read = |name: &str, parse: fn(&str) -> Result<Option<u32>, ParseError>| {
+        reader.value_or_silence(&format!("{folder}/{name}"), parse).flatten()
+    };
+    let link = PciLink {
+        speed: read("current_link_speed", pci_link::speed),
+        width: read("current_link_width", pci_link::width),
+        max_speed: read("max_link_speed", pci_link::speed),
+        max_width: read("max_link_width", pci_link::width),
+    };
+    Some(link).filter(|link| *link != PciLink::default())
 }
 
 impl Homes<'_> {

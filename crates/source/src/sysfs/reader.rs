@@ -8,6 +8,7 @@ use super::Detail;
 use super::findings::Findings;
 use super::neighbours::Neighbours;
 use super::nodes::cpu_names;
+use crate::file;
 use crate::limits::{MOST_CPUS, bound_cpus};
 use crate::parse::{ParseError, Parsed, Problems, set, text_of};
 use crate::tree::{ReadError, Tree};
@@ -147,6 +148,18 @@ impl<'t> Reader<'t> {
                 None
             }
         }
+    }
+
+    /// The same for a file that a running kernel may refuse to read, such as one of a device that sleeps.
+    pub(super) fn value_or_silence<T>(
+        &mut self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, ParseError>,
+    ) -> Option<T> {
+        if self.trusts_files() {
+            return file::value(self.tree, path, parse).ok().flatten();
+        }
+        self.value(path, parse)
     }
 
     /// Reads a file of many lines; what is wrong with some of them becomes oddities.

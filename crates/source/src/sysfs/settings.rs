@@ -1,9 +1,9 @@
 //! Kernel settings that decide where memory goes.
 
-use nodewise_machine::{Machine, Settings};
+use nodewise_machine::{Bytes, Machine, Settings};
 
 use super::Reader;
-use crate::parse::{ParseError, choice, number};
+use crate::parse::{ParseError, choice, meminfo, number};
 use crate::paths::INTERLEAVE_WEIGHTS_AUTO;
 
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
@@ -19,6 +19,10 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     settings.swappiness = reader.value("/proc/sys/vm/swappiness", number::number);
     settings.transparent_hugepage_defrag = reader.value("/sys/kernel/mm/transparent_hugepage/defrag", chosen);
     if !reader.is_quick() {
+        let size = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
+        settings.transparent_hugepage_size = reader.value(size, huge_page_size);
+        let pool = reader.value("/proc/meminfo", meminfo::default_huge_page);
+        settings.default_huge_page_size = pool.flatten();
         settings.min_free_kib = reader.value("/proc/sys/vm/min_free_kbytes", number::number);
         let lru_gen = reader.value("/sys/kernel/mm/lru_gen/enabled", number::hexadecimal);
         settings.lru_gen_enabled = lru_gen.map(|parts| parts & 1 != 0);
@@ -49,6 +53,12 @@ fn read_between_nodes(reader: &mut Reader<'_>, settings: &mut Settings) {
 /// # Source
 /// `Documentation/admin-guide/mm/transhuge.rst`.
 const WORDS: [&str; 5] = ["always", "madvise", "never", "defer", "defer+madvise"];
+
+/// A size in bytes that a huge page can have: a power of two from 64 KiB on.
+fn huge_page_size(text: &str) -> Result<Bytes, ParseError> {
+    let size = number::number::<u64>(text).ok().filter(|size| size.is_power_of_two() && *size >= 64 << 10);
+    size.map(Bytes::new).ok_or_else(|| ParseError::new(1, "a size in bytes, a power of two", text.trim()))
+}
 
 fn chosen(text: &str) -> Result<String, ParseError> {
     let choice = choice::parse(text)?;

@@ -50,6 +50,29 @@ fn a_capture_without_classes_has_the_names_below_its_functions() {
 }
 
 #[test]
+fn a_device_has_its_link() {
+    let files = |speed: &str, width: &str| {
+        let folder = "/sys/devices/pci0000:00/0000:00:02.0";
+        with_pci(plain())
+            .file(&format!("{folder}/current_link_speed"), speed)
+            .file(&format!("{folder}/current_link_width"), width)
+            .file(&format!("{folder}/max_link_speed"), "16.0 GT/s PCIe\n")
+            .file(&format!("{folder}/max_link_width"), "16\n")
+    };
+    let link = |machine: &Machine| machine.devices[1].link.map(|link| link.to_string());
+    let machine = load(files("8.0 GT/s PCIe\n", "8\n"));
+    assert_eq!(link(&machine).as_deref(), Some("8 of 16 GT/s x8 of x16"));
+    assert!(machine.oddities.is_empty(), "{:?}", machine.oddities);
+    let machine = load(files("Unknown\n", "0\n"));
+    assert_eq!(link(&machine).as_deref(), Some(""), "no link is up");
+    let machine = load(files("6.0 GT/s PCIe\n", "8\n"));
+    assert_eq!(link(&machine).as_deref(), Some("x8 of x16"));
+    let text = "expected a link speed, as in 16.0 GT/s PCIe, found \"6.0 GT/s PCIe\"";
+    assert!(machine.oddities[0].to_string().ends_with(text), "{:?}", machine.oddities);
+    assert_eq!(load(with_pci(plain())).devices[1].link, None);
+}
+
+#[test]
 fn a_number_of_a_device_that_lost_a_digit_is_told() {
     let path = "/sys/devices/pci0000:00/0000:00:02.0/vendor";
     let machine = load(with_pci(plain()).file(path, "0x1de\n"));

@@ -123,6 +123,7 @@ mod tests {
                 .collect(),
             node: node.map(NodeId::new),
             local_cpus: CpuSet::new(),
+            link: None,
             dax: None,
         }
     }

@@ -92,6 +92,7 @@ fn device() -> impl Strategy<Value = Device> {
             names,
             node: node.map(NodeId::new),
             local_cpus: CpuSet::new(),
+            link: None,
             dax: None,
         })
 }

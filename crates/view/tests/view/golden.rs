@@ -100,6 +100,7 @@ fn device(
         names: names.iter().map(name).collect(),
         node: node.map(NodeId::new),
         local_cpus: CpuSet::new(),
+        link: None,
         dax: None,
     }
 }

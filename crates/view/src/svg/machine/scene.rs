@@ -302,7 +302,11 @@ fn notes(node: &Node) -> Vec<String> {
 }
 
 fn chips(devices: Option<&DevicesOfNode<'_>>) -> Vec<Chip> {
-    let chip = |shown: &ShownDevice<'_>| Chip { role: role(shown), text: shown.names.join(" ") };
+    let chip = |shown: &ShownDevice<'_>| {
+        let link = shown.device.link.map(|link| link.to_string()).filter(|text| !text.is_empty());
+        let text = shown.names.iter().cloned().chain(link).collect::<Vec<_>>().join(" ");
+        Chip { role: role(shown), text }
+    };
     let mut chips: Vec<Chip> =
         devices.map(|devices| devices.shown.iter().map(chip).collect()).unwrap_or_default();
     let order = [Role::Compute, Role::Network, Role::Disk, Role::OtherDevice];
