@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 
-use crate::ram::{PAGE, page_bytes};
+use crate::ram::{PAGE, huge_order, page_bytes};
 use crate::reclaim::ZoneReclaim;
 use crate::release::Release;
+use crate::walk::HUGE_ORDER;
 use crate::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, Watermarks, reserves, watermarks};
 use crate::watermark::{default_min_free_kib, min_free_kib_with_huge_pages};
 use crate::zonelist::{BuiltAt, FallbackOrders};
@@ -86,6 +87,8 @@ pub struct Memory {
     pub(crate) release: Release,
     /// Bytes of a page.
     pub(crate) page: u64,
+    /// A huge page is two to the power of so many pages.
+    pub(crate) huge_order: u32,
     /// Whether nodes are reclaimed before others are tried.
     pub(crate) zone_reclaim: Option<ZoneReclaim>,
     /// Pages that each zone would give up then, by its index; empty where nothing is reclaimed.
@@ -98,13 +101,39 @@ impl Memory {
     pub fn new(zones: Vec<ZoneState>, orders: FallbackOrders, release: Release) -> Self {
         let counters = zones.iter().map(|zone| (zone.node, Counters::default())).collect();
         let (zone_reclaim, spare, reclaimed) = (None, Vec::new(), BTreeMap::new());
-        Self { zones, orders, counters, release, page: PAGE, zone_reclaim, spare, reclaimed }
+        Self {
+            zones,
+            orders,
+            counters,
+            release,
+            page: PAGE,
+            huge_order: HUGE_ORDER,
+            zone_reclaim,
+            spare,
+            reclaimed,
+        }
     }
 
     /// The same in pages of so many bytes.
     #[must_use]
     pub fn with_page(self, page: u64) -> Self {
         Self { page, ..self }
+    }
+
+    /// The same with huge pages of 2^`order` pages.
+    #[must_use]
+    pub fn with_huge_order(self, order: u32) -> Self {
+        Self { huge_order: order, ..self }
+    }
+
+    /// A huge page is 2^order pages.
+    pub const fn huge_order(&self) -> u32 {
+        self.huge_order
+    }
+
+    /// Pages in a huge one.
+    pub const fn huge_pages(&self) -> u64 {
+        1 << self.huge_order
     }
 
     /// Bytes of a page.
@@ -131,7 +160,8 @@ impl Memory {
             reserves: reserves(zone, &zones, DEFAULT_RATIOS),
         };
         let states = zones.iter().zip(marks).map(state).collect();
-        Self::new(states, FallbackOrders::of(machine, built), release).with_page(page)
+        let memory = Self::new(states, FallbackOrders::of(machine, built), release).with_page(page);
+        memory.with_huge_order(huge_order(machine).unwrap_or(HUGE_ORDER))
     }
 
     /// The zones, by node and then lowest first.

@@ -68,11 +68,34 @@ pub fn page_bytes(machine: &Machine) -> u64 {
     own.filter(is_one).unwrap_or_else(|| Architecture::of(machine).usual_page())
 }
 
-/// Whether transparent huge pages and those of the default pool are of 512 pages, as the model has them.
-pub fn has_huge_pages_of_512(machine: &Machine) -> bool {
-    page_bytes(machine) == PAGE
-        && matches!(Architecture::of(machine), Architecture::X86 | Architecture::Arm | Architecture::RiscV)
+/// Bytes of a transparent huge page of a machine: its own, else that of its architecture. `None` where the
+/// architecture has several: on POWER the MMU decides (2 MiB with radix, 16 MiB with hash tables).
+///
+/// # Source
+/// What one entry of the page table above the lowest maps (`PMD_SIZE`): `Documentation/arch/arm64/hugetlbpage.rst`
+/// (2, 32 and 512 MiB for pages of 4, 16 and 64 KiB), `HPAGE_SHIFT` in `arch/{x86,riscv,s390}/include/asm/page.h`.
+pub fn huge_page_bytes(machine: &Machine) -> Option<u64> {
+    let page = page_bytes(machine);
+    let is_one = |huge: &u64| huge.is_power_of_two() && *huge > page && huge / page <= MOST_SMALL;
+    let own = machine.settings.transparent_hugepage_size.map(Bytes::get);
+    let usual = match Architecture::of(machine) {
+        Architecture::X86 | Architecture::RiscV if page == PAGE => Some(2 << 20),
+        Architecture::Arm => Some(page * (page / ENTRY)),
+        Architecture::S390 => Some(1 << 20),
+        _ => None,
+    };
+    own.or(usual).filter(is_one)
 }
+
+/// The order of a huge page of a machine: it is 2^order pages.
+pub fn huge_order(machine: &Machine) -> Option<u32> {
+    huge_page_bytes(machine).map(|huge| (huge / page_bytes(machine)).ilog2())
+}
+
+/// Bytes of an entry of a page table.
+const ENTRY: u64 = 8;
+/// Most small pages in a huge one: more than any page table has entries.
+const MOST_SMALL: u64 = 1 << 16;
 
 /// Why the model cannot say which zones a machine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,6 +239,26 @@ mod tests {
         // A machine file can say anything.
         for hostile in [0, 1, 4095, 12288, u64::MAX] {
             assert_eq!(page("(1c 1G)", Some(hostile)), 4096);
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_the_machines_own_or_its_architectures() {
+        let order = |spec: &str, page: Option<u64>, huge: Option<u64>| {
+            let mut machine = spec::machine(spec).unwrap();
+            machine.page_size = page.map(Bytes::from_kib);
+            machine.settings.transparent_hugepage_size = huge.map(Bytes::new);
+            huge_order(&machine)
+        };
+        assert_eq!(order("(1c 1G)", None, None), Some(9));
+        assert_eq!(order("(1c 1G); arch=s390x", None, None), Some(8));
+        let arm = [4, 16, 64].map(|page| order("(1c 1G); arch=aarch64", Some(page), None));
+        assert_eq!(arm, [Some(9), Some(11), Some(13)]);
+        let power = |huge| order("(1c 1G); arch=ppc64le", None, huge);
+        assert_eq!([power(None), power(Some(2 << 20)), power(Some(16 << 20))], [None, Some(5), Some(8)]);
+        // A machine file can say anything.
+        for hostile in [0, 1, 4096, 3 << 20, 1 << 63] {
+            assert_eq!(order("(1c 1G)", None, Some(hostile)), None, "{hostile}");
         }
     }
 

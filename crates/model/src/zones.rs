@@ -116,7 +116,11 @@ impl Layout {
 /// The limits of the zones Dma, Dma32 and Normal, from what RAM there is.
 ///
 /// # Source
-/// `zone_sizes_init` of x86 and RISC-V, `dma_limits_init` of arm64, `paging_init` of s390 and POWER.
+/// `zone_sizes_init` of x86 and RISC-V, `dma_limits_init` of arm64, `paging_init` of s390 and POWER. Those of s390 and
+/// POWER were read and not tried: s390 puts what lies below `MAX_DMA_ADDRESS` (2 GiB, `arch/s390/include/asm/dma.h`) into
+/// DMA and the rest into Normal. POWER limited all zones to the top of RAM before Linux 5.0, so that the lowest, DMA, had
+/// everything; since then `CONFIG_ZONE_DMA` is set for Book3E and 32-bit processors alone
+/// (`arch/powerpc/Kconfig`), and servers have Normal.
 pub fn limits(layout: Layout, ram: &[Range]) -> [Limits; 3] {
     let page = layout.page;
     let pages = || ram.iter().map(|range| pages_of(*range, page));

@@ -24,6 +24,7 @@ mod verbs;
 pub mod workload;
 
 use clap::{Parser, ValueEnum};
+use nodewise_machine::Bytes;
 
 pub use verbs::Verb;
 
@@ -70,10 +71,6 @@ pub struct Global {
         help_heading = "Everywhere"
     )]
     pub machine: String,
-    /// Memory of nodes whose size the machine does not give: 64G for each of them, or 0-1=64G for some (may be
-    /// repeated)
-    #[arg(long, global = true, value_name = "SIZE", hide = true)]
-    pub node_memory: Vec<String>,
     /// When to use colour: auto (on a terminal, unless NO_COLOR is set; elsewhere if CLICOLOR_FORCE
     /// is), always or never
     #[arg(
@@ -86,6 +83,24 @@ pub struct Global {
         help_heading = "Everywhere"
     )]
     pub color: ColorWhen,
+}
+
+/// Facts that a machine may not give: options of the verbs that need them.
+#[derive(Debug, Default, clap::Args)]
+pub struct Supplied {
+    /// Memory of nodes whose size the machine does not give: 64G for each of them, or 0-1=64G for some (may be
+    /// repeated)
+    #[arg(long, value_name = "SIZE", help_heading = "Where the machine does not say")]
+    pub node_memory: Vec<String>,
+    /// Architecture, in the words of uname -m: x86_64 (assumed), aarch64, ppc64le, s390x, riscv64
+    #[arg(long, value_name = "ARCH", help_heading = "Where the machine does not say")]
+    pub architecture: Option<String>,
+    /// Page size, such as 64K [default: that of distributions' kernels]
+    #[arg(long, value_name = "SIZE", help_heading = "Where the machine does not say")]
+    pub page_size: Option<Bytes>,
+    /// Size of a huge page, such as 2M [default: that of the architecture, where it has one]
+    #[arg(long, value_name = "SIZE", help_heading = "Where the machine does not say")]
+    pub huge_page_size: Option<Bytes>,
 }
 
 /// When output is coloured.

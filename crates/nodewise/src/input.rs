@@ -7,9 +7,9 @@ use nodewise_source::devices::node_of_device;
 use nodewise_source::tree::{Tree, read_bounded};
 use nodewise_source::{Detail, input, written};
 
-use crate::cli::Global;
+use crate::cli::Supplied;
 use crate::failure::Failure;
-use crate::{firmware, node_memory};
+use crate::{firmware, supplied};
 
 /// A machine, and its files where it was read from some.
 pub struct Input {
@@ -60,13 +60,13 @@ pub fn load(text: &str, detail: Detail) -> Result<Input, Failure> {
     open(text, detail).map_err(Failure::usage)
 }
 
-/// As [`load`], with the sizes of nodes that were typed.
+/// As [`load`], with the facts that were typed.
 ///
 /// # Errors
-/// As [`load`], and what is wrong with the sizes.
-pub fn load_for(global: &Global, machine: &str, detail: Detail) -> Result<Input, Failure> {
+/// As [`load`], and what is wrong with the facts.
+pub fn load_for(typed: &Supplied, machine: &str, detail: Detail) -> Result<Input, Failure> {
     let mut input = load(machine, detail)?;
-    node_memory::supply(&mut input.machine, &global.node_memory).map_err(Failure::usage)?;
+    supplied::add(&mut input.machine, typed).map_err(Failure::usage)?;
     Ok(input)
 }
 

@@ -51,6 +51,7 @@ mod personality;
 mod placement;
 mod progress;
 mod scenario;
+mod supplied;
 mod toml_text;
 mod usage;
 mod witness;

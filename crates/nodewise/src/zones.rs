@@ -5,6 +5,7 @@ use nodewise_machine::check::node_names;
 use nodewise_machine::printable::quote;
 use nodewise_model::ram::{self, Unknown};
 use nodewise_model::reclaim::ZoneReclaim;
+use nodewise_model::walk::HUGE_ORDER;
 use nodewise_model::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, reserves, watermarks};
 use nodewise_model::{
     BuiltAt, FallbackOrders, Memory, Release, Watermarks, Zone, ZoneKind, ZoneState, zones as model,
@@ -43,8 +44,8 @@ impl Zones {
         let memory = Memory::of(machine, BuiltAt::Boot, release);
         let zones = model::of(machine).into_iter().zip(memory.zones());
         let row = |(zone, state): (Zone, &ZoneState)| Row { zone, state: state.clone(), boost: None };
-        let is_told = !machine.memory_map.ram.is_empty();
-        let basis = if is_told { Basis::Firmware } else { Basis::Assumed };
+        let basis =
+            if machine.memory_map.ram.is_empty() { Basis::assumed_of(machine) } else { Basis::Firmware };
         Ok(Self { rows: zones.map(row).collect(), basis, page: memory.page_bytes() })
     }
 
@@ -67,7 +68,8 @@ impl Zones {
     pub fn memory(&self, machine: &Machine, built: BuiltAt, release: Release) -> Memory {
         let states = self.rows.iter().map(|row| row.state.clone()).collect();
         let memory = Memory::new(states, FallbackOrders::of(machine, built), release);
-        let memory = memory.with_page(self.page);
+        let memory =
+            memory.with_page(self.page).with_huge_order(ram::huge_order(machine).unwrap_or(HUGE_ORDER));
         memory.with_zone_reclaim(ZoneReclaim::of(machine, release))
     }
 }

@@ -43,7 +43,9 @@ impl Lost<'_> {
     ///
     /// # Source
     /// `numa_init_array` and `init_cpu_to_node` in `arch/x86/mm/numa.c`, `srat_detect_node` in
-    /// `arch/x86/kernel/cpu/{amd,intel}.c`. Seen with AMD's on 6.12 and 6.18.
+    /// `arch/x86/kernel/cpu/{amd,intel}.c`. Seen with AMD's on 6.12 and 6.18; Intel's was read and not tried, as guests
+    /// of QEMU's TCG have processors of AMD's kind. There a CPU whose structure is missing keeps the value of
+    /// `numa_init_array`: the nodes that are online then, in turn by the CPU's number.
     fn node(self) -> NodeId {
         let none = NodeId::new(0);
         if self.architecture != Architecture::X86 || self.with_ram.contains(none) {

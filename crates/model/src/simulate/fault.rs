@@ -9,14 +9,14 @@ use std::ops::Range;
 
 use super::Simulation;
 use super::moving::{Move, To};
-use super::program::{Extent, HUGE, Id, Kind, ObjectId};
+use super::program::{Extent, Id, Kind, ObjectId};
 use super::reclaim::Stopped;
 use super::run::{At, Held, Run};
 use super::spans::Spans;
 use super::step::{Cause, Step};
 use crate::policy::interleave::{Place, Turns};
 use crate::policy::set::Policy;
-use crate::walk::{Class, HUGE_ORDER, OutOfMemory, Outcome, Request};
+use crate::walk::{Class, OutOfMemory, Outcome, Request};
 
 impl Simulation {
     /// A program writes to every page of a range.
@@ -36,7 +36,7 @@ impl Simulation {
         let (kind, lacking) = (found.kind, found.lacking(&pages, id));
         for (part, is_copied) in lacking.into_iter().flat_map(|part| copied.pieces(part)) {
             let huge = kind == Kind::Private && is_copied.is_none() && self.is_huge(id, object);
-            let order = if huge { HUGE_ORDER } else { 0 };
+            let order = if huge { self.memory.huge_order() } else { 0 };
             for (part, policy) in self.policies(id, object, part) {
                 match kind {
                     Kind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
@@ -88,7 +88,7 @@ impl Simulation {
     }
 
     fn is_huge(&self, id: Id, object: ObjectId) -> bool {
-        self.programs[&id].region_of(object).is_some_and(|region| region.huge)
+        self.programs[&id].region_of(object).is_some_and(|region| region.block > 1)
     }
 
     /// Takes pages for a range where none are.
@@ -169,7 +169,7 @@ impl Simulation {
         self.changed_pool = true;
         let program = &self.programs[&id];
         let reserved = program.region_of(object).map_or(0, |region| region.reserved);
-        let wanted = (pages.end - pages.start) / HUGE;
+        let wanted = (pages.end - pages.start) / self.memory.huge_pages();
         let mut outcome = self.pool.free.allocate(&Request {
             policy,
             weights: &self.weights,
@@ -177,12 +177,12 @@ impl Simulation {
             allowed: &program.allowed,
             pages: wanted.min(reserved.saturating_add(self.pool.spare())),
             order: 0,
-            place: Place::File { inode: 0, page: pages.start / HUGE },
+            place: Place::File { inode: 0, page: pages.start / self.memory.huge_pages() },
             class: Class::User,
         });
         // A page of the pool's memory is a huge one.
-        outcome.stretches.iter_mut().for_each(|stretch| stretch.order = HUGE_ORDER);
-        let given = self.put(id, object, policy, pages.start, &outcome, step) / HUGE;
+        outcome.stretches.iter_mut().for_each(|stretch| stretch.order = self.memory.huge_order());
+        let given = self.put(id, object, policy, pages.start, &outcome, step) / self.memory.huge_pages();
         let kept = reserved.min(given);
         self.pool.use_reserved(kept);
         if let Some(region) = self.program(id).regions.values_mut().find(|region| region.object == object) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::act::{Backing, Mapping, Refused, Skipped};
-use super::program::{HUGE, Id, Kind, Object, ObjectId, Program, Region};
+use super::program::{Id, Kind, Object, ObjectId, Program, Region};
 use super::run::{At, Held};
 use super::spans::Spans;
 use super::{Simulation, Step};
@@ -25,7 +25,8 @@ impl Simulation {
             }
         }
         let huge = matches!(mapping.backing, Backing::Huge | Backing::Pool);
-        let pages = if huge { mapping.pages.div_ceil(HUGE).saturating_mul(HUGE) } else { mapping.pages };
+        let block = if huge { self.memory.huge_pages() } else { 1 };
+        let pages = mapping.pages.div_ceil(block).saturating_mul(block);
         let policy = match self.permitted(id, mapping, pages) {
             Ok(policy) => policy.filter(|policy| *policy != Policy::DEFAULT),
             Err(errno) => {
@@ -34,8 +35,12 @@ impl Simulation {
             }
         };
         let (object, pages) = self.object_of(id, &mapping.backing, pages);
-        let reserved = if mapping.backing == Backing::Pool { (pages.end - pages.start) / HUGE } else { 0 };
-        let mut region = Region { object, pages: pages.clone(), huge, reserved, policies: Spans::default() };
+        let reserved = if mapping.backing == Backing::Pool {
+            (pages.end - pages.start) / self.memory.huge_pages()
+        } else {
+            0
+        };
+        let mut region = Region { object, pages: pages.clone(), block, reserved, policies: Spans::default() };
         if policy.is_some() {
             region.policies.set(pages.clone(), policy.clone());
             if let Some(object) = self.objects.get_mut(&object).filter(|object| object.kind == Kind::File) {
@@ -58,7 +63,7 @@ impl Simulation {
         let allowed = &self.programs[&id].allowed;
         let policy = mapping.policy.as_ref().map(|policy| self.accepted(policy, allowed)).transpose()?;
         if mapping.backing == Backing::Pool {
-            self.reserve(id, pages / HUGE)?;
+            self.reserve(id, pages / self.memory.huge_pages())?;
         }
         Ok(policy)
     }
@@ -86,8 +91,8 @@ impl Simulation {
             // Turns in a mapping of the pool begin with it.
             Kind::Pool => 0,
             Kind::Private => {
+                let size = if *backing == Backing::Huge { self.memory.huge_pages() } else { 1 };
                 let program = self.program(id);
-                let size = if *backing == Backing::Huge { HUGE } else { 1 };
                 let first = program.next_page.checked_next_multiple_of(size).unwrap_or(0);
                 program.next_page = first.saturating_add(pages);
                 first
@@ -152,7 +157,7 @@ impl Simulation {
             match held.at {
                 At::Swap => self.swap_left += pages,
                 At::Zone(node, zone) if kind == Kind::Pool => {
-                    self.give_back_to_pool(node, zone, pages / HUGE);
+                    self.give_back_to_pool(node, zone, pages / self.memory.huge_pages());
                 }
                 At::Zone(node, zone) => self.memory.free(node, zone, pages),
             }

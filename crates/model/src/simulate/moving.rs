@@ -11,7 +11,7 @@ use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::memory::{Memory, Placed};
 use crate::policy::interleave::{Place, Turns};
 use crate::policy::set::Policy;
-use crate::walk::{Class, HUGE_ORDER, Outcome, Request, Share, Stretch};
+use crate::walk::{Class, Outcome, Request, Share, Stretch};
 use crate::zones::ZoneKind;
 
 /// Where pages are to go.
@@ -144,7 +144,7 @@ impl Simulation {
         // Huge pages are whole: these may be more than are wanted.
         let mut moved = 0;
         let mut runs = vec![run];
-        for order in [0, HUGE_ORDER] {
+        for order in [0, self.memory.huge_order()] {
             let mut next = Vec::with_capacity(runs.len());
             for run in runs {
                 let own = |held: &Held| held.order == order && is(held);

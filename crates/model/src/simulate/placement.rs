@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::NodeId;
 
 use super::Simulation;
-use super::program::{Extent, HUGE, Id, Kind, ObjectId};
+use super::program::{Extent, Id, Kind, ObjectId};
 use super::run::At;
 
 /// Whose memory it is.
@@ -120,7 +120,7 @@ impl Simulation {
     fn pooled(&self) -> Placement {
         let mut placement = Placement::default();
         for zone in self.pool.free.zones().iter().filter(|zone| zone.free > 0) {
-            placement.add(At::Zone(zone.node, zone.kind), zone.free * HUGE, false);
+            placement.add(At::Zone(zone.node, zone.kind), zone.free * self.memory.huge_pages(), false);
         }
         placement
     }

@@ -1,4 +1,4 @@
-//! The pool of huge pages of 2 MiB, in bulk: what [`crate::hugetlb`] does page by page.
+//! The pool of huge pages, in bulk: what [`crate::hugetlb`] does page by page.
 //!
 //! # Source
 //! As there: `set_max_huge_pages`, `hugetlb_acct_memory`, `free_huge_folio` and `alloc_hugetlb_folio_nodemask`
@@ -11,7 +11,7 @@ use nodewise_machine::{NodeId, NodeSet};
 use super::Simulation;
 use super::cycle::Cycle;
 use super::moving::{Move, To};
-use super::program::{HUGE, Id, Kind};
+use super::program::{Id, Kind};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::errno::Errno;
 use crate::hugetlb::{cycle, following, reservable};
@@ -19,7 +19,7 @@ use crate::memory::{Memory, ZoneState};
 use crate::policy::interleave::{Place, Turns};
 use crate::policy::path;
 use crate::policy::set::Policy;
-use crate::walk::{Class, HUGE_ORDER, Request};
+use crate::walk::{Class, Request};
 use crate::watermark::Watermarks;
 use crate::zones::ZoneKind;
 
@@ -112,7 +112,7 @@ impl Simulation {
         let pools = self.objects.values().filter(|object| object.kind == Kind::Pool);
         for (held, pages) in pools.flat_map(|object| &object.extents).flat_map(|extent| extent.run.counts()) {
             if let Some(node) = held.node() {
-                *in_use.entry(node).or_default() += pages / HUGE;
+                *in_use.entry(node).or_default() += pages / self.memory.huge_pages();
             }
         }
         in_use
@@ -157,7 +157,7 @@ impl Simulation {
     /// Frees huge pages that a program has: where the node has surplus they leave the pool.
     pub(super) fn give_back_to_pool(&mut self, node: NodeId, kind: ZoneKind, pages: u64) {
         let leaving = self.pool.settle_surplus(node, pages);
-        self.memory.free(node, kind, leaving * HUGE);
+        self.memory.free(node, kind, leaving * self.memory.huge_pages());
         self.pool.free.free(node, kind, pages - leaving);
         self.changed_pool = true;
     }
@@ -170,12 +170,16 @@ impl Simulation {
         in_turn(&nodes, &mut next, pages, |node, share| {
             let only = Policy::only(node);
             let mut got = 0;
-            for (pages, held) in
-                self.taken(&only, cpu_node, &NodeSet::from_iter([node]), share * HUGE, HUGE_ORDER)
-            {
-                got += pages / HUGE;
+            for (pages, held) in self.taken(
+                &only,
+                cpu_node,
+                &NodeSet::from_iter([node]),
+                share * self.memory.huge_pages(),
+                self.memory.huge_order(),
+            ) {
+                got += pages / self.memory.huge_pages();
                 if let At::Zone(node, kind) = held.at {
-                    self.pool.free.free(node, kind, pages / HUGE);
+                    self.pool.free.free(node, kind, pages / self.memory.huge_pages());
                 }
             }
             got
@@ -202,7 +206,9 @@ impl Simulation {
     /// Makes free pages of the pool ordinary memory.
     fn dissolve(&mut self, node: NodeId, pages: u64) {
         let only = Policy::only(node);
-        for (pages, held) in self.taken_from_pool(&only, node, &NodeSet::from_iter([node]), pages * HUGE) {
+        for (pages, held) in
+            self.taken_from_pool(&only, node, &NodeSet::from_iter([node]), pages * self.memory.huge_pages())
+        {
             if let At::Zone(node, kind) = held.at {
                 self.memory.free(node, kind, pages);
             }
@@ -222,13 +228,17 @@ impl Simulation {
             weights: &self.weights,
             cpu_node,
             allowed,
-            pages: pages / HUGE,
+            pages: pages / self.memory.huge_pages(),
             order: 0,
             place: Place::File { inode: 0, page: 0 },
             class: Class::User,
         });
         let zones = outcome.zones().into_iter();
-        zones.map(|(node, kind, pages)| (pages * HUGE, Held::zone(node, kind, HUGE_ORDER))).collect()
+        zones
+            .map(|(node, kind, pages)| {
+                (pages * self.memory.huge_pages(), Held::zone(node, kind, self.memory.huge_order()))
+            })
+            .collect()
     }
 
     /// Reserves pages for a mapping, as `mmap(2)` does.
@@ -258,7 +268,7 @@ impl Simulation {
             To::Swap => return (vec![run], 0),
         };
         let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
-        let by_turns = if go.goes_by_turns() { cycle_of(&turns, HUGE_ORDER) } else { None };
+        let by_turns = if go.goes_by_turns() { cycle_of(&turns, self.memory.huge_order()) } else { None };
         let cycle = by_turns.map(|cycle| cycle.map(|node| Some(*node)));
         let cycle = cycle.unwrap_or_else(|| Cycle::one(None));
         let Some(joined) = run.held.joined(&cycle) else { return (vec![run], 0) };
@@ -271,7 +281,7 @@ impl Simulation {
             let way = path(&policy.effective(), origin, value.1, self.memory.orders(), go.allowed).order;
             let count = joined.count(&run.pages, |own| own == value).min(left);
             left -= count;
-            let places = self.replaced_in_pool(value.0, &way, go.cpu_node, count / HUGE);
+            let places = self.replaced_in_pool(value.0, &way, go.cpu_node, count / self.memory.huge_pages());
             moved += places.iter().map(|(pages, _)| pages).sum::<u64>();
             queues.push(Queue::from(places));
         }
@@ -311,34 +321,45 @@ impl Simulation {
                 free
             };
             let only = Policy::only(node);
-            let taken = self.taken_from_pool(&only, cpu_node, &NodeSet::from_iter([node]), count * HUGE);
+            let taken = self.taken_from_pool(
+                &only,
+                cpu_node,
+                &NodeSet::from_iter([node]),
+                count * self.memory.huge_pages(),
+            );
             self.give_back_to_pool(own, kind, count);
             places.extend(taken.into_iter().filter(|_| node != own));
             pages -= count;
         }
-        places.extend(self.replaced_by_new(old, way, cpu_node, pages));
+        places.extend(self.replaced_by_new((own, kind), way, cpu_node, pages));
         places
     }
 
     /// The same with new pages alone: these leave the pool when they are freed, if the old ones were to.
     fn replaced_by_new(
         &mut self,
-        old: Held,
+        (own, kind): (NodeId, ZoneKind),
         way: &[NodeId],
         cpu_node: NodeId,
         mut pages: u64,
     ) -> Vec<(u64, Held)> {
-        let At::Zone(own, kind) = old.at else { return Vec::new() };
         let mut places = Vec::new();
         for node in way {
-            if pages == 0 || *node == own && self.memory.can_give(own, HUGE_ORDER, Class::User) {
+            if pages == 0 || *node == own && self.memory.can_give(own, self.memory.huge_order(), Class::User)
+            {
                 // In place: each new page makes room for the next.
                 break;
             }
             let only = Policy::only(*node);
-            let new = self.taken(&only, cpu_node, &NodeSet::from_iter([*node]), pages * HUGE, HUGE_ORDER);
-            let count: u64 = new.iter().map(|(pages, _)| pages / HUGE).sum();
-            self.memory.free(own, kind, count * HUGE);
+            let new = self.taken(
+                &only,
+                cpu_node,
+                &NodeSet::from_iter([*node]),
+                pages * self.memory.huge_pages(),
+                self.memory.huge_order(),
+            );
+            let count: u64 = new.iter().map(|(pages, _)| pages / self.memory.huge_pages()).sum();
+            self.memory.free(own, kind, count * self.memory.huge_pages());
             let surplus = self.pool.settle_surplus(own, count);
             *self.pool.surplus.entry(*node).or_default() += surplus;
             pages -= count;

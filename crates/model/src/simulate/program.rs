@@ -8,10 +8,6 @@ use nodewise_machine::{NodeId, NodeSet};
 use super::run::{Held, Run};
 use super::spans::Spans;
 use crate::policy::set::Policy;
-use crate::walk::HUGE_ORDER;
-
-/// Pages of 4 KiB in a huge one.
-pub(super) const HUGE: u64 = 1 << HUGE_ORDER;
 
 /// A program, in the order in which they started.
 pub(super) type Id = u32;
@@ -40,8 +36,8 @@ pub(super) struct Program {
 pub(super) struct Region {
     pub object: ObjectId,
     pub pages: Range<u64>,
-    /// Whether it comes in huge pages, of which there are only whole ones.
-    pub huge: bool,
+    /// Pages that come as one: there are only whole huge pages.
+    pub block: u64,
     /// Pages of the pool that it will have when it is touched.
     pub reserved: u64,
     /// The policies that the program gave it.
@@ -103,10 +99,8 @@ impl Region {
     /// A part of it as the kernel takes it: huge pages are whole; `None` where it goes beyond the end.
     pub fn part(&self, pages: Option<&Range<u64>>) -> Option<Range<u64>> {
         let Some(part) = pages else { return Some(self.pages.clone()) };
-        let (mut start, mut end) = (part.start, part.end);
-        if self.huge {
-            (start, end) = (start - start % HUGE, end.checked_next_multiple_of(HUGE)?);
-        }
+        let (start, end) =
+            (part.start - part.start % self.block, part.end.checked_next_multiple_of(self.block)?);
         let range = self.pages.start.checked_add(start)?..self.pages.start.checked_add(end)?;
         (range.end <= self.pages.end && range.start <= range.end).then_some(range)
     }

@@ -62,6 +62,38 @@ fn killed(step: &Step) -> Vec<&str> {
     step.killed.iter().map(|killed| killed.program.as_str()).collect()
 }
 
+/// arm64 with pages of 64 KiB, and POWER with its two sizes of huge page.
+#[test]
+fn huge_pages_are_as_large_as_the_machines() {
+    for (architecture, kib, huge_mib) in
+        [("aarch64", 64, 512), ("aarch64", 16, 32), ("ppc64le", 64, 2), ("ppc64le", 64, 16)]
+    {
+        let mut machine = nodewise_machine::spec::machine("2x(8c 8G); dist=21").unwrap();
+        machine.architecture = Some(architecture.to_owned());
+        machine.page_size = Some(nodewise_machine::Bytes::from_kib(kib));
+        machine.settings.transparent_hugepage_size = Some(nodewise_machine::Bytes::from_mib(huge_mib));
+        let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+        let (mib, huge) = (1024 / kib, huge_mib * 1024 / kib);
+        let mut simulation = Simulation::new(memory, Weights::new(), 1024, Release::REFERENCE).on(&machine);
+        let take = |pages: u64, backing: Backing| {
+            Act::Allocate(Mapping { region: format!("{backing:?}"), pages, backing, policy: None })
+        };
+        play(&mut simulation, &[("a", start("interleave:0-1")), ("a", take(3 * huge, Backing::Huge))]);
+        let had = |simulation: &Simulation| -> Vec<u64> {
+            let all = simulation.placements();
+            all[&Owner::Program("a".to_owned())].nodes.values().map(|pages| pages / mib).collect()
+        };
+        // A huge page has one turn.
+        assert_eq!(had(&simulation).iter().sum::<u64>(), 3 * huge_mib, "{architecture} {kib}");
+        assert_eq!(had(&simulation).iter().max(), Some(&(2 * huge_mib)), "{architecture} {kib}");
+        // A part of a huge page is a whole one.
+        play(&mut simulation, &[("a", Act::ResizePool { pages: 2 }), ("a", take(1, Backing::Pool))]);
+        assert_eq!(had(&simulation).iter().sum::<u64>(), 4 * huge_mib, "{architecture} {kib}");
+        let left = &simulation.placements()[&Owner::Pool];
+        assert_eq!(left.pages() / mib, huge_mib, "{architecture} {kib}");
+    }
+}
+
 #[test]
 fn a_program_larger_than_its_node_leaves_nothing_for_one_that_is_bound_there() {
     for (policy, placement, dead) in

@@ -102,6 +102,8 @@ pub struct Plan {
     /// Print JSON (schema nodewise.emulation-plan/1)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub supplied: super::Supplied,
 }
 
 /// Options of `enable`.

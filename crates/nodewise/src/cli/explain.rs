@@ -45,7 +45,7 @@ pub struct Explain {
     /// How much memory is touched; without it, all there is
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// The memory consists of transparent huge pages of 2 MiB where there are any
+    /// The memory consists of transparent huge pages where there are any
     #[arg(long)]
     pub huge: bool,
     /// What a kernel of this release does, as 6.18
@@ -78,6 +78,8 @@ pub struct Explain {
     /// Print JSON (schema nodewise.explain/1)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub supplied: super::Supplied,
 }
 
 /// What kind of memory a request touches: who has its policy, and what says whose turn a page is.
@@ -118,6 +120,8 @@ pub struct Zonelist {
     /// Print JSON (schema nodewise.zonelist/1)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub supplied: super::Supplied,
 }
 
 /// Shows the zones of every node: sizes, free pages, watermarks, and reserves
@@ -135,6 +139,8 @@ pub struct Zones {
     /// Print JSON (schema nodewise.zones/1)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub supplied: super::Supplied,
 }
 
 /// Reads a kernel release.

@@ -45,6 +45,8 @@ pub struct Lab {
     /// Tell how the guest would be started, and do not
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub supplied: super::Supplied,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required_unless_present = "dry_run", value_name = "COMMAND")]
     pub command: Vec<OsString>,

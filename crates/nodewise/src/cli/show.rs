@@ -26,4 +26,6 @@ pub struct Show {
     /// List the caches of all levels in the picture, not only the last-level ones
     #[arg(long, requires = "svg")]
     pub caches: bool,
+    #[command(flatten)]
+    pub supplied: super::Supplied,
 }

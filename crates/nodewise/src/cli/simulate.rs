@@ -37,4 +37,6 @@ pub struct Simulate {
     /// Write a picture of the nodes over time
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,
+    #[command(flatten)]
+    pub supplied: super::Supplied,
 }

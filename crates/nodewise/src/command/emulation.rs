@@ -38,7 +38,7 @@ pub fn run(args: &Verb, global: &Global) -> Outcome {
 
 /// Runs `emulation plan`.
 fn plan(args: &Plan, global: &Global) -> Outcome {
-    let mut input = input::load_for(global, &global.machine, Detail::Full)?;
+    let mut input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let mut facts = Facts::of(&input, input::is_live(&global.machine));
     if let Some(kernel) = &args.kernel {
         input.machine.kernel = Some(kernel.clone());

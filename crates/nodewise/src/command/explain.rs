@@ -9,8 +9,8 @@ use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 use nodewise_model::cost::Costs;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::{system, weights};
-use nodewise_model::ram::{has_huge_pages_of_512, page_bytes};
-use nodewise_model::walk::{Class, HUGE_ORDER, Request};
+use nodewise_model::ram::{PAGE, huge_order, page_bytes};
+use nodewise_model::walk::{Class, Request};
 use nodewise_model::{Change, Memory, Policy, Release, trace};
 use nodewise_source::Detail;
 use nodewise_syscall::affinity;
@@ -31,13 +31,16 @@ pub(super) use policy::{node_set, parse};
 /// Runs `explain`.
 pub fn run(args: &Explain, global: &Global) -> Outcome {
     check(args).map_err(Failure::usage)?;
-    let input = input::load_for(global, &global.machine, Detail::Full)?;
+    let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
     let zones = Zones::of(&input, release)?;
-    if args.huge && !has_huge_pages_of_512(machine) {
-        return Err(Failure::cannot(format_args!("--huge: {}", not_512(machine))));
-    }
+    let huge_order = huge_order(machine).ok_or_else(|| no_huge_pages(machine));
+    let order = if args.huge {
+        huge_order.map_err(|why| Failure::cannot(format_args!("--huge: {why}")))?
+    } else {
+        0
+    };
     let before = zones.memory(machine, built(args.rebuilt), release);
     let allowed = allowed(args, &input)?;
     let mut policy = policy::read(&args.policy, &input, &allowed, release).map_err(Failure::usage)?;
@@ -48,7 +51,6 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     }
     let cpu_node = cpu_node(args.cpu_node, &input, global).map_err(Failure::usage)?;
     let weights = weights::of(machine, release);
-    let order = if args.huge { HUGE_ORDER } else { 0 };
     let request = Request {
         policy: &policy,
         weights: &weights,
@@ -56,7 +58,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
         allowed: &allowed,
         pages: pages(args, &before, order),
         order,
-        place: place(args, before.page_bytes()),
+        place: place(args),
         class: Class::User,
     };
     let mut after = before.clone();
@@ -114,11 +116,15 @@ fn check(args: &Explain) -> Result<(), String> {
     }
 }
 
-/// Why huge pages of a machine are not modelled.
-pub(super) fn not_512(machine: &Machine) -> String {
+/// What is missing where the size of a machine's huge pages is not known.
+pub(super) fn no_huge_pages(machine: &Machine) -> String {
     let architecture = machine.architecture.as_deref().unwrap_or("this machine");
     let page = Bytes::new(page_bytes(machine));
-    format!("huge pages of {} with pages of {page} are not modelled", printable(architecture))
+    format!(
+        "the size of huge pages of {} with pages of {page} is not known: --huge-page-size=SIZE supplies it (on POWER \
+         2M with radix tables, 16M with hash tables)",
+        printable(architecture)
+    )
 }
 
 const fn kind(memory: cli::explain::Memory) -> Kind {
@@ -129,13 +135,13 @@ const fn kind(memory: cli::explain::Memory) -> Kind {
     }
 }
 
-/// Where the first page is. A task's cursor begins at the lowest node and then goes on as the numbers of
+/// Where the first page is. Turns go by numbers of pages: a place counts in pages of 4 KiB, whatever they are here. A task's cursor begins at the lowest node and then goes on as the numbers of
 /// pages do.
-fn place(args: &Explain, page: u64) -> Place {
+fn place(args: &Explain) -> Place {
     let first = args.first_page.unwrap_or(0);
     match args.memory {
         cli::explain::Memory::Private | cli::explain::Memory::Cache => {
-            Place::Address(first.wrapping_mul(page))
+            Place::Address(first.wrapping_mul(PAGE))
         }
         cli::explain::Memory::Shared => Place::File { inode: 0, page: first },
     }

@@ -16,7 +16,7 @@ use crate::{input, output};
 /// Runs the verb: the exit code is the command's own.
 pub fn run(args: &Lab, global: &Global) -> Outcome {
     let fail = |message: String| Failure::new(NOT_STARTED, message);
-    let input = input::load_for(global, &global.machine, Detail::Full);
+    let input = input::load_for(&args.supplied, &global.machine, Detail::Full);
     let machine = input.map_err(|failure| fail(failure.message))?.machine;
     let mut limits = Limits::default();
     limits.cpus = args.cpus.unwrap_or(limits.cpus);

@@ -8,7 +8,7 @@ use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet};
 use nodewise_model::balancing::Balancing;
 use nodewise_model::policy::weights;
-use nodewise_model::ram::{Architecture, PAGE, has_huge_pages_of_512};
+use nodewise_model::ram::{Architecture, huge_order, huge_page_bytes};
 use nodewise_model::simulate::{Act, Backing, Flags, Mapping, Part, Refused, Simulation};
 use nodewise_model::{BuiltAt, Release};
 use nodewise_source::Detail;
@@ -51,14 +51,9 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
     let scenario = scenario::parse(&read).map_err(wrong)?;
     let own = scenario.machine.as_deref().filter(|_| input::is_live(&global.machine));
     let machine = own.unwrap_or(&global.machine);
-    let input = input::load_for(global, machine, Detail::Full)?;
+    let input = input::load_for(&args.supplied, machine, Detail::Full)?;
     let release = release(args, &scenario, &input).map_err(wrong)?;
     let zones = Zones::of(&input, release)?;
-    if zones.page != PAGE {
-        let page = Bytes::new(zones.page);
-        let text = format!("simulate is modelled for pages of 4 KiB: this machine has pages of {page}");
-        return Err(Failure::cannot(text));
-    }
     let timeline = play(&scenario, &input, machine, (release, &zones)).map_err(wrong)?;
     if let Some(picture) = &args.svg {
         picture.write(svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;
@@ -108,7 +103,7 @@ fn play(
         Timeline::new(&scenario.title, named, release, zones.basis, before).about(scenario.about.clone());
     for step in &scenario.steps {
         let at = |why: String| format!("line {}: {why}", step.line);
-        let act = act(step, input, &allowed).map_err(at)?;
+        let act = act(step, input, &allowed, zones.page).map_err(at)?;
         let played =
             simulation.play(&step.program, &act).map_err(|refused| at(reason(&step.program, &refused)))?;
         timeline.add(step.at_s, &step.program, act, played, simulation.memory());
@@ -128,7 +123,7 @@ fn begin(
     let weights = weights::of(machine, release);
     let mut simulation = Simulation::new(memory.clone(), weights, max_nodes, release).on(machine);
     if let Some(size) = &scenario.swap {
-        simulation = simulation.with_swap(bytes("swap", size)?.get() / PAGE);
+        simulation = simulation.with_swap(bytes("swap", size)?.get() / memory.page_bytes());
     }
     match scenario.numa_balancing {
         Some(setting @ 0..=3) => simulation = simulation.with_balancing(Balancing::of(setting)),
@@ -146,16 +141,19 @@ fn release(args: &Simulate, scenario: &Scenario, input: &Input) -> Result<Releas
 }
 
 /// A step with its words read; programs may use these nodes' memory.
-fn act(step: &Step, input: &Input, all: &NodeSet) -> Result<Act, String> {
+fn act(step: &Step, input: &Input, all: &NodeSet, page: u64) -> Result<Act, String> {
     let policy = |text: &str| explain::parse(text, input, all);
     let nodes = |text: &str| explain::node_set(text, input, all);
     let mapping = |written: &scenario::Mapping, key: &str| -> Result<Mapping, String> {
         if matches!(written.backing, scenario::Backing::Huge | scenario::Backing::Pool) {
             huge_pages(input)?;
         }
+        if written.backing == scenario::Backing::Pool {
+            pool(input)?;
+        }
         Ok(Mapping {
             region: written.region.clone().unwrap_or_else(|| "heap".to_owned()),
-            pages: bytes(key, &written.size)?.get().div_ceil(PAGE),
+            pages: bytes(key, &written.size)?.get().div_ceil(page),
             backing: match &written.backing {
                 scenario::Backing::Small => Backing::Small,
                 scenario::Backing::Huge => Backing::Huge,
@@ -173,19 +171,19 @@ fn act(step: &Step, input: &Input, all: &NodeSet) -> Result<Act, String> {
         },
         Written::Map(written) => Act::Map(mapping(written, "map")?),
         Written::Allocate(written) => Act::Allocate(mapping(written, "allocate")?),
-        Written::Touch(written) => Act::Touch(part(written)?),
+        Written::Touch(written) => Act::Touch(part(written, page)?),
         Written::Free(region) => Act::Free { region: region.clone() },
         Written::SetPolicy(text) => Act::SetPolicy(policy(text)?),
         Written::Mbind { part: written, policy: text, strict, moves, moves_all } => Act::Bind {
-            part: part(written)?,
+            part: part(written, page)?,
             policy: policy(text)?,
             flags: Flags { strict: *strict, moves: *moves, moves_all: *moves_all },
         },
         Written::HomeNode { part: written, node } => {
-            Act::SetHome { part: part(written)?, node: NodeId::new(*node) }
+            Act::SetHome { part: part(written, page)?, node: NodeId::new(*node) }
         }
         Written::MovePages { part: written, to, all } => {
-            Act::MovePages { part: part(written)?, node: one_node(to, input)?, all: *all }
+            Act::MovePages { part: part(written, page)?, node: one_node(to, input)?, all: *all }
         }
         Written::MigratePages { old, new } => Act::Migrate { old: nodes(old)?, new: nodes(new)? },
         Written::RunOn(node) => Act::RunOn(cpu(Some(*node), input)?),
@@ -195,19 +193,32 @@ fn act(step: &Step, input: &Input, all: &NodeSet) -> Result<Act, String> {
         Written::End => Act::End,
         Written::HugePages(pages) => {
             huge_pages(input)?;
+            pool(input)?;
             Act::ResizePool { pages: *pages }
         }
         Written::Demotion(enabled) => Act::SetDemotion(*enabled),
     })
 }
 
-/// Refuses huge pages that the model does not have.
+/// Refuses huge pages of unknown size.
 fn huge_pages(input: &Input) -> Result<(), String> {
-    if has_huge_pages_of_512(&input.machine) { Ok(()) } else { Err(explain::not_512(&input.machine)) }
+    huge_order(&input.machine).map(|_| ()).ok_or_else(|| explain::no_huge_pages(&input.machine))
 }
 
-/// A part of a region, in pages of 4 KiB.
-fn part(written: &scenario::Part) -> Result<Part, String> {
+/// Refuses a default pool whose pages are not as large as transparent ones.
+fn pool(input: &Input) -> Result<(), String> {
+    let (own, huge) = (input.machine.settings.default_huge_page_size, huge_page_bytes(&input.machine));
+    match own.zip(huge.map(Bytes::new)).filter(|(own, huge)| own != huge) {
+        Some((own, huge)) => Err(format!(
+            "the default pool has pages of {own}, and transparent huge pages are of {huge}: a pool of another size is \
+             not modelled"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A part of a region, in pages of so many bytes.
+fn part(written: &scenario::Part, page: u64) -> Result<Part, String> {
     let region = written.region.clone();
     let offset = written.offset.as_deref().map(|text| bytes("offset", text)).transpose()?;
     let Some(length) = &written.length else {
@@ -217,10 +228,10 @@ fn part(written: &scenario::Part) -> Result<Part, String> {
         };
     };
     let offset = offset.unwrap_or(Bytes::new(0)).get();
-    if offset % PAGE != 0 {
-        return Err(format!("offset: {offset} bytes are no whole number of pages of {PAGE}"));
+    if offset % page != 0 {
+        return Err(format!("offset: {offset} bytes are no whole number of pages of {page}"));
     }
-    let (first, count) = (offset / PAGE, bytes("length", length)?.get().div_ceil(PAGE));
+    let (first, count) = (offset / page, bytes("length", length)?.get().div_ceil(page));
     Ok(Part { region, pages: Some(first..first.saturating_add(count)) })
 }
 

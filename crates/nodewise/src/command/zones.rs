@@ -14,7 +14,7 @@ use crate::{input, output};
 
 /// Runs `zonelist`.
 pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
-    let input = input::load_for(global, &global.machine, Detail::Full)?;
+    let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
     let plain: Vec<_> = Zones::of(&input, release)?.rows.iter().map(|row| row.zone).collect();
@@ -48,7 +48,7 @@ fn told(input: &Input) -> Told {
 
 /// Runs `zones`.
 pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
-    let input = input::load_for(global, &global.machine, Detail::Full)?;
+    let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let release = Release::of(args.kernel.as_ref().or(input.machine.kernel.as_ref()));
     let zones = Zones::of(&input, release)?;
     let model = zones.modelled(&input);

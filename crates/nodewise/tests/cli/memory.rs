@@ -118,13 +118,76 @@ fn another_architecture_has_its_own_pages_and_zones() {
     let huge = on(folder.path(), &["explain", "bind:1", "--size=1G", "--huge"]);
     assert_eq!(huge.code, Some(3));
     assert!(
-        huge.stderr.contains("huge pages of ppc64le with pages of 64 KiB are not modelled"),
+        huge.stderr
+            .contains("huge pages of ppc64le with pages of 64 KiB is not known: --huge-page-size=SIZE"),
         "{}",
         huge.stderr
     );
-    let played = on(folder.path(), &["simulate", "fork"]);
-    assert_eq!(played.code, Some(3));
-    assert!(played.stderr.contains("this machine has pages of 64 KiB"), "{}", played.stderr);
+    let huge = ["explain", "bind:1", "--size=1G", "--huge", "--huge-page-size=16M", "--json"];
+    let json = on(folder.path(), &huge).ok_json();
+    assert_eq!(
+        (&json["steps"][0]["page_bytes"], json["steps"].as_array().unwrap().len()),
+        (&(16 << 20).into(), 1)
+    );
+}
+
+#[test]
+fn programs_are_played_in_pages_of_the_machines_size() {
+    let folder = power();
+    let json = on(folder.path(), &["simulate", "fork", "--json"]).ok_json();
+    assert_eq!(json["page_bytes"], 65536);
+    let all: u64 =
+        json["zones"].as_array().unwrap().iter().map(|zone| zone["managed_pages"].as_u64().unwrap()).sum();
+    assert_eq!(all, (12 << 30) / 65536);
+    let scenario = folder.path().join("pool.toml");
+    std::fs::write(&scenario, "[[event]]\nat = 0\nhugepages = 8\n").unwrap();
+    let pool = ["simulate", scenario.to_str().unwrap()];
+    let refused = on(folder.path(), &pool);
+    assert!(refused.stderr.contains("--huge-page-size=SIZE supplies it"), "{}", refused.stderr);
+    let played = on(folder.path(), &[&pool[..], &["--huge-page-size=16M"]].concat()).ok();
+    assert!(played.contains("pool of huge pages  128 MiB"), "{played}");
+}
+
+#[test]
+fn an_architecture_that_is_assumed_is_named() {
+    let folder = capture(&BARE);
+    let sized =
+        |verb: &[&str], more: &[&str]| on(folder.path(), &[verb, &["--node-memory=4G"], more].concat());
+    let verbs = [
+        &["zones"][..],
+        &["explain", "local", "--size=1G"],
+        &["simulate", "fork"],
+        &["emulation", "plan", "--nodes=4"],
+    ];
+    for verb in verbs {
+        let text = sized(verb, &[]).ok();
+        assert!(text.contains("x86-64") && text.contains("--architecture"), "{verb:?}: {text}");
+        assert_eq!(sized(verb, &["--json"]).ok_json()["assumed_architecture"], "x86_64", "{verb:?}");
+        let named = sized(verb, &["--architecture=aarch64"]).ok();
+        assert!(!named.contains("--architecture"), "{verb:?}: {named}");
+        assert!(
+            sized(verb, &["--json", "--architecture=aarch64"]).ok_json()["assumed_architecture"].is_null()
+        );
+    }
+}
+
+#[test]
+fn facts_can_be_supplied_to_the_verbs_that_need_them_and_their_help_says_so() {
+    for verb in [
+        &["show"][..],
+        &["zones"],
+        &["zonelist"],
+        &["explain"],
+        &["simulate"],
+        &["lab"],
+        &["emulation", "plan"],
+    ] {
+        let help = run(&[verb, &["--help"]].concat()).ok();
+        for option in ["--node-memory", "--architecture", "--page-size", "--huge-page-size"] {
+            assert!(help.contains(option), "{verb:?} {option}");
+        }
+    }
+    assert!(!run(&["run", "--help"]).ok().contains("--node-memory"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use nodewise_machine::check::node_names;
 use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Simulation, Skipped, Step};
 use nodewise_model::{Counters, Memory, Release, ZoneKind, ZoneState};
 
-use super::walk::{Basis, size};
+use super::walk::{Basis, size_of};
 pub use findings::{Finding, Kind};
 use findings::{Told, findings};
 
@@ -26,6 +26,8 @@ pub struct Moment {
     pub act: Act,
     /// What became of it.
     pub step: Step,
+    /// Bytes of a page.
+    pub page: u64,
     /// The zones that have more or fewer free pages than before, as they are after it.
     pub zones: Vec<ZoneState>,
     /// What the counters of the nodes have gained.
@@ -122,7 +124,16 @@ impl Timeline {
         }
         let findings =
             findings(&Told { at_s, program, act: &act, step: &step, memory, release: self.release });
-        self.moments.push(Moment { at_s, program: program.to_owned(), act, step, zones, counters, findings });
+        self.moments.push(Moment {
+            at_s,
+            program: program.to_owned(),
+            act,
+            step,
+            page: memory.page_bytes(),
+            zones,
+            counters,
+            findings,
+        });
     }
 
     /// The same as everything is after its last step.
@@ -173,8 +184,8 @@ impl Moment {
     pub fn does(&self) -> String {
         match &self.act {
             Act::Start { .. } => "starts".to_owned(),
-            Act::Map(mapping) => format!("maps {}", amount(mapping)),
-            Act::Allocate(mapping) => format!("takes {}", amount(mapping)),
+            Act::Map(mapping) => format!("maps {}", amount(mapping, self.page)),
+            Act::Allocate(mapping) => format!("takes {}", amount(mapping, self.page)),
             Act::Touch(_) => "touches".to_owned(),
             Act::Free { .. } => "frees".to_owned(),
             Act::SetPolicy(_) => "sets its policy".to_owned(),
@@ -197,17 +208,17 @@ impl Moment {
         match &self.act {
             Act::Start { cpu_node, policy, .. } => format!("on node {cpu_node}, {policy}"),
             Act::Map(mapping) | Act::Allocate(mapping) => mapped(mapping),
-            Act::Touch(part) => named(part),
+            Act::Touch(part) => named(part, self.page),
             Act::Free { region } => region.clone(),
             Act::SetPolicy(policy) => policy.to_string(),
             Act::Bind { part, policy, flags } => {
                 let flags = [(flags.moves, "move"), (flags.moves_all, "move-all"), (flags.strict, "strict")];
                 let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| format!(", {word}"));
-                format!("{}, {policy}{}", named(part), flags.collect::<String>())
+                format!("{}, {policy}{}", named(part, self.page), flags.collect::<String>())
             }
-            Act::SetHome { part, node } => format!("{}, node {node}", named(part)),
+            Act::SetHome { part, node } => format!("{}, node {node}", named(part, self.page)),
             Act::MovePages { part, node, all } => {
-                format!("{} to node {node}{}", named(part), if *all { ", all" } else { "" })
+                format!("{} to node {node}{}", named(part, self.page), if *all { ", all" } else { "" })
             }
             Act::Migrate { old, new } => format!("from {} to {}", node_names(old), node_names(new)),
             Act::RunOn(node) => format!("to node {node}"),
@@ -228,7 +239,7 @@ impl Moment {
         let mut words: Vec<String> = Vec::new();
         words.extend(step.skipped.map(|why| skipped(why).to_owned()));
         words.extend(step.refused.map(|errno| format!("refused, {errno}")));
-        words.extend((!step.taken.is_empty()).then(|| shares(step.taken.iter().copied())));
+        words.extend((!step.taken.is_empty()).then(|| shares(step.taken.iter().copied(), self.page)));
         let counted = [
             (step.moved, "moved"),
             (step.promoted, "of them promoted"),
@@ -239,7 +250,7 @@ impl Moment {
             counted
                 .iter()
                 .filter(|(pages, _)| *pages > 0)
-                .map(|(pages, word)| format!("{} {word}", size(*pages))),
+                .map(|(pages, word)| format!("{} {word}", size_of(*pages, self.page))),
         );
         words.extend(step.killed.iter().map(|one| killed(&one.program)));
         words.join(", ")
@@ -247,9 +258,11 @@ impl Moment {
 }
 
 /// `0=60GiB, 1=4GiB`: without the blanks at which a line would break.
-pub fn shares(nodes: impl IntoIterator<Item = (NodeId, u64)>) -> String {
-    let words: Vec<String> =
-        nodes.into_iter().map(|(node, pages)| format!("{node}={}", size(pages).replace(' ', ""))).collect();
+pub fn shares(nodes: impl IntoIterator<Item = (NodeId, u64)>, page: u64) -> String {
+    let words: Vec<String> = nodes
+        .into_iter()
+        .map(|(node, pages)| format!("{node}={}", size_of(pages, page).replace(' ', "")))
+        .collect();
     words.join(", ")
 }
 
@@ -264,14 +277,14 @@ pub fn state(zone: &ZoneState) -> &'static str {
     }
 }
 
-fn amount(mapping: &Mapping) -> String {
+fn amount(mapping: &Mapping, page: u64) -> String {
     let kind = match mapping.backing {
         Backing::Huge => " huge",
         Backing::Pool => " of the pool",
         Backing::File(_) => " of a file",
         Backing::Small => "",
     };
-    format!("{}{kind}", size(mapping.pages))
+    format!("{}{kind}", size_of(mapping.pages, page))
 }
 
 fn mapped(mapping: &Mapping) -> String {
@@ -283,12 +296,17 @@ fn mapped(mapping: &Mapping) -> String {
     format!("{}{file}{policy}", mapping.region)
 }
 
-fn named(part: &Part) -> String {
+fn named(part: &Part, page: u64) -> String {
     match &part.pages {
         None => part.region.clone(),
-        Some(pages) if pages.start == 0 => format!("{}, first {}", part.region, size(pages.end)),
+        Some(pages) if pages.start == 0 => format!("{}, first {}", part.region, size_of(pages.end, page)),
         Some(pages) => {
-            format!("{}, {} from {} on", part.region, size(pages.end - pages.start), size(pages.start))
+            format!(
+                "{}, {} from {} on",
+                part.region,
+                size_of(pages.end - pages.start, page),
+                size_of(pages.start, page)
+            )
         }
     }
 }

@@ -1,8 +1,7 @@
 //! A request and what became of it, as text and JSON show it.
 
 use nodewise_machine::check::node_names;
-use nodewise_machine::{Bytes, NodeId, NodeSet};
-use nodewise_model::ram::PAGE;
+use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 use nodewise_model::trace::Passed;
 use nodewise_model::walk::{Constraint, OutOfMemory, Outcome};
 use nodewise_model::{Counters, Memory, Policy, Release};
@@ -19,6 +18,8 @@ pub enum Basis {
     Firmware,
     /// The sizes of the nodes; where they lie in the address space is assumed.
     Assumed,
+    /// The same, and the architecture is assumed too.
+    AssumedX86,
 }
 
 impl Basis {
@@ -27,7 +28,20 @@ impl Basis {
         match self {
             Self::Kernel => "kernel",
             Self::Firmware => "firmware",
-            Self::Assumed => "assumed",
+            Self::Assumed | Self::AssumedX86 => "assumed",
+        }
+    }
+
+    /// The basis where the sizes of a machine's nodes are all that is known of its memory.
+    pub const fn assumed_of(machine: &Machine) -> Self {
+        if machine.architecture.is_some() { Self::Assumed } else { Self::AssumedX86 }
+    }
+
+    /// The architecture that is assumed, as `uname -m` prints it; `None` where the machine gives it.
+    pub const fn assumed_architecture(self) -> Option<&'static str> {
+        match self {
+            Self::AssumedX86 => Some("x86_64"),
+            _ => None,
         }
     }
 
@@ -41,6 +55,10 @@ impl Basis {
             Self::Assumed => Some(
                 "Zones are assumed: nodes one after the other from the bottom of the address space, with the kernel's \
                  own settings.",
+            ),
+            Self::AssumedX86 => Some(
+                "Zones are assumed: those of x86-64 (the machine gives no architecture, --architecture does), nodes one \
+                 after the other from the bottom of the address space, with the kernel's own settings.",
             ),
         }
     }
@@ -66,11 +84,6 @@ impl Kind {
             Self::Cache => "cache",
         }
     }
-}
-
-/// Pages of 4 KiB as a size.
-pub fn size(pages: u64) -> String {
-    size_of(pages, PAGE)
 }
 
 /// Pages of so many bytes as a size.

@@ -140,6 +140,8 @@ struct PlanJson<'a> {
     word: &'a str,
     kernel: &'a str,
     ranges_from: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed_architecture: Option<&'static str>,
     nodes: Vec<NodeJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distances: Option<Vec<Vec<Option<u32>>>>,
@@ -184,6 +186,7 @@ pub fn plan(planned: &Planned<'_>) -> String {
         word: planned.word,
         kernel: planned.kernel,
         ranges_from: planned.basis.word(),
+        assumed_architecture: planned.basis.assumed_architecture(),
         nodes: made
             .map(|made| made.nodes.iter().map(|own| node(own, made.orders.from(own.id))).collect())
             .unwrap_or_default(),

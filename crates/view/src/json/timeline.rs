@@ -16,7 +16,10 @@ struct Head<'a> {
     title: &'a str,
     machine: &'a str,
     kernel: String,
+    page_bytes: u64,
     zones_from: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed_architecture: Option<&'static str>,
     zones: Vec<ZoneJson>,
 }
 
@@ -296,7 +299,9 @@ pub fn timeline(timeline: &Timeline) -> impl Iterator<Item = String> + '_ {
         title: &timeline.title,
         machine: &timeline.machine,
         kernel: timeline.release.to_string(),
+        page_bytes: timeline.before.page_bytes(),
         zones_from: timeline.basis.word(),
+        assumed_architecture: timeline.basis.assumed_architecture(),
         zones: timeline.before.zones().iter().map(zone).collect(),
     };
     let nodes = timeline.least_free.iter();

@@ -27,6 +27,8 @@ struct Document {
     kernel: String,
     zones_from: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    assumed_architecture: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     size_bytes: Option<u64>,
     steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,6 +133,7 @@ pub fn walk(walk: &Walk<'_>) -> String {
         allowed_nodes: walk.allowed.to_string(),
         kernel: walk.release.to_string(),
         zones_from: walk.basis.word(),
+        assumed_architecture: walk.basis.assumed_architecture(),
         size_bytes: walk.size_bytes,
         steps: walk.outcome.stretches.iter().map(|stretch| step(stretch, walk.before.page_bytes())).collect(),
         out_of_memory: walk.outcome.out_of_memory.as_ref().map(out_of_memory),

@@ -18,6 +18,8 @@ struct Zones {
     page_bytes: u64,
     kernel: String,
     zones_from: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed_architecture: Option<&'static str>,
     zones: Vec<ZoneJson>,
     model: Vec<ZoneJson>,
 }
@@ -65,6 +67,7 @@ pub fn zones(zones: &Shown<'_>) -> String {
         page_bytes: zones.page,
         kernel: zones.release.to_string(),
         zones_from: zones.basis.word(),
+        assumed_architecture: zones.basis.assumed_architecture(),
         zones: zones.rows.iter().map(zone).collect(),
         model: zones.model.iter().map(zone).collect(),
     })

@@ -6,7 +6,7 @@ use nodewise_machine::NodeId;
 use nodewise_model::simulate::Owner;
 
 use crate::digest::timeline::{Finding, Kind, Timeline};
-use crate::digest::walk::size;
+use crate::digest::walk::size_of;
 use crate::svg::frame::{Frame, Label, Pen, Role, Stack, Stroke, Tone};
 use crate::svg::legend::square;
 use crate::svg::paint::paint;
@@ -158,7 +158,10 @@ impl<'t> Drawn<'t> {
         let (managed, largest) = (managed_of(&node), self.nodes.iter().map(managed_of).max().unwrap_or(0));
         let height = (managed as f64 / largest.max(1) as f64 * full).max(LEAST);
         let mut frame = Frame::new(Role::Group, self.width, height.max(ROW));
-        let text = SMALL.fit(&format!("node {node}, {}", size(managed)), NAMES - 8.0);
+        let text = SMALL.fit(
+            &format!("node {node}, {}", size_of(managed, self.timeline.before.page_bytes())),
+            NAMES - 8.0,
+        );
         frame.labels.push(Label::new(&text, SMALL, 0.0, (0.0, frame.area.height)));
         let mut bar = Frame::new(FREE, self.room(), height);
         bar.tip = Some(format!("node {node}"));

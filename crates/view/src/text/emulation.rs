@@ -123,6 +123,9 @@ pub fn plan(planned: &Planned<'_>, style: &Style) -> String {
         Basis::Kernel => "memory as in this kernel's log",
         Basis::Firmware => "memory as in the firmware's tables",
         Basis::Assumed => "nodes assumed one after the other from address 0",
+        Basis::AssumedX86 => {
+            "assumed: x86-64 (--architecture names another), nodes one after the other from address 0"
+        }
     };
     page.heading(planned.word, &format!("{}, {basis}", planned.kernel));
     if let Some(made) = planned.made {

@@ -4,7 +4,7 @@ use nodewise_model::simulate::Owner;
 use nodewise_model::{Counters, ZoneState};
 
 use crate::digest::timeline::{Kind, Moment, Timeline, shares, state};
-use crate::digest::walk::size;
+use crate::digest::walk::size_of;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -101,6 +101,7 @@ fn findings(timeline: &Timeline, page: &mut Page) {
 }
 
 fn programs(timeline: &Timeline) -> Table {
+    let page = timeline.before.page_bytes();
     let mut table = Table::new(vec![
         column("program", Align::Left),
         column("size", Align::Right),
@@ -108,15 +109,16 @@ fn programs(timeline: &Timeline) -> Table {
     ]);
     for (name, nodes) in &timeline.largest {
         let all = nodes.values().sum();
-        let told = shares(nodes.iter().map(|(node, pages)| (*node, *pages)));
+        let told = shares(nodes.iter().map(|(node, pages)| (*node, *pages)), page);
         let told = if told.is_empty() { Line::blank() } else { told.into() };
-        table.row(vec![name.as_str().into(), size(all).into(), told]);
+        table.row(vec![name.as_str().into(), size_of(all, page).into(), told]);
     }
     table
 }
 
 /// The pool and files, where they have memory that no program has.
-fn others(timeline: &Timeline, page: &mut Page) {
+fn others(timeline: &Timeline, out: &mut Page) {
+    let page = timeline.before.page_bytes();
     let mut table = Table::new(vec![
         column("of", Align::Left),
         column("size", Align::Right),
@@ -130,20 +132,25 @@ fn others(timeline: &Timeline, page: &mut Page) {
             Owner::Pool => "pool of huge pages".to_owned(),
         };
         any = true;
-        let mut told = shares(placement.nodes.iter().map(|(node, pages)| (*node, *pages)));
+        let mut told = shares(placement.nodes.iter().map(|(node, pages)| (*node, *pages)), page);
         if placement.swapped > 0 {
             let between = if told.is_empty() { "" } else { ", " };
-            told += &format!("{between}swap={}", size(placement.swapped).replace(' ', ""));
+            told += &format!("{between}swap={}", size_of(placement.swapped, page).replace(' ', ""));
         }
-        table.row(vec![name.into(), size(placement.pages() + placement.swapped).into(), told.into()]);
+        table.row(vec![
+            name.into(),
+            size_of(placement.pages() + placement.swapped, page).into(),
+            told.into(),
+        ]);
     }
     if any {
-        page.heading("Nobody's", "at the end");
-        table.write(page);
+        out.heading("Nobody's", "at the end");
+        table.write(out);
     }
 }
 
 fn nodes(timeline: &Timeline) -> Table {
+    let page = timeline.before.page_bytes();
     let mut table = counting([
         column("node", Align::Right),
         column("size", Align::Right),
@@ -153,7 +160,12 @@ fn nodes(timeline: &Timeline) -> Table {
     let after = &timeline.after;
     for (node, least) in &timeline.least_free {
         let counters = after.counters().get(node).copied().unwrap_or_default();
-        let row = [node.to_string(), size(after.managed_of(*node)), size(after.free_of(*node)), size(*least)];
+        let row = [
+            node.to_string(),
+            size_of(after.managed_of(*node), page),
+            size_of(after.free_of(*node), page),
+            size_of(*least, page),
+        ];
         table.row(counted(row, &counters));
     }
     table
@@ -181,6 +193,7 @@ fn counted(first: impl IntoIterator<Item = String>, counters: &Counters) -> Vec<
 }
 
 fn zones_at_end(timeline: &Timeline) -> Table {
+    let page = timeline.before.page_bytes();
     let mut table = Table::new(vec![
         column("node", Align::Right),
         column("zone", Align::Left),
@@ -194,10 +207,10 @@ fn zones_at_end(timeline: &Timeline) -> Table {
         table.row(vec![
             zone.node.to_string().into(),
             zone.kind.name().into(),
-            size(zone.free).into(),
-            size(zone.marks.min).into(),
-            size(zone.marks.low).into(),
-            size(zone.marks.high).into(),
+            size_of(zone.free, page).into(),
+            size_of(zone.marks.min, page).into(),
+            size_of(zone.marks.low, page).into(),
+            size_of(zone.marks.high, page).into(),
             state(zone).into(),
         ]);
     }
@@ -205,6 +218,7 @@ fn zones_at_end(timeline: &Timeline) -> Table {
 }
 
 fn zones_by_step(timeline: &Timeline) -> Table {
+    let page = timeline.before.page_bytes();
     let mut table = Table::new(vec![
         column("at", Align::Right),
         column("node", Align::Right),
@@ -217,7 +231,7 @@ fn zones_by_step(timeline: &Timeline) -> Table {
             format!("{at_s} s").into(),
             zone.node.to_string().into(),
             zone.kind.name().into(),
-            size(zone.free).into(),
+            size_of(zone.free, page).into(),
             state(zone).into(),
         ]
     };

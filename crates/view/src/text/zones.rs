@@ -29,6 +29,9 @@ pub fn zones(zones: &Zones<'_>, style: &Style) -> String {
         Basis::Kernel => "as this machine's kernel says",
         Basis::Firmware => "in the firmware's ranges of memory",
         Basis::Assumed => "with nodes assumed one after the other from address 0",
+        Basis::AssumedX86 => {
+            "assumed: x86-64 (--architecture names another), nodes one after the other from address 0"
+        }
     };
     page.heading("Zones", &format!("pages of {}, {remark}", Bytes::new(zones.page)));
     table(zones.rows).write(&mut page);

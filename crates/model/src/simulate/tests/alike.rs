@@ -1,6 +1,7 @@
 //! The same calls as runs and page by page: every page is on the same node, and every call has the same
 //! answer.
 
+use crate::walk::HUGE_ORDER;
 use nodewise_machine::PolicyMode;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, proptest};
 
@@ -8,11 +9,13 @@ use super::*;
 use crate::hugetlb;
 use crate::migrate::Present;
 use crate::policy::set::Policy;
-use crate::simulate::program::HUGE;
 use crate::task::Surroundings;
 use crate::task::Task;
 use crate::task::family::{Family, Member};
 use crate::task::pooled::Pooled;
+
+/// Pages in a huge one.
+const HUGE: u64 = 1 << HUGE_ORDER;
 
 const MACHINE: &str = "2x(2x(1c 512M)); dist=11,20";
 /// The pages of the mapping: some small ones, or two huge ones.

@@ -1,9 +1,11 @@
 //! Memory that has to be made room for: swap, demotion, and small pages where no huge ones are left.
 
 use super::*;
-use crate::simulate::program::HUGE;
 use crate::simulate::run::{At, Held};
 use crate::walk::HUGE_ORDER;
+
+/// Pages in a huge one.
+const HUGE: u64 = 1 << HUGE_ORDER;
 
 fn swapped(simulation: &Simulation, name: &str) -> u64 {
     simulation.placements()[&Owner::Program(name.to_owned())].swapped

@@ -52,7 +52,7 @@ impl Ground {
         }
         let ram = ram::assumed(machine);
         let blocks = cleaned(machine, &ram, &ram).unwrap_or_else(|| ram.clone());
-        Self { hardware: machine.clone(), ram, blocks, basis: Basis::Assumed }
+        Self { hardware: machine.clone(), ram, blocks, basis: Basis::assumed_of(machine) }
     }
 
     /// Whether the sizes that it is assumed from are known.
@@ -60,7 +60,7 @@ impl Ground {
     /// # Errors
     /// What is missing.
     pub(super) fn check(&self, machine: &Machine) -> Result<(), Unknown> {
-        if self.basis == Basis::Assumed { ram::check(machine) } else { Ok(()) }
+        if matches!(self.basis, Basis::Assumed | Basis::AssumedX86) { ram::check(machine) } else { Ok(()) }
     }
 }
 

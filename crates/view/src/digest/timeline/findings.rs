@@ -8,7 +8,7 @@ use nodewise_model::{Memory, Release};
 
 use super::{named, shares};
 use crate::digest::counts::by_count;
-use crate::digest::walk::{consequence, size};
+use crate::digest::walk::{consequence, size_of};
 
 /// What a reader should not miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub(super) struct Told<'a> {
 /// What a reader should not miss of a step.
 pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
     let Told { at_s, program, step, memory, .. } = told;
+    let page = memory.page_bytes();
     let mut findings = Vec::new();
     let mut tell =
         |kind, sentence: String| findings.push(Finding { kind, sentence: format!("At {at_s} s {sentence}") });
@@ -75,7 +76,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             format!(
                 "Linux {} answers {errno} to {} of {program}{}",
                 told.release,
-                call(told.act),
+                call(told.act, page),
                 after(told.act)
             ),
         );
@@ -99,18 +100,25 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
                 let others = memory.nodes().difference(&NodeSet::from_iter([*node]));
                 tell(
                     Kind::Swapped,
-                    format!("{} of node {node} go to swap{}", size(*pages), though(&others, before)),
+                    format!(
+                        "{} of node {node} go to swap{}",
+                        size_of(*pages, page),
+                        though(&others, before, page)
+                    ),
                 );
             }
             Relief::Demoted { node, to, pages } => {
-                tell(Kind::Demoted, format!("{} of node {node} are demoted to node {to}", size(*pages)));
+                tell(
+                    Kind::Demoted,
+                    format!("{} of node {node} are demoted to node {to}", size_of(*pages, page)),
+                );
             }
         }
     }
     for killed in &step.killed {
         let had = match killed.had.as_slice() {
             [] => String::new(),
-            had => format!(" (it had {})", shares(had.iter().copied())),
+            had => format!(" (it had {})", shares(had.iter().copied(), page)),
         };
         let name = &killed.program;
         let sentence = match &killed.cause {
@@ -121,8 +129,8 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             }
             Cause::OutOfMemory(end) => {
                 let others = memory.nodes().difference(&end.inside);
-                let though = though(&others, |node| free_before(killed, node));
-                let (missing, inside) = (size(end.pages), node_names(&end.inside));
+                let though = though(&others, |node| free_before(killed, node), page);
+                let (missing, inside) = (size_of(end.pages, page), node_names(&end.inside));
                 let whom = largest(end.constraint);
                 format!(
                     "{missing} of {program} find no room on {inside}{though}: the OOM killer ends {name}, {whom}{had}"
@@ -137,7 +145,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             Kind::Missing,
             format!(
                 "{} of {program} find no room, and no program here may be killed for them: {consequence}",
-                size(end.pages)
+                size_of(end.pages, page)
             ),
         );
     }
@@ -146,7 +154,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             Kind::Stayed,
             format!(
                 "{} of {program} do not move: there is no room, or others have them too",
-                size(step.stayed)
+                size_of(step.stayed, page)
             ),
         );
     }
@@ -163,12 +171,17 @@ const fn largest(constraint: Constraint) -> &'static str {
 }
 
 /// Nodes that had memory free; empty without any.
-fn though(nodes: &NodeSet, free: impl Fn(NodeId) -> u64) -> String {
+fn though(nodes: &NodeSet, free: impl Fn(NodeId) -> u64, page: u64) -> String {
     if nodes.is_empty() {
         return String::new();
     }
     let free: u64 = nodes.iter().map(free).sum();
-    format!(", though {} {} {} free", node_names(nodes), by_count(&nodes.len(), "has", "have"), size(free))
+    format!(
+        ", though {} {} {} free",
+        node_names(nodes),
+        by_count(&nodes.len(), "has", "have"),
+        size_of(free, page)
+    )
 }
 
 /// Free pages of a node just before a program was killed.
@@ -177,18 +190,18 @@ fn free_before(killed: &Killed, node: NodeId) -> u64 {
 }
 
 /// The call that an act is, in the kernel's words.
-fn call(act: &Act) -> String {
+fn call(act: &Act, page: u64) -> String {
     match act {
         Act::Start { policy, .. } | Act::SetPolicy(policy) => format!("set_mempolicy({policy})"),
         Act::Map(mapping) | Act::Allocate(mapping) => match &mapping.policy {
             Some(policy) => format!("mbind({}, {policy})", mapping.region),
-            None => format!("mmap({}, {})", mapping.region, size(mapping.pages)),
+            None => format!("mmap({}, {})", mapping.region, size_of(mapping.pages, page)),
         },
-        Act::Bind { part, policy, .. } => format!("mbind({}, {policy})", named(part)),
-        Act::SetHome { part, node } => format!("set_mempolicy_home_node({}, {node})", named(part)),
-        Act::MovePages { part, node, .. } => format!("move_pages({}, {node})", named(part)),
+        Act::Bind { part, policy, .. } => format!("mbind({}, {policy})", named(part, page)),
+        Act::SetHome { part, node } => format!("set_mempolicy_home_node({}, {node})", named(part, page)),
+        Act::MovePages { part, node, .. } => format!("move_pages({}, {node})", named(part, page)),
         Act::Migrate { old, new } => format!("migrate_pages({old}, {new})"),
-        Act::Touch(part) => format!("a write to {}", named(part)),
+        Act::Touch(part) => format!("a write to {}", named(part, page)),
         _ => "a call".to_owned(),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::digest::walk::Basis;
+use crate::digest::walk::size_of;
 use crate::json;
 use crate::svg::{Frame, timeline::timeline_page};
 use nodewise_machine::{NodeId, NodeSet, spec};
@@ -91,7 +92,7 @@ fn text_and_json_tell_the_same() {
                 let figure = node[field].to_string();
                 assert!(row.split_whitespace().any(|word| word == figure), "{field}: {row}");
             }
-            assert!(row.contains(&size(node["least_free_pages"].as_u64().unwrap())), "{row}");
+            assert!(row.contains(&size_of(node["least_free_pages"].as_u64().unwrap(), 4096)), "{row}");
         }
     }
 }
