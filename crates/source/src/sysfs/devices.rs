@@ -311,7 +311,7 @@ fn read_function(
     if node.is_none() || !reader.is_quick() {
         device.local_cpus = local_cpus(reader, &folder).unwrap_or_default();
     }
-    if !reader.is_quick() && !device.class_code.is_some_and(|class| class >> 8 == BRIDGE) {
+    if !reader.is_quick() && device.class_code.is_none_or(|class| class >> 8 != BRIDGE) {
         device.link = link(reader, &folder);
     }
     device.node = homes.settle(&device);
