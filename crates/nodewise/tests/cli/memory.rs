@@ -140,7 +140,7 @@ fn programs_are_played_in_pages_of_the_machines_size() {
         json["zones"].as_array().unwrap().iter().map(|zone| zone["managed_pages"].as_u64().unwrap()).sum();
     assert_eq!(all, (12 << 30) / 65536);
     let scenario = folder.path().join("pool.toml");
-    std::fs::write(&scenario, "[[event]]\nat = 0\nhugepages = 8\n").unwrap();
+    fs::write(&scenario, "[[event]]\nat = 0\nhugepages = 8\n").unwrap();
     let pool = ["simulate", scenario.to_str().unwrap()];
     let refused = on(folder.path(), &pool);
     assert!(refused.stderr.contains("--huge-page-size=SIZE supplies it"), "{}", refused.stderr);
