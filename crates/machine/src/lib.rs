@@ -12,6 +12,7 @@
 //! - `node.rs`, `cpu.rs`, `cpu_kind.rs` (CPUs of different speed), `cache.rs`, `device.rs`, `settings.rs` its
 //!   parts: nodes with their memory and the firmware's facts about them, CPUs, caches, devices, the kernel
 //!   and how it is set
+//! - `link.rs` links of PCI Express
 //! - `id.rs` the numbers that name things; `matrix.rs` a value per pair of nodes, addressed by id;
 //!   `distance.rs` distances where the kernel gives none
 //! - `set.rs` sets of nodes and CPUs; in `set/` each of their text forms: lists (`0-3,8`), masks, words of a

@@ -14,7 +14,8 @@
 //! - `scenario.rs` the files of `simulate`, and those that come with nodewise, `scenario/event.rs` what an
 //!   event can say; `toml_text.rs` reading TOML
 //! - `zones.rs` the zones of a machine: the kernel's own where it was asked, else the model's
-//! - `node_memory.rs` sizes of nodes that `--node-memory` supplies
+//! - `supplied.rs` facts that options supply where a machine does not give them; `node_memory.rs` sizes of
+//!   nodes
 //! - `live.rs`, `huge.rs` facts about this process and system that the libraries ask for; `witness.rs` what
 //!   is around a program while it runs: its pages, other programs, the hypervisor, what the kernel counts
 //! - in `command/tune/` what is compared (`command/tune/options.rs`), the placements, a space of them as TOML

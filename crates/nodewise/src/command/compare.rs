@@ -10,10 +10,10 @@ mod versions;
 use std::path::Path;
 use std::slice;
 
-use nodewise_machine::printable::{printable, quote};
 use nodewise_experiment::compare::Comparison;
 use nodewise_experiment::suite::session::Session;
 use nodewise_experiment::suite::{Benchmark, SHIPPED, Suite, parse};
+use nodewise_machine::printable::{printable, quote};
 use nodewise_view::digest::compare::Shown;
 use nodewise_view::svg::{Theme, compare_svg};
 use nodewise_view::{csv, json, text};

@@ -1,11 +1,11 @@
 //! Which evidence carries the advice of a study: what differs most clearly between the default and the placement
 //! that is named, beside the metric itself.
 
+use nodewise_experiment::evidence::Counter;
+use nodewise_experiment::schedule::ArmId;
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::{Advice, Analysis};
 use nodewise_machine::NodeId;
-use nodewise_measure::evidence::Counter;
-use nodewise_measure::schedule::ArmId;
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::{Advice, Analysis};
 
 use super::evidence::Counted;
 

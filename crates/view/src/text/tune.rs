@@ -13,9 +13,9 @@ pub use first::{first, too_short};
 use nodewise_experiment::candidates::LeftOut;
 use nodewise_experiment::executor::Unprepared;
 use nodewise_experiment::journal;
-use nodewise_machine::placement::Scope;
 use nodewise_experiment::study::{Dropped, End, Study};
 use nodewise_experiment::verdict::Analysis;
+use nodewise_machine::placement::Scope;
 
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};

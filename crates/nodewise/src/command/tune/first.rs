@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use nodewise_experiment::candidates::LeftOut;
-use nodewise_experiment::metric::{Metric, Pattern};
-use nodewise_experiment::study::{Rounds, Treatment};
-use nodewise_machine::Machine;
 use nodewise_experiment::candidates::LeftOut;
 use nodewise_experiment::metric::{Metric, Pattern};
-use nodewise_stats::Direction;
-use nodewise_machine::placement::{HugePages, Scope};
+use nodewise_experiment::metric::{Metric, Pattern};
 use nodewise_experiment::study::{End, Rounds, Treatment};
+use nodewise_experiment::study::{Rounds, Treatment};
+use nodewise_machine::Machine;
+use nodewise_machine::placement::{HugePages, Scope};
+use nodewise_stats::Direction;
 
 use super::options::MOST_ROUNDS;
 use crate::cli::tune::Tune;
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
     use clap::Parser as _;
+    use nodewise_experiment::study::TooShort;
     use nodewise_machine::spec;
-    use nodewise_measure::study::TooShort;
 
     fn args(words: &[&str]) -> Tune {
         let cli = Cli::try_parse_from(["nodewise", "tune"].iter().chain(words)).unwrap();

@@ -1,7 +1,7 @@
 //! Which evidence carries the advice of a study.
 
-use nodewise_measure::study::Study;
-use nodewise_measure::verdict::Analysis;
+use nodewise_experiment::study::Study;
+use nodewise_experiment::verdict::Analysis;
 use serde::Serialize;
 
 use crate::digest::why::{Difference, Why};
