@@ -7,6 +7,7 @@ mod machines;
 use std::fs;
 use std::path::Path;
 
+pub use crate::nodewise::folder_of as image;
 use crate::nodewise::{Ran, run};
 
 /// A command line as Raspberry Pi OS writes it.
@@ -19,17 +20,6 @@ const CONFIG: (&str, &str) =
     ("boot/config-6.12.25+rpt-rpi-2712", "CONFIG_NUMA=y\nCONFIG_NUMA_EMU=y\nCONFIG_NODES_SHIFT=4\n");
 /// Where the command line stands.
 pub const PATH: &str = "boot/firmware/cmdline.txt";
-
-/// A folder with these files.
-pub fn image(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    folder
-}
 
 /// Runs a verb of `emulation` in an image.
 pub fn emulation(image: &Path, words: &[&str]) -> Ran {

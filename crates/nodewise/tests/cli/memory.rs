@@ -6,18 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::nodewise::{command, output, run};
-
-/// A capture of these files.
-fn capture(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    folder
-}
+use crate::nodewise::{command, folder_of, output, run};
 
 /// Two nodes of four CPUs, as lscpu's dumps have them: no meminfo, no kernel.
 const BARE: [(&str, &str); 9] = [
@@ -46,7 +35,7 @@ fn power() -> TempDir {
             "Node 1 MemTotal:  4194304 kB\nNode 1 MemFree:  4194304 kB\n",
         ),
     ];
-    capture(&[&BARE[..], &more].concat())
+    folder_of(&[&BARE[..], &more].concat())
 }
 
 fn on(folder: &Path, arguments: &[&str]) -> crate::nodewise::Ran {
@@ -55,7 +44,7 @@ fn on(folder: &Path, arguments: &[&str]) -> crate::nodewise::Ran {
 
 #[test]
 fn memory_that_is_not_known_is_not_0() {
-    let folder = capture(&BARE);
+    let folder = folder_of(&BARE);
     let verbs: [&[&str]; 6] = [
         &["explain", "local"],
         &["explain", "bind:1", "--json"],
@@ -77,7 +66,7 @@ fn memory_that_is_not_known_is_not_0() {
 
 #[test]
 fn sizes_that_are_typed_take_the_place_of_those_that_are_missing() {
-    let folder = capture(&BARE);
+    let folder = folder_of(&BARE);
     let text = on(folder.path(), &["explain", "bind:1", "--size=1G", "--node-memory=4G"]).ok();
     assert!(text.contains("1:Normal"), "{text}");
     let json = on(folder.path(), &["zones", "--json", "--node-memory=0=4G", "--node-memory=1=2G"]).ok_json();
@@ -202,7 +191,7 @@ fn zones_that_are_not_modelled_are_not_those_of_x86() {
 /// A kernel that has initialised 1 of 4 GiB: zones say what is present.
 fn lagging() -> TempDir {
     let zoneinfo = "Node 0, zone   Normal\n  pages free     131072\n        min      4096\n        low      5120\n        high     6144\n        spanned  1048576\n        present  1048576\n        managed  262144\n        protection: (0, 0)\n  start_pfn:           1048576\n";
-    capture(&[
+    folder_of(&[
         ("sys/devices/system/node/online", "0\n"),
         ("sys/devices/system/node/possible", "0\n"),
         ("sys/devices/system/node/node0/cpulist", "0-3\n"),

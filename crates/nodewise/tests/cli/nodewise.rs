@@ -1,6 +1,7 @@
 //! Running the built command, and reading what comes of it.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -50,6 +51,17 @@ impl Ran {
         assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self.json()
     }
+}
+
+/// A folder with these files: a capture, or the root of an image.
+pub fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
 }
 
 /// The path of the built command.
@@ -145,7 +157,7 @@ pub fn missing(why: &str) {
 pub fn corpus(folder: &str) -> Vec<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
     let root = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from);
-    let Ok(files) = std::fs::read_dir(root.join(folder)) else {
+    let Ok(files) = fs::read_dir(root.join(folder)) else {
         missing(&format!(
             "{folder} of real machines: no ../shared/corpora, and NODEWISE_CORPUS names no folder with them"
         ));
