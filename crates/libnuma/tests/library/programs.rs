@@ -111,6 +111,18 @@ fn sources_rely_on_what_the_header_includes_and_may_guard_it_themselves() {
     }
 }
 
+/// `docs/compat.md`, "Blocked calls": 2.0.16 answers 0 for `EPERM`.
+#[test]
+fn policies_that_a_filter_refuses_are_not_available() {
+    if library().is_none() {
+        return;
+    }
+    let program = compile("blocked", Headers::Ours, "gcc", &[]);
+    for (errno, expected) in [(libc::EPERM, "0 -1\n"), (libc::ENOSYS, "0 -1\n"), (libc::EINVAL, "0 0\n")] {
+        assert_eq!(success(with_ours(&program).arg(errno.to_string())), expected, "{errno}");
+    }
+}
+
 #[test]
 fn a_program_that_unloads_the_library_loses_no_memory() {
     if library().is_none() {

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::nodewise::{a_memory_node, output, run};
-use crate::sandbox::{ENOSYS, EPERM, Public, can_contain, contained, filtered, is_root};
+use crate::sandbox::{
+    ENOSYS, EPERM, Public, can_contain, contained, filtered, is_root, without_get_mempolicy,
+};
 
 #[test]
 fn an_ordinary_user_can_look_place_and_tune() {
@@ -127,5 +129,31 @@ fn a_filter_is_named_with_what_lifts_it() {
         // What makes sense here is tried without what is forbidden.
         let ran = filtered(&["tune", "--runs=1", "true"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    }
+}
+
+/// `docs/compat.md`, "Blocked calls".
+#[test]
+fn a_tool_takes_calls_for_blocked_as_its_release_does() {
+    if !can_contain() {
+        return;
+    }
+    let pid = std::process::id().to_string();
+    let node = a_memory_node().to_string();
+    for (errno, release, strict, code) in [
+        (EPERM, "2.0.19", "1", 1),
+        (EPERM, "2.0.16", "1", 0),
+        (ENOSYS, "2.0.19", "1", 1),
+        (ENOSYS, "2.0.16", "1", 1),
+        (EPERM, "2.0.19", "0", 0),
+        (EPERM, "2.0.16", "0", 0),
+        (ENOSYS, "2.0.19", "0", 0),
+    ] {
+        let mut command = without_get_mempolicy(errno, &["migratepages", &pid, &node, &node]);
+        command.env("NODEWISE_NUMACTL_COMPAT", release).env("NODEWISE_STRICT_COMPAT", strict);
+        let ran = output(&mut command);
+        let refused = "numactl: This system does not support NUMA functionality\n";
+        let expected = (Some(code), if code == 0 { "" } else { refused });
+        assert_eq!((ran.code, ran.stderr.as_str()), expected, "{errno} as {release}, strict: {strict}");
     }
 }

@@ -91,6 +91,12 @@ const MOVE_PAGES: [u32; 1] = [279];
 #[cfg(target_arch = "aarch64")]
 const MOVE_PAGES: [u32; 1] = [239];
 
+/// The call that reads policies.
+#[cfg(target_arch = "x86_64")]
+const GET_MEMPOLICY: [u32; 1] = [239];
+#[cfg(target_arch = "aarch64")]
+const GET_MEMPOLICY: [u32; 1] = [236];
+
 /// Docker's default profile answers EPERM, gVisor and podman's profile ENOSYS.
 pub const EPERM: u32 = 1;
 pub const ENOSYS: u32 = 38;
@@ -103,6 +109,11 @@ pub fn filtered(errno: u32, arguments: &[&str]) -> Command {
 /// nodewise where policies can be set, and nobody can ask where pages are.
 pub fn without_move_pages(errno: u32, arguments: &[&str]) -> Command {
     behind(&MOVE_PAGES, errno, arguments)
+}
+
+/// nodewise where policies can be set, and not read.
+pub fn without_get_mempolicy(errno: u32, arguments: &[&str]) -> Command {
+    behind(&GET_MEMPOLICY, errno, arguments)
 }
 
 fn behind(calls: &[u32], errno: u32, arguments: &[&str]) -> Command {
