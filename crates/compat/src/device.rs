@@ -10,6 +10,7 @@ use nodewise_source::tree::Tree;
 use rustix::fs::{FileType, major, minor, stat};
 
 use crate::nodestring::Invalid;
+use crate::number::{self, Base};
 use crate::warning::{Kind, Warnings};
 
 /// The node of a device as a set; `None` when the text begins like no device. The whole text is the
@@ -24,11 +25,11 @@ pub fn nodes(
     warnings: &mut Warnings<'_>,
 ) -> Option<Result<NodeSet, Invalid>> {
     let (kind, name) = text.split_once(':')?;
-    let name = name.trim_start_matches([' ', '\t']);
     let finder = Finder { tree, there, strict };
+    let unpadded = number::unpadded(name);
     let found = match kind {
-        "netdev" => finder.named(name, "net", DeviceRef::Net(name.to_owned())),
-        "block" => finder.named(name, "block", DeviceRef::Block(name.to_owned())),
+        "netdev" => finder.named(unpadded, "net", DeviceRef::Net(unpadded.to_owned())),
+        "block" => finder.named(unpadded, "block", DeviceRef::Block(unpadded.to_owned())),
         "file" => finder.file(Path::new(name)),
         "ip" => finder.host(name),
         "pci" => finder.function(name),
@@ -40,18 +41,39 @@ pub fn nodes(
     }))
 }
 
-/// The address at the beginning of a text, as `sscanf(3)` finds it.
-fn leading_address(text: &str) -> Option<PciAddress> {
-    let allowed = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
-    let mut end = text.find(|c| !allowed(c)).unwrap_or(text.len());
-    while end > 0 {
-        if let Ok(address) = text[..end].parse() {
-            return Some(address);
-        }
-        end -= 1;
+/// Hexadecimal numbers at the beginning of a text, with these characters between them, as `sscanf(3)` finds them.
+fn fields(text: &str, separators: &[char]) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut rest = Some(text);
+    while let Some((number, behind)) = rest.and_then(|rest| number::leading(rest, Base::Hexadecimal)) {
+        // An `unsigned int` of C.
+        found.push(number as u32);
+        rest = separators.get(found.len() - 1).and_then(|separator| behind.strip_prefix(*separator));
     }
-    None
+    found
 }
+
+/// The address at the beginning of a text, whatever follows it; `None` where there is none.
+fn leading_address(text: &str) -> Option<Result<PciAddress, OutOfRange>> {
+    let [domain, bus, device, function] = match fields(text, &[':', ':', '.'])[..] {
+        [domain, bus, device, function] => [domain, bus, device, function],
+        [domain, bus, device] => [domain, bus, device, 0],
+        _ => match fields(text, &[':', '.'])[..] {
+            [bus, device, function] => [0, bus, device, function],
+            [bus, device] => [0, bus, device, 0],
+            _ => return None,
+        },
+    };
+    let byte = |number: u32, limit: u8| u8::try_from(number).ok().filter(|number| *number <= limit);
+    let address = || {
+        let (bus, device, function) = (byte(bus, 0xff)?, byte(device, 0x1f)?, byte(function, 7)?);
+        Some(PciAddress { domain, bus, device, function })
+    };
+    Some(address().ok_or(OutOfRange))
+}
+
+/// Numbers that no PCI function has.
+struct OutOfRange;
 
 struct Finder<'a> {
     tree: &'a Tree,
@@ -99,12 +121,12 @@ impl Finder<'_> {
 
     fn function(&self, name: &str) -> Result<NodeSet, String> {
         let shown = printable(name);
-        let address = if self.strict { leading_address(name) } else { name.parse().ok() };
-        let Some(address) = address else {
+        let Some(address) = leading_address(name) else {
             return Err(format!("Cannot parse PCI device `{shown}'"));
         };
         // The originals have no word for the class of a PCI function, only the blanks around it.
         let unreadable = || format!("Cannot read node mask for  device `{shown}'");
+        let Ok(address) = address else { return Err(unreadable()) };
         if self.strict && !facts::is_on_root_bus(self.tree, address) {
             return Err(unreadable());
         }
@@ -197,6 +219,8 @@ mod tests {
         check("netdev: eth0", false, Ok(1));
         check("pci:21:00.0", false, Ok(1));
         check("pci:0000:21:00", false, Ok(1));
+        check("pci:\t21:00.0", false, Ok(1));
+        check("pci:000000:0x21:0.00,0", false, Ok(1));
     }
 
     #[test]
@@ -217,7 +241,15 @@ mod tests {
         check("pci:zz", false, Err("Cannot parse PCI device `zz'"));
         check("pci:20:00.0", true, Err("Kernel does not know node mask for device `20:00.0'"));
         check("pci:00:1f.7", false, Err("Cannot read node mask for  device `00:1f.7'"));
+        // Device 0x20, which no bus has.
+        for strict in [false, true] {
+            check("pci:20:020", strict, Err("Cannot read node mask for  device `20:020'"));
+            check("pci:20:00.8", strict, Err("Cannot read node mask for  device `20:00.8'"));
+        }
+        check("pci:000000:20:00.0", true, Err("Kernel does not know node mask for device `000000:20:00.0'"));
+        check("pci:\t", false, Err("Cannot parse PCI device `\\t'"));
         check("file:/nosuch", false, Err("Cannot stat file /nosuch"));
+        check("file: /", false, Err("Cannot stat file  /"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use nodewise_source::tree::Tree;
 use crate::device;
 use crate::kernel::Kernel;
 use crate::nodestring::{Invalid, Members};
+use crate::number::Base;
 use crate::release::{Release, Settings};
 use crate::warning::Warnings;
 
@@ -173,6 +174,10 @@ impl Members<NodeId> for Nodes<'_> {
         whole.difference(set)
     }
 
+    fn base(&self) -> Base {
+        self.release.base()
+    }
+
     fn counts(&self, number: u64) -> u64 {
         if self.strict { c_number(number) } else { number }
     }
@@ -198,6 +203,7 @@ impl Members<NodeId> for Nodes<'_> {
 #[derive(Debug)]
 pub struct Cpus {
     strict: bool,
+    release: Release,
     nameable: CpuSet,
     there: CpuSet,
 }
@@ -210,7 +216,7 @@ impl Cpus {
             Scope::Allowed => allowed.clone(),
             Scope::Everything => there.clone(),
         };
-        Self { strict: settings.strict, nameable, there }
+        Self { strict: settings.strict, release: settings.release, nameable, there }
     }
 }
 
@@ -225,6 +231,10 @@ impl Members<CpuId> for Cpus {
 
     fn inverse(&self, set: &CpuSet) -> CpuSet {
         if self.strict { invert_below(set, self.there.len()) } else { self.there.difference(set) }
+    }
+
+    fn base(&self) -> Base {
+        self.release.base()
     }
 
     fn counts(&self, number: u64) -> u64 {

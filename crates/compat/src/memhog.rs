@@ -20,8 +20,9 @@ use rustix::io::{Errno as RawErrno, pwrite};
 use serde_json::json;
 
 use crate::kernel::Kernel;
+use crate::number::{self, Base};
 use crate::warning::Warnings;
-use crate::{Call, Release, node_argument, number, report, strerror};
+use crate::{Call, Release, node_argument, report, strerror};
 
 /// A point is written for this much memory.
 const POINT: usize = 10 << 20;
@@ -137,7 +138,7 @@ fn options<'a>(mut words: &'a [OsString], err: &mut dyn Write) -> (Options, Resu
             [b'-', b'f', name @ ..] => options.file = open_file(OsStr::from_bytes(name), err),
             [b'-', b'r', count @ ..] => {
                 let text = String::from_utf8_lossy(count);
-                options.passes = number::leading(&text, 10).map_or(0, |(number, _)| number as i64);
+                options.passes = number::leading(&text, Base::Decimal).map_or(0, |(number, _)| number as i64);
             }
             [b'-', b'H', ..] => options.small_pages = true,
             b"--json" => options.json = true,

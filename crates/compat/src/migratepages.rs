@@ -9,8 +9,9 @@ use serde_json::json;
 
 use crate::getopt::{Argument, Getopt, Long, Operands, Short, Spec};
 use crate::kernel::{self, Kernel};
+use crate::number::{self, Base};
 use crate::warning::Warnings;
-use crate::{Call, node_argument, number, report, strerror};
+use crate::{Call, node_argument, report, strerror};
 
 const SPEC: Spec<'static> = Spec {
     shorts: &[Short { letter: 'h', argument: Argument::None }],
@@ -54,7 +55,7 @@ pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut 
         let _ = writeln!(err, "numactl: This system does not support NUMA functionality");
         return 1;
     }
-    let Some(pid) = process(pid) else { return usage(err) };
+    let Some(pid) = process(pid, call.settings.release.base()) else { return usage(err) };
     let mut warnings = Warnings::new(err);
     let mut nodes = |argument: &OsStr| node_argument::read(call, kernel, argument, out, &mut warnings);
     let Ok(from) = nodes(from) else { return 1 };
@@ -83,8 +84,8 @@ fn usage(err: &mut dyn Write) -> u8 {
 }
 
 /// The number of a process as C reads it; `None` when the word is no number.
-fn process(word: &OsStr) -> Option<u64> {
-    number::leading(word.to_str()?, 0).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+fn process(word: &OsStr, base: Base) -> Option<u64> {
+    number::leading(word.to_str()?, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
 /// Moves pages of the running system. Process 0 is this one.

@@ -20,8 +20,9 @@ use serde_json::json;
 
 use crate::getopt::{Argument, Found, Getopt, Long, Operands, Short, Spec, Wrong};
 use crate::kernel::Kernel;
+use crate::number::{self, Base};
 use crate::warning::Warnings;
-use crate::{Call, node_argument, number, report, strerror};
+use crate::{Call, node_argument, report, strerror};
 
 const SPEC: Spec<'static> = Spec {
     shorts: &[
@@ -95,9 +96,9 @@ impl Options {
         match (found.value, &found.argument) {
             ('p', Some(argument)) => {
                 let text = argument.to_string_lossy();
-                let (pages, rest) = number::leading(&text, 0).unwrap_or((0, &text));
+                let (pages, rest) = number::leading(&text, Base::Prefixed).unwrap_or((0, &text));
                 self.pages = pages;
-                self.overflows = number::overflows(&text);
+                self.overflows = number::overflows(&text, Base::Prefixed);
                 if rest.is_empty() && !text.is_empty() { Ok(()) } else { Err(Stop) }
             }
             ('v', _) => {

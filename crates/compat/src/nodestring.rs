@@ -15,7 +15,7 @@ use nodewise_machine::id::Id;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuId, IdSet, NodeId, NodeSet};
 
-use crate::number;
+use crate::number::{self, Base};
 use crate::warning::{Kind, Warnings};
 
 /// A string that names no set. Its warning has been written.
@@ -32,6 +32,9 @@ pub trait Members<I: Id> {
 
     /// What `!` makes of a set.
     fn inverse(&self, set: &IdSet<I>) -> IdSet<I>;
+
+    /// The digits that a number may have.
+    fn base(&self) -> Base;
 
     /// What a number is taken for: the originals count with 32 bits.
     fn counts(&self, number: u64) -> u64;
@@ -164,7 +167,7 @@ impl<I: Named> Reader<'_, '_, I> {
 
     /// The next number; one that counts inside the allowed set is already what it counts to.
     fn number(&mut self) -> Option<u64> {
-        let (number, rest) = number::leading(self.rest, 0)?;
+        let (number, rest) = number::leading(self.rest, self.members.base())?;
         self.rest = rest;
         if !self.relative {
             return Some(number);

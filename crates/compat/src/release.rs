@@ -12,6 +12,7 @@
 use std::ffi::OsStr;
 
 use crate::numastat::line;
+use crate::number::Base;
 
 /// A release of the numactl package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -29,6 +30,15 @@ impl Release {
         match self {
             Self::V2_0_16 => "2.0.16",
             Self::V2_0_19 => "2.0.19",
+        }
+    }
+
+    /// The digits of numbers that name nodes, CPUs, processes and segments: 2.0.19 of Debian 13 is built with a
+    /// C library that knows binary ones.
+    pub(crate) const fn base(self) -> Base {
+        match self {
+            Self::V2_0_16 => Base::Prefixed,
+            Self::V2_0_19 => Base::PrefixedOrBinary,
         }
     }
 

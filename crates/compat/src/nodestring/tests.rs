@@ -8,6 +8,10 @@ use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 struct Plain<I>(IdSet<I>);
 
 impl<I: Id> Members<I> for Plain<I> {
+    fn base(&self) -> Base {
+        Base::Prefixed
+    }
+
     fn counts(&self, number: u64) -> u64 {
         number
     }

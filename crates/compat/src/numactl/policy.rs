@@ -32,15 +32,23 @@ impl Session<'_> {
             PolicyMode::Local => NodeSet::new(),
             _ => self.parse_nodes(argument, Purpose::Memory)?,
         };
-        if mode == PolicyMode::Preferred && nodes.len() != 1 {
+        let shared = self.shared.has_region();
+        if mode == PolicyMode::Preferred && nodes.len() != 1 && !(shared && self.mbind_judges(&nodes)) {
             return Err(self.usage());
         }
         self.no_other_policy()?;
         self.policy_is_set = true;
-        // Nothing to interleave over is no policy.
+        // A process interleaves over no nodes by the default policy; shared memory cannot.
         let interleaves = matches!(mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
-        let mode = if interleaves && nodes.is_empty() { PolicyMode::Default } else { mode };
+        let resets = interleaves && nodes.is_empty() && !shared;
+        let mode = if resets { PolicyMode::Default } else { mode };
         self.set_policy(&MemPolicy::new(mode, nodes), doing)
+    }
+
+    /// Whether the kernel is asked for a preferred node of shared memory that is not one: the originals count
+    /// nodes for a process only.
+    fn mbind_judges(&self, nodes: &NodeSet) -> bool {
+        nodes.is_empty() || self.call.settings.strict
     }
 
     fn no_other_policy(&mut self) -> Step {

@@ -12,9 +12,10 @@ use nodewise_machine::{MemPolicy, NodeSet, PolicyMode};
 use nodewise_syscall::shared::{Segment, SegmentPages, SharedMemory};
 use nodewise_syscall::{Advice, BindOptions, Errno, advice, mempolicy, pages};
 use rustix::fs::{Mode, OFlags, fstat, ftruncate, open, stat};
+use rustix::io::Errno as RawErrno;
 
 use super::{Session, Step, Stop, strerror};
-use crate::number;
+use crate::number::{self, Base};
 use crate::release::Release;
 
 mod dump;
@@ -30,6 +31,8 @@ pub(super) struct Request {
     offset: u64,
     mode: u32,
     id: u64,
+    /// Whether a number was too large: `ERANGE`, which the C library leaves in `errno`.
+    overflowed: bool,
     pages: SegmentPages,
     region: Option<Region>,
 }
@@ -60,6 +63,7 @@ impl Request {
             offset: 0,
             mode: 0o600,
             id: 0,
+            overflowed: false,
             pages: SegmentPages::Small,
             region: None,
         }
@@ -97,16 +101,23 @@ impl Session<'_> {
                 return Err(self.mistake(&format!("{late} must be before shared memory specification")));
             }
         }
+        let base = self.call.settings.release.base();
         let shared = &mut self.shared;
+        shared.overflowed |= match option {
+            'u' => false,
+            'M' => number::overflows(&text, Base::Octal),
+            'I' => number::overflows(&text, base),
+            _ => number::overflows(&text, Base::Prefixed),
+        };
         match option {
             'L' => (shared.named, shared.length) = (Some("--length"), number::size(&text)),
             'o' => (shared.named, shared.offset) = (Some("--offset"), number::size(&text)),
             'u' => (shared.named, shared.pages) = (Some("--huge"), SegmentPages::Huge),
-            'M' => match whole(&text, 8) {
+            'M' => match whole(&text, Base::Octal) {
                 Some(mode) => (shared.named, shared.mode) = (Some("--shmmode"), mode as u32),
                 None => return Err(self.usage()),
             },
-            _ => match whole(&text, 0) {
+            _ => match whole(&text, base) {
                 Some(id) => shared.id = id,
                 None => return Err(self.usage()),
             },
@@ -235,7 +246,7 @@ impl Session<'_> {
     }
 
     /// The key that a file stands for, which is made where it is missing. The originals take a negative key for
-    /// none, so every one with an id from 128 on.
+    /// none, so every one with an id from 128 on, and empty the file to make it.
     fn key(&mut self, path: &Path, name: &str) -> Result<i32, Stop> {
         let strict = self.call.settings.strict;
         let usable = |key: &i32| !strict || *key >= 0;
@@ -245,14 +256,18 @@ impl Session<'_> {
         }
         let mode = self.shared.mode;
         let _ = writeln!(self.warnings.err(), "numactl: Creating shm key file {name} mode {mode:04o}");
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let emptied = if strict { OFlags::TRUNC } else { OFlags::empty() };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | emptied;
         let made = open(path, flags, file_mode(mode));
         made.map_err(|error| {
             let error = strerror(Errno::new(error.raw_os_error()));
             self.lament(&format!("cannot create key for shm {name}\n: {error}"))
         })?;
         self.file_key(path).ok().filter(usable).ok_or_else(|| {
-            let cause = found.err().map_or_else(String::new, |errno| format!(": {}", strerror(errno)));
+            // The originals name the error that came last, whatever it was about.
+            let last =
+                found.err().or(self.shared.overflowed.then_some(Errno::new(RawErrno::RANGE.raw_os_error())));
+            let cause = last.map_or_else(String::new, |errno| format!(": {}", strerror(errno)));
             self.lament(&format!("cannot get key for newly created shm key file {name}{cause}"))
         })
     }
@@ -416,6 +431,6 @@ fn file_mode(mode: u32) -> Mode {
 }
 
 /// A number that is the whole text.
-fn whole(text: &str, base: u32) -> Option<u64> {
+fn whole(text: &str, base: Base) -> Option<u64> {
     number::leading(text, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }

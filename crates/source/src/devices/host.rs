@@ -67,7 +67,8 @@ pub(super) fn interface(tree: &Tree, address: IpAddr) -> Result<Way, String> {
         }
         IpAddr::V6(_) => false,
     };
-    if own || address.is_loopback() {
+    // What is sent to no address stays here.
+    if own || address.is_loopback() || address.is_unspecified() {
         return Ok(Way::Own);
     }
     let routes = match address {

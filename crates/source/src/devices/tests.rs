@@ -155,6 +155,7 @@ fn routes_lead_to_an_interface() {
         ("192.0.2.77", Way::Through("eth0".into())),
         ("192.0.2.2", Way::Own),
         ("127.0.0.9", Way::Own),
+        ("0.0.0.0", Way::Own),
         ("198.51.100.1", Way::None),
         ("fd00::9", Way::Through("eth1".into())),
         ("fd00::2", Way::Own),
