@@ -6,6 +6,7 @@ use core::ffi::{CStr, c_int, c_long, c_uint, c_ulong, c_void};
 use core::hint::black_box;
 use core::mem::MaybeUninit;
 use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::words::{Word, words_for};
 
@@ -217,11 +218,19 @@ pub fn set_affinity(task: libc::pid_t, words: &[Word]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Bytes of a page.
+/// Bytes of a page. Every allocation that touches its pages needs it, so libc is asked once.
 pub fn page_size() -> usize {
-    // SAFETY: sysconf reads a number that libc has since the start of the program.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    if size > 0 { size as usize } else { 4096 }
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    match SIZE.load(Ordering::Relaxed) {
+        0 => {
+            // SAFETY: sysconf reads a number that libc has since the start of the program.
+            let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+            let size = if size > 0 { size as usize } else { 4096 };
+            SIZE.store(size, Ordering::Relaxed);
+            size
+        }
+        size => size,
+    }
 }
 
 /// Opens a file for reading.
