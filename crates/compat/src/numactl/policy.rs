@@ -22,7 +22,7 @@ impl Session<'_> {
         }
         let (mode, doing) = match option {
             'i' => (PolicyMode::Interleave, "setting interleave mask"),
-            'w' => (PolicyMode::WeightedInterleave, "setting weighted interleave mask"),
+            'w' => (PolicyMode::WeightedInterleave, "setting interleave mask"),
             'm' => (PolicyMode::Bind, "setting membind"),
             'p' => (PolicyMode::Preferred, "setting preferred node"),
             'P' => (PolicyMode::PreferredMany, "setting preferred node"),

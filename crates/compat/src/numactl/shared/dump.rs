@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use nodewise_machine::{MemPolicy, ModeFlags, NodeId, PolicyMode};
+use nodewise_machine::{MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
 use nodewise_syscall::error::ReadError;
 use nodewise_syscall::{Errno, mempolicy, pages};
 
@@ -100,29 +100,81 @@ pub(super) fn verify(region: &Region, settings: Settings, out: &mut dyn Write) -
         let _ = writeln!(out, "numactl verify {address:x}(0): wrong policy {found}, expected [{expected}]");
         return Ok(1);
     }
-    let mut status = 0;
-    for (at, page) in region.pages()? {
+    let (address, _) = region.range()?;
+    let mut check = Check { out, status: 0, address, next: None };
+    for (_, page) in region.pages()? {
         let policy = policy_at(page)?;
         let expected = region.policy.as_ref().unwrap_or(&policy);
-        if policy != *expected {
-            let (found, expected) = (name(&policy, false), name(expected, false));
-            let _ = writeln!(
-                out,
-                "{at:016x}: policy {found} of nodes {}, expected {expected} of nodes {}",
-                policy.nodes,
-                region.policy.as_ref().map(|policy| policy.nodes.to_string()).unwrap_or_default()
-            );
-            status = 1;
-        }
-        let binds =
-            matches!(policy.mode, PolicyMode::Bind | PolicyMode::Interleave | PolicyMode::WeightedInterleave);
         let node = node_at(page)?;
-        if binds && !policy.nodes.contains(node) {
-            let _ = writeln!(out, "{at:016x}: on node {node}, expected one of nodes {}", policy.nodes);
-            status = 1;
+        if !check.page(page, node, &policy, expected, settings.strict) {
+            break;
         }
     }
-    Ok(status)
+    Ok(check.status)
+}
+
+/// `--verify` on its way through the pages, in the words of the originals.
+struct Check<'o> {
+    out: &'o mut dyn Write,
+    status: u8,
+    /// Where the region begins.
+    address: usize,
+    /// The node of the next interleaved page.
+    next: Option<NodeId>,
+}
+
+impl Check<'_> {
+    fn wrong(&mut self, page: usize, what: &str) {
+        let _ = writeln!(self.out, "numactl verify {page:x}({:x}): {what}", page - self.address);
+        self.status = 1;
+    }
+
+    fn nodes(&mut self, name: &str, nodes: &NodeSet) {
+        let nodes: String = nodes.iter().map(|node| format!("{node} ")).collect();
+        let _ = writeln!(self.out, "{name}: {nodes}");
+    }
+
+    /// Looks at a page; `false` where the originals look no further.
+    fn page(
+        &mut self,
+        page: usize,
+        node: NodeId,
+        policy: &MemPolicy,
+        expected: &MemPolicy,
+        strict: bool,
+    ) -> bool {
+        if policy.mode != expected.mode || policy.flags != expected.flags {
+            let (found, expected) = (name(policy, strict), name(expected, strict));
+            self.wrong(page, &format!("wrong policy {found}, expected {expected}"));
+            return false;
+        }
+        if policy.nodes != expected.nodes {
+            self.wrong(page, "mismatched node mask");
+            self.nodes("expected", &expected.nodes);
+            self.nodes("real", &policy.nodes);
+        }
+        let is_inside = policy.nodes.contains(node);
+        match policy.mode {
+            PolicyMode::Interleave => {
+                if !is_inside {
+                    self.wrong(page, &format!("interleave node out of range {node}"));
+                }
+                let next = self.next.unwrap_or(node);
+                if node != next {
+                    self.wrong(page, &format!("expected interleave node {next}, got {node}"));
+                    return false;
+                }
+                let behind = policy.nodes.iter().find(|other| *other > node);
+                self.next = behind.or_else(|| policy.nodes.first());
+            }
+            PolicyMode::Bind | PolicyMode::WeightedInterleave if !is_inside => {
+                self.wrong(page, &format!("unexpected node {node}"));
+                self.nodes("expected", &policy.nodes);
+            }
+            _ => (),
+        }
+        true
+    }
 }
 
 #[cfg(test)]
