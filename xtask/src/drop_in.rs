@@ -17,6 +17,8 @@ pub struct DropIn {
     pub first: u64,
     /// In a guest with four nodes instead of here.
     pub guest: bool,
+    /// Whether the differences that rules cover are printed too.
+    pub differences: bool,
     /// The root that the packages of another release were unpacked into.
     pub original: Option<PathBuf>,
 }
@@ -31,6 +33,9 @@ pub fn run(root: &Path, drop_in: &DropIn) -> Result<()> {
     command.arg(format!("--first={}", drop_in.first));
     if drop_in.guest {
         command.arg("--guest=yes");
+    }
+    if drop_in.differences {
+        command.arg("--differences=yes");
     }
     if let Some(original) = &drop_in.original {
         command.arg(format!("--original={}", std::path::absolute(original)?.display()));

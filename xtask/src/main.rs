@@ -133,7 +133,11 @@ enum Task {
         /// Play them in a guest with four nodes
         #[arg(long)]
         guest: bool,
-        /// The folder that packages of another release were unpacked into [default: the installed originals]
+        /// Print the differences that rules cover, too (not with --guest)
+        #[arg(long, conflicts_with = "guest")]
+        differences: bool,
+        /// The folder that packages of another release were unpacked into: numactl, libnuma1 and libc6 with
+        /// dpkg -x [default: the installed originals]
         #[arg(long, value_name = "ROOT")]
         original: Option<PathBuf>,
     },
@@ -227,37 +231,37 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().task {
-        Task::Aa { studies, runs, seed, noise: Some(noise), .. } => {
-            root().and_then(|root| aa::noise::run(&root, noise, studies, runs, seed, aa::allowed(studies)))
-        }
-        Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
-        Task::AaDraw { noise } => aa::noise::draw(noise),
-        Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
-        Task::Bench { suite, rounds } => root().and_then(|root| bench::run(&root, &suite, rounds)),
-        Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
-        Task::Dist => root().and_then(|root| {
-            println!("{}", dist::build(&root)?.display());
-            Ok(())
-        }),
-        Task::DropIn { lines, seed, first, guest, original } => root()
-            .and_then(|root| drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, original })),
-        Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
-        Task::LabSoak { kernel, arch, first, machines, scripts } => {
-            root().and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts }))
-        }
-        Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
-        Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
-            let destination = libnuma::Destination { out, prefix, libdir, multiarch };
-            root().and_then(|root| libnuma::run(&root, arch, destination))
-        }
-        Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
-        Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
-        Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
-        Task::Tidy => root().and_then(|root| tidy::run(&root)),
-        Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
-        Task::Test { skip_lab } => root().and_then(|root| suite::run(&root, skip_lab)),
-    };
+    let result =
+        match Arguments::parse().task {
+            Task::Aa { studies, runs, seed, noise: Some(noise), .. } => root()
+                .and_then(|root| aa::noise::run(&root, noise, studies, runs, seed, aa::allowed(studies))),
+            Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
+            Task::AaDraw { noise } => aa::noise::draw(noise),
+            Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
+            Task::Bench { suite, rounds } => root().and_then(|root| bench::run(&root, &suite, rounds)),
+            Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
+            Task::Dist => root().and_then(|root| {
+                println!("{}", dist::build(&root)?.display());
+                Ok(())
+            }),
+            Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
+                drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
+            }),
+            Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
+            Task::LabSoak { kernel, arch, first, machines, scripts } => root()
+                .and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts })),
+            Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
+            Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
+                let destination = libnuma::Destination { out, prefix, libdir, multiarch };
+                root().and_then(|root| libnuma::run(&root, arch, destination))
+            }
+            Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
+            Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
+            Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
+            Task::Tidy => root().and_then(|root| tidy::run(&root)),
+            Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
+            Task::Test { skip_lab } => root().and_then(|root| suite::run(&root, skip_lab)),
+        };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,11 +1,13 @@
 //! Drawing command lines.
 
+mod known;
 mod line;
 mod nodes;
 mod numactl;
 mod tools;
 
-pub use line::Line;
+pub use known::{KNOWN, known};
+pub use line::{Argument, Line};
 
 use nodewise_stats::random::Random;
 

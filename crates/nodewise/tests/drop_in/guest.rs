@@ -1,8 +1,9 @@
 //! Lines in a guest with four nodes, where wrong nodes are others than on a machine with one.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
@@ -13,13 +14,21 @@ use crate::verdict::{self, Plan, Verdict};
 /// Four nodes; the third has no memory and the fourth no CPUs.
 const MACHINE: &str = "2x(1c 512M) (1c) (512M); dist=20";
 
-/// Stands before the line with the verdict.
+/// Stands before a line with the verdict on the lines so far.
 const MARK: &str = "verdict ";
 
 /// Time that a guest has for a line, on a machine that is busy with other work.
 const SECONDS_PER_LINE: u64 = 20;
 
-/// Boots a guest and plays the lines there; `None`, with the reason said, where there is no lab.
+/// How many lines are played between two reports.
+const REPORTED: u64 = 10;
+
+/// Runs in the guest's memory: programs that it reads from the host for every line take seconds to start.
+const COPIED: &str = "cp \"$1\" /dev/shm/drop_in && cp \"$2\" /dev/shm/nodewise && shift 2 && \
+    exec /dev/shm/drop_in --nodewise=/dev/shm/nodewise \"$@\"";
+
+/// Boots a guest and plays the lines there; `None`, with the reason said, where there is no lab. How far it is is
+/// written to standard error.
 pub fn boot(plan: Plan, original: &Original) -> Result<Option<Verdict>, String> {
     let lab = match Lab::for_test(&KernelChoice::default()) {
         Ok(lab) => lab,
@@ -34,18 +43,30 @@ pub fn boot(plan: Plan, original: &Original) -> Result<Option<Verdict>, String> 
     guest.timeout = Duration::from_secs(600 + plan.lines * SECONDS_PER_LINE);
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let words = [
+        "sh".into(),
+        "-c".into(),
+        COPIED.into(),
+        "sh".into(),
         stripped(&own),
+        stripped(Path::new(env!("CARGO_BIN_EXE_nodewise"))),
         format!("--in-guest={}", original.root.display()).into(),
         format!("--lines={}", plan.lines).into(),
         format!("--seed={}", plan.seed).into(),
         format!("--first={}", plan.first).into(),
-        format!("--nodewise={}", stripped(Path::new(env!("CARGO_BIN_EXE_nodewise"))).display()).into(),
     ];
-    let output = guest.run(&words.map(PathBuf::into_os_string)).map_err(|error| error.to_string())?;
-    let out = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = out.lines().find_map(|line| serde_json::from_str(line.strip_prefix(MARK)?).ok());
-    let verdict = said.as_ref().and_then(Verdict::from_json);
-    verdict.map(Some).ok_or_else(|| format!("{out}{}", String::from_utf8_lossy(&output.stderr)))
+    let mut out = Vec::new();
+    let end = guest.stream(&words.map(PathBuf::into_os_string), &mut out, &mut io::stderr());
+    let out = String::from_utf8_lossy(&out);
+    let last = out.lines().rev().find_map(|line| serde_json::from_str(line.strip_prefix(MARK)?).ok());
+    let verdict = last.as_ref().and_then(Verdict::from_json);
+    let end = match (end, verdict) {
+        (Ok(0), Some(verdict)) => return Ok(Some(verdict)),
+        (Ok(status), verdict) => (format!("the guest's command ended with {status}"), verdict),
+        (Err(error), verdict) => (error.to_string(), verdict),
+    };
+    let so_far =
+        end.1.map_or_else(|| out.into_owned(), |verdict| format!("{verdict}{}", verdict.wrong.join("\n")));
+    Err(format!("{}; until then: {so_far}", end.0))
 }
 
 /// A program without what is for debuggers where that can be taken away: a guest reads it slowly.
@@ -56,11 +77,18 @@ fn stripped(program: &Path) -> PathBuf {
     if done.is_ok_and(|status| status.success()) { small } else { program.to_owned() }
 }
 
-/// What happens in the guest.
-pub fn inside(plan: Plan, root: &str, nodewise: &str) {
-    let original = Original::unpacked(root).expect("the host found the original");
-    match verdict::played(plan, &original, Path::new(nodewise)) {
-        Ok(verdict) => println!("{MARK}{}", verdict.json()),
-        Err(error) => println!("{error}"),
-    }
+/// What happens in the guest. The last verdict on standard output is that on all lines.
+pub fn inside(plan: Plan, root: &str, nodewise: &str) -> Result<(), String> {
+    let original = Original::unpacked(root)?;
+    let start = Instant::now();
+    let report = |verdict: &Verdict| {
+        if verdict.lines % REPORTED == 0 {
+            let (lines, wrong, seconds) = (verdict.lines, verdict.wrong.len(), start.elapsed().as_secs());
+            eprintln!("{lines} of {} lines, {seconds} s, {wrong} answers differ without a rule", plan.all());
+            println!("{MARK}{}", verdict.json());
+        }
+    };
+    let verdict = verdict::played(plan, &original, Path::new(nodewise), &report)?;
+    println!("{MARK}{}", verdict.json());
+    Ok(())
 }

@@ -16,6 +16,7 @@ mod guest;
 mod mask;
 mod original;
 mod play;
+mod reading;
 mod rules;
 mod verdict;
 
@@ -45,9 +46,14 @@ fn main() {
     }
     if let Some(original) = value("--in-guest") {
         let nodewise = value("--nodewise").expect("the host passes the path of nodewise");
-        return guest::inside(plan, original, nodewise);
+        if let Err(error) = guest::inside(plan, original, nodewise) {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+        return;
     }
     let original = value("--original").map(str::to_owned);
+    let shows = value("--differences").is_some();
     let place = match value("--guest") {
         Some(_) => "guest",
         None => "here",
@@ -65,6 +71,9 @@ fn main() {
             },
             _ => verdict::of(plan, &original)?,
         };
+        if shows {
+            verdict.covered.iter().for_each(|difference| println!("{difference}"));
+        }
         finish(&verdict)
     });
     let table = Trial::test("the_rules_are_those_of_the_table_in_compat_md", rules::are_documented);
@@ -73,9 +82,18 @@ fn main() {
 
 /// Whether a word is an option of ours. `cargo xtask drop-in` has words for them.
 fn is_own(word: &str) -> bool {
-    ["--lines=", "--seed=", "--first=", "--guest=", "--in-guest=", "--nodewise=", "--hold=", "--original="]
-        .iter()
-        .any(|option| word.starts_with(option))
+    const OWN: [&str; 9] = [
+        "--lines=",
+        "--seed=",
+        "--first=",
+        "--guest=",
+        "--in-guest=",
+        "--nodewise=",
+        "--hold=",
+        "--original=",
+        "--differences=",
+    ];
+    OWN.iter().any(|option| word.starts_with(option))
 }
 
 /// Without the original there is nothing to compare with.

@@ -44,6 +44,12 @@ pub struct Stage {
     segments: bool,
 }
 
+/// Time that a line has; the slowest take a few seconds in a guest.
+const SECONDS: &str = "60";
+
+/// The exit status of a line that did not end in time.
+pub const TOO_LONG: i32 = 124;
+
 /// A program that says under which policy, on which CPUs and with which signals and files it was started. The
 /// kernel writes the policy of a process into the line of its stack.
 const PROBE: &str = "#!/bin/sh
@@ -104,12 +110,12 @@ impl Stage {
         let shares = line.tool == "numactl" && line.has_option('S', "shm");
         let mut command;
         if shares {
-            command = Command::new("/usr/bin/unshare");
-            command.args(["--ipc", "sh", "-c", LISTING, "sh", line.tool]);
+            command = limited();
+            command.args(["unshare", "--ipc", "sh", "-c", LISTING, "sh", line.tool]);
             command.env("DUMP", self.at("original").join("numactl"));
         } else {
-            command = Command::new(line.tool);
-            command.env_clear();
+            command = limited();
+            command.arg(line.tool).env_clear();
         }
         command.args(words).current_dir(&folder).stdin(Stdio::null());
         let path = format!("{}:{}:/usr/bin:/bin", tools.display(), self.at("programs").display());
@@ -129,6 +135,13 @@ impl Stage {
         }
         Ok(outcome(&output, effects, &pid))
     }
+}
+
+/// The beginning of a command that is ended with the status `TOO_LONG` when it takes too long.
+fn limited() -> Command {
+    let mut command = Command::new("/usr/bin/timeout");
+    command.args(["--foreground", SECONDS]);
+    command
 }
 
 fn outcome(output: &Output, effects: String, pid: &str) -> Outcome {
@@ -201,16 +214,25 @@ struct Holder(Child);
 impl Holder {
     /// Starts one, whose number is no other number of a line.
     fn start() -> io::Result<Self> {
+        const SMALLEST: u32 = 4096;
         loop {
             let holder = Self::start_any()?;
-            if holder.0.id() > 4096 {
+            if holder.0.id() > SMALLEST {
                 return Ok(holder);
             }
+            // A system that has started lately, such as a guest, would take thousands of attempts.
+            let _ = fs::write("/proc/sys/kernel/ns_last_pid", SMALLEST.to_string());
         }
     }
 
     fn start_any() -> io::Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
+        // On one CPU: pages come from the node of the CPU that touches them.
+        let status = fs::read_to_string("/proc/self/status")?;
+        let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+        let first = cpus.trim().split(['-', ',']).next().unwrap_or_default();
+        let mut child = Command::new("taskset")
+            .args(["-c", first])
+            .arg(std::env::current_exe()?)
             .arg("--hold=")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

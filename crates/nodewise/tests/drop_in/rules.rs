@@ -26,6 +26,11 @@ const fn always(name: &'static str, covers: fn(&Line, &Outcome, &Outcome) -> boo
     Rule { name, strict: true, covers }
 }
 
+/// A difference that is covered only where the originals do the same with a rewritten line (`reading`).
+const fn rewritten(name: &'static str) -> Rule {
+    plain(name, |_, _, _| false)
+}
+
 /// The rules.
 pub const RULES: [Rule; 17] = [
     always("control characters", control_characters),
@@ -34,14 +39,14 @@ pub const RULES: [Rule; 17] = [
     always("processes beyond 2^31", processes_beyond),
     always("memhog's short file", short_file),
     plain("numbers beyond 2^32", numbers_beyond),
-    plain("nodes of devices", nodes_of_devices),
+    plain("nodes of devices", dots_in_names),
     plain("shared policies", shared_policies),
     plain("verified offset", verified_offset),
     plain("negative keys", negative_keys),
     plain("local in --show", local_in_show),
     plain("policies in --show", policies_in_show),
-    plain("inverse sets", inverse_sets),
-    plain("nodes for CPUs", nodes_for_cpus),
+    rewritten("inverse sets"),
+    plain("nodes for CPUs", nodes_in_show),
     plain("unreadable processes", unreadable_processes),
     plain("--json", json),
     plain("process numbers of migratepages", migrated_process),
@@ -89,11 +94,18 @@ fn kept(text: &str, keep: impl Fn(&str) -> bool) -> String {
     text.split_inclusive('\n').filter(|line| keep(line)).collect()
 }
 
-/// Characters that drive a terminal are written as escapes.
-fn control_characters(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
+/// Characters that drive a terminal are written as escapes, by which numastat's rows may be in another order.
+fn control_characters(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
     let visible = |text: &str| text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
-    let (out, err) = (visible(&original.out), visible(&original.err));
-    Outcome { out, err, ..original.clone() } == *ours
+    let sorted = |outcome: &Outcome, text: &str| {
+        let mut lines: Vec<String> = visible(text).split('\n').map(str::to_owned).collect();
+        if line.tool == "numastat" {
+            lines.sort_unstable();
+        }
+        Outcome { out: lines.join("\n"), err: visible(&outcome.err), ..outcome.clone() }
+    };
+    (original.out != visible(&original.out) || original.err != visible(&original.err))
+        && sorted(original, &original.out) == sorted(ours, &ours.out)
 }
 
 /// The originals search the disks for a file's and name what they looked at last.
@@ -128,10 +140,41 @@ fn count_beyond_all(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
 
 /// A number that no process has is not made another's.
 fn processes_beyond(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
+    let numbers = |text: &str| {
+        let parts = text.split("/proc/").enumerate().map(|(at, part)| match at {
+            0 => part,
+            _ => part.trim_start_matches(|c: char| c == '-' || c.is_ascii_digit()),
+        });
+        parts.collect::<Vec<_>>().join("/proc/N")
+    };
     line.tool == "numastat"
         && line.words.iter().any(|word| word.parse::<u128>().is_ok_and(|number| number > i32::MAX as u128))
-        && original.err.contains("Can't read /proc/")
+        && numbers(&original.err) == numbers(&ours.err)
+        && only_unreadable_rows_differ(original, ours)
+}
+
+/// Whether two tables of numastat differ in rows of processes alone: the originals have one of zeros for a process
+/// that cannot be read, or no table at all.
+fn only_unreadable_rows_differ(original: &Outcome, ours: &Outcome) -> bool {
+    // The heads and totals of tables, which one of nodes shares, and the rows of the table of a single process.
+    const HEADS: [&str; 9] = [
+        "Per-node process memory",
+        "PID ",
+        "Node N ",
+        "Total ",
+        "- ",
+        "Huge ",
+        "Heap ",
+        "Stack ",
+        "Private ",
+    ];
+    let about_processes = |line: &str| line.contains(" (") || HEADS.iter().any(|head| line.starts_with(head));
+    let others = |text: &str| kept(text, |line| !about_processes(line) && !line.trim().is_empty());
+    original.err.contains("Can't read /proc/")
         && ours.err.contains("Can't read /proc/")
+        && (ours.status == original.status || ours.status == 1)
+        && others(&original.out).trim_end() == others(&ours.out).trim_end()
+        && original.effects == ours.effects
 }
 
 /// A file that is shorter than the memory is made longer.
@@ -140,21 +183,26 @@ fn short_file(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
     line.tool == "memhog" && line.has(&["-f"]) && original.status == SIGBUS && ours.status == 0
 }
 
-/// A number beyond 32 bits names nothing.
-fn numbers_beyond(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
+/// A number beyond 32 bits names nothing: the string with it is invalid.
+fn numbers_beyond(line: &Line, _: &Outcome, ours: &Outcome) -> bool {
     let is_large = |text: &str| text.parse::<u128>().is_ok_and(|number| number > u32::MAX as u128);
     let names_one = |word: &String| word.split(|c: char| !c.is_ascii_digit()).any(is_large);
-    original != ours && line.words.iter().any(names_one) && ours.err.contains("out of range")
+    let invalid = ours.out.lines().find_map(|line| line.strip_prefix('<')?.strip_suffix("> is invalid"));
+    ours.status == 1
+        && ours.err.contains("out of range")
+        && invalid.is_some_and(|text| line.words.iter().any(|word| names_one(word) && word.ends_with(text)))
 }
 
-/// A device whose node the kernel does not say is on the only node, one behind a bridge on its own.
-fn nodes_of_devices(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
-    const KINDS: [&str; 5] = ["netdev:", "block:", "file:", "ip:", "pci:"];
-    let _ = ours;
-    line.words.iter().any(|word| KINDS.iter().any(|kind| word.contains(kind)))
-        && ["Kernel does not know node mask", "Cannot read node mask", "Illegal characters"]
-            .iter()
-            .any(|warning| original.err.contains(warning))
+/// Names of network devices may have a dot; one that does not exist is not found.
+fn dots_in_names(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
+    let illegal = "Illegal characters in `";
+    let Some((before, behind)) = original.err.split_once(illegal) else { return false };
+    let Some((name, rest)) = behind.split_once("' specification") else { return false };
+    let found = |class: &str| format!("{before}Cannot read node mask for {class} device `{name}'{rest}");
+    only_errors_differ(original, ours)
+        && name.contains('.')
+        && !name.contains('/')
+        && ["net", "block"].iter().any(|class| ours.err == found(class))
 }
 
 /// Weights and several preferred nodes hold for shared memory too; 2.0.16 prefers none there.
@@ -162,23 +210,77 @@ fn shared_policies(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
     let shared = line.has_option('f', "file") || line.has_option('S', "shm");
     let weighted = line.has_option('w', "weighted-interleave");
     let preferred = line.has_option('p', "preferred") || line.has_option('P', "preferred-many");
+    if !shared {
+        return false;
+    }
+    if weighted {
+        return unweighted(original) == unweighted(ours);
+    }
     let refused =
         original.err.ends_with("mbind: Invalid argument\nsetting preferred node: Invalid argument\n");
-    shared && original != ours && (weighted || (preferred && (refused || original.out != ours.out)))
+    // The original stops there; several nodes for `-p` are wrong usage.
+    if preferred && refused {
+        return ours.out.starts_with(&original.out) && !ours.err.contains("mbind: ");
+    }
+    preferred && first_preferred(original) == first_preferred(ours)
+}
+
+/// An outcome with plain interleaving in place of weighted, and without the complaint about that.
+fn unweighted(outcome: &Outcome) -> Outcome {
+    let interleaved =
+        |text: &str| text.replace("weighted-interleave :", "interleave :").replace("[6] :", "interleave :");
+    let complaint = |line: &str| line.ends_with("wrong policy interleave, expected [6]\n");
+    let complains = outcome.out.split_inclusive('\n').any(complaint);
+    Outcome {
+        status: if complains { 0 } else { outcome.status },
+        out: interleaved(&kept(&outcome.out, |line| !complaint(line))),
+        err: outcome.err.clone(),
+        effects: interleaved(&outcome.effects),
+    }
+}
+
+/// An outcome with the first of several preferred nodes alone.
+fn first_preferred(outcome: &Outcome) -> Outcome {
+    let first = |text: &str| {
+        let lines = text.split('\n').map(|line| match line.split_once("preferred-many : ") {
+            Some((before, nodes)) => {
+                format!("{before}preferred-many : {}", nodes.split(' ').next().unwrap_or_default())
+            }
+            None => line.to_owned(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    Outcome { out: first(&outcome.out), effects: first(&outcome.effects), ..outcome.clone() }
 }
 
 /// A part of shared memory behind its own length can be verified.
 fn verified_offset(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
-    original.err.contains(" beyond its length ")
-        && original.err.ends_with(" at --verify\n")
+    let (stopped, until) = last_line(&original.err);
+    stopped.contains(" beyond its length ")
+        && stopped.ends_with(" at --verify\n")
+        && ours.err.starts_with(until)
+        && ours.out.starts_with(&original.out)
         && !ours.err.contains("at --verify")
+}
+
+/// The last line of a text, and what stands before it.
+fn last_line(text: &str) -> (&str, &str) {
+    let begins = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
+    (&text[begins..], &text[..begins])
 }
 
 /// Keys of segments may have the highest bit.
 fn negative_keys(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
+    let refuses = |outcome: &Outcome| {
+        ["cannot get key for newly created shm key file ", "cannot create key for shm "]
+            .iter()
+            .any(|refusal| outcome.err.contains(refusal))
+    };
     line.has_option('I', "shmid")
-        && original.err.contains("numactl: cannot get key for newly created shm key file")
-        && !ours.err.contains("numactl: cannot get key for newly created shm key file")
+        && original.status == 1
+        && refuses(original)
+        && !refuses(ours)
+        && ours.out.starts_with(&original.out)
 }
 
 /// `--show` ends the line behind `preferred node:`.
@@ -190,30 +292,55 @@ fn local_in_show(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
 
 /// `--show` knows policies with flags and with weights, and the node that is preferred first.
 fn policies_in_show(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
+    const OF_POLICIES: [&str; 6] = [
+        "policy: ",
+        "preferred node: ",
+        "membind: ",
+        "interleavemask: ",
+        "interleaveweights: ",
+        "interleavenode: ",
+    ];
     let unknown = original.out.contains("policy: [") || original.out.contains("(preferred-many)");
-    unknown && original.status == ours.status && original.err == ours.err && original.effects == ours.effects
+    // An unknown policy has no preferred node, nor an end of that line.
+    let ended = original.out.replace("preferred node: physcpubind:", "physcpubind:");
+    let others = |text: &str| kept(text, |line| !OF_POLICIES.iter().any(|key| line.starts_with(key)));
+    unknown
+        && others(&ended) == others(&ours.out)
+        && Outcome { out: ours.out.clone(), ..original.clone() } == *ours
 }
 
-/// What is inverted is inverted among the nodes that exist.
-fn inverse_sets(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
-    let _ = (original, ours);
-    line.words.iter().any(|word| word.contains('!'))
-}
-
-/// `-N` may name nodes without memory, and `--show` names them.
-fn nodes_for_cpus(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
-    let _ = (line, original, ours);
-    false
+/// `--show` names the nodes without memory that have one of the process's CPUs.
+fn nodes_in_show(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
+    let nodes = |text: &str| {
+        let keys = ["cpubind: ", "nodebind: "];
+        let (mut named, mut others) = (Vec::new(), String::new());
+        for line in text.split_inclusive('\n') {
+            match keys.iter().find_map(|key| line.strip_prefix(key)) {
+                Some(nodes) => named.push(nodes.split_whitespace().map(str::to_owned).collect::<Vec<_>>()),
+                None => others.push_str(line),
+            }
+        }
+        (named, others)
+    };
+    let ((theirs, others), (named, ours_others)) = (nodes(&original.out), nodes(&ours.out));
+    theirs.len() == named.len()
+        && theirs.iter().zip(&named).all(|(theirs, named)| theirs.iter().all(|node| named.contains(node)))
+        && others == ours_others
+        && Outcome { out: ours.out.clone(), ..original.clone() } == *ours
 }
 
 /// One process that cannot be read costs its own row, and the exit status says so.
 fn unreadable_processes(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
-    line.tool == "numastat" && original.err.contains("Can't read /proc/") && original.err == ours.err
+    line.tool == "numastat" && original.err == ours.err && only_unreadable_rows_differ(original, ours)
 }
 
 /// `--json` is among the options that a word may stand for.
 fn json(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
-    ours.err.contains("--json") && original.out == ours.out && original.status == ours.status
+    let alone = with_errors(ours, ours.err.replace(" '--json'", ""));
+    // Where the original has one option only, the word stands for that.
+    let decided = ours.err.contains("is ambiguous; possibilities: '--help' '--json'\n")
+        && original.err.contains("option '--help' doesn't allow an argument\n");
+    ours.err.contains(" '--json'") && (alone == *original || (decided && only_errors_differ(original, ours)))
 }
 
 /// A number that no process has is said to be none.

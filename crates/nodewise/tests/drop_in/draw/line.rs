@@ -44,6 +44,76 @@ impl Line {
     }
 }
 
+/// An option's argument in a line of numactl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// The letter of the option.
+    pub letter: char,
+    /// The word that it is in.
+    pub word: usize,
+    /// Where it begins in the word.
+    pub at: usize,
+}
+
+/// The options of numactl with an argument; `cpubind` and `cpunodebind` are one.
+const WITH_ARGUMENT: [(char, &str); 13] = [
+    ('i', "interleave"),
+    ('w', "weighted-interleave"),
+    ('p', "preferred"),
+    ('P', "preferred-many"),
+    ('c', "cpubind"),
+    ('N', "cpunodebind"),
+    ('C', "physcpubind"),
+    ('m', "membind"),
+    ('S', "shm"),
+    ('f', "file"),
+    ('o', "offset"),
+    ('L', "length"),
+    ('M', "shmmode"),
+];
+
+impl Line {
+    /// The arguments of numactl's options, in their order. An abbreviation is the first option that it may stand
+    /// for: a line with another is refused as a whole.
+    pub fn arguments(&self) -> Vec<Argument> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(word) = self.words.get(at).filter(|word| word.len() > 1 && word.starts_with('-')) {
+            if word == "--" {
+                break;
+            }
+            if let Some((letter, begins)) = option_with_argument(word) {
+                let joined = begins.is_some();
+                let (word, begins) = begins.map_or((at + 1, 0), |begins| (at, begins));
+                if self.words.get(word).is_some() {
+                    found.push(Argument { letter, word, at: begins });
+                }
+                at += usize::from(!joined);
+            }
+            at += 1;
+        }
+        found
+    }
+
+    /// The text of an argument.
+    pub fn text(&self, argument: &Argument) -> &str {
+        &self.words[argument.word][argument.at..]
+    }
+}
+
+/// The letter of an option that takes an argument, and where the argument begins when it is in the same word.
+fn option_with_argument(word: &str) -> Option<(char, Option<usize>)> {
+    if let Some(long) = word.strip_prefix("--") {
+        let name = long.split('=').next().unwrap_or_default();
+        let known = WITH_ARGUMENT.iter().chain([&('I', "shmid")]);
+        let (letter, _) = known.into_iter().find(|(_, known)| known.starts_with(name))?;
+        return Some((*letter, word.find('=').map(|at| at + 1)));
+    }
+    let takes = |letter: &char| *letter == 'I' || WITH_ARGUMENT.iter().any(|(known, _)| known == letter);
+    let (at, letter) = word.char_indices().skip(1).find(|(_, letter)| takes(letter))?;
+    Some((letter, Some(at + 1).filter(|at| *at < word.len())))
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.variables {
