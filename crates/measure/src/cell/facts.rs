@@ -11,25 +11,38 @@ use crate::stop::Stop;
 /// What [`Facts`] that know of no end say of it.
 static NEVER: Stop = Stop::NEVER;
 
-/// Answers to what only files of the kernel, and the user, tell. `None`: the kernel does not say.
+/// Answers to what only files of the kernel, and the user, tell. `None`, as everywhere until something is
+/// known: the kernel does not say.
 pub trait Facts {
     /// Nodes whose memory this process may use.
-    fn allowed_nodes(&self) -> Option<NodeSet>;
+    fn allowed_nodes(&self) -> Option<NodeSet> {
+        None
+    }
 
     /// Memory of a node that can be had without pushing out anybody's but caches of files.
-    fn available(&mut self, node: NodeId) -> Option<Bytes>;
+    fn available(&mut self, _node: NodeId) -> Option<Bytes> {
+        None
+    }
 
     /// Memory that this process may still take before the limit of its control group.
-    fn below_limit(&mut self) -> Option<Bytes>;
+    fn below_limit(&mut self) -> Option<Bytes> {
+        None
+    }
 
     /// Free pages of a node's pool of huge pages.
-    fn free_huge_pages(&mut self, node: NodeId, size: HugePageSize) -> Option<u64>;
+    fn free_huge_pages(&mut self, _node: NodeId, _size: HugePageSize) -> Option<u64> {
+        None
+    }
 
     /// How much of this range of our own memory is in transparent huge pages.
-    fn transparent_huge(&mut self, address: usize, length: Bytes) -> Option<Bytes>;
+    fn transparent_huge(&mut self, _address: usize, _length: Bytes) -> Option<Bytes> {
+        None
+    }
 
     /// What has happened up to now to the calling thread and around it.
-    fn glance(&mut self) -> Glance;
+    fn glance(&mut self) -> Glance {
+        Glance::default()
+    }
 
     /// What ends the measurement before it is complete.
     fn stop(&self) -> &Stop {
@@ -84,31 +97,7 @@ impl Glance {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFacts;
 
-impl Facts for NoFacts {
-    fn allowed_nodes(&self) -> Option<NodeSet> {
-        None
-    }
-
-    fn available(&mut self, _: NodeId) -> Option<Bytes> {
-        None
-    }
-
-    fn below_limit(&mut self) -> Option<Bytes> {
-        None
-    }
-
-    fn free_huge_pages(&mut self, _: NodeId, _: HugePageSize) -> Option<u64> {
-        None
-    }
-
-    fn transparent_huge(&mut self, _: usize, _: Bytes) -> Option<Bytes> {
-        None
-    }
-
-    fn glance(&mut self) -> Glance {
-        Glance::default()
-    }
-}
+impl Facts for NoFacts {}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 
-use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
-use nodewise_syscall::{HugePageSize, PageKind, Task, affinity};
+use nodewise_machine::{Bytes, CpuSet, NodeId};
+use nodewise_syscall::{PageKind, Task, affinity};
 
 use super::*;
 use crate::bandwidth::file::{FileBench, FileWay, Operation, Place};
@@ -81,21 +81,6 @@ fn name(phase: Phase) -> &'static str {
 }
 
 impl Facts for User {
-    fn allowed_nodes(&self) -> Option<NodeSet> {
-        None
-    }
-    fn available(&mut self, _: NodeId) -> Option<Bytes> {
-        None
-    }
-    fn below_limit(&mut self) -> Option<Bytes> {
-        None
-    }
-    fn free_huge_pages(&mut self, _: NodeId, _: HugePageSize) -> Option<u64> {
-        None
-    }
-    fn transparent_huge(&mut self, _: usize, _: Bytes) -> Option<Bytes> {
-        None
-    }
     fn glance(&mut self) -> Glance {
         self.glances += 1;
         // The first is that of the survey as a whole.

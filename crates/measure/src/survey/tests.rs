@@ -2,9 +2,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nodewise_machine::{Bytes, NodeId, NodeSet};
-use nodewise_syscall::HugePageSize;
-
 use super::*;
 use crate::stop::Stop;
 use nodewise_stats::Direction;
@@ -35,21 +32,6 @@ struct Counters {
 }
 
 impl Facts for Counters {
-    fn allowed_nodes(&self) -> Option<NodeSet> {
-        None
-    }
-    fn available(&mut self, _: NodeId) -> Option<Bytes> {
-        None
-    }
-    fn below_limit(&mut self) -> Option<Bytes> {
-        None
-    }
-    fn free_huge_pages(&mut self, _: NodeId, _: HugePageSize) -> Option<u64> {
-        None
-    }
-    fn transparent_huge(&mut self, _: usize, _: Bytes) -> Option<Bytes> {
-        None
-    }
     fn glance(&mut self) -> Glance {
         Glance { switched: Some(self.switched), ..Glance::default() }
     }
