@@ -155,10 +155,12 @@ fn saved(option: &str, path: &Path) -> Result<Session, Failure> {
 
 /// The session of a file that was read.
 pub(in crate::command) fn session(option: &str, path: &Path, text: &str) -> Result<Session, Failure> {
-    json::suite::read(text).map_err(|error| {
+    let mut session = json::suite::read(text).map_err(|error| {
         let path = quote(&path.display().to_string());
         Failure::usage(format_args!("{option}: {path} is no session of nodewise compare: {error}"))
-    })
+    })?;
+    circumstances::hide_identity(&mut session);
+    Ok(session)
 }
 
 /// The session with only these benchmarks; all of them without a name.

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::{Bytes, Machine};
+use nodewise_measure::suite::session::Session;
+use nodewise_source::capture::command_line;
 use nodewise_source::system;
 use nodewise_source::tree::Tree;
 use nodewise_syscall::mempolicy;
@@ -13,12 +15,15 @@ pub const NODES: &str = "nodes";
 /// The name of the policy that a program begins with.
 pub const POLICY: &str = "policy of a new program";
 
+/// The name of the kernel's command line.
+const COMMAND_LINE: &str = "kernel command line";
+
 /// The settings by the names that tables give them; what is not known is left out.
 pub fn settings(machine: &Machine) -> BTreeMap<String, String> {
     let settings = &machine.settings;
     let number = |value: Option<u32>| value.map(|value| value.to_string());
     let known = [
-        ("kernel command line", settings.command_line.clone()),
+        (COMMAND_LINE, settings.command_line.as_deref().map(identified_by_nothing)),
         ("microcode", system::microcode(&Tree::live())),
         (NODES, Some(machine.node_ids().to_string()).filter(|nodes| !nodes.is_empty())),
         ("memory by node", memory(machine)),
@@ -31,6 +36,19 @@ pub fn settings(machine: &Machine) -> BTreeMap<String, String> {
         ("interleave weights", weights(machine)),
     ];
     known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Hides in a saved session what identifies its machine, as in a new one: otherwise the two differ where
+/// nothing has changed.
+pub fn hide_identity(session: &mut Session) {
+    if let Some(line) = session.settings.get_mut(COMMAND_LINE) {
+        *line = identified_by_nothing(line);
+    }
+}
+
+/// A kernel command line without the values of parameters that may identify the machine, e.g. `root=`.
+fn identified_by_nothing(line: &str) -> String {
+    command_line(line).trim_end().to_owned()
 }
 
 /// Memory of each node, nodes of the same size together. To the nearest 16 MiB: what the kernel keeps for
@@ -59,6 +77,23 @@ fn weights(machine: &Machine) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_holds_no_parameter_that_identifies_its_machine() {
+        let line = "root=UUID=0f1e-77 numa=fake=2 hostname=venus mitigations=off ro";
+        let hidden = "root=… numa=fake=2 hostname=… mitigations=off ro";
+        let mut machine = nodewise_machine::spec::machine("2x(2c 4G)").unwrap();
+        machine.settings.command_line = Some(line.to_owned());
+        assert_eq!(settings(&machine).get(COMMAND_LINE).map(String::as_str), Some(hidden));
+        // An older session saved all of it.
+        let text = include_str!("../../../../../suites/recorded/pi4-with.json");
+        let mut session = nodewise_view::json::suite::read(text).unwrap();
+        session.settings.insert(COMMAND_LINE.to_owned(), line.to_owned());
+        hide_identity(&mut session);
+        assert_eq!(session.settings[COMMAND_LINE], hidden);
+        hide_identity(&mut session);
+        assert_eq!(session.settings[COMMAND_LINE], hidden, "what is hidden stays as it is");
+    }
 
     #[test]
     fn memory_is_told_by_node() {
