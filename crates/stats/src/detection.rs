@@ -32,7 +32,7 @@ pub struct Detection {
 
 impl Detection {
     /// From the differences of each round's run to its others, which lie at `centre`, for a bet at the
-    /// level `alpha`.
+    /// level `alpha` that they are above zero.
     pub fn new(rounds: &[Vec<f64>], centre: f64, alpha: f64) -> Self {
         let of_round = |round: &Vec<f64>| {
             let mut runs: Vec<f64> = round.iter().map(|difference| centre - difference).collect();
@@ -47,8 +47,8 @@ impl Detection {
         Self { choices: all.len().div_ceil(rounds.len().max(1)).max(1), rounds: all, alpha }
     }
 
-    /// The probability that the bet wins within so many rounds when the compared runs are shifted by this
-    /// much, on average over both directions.
+    /// The probability that the bet wins within so many rounds when the compared runs are this much higher.
+    /// With skewed noise it is another one than when they are lower.
     pub fn power(&self, shift: f64, rounds: u32) -> f64 {
         let (played, won) = self.chances(shift);
         mixed(&won_within(won, rounds, self.alpha), played, rounds)
@@ -98,15 +98,13 @@ impl Detection {
     fn chances(&self, shift: f64) -> (f64, f64) {
         let (mut won, mut lost) = (0.0, 0.0);
         for round in &self.rounds {
-            for sign in [1.0, -1.0] {
-                let score = score(round.iter().map(|difference| sign * difference + shift));
-                // A score between is taken as that share of rounds that are won or lost.
-                won += score.max(0.0);
-                lost += (-score).max(0.0);
-            }
+            let score = score(round.iter().map(|difference| difference + shift));
+            // A score between is taken as that share of rounds that are won or lost.
+            won += score.max(0.0);
+            lost += (-score).max(0.0);
         }
-        let unseen = UNSEEN * self.choices as f64;
-        let all = 2.0 * self.rounds.len() as f64 + 2.0 * unseen;
+        let unseen = UNSEEN / 2.0 * self.choices as f64;
+        let all = self.rounds.len() as f64 + 2.0 * unseen;
         won += unseen;
         lost += unseen;
         let played = (won + lost) / all;
@@ -213,6 +211,37 @@ mod tests {
             });
             let (share, stated) = (wins.count() as f64 / 2000.0, detection.power(shift, rounds as u32));
             assert!((share - stated).abs() < 0.05, "{shift} in {rounds}: {share}, stated {stated}");
+        }
+    }
+
+    // The runs of two levels, of which the upper one is rare: lower runs are found where higher ones are not.
+    #[test]
+    fn with_skewed_noise_the_power_is_that_of_the_direction() {
+        let mut random = Random::new(6);
+        let mut run = || if random.unit() < 0.2 { 1.0 } else { 0.01 * random.unit() };
+        let mut rounds = |shift: f64, count: usize| -> Vec<Vec<f64>> {
+            let round = |_| {
+                let compared = run() + shift;
+                vec![compared - run(), compared - run()]
+            };
+            (0..count).map(round).collect()
+        };
+        for shift in [0.005, -0.005] {
+            let sign = f64::signum(shift);
+            let oriented = |rounds: Vec<Vec<f64>>| -> Vec<Vec<f64>> {
+                rounds
+                    .iter()
+                    .map(|round| round.iter().map(|difference| sign * difference).collect())
+                    .collect()
+            };
+            let stated = Detection::new(&oriented(rounds(0.0, 4000)), 0.0, 0.01).power(shift.abs(), 30);
+            let wins = (0..2000).filter(|_| {
+                let mut bet = Bet::default();
+                oriented(rounds(shift, 30)).iter().for_each(|round| bet.place(score(round.iter().copied())));
+                bet.wins(0.01)
+            });
+            let share = wins.count() as f64 / 2000.0;
+            assert!((share - stated).abs() < 0.05, "{shift}: {share}, stated {stated}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ALPHA, Also, Control, Effect, SMALLEST_EFFECT, Summary};
 use crate::executor::Arm;
-use crate::metric::Metric;
+use crate::metric::{Direction, Metric};
 use crate::race::{Race, differences};
 use crate::schedule::{ArmId, Block};
 use crate::study::Study;
@@ -101,13 +101,22 @@ impl<'a> Pairs<'a> {
 
     /// In a race: the median of the differences, and the bets.
     fn effects_of_race(&self, race: &Race) -> BTreeMap<ArmId, Effect> {
+        // The power is that of a gain: a race ends before it has shown how much slower something is.
+        let gain = match self.study.plan.metric.direction() {
+            Direction::LowerIsBetter => -1.0,
+            Direction::HigherIsBetter => 1.0,
+        };
         let effect = |(arm, values): (&ArmId, &Logarithms)| {
             let rounds = differences(values, &self.baseline);
             let (estimate, interval) = self.centre(&rounds)?;
             let (p, adjusted_p) = race.p(*arm, ArmId::BASELINE);
             let margin = self.study.plan.race?.margin;
             let level = race.shares().costs_more(*arm, ArmId::BASELINE);
-            let detection = Detection::new(&rounds, estimate, level);
+            let gains: Vec<Vec<f64>> = rounds
+                .iter()
+                .map(|round| round.iter().map(|difference| gain * difference).collect())
+                .collect();
+            let detection = Detection::new(&gains, gain * estimate, level);
             let planned = self.study.rounds.unwrap_or(0).max(self.study.blocks_begun());
             let shown = race.costs_more(*arm, ArmId::BASELINE) || race.costs_more(ArmId::BASELINE, *arm);
             let detectable = detection.smallest(planned).map(|shift| shift.exp_m1().max(margin));
