@@ -6,7 +6,7 @@
 //! equally large.
 //!
 //! A difference is called one when three things agree, as in [`crate::verdict`]: the interval holds no
-//! zero, the p value stays below 5 % with all rows of the table taken into account (Holm), and the
+//! zero, the p value stays below 5 % with all rows of all tables taken into account (Holm), and the
 //! estimate is beyond the noise of both sides. The noise is that of a thing against itself: the first
 //! placement runs twice in every round. A row whose benchmark moves no memory has a higher bar: it must
 //! be beyond everything by which two runs of the same have differed, for what is changed here is where
@@ -24,6 +24,9 @@ use nodewise_stats::Direction;
 use nodewise_stats::multiple::holm;
 use nodewise_stats::power::smallest_detectable;
 use nodewise_stats::{Interval, median};
+
+/// How often the rounds of a row are drawn again for an interval.
+const RESAMPLES: u32 = 4000;
 
 /// What is shown.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,9 +78,10 @@ pub struct Row {
 pub struct Change {
     /// The estimate.
     pub ratio: f64,
-    /// The range that holds the true ratio with 95 % confidence; `None` for figures without repeats.
+    /// The range that holds the true ratio with 95 % confidence; `None` where there are too few rounds for
+    /// one.
     pub interval: Option<Interval>,
-    /// The p value, with the number of rows taken into account.
+    /// The p value, with all rows of all tables taken into account.
     pub adjusted_p: Option<f64>,
     /// By how much the same thing differs from itself, as a share: changes below it are noise.
     pub noise: f64,
@@ -130,6 +134,11 @@ impl Comparison {
     ///
     /// What a session has of placements besides its first is not compared.
     pub fn between(before: &Session, after: &Session) -> Self {
+        Self::between_with(before, after, RESAMPLES)
+    }
+
+    /// As [`Comparison::between`], with another number of resamples.
+    pub(crate) fn between_with(before: &Session, after: &Session, resamples: u32) -> Self {
         let mut names: Vec<(&str, u32)> = Vec::new();
         for session in [before, after] {
             let skipped = session.skipped.iter();
@@ -147,21 +156,30 @@ impl Comparison {
         };
         let seed = before.seed ^ after.seed.rotate_left(1);
         let pairs = in_order(names.into_iter().map(pair).collect());
-        Self { tables: vec![Table::of("after", "before", pairs, seed)] }
+        Self {
+            tables: tables(vec![Draft::new("after", "before", pairs, Resampling { draws: resamples, seed })]),
+        }
     }
 
-    /// The placements of a session with its first, in pairs: signed-rank test over rounds.
+    /// The placements of a session with its first, round by round: aligned rank test, and the estimate that
+    /// belongs to it ([`nodewise_stats::aligned`]).
     pub fn of_placements(session: &Session) -> Self {
-        let table = |(arm, name): (usize, &String)| {
+        Self::of_placements_with(session, RESAMPLES)
+    }
+
+    /// As [`Comparison::of_placements`], with another number of resamples.
+    pub(crate) fn of_placements_with(session: &Session, resamples: u32) -> Self {
+        let draft = |(arm, name): (usize, &String)| {
             let pair = |case: &CaseRecord| {
                 let sides = [0, arm].map(|arm| side(session, &case.benchmark, case.threads, arm));
                 Pair { benchmark: case.benchmark.clone(), threads: case.threads, sides, paired: true }
             };
             let reference = session.placements.first().map_or("default", String::as_str);
             let pairs = session.cases.iter().map(pair).collect();
-            Table::of(name, reference, pairs, session.seed.wrapping_add(arm as u64))
+            let seed = session.seed.wrapping_add(arm as u64);
+            Draft::new(name, reference, pairs, Resampling { draws: resamples, seed })
         };
-        Self { tables: session.placements.iter().enumerate().skip(1).map(table).collect() }
+        Self { tables: tables(session.placements.iter().enumerate().skip(1).map(draft).collect()) }
     }
 
     /// Whether something is slower beyond doubt.
@@ -257,17 +275,32 @@ impl Pair<'_> {
     }
 }
 
-impl Table {
-    fn of(subject: &str, reference: &str, pairs: Vec<Pair<'_>>, seed: u64) -> Self {
-        let contrasts: Vec<Result<Contrast, Verdict>> = pairs.iter().map(Pair::contrast).collect();
-        let known: Vec<&Contrast> = contrasts.iter().flatten().collect();
-        let adjusted = holm(&known.iter().map(|contrast| contrast.p().unwrap_or(1.0)).collect::<Vec<_>>());
-        let mut adjusted = adjusted.into_iter();
+/// A table before anything is concluded: that takes the rows of all tables.
+struct Draft<'a> {
+    subject: String,
+    reference: String,
+    pairs: Vec<Pair<'a>>,
+    /// What the rows say by themselves; why one says nothing.
+    contrasts: Vec<Result<Contrast, Verdict>>,
+    /// For the intervals of its rows.
+    with: Resampling,
+}
+
+impl<'a> Draft<'a> {
+    fn new(subject: &str, reference: &str, pairs: Vec<Pair<'a>>, with: Resampling) -> Self {
+        let contrasts = pairs.iter().map(Pair::contrast).collect();
+        Self { subject: subject.to_owned(), reference: reference.to_owned(), pairs, contrasts, with }
+    }
+
+    /// The table; `adjusted` holds the p values of the rows that have one, `compared` how many there are in
+    /// all tables.
+    fn finish(self, adjusted: &mut impl Iterator<Item = f64>, compared: usize) -> Table {
+        let Self { subject, reference, pairs, contrasts, with } = self;
         let rows = pairs.iter().zip(&contrasts).zip(0..).map(|((pair, contrast), at)| match contrast {
             Err(verdict) => pair.row(None, verdict.clone()),
             Ok(contrast) => {
                 let p = adjusted.next().unwrap_or(1.0);
-                judge(pair, contrast, p, known.len(), Resampling::of_rows(seed.wrapping_add(at)))
+                judge(pair, contrast, p, compared, with.of_row(at))
             }
         });
         let rows: Vec<Row> = rows.collect();
@@ -279,16 +312,24 @@ impl Table {
                 .filter(|(row, _)| row.threads == threads)
                 .filter_map(|(row, contrast)| Some((row, contrast.as_ref().ok()?)))
                 .collect();
-            Mean::of(threads, &of, Resampling::of_means(seed))
+            Mean::of(threads, &of, with.of_means())
         };
         let means = threads.into_iter().filter_map(mean).collect();
         let paired = pairs.first().is_some_and(|pair| pair.paired);
-        Self { subject: subject.to_owned(), reference: reference.to_owned(), paired, rows, means }
+        Table { subject, reference, paired, rows, means }
     }
 }
 
+/// Concludes, with the p values of all rows of all tables adjusted for each other.
+fn tables(drafts: Vec<Draft<'_>>) -> Vec<Table> {
+    let known = drafts.iter().flat_map(|draft| draft.contrasts.iter().flatten());
+    let p: Vec<f64> = known.map(|contrast| contrast.p().unwrap_or(1.0)).collect();
+    let mut adjusted = holm(&p).into_iter();
+    drafts.into_iter().map(|draft| draft.finish(&mut adjusted, p.len())).collect()
+}
+
 fn judge(pair: &Pair<'_>, contrast: &Contrast, p: f64, compared: usize, with: Resampling) -> Row {
-    let interval = contrast::interval_of_mean(&[contrast], with);
+    let interval = contrast.interval(with);
     let moves_memory = pair.sides[0].case.is_none_or(|case| case.memory_traffic);
     let noise = if moves_memory { contrast.noise(with) } else { contrast.widest() };
     let floor = SMALLEST_EFFECT.ln_1p().max(noise);

@@ -11,6 +11,8 @@
 //! Whether the engine keeps its promise where nothing differs, whatever disturbs the runs, and finds what
 //! it says that it would: see [`equal`].
 //!
+//! Whether comparisons of suites keep theirs: see [`suites`].
+//!
 //! What a race saves is measured against fixed designs, which run every arm in every block: see
 //! [`is_certain`].
 
@@ -18,6 +20,7 @@ pub mod disturbance;
 pub mod equal;
 mod noise;
 pub(crate) mod series;
+pub mod suites;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -176,6 +179,7 @@ fn between(low: f64, high: f64, random: &mut Random) -> f64 {
     low + (high - low) * random.unit()
 }
 
+#[derive(Default)]
 struct PlayedClock(Cell<Duration>);
 
 impl Clock for PlayedClock {

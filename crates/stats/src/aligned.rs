@@ -42,14 +42,19 @@ pub fn aligned_rank(blocks: &[Aligned]) -> Option<f64> {
     Some((2.0 * below.min(above)).min(1.0))
 }
 
-/// The shift of the runs in question at which the test is even.
+/// The shift of the runs in question at which the test is even: the middle, where it is so over a range.
 pub fn shift(blocks: &[Aligned]) -> Option<f64> {
     aligned_rank(blocks)?;
     let (least, most) = ends(blocks)?;
-    Some(boundary(least, most, |shift| {
+    let above = |shift: f64| {
         let ranks = Ranks::of(blocks, shift);
-        ranks.sum as f64 > ranks.mean()
-    }))
+        ranks.sum as f64 - ranks.mean()
+    };
+    // Sums of halves and thirds: far from zero or zero.
+    let is_above = |shift: f64| above(shift) > 1e-6;
+    let is_not_below = |shift: f64| above(shift) > -1e-6;
+    let (low, high) = (boundary(least, most, is_above), boundary(least, most, is_not_below));
+    Some(low / 2.0 + high / 2.0)
 }
 
 /// The shifts that the test does not reject at the level `1 - confidence`; `None` where so few blocks
@@ -240,6 +245,9 @@ mod tests {
         let range = interval(&shifted, 0.95).unwrap();
         assert!(range.contains(found) && range.half_width() < 0.6, "{range:?}");
         assert_eq!(interval(&shifted[..3], 0.95), None);
+        // Between the two others of its block a run shows nothing: the estimate is as far from either.
+        let one = shift(&blocks(&[(9.0, [1.0, 2.0])])).unwrap();
+        assert!((one - 7.5).abs() < 1e-6, "{one}");
         assert_eq!(shift(&blocks(&[(2.0, [1.0, 1.0]); 9])).map(|found| (found * 1e6).round()), Some(1e6));
     }
 }

@@ -1,21 +1,31 @@
-//! The statistics of a row: two sets of values, paired by rounds or apart.
+//! The statistics of a row: two sets of logarithms, in blocks or apart.
 //!
-//! The value of a round is the mean of the logarithms of its runs. Intervals are bootstraps over rounds,
-//! inside each row, and for a mean of rows the mean is worked out anew for each set of resamples; read
-//! at the percentiles of Hesterberg, as in [`nodewise_stats::bootstrap`].
+//! Placements of one session run in blocks: in each round one run of a placement and both of the first,
+//! in an order drawn for that round. They are compared by aligned ranks ([`nodewise_stats::aligned`]),
+//! which hold their level whatever the noise; a run compared with the mean of two others does not, where
+//! the noise is skewed. The interval of a mean of rows is made of those of the rows.
+//!
+//! Two sessions are apart: the value of a round is the mean of the logarithms of its runs, and they are
+//! compared by rank sums ([`nodewise_stats::rank_sum`]). Intervals are bootstraps over rounds, inside each row,
+//! and for a mean of rows the mean is computed again for each set of resamples; read at the percentiles of
+//! Hesterberg, as in [`nodewise_stats::bootstrap`].
+//!
+//! # Source
+//! An interval of a sum from the intervals of its terms: Zou and Donner, "Construction of confidence limits
+//! about effect measures: a general approach", Statistics in Medicine 27, 2008.
 
 use std::collections::BTreeMap;
 
 use crate::suite::session::ArmRecord;
 use crate::verdict::ALPHA;
 use nodewise_stats::Direction;
+use nodewise_stats::aligned::{self, Aligned, aligned_rank};
 use nodewise_stats::distribution::{normal_cdf, student_quantile};
 use nodewise_stats::location::quantile_of_sorted;
 use nodewise_stats::power::blocks_needed;
 use nodewise_stats::random::Random;
 use nodewise_stats::rank_sum::{rank_sum, shift, smallest_p};
-use nodewise_stats::signed_rank::signed_rank;
-use nodewise_stats::{Interval, hodges_lehmann, mean};
+use nodewise_stats::{Bootstrap, Interval, mean};
 
 /// Values above it make resampling slow and show nothing new: fewer resamples are drawn then.
 const MANY_PAIRS: usize = 4096;
@@ -23,23 +33,23 @@ const MANY_PAIRS: usize = 4096;
 /// How an interval is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resampling {
-    draws: u32,
-    seed: u64,
+    pub draws: u32,
+    pub seed: u64,
 }
 
 impl Resampling {
-    /// For a row.
-    pub fn of_rows(seed: u64) -> Self {
-        Self { draws: 4000, seed }
+    /// For the row at this place.
+    pub fn of_row(self, at: u64) -> Self {
+        Self { seed: self.seed.wrapping_add(at), ..self }
     }
 
     /// For a mean of rows, whose ends are steadier by themselves.
-    pub fn of_means(seed: u64) -> Self {
-        Self { draws: 2000, seed }
+    pub fn of_means(self) -> Self {
+        Self { draws: self.draws / 2, ..self }
     }
 }
 
-/// Logarithms of speed, a value for each round.
+/// Logarithms of speed, by round.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Contrast {
     values: Values,
@@ -49,25 +59,29 @@ pub(super) struct Contrast {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Values {
-    /// Differences in the rounds that have both.
-    Paired(Vec<f64>),
+    /// The rounds that have both.
+    Blocks(Vec<Aligned>),
     /// The values of both sides.
     Apart(Vec<f64>, Vec<f64>),
 }
 
 impl Contrast {
-    /// Of runs that were taken in the same rounds; `None` where no round has both.
+    /// Of runs of the same rounds; `None` where no round has both.
     pub fn paired(direction: Direction, before: &ArmRecord, after: &ArmRecord) -> Option<Self> {
-        let (first, second) = (by_round(direction, before), by_round(direction, after));
-        let difference = |(round, value): (&u32, &f64)| Some(value - first.get(round)?);
-        let differences: Vec<f64> = second.iter().filter_map(difference).collect();
-        let contrast = Self { values: Values::Paired(differences), same: vec![same(before)] };
+        let (first, second) = (logarithms(direction, before), logarithms(direction, after));
+        let block = |(round, runs): (&u32, &Vec<f64>)| {
+            Some(Aligned { run: mean(runs)?, others: first.get(round)?.clone() })
+        };
+        let blocks: Vec<Aligned> = second.iter().filter_map(block).collect();
+        let contrast = Self { values: Values::Blocks(blocks), same: vec![same(before)] };
         (contrast.rounds() > 0).then_some(contrast)
     }
 
     /// Of runs of two sessions; `None` where one has no value.
     pub fn apart(direction: Direction, before: &ArmRecord, after: &ArmRecord) -> Option<Self> {
-        let [first, second] = [before, after].map(|arm| by_round(direction, arm).into_values().collect());
+        let of_rounds =
+            |arm| logarithms(direction, arm).into_values().filter_map(|runs| mean(&runs)).collect();
+        let [first, second] = [before, after].map(of_rounds);
         let same = vec![same(before), same(after)];
         let contrast = Self { values: Values::Apart(first, second), same };
         (contrast.rounds() > 0).then_some(contrast)
@@ -76,7 +90,7 @@ impl Contrast {
     /// Rounds of the side that has fewer.
     pub fn rounds(&self) -> usize {
         match &self.values {
-            Values::Paired(differences) => differences.len(),
+            Values::Blocks(blocks) => blocks.len(),
             Values::Apart(before, after) => before.len().min(after.len()),
         }
     }
@@ -84,7 +98,7 @@ impl Contrast {
     /// Rounds that it takes to show any difference among so many rows.
     pub fn rounds_needed(&self, compared: usize) -> usize {
         match &self.values {
-            Values::Paired(_) => blocks_needed(compared, ALPHA) as usize,
+            Values::Blocks(_) => blocks_needed(compared, ALPHA) as usize,
             Values::Apart(..) => {
                 let shows = |rounds: &usize| smallest_p(*rounds, *rounds) * compared as f64 <= ALPHA;
                 (4..64).find(shows).unwrap_or(64)
@@ -95,7 +109,7 @@ impl Contrast {
     /// The change, in logarithms.
     pub fn estimate(&self) -> f64 {
         let estimate = match &self.values {
-            Values::Paired(differences) => hodges_lehmann(differences),
+            Values::Blocks(blocks) => aligned::shift(blocks),
             Values::Apart(before, after) => shift(before, after),
         };
         estimate.expect("there is a value, and all are finite")
@@ -105,18 +119,24 @@ impl Contrast {
     pub fn p(&self) -> Option<f64> {
         match &self.values {
             _ if self.rounds() < 2 => None,
-            Values::Paired(differences) => Some(signed_rank(differences)?.p),
+            Values::Blocks(blocks) => aligned_rank(blocks),
             Values::Apart(before, after) => Some(rank_sum(before, after)?.p),
+        }
+    }
+
+    /// The interval of the estimate; `None` where there are too few rounds for one.
+    pub fn interval(&self, with: Resampling) -> Option<Interval> {
+        match &self.values {
+            Values::Blocks(blocks) => aligned::interval(blocks, 1.0 - ALPHA),
+            Values::Apart(..) => resampled_mean(&[self], with),
         }
     }
 
     /// Half the width of the interval of the same against itself: of the noisier side.
     pub fn noise(&self, with: Resampling) -> f64 {
-        let half_width = |differences: &Vec<f64>| {
-            let contrast = Self { values: Values::Paired(differences.clone()), same: Vec::new() };
-            interval_of_mean(&[&contrast], with).map(|interval| interval.half_width())
-        };
-        self.same.iter().filter_map(half_width).fold(0.0, f64::max)
+        let bootstrap = Bootstrap { resamples: with.draws, confidence: 1.0 - ALPHA, seed: with.seed };
+        let intervals = self.same.iter().filter_map(|differences| bootstrap.hodges_lehmann(differences));
+        intervals.map(|interval| interval.half_width()).fold(0.0, f64::max)
     }
 
     /// The most by which two runs of the same have differed in one round.
@@ -127,41 +147,20 @@ impl Contrast {
     /// Degrees of freedom of the estimate.
     pub fn degrees(&self) -> usize {
         match &self.values {
-            Values::Paired(differences) => differences.len() - 1,
+            Values::Blocks(blocks) => blocks.len() - 1,
             Values::Apart(before, after) => before.len() + after.len() - 2,
         }
     }
-
-    /// How many values a resample draws at most.
-    fn pairs(&self) -> usize {
-        match &self.values {
-            Values::Paired(differences) => differences.len() * differences.len() / 2,
-            Values::Apart(before, after) => before.len() * after.len(),
-        }
-    }
-
-    /// The estimate of values drawn from these with replacement, each side for itself.
-    fn resampled(&self, random: &mut Random) -> f64 {
-        let mut draw = |values: &Vec<f64>| -> Vec<f64> {
-            values.iter().map(|_| values[random.index(values.len())]).collect()
-        };
-        let values = match &self.values {
-            Values::Paired(differences) => Values::Paired(draw(differences)),
-            Values::Apart(before, after) => Values::Apart(draw(before), draw(after)),
-        };
-        Self { values, same: Vec::new() }.estimate()
-    }
 }
 
-/// The logarithms of an arm's speed by round.
-fn by_round(direction: Direction, arm: &ArmRecord) -> BTreeMap<u32, f64> {
+/// The logarithms of an arm's speed by round, one for each run.
+fn logarithms(direction: Direction, arm: &ArmRecord) -> BTreeMap<u32, Vec<f64>> {
     let sign = match direction {
         Direction::HigherIsBetter => 1.0,
         Direction::LowerIsBetter => -1.0,
     };
-    let logs = |values: Vec<f64>| values.into_iter().map(f64::ln).collect::<Vec<_>>();
-    let round = |(round, values)| Some((round, sign * mean(&logs(values))?));
-    arm.rounds().into_iter().filter_map(round).collect()
+    let logs = |values: Vec<f64>| values.into_iter().map(|value| sign * value.ln()).collect();
+    arm.rounds().into_iter().map(|(round, values)| (round, logs(values))).collect()
 }
 
 /// The differences of two runs of the same placement in one round, the first of them less the second.
@@ -179,21 +178,54 @@ pub(super) fn mean_estimate(rows: &[&Contrast]) -> f64 {
     rows.iter().map(|row| row.estimate()).sum::<f64>() / rows.len() as f64
 }
 
-/// An interval for it; `None` when a row has a single round on one side.
+/// An interval for it; `None` where a row has too few rounds.
 pub(super) fn interval_of_mean(rows: &[&Contrast], with: Resampling) -> Option<Interval> {
+    if rows.iter().all(|row| matches!(row.values, Values::Apart(..))) {
+        return resampled_mean(rows, with);
+    }
+    let ends = |row: &&Contrast| Some((row.estimate(), row.interval(with)?));
+    let ends: Vec<(f64, Interval)> = rows.iter().map(ends).collect::<Option<_>>()?;
+    let centre = mean_estimate(rows);
+    // The distances of the ends from the mean add up like standard errors.
+    let together = |distance: &dyn Fn(&(f64, Interval)) -> f64| {
+        ends.iter().map(|row| distance(row).powi(2)).sum::<f64>().sqrt() / rows.len() as f64
+    };
+    Some(Interval {
+        low: centre - together(&|(estimate, interval)| estimate - interval.low),
+        high: centre + together(&|(estimate, interval)| interval.high - estimate),
+    })
+}
+
+/// The interval of a mean of rows of two sessions; `None` when a row has a single round on one side.
+fn resampled_mean(rows: &[&Contrast], with: Resampling) -> Option<Interval> {
+    let sides = |row: &&Contrast| match &row.values {
+        Values::Apart(before, after) => Some((before.clone(), after.clone())),
+        Values::Blocks(_) => None,
+    };
+    let values: Vec<(Vec<f64>, Vec<f64>)> = rows.iter().map(sides).collect::<Option<_>>()?;
     let fewest = rows.iter().map(|row| row.rounds()).min()?;
     if fewest < 2 {
         return None;
     }
-    let slow = rows.iter().any(|row| row.pairs() > MANY_PAIRS);
-    let draws = if slow { with.draws / 8 } else { with.draws };
+    let is_slow = values.iter().any(|(before, after)| before.len() * after.len() > MANY_PAIRS);
+    let draws = if is_slow { with.draws / 8 } else { with.draws };
     let mut random = Random::new(with.seed);
-    let mut means: Vec<f64> = (0..draws)
-        .map(|_| rows.iter().map(|row| row.resampled(&mut random)).sum::<f64>() / rows.len() as f64)
-        .collect();
+    let mut draw = || {
+        let shifts = values.iter().map(|sides| resampled_shift(sides, &mut random));
+        shifts.sum::<f64>() / values.len() as f64
+    };
+    let mut means: Vec<f64> = (0..draws).map(|_| draw()).collect();
     means.sort_unstable_by(f64::total_cmp);
     let tail = expanded_tail(fewest, rows.iter().map(|row| row.degrees()).sum());
     Some(Interval { low: quantile_of_sorted(&means, tail), high: quantile_of_sorted(&means, 1.0 - tail) })
+}
+
+/// The shift between values drawn from both sides with replacement, each side by itself.
+fn resampled_shift((before, after): &(Vec<f64>, Vec<f64>), random: &mut Random) -> f64 {
+    let mut draw =
+        |values: &[f64]| -> Vec<f64> { values.iter().map(|_| values[random.index(values.len())]).collect() };
+    let (before, after) = (draw(before), draw(after));
+    shift(&before, &after).expect("there is a value, and all are finite")
 }
 
 /// The share of resamples below the interval: as for one sample, with the degrees of freedom of all

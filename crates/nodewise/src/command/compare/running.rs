@@ -51,7 +51,7 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let machine = &input.machine;
     let cpus = u32::try_from(Scope::of(machine).cpus.len()).unwrap_or(1).max(1);
     let cases = suite.cases(cpus);
-    let rounds = rounds(args, budget, cases.len());
+    let rounds = rounds(args, budget, cases.len() * (treatments.len() - 1).max(1));
     let seed = measuring::seed(args.seed);
     let mut conditions = live::conditions(machine, &[]);
     let settings = circumstances::settings(machine);
@@ -83,6 +83,7 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     })
 }
 
+/// How many rounds, for so many rows in all tables.
 fn rounds(args: &Compare, budget: Option<Duration>, rows: usize) -> Rounds {
     let asked = if args.quick { Some(QUICK) } else { args.runs };
     // Pairs need more of them than sessions do before any difference among so many rows can be shown.
