@@ -24,8 +24,9 @@ use nodewise_stats::random::Random;
 /// The share of studies that may find a difference.
 const ALLOWED: f64 = 0.05;
 
-/// How many studies may find a difference: of 20 with 5 % each, one; of 46, three, for the count of so few is
-/// rounded up.
+/// How many studies may find a difference: 5 of 100, rounded up to a whole study, so one of 20 and three of 46.
+/// This forgives nothing: a program that errs in exactly 5 of 100 studies finds more than three of 46 in one
+/// experiment of five.
 pub fn allowed(studies: u32) -> u32 {
     (f64::from(studies) * ALLOWED).ceil() as u32
 }

@@ -204,7 +204,8 @@ enum Task {
     },
     /// Play experiments whose truth is known: how often tune is wrong, and what its race saves
     Stats {
-        /// Studies a row [default: 500 of equal arms, 400 with a known gain, 2100 of the advice]
+        /// Studies a row [default: 500 of equal arms and of effects, 1000 with a known gain, 2100 of the
+        /// advice, 400 comparisons]
         #[arg(long)]
         studies: Option<u32>,
         /// What they are drawn from

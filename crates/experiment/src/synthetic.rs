@@ -53,6 +53,18 @@ const RESAMPLES: u32 = 100;
 /// Most arms besides the baseline.
 const MOST_ARMS: usize = 12;
 
+/// What thousands of studies must keep: the share whose advice is more than the margin worse than the best.
+pub const MOST_WRONG: f64 = 0.05;
+
+/// The same of studies whose race was settled.
+pub const MOST_CERTAIN_AND_WRONG: f64 = 0.01;
+
+/// The share of studies whose race is settled, where nothing is crossed.
+pub const LEAST_CERTAIN: f64 = 0.9;
+
+/// The runs of a race, as a share of those of the fixed design that is as good, where nothing is crossed.
+pub const MOST_RUNS: f64 = 0.5;
+
 /// A machine and arms whose costs are known.
 #[derive(Clone, Debug)]
 pub struct Setting {

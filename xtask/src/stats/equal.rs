@@ -2,15 +2,14 @@
 
 use std::thread;
 
-use anyhow::ensure;
 use nodewise_experiment::race::Rules;
-use nodewise_experiment::synthetic::disturbance::Disturbance;
-use nodewise_experiment::synthetic::equal::{Design, FalseSayings, Known};
 use nodewise_stats::share::share_interval;
+use nodewise_experiment::synthetic::disturbance::Disturbance;
+use nodewise_experiment::synthetic::equal::{Design, FalseSayings, Known, rounds_until_shown};
 
-/// Plays equal arms and prints how often each false thing was said; fails where that is more often than is
-/// promised.
-pub fn equal(studies: u32, seed: u64) -> anyhow::Result<()> {
+/// Plays equal arms and prints how often each false thing was said; gives the rows in which that is more
+/// often than is promised.
+pub fn equal(studies: u32, seed: u64) -> Vec<String> {
     let promise = Rules::DEFAULT.error;
     println!(
         "{studies} studies of equal placements a row, seed {seed}; shares of studies that say what is not so, with \
@@ -41,7 +40,12 @@ pub fn equal(studies: u32, seed: u64) -> anyhow::Result<()> {
             said.rounds as f64 / f64::from(said.studies.max(1))
         );
         if said.breaks(promise) {
-            broken.push(format!("{}, {} placements, {} rounds", noise.name(), design.arms, design.rounds));
+            broken.push(format!(
+                "the promise is broken under {}, {} placements, {} rounds",
+                noise.name(),
+                design.arms,
+                design.rounds
+            ));
         }
     }
     let (any, all) = played.iter().fold((0, 0), |(any, all), said| (any + said.any, all + said.studies));
@@ -50,13 +54,18 @@ pub fn equal(studies: u32, seed: u64) -> anyhow::Result<()> {
         "\n{any} of {all} studies said something false ({share:.2} %); rows that break the promise: {}\n",
         broken.len()
     );
-    ensure!(broken.is_empty(), "the promise is broken under {}", broken.join("; "));
-    Ok(())
+    broken
 }
 
+/// A stated power of 80 % is 75 % at least when it is played.
+const LEAST_FOUND: f64 = 0.75;
+
+/// An interval of 95 % holds the truth in 93 % of studies at least.
+const LEAST_HELD: f64 = 0.93;
+
 /// Plays an arm with the gain that studies of equal arms stated, and prints how often it was found, and how
-/// often the interval of the named arm held the truth.
-pub fn known(studies: u32, seed: u64) {
+/// often the interval of the named arm held the truth; gives the rows that are shown to state too much.
+pub fn known(studies: u32, seed: u64) -> Vec<String> {
     println!(
         "{studies} studies a row, seed {seed}; stated: the gain that a study of equal placements says would be found \
          with 80 % power, at least the margin (\"at margin\": how often it was that); found: how often it was when one placement had it; holds: how \
@@ -76,6 +85,8 @@ pub fn known(studies: u32, seed: u64) {
         0 => "-".to_owned(),
         _ => format!("{:.1} %", 100.0 * f64::from(count) / f64::from(all)),
     };
+    let falls_short = |count: u32, all: u32, least: f64| all > 0 && share_interval(count, all).1 < least;
+    let mut broken = Vec::new();
     let mut sum = Known::default();
     for ((noise, design), known) in rows.iter().zip(&played) {
         let stated = (known.gains / f64::from(known.stated.max(1))).exp_m1();
@@ -89,6 +100,13 @@ pub fn known(studies: u32, seed: u64) {
             known.named,
             share(known.held, known.named)
         );
+        let row = format!("{}, {} placements", noise.name(), design.arms);
+        if falls_short(known.found, known.stated, LEAST_FOUND) {
+            broken.push(format!("under {row} the stated gain is found in fewer than 75 of 100 studies"));
+        }
+        if falls_short(known.held, known.named, LEAST_HELD) {
+            broken.push(format!("under {row} intervals hold the truth in fewer than 93 of 100 studies"));
+        }
         // At the margin the power stated is more than 80 %.
         if known.at_margin * 10 <= known.stated {
             sum.stated += known.stated;
@@ -104,6 +122,45 @@ pub fn known(studies: u32, seed: u64) {
         share(sum.held, sum.named),
         sum.named
     );
+    broken
+}
+
+/// Prints after how many rounds a gain of one arm is shown, by noise, gain and number of arms.
+pub fn effects(studies: u32, seed: u64) {
+    const ARMS: [u32; 4] = [2, 4, 7, 13];
+    println!(
+        "{studies} studies a figure, seed {seed}: rounds until a gain of one placement is shown, median of the studies that \
+         show it within 40 rounds, and their share\n"
+    );
+    println!("| noise | gain | 2 placements | 4 | 7 | 13 |\n|---|---:|---:|---:|---:|---:|");
+    let noises = [
+        Disturbance::Normal,
+        Disturbance::Lognormal,
+        Disturbance::Exponential,
+        Disturbance::Pareto,
+        Disturbance::Levels(0.35, 0.5, 0.02),
+        Disturbance::Spikes(0.2),
+        Disturbance::Recorded,
+    ];
+    let gains = [0.03, 0.05, 0.1];
+    let rows: Vec<(Disturbance, f64)> =
+        noises.into_iter().flat_map(|noise| gains.map(|gain| (noise, gain))).collect();
+    let play = |(noise, gain): &(Disturbance, f64)| {
+        ARMS.map(|arms| {
+            let design = Design { arms, rounds: 40 };
+            let all = rounds_until_shown(*noise, design, gain.ln_1p(), studies, seed);
+            let mut shown: Vec<u32> = all.iter().copied().flatten().collect();
+            shown.sort_unstable();
+            let share = 100.0 * shown.len() as f64 / all.len().max(1) as f64;
+            shown
+                .get(shown.len() / 2)
+                .map_or_else(|| "never".to_owned(), |median| format!("{median} ({share:.0} %)"))
+        })
+    };
+    for ((noise, gain), cells) in rows.iter().zip(beside(&rows, play)) {
+        println!("| {} | {:.0} % | {} |", noise.name(), 100.0 * gain, cells.join(" | "));
+    }
+    println!();
 }
 
 fn rows() -> Vec<(Disturbance, Design)> {
@@ -112,7 +169,7 @@ fn rows() -> Vec<(Disturbance, Design)> {
 
 /// Plays rows on all CPUs; the results are in the order of the rows, and do not depend on how many CPUs
 /// there are.
-fn beside<R: Sync, T: Send>(rows: &[R], play: impl Fn(&R) -> T + Sync) -> Vec<T> {
+pub(super) fn beside<R: Sync, T: Send>(rows: &[R], play: impl Fn(&R) -> T + Sync) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (play, next) = (&play, &std::sync::atomic::AtomicUsize::new(0));
     let mut played: Vec<(usize, T)> = thread::scope(|scope| {

@@ -142,6 +142,31 @@ impl FalseSayings {
     }
 }
 
+/// After how many rounds the gain of one arm was shown, for each study; `None` where it was not. The gain is
+/// a logarithm.
+pub fn rounds_until_shown(
+    disturbance: Disturbance,
+    design: Design,
+    gain: f64,
+    studies: u32,
+    seed: u64,
+) -> Vec<Option<u32>> {
+    let metric = printed();
+    let mut costs = vec![0.0; design.arms as usize];
+    costs[1] = -gain;
+    let shown = |number: u32| {
+        let seed = seed.wrapping_mul(0x9e37_79b9).wrapping_add(u64::from(number));
+        let study = play(disturbance, &costs, design.rounds, seed, &metric);
+        let things: Vec<usize> = study.plan.arms().iter().map(|arm| study.plan.things(arm)).collect();
+        let mut race = Race::new(Rules::DEFAULT, &things, false);
+        study.costs_by_block().find_map(|(block, runs)| {
+            race.observe(&runs);
+            race.costs_more(ArmId::BASELINE, ArmId::new(1)).then_some(block.number())
+        })
+    };
+    (0..studies).map(shown).collect()
+}
+
 /// What studies of an arm with a known gain came to: counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
@@ -197,11 +222,8 @@ impl Known {
         self.named += 1;
         let cost = costs[best.number() as usize].exp();
         // Where values repeat, an end of the interval is the truth, but for the last digit.
-        let is_held = |interval: Interval| {
-            interval.contains(cost * (1.0 + 1e-9))
-                || interval.contains(cost * (1.0 - 1e-9))
-                || interval.contains(cost)
-        };
+        let is_held =
+            |interval: Interval| interval.low <= cost * (1.0 + 1e-9) && interval.high >= cost * (1.0 - 1e-9);
         self.held += u32::from(interval.is_none_or(is_held));
     }
 }
@@ -242,6 +264,15 @@ mod tests {
         let share = |count: u32, all: u32| f64::from(count) / f64::from(all);
         assert!((0.73..=0.88).contains(&share(all.found, all.stated)), "{all:?}");
         assert!((0.93..=0.985).contains(&share(all.held, all.named)), "{all:?}");
+    }
+
+    #[test]
+    fn a_clear_gain_is_shown_after_the_fewest_rounds_that_can_show_one() {
+        for (arms, fewest) in [(2, 7), (4, 10), (13, 12)] {
+            let design = Design { arms, rounds: 40 };
+            let rounds = rounds_until_shown(Disturbance::Constant, design, 0.1, 3, 1);
+            assert_eq!(rounds, [Some(fewest); 3], "{arms} arms");
+        }
     }
 
     #[test]

@@ -1,0 +1,59 @@
+//! Comparisons of suites in which nothing differs, under every disturbance.
+
+use nodewise_measure::synthetic::disturbance::Disturbance;
+use nodewise_measure::synthetic::suites::{Compared, Design, Tally};
+use nodewise_measure::verdict::ALPHA;
+
+use super::equal::beside;
+
+/// Plays comparisons and prints how often something was called faster or slower, how often intervals held the
+/// truth, and how often a gain was found of which that was stated; gives the rows in which more is false
+/// than is promised.
+pub fn compare(comparisons: u32, seed: u64) -> Vec<String> {
+    println!(
+        "{comparisons} comparisons a row, of suites of five benchmarks in which nothing differs, seed {seed}; shares of \
+         comparisons that call a benchmark faster or slower, promised: at most {:.0} % (in brackets: not promised); shares \
+         of 95 % intervals that hold the truth; found: how often the gain of a benchmark was found that was stated to be \
+         with 80 % power\n",
+        ALPHA * 100.0
+    );
+    println!("| noise | compared | rounds | faster | slower | any | rows hold | means hold | found |");
+    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
+    let designs = |noise| Design::ALL.map(|design| (noise, design));
+    let rows: Vec<(Disturbance, Design)> = Disturbance::ALL.into_iter().flat_map(designs).collect();
+    let with_gain = comparisons / 2;
+    let played = beside(&rows, |(noise, design)| Tally::play(*noise, *design, comparisons, with_gain, seed));
+    let mut broken = Vec::new();
+    for ((noise, design), tally) in rows.iter().zip(&played) {
+        let share = |count: u32, all: u32| match all {
+            0 => "-".to_owned(),
+            _ => format!("{:.1} %", 100.0 * f64::from(count) / f64::from(all)),
+        };
+        let name = match design.compared {
+            Compared::Placements(1) => "2 placements".to_owned(),
+            Compared::Placements(others) => format!("{} placements", others + 1),
+            Compared::Sessions => "2 sessions".to_owned(),
+        };
+        let any = share(tally.any, tally.comparisons);
+        let is_promised = design.promises(*noise);
+        println!(
+            "| {} | {name} | {} | {} | {} | {} | {} | {} | {} |",
+            noise.name(),
+            design.rounds,
+            share(tally.faster, tally.comparisons),
+            share(tally.slower, tally.comparisons),
+            if is_promised { any } else { format!("({any})") },
+            share(tally.rows_held, tally.rows),
+            share(tally.means_held, tally.means),
+            share(tally.found, tally.stated)
+        );
+        if is_promised && tally.breaks(ALPHA) {
+            broken.push(format!(
+                "the promise is broken under {}, {name}, {} rounds",
+                noise.name(),
+                design.rounds
+            ));
+        }
+    }
+    broken
+}
