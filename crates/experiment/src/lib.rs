@@ -29,7 +29,7 @@
 //!   supervision, one run for what it prints (`command/once.rs`), what runs before them
 //!   (`command/preparation.rs`), and when to look at their pages
 //! - `synthetic.rs` experiments whose truth is known; in `synthetic/` what disturbs their runs, equal arms
-//!   (`synthetic/equal.rs`) and the recorded series (`synthetic/series.rs`)
+//!   (`synthetic/equal.rs`), suites in which nothing differs (`synthetic/suites.rs`) and the recorded series (`synthetic/series.rs`)
 //! - `metric.rs` what is compared; `study.rs` what an experiment leaves, in `study/` what it was to do
 //! - `verdict.rs` what a study shows and what it does not; in `verdict/` arms against the baseline in pairs
 //! - `emit.rs` a placement in other tools' words; in `emit/` a file per kind of tool, and numbers of threads

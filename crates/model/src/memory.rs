@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 
-use crate::ram::{PAGE, huge_order, page_bytes};
+use crate::ram::{HUGE_ORDER, PAGE, huge_order, page_bytes};
 use crate::reclaim::ZoneReclaim;
 use crate::release::Release;
-use crate::walk::HUGE_ORDER;
 use crate::watermark::{DEFAULT_RATIOS, DEFAULT_SCALE, Watermarks, reserves, watermarks};
 use crate::watermark::{default_min_free_kib, min_free_kib_with_huge_pages};
 use crate::zonelist::{BuiltAt, FallbackOrders};

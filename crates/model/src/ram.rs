@@ -6,6 +6,8 @@ pub use nodewise_machine::MemoryRange as Range;
 
 /// Bytes of an ordinary page on x86-64 and, as distributions build it, on arm64.
 pub const PAGE: u64 = 4096;
+/// The order of a huge page of 2 MiB in such pages.
+pub const HUGE_ORDER: u32 = 9;
 /// Bytes of a page on ppc64le, as distributions build it.
 const POWER_PAGE: u64 = 64 << 10;
 /// The largest page that Linux is built with.

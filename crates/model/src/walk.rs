@@ -28,8 +28,7 @@ pub use route::Route;
 use route::Whose;
 use turn::{Stock, Stop, Turn};
 
-/// A huge page of 2 MiB is 2^9 pages.
-pub const HUGE_ORDER: u32 = 9;
+pub use crate::ram::HUGE_ORDER;
 
 /// Which zones a request may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::thread;
 
 use nodewise_experiment::race::Rules;
-use nodewise_stats::share::share_interval;
 use nodewise_experiment::synthetic::disturbance::Disturbance;
 use nodewise_experiment::synthetic::equal::{Design, FalseSayings, Known, rounds_until_shown};
+use nodewise_stats::share::share_interval;
 
 /// Plays equal arms and prints how often each false thing was said; gives the rows in which that is more
 /// often than is promised.

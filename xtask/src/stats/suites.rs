@@ -1,8 +1,8 @@
 //! Comparisons of suites in which nothing differs, under every disturbance.
 
-use nodewise_measure::synthetic::disturbance::Disturbance;
-use nodewise_measure::synthetic::suites::{Compared, Design, Tally};
-use nodewise_measure::verdict::ALPHA;
+use nodewise_experiment::synthetic::disturbance::Disturbance;
+use nodewise_experiment::synthetic::suites::{Compared, Design, Tally};
+use nodewise_experiment::verdict::ALPHA;
 
 use super::equal::beside;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::stats::share::share_interval;
+use nodewise_stats::share::share_interval;
 
 // `cargo xtask stats --table advice` holds all 2,100 studies to the bounds themselves. Here a part of them
 // is played, and a bound is broken where the 95 % interval of the share (Clopper and Pearson) lies beyond it.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{ALPHA, Also, Control, Effect, SMALLEST_EFFECT, Summary};
 use crate::executor::Arm;
-use crate::metric::{Direction, Metric};
+use crate::metric::Metric;
 use crate::race::{Race, differences};
 use crate::schedule::{ArmId, Block};
 use crate::study::Study;
+use nodewise_stats::Direction;
 use nodewise_stats::aligned::{self, Aligned, aligned_rank};
 use nodewise_stats::detection::Detection;
 use nodewise_stats::multiple::holm;

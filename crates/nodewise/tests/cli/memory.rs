@@ -139,7 +139,7 @@ fn programs_are_played_in_pages_of_the_machines_size() {
 
 #[test]
 fn an_architecture_that_is_assumed_is_named() {
-    let folder = capture(&BARE);
+    let folder = folder_of(&BARE);
     let sized =
         |verb: &[&str], more: &[&str]| on(folder.path(), &[verb, &["--node-memory=4G"], more].concat());
     let verbs = [

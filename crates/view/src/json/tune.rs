@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use nodewise_experiment::candidates::LeftOut;
 use nodewise_experiment::cooling::CoolDown;
+use nodewise_experiment::emit::{self, Emitted, Paths, Target};
 use nodewise_experiment::executor::Residency;
 use nodewise_experiment::metric::Metric;
 use nodewise_experiment::race::{Out, Rules};

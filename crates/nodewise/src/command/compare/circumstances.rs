@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use nodewise_experiment::suite::session::Session;
 use nodewise_machine::{Bytes, Machine};
-use nodewise_measure::suite::session::Session;
 use nodewise_source::capture::command_line;
 use nodewise_source::system;
 use nodewise_source::tree::Tree;

@@ -3,11 +3,8 @@
 use std::time::Duration;
 
 use nodewise_experiment::candidates::LeftOut;
-use nodewise_experiment::candidates::LeftOut;
-use nodewise_experiment::metric::{Metric, Pattern};
 use nodewise_experiment::metric::{Metric, Pattern};
 use nodewise_experiment::study::{End, Rounds, Treatment};
-use nodewise_experiment::study::{Rounds, Treatment};
 use nodewise_machine::Machine;
 use nodewise_machine::placement::{HugePages, Scope};
 use nodewise_stats::Direction;
