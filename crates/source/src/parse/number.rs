@@ -5,22 +5,27 @@ use super::{ParseError, digits};
 /// Reads a file that holds one number that is not negative.
 ///
 /// # Errors
-/// Anything but decimal digits, or a number that does not fit.
+/// Anything but decimal digits, zeros in front (the kernel writes none), or a number that does not fit.
 pub fn number<T: std::str::FromStr>(text: &str) -> Result<T, ParseError> {
-    digits(text.trim()).ok_or_else(|| ParseError::new(1, "a number", text.trim()))
+    unpadded(text.trim(), "a number")
 }
 
 /// Reads a file that holds one number, where -1 means that the kernel does not know.
 ///
 /// # Errors
-/// Anything but decimal digits or `-1`, or a number that does not fit.
+/// Anything but decimal digits or `-1`, zeros in front, or a number that does not fit.
 pub fn number_or_unknown<T: std::str::FromStr>(text: &str) -> Result<Option<T>, ParseError> {
     match text.trim() {
         "-1" => Ok(None),
-        plain => {
-            digits(plain).map(Some).ok_or_else(|| ParseError::new(1, "a number, or -1 for unknown", plain))
-        }
+        plain => unpadded(plain, "a number, or -1 for unknown").map(Some),
     }
+}
+
+fn unpadded<T: std::str::FromStr>(text: &str, expected: &'static str) -> Result<T, ParseError> {
+    if text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ParseError::new(1, format!("{expected} without zeros in front"), text));
+    }
+    digits(text).ok_or_else(|| ParseError::new(1, expected, text))
 }
 
 /// Reads a hexadecimal number as PCI attributes are written: `0x8086`.
@@ -68,6 +73,7 @@ mod tests {
     #[test]
     fn numbers_are_read_with_their_line_feed() {
         assert_eq!(number::<u32>("4096\n"), Ok(4096));
+        assert_eq!(number::<u32>("0\n"), Ok(0));
         assert_eq!(number_or_unknown::<u32>("-1\n"), Ok(None));
         assert_eq!(number_or_unknown::<u32>("8442\n"), Ok(Some(8442)));
         assert_eq!(hexadecimal("0x020000\n"), Ok(0x2_0000));
@@ -95,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for text in ["", "+1", "-2", "1 2", "0x1", "4294967296", "1\0"] {
+        for text in ["", "+1", "-2", "1 2", "0x1", "4294967296", "1\0", "08160", "00"] {
             assert!(number::<u32>(text).is_err(), "{text}");
             assert!(number_or_unknown::<u32>(text).is_err(), "{text}");
         }
