@@ -94,8 +94,10 @@ fn in_range(sentence: &str) -> String {
 
 /// An option without the name of its value: `--runs` of `--runs <N>`, `--file` of `--file[=<FOLDER>]`.
 fn option(text: &str) -> String {
-    let end = if text.starts_with('-') { text.find([' ', '=', '[']) } else { None };
-    text[..end.unwrap_or(text.len())].to_owned()
+    let end = if text.starts_with('-') { text.find([' ', '=']) } else { None };
+    let name = &text[..end.unwrap_or(text.len())];
+    // A value that may be left out has a bracket in front of its `=`.
+    name.strip_suffix('[').filter(|_| text[name.len()..].starts_with('=')).unwrap_or(name).to_owned()
 }
 
 fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {

@@ -50,7 +50,7 @@ fn memory_that_is_not_known_is_not_0() {
         &["explain", "bind:1", "--json"],
         &["zones"],
         &["zonelist"],
-        &["simulate", "fork"],
+        &["simulate", "jvm"],
         &["emulation", "plan", "--nodes=4"],
     ];
     for verb in verbs {
@@ -123,7 +123,7 @@ fn another_architecture_has_its_own_pages_and_zones() {
 #[test]
 fn programs_are_played_in_pages_of_the_machines_size() {
     let folder = power();
-    let json = on(folder.path(), &["simulate", "fork", "--json"]).ok_json();
+    let json = on(folder.path(), &["simulate", "jvm", "--huge-page-size=2M", "--json"]).ok_json();
     assert_eq!(json["page_bytes"], 65536);
     let all: u64 =
         json["zones"].as_array().unwrap().iter().map(|zone| zone["managed_pages"].as_u64().unwrap()).sum();
@@ -145,7 +145,7 @@ fn an_architecture_that_is_assumed_is_named() {
     let verbs = [
         &["zones"][..],
         &["explain", "local", "--size=1G"],
-        &["simulate", "fork"],
+        &["simulate", "jvm"],
         &["emulation", "plan", "--nodes=4"],
     ];
     for verb in verbs {
@@ -181,7 +181,7 @@ fn facts_can_be_supplied_to_the_verbs_that_need_them_and_their_help_says_so() {
 
 #[test]
 fn zones_that_are_not_modelled_are_not_those_of_x86() {
-    for verb in [&["zones"][..], &["zonelist"], &["explain", "local"], &["simulate", "fork"]] {
+    for verb in [&["zones"][..], &["zonelist"], &["explain", "local"], &["simulate", "jvm"]] {
         let ran = run(&[verb, &["--machine=2x(4c 8G); arch=ia64"]].concat());
         assert_eq!(ran.code, Some(3), "{verb:?}");
         assert!(ran.stderr.contains("the zones of \"ia64\" are not modelled"), "{verb:?}: {}", ran.stderr);

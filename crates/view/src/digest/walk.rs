@@ -1,7 +1,7 @@
 //! A request and what became of it, as text and JSON show it.
 
 use nodewise_machine::check::node_names;
-use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
+use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, Origin};
 use nodewise_model::trace::Passed;
 use nodewise_model::walk::{Constraint, OutOfMemory, Outcome};
 use nodewise_model::{Counters, Memory, Policy, Release};
@@ -32,9 +32,14 @@ impl Basis {
         }
     }
 
-    /// The basis where the sizes of a machine's nodes are all that is known of its memory.
+    /// The basis where the sizes of a machine's nodes are all that is known of its memory. In a spec the
+    /// architecture is x86-64 by definition, unless it names another; in a capture that is a guess.
     pub const fn assumed_of(machine: &Machine) -> Self {
-        if machine.architecture.is_some() { Self::Assumed } else { Self::AssumedX86 }
+        match machine.origin {
+            _ if machine.architecture.is_some() => Self::Assumed,
+            Origin::Spec(_) => Self::Assumed,
+            _ => Self::AssumedX86,
+        }
     }
 
     /// The architecture that is assumed, as `uname -m` prints it; `None` where the machine gives it.
