@@ -60,7 +60,7 @@ pub struct Cli {
 /// Options of every verb.
 #[derive(Debug, clap::Args)]
 pub struct Global {
-    /// The machine to speak of: live (as without this option), a machine file (.json), a capture
+    /// Machine to inspect: live (the default), a machine file (.json), a capture
     /// (directory or archive), ACPI tables (acpi:DIR), a device tree (dtb:FILE), or a spec such as "4x(12c2t 128G)"
     #[arg(
         long,

@@ -36,7 +36,7 @@ pub enum NoNode {
     #[error("{0} has no node: it is made by software, without a device behind it")]
     Virtual(String),
     /// Devices on different nodes behind it.
-    #[error("{device} has no one node: it lies on {}", node_names(.nodes))]
+    #[error("{device} spans {}", node_names(.nodes))]
     SeveralNodes {
         /// The device.
         device: String,

@@ -32,7 +32,7 @@ pub enum CommandError {
     #[error("the command holds a NUL, which no argument can")]
     Nul,
     /// A place that there is not.
-    #[error("{{{0}}} is no place to fill in: expected {{threads}}, {{inputs}} or {{nodewise}}")]
+    #[error("unknown placeholder {{{0}}}: expected {{threads}}, {{inputs}} or {{nodewise}}")]
     NoSuchPlace(String),
 }
 
@@ -133,7 +133,7 @@ mod tests {
     fn places_that_there_are_not_are_named() {
         check(
             "xz -T{thraeds}",
-            Err("{thraeds} is no place to fill in: expected {threads}, {inputs} or {nodewise}"),
+            Err("unknown placeholder {thraeds}: expected {threads}, {inputs} or {nodewise}"),
         );
         check(" \n", Err("the command is empty: expected a line for the shell"));
         check("a\0b", Err("the command holds a NUL, which no argument can"));

@@ -21,7 +21,7 @@ impl HugePages {
 }
 
 impl Placement {
-    /// A short name for tables: `default`, `local to node 0` (CPUs and memory), `rather local to node
+    /// A short name for tables: `default`, `local to node 0` (CPUs and memory), `prefer node
     /// 0` (its memory preferred), `interleave all`, `CPUs of node 0, memory of node 2`.
     pub fn name(&self, scope: &Scope) -> String {
         let cpus = self.cpus.as_ref().map(|cpus| (cpus, whole_nodes(cpus, scope)));
@@ -30,7 +30,7 @@ impl Placement {
         {
             let word = match mode {
                 PolicyMode::Bind => Some("local to"),
-                PolicyMode::Preferred => Some("rather local to"),
+                PolicyMode::Preferred => Some("prefer"),
                 _ => None,
             };
             if let Some(word) = word.filter(|_| nodes == home) {

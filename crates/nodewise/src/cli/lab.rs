@@ -42,7 +42,7 @@ pub struct Lab {
     /// Give up after this long, as 90s, 10m or 2h; a bare number is seconds [default: 5m]
     #[arg(long, value_name = "TIME", default_value = "5m", hide_default_value = true, value_parser = duration::parse)]
     pub timeout: Duration,
-    /// Tell how the guest would be started, and do not
+    /// Show how the guest would be started, without starting it
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

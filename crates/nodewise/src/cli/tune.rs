@@ -76,8 +76,7 @@ pub struct Tune {
     /// Repeat a run this often at most when other programs or the hypervisor have spoilt it; 0: never
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
     pub repeats: u32,
-    /// Write every run down in this file as soon as it has ended, and go on behind the runs that it
-    /// holds already
+    /// Append each run to FILE as it finishes; resume after the runs already in it
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// Run this command before every run, also those of the warm-up: not timed, not counted, and under no

@@ -83,7 +83,7 @@ verbs! {
     "simulate" Simulate(simulate::Simulate)
         "Plays programs that take memory over time on a machine, and tells where it comes from"
     "lab" Lab(lab::Lab) "Boots a machine as a real kernel in QEMU and runs a command there"
-    "numactl" Numactl(personality::Words) "Is numactl, as scripts know it"
+    "numactl" Numactl(personality::Words) "Behaves exactly like numactl"
     "numastat" Numastat(personality::Words) "Is numastat"
     "migratepages" Migratepages(personality::Words) "Is migratepages"
     "migspeed" Migspeed(personality::Words) "Is migspeed"

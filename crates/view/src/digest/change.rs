@@ -36,8 +36,7 @@ pub const fn direction_name(direction: Direction) -> &'static str {
 /// are of the CPUs' time.
 pub fn stolen_words(shares: impl Iterator<Item = f64>) -> Option<String> {
     let worst = shares.fold(0.0, f64::max);
-    (worst >= STOLEN)
-        .then(|| format!("the hypervisor took up to {:.1} % of the CPUs' time from a run", worst * 100.0))
+    (worst >= STOLEN).then(|| format!("steal time: up to {:.1} % per run", worst * 100.0))
 }
 
 #[cfg(test)]
@@ -65,6 +64,6 @@ mod tests {
     fn little_that_was_stolen_is_not_told() {
         assert_eq!(stolen_words([0.0, 0.009].into_iter()), None);
         let told = stolen_words([0.031, 0.5, 0.0].into_iter()).unwrap();
-        assert_eq!(told, "the hypervisor took up to 50.0 % of the CPUs' time from a run");
+        assert_eq!(told, "steal time: up to 50.0 % per run");
     }
 }

@@ -184,7 +184,7 @@ impl Document {
         let mut seen = BTreeSet::new();
         if let Some(twice) = cases.iter().find(|case| !seen.insert((&case.benchmark, case.threads))) {
             return Err(format!(
-                "{} with {} threads stands there twice",
+                "{} with {} threads is listed twice",
                 quote(&twice.benchmark),
                 twice.threads
             ));
@@ -301,7 +301,7 @@ impl ArmJson {
         for sample in self.samples {
             let sample = sample.read()?;
             if !seen.insert((sample.round, sample.replicate)) {
-                return Err(format!("run {} of round {} stands there twice", sample.replicate, sample.round));
+                return Err(format!("run {} of round {} is listed twice", sample.replicate, sample.round));
             }
             samples.push(sample);
         }

@@ -364,8 +364,8 @@ fn files_that_are_no_session_are_refused_with_a_reason() {
     );
     refused("\"better\": \"higher\"", "\"better\": \"more\"", "\"STREAM add\": better is \"more\"");
     refused("\"round\": 1,", "\"round\": 0,", "\"STREAM add\": run 0 of round 0: expected run 0 or 1");
-    refused("\"round\": 2,", "\"round\": 1,", "\"STREAM add\": run 0 of round 1 stands there twice");
-    refused("\"threads\": 4", "\"threads\": 1", "\"STREAM add\" with 1 threads stands there twice");
+    refused("\"round\": 2,", "\"round\": 1,", "\"STREAM add\": run 0 of round 1 is listed twice");
+    refused("\"threads\": 4", "\"threads\": 1", "\"STREAM add\" with 1 threads is listed twice");
     refused("\"threads\": 1,", "\"threads\": 0,", "threads is 0: expected 1 to 8192");
     refused("\"seed\"", "\"sead\"", "unknown field `sead`");
     refused("\"default\"", "\"a\", \"b\"", "\"STREAM add\" has 1 arms: expected 2, one per placement");

@@ -24,7 +24,7 @@ pub fn treatments(list: Option<&str>, input: &Input) -> Result<Vec<Treatment>, F
         let placement = tune::named(words, input).map_err(wrong)?;
         let name = placement.name(&scope);
         if treatments.iter().any(|other| other.placement == placement || other.name == name) {
-            return Err(wrong(format!("{name} stands there twice")));
+            return Err(wrong(format!("{name} is listed twice")));
         }
         if let Err(error) = CommandExecutor::check(&placement) {
             let why = tune::why(error, &input.machine);
@@ -88,7 +88,7 @@ mod tests {
             refused("default"),
             "--placements: expected two or more with commas between, as default,interleave=all"
         );
-        assert_eq!(refused("default,default"), "--placements: default stands there twice");
+        assert_eq!(refused("default,default"), "--placements: default is listed twice");
         assert!(refused("default,membind=9").starts_with("--placements: --membind: node 9 does not exist"));
         assert_eq!(treatments(None, &input).unwrap().len(), 1);
     }
