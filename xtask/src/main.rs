@@ -9,7 +9,7 @@
 //! - `tidy.rs` `cargo xtask tidy`; in `tidy/` a rule or a reader per file
 //! - `topology.rs` `cargo xtask topology`, the captures as lscpu (`topology/lscpu.rs`) and hwloc
 //!   (`topology/hwloc.rs`) read them, recorded for a test
-//! - `suite.rs` `cargo xtask test`
+//! - `suite.rs` `cargo xtask test` and `cargo xtask quick`
 //! - `damage.rs` `cargo xtask damage`, damaged captures, archives and ACPI tables; in `damage/` machines to
 //!   be damaged (`damage/specimen.rs`, `damage/synthetic.rs`), kinds of damage, and the independent reading
 //!   that judges them: the kernel's forms (`damage/grammar.rs`) and what files say twice
@@ -223,8 +223,12 @@ enum Task {
         #[arg(long)]
         record: bool,
     },
-    /// Set up the lab, then run format, lints, tidy and every test
+    /// Check format, arrows and invariants, lints and the unit tests of all crates
+    Quick,
+    /// Set up the lab, then run format, tidy, lints and every test
     Test {
+        /// Crates whose lints and tests to run, such as view [default: all, with the lab]
+        crates: Vec<String>,
         /// Leave out the lab: no set-up, and tests that need it are skipped
         #[arg(long)]
         skip_lab: bool,
@@ -261,7 +265,15 @@ fn main() -> ExitCode {
             Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
             Task::Tidy => root().and_then(|root| tidy::run(&root)),
             Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
-            Task::Test { skip_lab } => root().and_then(|root| suite::run(&root, skip_lab)),
+            Task::Quick => root().and_then(|root| suite::quick(&root)),
+            Task::Test { crates, skip_lab } => {
+                let part = match skip_lab {
+                    _ if !crates.is_empty() => suite::Part::Crates(crates),
+                    true => suite::Part::WithoutLab,
+                    false => suite::Part::All,
+                };
+                root().and_then(|root| suite::run(&root, &part))
+            }
         };
     match result {
         Ok(()) => ExitCode::SUCCESS,

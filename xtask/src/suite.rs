@@ -1,9 +1,9 @@
-//! `test`: everything that must hold before a change is done.
+//! `test`: everything that must hold before a change is done; `quick`: the part of it that takes two minutes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nodewise_lab::lab::TEST_VARIABLE;
 
 use crate::{program, setup, tidy};
@@ -15,16 +15,47 @@ const SEED: &str = "20240613";
 /// A step: its name and how long it took.
 type Step = (&'static str, Duration);
 
-/// Sets up the lab and runs all checks, one after the other; stops at the first that fails.
-pub fn run(root: &Path, skip_lab: bool) -> Result<()> {
+/// The part of the checks that a run of `test` makes.
+pub enum Part {
+    /// Everything, as CI runs it.
+    All,
+    /// Everything but tests that boot a kernel.
+    WithoutLab,
+    /// Lints and tests of these crates, named without `nodewise-`.
+    Crates(Vec<String>),
+}
+
+/// Runs these checks, one after the other; stops at the first that fails.
+pub fn run(root: &Path, part: &Part) -> Result<()> {
     let mut steps = Vec::new();
-    let result = all(root, skip_lab, &mut steps);
+    let result = match part {
+        Part::All => all(root, false, &mut steps),
+        Part::WithoutLab => all(root, true, &mut steps),
+        Part::Crates(crates) => some(root, crates, &mut steps),
+    };
+    summary(&steps, &result);
+    result
+}
+
+/// Format, tidy, lints and the unit tests of all crates: what an editor's hook can wait for.
+pub fn quick(root: &Path) -> Result<()> {
+    let mut steps = Vec::new();
+    let result = (|| {
+        looks(root, &mut steps)?;
+        step(&mut steps, "unit tests", || {
+            cargo(root, true, &["test", "--workspace", "--lib", "--bins", "--quiet"])
+        })
+    })();
+    summary(&steps, &result);
+    result
+}
+
+fn summary(steps: &[Step], result: &Result<()>) {
     println!();
-    for (name, took) in &steps {
+    for (name, took) in steps {
         println!("{:>8.1} s  {name}", took.as_secs_f64());
     }
     println!("{}", if result.is_ok() { "everything holds" } else { "stopped at the last of these" });
-    result
 }
 
 fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
@@ -32,25 +63,60 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
         let ready = step(steps, "lab-setup", || setup::run(&setup::default_kernels()));
         match ready {
             // Tests that need the lab say in one line each that they were skipped.
-            Err(error) if !is_ci() => println!("going on without the lab: {error:#}"),
+            Err(error) if !is_ci() => println!("without the lab: {error:#}"),
             ready => ready?,
         }
     }
-    let cargo = |arguments: &[&str]| {
-        let mut command = program::cargo(root);
-        command.args(arguments);
-        if skip_lab {
-            command.env(TEST_VARIABLE, "skip");
-        }
-        if is_ci() {
-            command.env("PROPTEST_RNG_SEED", SEED);
-        }
-        program::show(&mut command)
-    };
-    step(steps, "format", || cargo(&["fmt", "--all", "--", "--check"]))?;
-    step(steps, "lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    looks(root, steps)?;
+    step(steps, "tests", || cargo(root, skip_lab, &["test", "--workspace", "--no-fail-fast"]))
+}
+
+/// Everything that looks at the text and runs nothing.
+fn looks(root: &Path, steps: &mut Vec<Step>) -> Result<()> {
+    step(steps, "format", || cargo(root, true, &["fmt", "--all", "--", "--check"]))?;
     step(steps, "tidy", || tidy::run(root))?;
-    step(steps, "tests", || cargo(&["test", "--workspace", "--no-fail-fast"]))
+    let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    step(steps, "lints", || cargo(root, true, &clippy))
+}
+
+fn some(root: &Path, crates: &[String], steps: &mut Vec<Step>) -> Result<()> {
+    let mut packages = Vec::new();
+    for name in crates {
+        packages.extend(["-p".to_owned(), package(root, name)?]);
+    }
+    let of = |before: &[&str], after: &[&str]| -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        [words(before), packages.clone(), words(after)].concat()
+    };
+    let cargo = |words: Vec<String>| cargo(root, true, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    step(steps, "lints", || cargo(of(&["clippy", "--quiet"], &["--all-targets", "--", "-D", "warnings"])))?;
+    step(steps, "tests", || cargo(of(&["test"], &["--no-fail-fast"])))
+}
+
+/// The package of a crate by its folder: `view` is `nodewise-view`.
+fn package(root: &Path, name: &str) -> Result<String> {
+    let folders = std::fs::read_dir(root.join("crates"))?;
+    let mut known: Vec<String> =
+        folders.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    known.push("xtask".to_owned());
+    known.sort();
+    match name {
+        "nodewise" | "xtask" => Ok(name.to_owned()),
+        _ if known.iter().any(|known| known == name) => Ok(format!("nodewise-{name}")),
+        _ => bail!("{name} is not a crate: expected one of {}", known.join(", ")),
+    }
+}
+
+fn cargo(root: &Path, skip_lab: bool, arguments: &[&str]) -> Result<()> {
+    let mut command = program::cargo(root);
+    command.args(arguments);
+    if skip_lab {
+        command.env(TEST_VARIABLE, "skip");
+    }
+    if is_ci() {
+        command.env("PROPTEST_RNG_SEED", SEED);
+    }
+    program::show(&mut command)
 }
 
 /// Whether a machine and not a person waits for the result.
