@@ -1,11 +1,16 @@
 //! `test`: everything that must hold before a change is done; `quick`: the part of it that takes two minutes.
 
+mod account;
+
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nodewise_lab::lab::TEST_VARIABLE;
 
+use self::account::Account;
 use crate::{program, setup, tidy};
 
 /// What the property tests draw from under CI: the same for every change, so that only what changed can
@@ -68,7 +73,7 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
         }
     }
     looks(root, steps)?;
-    step(steps, "tests", || cargo(root, skip_lab, &["test", "--workspace", "--no-fail-fast"]))
+    tests(root, skip_lab, steps, &["test", "--workspace", "--no-fail-fast"])
 }
 
 /// Everything that looks at the text and runs nothing.
@@ -90,7 +95,8 @@ fn some(root: &Path, crates: &[String], steps: &mut Vec<Step>) -> Result<()> {
     };
     let cargo = |words: Vec<String>| cargo(root, true, &words.iter().map(String::as_str).collect::<Vec<_>>());
     step(steps, "lints", || cargo(of(&["clippy", "--quiet"], &["--all-targets", "--", "-D", "warnings"])))?;
-    step(steps, "tests", || cargo(of(&["test"], &["--no-fail-fast"])))
+    let words = of(&["test"], &["--no-fail-fast"]);
+    tests(root, true, steps, &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The package of a crate by its folder: `view` is `nodewise-view`.
@@ -108,6 +114,10 @@ fn package(root: &Path, name: &str) -> Result<String> {
 }
 
 fn cargo(root: &Path, skip_lab: bool, arguments: &[&str]) -> Result<()> {
+    program::show(&mut cargo_command(root, skip_lab, arguments))
+}
+
+fn cargo_command(root: &Path, skip_lab: bool, arguments: &[&str]) -> Command {
     let mut command = program::cargo(root);
     command.args(arguments);
     if skip_lab {
@@ -116,7 +126,48 @@ fn cargo(root: &Path, skip_lab: bool, arguments: &[&str]) -> Result<()> {
     if is_ci() {
         command.env("PROPTEST_RNG_SEED", SEED);
     }
-    program::show(&mut command)
+    command
+}
+
+/// A step that runs `cargo test`, shows what it prints, and ends with an account of it.
+fn tests(root: &Path, skip_lab: bool, steps: &mut Vec<Step>, arguments: &[&str]) -> Result<()> {
+    let mut account = Account::default();
+    let result = step(steps, "tests", || {
+        let mut command = cargo_command(root, skip_lab, arguments);
+        command.args(["--", "--show-output"]);
+        accounted(&mut command, &mut account)
+    });
+    print!("\n{account}");
+    result
+}
+
+/// Runs a command whose output passes through an account on its way to the user.
+fn accounted(command: &mut Command, account: &mut Account) -> Result<()> {
+    let line = program::line(command);
+    // One pipe for both streams: cargo names a program on one, its tests speak on the other, and their order
+    // says what belongs together.
+    let (reader, writer) = os_pipe::pipe().context("cannot make a pipe")?;
+    let mut child = command
+        .stdout(writer.try_clone().context("cannot make a pipe")?)
+        .stderr(writer)
+        .spawn()
+        .with_context(|| format!("cannot start: {line}"))?;
+    // The pipe ends with its last writer, and the command has two of them.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut reader = BufReader::new(reader);
+    let mut bytes = Vec::new();
+    while reader.read_until(b'\n', &mut bytes)? > 0 {
+        let text = String::from_utf8_lossy(&bytes);
+        if account.line(text.trim_end_matches('\n')) {
+            print!("{text}");
+        }
+        bytes.clear();
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("{line}: {status}");
+    }
+    Ok(())
 }
 
 /// Whether a machine and not a person waits for the result.

@@ -31,7 +31,7 @@ pub fn unless_blocked<T>(result: Result<T, CallError>) -> Option<T> {
 /// Says in one line what could not be tested.
 #[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 pub fn skip(why: &str) {
-    eprintln!("not tested: {why}");
+    eprintln!("skipped: {why}");
 }
 
 /// What is known here, gathered as `nodewise` does.
