@@ -75,8 +75,7 @@ pub fn run(root: &Path, record: bool) -> Result<()> {
 
 /// The captures of the corpus, sorted.
 fn corpus(root: &Path) -> Result<Vec<PathBuf>> {
-    let folder =
-        std::env::var_os("NODEWISE_CORPUS").map_or_else(|| root.join("../shared/corpora"), PathBuf::from);
+    let folder = std::env::var_os("NODEWISE_CORPUS").map_or_else(|| root.join("data"), PathBuf::from);
     let folder = folder.join("captures");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut captures: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -1,13 +1,11 @@
 //! Four full tables of a real pair of adapters: latency and bandwidth of all sizes of messages, with the
 //! buffers near the adapter and on the far node.
 //!
-//! They lie outside of this repository, in `../shared/research/perftest` beside it or in the folder that
-//! `NODEWISE_PERFTEST` names; without them these tests do nothing but say so.
+//! They are in `data/perftest`.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
-#![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nodewise_machine::Bytes;
 use nodewise_measure::perftest::{Column, Comparison, Kind, Side, Table, kinks};
@@ -23,16 +21,9 @@ const HEADS: [(Kind, &str); 2] = [
 const DASHES: &str =
     "---------------------------------------------------------------------------------------";
 
-fn recorded(name: &str) -> Option<String> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/research/perftest");
-    let folder = std::env::var_os("NODEWISE_PERFTEST").map_or(beside, PathBuf::from);
-    let text = std::fs::read_to_string(folder.join(name)).ok();
-    if text.is_none() {
-        eprintln!(
-            "skipped: no ../shared/research/perftest, and NODEWISE_PERFTEST names no folder with {name}"
-        );
-    }
-    text
+fn recorded(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/perftest").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// A recorded table in the form in which perftest prints it, and its numbers row by row.
@@ -55,8 +46,8 @@ fn print_out(recorded: &str, kind: Kind) -> (String, Vec<Vec<f64>>) {
 }
 
 /// Reads a recorded table in both of its forms; its 23 rows come out as they were written.
-fn table(name: &str, kind: Kind) -> Option<Table> {
-    let recorded = recorded(name)?;
+fn table(name: &str, kind: Kind) -> Table {
+    let recorded = recorded(name);
     let (text, rows) = print_out(&recorded, kind);
     let table = Table::parse(&text).unwrap();
     assert_eq!((table.kind, table.rows.len(), &table.problems), (kind, 23, &Vec::new()), "{name}");
@@ -66,13 +57,12 @@ fn table(name: &str, kind: Kind) -> Option<Table> {
         assert_eq!((row.iterations, &values[..]), (Some(expected[1] as u64), &expected[2..]), "{name}");
     }
     assert_eq!(Table::parse(&recorded).as_ref(), Ok(&table), "{name}, with tabs");
-    Some(table)
+    table
 }
 
-fn comparison(kind: Kind, near: &str, far: &str) -> Option<Comparison> {
-    let side =
-        |label: &str, name| Some(Side { label: label.to_owned(), node: None, table: table(name, kind)? });
-    Comparison::of(vec![side("near", near)?, side("far", far)?]).pop()
+fn comparison(kind: Kind, near: &str, far: &str) -> Comparison {
+    let side = |label: &str, name| Side { label: label.to_owned(), node: None, table: table(name, kind) };
+    Comparison::of(vec![side("near", near), side("far", far)]).pop().unwrap()
 }
 
 /// Side, size, and whether values fall there.
@@ -83,7 +73,7 @@ fn kinks_of(comparison: &Comparison) -> Vec<(usize, u64, bool)> {
 
 #[test]
 fn latencies_are_read_whole_and_their_kinks_are_the_end_of_inline_data_and_the_fall_at_16_kib() {
-    let Some(latency) = comparison(Kind::Latency, "lat-local.tsv", "lat-membind1.tsv") else { return };
+    let latency = comparison(Kind::Latency, "lat-local.tsv", "lat-membind1.tsv");
     assert_eq!(kinks_of(&latency), [(0, 256, false), (1, 256, false), (1, 16_384, true)]);
     let worst = latency.extremes(1).unwrap();
     assert_eq!((worst.worst.0.get(), worst.best.0.get()), (16_384, 65_536));
@@ -94,7 +84,7 @@ fn latencies_are_read_whole_and_their_kinks_are_the_end_of_inline_data_and_the_f
 
 #[test]
 fn bandwidths_are_read_whole_and_their_kinks_are_the_slow_64_bytes_and_the_end_of_the_collapse() {
-    let Some(bandwidth) = comparison(Kind::Bandwidth, "bw-local.tsv", "bw-membind1.tsv") else { return };
+    let bandwidth = comparison(Kind::Bandwidth, "bw-local.tsv", "bw-membind1.tsv");
     let expected = [(0, 64, false), (1, 64, false), (1, 8192, true), (1, 16_384, false)];
     assert_eq!(kinks_of(&bandwidth), expected);
     let far = bandwidth.extremes(1).unwrap();
@@ -105,7 +95,7 @@ fn bandwidths_are_read_whole_and_their_kinks_are_the_slow_64_bytes_and_the_end_o
 
 #[test]
 fn a_curve_without_the_points_that_are_off_has_no_kink() {
-    let Some(mut table) = table("lat-membind1.tsv", Kind::Latency) else { return };
+    let mut table = table("lat-membind1.tsv", Kind::Latency);
     for size in [16_384, 8192, 4096, 2048, 1024, 512, 256, 128, 64] {
         table.rows.remove(&Bytes::new(size));
     }

@@ -149,18 +149,16 @@ fn key_of(item: &Value) -> Option<String> {
     .or_else(|| item.get("names").map(Value::to_string))
 }
 
-/// The folder of captures, where there is one.
-pub fn corpus() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpora");
-    let folder = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from);
-    folder.join("captures").is_dir().then_some(folder)
+/// The folder of captures and tables.
+pub fn corpus() -> PathBuf {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data");
+    std::env::var_os("NODEWISE_CORPUS").map_or(data, PathBuf::from)
 }
 
 /// The captures of the corpus below a size in bytes when packed, by name, and machines made by hand.
 pub fn all(most_bytes: u64) -> Result<Vec<Specimen>> {
     let mut specimens = vec![Specimen::new("two nodes", super::synthetic::two_nodes())];
-    let Some(corpus) = corpus() else { return Ok(specimens) };
-    for path in paths(&corpus.join("captures"))? {
+    for path in paths(&corpus().join("captures"))? {
         if std::fs::metadata(&path)?.len() > most_bytes {
             continue;
         }

@@ -36,13 +36,9 @@ pub struct Set {
 pub fn all() -> Result<Vec<Set>> {
     let folder = tempfile::tempdir()?;
     let mut texts = vec![("two nodes".to_owned(), dump("SLIT", &encode(&slit())).into_bytes())];
-    if let Some(corpus) = specimen::corpus() {
-        for path in specimen::paths(&corpus.join("acpi"))? {
-            texts.push((
-                path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                std::fs::read(&path)?,
-            ));
-        }
+    for path in specimen::paths(&specimen::corpus().join("acpi"))? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        texts.push((name, std::fs::read(&path)?));
     }
     let mut sets = Vec::new();
     for (name, bytes) in texts {

@@ -37,10 +37,7 @@ fn main() {
         std::process::exit(status);
     }
     let arguments = Arguments::from_args();
-    let Some(folder) = record::folder() else {
-        eprintln!("skipped: no ../shared/golden, and NODEWISE_GOLDEN names no folder with records");
-        return;
-    };
+    let folder = record::folder();
     let mut trials = Vec::new();
     for topology in TOPOLOGIES {
         let guest = Guest::new(topology, &folder);

@@ -1,7 +1,6 @@
 //! Recorded outputs of the originals.
 //!
-//! They lie outside of this repository, in `../shared/golden` beside it or in the folder that
-//! `NODEWISE_GOLDEN` names: a line of JSON per command.
+//! They are in `data/golden`: a line of JSON per command.
 
 use std::path::{Path, PathBuf};
 
@@ -32,11 +31,9 @@ impl Record {
     }
 }
 
-/// The folder of the records; `None`, with a line that says so, where there is none.
-pub fn folder() -> Option<PathBuf> {
-    let named = std::env::var_os("NODEWISE_GOLDEN").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden");
-    named.or_else(|| beside.is_dir().then_some(beside))
+/// The folder of the records.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/golden")
 }
 
 /// Reads one file of records by name: `numactl-4n`.

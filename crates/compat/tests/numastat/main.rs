@@ -161,15 +161,9 @@ fn trials(file: &str, records: Vec<Record>) -> Vec<Trial> {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials = match record::folder() {
-        Some(folder) => {
-            home::NUMASTAT.into_iter().flat_map(|file| trials(file, record::read(&folder, file))).collect()
-        }
-        None => {
-            println!("numastat's records: there are none here (NODEWISE_GOLDEN names their folder)");
-            Vec::new()
-        }
-    };
+    let folder = record::folder();
+    let trials =
+        home::NUMASTAT.into_iter().flat_map(|file| trials(file, record::read(&folder, file))).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     println!(
         "numastat: {} of {} records hold as they are, {} with NODEWISE_STRICT_COMPAT=1",

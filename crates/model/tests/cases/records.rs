@@ -1,23 +1,9 @@
 //! Every recorded case has its test.
 //!
-//! The records lie outside of this repository, in `../shared/research/kernel-cases` beside it or in the folder
-//! that `NODEWISE_KERNEL_CASES` names.
+//! The records are in `data/kernel-cases`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The folder of the records, where it is there. On CI it has to be.
-fn records() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/research/kernel-cases");
-    let folder = std::env::var_os("NODEWISE_KERNEL_CASES").map_or(beside, PathBuf::from);
-    let is_there = folder.is_dir();
-    let is_asked_for = std::env::var_os("CI").is_some_and(|value| value == "true");
-    assert!(
-        is_there || !is_asked_for,
-        "the recorded cases are missing: expected them in ../shared/research/kernel-cases or in $NODEWISE_KERNEL_CASES"
-    );
-    is_there.then_some(folder)
-}
 
 /// The names of all tests of this program: functions behind `#[test]`.
 fn tests() -> Vec<String> {
@@ -36,12 +22,8 @@ fn test_of(id: &str) -> String {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 fn every_recorded_case_is_a_test() {
-    let Some(folder) = records() else {
-        eprintln!("skipped: no ../shared/research/kernel-cases, and NODEWISE_KERNEL_CASES names no folder");
-        return;
-    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/kernel-cases");
     let files =
         fs::read_dir(folder).expect("it is a folder").map(|entry| entry.expect("it is listed").path());
     let files: Vec<PathBuf> =

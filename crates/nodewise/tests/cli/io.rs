@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::nodewise::{command, output, path, run, wider};
 use crate::sandbox::{Public, is_root};
@@ -171,12 +171,7 @@ fn tables_of_perftest_stand_side_by_side_in_every_form() {
 
 #[test]
 fn the_recorded_tables_are_shown_whole() {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/research/perftest");
-    let folder = std::env::var_os("NODEWISE_PERFTEST").map_or(beside, PathBuf::from);
-    if !folder.is_dir() {
-        eprintln!("skipped: no ../shared/research/perftest, and NODEWISE_PERFTEST names no folder");
-        return;
-    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/perftest");
     let names = ["near=lat-local", "far=lat-membind1", "near=bw-local", "far=bw-membind1"];
     let words = names.map(|name| {
         let (label, file) = name.split_once('=').unwrap();

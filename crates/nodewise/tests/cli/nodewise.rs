@@ -151,18 +151,12 @@ pub fn missing(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// What was recorded on real machines, in a folder of the corpus: `captures`. It lies outside of this
-/// repository, in `../shared/corpora` beside it or in the folder that `NODEWISE_CORPUS` names; without it
-/// only specs are shown.
+/// What was recorded on real machines, in a folder of the corpus: `captures`. The corpus is `data`, or the folder
+/// that `NODEWISE_CORPUS` names.
 pub fn corpus(folder: &str) -> Vec<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    let root = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from);
-    let Ok(files) = fs::read_dir(root.join(folder)) else {
-        missing(&format!(
-            "{folder} of real machines: no ../shared/corpora, and NODEWISE_CORPUS names no folder with them"
-        ));
-        return Vec::new();
-    };
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
+    let folder = std::env::var_os("NODEWISE_CORPUS").map_or(data, PathBuf::from).join(folder);
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
     paths.sort_unstable();
     paths

@@ -5,23 +5,16 @@ use std::path::{Path, PathBuf};
 use nodewise_machine::firmware::{SratEntry, Tables, srat};
 use nodewise_source::acpi::{encode, files};
 
-/// The folder of the dumps; `None`, with the reason, where there is none.
-pub fn folder() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    let folder = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from).join("acpi");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "the corpus is missing");
-    eprintln!("tables of real machines were not read: no ../shared/corpora, and NODEWISE_CORPUS names none");
-    None
+/// The folder of the dumps.
+pub fn folder() -> PathBuf {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
+    std::env::var_os("NODEWISE_CORPUS").map_or(data, PathBuf::from).join("acpi")
 }
 
 /// The tables of every dump, by the name of its file.
 pub fn dumps() -> Vec<(String, Tables)> {
-    let Some(folder) = folder() else { return Vec::new() };
     let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     paths.iter().map(|path| (name(path), files::from_paths(&[path]).unwrap())).collect()

@@ -130,30 +130,14 @@ const CASES: [Case; 19] = [
     .numactl(Numactl::WrongDistances),
 ];
 
-fn corpus() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    let folder = std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from);
-    folder.join("captures").is_dir().then_some(folder)
+fn corpus() -> PathBuf {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
+    std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from)
 }
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials = match corpus() {
-        Some(folder) => trials(&folder),
-        None if std::env::var_os("CI").is_some_and(|value| value == "true") => {
-            let missing = || {
-                Err(Failed::from(
-                    "the corpus is missing: expected it in ../shared/corpora or in $NODEWISE_CORPUS",
-                ))
-            };
-            vec![Trial::test("corpus::is_there", missing)]
-        }
-        None => {
-            let note = "corpus tests skipped: no ../shared/corpora, and NODEWISE_CORPUS names no folder with captures";
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{note}\n").as_bytes());
-            Vec::new()
-        }
-    };
+    let trials = trials(&corpus());
     libtest_mimic::run(&arguments, trials).exit();
 }
 
