@@ -2,6 +2,7 @@
 
 mod arrows;
 mod circles;
+mod documented;
 mod map;
 mod paths;
 mod rules;
@@ -71,6 +72,7 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
         findings.extend(text::check(path, &text));
         if path.ends_with(".rs") {
             findings.extend(rules::check(path, &text));
+            findings.extend(documented::check(path, &text));
             sources.push((path.clone(), text));
         }
     }

@@ -25,6 +25,7 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
+    /// Sampling of a program that has just started.
     pub fn new() -> Self {
         Self { next: FIRST, most: None, last: Look::default() }
     }

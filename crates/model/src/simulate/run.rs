@@ -29,6 +29,7 @@ pub(super) struct Held {
 impl Held {
     pub const SWAPPED: Self = Self { at: At::Swap, order: 0 };
 
+    /// Pages of a zone, in blocks of an order.
     pub const fn zone(node: NodeId, kind: ZoneKind, order: u32) -> Self {
         Self { at: At::Zone(node, kind), order }
     }

@@ -87,6 +87,7 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// A page that nothing has touched yet.
     pub const fn of(backing: Backing) -> Self {
         Self {
             backing,
@@ -100,6 +101,7 @@ impl Page {
         }
     }
 
+    /// Whether it is a page of a file.
     pub const fn is_file(&self) -> bool {
         matches!(self.backing, Backing::File { .. })
     }

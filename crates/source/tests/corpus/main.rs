@@ -1,9 +1,7 @@
 //! Captures of real machines: each must load in full, its hazards survived and reported, and say what
 //! `numactl --hardware` says wherever that is right.
 //!
-//! The captures lie outside of this repository, in `../shared/corpora` beside it or in the folder
-//! that `NODEWISE_CORPUS` names. Without them the tests are skipped in one line, and fail under
-//! `CI=true`.
+//! The captures are in `data`, or in the folder that `NODEWISE_CORPUS` names.
 
 mod numactl;
 mod topology;
@@ -131,8 +129,8 @@ const CASES: [Case; 19] = [
 ];
 
 fn corpus() -> PathBuf {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
-    std::env::var_os("NODEWISE_CORPUS").map_or(beside, PathBuf::from)
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
+    std::env::var_os("NODEWISE_CORPUS").map_or(data, PathBuf::from)
 }
 
 fn main() {

@@ -55,6 +55,7 @@ struct UsageJson {
 }
 
 impl SampleJson {
+    /// The JSON of a run, with the words of its plan.
     pub fn of(record: &Record, plan: &Plan) -> Self {
         let run = &record.run;
         Self {
