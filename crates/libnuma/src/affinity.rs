@@ -73,7 +73,7 @@ pub extern "C" fn numa_run_on_node(node: c_int) -> c_int {
     if node == -1 {
         words::fill(cpus.words_mut(), bits);
     } else if !cpus::is_known(node as usize) {
-        error::warn(warning::NODE_CPUS, c"Cannot read node cpumask from sysfs", Arguments::None);
+        error::warn(warning::NODE_CPUS_UNREADABLE, Arguments::None);
         kernel::set_errno(if node as usize > MAX_NODE.get() { libc::ERANGE } else { libc::ENOENT });
         return -1;
     } else if cpus::node_to_cpus(node, cpus.words_mut(), bits) < 0 {
@@ -92,7 +92,7 @@ fn run_on(words: &[Word], bits: usize, is_allowed: impl Fn(usize) -> bool) -> c_
                 words::set(cpus.words_mut(), cpu);
             }
         } else {
-            error::warn(warning::NODE_CPUS, c"node %d not allowed", Arguments::Int(node as c_int));
+            error::warn(warning::NODE_NOT_ALLOWED, Arguments::Int(node as c_int));
         }
     }
     match kernel::set_affinity(0, cpus.words_mut()) {

@@ -137,7 +137,7 @@ pub fn node_to_cpus(node: c_int, words: &mut [Word], bits: usize) -> c_int {
     if !is_known(node) {
         words::fill(words, bits.min(CPUMASK_BITS.get()));
         kernel::set_errno(libc::ENOENT);
-        error::warn(warning::NODE_CPUS, c"Cannot parse cpumap. Assuming one node", Arguments::None);
+        error::warn(warning::CPU_MASK, Arguments::None);
         return -1;
     }
     words.fill(0);

@@ -4,33 +4,8 @@
 
 use core::ffi::{CStr, c_int, c_long, c_uint};
 
-/// Numbers of warnings: `numa_warn` gives each once.
-pub mod warning {
-    use super::c_int;
-
-    /// CPUs of a node cannot be had.
-    pub const NODE_CPUS: c_int = 6;
-    /// A list of CPUs is wrong.
-    pub const CPU_LIST: c_int = 9;
-    /// A list of nodes is wrong, or the kernel takes one only.
-    pub const NODE_LIST: c_int = 10;
-    /// A file of a `file:` node is not there.
-    pub const NO_FILE: c_int = 11;
-    /// The file of a `file:` node is on no block device.
-    pub const NO_BLOCK_DEVICE: c_int = 15;
-    /// The host of an `ip:` node is not known.
-    pub const NO_HOST: c_int = 19;
-    /// There is no way to the host of an `ip:` node.
-    pub const NO_ROUTE: c_int = 20;
-    /// A `pci:` address is wrong.
-    pub const PCI_ADDRESS: c_int = 23;
-    /// The kernel does not say at which node a device is.
-    pub const NODE_UNKNOWN: c_int = 25;
-    /// The node of a device cannot be read.
-    pub const NODE_UNREADABLE: c_int = 26;
-    /// A device has a name that no device has.
-    pub const DEVICE_NAME: c_int = 28;
-}
+pub use nodewise_notation::warning;
+use nodewise_notation::warning::Warning;
 
 /// Tells the program that a function failed, with `errno`.
 #[cfg(not(test))]
@@ -64,11 +39,11 @@ pub enum Arguments<'a> {
 /// Warns the program. Its own `numa_warn` gets the format and the arguments, as with the originals, so the
 /// arguments are those that the format takes.
 #[cfg(not(test))]
-pub fn warn(number: c_int, format: &'static CStr, arguments: Arguments<'_>) {
+pub fn warn(warning: Warning, arguments: Arguments<'_>) {
     unsafe extern "C" {
         fn numa_warn(number: c_int, format: *const core::ffi::c_char, ...);
     }
-    let format = format.as_ptr();
+    let (number, format) = (warning.number, warning.format.as_ptr());
     match arguments {
         // SAFETY: the format takes nothing, ends with NUL and lives for ever.
         Arguments::None => unsafe { numa_warn(number, format) },
@@ -96,7 +71,8 @@ pub use recorded::{report, reported, warn};
 
 #[cfg(test)]
 mod recorded {
-    use super::{Arguments, CStr, c_int};
+    use super::{Arguments, CStr, Warning};
+    use core::fmt::Display;
     use std::borrow::ToOwned;
     use std::cell::RefCell;
     use std::string::{String, ToString as _};
@@ -117,7 +93,7 @@ mod recorded {
     }
 
     /// Records the text that C would make of a warning.
-    pub fn warn(_number: c_int, format: &'static CStr, arguments: Arguments<'_>) {
+    pub fn warn(warning: Warning, arguments: Arguments<'_>) {
         let text = |text: &CStr| text.to_str().unwrap_or("?").to_owned();
         let arguments = match arguments {
             Arguments::None => Vec::new(),
@@ -128,18 +104,11 @@ mod recorded {
             Arguments::Long(value) => vec![value.to_string()],
             Arguments::Device(major, minor, name) => vec![major.to_string(), minor.to_string(), text(name)],
         };
-        let mut rest = format.to_str().expect("formats are text");
-        let mut written = String::new();
-        for argument in arguments {
-            let (before, conversion) = rest.split_once('%').expect("a conversion for each argument");
-            let end = conversion.find(['s', 'd', 'u']).expect("a conversion ends with one of these");
-            written.push_str(before);
-            written.push_str(&argument);
-            rest = &conversion[end + 1..];
-        }
-        assert!(!rest.contains('%'), "an argument for each conversion of {format:?}");
-        written.push_str(rest);
-        REPORTED.with_borrow_mut(|reported| reported.push(written));
+        let conversions = warning.format.to_bytes().iter().filter(|byte| **byte == b'%').count();
+        assert_eq!(conversions, arguments.len(), "arguments of {:?}", warning.format);
+        let arguments: Vec<&dyn Display> =
+            arguments.iter().map(|argument| argument as &dyn Display).collect();
+        REPORTED.with_borrow_mut(|reported| reported.push(warning.with(&arguments).to_string()));
     }
 
     /// What was reported by this thread since the last call.

@@ -8,26 +8,9 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+pub use nodewise_notation::mpol;
+
 use crate::words::{Word, words_for};
-
-/// Memory policies of `<linux/mempolicy.h>`.
-pub mod mpol {
-    use super::{c_int, c_uint};
-
-    pub const DEFAULT: c_int = 0;
-    pub const PREFERRED: c_int = 1;
-    pub const BIND: c_int = 2;
-    pub const INTERLEAVE: c_int = 3;
-    pub const LOCAL: c_int = 4;
-    pub const PREFERRED_MANY: c_int = 5;
-    pub const WEIGHTED_INTERLEAVE: c_int = 6;
-    /// Mode flags (`MPOL_MODE_FLAGS`), which `get_mempolicy` returns with the mode.
-    pub const MODE_FLAGS: c_int = 7 << 13;
-    pub const F_NUMA_BALANCING: c_int = 1 << 13;
-    /// Flags of `get_mempolicy`.
-    pub const F_NODE: c_uint = 1;
-    pub const F_MEMS_ALLOWED: c_uint = 4;
-}
 
 /// A call failed; `errno` says why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +91,7 @@ pub fn thread_policy(words: &mut [Word], bits: usize) -> Result<c_int, Failed> {
 pub fn mems_allowed(words: &mut [Word], bits: usize) -> Result<(), Failed> {
     let maxnode = maxnode(words, bits);
     let none: *const c_void = ptr::null();
-    let flags = c_ulong::from(mpol::F_MEMS_ALLOWED);
+    let flags = mpol::F_MEMS_ALLOWED as c_ulong;
     // SAFETY: as in `thread_policy`.
     result(unsafe {
         libc::syscall(libc::SYS_get_mempolicy, none, words.as_mut_ptr(), maxnode, none, flags)
@@ -121,8 +104,7 @@ pub fn mems_allowed(words: &mut [Word], bits: usize) -> Result<(), Failed> {
 pub fn fits(count: usize) -> bool {
     let mut words: [Word; words_for(crate::system::NODE_LIMIT)] = [0; words_for(crate::system::NODE_LIMIT)];
     let none: *const c_void = ptr::null();
-    let (count, flags) =
-        (count.min(crate::system::NODE_LIMIT) as c_ulong, c_ulong::from(mpol::F_MEMS_ALLOWED));
+    let (count, flags) = (count.min(crate::system::NODE_LIMIT) as c_ulong, mpol::F_MEMS_ALLOWED as c_ulong);
     // SAFETY: the kernel writes less than `count` bits in whole words, for which there is room.
     let result =
         unsafe { libc::syscall(libc::SYS_get_mempolicy, none, words.as_mut_ptr(), count, none, flags) };
@@ -133,7 +115,7 @@ pub fn fits(count: usize) -> bool {
 pub fn next_interleave_node() -> Result<c_int, Failed> {
     let mut node: c_int = 0;
     let none: *const c_void = ptr::null();
-    let flags = c_ulong::from(mpol::F_NODE);
+    let flags = mpol::F_NODE as c_ulong;
     // SAFETY: the kernel writes a number to `node`, and gets no mask.
     result(unsafe {
         libc::syscall(libc::SYS_get_mempolicy, &raw mut node, none, 0 as c_ulong, none, flags)

@@ -1,8 +1,8 @@
 //! Lists of nodes and CPUs as people write them: `1-5,7`, `!0`, `+0-1`, `all`, `netdev:eth0`.
 //!
-//! The grammar is that of numactl's arguments: numbers are C's (`0x10`, `010`), the ends of a range
-//! must be allowed and what lies between is taken where it is, `+` counts within the allowed ones,
-//! `!` takes all others, and `all` or a device ends a list.
+//! The grammar is that of numactl's arguments, in the crate `notation`: numbers are C's (`0x10`, `010`), the ends
+//! of a range must be allowed and what lies between is taken where it is, `+` counts within the allowed ones,
+//! `!` takes the others that exist, and `all` or a device ends a list.
 
 mod device;
 mod route;
@@ -10,9 +10,14 @@ mod route;
 use core::ffi::{CStr, c_char, c_int, c_long};
 use core::ptr::null_mut;
 
+use nodewise_notation::device::Device;
+use nodewise_notation::number::Base;
+use nodewise_notation::string::{self, Fault, Grammar, Members};
+use nodewise_notation::warning::{self, Argument, Subject};
+
 use crate::bitmask::{Bitmask, OwnedMask, into_raw};
 use crate::data::{self, CPUMASK_BITS, NODEMASK_BITS};
-use crate::error::{self, Arguments, warning};
+use crate::error::{self, Arguments};
 use crate::kernel;
 use crate::nodes;
 use crate::system::Text;
@@ -22,63 +27,35 @@ use crate::words::{self, Word};
 /// A warning: long enough for any name of a file or device that a person writes.
 type Message = Text<1024>;
 
-/// What a list is of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Nodes,
-    Cpus,
+/// The grammar of 2.0.19 as Debian 13 has it: built with a C library that knows binary numbers.
+const GRAMMAR: Grammar = Grammar::original(Base::PrefixedOrBinary);
+
+/// What a list is of, and what it can name.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    subject: Subject,
+    allowed: Allowed<'a>,
+    /// Makes of members the others that exist: [`Others::Existing`](string::Others).
+    invert: fn(&mut [Word]),
 }
 
-/// What can be wrong with a list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wrong {
-    /// A member that is not allowed.
-    OutOfRange,
-    /// The same, at the end of a range.
-    EndOutOfRange,
-    /// A range without an end.
-    Missing,
-    /// What is no number and no device.
-    Unparseable,
-}
-
-impl Kind {
-    fn bits(self) -> usize {
-        match self {
-            Self::Nodes => NODEMASK_BITS.get(),
-            Self::Cpus => CPUMASK_BITS.get(),
-        }
+/// Bits of a mask.
+fn bits(subject: Subject) -> usize {
+    match subject {
+        Subject::Nodes => NODEMASK_BITS.get(),
+        Subject::Cpus => CPUMASK_BITS.get(),
     }
+}
 
-    /// Warns of a list. The words of these warnings end with an empty line, as people know them. A node that is out
-    /// of range is named by its number, all else as it was typed.
-    fn warn(self, wrong: Wrong, number: u64, typed: &[u8]) {
-        let typed = Message::new().push(typed);
-        let typed = Arguments::Text(typed.c_str());
-        let number = Arguments::Long(number as c_long);
-        let (kind, format, arguments) = match (self, wrong) {
-            (Self::Nodes, Wrong::OutOfRange) => {
-                (warning::NODE_LIST, c"node argument %ld is out of range\n", number)
-            }
-            (Self::Nodes, Wrong::EndOutOfRange) => {
-                (warning::NODE_LIST, c"node argument %ld out of range\n", number)
-            }
-            (Self::Nodes, Wrong::Missing) => (warning::NODE_LIST, c"missing node argument %s\n", typed),
-            (Self::Nodes, Wrong::Unparseable) => {
-                (warning::NODE_LIST, c"unparseable node description `%s'\n", typed)
-            }
-            (Self::Cpus, Wrong::OutOfRange) => {
-                (warning::CPU_LIST, c"cpu argument %s is out of range\n", typed)
-            }
-            (Self::Cpus, Wrong::EndOutOfRange) => {
-                (warning::CPU_LIST, c"cpu argument %s out of range\n", typed)
-            }
-            (Self::Cpus, Wrong::Missing) => (warning::CPU_LIST, c"missing cpu argument %s\n", typed),
-            (Self::Cpus, Wrong::Unparseable) => {
-                (warning::CPU_LIST, c"unparseable cpu description `%s'\n", typed)
-            }
-        };
-        error::warn(kind, format, arguments);
+/// Warns of a list, if it earns a warning.
+fn warn<F>(subject: Subject, fault: &Fault<'_, F>) {
+    match warning::of_string(subject, fault) {
+        Some((warning, Argument::Number(number))) => error::warn(warning, Arguments::Long(number as c_long)),
+        Some((warning, Argument::Typed(typed))) => {
+            let typed = Message::new().push(typed);
+            error::warn(warning, Arguments::Text(typed.c_str()));
+        }
+        None => {}
     }
 }
 
@@ -93,116 +70,116 @@ impl Allowed<'_> {
     fn has(&self, number: u64) -> bool {
         usize::try_from(number).is_ok_and(|number| number < self.bits && words::is_set(self.words, number))
     }
+}
 
-    /// The member at a place, counted from 0; beyond the last, a number that none has.
-    fn at(&self, place: u64) -> u64 {
-        let place = usize::try_from(place).unwrap_or(usize::MAX);
-        words::ones(self.words, self.bits).nth(place).unwrap_or(self.bits) as u64
+/// A list that is being read.
+struct List<'a> {
+    scope: Scope<'a>,
+    mask: &'a mut [Word],
+}
+
+/// A device whose node is not known, which was warned of.
+struct NoNode;
+
+impl Members for List<'_> {
+    type Member = u64;
+    type Failure = NoNode;
+
+    fn named(&self, number: u64) -> Result<u64, u64> {
+        if self.scope.allowed.has(number) { Ok(number) } else { Err(number) }
+    }
+
+    fn counted(&self, position: u64) -> Result<u64, u64> {
+        let Allowed { words, bits } = self.scope.allowed;
+        // What is negative in C is counted as -1.
+        let position = usize::try_from(position as i64).map_err(|_| u64::MAX)?;
+        words::ones(words, bits).nth(position).map(|number| number as u64).ok_or(bits as u64)
+    }
+
+    fn put(&mut self, first: u64, last: u64) {
+        words::set(self.mask, first as usize);
+        for number in (first..=last).filter(|number| self.scope.allowed.has(*number)) {
+            words::set(self.mask, number as usize);
+        }
+    }
+
+    fn put_all(&mut self) {
+        let Allowed { words, bits } = self.scope.allowed;
+        for (word, allowed) in self.mask.iter_mut().zip(words::trimmed(words, bits)) {
+            *word |= allowed;
+        }
+    }
+
+    fn put_device(&mut self, device: Device<'_>) -> Option<Result<(), NoNode>> {
+        if self.scope.subject == Subject::Cpus || !device.original {
+            return None;
+        }
+        let node = device::node(device);
+        Some(node.map(|node| words::set(self.mask, node)).ok_or(NoNode))
     }
 }
 
 /// Parses a list into an empty mask of `allowed.bits` bits; `None` when it is wrong, which was warned
 /// of.
-fn list(kind: Kind, list: &[u8], allowed: Allowed<'_>, mask: &mut [Word]) -> Option<()> {
-    if list.is_empty() {
+fn list(scope: Scope<'_>, text: &[u8], mask: &mut [Word]) -> Option<()> {
+    if text.is_empty() {
         return Some(());
     }
-    let (inverse, rest) = strip(list, b'!');
-    // More than one "+" is one.
-    let relative = rest.first() == Some(&b'+');
-    let mut rest = rest.get(rest.iter().take_while(|byte| **byte == b'+').count()..)?;
-    loop {
-        rest = item(kind, rest, allowed, relative, mask)?;
-        match rest.split_first() {
-            None => break,
-            Some((b',', after)) => rest = after,
-            Some(_) => return None,
-        }
-    }
-    if inverse {
-        for (word, allowed) in mask.iter_mut().zip(allowed.words) {
-            *word = allowed & !*word;
+    match string::read(text, GRAMMAR, &mut List { scope, mask }) {
+        Ok(marks) if marks.inverse => (scope.invert)(mask),
+        Ok(_) => {}
+        Err(fault) => {
+            warn(scope.subject, &fault);
+            return None;
         }
     }
     Some(())
-}
-
-fn strip(text: &[u8], mark: u8) -> (bool, &[u8]) {
-    match text.split_first() {
-        Some((first, rest)) if *first == mark => (true, rest),
-        _ => (false, text),
-    }
-}
-
-/// Sets what one item says, and returns what stands behind it.
-fn item<'a>(
-    kind: Kind,
-    text: &'a [u8],
-    allowed: Allowed<'_>,
-    relative: bool,
-    mask: &mut [Word],
-) -> Option<&'a [u8]> {
-    if text == b"all" {
-        for (word, allowed) in mask.iter_mut().zip(words::trimmed(allowed.words, allowed.bits)) {
-            *word |= allowed;
-        }
-        return Some(&[]);
-    }
-    let Some((number, after)) = text::c_number(text) else {
-        return word(kind, text, mask);
-    };
-    let absolute = |number| if relative { allowed.at(number) } else { number };
-    let first = absolute(number);
-    if !allowed.has(first) {
-        kind.warn(Wrong::OutOfRange, first, text);
-        return None;
-    }
-    words::set(mask, first as usize);
-    let (true, range) = strip(after, b'-') else { return Some(after) };
-    let Some((number, after)) = text::c_number(range) else {
-        kind.warn(Wrong::Missing, 0, range);
-        return None;
-    };
-    let last = absolute(number);
-    if !allowed.has(last) {
-        kind.warn(Wrong::EndOutOfRange, last, range);
-        return None;
-    }
-    // A range whose end is before its start is its start.
-    for number in (first..=last).filter(|number| allowed.has(*number)) {
-        words::set(mask, number as usize);
-    }
-    Some(after)
-}
-
-/// An item that is no number: a device, for nodes.
-fn word<'a>(kind: Kind, text: &'a [u8], mask: &mut [Word]) -> Option<&'a [u8]> {
-    if kind == Kind::Nodes {
-        if let Some(device) = device::Device::parse(text) {
-            words::set(mask, device.node()?);
-            return Some(&[]);
-        }
-    }
-    kind.warn(Wrong::Unparseable, 0, text);
-    None
 }
 
 /// Parses a C string into a new mask for C; NULL when it is wrong.
 ///
 /// # Safety
 /// `string` is NULL or a text.
-unsafe fn parse(kind: Kind, string: *const c_char, allowed: Allowed<'_>) -> *mut Bitmask {
+unsafe fn parse(scope: Scope<'_>, string: *const c_char) -> *mut Bitmask {
     if string.is_null() {
         kernel::set_errno(libc::EINVAL);
         return null_mut();
     }
     // SAFETY: it is not NULL, so the caller says that it ends with NUL.
     let string = unsafe { CStr::from_ptr(string) };
-    let Some(mut mask) = OwnedMask::new(kind.bits()) else { return null_mut() };
-    match list(kind, string.to_bytes(), allowed, mask.words_mut()) {
+    let Some(mut mask) = OwnedMask::new(bits(scope.subject)) else { return null_mut() };
+    match list(scope, string.to_bytes(), mask.words_mut()) {
         Some(()) => into_raw(Some(mask)),
         None => null_mut(),
     }
+}
+
+/// Nodes that a list can name.
+fn node_scope(allowed: Allowed<'_>) -> Scope<'_> {
+    let invert = |mask: &mut [Word]| {
+        for (word, existing) in mask.iter_mut().zip(started_with(data::nodes()).words) {
+            *word = existing & !*word;
+        }
+    };
+    Scope { subject: Subject::Nodes, allowed, invert }
+}
+
+/// CPUs that a list can name.
+fn cpu_scope(allowed: Allowed<'_>) -> Scope<'_> {
+    let invert = |mask: &mut [Word]| {
+        let existing = configured_cpus();
+        for (at, word) in mask.iter_mut().enumerate() {
+            let mut all = [0];
+            words::fill(&mut all, existing.saturating_sub(at * words::WORD_BITS).min(words::WORD_BITS));
+            *word = all[0] & !*word;
+        }
+    };
+    Scope { subject: Subject::Cpus, allowed, invert }
+}
+
+/// How many CPUs exist.
+fn configured_cpus() -> usize {
+    usize::try_from(nodes::numa_num_configured_cpus()).unwrap_or(0)
 }
 
 /// A mask of the constructor.
@@ -219,7 +196,7 @@ fn started_with(mask: *mut Bitmask) -> Allowed<'static> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_parse_nodestring(string: *const c_char) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
-    unsafe { parse(Kind::Nodes, string, started_with(data::all_nodes())) }
+    unsafe { parse(node_scope(started_with(data::all_nodes())), string) }
 }
 
 /// Parses a list of nodes, among all that exist.
@@ -229,7 +206,7 @@ pub unsafe extern "C" fn numa_parse_nodestring(string: *const c_char) -> *mut Bi
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_parse_nodestring_all(string: *const c_char) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
-    unsafe { parse(Kind::Nodes, string, started_with(data::nodes())) }
+    unsafe { parse(node_scope(started_with(data::nodes())), string) }
 }
 
 /// Parses a list of CPUs, among those that the task could use when it started.
@@ -239,7 +216,7 @@ pub unsafe extern "C" fn numa_parse_nodestring_all(string: *const c_char) -> *mu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_parse_cpustring(string: *const c_char) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
-    unsafe { parse(Kind::Cpus, string, started_with(data::all_cpus())) }
+    unsafe { parse(cpu_scope(started_with(data::all_cpus())), string) }
 }
 
 /// Parses a list of CPUs, among all that exist.
@@ -250,10 +227,9 @@ pub unsafe extern "C" fn numa_parse_cpustring(string: *const c_char) -> *mut Bit
 pub unsafe extern "C" fn numa_parse_cpustring_all(string: *const c_char) -> *mut Bitmask {
     let bits = CPUMASK_BITS.get();
     let Some(mut all) = OwnedMask::new(bits) else { return null_mut() };
-    let count = usize::try_from(nodes::numa_num_configured_cpus()).unwrap_or(0);
-    words::fill(all.words_mut(), count.min(bits));
+    words::fill(all.words_mut(), configured_cpus().min(bits));
     // SAFETY: passed on to the caller.
-    unsafe { parse(Kind::Cpus, string, Allowed { words: all.words_mut(), bits }) }
+    unsafe { parse(cpu_scope(Allowed { words: all.words_mut(), bits }), string) }
 }
 
 /// Parses the first line of a text such as `ff,0000000f`; see [`text::mask`].

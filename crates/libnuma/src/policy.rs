@@ -179,8 +179,7 @@ pub unsafe extern "C" fn numa_set_preferred_many(nodes: *mut Bitmask) {
         return set(mpol::PREFERRED_MANY, words, bits);
     }
     if words::weight(words, bits) > 1 {
-        let text = c"Unable to handle MANY preferred nodes. Falling back to first node\n";
-        error::warn(error::warning::NODE_LIST, text, error::Arguments::None);
+        error::warn(error::warning::ONE_PREFERRED, error::Arguments::None);
     }
     match words::ones(words, bits).next() {
         Some(first) => numa_set_preferred(first as c_int),

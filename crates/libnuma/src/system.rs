@@ -65,6 +65,16 @@ impl<const N: usize> Text<N> {
         text.push(digits.get(start..).unwrap_or_default())
     }
 
+    /// Adds a number in hexadecimal digits, with zeros before them to a width of up to 8.
+    #[must_use]
+    pub fn hexadecimal(self, number: u32, width: u32) -> Self {
+        let is_shown = |place: &u32| *place < width || number >> (4 * place) != 0;
+        (0..8).rev().filter(is_shown).fold(self, |text, place| {
+            let digit = char::from_digit(number >> (4 * place) & 15, 16).unwrap_or('0');
+            text.push(&[digit as u8])
+        })
+    }
+
     /// The bytes without the NUL.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()

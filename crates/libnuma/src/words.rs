@@ -33,6 +33,14 @@ pub fn set(words: &mut [Word], bit: usize) {
     }
 }
 
+/// Sets those of 32 bits that are set in `bits`, the lowest at a multiple of 32; `None` when one has no place.
+pub fn put(words: &mut [Word], first: usize, bits: u32) -> Option<()> {
+    if bits != 0 {
+        *words.get_mut(first / WORD_BITS)? |= Word::from(bits) << (first % WORD_BITS);
+    }
+    Some(())
+}
+
 /// Clears a bit.
 #[inline]
 pub fn clear(words: &mut [Word], bit: usize) {

@@ -23,18 +23,6 @@ pub enum Kind {
     Gpu,
 }
 
-/// The word before the colon; its kind; and whether the originals know it.
-const PREFIXES: [(&[u8], Kind, bool); 8] = [
-    (b"netdev", Kind::Net, true),
-    (b"block", Kind::Block, true),
-    (b"file", Kind::File, true),
-    (b"ip", Kind::Host, true),
-    (b"pci", Kind::Pci, true),
-    (b"net", Kind::Net, false),
-    (b"ib", Kind::Infiniband, false),
-    (b"gpu", Kind::Gpu, false),
-];
-
 /// A device as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device<'a> {
@@ -50,18 +38,30 @@ pub struct Device<'a> {
 
 /// The device at the beginning of a text, whose name is all the rest; `None` where the text begins like no device.
 pub fn split(text: &[u8]) -> Option<Device<'_>> {
-    PREFIXES.iter().find_map(|(word, kind, original)| {
-        let name = text.strip_prefix(*word)?.strip_prefix(b":")?;
-        Some(Device { kind: *kind, original: *original, name, text })
-    })
+    let colon = text.iter().position(|byte| *byte == b':')?;
+    let (word, behind) = text.split_at_checked(colon)?;
+    // No table: its pointers would be relocated whenever libnuma is loaded.
+    let (kind, original) = match word {
+        b"netdev" => (Kind::Net, true),
+        b"block" => (Kind::Block, true),
+        b"file" => (Kind::File, true),
+        b"ip" => (Kind::Host, true),
+        b"pci" => (Kind::Pci, true),
+        b"net" => (Kind::Net, false),
+        b"ib" => (Kind::Infiniband, false),
+        b"gpu" => (Kind::Gpu, false),
+        _ => return None,
+    };
+    Some(Device { kind, original, name: behind.get(1..)?, text })
 }
 
 /// Whether a name in `/sys/class` may hold a dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dots {
-    /// It may: `eth0.5` is a VLAN. In libnuma and numactl.
+    /// It may: `eth0.5` is a VLAN. In numactl and `nodewise run`.
     Accepted,
-    /// It may not, as in the originals: numactl where it is strict.
+    /// It may not, as in the originals: in libnuma, where a program may rely on the refusal and has no switch, and in
+    /// numactl where it is strict.
     Refused,
 }
 

@@ -23,10 +23,10 @@ pub struct Span {
 impl Span {
     /// Its numbers below a limit, ascending.
     pub fn numbers(self, limit: u64) -> impl Iterator<Item = u64> {
-        let (used, size) = self.group.unwrap_or((1, 1));
         let end = self.last.saturating_add(1).min(limit);
         (self.first..end).filter(move |number| {
-            number.wrapping_sub(self.first).checked_rem(size).is_some_and(|place| place < used)
+            let place = |size| number.wrapping_sub(self.first).checked_rem(size);
+            self.group.is_none_or(|(used, size)| place(size).is_some_and(|place| place < used))
         })
     }
 }

@@ -27,6 +27,8 @@ const fn warning(number: i32, format: &'static CStr) -> Warning {
 
 /// CPUs of a node that cannot be read.
 pub const NODE_CPUS_UNREADABLE: Warning = warning(6, c"Cannot read node cpumask from sysfs");
+/// A node that the task may not use.
+pub const NODE_NOT_ALLOWED: Warning = warning(6, c"node %d not allowed");
 /// A mask of CPUs that cannot be read.
 pub const CPU_MASK: Warning = warning(6, c"Cannot parse cpumap. Assuming one node");
 /// A CPU that may not be named.
@@ -56,7 +58,9 @@ pub const NO_BLOCK_DEVICE: Warning = warning(15, c"Cannot find block device %u:%
 pub const NO_HOST: Warning = warning(19, c"Cannot resolve %s: %s");
 /// A host that cannot be reached.
 pub const NO_ROUTE: Warning = warning(20, c"Cannot find a way to %s");
-/// The same, with the reason.
+/// A host whose interface is not known.
+pub const NO_INTERFACE: Warning = warning(20, c"Cannot find the interface of the way to %s");
+/// A host whose node is not known, with the reason.
 pub const NO_NODE_OF_HOST: Warning = warning(20, c"Cannot find the node of %s: %s");
 /// A PCI address that is none.
 pub const PCI_ADDRESS: Warning = warning(23, c"Cannot parse PCI device `%s'");
@@ -87,18 +91,19 @@ pub enum Argument<'a> {
 
 /// The warning that a faulty string earns; some earn none.
 pub fn of_string<'a, F>(subject: Subject, fault: &Fault<'a, F>) -> Option<(Warning, Argument<'a>)> {
+    // A node out of range is named by its number, all else as it was typed. Not one table of all cases: its pointers
+    // would be relocated whenever libnuma is loaded.
+    let (of_nodes, of_cpus, number) = match &fault.reason {
+        Reason::OutOfRange(number) => (NODE_OUT_OF_RANGE, CPU_OUT_OF_RANGE, Some(*number)),
+        Reason::EndOutOfRange(number) => (NODE_END_OUT_OF_RANGE, CPU_END_OUT_OF_RANGE, Some(*number)),
+        Reason::NoEnd => (NODE_MISSING, CPU_MISSING, None),
+        Reason::Unparseable => (NODE_UNPARSEABLE, CPU_UNPARSEABLE, None),
+        Reason::Backwards(..) | Reason::Behind | Reason::Device(_) => return None,
+    };
     let typed = Argument::Typed(fault.rest);
-    // A node out of range is named by its number, all else as it was typed.
-    Some(match (subject, &fault.reason) {
-        (Subject::Nodes, Reason::OutOfRange(number)) => (NODE_OUT_OF_RANGE, Argument::Number(*number)),
-        (Subject::Nodes, Reason::EndOutOfRange(number)) => (NODE_END_OUT_OF_RANGE, Argument::Number(*number)),
-        (Subject::Nodes, Reason::NoEnd) => (NODE_MISSING, typed),
-        (Subject::Nodes, Reason::Unparseable) => (NODE_UNPARSEABLE, typed),
-        (Subject::Cpus, Reason::OutOfRange(_)) => (CPU_OUT_OF_RANGE, typed),
-        (Subject::Cpus, Reason::EndOutOfRange(_)) => (CPU_END_OUT_OF_RANGE, typed),
-        (Subject::Cpus, Reason::NoEnd) => (CPU_MISSING, typed),
-        (Subject::Cpus, Reason::Unparseable) => (CPU_UNPARSEABLE, typed),
-        (_, Reason::Backwards(..) | Reason::Behind | Reason::Device(_)) => return None,
+    Some(match subject {
+        Subject::Nodes => (of_nodes, number.map_or(typed, Argument::Number)),
+        Subject::Cpus => (of_cpus, typed),
     })
 }
 

@@ -19,14 +19,14 @@ pub type Name = Text<64>;
 pub fn interface(host: &[u8]) -> Option<Name> {
     let Some(local) = local_address(host)? else {
         let host = Message::new().push(host);
-        error::warn(warning::NO_ROUTE, c"Cannot find a way to %s", Arguments::Text(host.c_str()));
+        error::warn(warning::NO_ROUTE, Arguments::Text(host.c_str()));
         return None;
     };
-    let name = with_address(&local);
+    // The kernel reaches its own addresses through the loopback, whichever interface has them.
+    let name = if local.is_host { Some(Name::new().push(b"lo")) } else { with_address(&local) };
     if name.is_none() {
         let host = Message::new().push(host);
-        let format = c"Cannot find the interface of the way to %s";
-        error::warn(warning::NO_ROUTE, format, Arguments::Text(host.c_str()));
+        error::warn(warning::NO_INTERFACE, Arguments::Text(host.c_str()));
     }
     name
 }
@@ -35,6 +35,8 @@ pub fn interface(host: &[u8]) -> Option<Name> {
 struct Address {
     storage: libc::sockaddr_storage,
     length: libc::socklen_t,
+    /// Whether it is that of the host, which is this machine then.
+    is_host: bool,
 }
 
 impl Address {
@@ -86,7 +88,7 @@ fn local_address(host: &[u8]) -> Option<Option<Address>> {
         // SAFETY: its text ends with NUL and lives for ever.
         let why = unsafe { CStr::from_ptr(why) };
         let host = Message::new().push(host);
-        error::warn(warning::NO_HOST, c"Cannot resolve %s: %s", Arguments::Texts(host.c_str(), why));
+        error::warn(warning::NO_HOST, Arguments::Texts(host.c_str(), why));
         return None;
     }
     let mut local = None;
@@ -114,13 +116,17 @@ fn reached_from(to: &libc::addrinfo) -> Option<Address> {
     let mut result = unsafe { libc::syscall(libc::SYS_connect, socket, to.ai_addr, length) };
     // SAFETY: all zeros are a valid address, of no family.
     let storage = unsafe { MaybeUninit::<libc::sockaddr_storage>::zeroed().assume_init() };
-    let mut address = Address { storage, length: size_of::<libc::sockaddr_storage>() as libc::socklen_t };
+    let length_of_storage = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    let mut address = Address { storage, length: length_of_storage, is_host: false };
     if result == 0 {
         let (place, length) = (&raw mut address.storage, &raw mut address.length);
         // SAFETY: the place has as many bytes as the length says.
         result = unsafe { libc::syscall(libc::SYS_getsockname, socket, place, length) };
     }
     kernel::close(socket as c_int);
+    // SAFETY: getaddrinfo gave an address.
+    let host = unsafe { host_of(to.ai_addr) };
+    address.is_host = host.is_some() && host == address.host();
     (result == 0).then_some(address)
 }
 
@@ -147,4 +153,50 @@ fn with_address(local: &Address) -> Option<Name> {
     // SAFETY: the list comes from getifaddrs and is not used again.
     unsafe { libc::freeifaddrs(list) };
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
+    /// The addresses of this machine's interfaces.
+    fn own_addresses() -> Vec<String> {
+        let mut list: *mut libc::ifaddrs = null_mut();
+        // SAFETY: the result goes to a pointer of our own.
+        assert_eq!(unsafe { libc::getifaddrs(&mut list) }, 0);
+        let mut found = Vec::new();
+        let mut next = list;
+        // SAFETY: getifaddrs gave a list that ends with NULL.
+        while let Some(entry) = unsafe { next.as_ref() } {
+            next = entry.ifa_next;
+            // SAFETY: an address begins with its family.
+            let Some(family) = (unsafe { entry.ifa_addr.as_ref() }).map(|address| address.sa_family) else {
+                continue;
+            };
+            // SAFETY: the interface has an address of that family.
+            let host = unsafe { host_of(entry.ifa_addr) };
+            match (c_int::from(family), host) {
+                (libc::AF_INET, Some([a, b, c, d, ..])) => found.push(Ipv4Addr::new(a, b, c, d).to_string()),
+                // Link-local addresses need their interface to be named.
+                (libc::AF_INET6, Some(host)) if !host.starts_with(&[0xfe, 0x80]) => {
+                    found.push(Ipv6Addr::from(host).to_string());
+                }
+                _ => {}
+            }
+        }
+        // SAFETY: the list comes from getifaddrs and is not used again.
+        unsafe { libc::freeifaddrs(list) };
+        found
+    }
+
+    #[test]
+    fn own_addresses_are_reached_through_the_loopback() {
+        for address in own_addresses() {
+            let name = interface(address.as_bytes()).map(|name| name.bytes().to_vec());
+            assert_eq!(name.as_deref(), Some(&b"lo"[..]), "{address}");
+        }
+    }
 }

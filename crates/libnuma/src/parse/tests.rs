@@ -1,4 +1,4 @@
-use super::{Allowed, Kind, list};
+use super::{Allowed, Scope, Subject, list};
 use crate::error;
 use crate::words::{self, Word};
 use proptest::prelude::{any, prop_assert, proptest};
@@ -8,15 +8,21 @@ use std::vec::Vec;
 /// Nodes 0, 2, 5 and 7 are allowed, of 64.
 const ALLOWED: [Word; 1] = [0b1010_0101];
 
-/// A list of nodes, and what it means: members, or the warning.
-fn check(text: &str, expected: Result<&[usize], &str>) {
-    check_kind(Kind::Nodes, text, expected);
+/// Those of a subject; node or CPU 3 exists and is not allowed.
+fn scope(subject: Subject) -> Scope<'static> {
+    let invert = |mask: &mut [Word]| mask[0] = 0b1010_1101 & !mask[0];
+    Scope { subject, allowed: Allowed { words: &ALLOWED, bits: 64 }, invert }
 }
 
-fn check_kind(kind: Kind, text: &str, expected: Result<&[usize], &str>) {
+/// A list of nodes, and what it means: members, or the warning.
+fn check(text: &str, expected: Result<&[usize], &str>) {
+    check_subject(Subject::Nodes, text, expected);
+}
+
+fn check_subject(subject: Subject, text: &str, expected: Result<&[usize], &str>) {
     let mut mask = [0; 1];
     error::reported();
-    let result = list(kind, text.as_bytes(), Allowed { words: &ALLOWED, bits: 64 }, &mut mask);
+    let result = list(scope(subject), text.as_bytes(), &mut mask);
     let warnings: String = error::reported().concat();
     let found: Vec<usize> = words::ones(&mask, 64).collect();
     let found = result.map(|()| found.as_slice()).ok_or(warnings.trim_end());
@@ -33,6 +39,7 @@ fn lists_name_members_and_ranges() {
     check("0,all", Ok(&[0, 2, 5, 7]));
     check("0x5", Ok(&[5]));
     check("05", Ok(&[5]));
+    check("0b101", Ok(&[5]));
     check(" 5", Ok(&[5]));
 }
 
@@ -51,13 +58,15 @@ fn relative_members_count_among_the_allowed() {
     check("++3", Ok(&[7]));
     check("+4", Err("node argument 64 is out of range"));
     check("+0-4", Err("node argument 64 out of range"));
+    check("+-1", Err("node argument -1 is out of range"));
+    check("+++3", Err("unparseable node description `++3'"));
 }
 
 #[test]
-fn inverse_lists_are_all_other_allowed_members() {
-    check("!0", Ok(&[2, 5, 7]));
-    check("!all", Ok(&[]));
-    check("!+0-1", Ok(&[5, 7]));
+fn inverse_lists_are_all_other_members_that_exist() {
+    check("!0", Ok(&[2, 3, 5, 7]));
+    check("!all", Ok(&[3]));
+    check("!+0-1", Ok(&[3, 5, 7]));
     check("+!0", Err("unparseable node description `!0'"));
 }
 
@@ -79,20 +88,24 @@ fn wrong_lists_are_warned_of() {
 
 #[test]
 fn cpus_are_named_in_their_own_words() {
-    check_kind(Kind::Cpus, "1-2,5", Err("cpu argument 1-2,5 is out of range"));
-    check_kind(Kind::Cpus, "0-99", Err("cpu argument 99 out of range"));
-    check_kind(Kind::Cpus, "netdev:lo", Err("unparseable cpu description `netdev:lo'"));
+    check_subject(Subject::Cpus, "1-2,5", Err("cpu argument 1-2,5 is out of range"));
+    check_subject(Subject::Cpus, "0-99", Err("cpu argument 99 out of range"));
+    check_subject(Subject::Cpus, "netdev:lo", Err("unparseable cpu description `netdev:lo'"));
 }
 
 #[test]
 fn devices_are_named_by_their_kind() {
     check("netdev:a/b", Err("Illegal characters in `a/b' specification"));
     check("block:..", Err("Illegal characters in `..' specification"));
+    check("netdev:no-such.5", Err("Illegal characters in `no-such.5' specification"));
     check("netdev:no-such-device", Err("Cannot read node mask for net device `no-such-device'"));
     check("netdev:", Err("Cannot read node mask for net device `'"));
     check("file:/no/such/file", Err("Cannot stat file /no/such/file"));
+    check("file: /", Err("Cannot stat file  /"));
+    check("pci:ffff:ff:1f.8", Err("Cannot read node mask for  device `ffff:ff:1f.8'"));
+    check("net:lo", Err("unparseable node description `net:lo'"));
     check("pci:zz", Err("Cannot parse PCI device `zz'"));
-    check("pci:0:0:0:0", Err("Cannot parse PCI device `0:0:0:0'"));
+    check("pci:0", Err("Cannot parse PCI device `0'"));
     check("pci:ffff:ff:1f.7", Err("Cannot read node mask for  device `ffff:ff:1f.7'"));
     check("usb:1", Err("unparseable node description `usb:1'"));
 }
@@ -101,13 +114,14 @@ proptest! {
     #[test]
     fn any_list_means_allowed_members_or_nothing(text in "[-+!0-9,a-lx ]{0,12}") {
         let mut mask = [0; 1];
-        if list(Kind::Nodes, text.as_bytes(), Allowed { words: &ALLOWED, bits: 64 }, &mut mask).is_some() {
-            prop_assert!(mask[0] & !ALLOWED[0] == 0, "{text}: {mask:?}");
+        if list(scope(Subject::Nodes), text.as_bytes(), &mut mask).is_some() {
+            let known = if text.starts_with('!') { 0b1010_1101 } else { ALLOWED[0] };
+            prop_assert!(mask[0] & !known == 0, "{text}: {mask:?}");
         }
     }
 
     #[test]
     fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-        list(Kind::Cpus, &bytes, Allowed { words: &ALLOWED, bits: 64 }, &mut [0; 1]);
+        list(scope(Subject::Cpus), &bytes, &mut [0; 1]);
     }
 }
