@@ -6,6 +6,8 @@ use nodewise_compat::nodestring::{self, Invalid, Members};
 use nodewise_compat::warning::Warnings;
 use nodewise_machine::id::Id;
 use nodewise_machine::{CpuSet, IdSet, NodeSet};
+use nodewise_notation::device::{Device, Kind};
+use nodewise_notation::number::Base;
 
 struct Plain<I>(IdSet<I>);
 
@@ -26,8 +28,20 @@ impl<I: Id> Members<I> for Plain<I> {
         1024
     }
 
-    fn device(&self, text: &str, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
-        text.starts_with("pci:").then(|| Ok(NodeSet::from([1])))
+    fn base(&self) -> Base {
+        Base::PrefixedOrBinary
+    }
+
+    fn counts(&self, number: u64) -> u64 {
+        number
+    }
+
+    fn shown(&self, number: u64) -> i64 {
+        number as i64
+    }
+
+    fn device(&self, device: Device<'_>, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
+        (device.kind == Kind::Pci).then(|| Ok(NodeSet::from([1])))
     }
 }
 

@@ -1,79 +1,64 @@
 //! Nodes named by a device: `netdev:eth0`, `block:sda`, `file:/data`, `ip:10.0.0.1`, `pci:21:00.0`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{DeviceRef, Machine, Node, NodeSet, Origin, PciAddress};
+use nodewise_notation::device::{Device, Dots, Kind, PciFunction, class_name, pci_function};
+use nodewise_notation::number;
+use nodewise_notation::warning::{self, Warning};
 use nodewise_source::devices::{self, NoNode};
 use nodewise_source::facts::{self, DeviceEntry};
 use nodewise_source::tree::Tree;
 use rustix::fs::{FileType, major, minor, stat};
 
 use crate::nodestring::Invalid;
-use crate::number::{self, Base};
-use crate::warning::{Kind, Warnings};
+use crate::warning::Warnings;
 
-/// The node of a device as a set; `None` when the text begins like no device. The whole text is the
-/// device's name. What is wrong is written in libnuma's words.
+/// The node of a device as a set; `None` for a kind that the originals do not know. What is wrong is written in
+/// libnuma's words.
 ///
 /// `strict` refuses PCI functions behind a bridge and names with a dot, as the originals do.
 pub fn nodes(
-    text: &str,
+    device: Device<'_>,
     tree: &Tree,
     there: &NodeSet,
     strict: bool,
     warnings: &mut Warnings<'_>,
 ) -> Option<Result<NodeSet, Invalid>> {
-    let (kind, name) = text.split_once(':')?;
+    if !device.original {
+        return None;
+    }
     let finder = Finder { tree, there, strict };
-    let unpadded = number::unpadded(name);
-    let found = match kind {
-        "netdev" => finder.named(unpadded, "net", DeviceRef::Net(unpadded.to_owned())),
-        "block" => finder.named(unpadded, "block", DeviceRef::Block(unpadded.to_owned())),
-        "file" => finder.file(Path::new(name)),
-        "ip" => finder.host(name),
-        "pci" => finder.function(name),
-        _ => return None,
+    let name = String::from_utf8_lossy(device.name);
+    let found = match device.kind {
+        Kind::Net => finder.named(&name, "net", DeviceRef::Net),
+        Kind::Block => finder.named(&name, "block", DeviceRef::Block),
+        Kind::File => finder.file(Path::new(&*name)),
+        Kind::Host => finder.host(&name),
+        Kind::Pci => finder.function(&name),
+        Kind::Infiniband | Kind::Gpu => return None,
     };
-    Some(found.map_err(|text| {
-        warnings.warn(Kind::Device, &text);
+    Some(found.map_err(|Refusal { warning, arguments }| {
+        let arguments: Vec<&dyn Display> =
+            arguments.iter().map(|argument| argument as &dyn Display).collect();
+        warnings.warn(warning, &arguments);
         Invalid
     }))
 }
 
-/// Hexadecimal numbers at the beginning of a text, with these characters between them, as `sscanf(3)` finds them.
-fn fields(text: &str, separators: &[char]) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut rest = Some(text);
-    while let Some((number, behind)) = rest.and_then(|rest| number::leading(rest, Base::Hexadecimal)) {
-        // An `unsigned int` of C.
-        found.push(number as u32);
-        rest = separators.get(found.len() - 1).and_then(|separator| behind.strip_prefix(*separator));
+/// Why a device has no node: a warning and its arguments.
+struct Refusal {
+    warning: Warning,
+    arguments: Vec<String>,
+}
+
+impl Refusal {
+    fn new<const N: usize>(warning: Warning, arguments: [&str; N]) -> Self {
+        Self { warning, arguments: arguments.map(str::to_owned).into() }
     }
-    found
 }
-
-/// The address at the beginning of a text, whatever follows it; `None` where there is none.
-fn leading_address(text: &str) -> Option<Result<PciAddress, OutOfRange>> {
-    let [domain, bus, device, function] = match fields(text, &[':', ':', '.'])[..] {
-        [domain, bus, device, function] => [domain, bus, device, function],
-        [domain, bus, device] => [domain, bus, device, 0],
-        _ => match fields(text, &[':', '.'])[..] {
-            [bus, device, function] => [0, bus, device, function],
-            [bus, device] => [0, bus, device, 0],
-            _ => return None,
-        },
-    };
-    let byte = |number: u32, limit: u8| u8::try_from(number).ok().filter(|number| *number <= limit);
-    let address = || {
-        let (bus, device, function) = (byte(bus, 0xff)?, byte(device, 0x1f)?, byte(function, 7)?);
-        Some(PciAddress { domain, bus, device, function })
-    };
-    Some(address().ok_or(OutOfRange))
-}
-
-/// Numbers that no PCI function has.
-struct OutOfRange;
 
 struct Finder<'a> {
     tree: &'a Tree,
@@ -91,54 +76,56 @@ impl Finder<'_> {
     }
 
     /// A device of a class, which is also the word for it in a warning.
-    fn named(&self, name: &str, class: &str, device: DeviceRef) -> Result<NodeSet, String> {
-        let shown = printable(name);
-        if name.contains('/') || (self.strict && name.contains('.')) {
-            return Err(format!("Illegal characters in `{shown}' specification"));
-        }
+    fn named(&self, name: &str, class: &str, device: fn(String) -> DeviceRef) -> Result<NodeSet, Refusal> {
+        let dots = if self.strict { Dots::Refused } else { Dots::Accepted };
+        let legal = class_name(name.as_bytes(), dots).and_then(|legal| std::str::from_utf8(legal).ok());
+        let unpadded = String::from_utf8_lossy(number::unpadded(name.as_bytes()));
+        let shown = printable(&unpadded);
+        let Some(name) = legal else { return Err(Refusal::new(warning::DEVICE_NAME, [&shown])) };
         let entry = if class == "net" { DeviceEntry::Net(name) } else { DeviceEntry::Block(name) };
         if let Some(answer) = self.outermost(entry) {
             return answer;
         }
-        self.node(&device).map_err(|error| match error {
+        self.node(&device(name.to_owned())).map_err(|error| match error {
             NoNode::NotKnown(_) => self.unknown(entry),
-            _ => format!("Cannot read node mask for {class} device `{shown}'"),
+            _ => Refusal::new(warning::NODE_UNREADABLE, [class, &shown]),
         })
     }
 
     /// Strictly only the outermost PCI function is asked, and believed; `None` for devices below none.
-    fn outermost(&self, entry: DeviceEntry<'_>) -> Option<Result<NodeSet, String>> {
+    fn outermost(&self, entry: DeviceEntry<'_>) -> Option<Result<NodeSet, Refusal>> {
         let path = facts::outermost_function(self.tree, entry).filter(|_| self.strict)?;
         let node = facts::stated_node(self.tree, &path).map(|node| std::iter::once(node).collect());
         Some(node.ok_or_else(|| self.unknown(entry)))
     }
 
     /// Where the kernel does not say the node of a device.
-    fn unknown(&self, entry: DeviceEntry<'_>) -> String {
+    fn unknown(&self, entry: DeviceEntry<'_>) -> Refusal {
         let path = facts::outermost_function(self.tree, entry).unwrap_or_default();
-        format!("Kernel does not know node mask for device `{}/'", printable(&path))
+        Refusal::new(warning::NODE_UNKNOWN, ["", "", &format!("{}/", printable(&path))])
     }
 
-    fn function(&self, name: &str) -> Result<NodeSet, String> {
+    fn function(&self, name: &str) -> Result<NodeSet, Refusal> {
         let shown = printable(name);
-        let Some(address) = leading_address(name) else {
-            return Err(format!("Cannot parse PCI device `{shown}'"));
+        let Some(function) = pci_function(name.as_bytes()) else {
+            return Err(Refusal::new(warning::PCI_ADDRESS, [&shown]));
         };
         // The originals have no word for the class of a PCI function, only the blanks around it.
-        let unreadable = || format!("Cannot read node mask for  device `{shown}'");
-        let Ok(address) = address else { return Err(unreadable()) };
+        let unreadable = || Refusal::new(warning::NODE_UNREADABLE, ["", &shown]);
+        let Ok(PciFunction { domain, bus, device, function }) = function else { return Err(unreadable()) };
+        let address = PciAddress { domain, bus, device, function };
         if self.strict && !facts::is_on_root_bus(self.tree, address) {
             return Err(unreadable());
         }
         self.node(&DeviceRef::Pci(address)).map_err(|error| match error {
-            NoNode::NotKnown(_) => format!("Kernel does not know node mask for device `{shown}'"),
+            NoNode::NotKnown(_) => Refusal::new(warning::NODE_UNKNOWN, ["", "", &shown]),
             _ => unreadable(),
         })
     }
 
-    fn file(&self, path: &Path) -> Result<NodeSet, String> {
+    fn file(&self, path: &Path) -> Result<NodeSet, Refusal> {
         let shown = printable(&path.to_string_lossy()).into_owned();
-        let Ok(status) = stat(path) else { return Err(format!("Cannot stat file {shown}")) };
+        let Ok(status) = stat(path) else { return Err(Refusal::new(warning::NO_FILE, [&shown])) };
         let is_device = matches!(
             FileType::from_raw_mode(status.st_mode),
             FileType::BlockDevice | FileType::CharacterDevice
@@ -153,23 +140,24 @@ impl Finder<'_> {
             _ => {
                 // The originals print what they looked at last, which is nothing.
                 let (major, minor) = if self.strict { (0, 0) } else { (major(device), minor(device)) };
-                format!("Cannot find block device {major}:{minor} in sysfs for `{shown}'")
+                let (major, minor) = (major.to_string(), minor.to_string());
+                Refusal::new(warning::NO_BLOCK_DEVICE, [&major, &minor, &shown])
             }
         })
     }
 
-    fn host(&self, host: &str) -> Result<NodeSet, String> {
+    fn host(&self, host: &str) -> Result<NodeSet, Refusal> {
         let shown = printable(host);
         self.node(&DeviceRef::Ip(host.to_owned())).map_err(|error| match error {
-            NoNode::OwnAddress(_) => "Cannot read node mask for net device `lo'".to_owned(),
+            NoNode::OwnAddress(_) => Refusal::new(warning::NODE_UNREADABLE, ["net", "lo"]),
             NoNode::Host { cause, .. } => {
                 let cause = cause.strip_prefix("failed to lookup address information: ").unwrap_or(&cause);
-                format!("Cannot resolve {shown}: {cause}")
+                Refusal::new(warning::NO_HOST, [&shown, cause])
             }
             NoNode::NotKnown(device) => {
                 self.unknown(DeviceEntry::Net(device.strip_prefix("net:").unwrap_or(&device)))
             }
-            other => format!("Cannot find the node of {shown}: {other}"),
+            other => Refusal::new(warning::NO_NODE_OF_HOST, [&shown, &other.to_string()]),
         })
     }
 }
@@ -200,10 +188,15 @@ mod tests {
         Tree::memory(files)
     }
 
+    fn device(text: &str) -> Device<'_> {
+        nodewise_notation::device::split(text.as_bytes()).expect(text)
+    }
+
     fn check(text: &str, strict: bool, expected: Result<u32, &str>) {
         let mut err = Vec::new();
         let found =
-            nodes(text, &tree(), &NodeSet::from([0, 1]), strict, &mut Warnings::new(&mut err)).unwrap();
+            nodes(device(text), &tree(), &NodeSet::from([0, 1]), strict, &mut Warnings::new(&mut err))
+                .unwrap();
         let err = String::from_utf8(err).unwrap();
         match expected {
             Ok(node) => assert_eq!((found, err), (Ok(NodeSet::from([node])), String::new()), "{text}"),
@@ -253,9 +246,24 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_no_devices() {
+    fn kinds_that_the_originals_do_not_know_are_no_devices() {
+        for text in ["net:eth0", "gpu:0", "ib:mlx5_0"] {
+            let mut err = Vec::new();
+            let found = nodes(device(text), &tree(), &NodeSet::new(), false, &mut Warnings::new(&mut err));
+            assert_eq!((found, err), (None, Vec::new()), "{text}");
+        }
+    }
+
+    #[test]
+    fn warnings_of_two_devices_come_once_for_each_number() {
         let mut err = Vec::new();
-        let found = nodes("foo:bar", &tree(), &NodeSet::new(), false, &mut Warnings::new(&mut err));
-        assert_eq!((found, err), (None, Vec::new()));
+        let mut warnings = Warnings::new(&mut err);
+        for text in ["pci:zz", "file:/nosuch", "pci:yy"] {
+            let found = nodes(device(text), &tree(), &NodeSet::from([0, 1]), false, &mut warnings);
+            assert_eq!(found, Some(Err(Invalid)), "{text}");
+        }
+        let expected =
+            "libnuma: Warning: Cannot parse PCI device `zz'\nlibnuma: Warning: Cannot stat file /nosuch\n";
+        assert_eq!(String::from_utf8(err).unwrap(), expected);
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! - `numactl.rs` numactl, option by option; in `numactl/` its options, `--hardware`, `--show`, policies, and
 //!   shared memory with its dumps (`numactl/shared.rs`, `numactl/shared/dump.rs`)
-//! - `getopt.rs` command lines as the GNU C library reads them; `number.rs` numbers and sizes as it does
+//! - `getopt.rs` command lines as the GNU C library reads them
 //! - `nodestring.rs` strings of nodes and CPUs; `members.rs` what they can name here; `device.rs` nodes by a
 //!   device
 //! - `kernel.rs` what the tools ask of the kernel about their own process, also for tests and captures
@@ -38,7 +38,6 @@ pub mod node_argument;
 pub mod nodestring;
 pub mod numactl;
 pub mod numastat;
-pub mod number;
 pub mod release;
 mod report;
 pub mod strerror;

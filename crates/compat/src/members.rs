@@ -8,20 +8,22 @@
 //! | any of them with `--all` | what is there | the same | the same |
 //!
 //! The originals know one set of nodes for both purposes, and invert the numbers below the count of
-//! what is there: with [`Settings::strict`] this module does too.
+//! what is there ([`Others`]): with [`Settings::strict`] this module does too.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use nodewise_machine::id::Id;
 use nodewise_machine::{CpuId, CpuSet, IdSet, NodeId, NodeSet};
+use nodewise_notation::device::Device;
+use nodewise_notation::number::Base;
+use nodewise_notation::string::Others;
 use nodewise_source::facts;
 use nodewise_source::tree::Tree;
 
 use crate::device;
 use crate::kernel::Kernel;
 use crate::nodestring::{Invalid, Members};
-use crate::number::Base;
 use crate::release::{Release, Settings};
 use crate::warning::Warnings;
 
@@ -140,12 +142,14 @@ pub fn is_too_wide(tree: &Tree, cpus: &CpuSet) -> bool {
     possible.is_none_or(|possible| last > possible)
 }
 
-/// What the originals say of such a node.
-pub const TOO_WIDE: &str = "Cannot parse cpumap. Assuming one node";
-
 /// A number as an `int` of C, negative ones as their complement.
 fn c_number(number: u64) -> u64 {
     i64::from(number as i32) as u64
+}
+
+/// Among which numbers `!` takes the others.
+fn others(strict: bool) -> Others {
+    if strict { Others::BelowTheCount } else { Others::Existing }
 }
 
 /// A set with its members below `count` exchanged for the others there; what is above stays.
@@ -167,11 +171,12 @@ impl Members<NodeId> for Nodes<'_> {
     }
 
     fn inverse(&self, set: &NodeSet) -> NodeSet {
-        if self.strict {
-            return invert_below(set, self.counted_by_the_originals());
+        match others(self.strict) {
+            Others::BelowTheCount => invert_below(set, self.counted_by_the_originals()),
+            Others::Usable => self.nameable.difference(set),
+            Others::Existing if self.there.is_empty() => self.nameable.difference(set),
+            Others::Existing => self.there.difference(set),
         }
-        let whole = if self.there.is_empty() { &self.nameable } else { &self.there };
-        whole.difference(set)
     }
 
     fn base(&self) -> Base {
@@ -194,8 +199,8 @@ impl Members<NodeId> for Nodes<'_> {
         facts::node_mask_bits(self.tree).ok().flatten().unwrap_or(1024) as u64
     }
 
-    fn device(&self, text: &str, warnings: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
-        device::nodes(text, self.tree, &self.there, self.strict, warnings)
+    fn device(&self, device: Device<'_>, warnings: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
+        device::nodes(device, self.tree, &self.there, self.strict, warnings)
     }
 }
 
@@ -230,7 +235,11 @@ impl Members<CpuId> for Cpus {
     }
 
     fn inverse(&self, set: &CpuSet) -> CpuSet {
-        if self.strict { invert_below(set, self.there.len()) } else { self.there.difference(set) }
+        match others(self.strict) {
+            Others::BelowTheCount => invert_below(set, self.there.len()),
+            Others::Usable => self.nameable.difference(set),
+            Others::Existing => self.there.difference(set),
+        }
     }
 
     fn base(&self) -> Base {
@@ -249,7 +258,7 @@ impl Members<CpuId> for Cpus {
         u64::MAX
     }
 
-    fn device(&self, _: &str, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
+    fn device(&self, _: Device<'_>, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
         None
     }
 }

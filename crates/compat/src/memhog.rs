@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{MemPolicy, NodeSet, PolicyMode};
+use nodewise_notation::number::{self, Base};
 use nodewise_syscall::arguments::BindOptions;
 use nodewise_syscall::error::ReadError;
 use nodewise_syscall::mempolicy::{bind_range, policy_at};
@@ -20,7 +21,6 @@ use rustix::io::{Errno as RawErrno, pwrite};
 use serde_json::json;
 
 use crate::kernel::Kernel;
-use crate::number::{self, Base};
 use crate::warning::Warnings;
 use crate::{Call, Release, node_argument, report, strerror};
 
@@ -88,7 +88,7 @@ Policies: {names}"
 fn hog(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Stop> {
     let (options, words) = options(&call.args, err);
     let [size, words @ ..] = words? else { return Err(Stop::Usage) };
-    let size = number::size(&size.to_string_lossy());
+    let size = number::size(size.to_string_lossy().as_bytes());
     let (policy, without) = policy(call, kernel, words, out, err)?;
     if !call.tree.is_live() {
         let _ = writeln!(err, "memhog: only the running system has memory to write to");
@@ -138,7 +138,8 @@ fn options<'a>(mut words: &'a [OsString], err: &mut dyn Write) -> (Options, Resu
             [b'-', b'f', name @ ..] => options.file = open_file(OsStr::from_bytes(name), err),
             [b'-', b'r', count @ ..] => {
                 let text = String::from_utf8_lossy(count);
-                options.passes = number::leading(&text, Base::Decimal).map_or(0, |(number, _)| number as i64);
+                options.passes =
+                    number::leading_str(&text, Base::Decimal).map_or(0, |(number, _)| number as i64);
             }
             [b'-', b'H', ..] => options.small_pages = true,
             b"--json" => options.json = true,

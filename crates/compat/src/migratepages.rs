@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::io::Write;
 
 use nodewise_machine::NodeSet;
+use nodewise_notation::number::{self, Base};
 use nodewise_syscall::{Errno, Task, pages};
 use serde_json::json;
 
 use crate::getopt::{Argument, Getopt, Long, Operands, Short, Spec};
 use crate::kernel::{self, Kernel};
-use crate::number::{self, Base};
 use crate::warning::Warnings;
 use crate::{Call, node_argument, report, strerror};
 
@@ -85,7 +85,7 @@ fn usage(err: &mut dyn Write) -> u8 {
 
 /// The number of a process as C reads it; `None` when the word is no number.
 fn process(word: &OsStr, base: Base) -> Option<u64> {
-    number::leading(word.to_str()?, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+    number::leading_str(word.to_str()?, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
 /// Moves pages of the running system. Process 0 is this one.

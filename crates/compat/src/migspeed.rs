@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, MemPolicy, NodeSet, PolicyMode};
+use nodewise_notation::number::{self, Base};
 use nodewise_source::{facts, paths};
 use nodewise_syscall::arguments::BindOptions;
 use nodewise_syscall::arguments::PageKind;
@@ -20,7 +21,6 @@ use serde_json::json;
 
 use crate::getopt::{Argument, Found, Getopt, Long, Operands, Short, Spec, Wrong};
 use crate::kernel::Kernel;
-use crate::number::{self, Base};
 use crate::warning::Warnings;
 use crate::{Call, node_argument, report, strerror};
 
@@ -96,9 +96,9 @@ impl Options {
         match (found.value, &found.argument) {
             ('p', Some(argument)) => {
                 let text = argument.to_string_lossy();
-                let (pages, rest) = number::leading(&text, Base::Prefixed).unwrap_or((0, &text));
+                let (pages, rest) = number::leading_str(&text, Base::Prefixed).unwrap_or((0, &text));
                 self.pages = pages;
-                self.overflows = number::overflows(&text, Base::Prefixed);
+                self.overflows = number::overflows(text.as_bytes(), Base::Prefixed);
                 if rest.is_empty() && !text.is_empty() { Ok(()) } else { Err(Stop) }
             }
             ('v', _) => {

@@ -1,22 +1,17 @@
 //! Strings of nodes and CPUs, as numactl and libnuma read them.
 //!
-//! ```text
-//! string := ['!'] ['+'] item {',' item} | ""
-//! item   := number | number '-' number | "all" | device       the last two only at the end
-//! ```
-//!
-//! A number is one of C, so `0x1` and `010` are numbers. Only members of an allowed set may be
-//! named; of a range only the ends must be. `+` counts inside the allowed set, `!` inverts the
-//! result.
-
-use std::marker::PhantomData;
+//! The grammar is that of the crate `notation`. Only members of an allowed set may be named; of a range only the
+//! ends must be. `+` counts inside the allowed set, `!` inverts the result.
 
 use nodewise_machine::id::Id;
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuId, IdSet, NodeId, NodeSet};
+use nodewise_notation::device::Device;
+use nodewise_notation::number::Base;
+use nodewise_notation::string::{self, Fault, Grammar};
+use nodewise_notation::warning::{self, Argument, Subject};
 
-use crate::number::{self, Base};
-use crate::warning::{Kind, Warnings};
+use crate::warning::Warnings;
 
 /// A string that names no set. Its warning has been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,31 +40,21 @@ pub trait Members<I: Id> {
     /// The number that stands in a warning for a member that `+` does not find.
     fn beyond(&self) -> u64;
 
-    /// The nodes of a device; `None` when the text begins like none.
-    fn device(&self, text: &str, warnings: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>>;
+    /// The nodes of a device; `None` for those that are not known here.
+    fn device(&self, device: Device<'_>, warnings: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>>;
 }
 
 /// A kind of id that strings name.
 pub trait Named: Id {
-    /// What a warning calls it.
-    const NAME: &'static str;
     /// Which warnings are about it.
-    const KIND: Kind;
-
-    /// What a warning names that is out of range: the number, or the rest of the string.
-    fn out_of_range(number: i64, rest: &str) -> String;
+    const SUBJECT: Subject;
 
     /// The member of this kind that a device stands for; CPUs have none.
     fn of_nodes(nodes: NodeSet) -> Option<IdSet<Self>>;
 }
 
 impl Named for NodeId {
-    const NAME: &'static str = "node";
-    const KIND: Kind = Kind::NodeString;
-
-    fn out_of_range(number: i64, _: &str) -> String {
-        number.to_string()
-    }
+    const SUBJECT: Subject = Subject::Nodes;
 
     fn of_nodes(nodes: NodeSet) -> Option<NodeSet> {
         Some(nodes)
@@ -77,12 +62,7 @@ impl Named for NodeId {
 }
 
 impl Named for CpuId {
-    const NAME: &'static str = "cpu";
-    const KIND: Kind = Kind::CpuString;
-
-    fn out_of_range(_: i64, rest: &str) -> String {
-        printable(rest).into_owned()
-    }
+    const SUBJECT: Subject = Subject::Cpus;
 
     fn of_nodes(_: NodeSet) -> Option<IdSet<Self>> {
         None
@@ -102,106 +82,68 @@ pub fn parse<I: Named>(
     if text.is_empty() {
         return Ok(IdSet::new());
     }
-    let (inverse, text) = strip(text, '!');
-    let (relative, text) = strip(text, '+');
-    let mut reader = Reader { rest: text, relative, members, warnings, kind: PhantomData };
-    let set = reader.items()?;
-    Ok(if inverse { members.inverse(&set) } else { set })
+    let mut reading = Reading { members, warnings, set: IdSet::new() };
+    match string::read(text.as_bytes(), Grammar::original(members.base()), &mut reading) {
+        Ok(marks) if marks.inverse => Ok(members.inverse(&reading.set)),
+        Ok(_) => Ok(reading.set),
+        Err(fault) => {
+            warn(&fault, members, warnings);
+            Err(Invalid)
+        }
+    }
 }
 
-fn strip(text: &str, prefix: char) -> (bool, &str) {
-    text.strip_prefix(prefix).map_or((false, text), |rest| (true, rest))
+fn warn<I: Named>(fault: &Fault<'_, Invalid>, members: &dyn Members<I>, warnings: &mut Warnings<'_>) {
+    match warning::of_string(I::SUBJECT, fault) {
+        Some((warning, Argument::Number(number))) => warnings.warn(warning, &[&members.shown(number)]),
+        Some((warning, Argument::Typed(typed))) => {
+            warnings.warn(warning, &[&printable(&String::from_utf8_lossy(typed))]);
+        }
+        None => {}
+    }
 }
 
-struct Reader<'r, 'w, I> {
-    rest: &'r str,
-    relative: bool,
+/// A string that is being read.
+struct Reading<'r, 'w, I> {
     members: &'r dyn Members<I>,
     warnings: &'r mut Warnings<'w>,
-    kind: PhantomData<I>,
+    set: IdSet<I>,
 }
 
-impl<I: Named> Reader<'_, '_, I> {
-    fn items(&mut self) -> Result<IdSet<I>, Invalid> {
-        let mut set = IdSet::new();
-        loop {
-            if self.rest == "all" {
-                return Ok(set.union(self.members.all()));
-            }
-            let item = self.rest;
-            let Some(number) = self.number() else { return self.device(set) };
-            let Some(first) = self.member(number) else {
-                let shown = I::out_of_range(self.members.shown(number), item);
-                return self.warn(&format!("argument {shown} is out of range"));
-            };
-            set.insert(first);
-            if let Some(rest) = self.rest.strip_prefix('-') {
-                self.rest = rest;
-                let last = self.range_end()?;
-                let between = (first.number()..=last.number()).map(I::new);
-                set.extend(between.filter(|id| self.members.may_name(*id)));
-            }
-            match self.rest.strip_prefix(',') {
-                Some(rest) => self.rest = rest,
-                None if self.rest.is_empty() => return Ok(set),
-                None => return Err(Invalid),
-            }
-        }
+impl<I: Named> string::Members for Reading<'_, '_, I> {
+    type Member = I;
+    type Failure = Invalid;
+
+    fn named(&self, number: u64) -> Result<I, u64> {
+        let counted = u32::try_from(self.members.counts(number)).ok().filter(|number| *number < I::LIMIT);
+        counted.map(I::new).filter(|id| self.members.may_name(*id)).ok_or(number)
     }
 
-    fn range_end(&mut self) -> Result<I, Invalid> {
-        let item = self.rest;
-        let Some(number) = self.number() else {
-            let text = format!("missing {} argument {}\n", I::NAME, printable(item));
-            self.warnings.warn(I::KIND, &text);
-            return Err(Invalid);
-        };
-        match self.member(number) {
-            Some(last) => Ok(last),
-            None => {
-                let shown = I::out_of_range(self.members.shown(number), item);
-                self.warn(&format!("argument {shown} out of range"))
-            }
-        }
-    }
-
-    /// The next number; one that counts inside the allowed set is already what it counts to.
-    fn number(&mut self) -> Option<u64> {
-        let (number, rest) = number::leading(self.rest, self.members.base())?;
-        self.rest = rest;
-        if !self.relative {
-            return Some(number);
-        }
+    fn counted(&self, position: u64) -> Result<I, u64> {
         // What is negative in C is counted as -1.
-        if (number as i64) < 0 {
-            return Some(u64::MAX);
+        if (position as i64) < 0 {
+            return self.named(u64::MAX);
         }
-        let counted = usize::try_from(number).ok().and_then(|index| self.members.all().nth(index));
-        Some(counted.map_or_else(|| self.members.beyond(), |id| u64::from(id.number())))
+        let found = usize::try_from(position).ok().and_then(|position| self.members.all().nth(position));
+        self.named(found.map_or_else(|| self.members.beyond(), |id| u64::from(id.number())))
     }
 
-    fn member(&self, number: u64) -> Option<I> {
-        let number = self.members.counts(number);
-        let number = u32::try_from(number).ok().filter(|number| *number < I::LIMIT)?;
-        Some(I::new(number)).filter(|id| self.members.may_name(*id))
+    fn put(&mut self, first: I, last: I) {
+        self.set.insert(first);
+        let between = (first.number()..=last.number()).map(I::new);
+        self.set.extend(between.filter(|id| self.members.may_name(*id)));
     }
 
-    /// What is no number may be a device, which reaches to the end of the string.
-    fn device(&mut self, set: IdSet<I>) -> Result<IdSet<I>, Invalid> {
-        let found = self.members.device(self.rest, self.warnings);
-        match found {
-            Some(nodes) => I::of_nodes(nodes?).map(|found| set.union(&found)).ok_or(Invalid),
-            None => {
-                let text = format!("unparseable {} description `{}'\n", I::NAME, printable(self.rest));
-                self.warnings.warn(I::KIND, &text);
-                Err(Invalid)
-            }
-        }
+    fn put_all(&mut self) {
+        self.set = self.set.union(self.members.all());
     }
 
-    fn warn<T>(&mut self, text: &str) -> Result<T, Invalid> {
-        self.warnings.warn(I::KIND, &format!("{} {text}\n", I::NAME));
-        Err(Invalid)
+    fn put_device(&mut self, device: Device<'_>) -> Option<Result<(), Invalid>> {
+        let found = self.members.device(device, self.warnings)?;
+        Some(found.and_then(|nodes| {
+            self.set = self.set.union(&I::of_nodes(nodes).ok_or(Invalid)?);
+            Ok(())
+        }))
     }
 }
 

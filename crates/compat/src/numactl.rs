@@ -17,15 +17,16 @@ use std::io::Write;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, NodeSet};
+use nodewise_notation::warning::CPU_MASK;
 use nodewise_syscall::{Call as SystemCall, CallError, Errno};
 
 use crate::Call;
 use crate::explain;
 use crate::getopt::{Found, Getopt};
 use crate::kernel::{self, Kernel};
-use crate::members::{self, NodeCpus, Scope};
+use crate::members::{NodeCpus, Scope};
 use crate::release::Release;
-use crate::warning::{Kind, Warnings};
+use crate::warning::Warnings;
 
 use hardware::{CpuStyle, Hardware};
 pub use options::USAGE;
@@ -178,7 +179,7 @@ impl Session<'_> {
             hardware.write(self.call.settings.release, self.style, self.out);
         }
         if hardware.is_too_wide {
-            self.warnings.warn(Kind::NodeCpus, members::TOO_WIDE);
+            self.warnings.warn(CPU_MASK, &[]);
         }
         for problem in &hardware.problems {
             let _ = writeln!(self.warnings.err(), "numactl: {problem}");

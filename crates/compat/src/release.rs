@@ -11,8 +11,9 @@
 
 use std::ffi::OsStr;
 
+use nodewise_notation::number::Base;
+
 use crate::numastat::line;
-use crate::number::Base;
 
 /// A release of the numactl package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]

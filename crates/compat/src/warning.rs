@@ -1,26 +1,14 @@
-//! Warnings in the words of libnuma, of which each kind comes once per process.
+//! Warnings in the words of libnuma, of which each number comes once per process.
 
+use std::fmt::Display;
 use std::io::Write;
 
-/// What a warning is about; libnuma counts these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A string of nodes.
-    NodeString,
-    /// A string of CPUs.
-    CpuString,
-    /// The CPUs of a node.
-    NodeCpus,
-    /// A file that a device's node was looked for in.
-    DeviceFile,
-    /// A device.
-    Device,
-}
+use nodewise_notation::warning::Warning;
 
 /// Where warnings go.
 pub struct Warnings<'w> {
     err: &'w mut dyn Write,
-    shown: Vec<Kind>,
+    shown: Vec<i32>,
 }
 
 impl<'w> Warnings<'w> {
@@ -29,12 +17,12 @@ impl<'w> Warnings<'w> {
         Self { err, shown: Vec::new() }
     }
 
-    /// Writes a warning, unless one of its kind was written. `text` ends as libnuma's own does, some
-    /// with a line feed, which then is followed by an empty line.
-    pub fn warn(&mut self, kind: Kind, text: &str) {
-        if !self.shown.contains(&kind) {
-            self.shown.push(kind);
-            let _ = writeln!(self.err, "libnuma: Warning: {text}");
+    /// Writes a warning with its arguments, unless one of its number was written. Some end with a line feed, which
+    /// then is followed by an empty line.
+    pub fn warn(&mut self, warning: Warning, arguments: &[&dyn Display]) {
+        if !self.shown.contains(&warning.number) {
+            self.shown.push(warning.number);
+            let _ = writeln!(self.err, "libnuma: Warning: {}", warning.with(arguments));
         }
     }
 
@@ -47,14 +35,17 @@ impl<'w> Warnings<'w> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nodewise_notation::warning::{CPU_MASK, NODE_MISSING, NODE_UNPARSEABLE};
 
     #[test]
-    fn a_kind_is_written_once() {
+    fn a_number_is_written_once() {
         let mut text = Vec::new();
         let mut warnings = Warnings::new(&mut text);
-        warnings.warn(Kind::NodeString, "one\n");
-        warnings.warn(Kind::NodeString, "two\n");
-        warnings.warn(Kind::CpuString, "three");
-        assert_eq!(text, b"libnuma: Warning: one\n\nlibnuma: Warning: three\n");
+        warnings.warn(NODE_UNPARSEABLE, &[&"one"]);
+        warnings.warn(NODE_MISSING, &[&"two"]);
+        warnings.warn(CPU_MASK, &[]);
+        let expected = "libnuma: Warning: unparseable node description `one'\n\n\
+                        libnuma: Warning: Cannot parse cpumap. Assuming one node\n";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
 }

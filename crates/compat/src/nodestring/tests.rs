@@ -2,6 +2,7 @@
 
 use super::*;
 use nodewise_machine::CpuSet;
+use nodewise_notation::device::Kind;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
 /// Members that are all that is there.
@@ -36,9 +37,9 @@ impl<I: Id> Members<I> for Plain<I> {
         1024
     }
 
-    fn device(&self, text: &str, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
-        let name = text.strip_prefix("netdev:")?;
-        Some(if name == "eth0" { Ok(NodeSet::from([1])) } else { Err(Invalid) })
+    fn device(&self, device: Device<'_>, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
+        (device.kind == Kind::Net)
+            .then(|| if device.name == b"eth0" { Ok(NodeSet::from([1])) } else { Err(Invalid) })
     }
 }
 

@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{CpuSet, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_notation::warning::NODE_CPUS_UNREADABLE;
 use nodewise_syscall::{Call, Errno, PolicyQuery, Task};
 
 use super::{Session, Step, Stop, strerror};
 use crate::members::{self, Cpus, Nodes, Purpose, Scope};
 use crate::nodestring::{self, Invalid, Members as _};
 use crate::release::Release;
-use crate::warning::Kind;
 
 impl Session<'_> {
     /// `-i`, `-w`, `-m`, `-p`, `-P` and `-l`: a memory policy, of which there can be one.
@@ -117,7 +117,7 @@ impl Session<'_> {
         for node in &nodes {
             match self.node_cpus.of(node) {
                 Some(theirs) => cpus = cpus.union(&theirs),
-                None => self.warnings.warn(Kind::NodeCpus, "Cannot read node cpumask from sysfs"),
+                None => self.warnings.warn(NODE_CPUS_UNREADABLE, &[]),
             }
         }
         self.cpus_are_set = true;

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{MemPolicy, NodeSet, PolicyMode};
+use nodewise_notation::number::{self, Base};
 use nodewise_syscall::shared::{Segment, SegmentPages, SharedMemory};
 use nodewise_syscall::{Advice, BindOptions, Errno, advice, mempolicy, pages};
 use rustix::fs::{Mode, OFlags, fstat, ftruncate, open, stat};
 use rustix::io::Errno as RawErrno;
 
 use super::{Session, Step, Stop, strerror};
-use crate::number::{self, Base};
 use crate::release::Release;
 
 mod dump;
@@ -105,13 +105,13 @@ impl Session<'_> {
         let shared = &mut self.shared;
         shared.overflowed |= match option {
             'u' => false,
-            'M' => number::overflows(&text, Base::Octal),
-            'I' => number::overflows(&text, base),
-            _ => number::overflows(&text, Base::Prefixed),
+            'M' => number::overflows(text.as_bytes(), Base::Octal),
+            'I' => number::overflows(text.as_bytes(), base),
+            _ => number::overflows(text.as_bytes(), Base::Prefixed),
         };
         match option {
-            'L' => (shared.named, shared.length) = (Some("--length"), number::size(&text)),
-            'o' => (shared.named, shared.offset) = (Some("--offset"), number::size(&text)),
+            'L' => (shared.named, shared.length) = (Some("--length"), number::size(text.as_bytes())),
+            'o' => (shared.named, shared.offset) = (Some("--offset"), number::size(text.as_bytes())),
             'u' => (shared.named, shared.pages) = (Some("--huge"), SegmentPages::Huge),
             'M' => match whole(&text, Base::Octal) {
                 Some(mode) => (shared.named, shared.mode) = (Some("--shmmode"), mode as u32),
@@ -432,5 +432,5 @@ fn file_mode(mode: u32) -> Mode {
 
 /// A number that is the whole text.
 fn whole(text: &str, base: Base) -> Option<u64> {
-    number::leading(text, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+    number::leading_str(text, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }

@@ -4,13 +4,13 @@ use std::io::Write;
 
 use nodewise_machine::id::Id;
 use nodewise_machine::{CpuSet, IdSet, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode};
+use nodewise_notation::warning::CPU_MASK;
 use nodewise_source::facts;
 use serde_json::json;
 
 use super::Session;
 use crate::members;
 use crate::release::Release;
-use crate::warning::Kind;
 
 /// What `--show` says.
 struct Shown {
@@ -87,7 +87,7 @@ fn has_too_wide(session: &mut Session<'_>, nodes: &NodeSet) -> bool {
     let mut all = nodes.iter().filter_map(|node| session.node_cpus.of(node));
     let found = all.any(|cpus| members::is_too_wide(tree, &cpus));
     if found {
-        session.warnings.warn(Kind::NodeCpus, members::TOO_WIDE);
+        session.warnings.warn(CPU_MASK, &[]);
     }
     found
 }

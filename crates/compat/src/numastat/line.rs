@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 
+use nodewise_notation::number::{self, Base};
 use rustix::termios::tcgetwinsize;
 
 use crate::Call;
-use crate::number::{self, Base};
 
 /// Where the width of the terminal is not known.
 const USUAL: usize = 80;
@@ -45,7 +45,8 @@ impl Line {
 /// width.
 pub fn from_variable(value: &OsStr) -> usize {
     let text = value.to_string_lossy();
-    let number = number::leading(&text, Base::Decimal).and_then(|(number, _)| usize::try_from(number).ok());
+    let number =
+        number::leading_str(&text, Base::Decimal).and_then(|(number, _)| usize::try_from(number).ok());
     number.filter(|number| (1..=ENDLESS).contains(number)).unwrap_or(USUAL)
 }
 
