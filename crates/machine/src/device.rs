@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use nodewise_notation::device::{self, Kind};
+
 use crate::id::NodeId;
 use crate::link::PciLink;
 use crate::printable::quote;
@@ -228,9 +230,7 @@ impl DeviceRef {
 
     /// Whether a text begins like a device, so that the rest of it belongs to the device's name.
     pub fn starts(text: &str) -> bool {
-        text.split_once(':').is_some_and(|(kind, _)| {
-            matches!(kind, "net" | "netdev" | "block" | "file" | "ip" | "ib" | "gpu" | "pci")
-        })
+        device::split(text.as_bytes()).is_some()
     }
 }
 
@@ -239,7 +239,8 @@ impl FromStr for DeviceRef {
 
     fn from_str(text: &str) -> Result<Self, DeviceError> {
         let fail = |expected| DeviceError { text: text.to_owned(), expected };
-        let (kind, name) = text.split_once(':').ok_or_else(|| fail(Self::KINDS))?;
+        let kind = device::split(text.as_bytes()).ok_or_else(|| fail(Self::KINDS))?.kind;
+        let name = text.split_once(':').map_or("", |(_, name)| name);
         let name = name.trim_start_matches(' ');
         if name.is_empty() {
             return Err(fail("a name after the colon"));
@@ -251,18 +252,19 @@ impl FromStr for DeviceRef {
             name => Ok(name.to_owned()),
         };
         match kind {
-            "net" | "netdev" => Ok(Self::Net(kernel_name(name)?)),
+            Kind::Net => Ok(Self::Net(kernel_name(name)?)),
             // The kernel writes the slash of /dev/cciss/c0d0 as an exclamation mark.
-            "block" => Ok(Self::Block(match name.strip_prefix("/dev/") {
+            Kind::Block => Ok(Self::Block(match name.strip_prefix("/dev/") {
                 Some(file) => kernel_name(&file.replace('/', "!"))?,
                 None => kernel_name(name)?,
             })),
-            "ib" => Ok(Self::Infiniband(kernel_name(name)?)),
-            "file" => Ok(Self::File(PathBuf::from(name))),
-            "ip" => Ok(Self::Ip(name.to_owned())),
-            "gpu" => name.parse().map(Self::Gpu).map_err(|_| fail("a number after gpu:, counting from 0")),
-            "pci" => name.parse().map(Self::Pci),
-            _ => Err(fail(Self::KINDS)),
+            Kind::Infiniband => Ok(Self::Infiniband(kernel_name(name)?)),
+            Kind::File => Ok(Self::File(PathBuf::from(name))),
+            Kind::Host => Ok(Self::Ip(name.to_owned())),
+            Kind::Gpu => {
+                name.parse().map(Self::Gpu).map_err(|_| fail("a number after gpu:, counting from 0"))
+            }
+            Kind::Pci => name.parse().map(Self::Pci),
         }
     }
 }

@@ -1,9 +1,6 @@
 //! What a user types to name nodes or CPUs.
 //!
-//! ```text
-//! set   = "same" | ["!"] ["+"] item {"," item}
-//! item  = number | number "-" number | "all" | device     (a device only for nodes, and last)
-//! ```
+//! The grammar is [`Grammar::NODEWISE`] of the crate `notation`, with `same` for the whole; devices name nodes only.
 //!
 //! | form | means |
 //! |---|---|
@@ -17,11 +14,15 @@
 //! Parsing knows no machine; [`SetExpr::resolve`] brings the text and the machine together.
 
 use std::fmt;
+use std::marker::PhantomData;
+
+use nodewise_notation::device::Device;
+use nodewise_notation::string::{self, Fault, Grammar, Members, Reason};
 
 use crate::device::{DeviceError, DeviceRef};
 use crate::id::Id;
 use crate::printable::quote;
-use crate::set::IdSet;
+use crate::set::{IdSet, column};
 
 /// One item of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,72 +173,73 @@ pub enum Devices {
     Refused,
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-    word: &'static str,
-    limit: u32,
+/// An expression that is being read.
+struct Reading<I> {
+    items: Vec<Item>,
+    devices: Devices,
+    kind: PhantomData<I>,
 }
 
-impl Reader<'_> {
-    fn fail<T>(&self, at: usize, expected: impl Into<String>) -> Result<T, ExprError> {
-        Err(ExprError::Syntax {
-            text: self.text.to_owned(),
-            word: self.word,
-            column: self.text[..at].chars().count() + 1,
-            expected: expected.into(),
-        })
+/// Why a device cannot stand in an expression.
+enum NoDevice {
+    /// None can.
+    Refused,
+    /// It is not of the grammar.
+    Invalid(DeviceError),
+}
+
+impl<I: Id> Reading<I> {
+    /// A number, or a position, that some machine could have.
+    fn below_the_limit(number: u64) -> Result<u32, u64> {
+        u32::try_from(number).ok().filter(|number| *number < I::LIMIT).ok_or(number)
+    }
+}
+
+impl<I: Id> Members for Reading<I> {
+    type Member = u32;
+    type Failure = NoDevice;
+
+    fn named(&self, number: u64) -> Result<u32, u64> {
+        Self::below_the_limit(number)
     }
 
-    fn rest(&self) -> &str {
-        &self.text[self.at..]
+    fn counted(&self, position: u64) -> Result<u32, u64> {
+        Self::below_the_limit(position)
     }
 
-    fn take(&mut self, token: &str) -> bool {
-        let hit = self.rest().starts_with(token);
-        self.at += if hit { token.len() } else { 0 };
-        hit
+    fn put(&mut self, first: u32, last: u32) {
+        self.items.push(if first == last { Item::One(first) } else { Item::Range(first, last) });
     }
 
-    fn number(&mut self, expected: &str) -> Result<u32, ExprError> {
-        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
-        if digits == 0 {
-            return self.fail(self.at, expected);
-        }
-        let start = self.at;
-        self.at += digits;
-        match self.text[start..self.at].parse() {
-            Ok(number) if number < self.limit => Ok(number),
-            _ => self.fail(start, format!("a number below {}", self.limit)),
-        }
+    fn put_all(&mut self) {
+        self.items.push(Item::All);
     }
 
-    fn item(&mut self, devices: Devices) -> Result<Item, ExprError> {
-        if self.take("all") {
-            return Ok(Item::All);
+    fn put_device(&mut self, device: Device<'_>) -> Option<Result<(), NoDevice>> {
+        if self.devices == Devices::Refused {
+            return Some(Err(NoDevice::Refused));
         }
-        if DeviceRef::starts(self.rest()) {
-            if devices == Devices::Refused {
-                return self.fail(self.at, format!("{} numbers, not a device", self.word));
-            }
-            let device = self.rest().parse().map_err(ExprError::Device)?;
-            self.at = self.text.len();
-            return Ok(Item::Device(device));
-        }
-        let start = self.at;
-        let first = self.number(match devices {
-            Devices::Accepted => "a number, \"all\", or a device such as net:eth0",
-            Devices::Refused => "a number or \"all\"",
-        })?;
-        if !self.take("-") {
-            return Ok(Item::One(first));
-        }
-        let last = self.number("a number after \"-\"")?;
-        if last < first {
-            return self.fail(start, format!("the smaller number first, {last}-{first}"));
-        }
-        Ok(Item::Range(first, last))
+        let device = String::from_utf8_lossy(device.text).parse();
+        Some(device.map(|device| self.items.push(Item::Device(device))).map_err(NoDevice::Invalid))
     }
+}
+
+/// A fault in words.
+fn syntax<I: Id>(text: &str, devices: Devices, fault: Fault<'_, NoDevice>) -> ExprError {
+    let expected = match fault.reason {
+        Reason::Device(NoDevice::Invalid(error)) => return ExprError::Device(error),
+        Reason::Device(NoDevice::Refused) => format!("{} numbers, not a device", I::WORD),
+        Reason::OutOfRange(_) | Reason::EndOutOfRange(_) => format!("a number below {}", I::LIMIT),
+        Reason::NoEnd => "a number after \"-\"".to_owned(),
+        Reason::Backwards(first, last) => format!("the smaller number first, {last}-{first}"),
+        Reason::Unparseable if devices == Devices::Accepted => {
+            "a number, \"all\", or a device such as net:eth0".to_owned()
+        }
+        Reason::Unparseable => "a number or \"all\"".to_owned(),
+        Reason::Behind => "\",\", \"-\" or the end".to_owned(),
+    };
+    let column = column(text, fault.at(text.as_bytes()));
+    ExprError::Syntax { text: text.to_owned(), word: I::WORD, column, expected }
 }
 
 impl SetExpr {
@@ -249,17 +251,10 @@ impl SetExpr {
         if text == "same" {
             return Ok(Self::Same);
         }
-        let mut reader = Reader { text, at: 0, word: I::WORD, limit: I::LIMIT };
-        let invert = reader.take("!");
-        let relative = reader.take("+");
-        let mut items = vec![reader.item(devices)?];
-        while reader.at < text.len() {
-            if !reader.take(",") {
-                return reader.fail(reader.at, "\",\", \"-\" or the end");
-            }
-            items.push(reader.item(devices)?);
-        }
-        Ok(Self::Items { invert, relative, items })
+        let mut reading = Reading::<I> { items: Vec::new(), devices, kind: PhantomData };
+        let marks = string::read(text.as_bytes(), Grammar::NODEWISE, &mut reading)
+            .map_err(|fault| syntax::<I>(text, devices, fault))?;
+        Ok(Self::Items { invert: marks.inverse, relative: marks.relative, items: reading.items })
     }
 
     /// What the expression names on a machine; never empty.
@@ -294,6 +289,7 @@ impl SetExpr {
                 }
             }
         }
+        // `Others::Usable` of the crate `notation`.
         let named = if invert { scope.own.difference(&named) } else { named };
         if named.is_empty() {
             return Err(ExprError::Empty { text: self.to_string(), word: I::WORD });

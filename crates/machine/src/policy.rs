@@ -7,6 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+pub use nodewise_notation::mpol;
+
 use crate::printable::quote;
 use crate::set::NodeSet;
 
@@ -44,13 +46,13 @@ impl PolicyMode {
     /// The kernel's number: `MPOL_DEFAULT` is 0.
     pub const fn number(self) -> u16 {
         match self {
-            Self::Default => 0,
-            Self::Preferred => 1,
-            Self::Bind => 2,
-            Self::Interleave => 3,
-            Self::Local => 4,
-            Self::PreferredMany => 5,
-            Self::WeightedInterleave => 6,
+            Self::Default => mpol::DEFAULT as u16,
+            Self::Preferred => mpol::PREFERRED as u16,
+            Self::Bind => mpol::BIND as u16,
+            Self::Interleave => mpol::INTERLEAVE as u16,
+            Self::Local => mpol::LOCAL as u16,
+            Self::PreferredMany => mpol::PREFERRED_MANY as u16,
+            Self::WeightedInterleave => mpol::WEIGHTED_INTERLEAVE as u16,
         }
     }
 
@@ -114,11 +116,11 @@ impl ModeFlags {
     /// No modifier.
     pub const NONE: Self = Self(0);
     /// `MPOL_F_STATIC_NODES`: the node set is not remapped when the cpuset changes.
-    pub const STATIC_NODES: Self = Self(1 << 15);
+    pub const STATIC_NODES: Self = Self(mpol::F_STATIC_NODES as u16);
     /// `MPOL_F_RELATIVE_NODES`: the node set counts positions inside the cpuset.
-    pub const RELATIVE_NODES: Self = Self(1 << 14);
+    pub const RELATIVE_NODES: Self = Self(mpol::F_RELATIVE_NODES as u16);
     /// `MPOL_F_NUMA_BALANCING`: automatic balancing may move pages inside the set. Linux 5.12.
-    pub const NUMA_BALANCING: Self = Self(1 << 13);
+    pub const NUMA_BALANCING: Self = Self(mpol::F_NUMA_BALANCING as u16);
 
     /// Words in the order in which the kernel prints them.
     const WORDS: [(Self, &'static str); 3] = [
@@ -134,7 +136,7 @@ impl ModeFlags {
 
     /// The flags in a `mode | flags` word as `get_mempolicy(2)` returns it; other bits are left.
     pub const fn from_bits(bits: u16) -> Self {
-        Self(bits & 0xe000)
+        Self(bits & mpol::MODE_FLAGS as u16)
     }
 
     /// Whether every flag of the other is set here.

@@ -8,7 +8,8 @@
 //! | mask | `00000001,ffffffff` | `cpumap`, `shared_cpu_map`, `Cpus_allowed` |
 //! | words | `unsigned long[]` | the arguments of `mbind(2)`, `sched_setaffinity(2)` |
 //!
-//! One parser and one printer each, in [`list`], [`mask`] and [`words`]. What users type on a
+//! One parser and one printer each, in [`list`], [`mask`] and [`words`]; those of the first two are of the crate
+//! `notation`. What users type on a
 //! command line is richer and lives in [`crate::expr`].
 
 pub mod list;
@@ -179,6 +180,11 @@ impl<I: Id> IdSet<I> {
         let word = |words: &[u64], at: usize| words.get(at).copied().unwrap_or(0);
         Self::from_words((0..length).map(|at| join(word(&self.words, at), word(&other.words, at))).collect())
     }
+}
+
+/// The column of a byte of a text, counted in characters from 1. `at` lies between two characters.
+pub(crate) fn column(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).chars().count() + 1
 }
 
 fn place<I: Id>(id: I) -> (usize, u64) {

@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::ptr::{self, NonNull};
 
+use nodewise_machine::policy::mpol;
 use nodewise_machine::set::words::BITS_PER_WORD;
 
 use crate::arguments::Advice;
@@ -17,17 +18,17 @@ use crate::error::Errno;
 use crate::perf::Attributes;
 
 /// `get_mempolicy`: the node instead of the policy.
-pub(crate) const MPOL_F_NODE: c_int = 1;
+pub(crate) const MPOL_F_NODE: c_int = mpol::F_NODE;
 /// `get_mempolicy`: of an address instead of the thread.
-pub(crate) const MPOL_F_ADDR: c_int = 1 << 1;
+pub(crate) const MPOL_F_ADDR: c_int = mpol::F_ADDR;
 /// `get_mempolicy`: the nodes that the cpuset allows.
-pub(crate) const MPOL_F_MEMS_ALLOWED: c_int = 1 << 2;
+pub(crate) const MPOL_F_MEMS_ALLOWED: c_int = mpol::F_MEMS_ALLOWED;
 /// `mbind`: fail when pages are, or remain, elsewhere.
-pub(crate) const MPOL_MF_STRICT: c_int = 1;
+pub(crate) const MPOL_MF_STRICT: c_int = mpol::MF_STRICT;
 /// `mbind`, `move_pages`: move pages that only this process maps.
-pub(crate) const MPOL_MF_MOVE: c_int = 1 << 1;
+pub(crate) const MPOL_MF_MOVE: c_int = mpol::MF_MOVE;
 /// `mbind`, `move_pages`: move pages that others map too.
-pub(crate) const MPOL_MF_MOVE_ALL: c_int = 1 << 2;
+pub(crate) const MPOL_MF_MOVE_ALL: c_int = mpol::MF_MOVE_ALL;
 /// `prctl`: with `PR_SET_THP_DISABLE`, leave huge pages where the program advises them. Linux 6.18.
 pub(crate) const PR_THP_DISABLE_EXCEPT_ADVISED: c_ulong = 1 << 1;
 

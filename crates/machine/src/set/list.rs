@@ -1,14 +1,13 @@
 //! Lists: `0-3,8`.
 //!
-//! # Source
-//! The kernel's `bitmap_parselist` and `bitmap_print_list`: comma separated numbers and ranges,
-//! and groups `first-last:used/size` ("of every `size` ids the first `used`"), Linux 3.7. sysfs
-//! never prints groups, but cpuset files, kernel parameters and people do use them.
+//! The form is read and written by [`nodewise_notation::list`].
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::IdSet;
+use nodewise_notation::list::{self, Fault};
+
+use super::{IdSet, column};
 use crate::id::Id;
 use crate::printable::quote;
 
@@ -40,75 +39,6 @@ impl fmt::Display for ListError {
 
 impl std::error::Error for ListError {}
 
-struct Reader<'a, I> {
-    text: &'a str,
-    at: usize,
-    kind: std::marker::PhantomData<I>,
-}
-
-impl<I: Id> Reader<'_, I> {
-    fn fail<T>(&self, at: usize, expected: impl Into<String>) -> Result<T, ListError> {
-        Err(ListError {
-            text: self.text.to_owned(),
-            word: I::WORD,
-            column: self.text[..at].chars().count() + 1,
-            expected: expected.into(),
-        })
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        let hit = self.text.as_bytes().get(self.at) == Some(&byte);
-        self.at += usize::from(hit);
-        hit
-    }
-
-    fn number(&mut self, after: &str) -> Result<u32, ListError> {
-        let start = self.at;
-        while self.text.as_bytes().get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.at += 1;
-        }
-        if start == self.at {
-            return self.fail(start, format!("a number{after}"));
-        }
-        match self.text[start..self.at].parse() {
-            Ok(number) if number < I::LIMIT => Ok(number),
-            _ => self.fail(start, format!("a number below {}", I::LIMIT)),
-        }
-    }
-
-    fn item(&mut self, set: &mut IdSet<I>, after: &str) -> Result<(), ListError> {
-        let start = self.at;
-        let first = self.number(after)?;
-        if !self.take(b'-') {
-            set.insert(I::new(first));
-            return Ok(());
-        }
-        let last = self.number(" after \"-\"")?;
-        if last < first {
-            return self.fail(start, format!("the smaller number first, {last}-{first}"));
-        }
-        if !self.take(b':') {
-            set.insert_range(I::new(first), I::new(last));
-            return Ok(());
-        }
-        let used_at = self.at;
-        let used = self.number(" after \":\"")?;
-        if !self.take(b'/') {
-            return self.fail(self.at, "\"/\" and the size of a group");
-        }
-        let size = self.number(" after \"/\"")?;
-        if size == 0 || used > size {
-            return self.fail(used_at, "a group as used/size with used not above size");
-        }
-        for number in first..=last {
-            if (number - first) % size < used {
-                set.insert(I::new(number));
-            }
-        }
-        Ok(())
-    }
-}
-
 impl<I: Id> FromStr for IdSet<I> {
     type Err = ListError;
 
@@ -116,16 +46,19 @@ impl<I: Id> FromStr for IdSet<I> {
     fn from_str(text: &str) -> Result<Self, ListError> {
         let text = text.trim_matches([' ', '\t', '\n']);
         let mut set = Self::new();
-        if text.is_empty() {
-            return Ok(set);
-        }
-        let mut reader = Reader { text, at: 0, kind: std::marker::PhantomData };
-        reader.item(&mut set, "")?;
-        while reader.at < text.len() {
-            if !reader.take(b',') {
-                return reader.fail(reader.at, "\",\", \"-\" or the end");
+        for span in list::spans(text.as_bytes(), I::LIMIT.into()) {
+            let span = span.map_err(|Fault { at, expected }| ListError {
+                text: text.to_owned(),
+                word: I::WORD,
+                column: column(text, at),
+                expected: expected.to_string(),
+            })?;
+            // All are below the limit, which has 32 bits.
+            let id = |number: u64| I::new(number as u32);
+            match span.group {
+                None => set.insert_range(id(span.first), id(span.last)),
+                Some(_) => set.extend(span.numbers(I::LIMIT.into()).map(id)),
             }
-            reader.item(&mut set, " after \",\"")?;
         }
         Ok(set)
     }
@@ -135,16 +68,8 @@ impl<I: Id> fmt::Display for IdSet<I> {
     /// Writes the set as the kernel does: `0-3,8`; the empty set is the empty text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
-        for (first, last) in self.ranges() {
-            if !text.is_empty() {
-                text.push(',');
-            }
-            text.push_str(&first.number().to_string());
-            if last != first {
-                text.push('-');
-                text.push_str(&last.number().to_string());
-            }
-        }
+        let number = |id: I| u64::from(id.number());
+        list::write(&mut text, self.ranges().map(|(first, last)| (number(first), number(last))))?;
         f.pad(&text)
     }
 }

@@ -1,12 +1,12 @@
 //! Masks: `00000001,ffffffff`, most significant group first.
 //!
-//! # Source
-//! The kernel's `%*pb` format: groups of 32 bits in hexadecimal, separated by commas; the first
-//! group is as narrow as the highest possible id needs (`0000,0000003f` on a 48-CPU machine).
+//! The form is read and written by [`nodewise_notation::mask`].
 
 use std::fmt;
 
-use super::IdSet;
+use nodewise_notation::mask::{self, Expected, Fault, Width};
+
+use super::{IdSet, column};
 use crate::id::Id;
 use crate::printable::quote;
 
@@ -48,39 +48,24 @@ impl<I: Id> IdSet<I> {
     pub fn from_mask(text: &str) -> Result<Self, MaskError> {
         let text = text.trim_matches([' ', '\t', '\n']);
         let fail = |at: usize, expected: String| {
-            Err(MaskError {
-                text: text.to_owned(),
-                word: I::WORD,
-                column: text[..at].chars().count() + 1,
-                expected,
-            })
+            Err(MaskError { text: text.to_owned(), word: I::WORD, column: column(text, at), expected })
         };
         let skipped = if text.starts_with("0x") { 2 } else { 0 };
-        let mut set = Self::new();
-        if text.is_empty() {
-            return Ok(set);
+        if skipped == text.len() && skipped > 0 {
+            return fail(skipped, Expected::Group.to_string());
         }
-        let mut base: u64 = 0;
-        let mut end = text.len();
-        for group in text[skipped..].rsplit(',') {
-            let start = end - group.len();
-            if let Some(bad) = group.find(|c: char| !c.is_ascii_hexdigit()) {
-                return fail(start + bad, "a hexadecimal digit or \",\"".to_owned());
-            }
-            let Ok(bits) = u32::from_str_radix(group, 16) else {
-                return fail(start, "one to eight hexadecimal digits".to_owned());
+        let mut set = Self::new();
+        for group in mask::groups(&text.as_bytes()[skipped..], Width::Kernel) {
+            let group = match group {
+                Ok(group) => group,
+                Err(Fault { at, expected }) => return fail(skipped + at, expected.to_string()),
             };
-            if group.len() > 8 {
-                return fail(start, "one to eight hexadecimal digits".to_owned());
-            }
-            for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
-                match u32::try_from(base + bit) {
+            for number in group.numbers() {
+                match u32::try_from(number) {
                     Ok(number) if number < I::LIMIT => set.insert(I::new(number)),
-                    _ => return fail(start, format!("bits below {}", I::LIMIT)),
+                    _ => return fail(skipped + group.at, format!("bits below {}", I::LIMIT)),
                 };
             }
-            base += 32;
-            end = start.saturating_sub(1);
         }
         Ok(set)
     }
@@ -88,15 +73,12 @@ impl<I: Id> IdSet<I> {
     /// Writes the set as a mask of groups of 32 bits, at least one.
     pub fn to_mask(&self) -> String {
         let groups = self.last().map_or(1, |last| last.number() / 32 + 1);
-        let mut text = String::new();
-        for group in (0..groups).rev() {
+        let bits = |group: u32| {
             let word = self.words.get(group as usize / 2).copied().unwrap_or(0);
-            let bits = (word >> (32 * (group % 2))) as u32;
-            text.push_str(&format!("{bits:08x}"));
-            if group > 0 {
-                text.push(',');
-            }
-        }
+            (word >> (32 * (group % 2))) as u32
+        };
+        let mut text = String::new();
+        mask::write(&mut text, (0..groups).rev().map(bits)).expect("a String takes all");
         text
     }
 }
@@ -133,6 +115,8 @@ mod tests {
             "123456789",
             "\"123456789\" is not a CPU mask: expected one to eight hexadecimal digits (column 1)",
         );
+        refuse("0x", "\"0x\" is not a CPU mask: expected one to eight hexadecimal digits (column 3)");
+        refuse("0x1,", "\"0x1,\" is not a CPU mask: expected one to eight hexadecimal digits (column 5)");
         refuse("+1", "\"+1\" is not a CPU mask: expected a hexadecimal digit or \",\" (column 1)");
     }
 
