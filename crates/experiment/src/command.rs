@@ -17,7 +17,7 @@ pub(crate) mod supervise;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -74,8 +74,8 @@ impl Program {
             |word: &OsString| word.to_str().map_or_else(|| word.clone(), |text| arm.fill(text).into());
         command.args(self.arguments.iter().map(filled)).envs(&arm.environment);
         let (name, value) = padding.variable(&arm.environment);
-        command.env(name, value).stdin(Stdio::null());
-        command.stdout(output.stdout()?).stderr(output.stderr()?);
+        command.env(name, value);
+        output.attach(&mut command)?;
         Ok(command)
     }
 

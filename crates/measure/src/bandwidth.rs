@@ -2,10 +2,12 @@
 //!
 //! Which variant of a kernel is fastest is not known before: it differs with the processor, the kind
 //! of pages, one thread or many, near or far memory. So the first way of each such kind holds a
-//! [`contest`], and what wins is named beside every figure. On a busy machine contests of teams take a second each:
-//! where time is limited and they have had their share, a kind takes over what won for the same kernel. Each memory node has one buffer per kind of
-//! page and round, which the ways to it use in turn: every sample fills it anew, and what is in it
-//! afterwards is checked.
+//! [`contest`], and every figure names the winner. On a busy machine a team's contest takes a second:
+//! where time is limited and contests have had their share, a kind takes over the winner for the same
+//! kernel.
+//!
+//! Each memory node has one buffer per kind of page and round, which the ways to it use in turn: every
+//! sample fills it again, and what is in it afterwards is checked.
 
 pub mod contest;
 pub mod file;
@@ -132,7 +134,7 @@ impl BandwidthBench {
             return Ok(known);
         }
         let (timer, memories) = (&self.timer, &mut self.memories);
-        let winner = contest::of_team((way.kernel, held), timer, facts, memories, |memories| {
+        let winner = contest::of_team(way.kernel, held, timer, facts, memories, |memories| {
             Self::members(memories, way)
         });
         let spent = left.zip(facts.stop().left()).map(|(before, after)| before.saturating_sub(after));

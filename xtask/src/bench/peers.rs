@@ -86,8 +86,8 @@ fn members<'a>(memory: &'a mut PlacedMemory, cpus: &[CpuId]) -> Vec<Member<'a>> 
 
 /// The variant of a kernel that is fastest there.
 fn fastest(kernel: Kernel, memory: &mut PlacedMemory, cpus: &[CpuId], timer: &Timer) -> Result<Variant> {
-    let held = (kernel, Contest::Whole);
-    Ok(contest::of_team(held, timer, &mut NoFacts, memory, |memory| Ok(members(memory, cpus)))?)
+    let facts = &mut NoFacts;
+    Ok(contest::of_team(kernel, Contest::Whole, timer, facts, memory, |memory| Ok(members(memory, cpus)))?)
 }
 
 /// What these threads move in a sample, GB/s.

@@ -1,7 +1,7 @@
 //! A program that runs once under a placement, for what it prints.
 
 use std::ffi::OsString;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct Printed {
 /// Why it could not be started, in words. A run that fails or takes longer than `limit` is no error here.
 ///
 /// # Panics
-/// Without a word.
+/// Panics if `words` is empty.
 pub fn run_once(
     words: &[OsString],
     placement: &Placement,
@@ -42,8 +42,8 @@ pub fn run_once(
     let io = |error: std::io::Error| io_words(&error);
     let output = Output::new().map_err(io)?;
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null());
-    command.stdout(output.stdout().map_err(io)?).stderr(output.stderr().map_err(io)?);
+    command.args(&words[1..]);
+    output.attach(&mut command).map_err(io)?;
     let setup = setup(placement);
     let supervision = Supervision { limit: Some(limit), interrupt, witness: &mut NoWitness };
     let ended = supervision.run(|| setup.spawn_guarded(command)).map_err(|error| match error {

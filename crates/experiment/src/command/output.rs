@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::metric::SEARCHED_BYTES;
 
@@ -33,14 +33,14 @@ impl Output {
         Ok(Self { stdout: None, stderr: tempfile::tempfile()? })
     }
 
-    /// The standard output of the program.
-    pub fn stdout(&self) -> io::Result<Stdio> {
-        self.stdout.as_ref().map_or_else(|| Ok(Stdio::null()), |file| file.try_clone().map(Stdio::from))
-    }
-
-    /// The standard error of the program.
-    pub fn stderr(&self) -> io::Result<Stdio> {
-        self.stderr.try_clone().map(Stdio::from)
+    /// Makes a program write here, and read from an empty input.
+    pub fn attach(&self, command: &mut Command) -> io::Result<()> {
+        let stdout = match &self.stdout {
+            Some(file) => file.try_clone()?.into(),
+            None => Stdio::null(),
+        };
+        command.stdin(Stdio::null()).stdout(stdout).stderr(self.stderr.try_clone()?);
+        Ok(())
     }
 
     /// The end of what it wrote to its standard output.

@@ -31,7 +31,8 @@ pub enum Contest {
 /// # Errors
 /// Those of the team; where no variant could be timed; and an end of the measurement meanwhile.
 pub fn of_team<M>(
-    (kernel, held): (Kernel, Contest),
+    kernel: Kernel,
+    held: Contest,
     timer: &Timer,
     facts: &mut dyn Facts,
     memory: &mut M,

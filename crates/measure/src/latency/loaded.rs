@@ -115,7 +115,7 @@ impl LoadedBench {
         if !self.variants.contains_key(&traffic.kind()) {
             let (timer, memories) = (self.latency.timer(), &mut self.memories);
             let winner =
-                contest::of_team((traffic.kernel, Contest::Whole), timer, facts, memories, |memories| {
+                contest::of_team(traffic.kernel, Contest::Whole, timer, facts, memories, |memories| {
                     members(memories, traffic)
                 })?;
             self.variants.insert(traffic.kind(), winner);
