@@ -37,7 +37,7 @@
 //! - `suite.rs` sets of benchmarks; in `suite/` their file (`suite/parse.rs`), commands with places to fill
 //!   in (`suite/command.rs`), generated data (`suite/input.rs`), what a benchmark runs
 //!   (`suite/definition.rs`), the rounds (`suite/conduct.rs`), the programs (`suite/programs.rs`), and what
-//!   is left (`suite/session.rs`)
+//!   is left (`suite/session.rs`); `toml_text.rs` reads TOML that a user wrote
 //! - `compare.rs` what two sessions of a suite show, or its placements; in `compare/` the statistics of a row
 //!   (`compare/contrast.rs`), and circumstances that differ (`compare/differences.rs`)
 #![forbid(unsafe_code)]
@@ -63,4 +63,5 @@ pub mod study;
 pub mod suite;
 #[cfg(any(test, feature = "synthetic"))]
 pub mod synthetic;
+pub mod toml_text;
 pub mod verdict;

@@ -12,7 +12,7 @@
 //! - `firmware.rs` the machine of firmware tables: `--machine acpi:DIR`, `dtb:FILE`
 //! - `personality.rs` this program's behaviour when it is called numactl, or numactl is its verb
 //! - `scenario.rs` the files of `simulate`, and those that come with nodewise, `scenario/event.rs` what an
-//!   event can say; `toml_text.rs` reading TOML
+//!   event can say
 //! - `zones.rs` the zones of a machine: the kernel's own where it was asked, else the model's
 //! - `supplied.rs` facts that options supply where a machine does not give them; `node_memory.rs` sizes of
 //!   nodes
@@ -53,7 +53,6 @@ mod placement;
 mod progress;
 mod scenario;
 mod supplied;
-mod toml_text;
 mod usage;
 mod witness;
 mod zones;

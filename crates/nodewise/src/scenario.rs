@@ -5,10 +5,9 @@ mod event;
 #[cfg(test)]
 mod tests;
 
+use nodewise_experiment::toml_text::TomlText;
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::toml_text::{self, Lines};
 
 /// The scenarios that come with nodewise: the name and the file.
 pub const SHIPPED: [(&str, &str); 8] = [
@@ -133,17 +132,17 @@ struct Program {
 /// # Errors
 /// What is wrong and in which line, as a sentence.
 pub fn parse(text: &str) -> Result<Scenario, String> {
-    let file: File = toml_text::read(text)?;
+    let toml = TomlText::new(text);
+    let file: File = toml.read().map_err(|error| error.to_string())?;
     if file.program.len() + file.event.len() > MOST_STEPS {
         return Err(format!("more than {MOST_STEPS} programs and events"));
     }
-    let lines = Lines::of(text);
     let mut steps = Vec::new();
     for program in &file.program {
-        steps.push(start(program.get_ref(), lines.at(program.span().start))?);
+        steps.push(start(program.get_ref(), toml.line(program.span().start))?);
     }
     for event in &file.event {
-        let line = lines.at(event.span().start);
+        let line = toml.line(event.span().start);
         let at_s = time(event.get_ref().at, "at", line)?;
         let (program, act) = event::act(event.get_ref()).map_err(|why| format!("line {line}: {why}"))?;
         steps.push(Step { at_s, program, line, act });

@@ -13,6 +13,7 @@ use super::command::Command;
 use super::input::{Content, Input};
 use super::{Benchmark, Gauge, Need, Origin, Suite, Threads};
 use crate::metric::{Metric, Pattern};
+use crate::toml_text::{TomlError, TomlText};
 use nodewise_stats::Direction;
 
 /// The largest file that is read, in bytes.
@@ -28,16 +29,6 @@ const LONGEST_NAME: usize = 40;
 const LARGEST_INPUT: Bytes = Bytes::from_gib(1024);
 /// The time limit of a run unless the suite says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(600);
-
-/// What is wrong with a suite, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
-pub struct SuiteError {
-    /// The line of the file, from 1.
-    pub line: usize,
-    /// What is wrong and what would be right; fit to be shown.
-    pub what: String,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -85,20 +76,13 @@ type Fault = (usize, String);
 /// Reads a suite.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
-pub fn parse(text: &str) -> Result<Suite, SuiteError> {
+/// The first fault, with its place.
+pub fn parse(text: &str) -> Result<Suite, TomlError> {
+    let read = TomlText::new(text);
     if text.len() > MOST_BYTES {
-        return Err(SuiteError { line: 1, what: format!("the file is larger than {MOST_BYTES} bytes") });
+        return Err(read.fault(0, &format!("the file is larger than {MOST_BYTES} bytes")));
     }
-    let fault = |(at, what): Fault| {
-        let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
-        SuiteError { line, what: printable(&what).into_owned() }
-    };
-    let file: File = toml::from_str(text).map_err(|error| {
-        let what = error.message().trim().replace('\n', ": ");
-        fault((error.span().map_or(0, |span| span.start), what))
-    })?;
-    suite(&file).map_err(fault)
+    suite(&read.read()?).map_err(|(at, what)| read.fault(at, &what))
 }
 
 fn suite(file: &File) -> Result<Suite, Fault> {

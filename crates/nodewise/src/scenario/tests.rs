@@ -69,9 +69,9 @@ fn what_is_wrong_is_said_with_its_line() {
     }
     check("[[event]]\nat = 0\nend = true", "line 1: end needs a program: program = \"NAME\"");
     for (text, line) in [
-        ("title = 3", "line 1: "),
-        ("title = \"a\"\ncolour = 3", "line 2: "),
-        ("title = \"a\"\n]]", "line 2: "),
+        ("title = 3", "line 1, column 9: "),
+        ("title = \"a\"\ncolour = 3", "line 2, column 1: "),
+        ("title = \"a\"\n]]", "line 2, column 1: "),
     ] {
         let error = parse(text).unwrap_err();
         assert!(error.starts_with(line), "{error}");

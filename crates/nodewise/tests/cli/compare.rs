@@ -405,7 +405,7 @@ fn wrong_files_and_options_are_named_with_what_would_be_right() {
         assert!(ran.stderr.contains(expected), "{expected} is not in {}", ran.stderr);
         assert_eq!(ran.stdout, "", "{words:?}");
     };
-    check(&["--suite", &suite], "line 9: unknown field `typo`, expected one of `name`, ");
+    check(&["--suite", &suite], "line 9, column 1: unknown field `typo`, expected one of `name`, ");
     check(
         &["--suite=nosuch"],
         "cannot read \"nosuch\": no such file or directory (board and server come with nodewise)",

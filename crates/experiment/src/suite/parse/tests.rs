@@ -33,7 +33,7 @@ needs = { openssl = "openssl", geek = "https://example.org/" }
 fn check(part: &str, replacement: &str, expected: &str) {
     assert!(SUITE.contains(part), "{part} is not in the suite");
     let error = parse(&SUITE.replace(part, replacement)).unwrap_err();
-    assert_eq!(error.to_string(), expected);
+    assert_eq!(format!("line {}: {}", error.line, error.what), expected);
 }
 
 #[test]
@@ -61,7 +61,10 @@ fn unknown_keys_are_named_with_their_line() {
     assert_eq!(error.line, 13);
     assert!(error.what.starts_with("unknown field `prepare-every`, expected one of `name`"), "{error}");
     let error = parse("title = 3").unwrap_err();
-    assert!(error.to_string().starts_with("line 1: invalid type: integer `3`, expected a string"), "{error}");
+    assert!(
+        error.to_string().starts_with("line 1, column 9: invalid type: integer `3`, expected a string"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -120,12 +123,12 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
 #[test]
 fn a_suite_without_benchmarks_and_a_huge_one_are_refused() {
     let error = parse("title = \"nothing\"").unwrap_err();
-    assert_eq!(error.to_string(), "line 1: the suite has no benchmark: expected a [[benchmark]]");
+    assert_eq!(error.to_string(), "line 1, column 1: the suite has no benchmark: expected a [[benchmark]]");
     let error = parse(&" ".repeat(MOST_BYTES + 1)).unwrap_err();
-    assert_eq!(error.to_string(), "line 1: the file is larger than 1048576 bytes");
+    assert_eq!(error.to_string(), "line 1, column 1: the file is larger than 1048576 bytes");
     let many = "[[benchmark]]\nname = \"a\"\ncommand = \"b\"\n".repeat(101);
     let error = parse(&format!("title = \"many\"\n{many}")).unwrap_err();
-    assert_eq!(error.to_string(), "line 1: a suite has at most 100 benchmarks and 100 inputs");
+    assert_eq!(error.to_string(), "line 1, column 1: a suite has at most 100 benchmarks and 100 inputs");
     assert!(parse(&format!("title = {}1", "[".repeat(100_000))).is_err());
 }
 
@@ -138,8 +141,8 @@ fn of_time_less_is_better() {
     };
     assert_eq!(suite("better = \"lower\"\nunit = \"s\""), Ok(()));
     let refused = |rest| suite(rest).unwrap_err();
-    assert!(refused("better = \"higher\"").starts_with("line 5: of time less is better"));
-    assert!(refused("unit = \"ms\"").starts_with("line 5: time is in s"));
+    assert!(refused("better = \"higher\"").starts_with("line 5, column 10: of time less is better"));
+    assert!(refused("unit = \"ms\"").starts_with("line 5, column 8: time is in s"));
 }
 
 proptest! {

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use nodewise_experiment::candidates::LeftOut;
 use nodewise_experiment::candidates::binding::Binding;
+use nodewise_experiment::toml_text::TomlText;
 use nodewise_machine::Machine;
 use nodewise_machine::printable::quote;
 use serde::Deserialize;
@@ -25,7 +26,6 @@ use super::placements;
 use super::threads::Count;
 use crate::failure::Failure;
 use crate::input;
-use crate::toml_text::{self, Lines};
 
 /// The most placements of a space: each is a run in every round.
 const MOST: usize = 100;
@@ -100,24 +100,25 @@ pub fn read(path: &Path, machine: &Machine) -> Result<Space, Failure> {
 /// # Errors
 /// What is wrong and in which line, and what was expected.
 pub fn parse(text: &str, machine: &Machine) -> Result<Space, String> {
-    let file: File = toml_text::read(text)?;
-    let lines = Lines::of(text);
+    let toml = TomlText::new(text);
+    let file: File = toml.read().map_err(|error| error.to_string())?;
     let mut space = Space { usual: file.usual, ..Space::default() };
     let is_product =
         [&file.memory, &file.cpus, &file.huge, &file.balancing].iter().any(|axis| axis.is_some());
     let axes = [
-        memory(file.memory, &lines),
-        cpus(file.cpus, &lines, machine, &mut space.left_out)?,
-        huge(file.huge, &lines)?,
-        balancing(file.balancing, &lines)?,
+        memory(file.memory, &toml),
+        cpus(file.cpus, &toml, machine, &mut space.left_out)?,
+        huge(file.huge, &toml)?,
+        balancing(file.balancing, &toml)?,
     ];
     for count in file.threads.unwrap_or_default() {
         let word = match count.get_ref() {
             Threads::Number(number) => number.to_string(),
             Threads::Word(word) => word.clone(),
         };
-        let line = lines.at(count.span().start);
-        space.threads.push(Count::parse(&word).map_err(|error| format!("line {line}: threads: {error}"))?);
+        let parsed =
+            Count::parse(&word).map_err(|error| wrong(&toml, &count, &format!("threads: {error}")))?;
+        space.threads.push(parsed);
     }
     let product: usize = axes.iter().map(Vec::len).fold(1, usize::saturating_mul);
     let all = product.saturating_add(file.placements.len()).saturating_mul(space.threads.len().max(1));
@@ -128,7 +129,7 @@ pub fn parse(text: &str, machine: &Machine) -> Result<Space, String> {
         space.options =
             axes.into_iter().fold(vec![Options { words: String::new(), origins: Vec::new() }], times);
     }
-    space.options.extend(file.placements.iter().map(|words| options(words.get_ref(), words, &lines)));
+    space.options.extend(file.placements.iter().map(|words| options(words.get_ref(), words, &toml)));
     Ok(space)
 }
 
@@ -151,9 +152,9 @@ fn joined(one: &str, other: &str) -> String {
     format!("{one} {other}").trim().to_owned()
 }
 
-fn options(words: &str, at: &Spanned<String>, lines: &Lines) -> Options {
+fn options(words: &str, at: &Spanned<String>, toml: &TomlText<'_>) -> Options {
     let offset = at.span().start;
-    Options { words: words.to_owned(), origins: vec![Origin { offset, line: lines.at(offset) }] }
+    Options { words: words.to_owned(), origins: vec![Origin { offset, line: toml.line(offset) }] }
 }
 
 /// An axis that is not given has one value: nothing.
@@ -161,18 +162,23 @@ fn nothing() -> Vec<Options> {
     vec![Options { words: String::new(), origins: Vec::new() }]
 }
 
-fn memory(axis: Option<Vec<Spanned<String>>>, lines: &Lines) -> Vec<Options> {
+fn memory(axis: Option<Vec<Spanned<String>>>, toml: &TomlText<'_>) -> Vec<Options> {
     let Some(axis) = axis else { return nothing() };
     let one = |word: &Spanned<String>| {
         let words = if word.get_ref() == "default" { "" } else { word.get_ref() };
-        options(words, word, lines)
+        options(words, word, toml)
     };
     axis.iter().map(one).collect()
 }
 
+/// What is wrong with a value, with its place.
+fn wrong<T>(toml: &TomlText<'_>, value: &Spanned<T>, what: &str) -> String {
+    toml.fault(value.span().start, what).to_string()
+}
+
 fn cpus(
     axis: Option<Vec<Spanned<String>>>,
-    lines: &Lines,
+    toml: &TomlText<'_>,
     machine: &Machine,
     left_out: &mut Vec<LeftOut>,
 ) -> Result<Vec<Options>, String> {
@@ -180,24 +186,24 @@ fn cpus(
     let mut all = Vec::new();
     for word in &axis {
         let name = word.get_ref().as_str();
-        let line = lines.at(word.span().start);
         match Binding::named(name).map(|binding| binding.sets(machine)) {
             Some(Ok(sets)) => {
-                all.extend(sets.iter().map(|cpus| options(&format!("physcpubind={cpus}"), word, lines)));
+                all.extend(sets.iter().map(|cpus| options(&format!("physcpubind={cpus}"), word, toml)));
             }
             Some(Err(why)) => left_out.push(LeftOut { name: name.to_owned(), why: why.to_owned() }),
-            None if name == "all" => all.push(options("", word, lines)),
+            None if name == "all" => all.push(options("", word, toml)),
             None if name.starts_with(|c: char| c.is_ascii_digit()) => {
-                all.push(options(&format!("physcpubind={name}"), word, lines));
+                all.push(options(&format!("physcpubind={name}"), word, toml));
             }
-            None if name.contains('=') => all.push(options(name, word, lines)),
+            None if name.contains('=') => all.push(options(name, word, toml)),
             None => {
                 let names = Binding::ALL.map(Binding::name).join(", ");
-                return Err(format!(
-                    "line {line}: cpus: {} is no choice of CPUs: expected all, {names}, a list as 0-3, or an \
-                     option of nodewise run",
+                let what = format!(
+                    "cpus: {} is no choice of CPUs: expected all, {names}, a list as 0-3, or an option of \
+                     nodewise run",
                     quote(name)
-                ));
+                );
+                return Err(wrong(toml, word, &what));
             }
         }
     }
@@ -205,14 +211,14 @@ fn cpus(
     Ok(if all.is_empty() { nothing() } else { all })
 }
 
-fn huge(axis: Option<Vec<Spanned<String>>>, lines: &Lines) -> Result<Vec<Options>, String> {
+fn huge(axis: Option<Vec<Spanned<String>>>, toml: &TomlText<'_>) -> Result<Vec<Options>, String> {
     let Some(axis) = axis else { return Ok(nothing()) };
     let one = |word: &Spanned<String>| match word.get_ref().as_str() {
-        "default" => Ok(options("", word, lines)),
-        "always" | "never" | "pool" => Ok(options(&format!("huge={}", word.get_ref()), word, lines)),
+        "default" => Ok(options("", word, toml)),
+        "always" | "never" | "pool" => Ok(options(&format!("huge={}", word.get_ref()), word, toml)),
         other => {
-            let line = lines.at(word.span().start);
-            Err(format!("line {line}: huge: {} is not one of default, always, never, pool", quote(other)))
+            let what = format!("huge: {} is not one of default, always, never, pool", quote(other));
+            Err(wrong(toml, word, &what))
         }
     };
     axis.iter().map(one).collect()
@@ -220,15 +226,14 @@ fn huge(axis: Option<Vec<Spanned<String>>>, lines: &Lines) -> Result<Vec<Options
 
 /// Whether pages are moved to where they are used: as the system does, also under a policy that names
 /// several nodes, or not at all.
-fn balancing(axis: Option<Vec<Spanned<String>>>, lines: &Lines) -> Result<Vec<Options>, String> {
+fn balancing(axis: Option<Vec<Spanned<String>>>, toml: &TomlText<'_>) -> Result<Vec<Options>, String> {
     let Some(axis) = axis else { return Ok(nothing()) };
     let one = |word: &Spanned<String>| match word.get_ref().as_str() {
-        "default" => Ok(options("", word, lines)),
-        "on" => Ok(options("balancing", word, lines)),
-        "off" => Ok(options(UNBALANCED, word, lines)),
+        "default" => Ok(options("", word, toml)),
+        "on" => Ok(options("balancing", word, toml)),
+        "off" => Ok(options(UNBALANCED, word, toml)),
         other => {
-            let line = lines.at(word.span().start);
-            Err(format!("line {line}: balancing: {} is not one of default, on, off", quote(other)))
+            Err(wrong(toml, word, &format!("balancing: {} is not one of default, on, off", quote(other))))
         }
     };
     axis.iter().map(one).collect()
@@ -319,17 +324,29 @@ mod tests {
             let error = read_on(text, "2x(2c 8G)").unwrap_err();
             assert!(error.starts_with(expected), "{error}");
         };
-        fails("usual = true\nmemry = []", "line 2: unknown field `memry`, expected one of `usual`, `memory`");
-        fails("balancing = ['some']", "line 1: balancing: \"some\" is not one of default, on, off");
-        fails("huge = [\n'often']", "line 2: huge: \"often\" is not one of default, always, never, pool");
+        fails(
+            "usual = true\nmemry = []",
+            "line 2, column 1: unknown field `memry`, expected one of `usual`, `memory`",
+        );
+        fails(
+            "balancing = ['some']",
+            "line 1, column 14: balancing: \"some\" is not one of default, on, off",
+        );
+        fails(
+            "huge = [\n'often']",
+            "line 2, column 1: huge: \"often\" is not one of default, always, never, pool",
+        );
         fails(
             "cpus = ['near']",
-            "line 1: cpus: \"near\" is no choice of CPUs: expected all, compact, spread",
+            "line 1, column 9: cpus: \"near\" is no choice of CPUs: expected all, compact, spread",
         );
-        fails("\nthreads = [0]", "line 2: threads: \"0\" is no number of threads: expected 1 to 65536");
-        fails("threads = [1.5]", "line 1: expected a number of threads");
-        fails("memory = 'x'", "line 1: invalid type: string");
-        fails("memory = [", "line 1: ");
+        fails(
+            "\nthreads = [0]",
+            "line 2, column 12: threads: \"0\" is no number of threads: expected 1 to 65536",
+        );
+        fails("threads = [1.5]", "line 1, column 11: expected a number of threads");
+        fails("memory = 'x'", "line 1, column 10: invalid type: string");
+        fails("memory = [", "line 1, column ");
         let many = format!("memory = [{}]\nthreads = [{}]", "'a',".repeat(20), "1,".repeat(20));
         fails(&many, "the space has 400 candidates: expected 100 at most");
     }

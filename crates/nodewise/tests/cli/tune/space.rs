@@ -96,10 +96,16 @@ fn what_is_the_same_here_is_tried_once_and_said() {
 
 #[test]
 fn a_space_that_is_wrong_is_told_with_its_line() {
-    wrong(&space("usual = true\nmemry = []", &[]), "line 2: unknown field `memry`, expected one of `usual`");
+    wrong(
+        &space("usual = true\nmemry = []", &[]),
+        "line 2, column 1: unknown field `memry`, expected one of `usual`",
+    );
     wrong(&space("memory = ['nosuch=1']", &[]), "line 1: --nosuch is no option of nodewise run");
     wrong(&space("memory = ['default',\n 'membind=999']", &[]), "line 2: --membind: node 999 does not exist");
-    wrong(&space("huge = ['often']", &[]), "line 1: huge: \"often\" is not one of default, always, never");
+    wrong(
+        &space("huge = ['often']", &[]),
+        "line 1, column 9: huge: \"often\" is not one of default, always, never",
+    );
     wrong(&space("threads = [1]", &["--threads=2"]), "the file of --space says how many threads already");
     wrong(&tune(&["--space=/nowhere"], &["true"]), "--space \"/nowhere\": no such file or directory");
     wrong(
