@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nodewise_machine::NodeId;
+use nodewise_machine::{NodeCounters, NodeId};
 pub use nodewise_syscall::perf::Counter;
 
 /// What was counted during one run. `None`, and no entry: the kernel does not say.
@@ -19,8 +19,8 @@ pub struct Evidence {
     pub cpu: Option<CpuTime>,
     /// The CPU time of the program and its children.
     pub own: Option<Duration>,
-    /// Allocations on each node.
-    pub allocations: BTreeMap<NodeId, Allocations>,
+    /// NodeCounters on each node.
+    pub allocations: BTreeMap<NodeId, NodeCounters<Option<u64>>>,
     /// Pages that were moved.
     pub moves: Moves,
     /// Events that were counted in the program and its children.
@@ -41,26 +41,6 @@ pub struct CpuTime {
     pub stolen: Option<Duration>,
 }
 
-/// How allocations on a node went. In pages of the size that was asked for.
-///
-/// # Source
-/// `/sys/devices/system/node/nodeN/numastat`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Allocations {
-    /// Wanted here and found here.
-    pub hit: Option<u64>,
-    /// Found here though another node was wanted.
-    pub miss: Option<u64>,
-    /// Wanted here and found on another node.
-    pub foreign: Option<u64>,
-    /// Interleaved to here and found here.
-    pub interleave_hit: Option<u64>,
-    /// Made by a CPU of this node.
-    pub local: Option<u64>,
-    /// Made by a CPU of another node.
-    pub other: Option<u64>,
-}
-
 /// Pages that were moved to another place.
 ///
 /// # Source
@@ -79,7 +59,7 @@ pub struct Moves {
 
 impl Evidence {
     /// The sum over all nodes of one of their counters; `None` where no node has it.
-    pub fn total(&self, counter: impl Fn(&Allocations) -> Option<u64>) -> Option<u64> {
+    pub fn total(&self, counter: impl Fn(&NodeCounters<Option<u64>>) -> Option<u64>) -> Option<u64> {
         self.allocations.values().filter_map(counter).reduce(u64::saturating_add)
     }
 
@@ -203,8 +183,8 @@ mod tests {
 
     #[test]
     fn the_share_that_is_local_counts_all_nodes() {
-        let node = |local, other| Allocations { local, other, ..Allocations::default() };
-        let of = |nodes: &[Allocations]| Evidence {
+        let node = |local, other| NodeCounters { local, other, ..NodeCounters::default() };
+        let of = |nodes: &[NodeCounters<Option<u64>>]| Evidence {
             allocations: (0..).map(NodeId::new).zip(nodes.iter().copied()).collect(),
             ..Evidence::default()
         };

@@ -25,7 +25,7 @@
 //! - `policy.rs` memory policies in the kernel's words
 //! - `placement.rs` where a program may run and where its memory comes from; in `placement/` its name and the
 //!   command lines that apply it
-//! - `conditions.rs` the circumstances of a measurement
+//! - `conditions.rs` the circumstances of a measurement; `counters.rs` how allocations on a node went
 //! - `duration.rs` times as people type them
 //! - `size.rs` which of a node's sizes is right; `memory_map.rs` where memory lies
 //! - `units.rs` sizes and how they are written; `printable.rs` the one place that makes foreign text fit for
@@ -36,6 +36,7 @@
 pub mod cache;
 pub mod check;
 pub mod conditions;
+pub mod counters;
 pub mod cpu;
 pub mod cpu_kind;
 pub mod device;
@@ -63,6 +64,7 @@ pub mod spec;
 pub mod units;
 
 pub use cache::{Cache, CacheKind};
+pub use counters::NodeCounters;
 pub use cpu::{CoreType, Cpu, CpuModel};
 pub use cpu_kind::CpuKind;
 pub use device::{DaxMemory, Device, DeviceClass, DeviceName, DeviceRef, PciAddress};

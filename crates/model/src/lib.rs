@@ -69,7 +69,7 @@ pub use nodewise_machine::distance;
 
 pub use cost::Costs;
 pub use errno::Errno;
-pub use memory::{Counters, Memory, Placed, ZoneState};
+pub use memory::{Memory, Placed, ZoneState};
 pub use policy::interleave::{Turns, Weights};
 pub use policy::mask::Mask;
 pub use policy::set::{Policy, Scope};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
+use nodewise_machine::{Bytes, Machine, NodeCounters, NodeId, NodeSet};
 
 use crate::ram::{HUGE_ORDER, PAGE, huge_order, page_bytes};
 use crate::reclaim::ZoneReclaim;
@@ -32,45 +32,10 @@ pub struct ZoneState {
     pub reserves: [u64; 4],
 }
 
-/// What `/sys/devices/system/node/nodeN/numastat` counts.
-///
-/// # Units
-/// Events: one for each page that was given, whatever its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// `numa_hit`: given where it was wanted first.
-    pub hit: u64,
-    /// `numa_miss`: given by this node, wanted from another.
-    pub miss: u64,
-    /// `numa_foreign`: wanted from this node, given by another.
-    pub foreign: u64,
-    /// `interleave_hit`: given by the node whose turn it was.
-    pub interleave_hit: u64,
-    /// `local_node`: given to a CPU of this node.
-    pub local: u64,
-    /// `other_node`: given to a CPU of another node.
-    pub other: u64,
-}
-
 impl ZoneState {
     /// Free pages that it keeps at a watermark from requests whose highest zone is this one.
     pub const fn kept(&self, mark: u64, highest: ZoneKind) -> u64 {
         mark.saturating_add(self.reserves[highest as usize])
-    }
-}
-
-impl Counters {
-    /// What was counted since a time before.
-    #[must_use]
-    pub const fn since(self, before: Self) -> Self {
-        Self {
-            hit: self.hit - before.hit,
-            miss: self.miss - before.miss,
-            foreign: self.foreign - before.foreign,
-            interleave_hit: self.interleave_hit - before.interleave_hit,
-            local: self.local - before.local,
-            other: self.other - before.other,
-        }
     }
 }
 
@@ -82,7 +47,7 @@ pub type Placed = BTreeMap<(NodeId, ZoneKind), u64>;
 pub struct Memory {
     pub(crate) zones: Vec<ZoneState>,
     pub(crate) orders: FallbackOrders,
-    pub(crate) counters: BTreeMap<NodeId, Counters>,
+    pub(crate) counters: BTreeMap<NodeId, NodeCounters>,
     pub(crate) release: Release,
     /// Bytes of a page.
     pub(crate) page: u64,
@@ -98,7 +63,7 @@ pub struct Memory {
 impl Memory {
     /// Memory with these zones, in pages of 4 KiB.
     pub fn new(zones: Vec<ZoneState>, orders: FallbackOrders, release: Release) -> Self {
-        let counters = zones.iter().map(|zone| (zone.node, Counters::default())).collect();
+        let counters = zones.iter().map(|zone| (zone.node, NodeCounters::default())).collect();
         let (zone_reclaim, spare, reclaimed) = (None, Vec::new(), BTreeMap::new());
         Self {
             zones,
@@ -216,7 +181,7 @@ impl Memory {
     }
 
     /// The counters since the beginning, by node.
-    pub const fn counters(&self) -> &BTreeMap<NodeId, Counters> {
+    pub const fn counters(&self) -> &BTreeMap<NodeId, NodeCounters> {
         &self.counters
     }
 }

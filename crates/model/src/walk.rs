@@ -16,9 +16,9 @@ mod route;
 mod tests;
 mod turn;
 
-use nodewise_machine::{NodeId, NodeSet};
+use nodewise_machine::{NodeCounters, NodeId, NodeSet};
 
-use crate::memory::{Counters, Memory};
+use crate::memory::Memory;
 use crate::policy::interleave::{Place, Weights};
 use crate::policy::set::Policy;
 use crate::release::Change;
@@ -285,7 +285,7 @@ impl Memory {
             own.interleave_hit += pages;
         }
         if let Some(wanted) = missed {
-            let counters: &mut Counters = self.counters.entry(wanted).or_default();
+            let counters: &mut NodeCounters = self.counters.entry(wanted).or_default();
             counters.foreign += pages;
         }
     }

@@ -1,10 +1,10 @@
 //! Sees what a run cannot see of itself: where its pages are, the time that a hypervisor takes, and for a
 //! study also the placement that is in force and what the kernel counts meanwhile.
 
-use nodewise_experiment::evidence::{Allocations, CpuTime, Evidence, Moves};
+use nodewise_experiment::evidence::{CpuTime, Evidence, Moves};
 use nodewise_experiment::executor::{Residency, Surroundings, Witness};
 use nodewise_experiment::fidelity::Look;
-use nodewise_machine::{Machine, NodeSet};
+use nodewise_machine::{Machine, NodeCounters, NodeId, NodeSet};
 use nodewise_source::in_force::{InForce, in_force};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::proc_stat::CpuTimes;
@@ -111,21 +111,9 @@ impl CountingWitness {
     /// The counters now, since boot.
     fn snapshot(&self) -> Evidence {
         let counters = system::counters(&self.tree).ok().flatten().map(|parsed| parsed.value);
-        let stats = system::numastats(&self.tree, &self.nodes).unwrap_or_default();
-        let allocations = stats.into_iter().map(|(node, stat)| {
-            let counted = Allocations {
-                hit: stat.hit,
-                miss: stat.miss,
-                foreign: stat.foreign,
-                interleave_hit: stat.interleave_hit,
-                local: stat.local_node,
-                other: stat.other_node,
-            };
-            (node, counted)
-        });
         Evidence {
             cpu: cpu_time(&self.tree),
-            allocations: allocations.collect(),
+            allocations: system::numastats(&self.tree, &self.nodes).unwrap_or_default(),
             moves: counters.as_ref().map(moves).unwrap_or_default(),
             ..Evidence::default()
         }
@@ -161,25 +149,16 @@ fn moves(counters: &Counters) -> Moves {
 fn between(before: &Evidence, after: &Evidence) -> Evidence {
     let grown = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
     let cpu = cpu_between(before.cpu, after.cpu);
-    let node = |node, after: &Allocations| {
-        let before: &Allocations = before.allocations.get(&node)?;
-        let counted = Allocations {
-            hit: grown(before.hit, after.hit),
-            miss: grown(before.miss, after.miss),
-            foreign: grown(before.foreign, after.foreign),
-            interleave_hit: grown(before.interleave_hit, after.interleave_hit),
-            local: grown(before.local, after.local),
-            other: grown(before.other, after.other),
-        };
-        Some((node, counted))
-    };
     let moves = Moves {
         migrated: grown(before.moves.migrated, after.moves.migrated),
         failed: grown(before.moves.failed, after.moves.failed),
         balanced: grown(before.moves.balanced, after.moves.balanced),
         hints: grown(before.moves.hints, after.moves.hints),
     };
-    let allocations = after.allocations.iter().filter_map(|(id, after)| node(*id, after)).collect();
+    let node = |(id, after): (&NodeId, &NodeCounters<Option<u64>>)| {
+        Some((*id, after.since(*before.allocations.get(id)?)))
+    };
+    let allocations = after.allocations.iter().filter_map(node).collect();
     Evidence { cpu, allocations, moves, ..Evidence::default() }
 }
 
@@ -213,7 +192,7 @@ mod tests {
     use nodewise_experiment::command::{CommandExecutor, setup};
     use nodewise_experiment::fidelity::Fidelity;
     use nodewise_machine::placement::Placement;
-    use nodewise_machine::{CpuSet, NodeId, PolicyMode};
+    use nodewise_machine::{CpuSet, PolicyMode};
     use std::io::Read as _;
     use std::process::{Command, Stdio};
     use std::time::Duration;
@@ -222,7 +201,7 @@ mod tests {
     fn counters_are_told_as_what_was_added_and_those_that_went_back_not_at_all() {
         let at = |all, hit, migrated| Evidence {
             cpu: Some(CpuTime { all: Duration::from_secs(all), ..CpuTime::default() }),
-            allocations: [(NodeId::new(1), Allocations { hit, ..Allocations::default() })].into(),
+            allocations: [(NodeId::new(1), NodeCounters { hit, ..NodeCounters::default() })].into(),
             moves: Moves { migrated, ..Moves::default() },
             ..Evidence::default()
         };

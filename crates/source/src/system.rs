@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::printable::printable;
-use nodewise_machine::{NodeId, NodeSet};
+use nodewise_machine::{NodeCounters, NodeId, NodeSet};
 
 use crate::file::{self, FileError};
 use crate::parse::buddyinfo::{self, FreeBlocks};
@@ -101,45 +101,15 @@ pub fn node_counters(tree: &Tree, node: NodeId) -> Result<Option<Parsed<Counters
     file::parsed(tree, &paths::of_node(node, "vmstat"), counters::parse)
 }
 
-/// How allocations on a node went since boot. `None`: the kernel does not say.
-///
-/// # Source
-/// `/sys/devices/system/node/nodeN/numastat`.
-///
-/// # Units
-/// Allocations, of any size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct NumaStat {
-    /// Wanted here and found here.
-    pub hit: Option<u64>,
-    /// Found here though another node was wanted.
-    pub miss: Option<u64>,
-    /// Wanted here and found on another node.
-    pub foreign: Option<u64>,
-    /// Interleaved to here and found here.
-    pub interleave_hit: Option<u64>,
-    /// Made by a CPU of this node.
-    pub local_node: Option<u64>,
-    /// Made by a CPU of another node.
-    pub other_node: Option<u64>,
-}
-
-/// Reads a node's allocation counters; `None` when the file is missing.
+/// Reads a node's allocation counters since boot; `None` when the file is missing.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn numastat(tree: &Tree, node: NodeId) -> Result<Option<Parsed<NumaStat>>, ReadError> {
+pub fn numastat(tree: &Tree, node: NodeId) -> Result<Option<Parsed<NodeCounters<Option<u64>>>>, ReadError> {
     let path = paths::of_node(node, "numastat");
     let parsed = file::parsed(tree, &path, counters::parse)?;
     Ok(parsed.map(|Parsed { value, problems }| {
-        let value = NumaStat {
-            hit: value.get("numa_hit"),
-            miss: value.get("numa_miss"),
-            foreign: value.get("numa_foreign"),
-            interleave_hit: value.get("interleave_hit"),
-            local_node: value.get("local_node"),
-            other_node: value.get("other_node"),
-        };
+        let value = NodeCounters::from_names(|name| value.get(name));
         Parsed { value, problems }
     }))
 }
@@ -148,7 +118,10 @@ pub fn numastat(tree: &Tree, node: NodeId) -> Result<Option<Parsed<NumaStat>>, R
 ///
 /// # Errors
 /// The first file that cannot be read.
-pub fn numastats(tree: &Tree, nodes: &NodeSet) -> Result<BTreeMap<NodeId, NumaStat>, ReadError> {
+pub fn numastats(
+    tree: &Tree,
+    nodes: &NodeSet,
+) -> Result<BTreeMap<NodeId, NodeCounters<Option<u64>>>, ReadError> {
     let mut stats = BTreeMap::new();
     for node in nodes {
         if let Some(parsed) = numastat(tree, node)? {
@@ -276,13 +249,13 @@ mod tests {
             "numa_hit 5\nnuma_miss 4\nnuma_foreign 3\ninterleave_hit 2\nlocal_node 1\n",
         ));
         let stats = numastats(&tree, &NodeSet::from([0, 8])).unwrap();
-        let expected = NumaStat {
+        let expected = NodeCounters {
             hit: Some(5),
             miss: Some(4),
             foreign: Some(3),
             interleave_hit: Some(2),
-            local_node: Some(1),
-            other_node: None,
+            local: Some(1),
+            other: None,
         };
         assert_eq!(stats, BTreeMap::from([(NodeId::new(8), expected)]));
     }

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::policy::PolicyError;
-use nodewise_machine::{Bytes, NodeId};
+use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::Head;
-use crate::evidence::{Allocations, Counter, CpuTime, Evidence, Moves};
+use crate::evidence::{Counter, CpuTime, Evidence, Moves};
 use crate::executor::{Ending, Residency, Run, Surroundings, Usage};
 use crate::fidelity::Fidelity;
 use crate::metric::MetricError;
@@ -363,14 +363,14 @@ impl UsageJson {
     }
 }
 
-impl From<&Allocations> for AllocationsJson {
-    fn from(a: &Allocations) -> Self {
-        let Allocations { hit, miss, foreign, interleave_hit, local, other } = *a;
+impl From<&NodeCounters<Option<u64>>> for AllocationsJson {
+    fn from(a: &NodeCounters<Option<u64>>) -> Self {
+        let NodeCounters { hit, miss, foreign, interleave_hit, local, other } = *a;
         Self { hit, miss, foreign, interleave_hit, local, other }
     }
 }
 
-impl From<&AllocationsJson> for Allocations {
+impl From<&AllocationsJson> for NodeCounters<Option<u64>> {
     fn from(a: &AllocationsJson) -> Self {
         let AllocationsJson { hit, miss, foreign, interleave_hit, local, other } = *a;
         Self { hit, miss, foreign, interleave_hit, local, other }

@@ -381,7 +381,7 @@ proptest! {
             Ending::NoMetric(crate::metric::MetricError::NotPositive { number: -0.5 }),
             Ending::Service("the server".to_owned()),
         ][which].clone();
-        let allocations = crate::evidence::Allocations {
+        let allocations = nodewise_machine::NodeCounters {
             hit: counts[0], miss: counts[1], foreign: counts[2], interleave_hit: counts[3], local: counts[4],
             other: counts[5],
         };

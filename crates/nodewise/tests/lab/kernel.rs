@@ -1,11 +1,10 @@
 //! The kernel's own words, read without any of nodewise's parsers, so that the two can differ.
 
+use nodewise_machine::NodeCounters;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-
-use nodewise_model::Counters;
 
 const NODES: &str = "/sys/devices/system/node";
 
@@ -109,21 +108,14 @@ pub fn node_ranges() -> Vec<(u32, u64, u64)> {
 }
 
 /// The counters of every node.
-pub fn numastat() -> BTreeMap<u32, Counters> {
+pub fn numastat() -> BTreeMap<u32, NodeCounters> {
     let read = |node: u32| {
         let text = fs::read_to_string(format!("{NODES}/node{node}/numastat")).expect("a node has a numastat");
         let field = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("numastat has the field");
             line.trim().parse().expect("a counter is a number")
         };
-        let counters = Counters {
-            hit: field("numa_hit"),
-            miss: field("numa_miss"),
-            foreign: field("numa_foreign"),
-            interleave_hit: field("interleave_hit"),
-            local: field("local_node"),
-            other: field("other_node"),
-        };
+        let counters = NodeCounters::from_names(field);
         (node, counters)
     };
     online_nodes().into_iter().map(read).collect()

@@ -6,10 +6,10 @@ mod findings;
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::NodeId;
 use nodewise_machine::check::node_names;
+use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Simulation, Skipped, Step};
-use nodewise_model::{Counters, Memory, Release, ZoneKind, ZoneState};
+use nodewise_model::{Memory, Release, ZoneKind, ZoneState};
 
 use super::walk::{Basis, size_of};
 pub use findings::{Finding, Kind};
@@ -31,7 +31,7 @@ pub struct Moment {
     /// The zones that have more or fewer free pages than before, as they are after it.
     pub zones: Vec<ZoneState>,
     /// What the counters of the nodes have gained.
-    pub counters: BTreeMap<NodeId, Counters>,
+    pub counters: BTreeMap<NodeId, NodeCounters>,
     /// What a reader should not miss.
     pub findings: Vec<Finding>,
 }
@@ -65,7 +65,7 @@ pub struct Timeline {
     places: BTreeMap<String, usize>,
     /// Free pages of the zones, and the counters, after the last step.
     free: Vec<u64>,
-    counted: BTreeMap<NodeId, Counters>,
+    counted: BTreeMap<NodeId, NodeCounters>,
 }
 
 impl Timeline {
@@ -170,11 +170,14 @@ impl Timeline {
 }
 
 /// What counters have gained, by node, where they have.
-fn gained(old: &BTreeMap<NodeId, Counters>, new: &BTreeMap<NodeId, Counters>) -> BTreeMap<NodeId, Counters> {
-    let of = |(node, new): (&NodeId, &Counters)| {
+fn gained(
+    old: &BTreeMap<NodeId, NodeCounters>,
+    new: &BTreeMap<NodeId, NodeCounters>,
+) -> BTreeMap<NodeId, NodeCounters> {
+    let of = |(node, new): (&NodeId, &NodeCounters)| {
         let old = old.get(node).copied().unwrap_or_default();
         let gained = new.since(old);
-        (gained != Counters::default()).then_some((*node, gained))
+        (gained != NodeCounters::default()).then_some((*node, gained))
     };
     new.iter().filter_map(of).collect()
 }

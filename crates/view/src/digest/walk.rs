@@ -1,10 +1,10 @@
 //! A request and what became of it, as text and JSON show it.
 
 use nodewise_machine::check::node_names;
-use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, Origin};
+use nodewise_machine::{Bytes, Machine, NodeCounters, NodeId, NodeSet, Origin};
 use nodewise_model::trace::Passed;
 use nodewise_model::walk::{Constraint, OutOfMemory, Outcome};
-use nodewise_model::{Counters, Memory, Policy, Release};
+use nodewise_model::{Memory, Policy, Release};
 
 use super::cost::Reading;
 use super::counts::by_count;
@@ -161,7 +161,7 @@ pub struct NodeChange {
     /// Pages of its caches that were given up on the way (`vm.zone_reclaim_mode`).
     pub reclaimed: u64,
     /// What its counters gained.
-    pub counters: Counters,
+    pub counters: NodeCounters,
 }
 
 impl NodeChange {

@@ -1,8 +1,8 @@
 //! `nodewise.simulation/2`: a scenario that was played, as its changes.
 
-use nodewise_machine::NodeId;
+use nodewise_machine::{NodeCounters, NodeId};
 use nodewise_model::simulate::{Cause, Killed, Owner, Placement, Relief, Skipped};
-use nodewise_model::{Counters, Errno, Memory, ZoneKind, ZoneState};
+use nodewise_model::{Errno, Memory, ZoneKind, ZoneState};
 use serde::Serialize;
 
 use crate::digest::timeline::{Finding, Moment, Timeline, state};
@@ -221,7 +221,7 @@ fn free(zones: &[ZoneState]) -> Vec<FreeJson> {
     zones.iter().map(of).collect()
 }
 
-const fn counters(node: NodeId, own: &Counters) -> CountersJson {
+const fn counters(node: NodeId, own: &NodeCounters) -> CountersJson {
     CountersJson {
         node: node.number(),
         numa_hit: own.hit,

@@ -1,7 +1,8 @@
 //! A scenario that was played, step by step: the text of `nodewise simulate`.
 
+use nodewise_machine::NodeCounters;
+use nodewise_model::ZoneState;
 use nodewise_model::simulate::Owner;
-use nodewise_model::{Counters, ZoneState};
 
 use crate::digest::timeline::{Kind, Moment, Timeline, shares, state};
 use crate::digest::walk::size_of;
@@ -186,8 +187,8 @@ fn counting(first: impl IntoIterator<Item = Column>) -> Table {
 }
 
 /// A row of it.
-fn counted(first: impl IntoIterator<Item = String>, counters: &Counters) -> Vec<Line> {
-    let Counters { hit, miss, foreign, interleave_hit, local, other } = counters;
+fn counted(first: impl IntoIterator<Item = String>, counters: &NodeCounters) -> Vec<Line> {
+    let NodeCounters { hit, miss, foreign, interleave_hit, local, other } = counters;
     let counts = [hit, miss, foreign, interleave_hit, local, other].map(u64::to_string);
     first.into_iter().chain(counts).map(Line::from).chain([Line::blank()]).collect()
 }

@@ -1,8 +1,7 @@
 //! What becomes of a request, step by step: the text of `nodewise explain`.
 
 use nodewise_machine::check::node_names;
-use nodewise_machine::{Bytes, ModeFlags, NodeSet, PolicyMode};
-use nodewise_model::Counters;
+use nodewise_machine::{Bytes, ModeFlags, NodeCounters, NodeSet, PolicyMode};
 use nodewise_model::pcp::largest_refill;
 use nodewise_model::walk::{BusyNodes, Mark, OutOfMemory, Share, Stretch};
 
@@ -203,7 +202,7 @@ fn counters(walk: &Walk<'_>) -> Table {
         column("other", Align::Left),
     ]);
     rows(&mut table, walk, |change| {
-        let Counters { hit, miss, foreign, interleave_hit, local, other } = change.counters;
+        let NodeCounters { hit, miss, foreign, interleave_hit, local, other } = change.counters;
         vec![hit, miss, foreign, interleave_hit, local, other]
     });
     table

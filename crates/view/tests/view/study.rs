@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nodewise_experiment::candidates::Candidates;
 use nodewise_experiment::cooling::CoolDown;
-use nodewise_experiment::evidence::{Allocations, Counter, CpuTime, Evidence, Moves, Repeats};
+use nodewise_experiment::evidence::{Counter, CpuTime, Evidence, Moves, Repeats};
 use nodewise_experiment::executor::{Arm, Ending, Executor, Residency, Run, Unprepared, Usage};
 use nodewise_experiment::experiment::{Clock, Event, Experiment};
 use nodewise_experiment::fidelity::Fidelity;
@@ -16,7 +16,7 @@ use nodewise_experiment::study::{End, Plan, Rounds, Study, Treatment};
 use nodewise_experiment::verdict::Analysis;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::{Placement, Scope};
-use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, spec};
+use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeCounters, NodeId, spec};
 use nodewise_view::digest::example::predicted;
 use nodewise_view::digest::why::Why;
 use nodewise_view::text::Extent;
@@ -69,7 +69,7 @@ impl Player {
     fn evidence(&self, local: bool, seconds: f64) -> Evidence {
         let others = if self.run % 7 == 0 { 1.2 } else { 0.004 };
         let (here, there) = if local { (250_000, 12) } else { (155_000, 95_000) };
-        let node = |local, other, miss| Allocations {
+        let node = |local, other, miss| NodeCounters {
             hit: Some(local + other),
             miss: Some(miss),
             foreign: Some(0),

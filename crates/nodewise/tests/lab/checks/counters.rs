@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::NodeId;
-use nodewise_model::Counters;
+use nodewise_machine::{NodeCounters, NodeId};
 
 use super::model::{Drawn, any_request, memory};
 use crate::kernel;
@@ -35,7 +34,7 @@ impl Background {
 const REQUESTS: u64 = 12;
 const KIB: u64 = 8000;
 
-type Field = fn(&Counters) -> u64;
+type Field = fn(&NodeCounters) -> u64;
 
 const FIELDS: [(&str, Field); 6] = [
     ("numa_hit", |counters| counters.hit),
@@ -48,8 +47,8 @@ const FIELDS: [(&str, Field); 6] = [
 
 /// What the nodes counted from one moment to another.
 pub struct Gained {
-    before: BTreeMap<u32, Counters>,
-    after: BTreeMap<u32, Counters>,
+    before: BTreeMap<u32, NodeCounters>,
+    after: BTreeMap<u32, NodeCounters>,
 }
 
 impl Gained {
@@ -61,8 +60,9 @@ impl Gained {
     }
 
     fn of(&self, node: NodeId, field: Field) -> u64 {
-        let read =
-            |counters: &BTreeMap<u32, Counters>| counters.get(&node.number()).map(field).unwrap_or_default();
+        let read = |counters: &BTreeMap<u32, NodeCounters>| {
+            counters.get(&node.number()).map(field).unwrap_or_default()
+        };
         read(&self.after) - read(&self.before)
     }
 
@@ -87,11 +87,11 @@ impl Gained {
 }
 
 /// What the model counts, by node.
-pub type Counted = BTreeMap<NodeId, Counters>;
+pub type Counted = BTreeMap<NodeId, NodeCounters>;
 
 /// What the model counted since another time.
 pub fn since(now: &Counted, before: &Counted) -> Counted {
-    let gained = |(node, now): (&NodeId, &Counters)| {
+    let gained = |(node, now): (&NodeId, &NodeCounters)| {
         let before = before.get(node).copied().unwrap_or_default();
         (*node, now.since(before))
     };

@@ -1,7 +1,7 @@
 //! What the kernel counted during one run, as it stands in a sample.
 
-use nodewise_experiment::evidence::{Allocations, Evidence};
-use nodewise_machine::NodeId;
+use nodewise_experiment::evidence::Evidence;
+use nodewise_machine::{NodeCounters, NodeId};
 use serde::Serialize;
 
 /// Counters of one run. What the kernel does not say is left out.
@@ -53,7 +53,7 @@ struct AllocationsJson {
 impl EvidenceJson {
     pub(super) fn of(evidence: &Evidence) -> Self {
         let disturbance = evidence.disturbance();
-        let allocations = |(node, counted): (&NodeId, &Allocations)| AllocationsJson {
+        let allocations = |(node, counted): (&NodeId, &NodeCounters<Option<u64>>)| AllocationsJson {
             node: node.number(),
             numa_hit: counted.hit,
             numa_miss: counted.miss,
