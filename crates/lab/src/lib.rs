@@ -13,17 +13,19 @@
 //! - `lab.rs` all of these found at once, also for tests
 //! - `guest.rs` a guest and a command in it; `script.rs` what runs around the command; `engine.rs` one boot
 //!   and its end; `stage.rs` the stage of a start; `console.rs` the messages of a failed guest
-//! - `arch.rs` the architectures of guests; `arm64.rs` guests of arm64, which see nothing of the host: their
+//! - `arch.rs` the architectures of guests; for tests (the feature `arm64`): `arm64.rs` guests of arm64, which see nothing of the host: their
 //!   kernel unpacks what they have (`initramfs.rs`), and their first program is `init.rs`, built as
 //!   `lab-init`
 #![forbid(unsafe_code)]
 
 pub mod arch;
+#[cfg(any(test, feature = "arm64"))]
 pub mod arm64;
 pub mod cache;
 pub mod console;
 mod engine;
 pub mod guest;
+#[cfg(any(test, feature = "arm64"))]
 pub mod initramfs;
 pub mod kernel;
 pub mod lab;

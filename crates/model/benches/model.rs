@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, spec};
 use nodewise_model::migrate::Present;
+use nodewise_model::oracle::Task;
+use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::set::Scope;
+use nodewise_model::ram::HUGE_ORDER;
 use nodewise_model::simulate::{Act, Backing, Mapping, Simulation};
-use nodewise_model::task::Surroundings;
 use nodewise_model::walk::{Class, Request};
-use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, Release, Task, Weights};
+use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, Release, Weights};
 
 /// The least of several runs: what the work costs when nothing else is in the way.
 fn least(runs: u32, mut work: impl FnMut()) -> Duration {
@@ -137,6 +139,7 @@ fn pages_of_a_program() -> Curve {
         max_nodes: 1024,
         release: Release::REFERENCE,
         weights: weights(),
+        huge_order: HUGE_ORDER,
     };
     let (interleaved, bound) = ("interleave:0-7".parse(), "bind:0-3".parse());
     let interleaved: MemPolicy = interleaved.expect("the kernel's words");

@@ -10,7 +10,6 @@
 //! - `policy.rs` the way of a page under a policy; `policy/set.rs` what the kernel accepts, keeps and makes
 //!   of it in another cpuset, `policy/mask.rs` the node mask of a call, `policy/interleave.rs` whose turn a
 //!   page is, `policy/weights.rs` default weights, `policy/system.rs` programs that have set no policy
-//! - `calls.rs` what the kernel answers to calls with any arguments
 //! - `ram.rs` where RAM lies; `zones.rs` the zones of each node; `movable.rs` `kernelcore=` and
 //!   `movablecore=`
 //! - `watermark.rs` `min_free_kbytes`, watermarks, reserves; `pcp.rs` how far the lists of the CPUs blur them
@@ -18,9 +17,7 @@
 //!   `walk/route.rs` their ways through the zones, `walk/turn.rs` one node's turn, `walk/busy.rs` from where
 //!   on the order of nodes is open; `reclaim.rs` nodes that are reclaimed before others are tried; `trace.rs`
 //!   the functions of the kernel that a request passes
-//! - `task.rs` a program and its memory page by page, under any calls (`task/page.rs`), pages that it moves
-//!   (`task/moves.rs`), memory from pools (`task/pooled.rs`), and a child that shares it (`task/family.rs`);
-//!   `cost.rs` how long reading takes, and what bounds it
+//! - `cost.rs` how long reading takes, and what bounds it
 //! - `simulate.rs` programs over time, with memory as runs: what can be done (`simulate/act.rs`) and its
 //!   outcome (`simulate/step.rs`, `simulate/placement.rs`), programs and what they have mapped
 //!   (`simulate/program.rs`, `simulate/spans.rs`), runs whose pages come round in turns (`simulate/run.rs`,
@@ -37,11 +34,13 @@
 //!   its notes (`firmware/note.rs`)
 //! - `fake.rs` emulated nodes, `fake/spec.rs` the parameter, `fake/cut.rs` the pieces, `fake/outcome.rs` the
 //!   nodes that result; `firmware/ranges.rs` ranges that a log names
+//! - `oracle.rs` for tests: a program and its memory page by page (`oracle/task.rs`, `oracle/task/page.rs`),
+//!   pages that it moves (`oracle/task/moves.rs`), memory from pools (`oracle/task/pooled.rs`), a child that
+//!   shares it (`oracle/task/family.rs`), and answers to calls with any arguments (`oracle/calls.rs`)
 //! - `release.rs` what differs between releases; `errno.rs` refusals
 #![forbid(unsafe_code)]
 
 pub mod balancing;
-pub mod calls;
 pub mod cost;
 pub mod demotion;
 pub mod errno;
@@ -51,13 +50,14 @@ pub mod hugetlb;
 pub mod memory;
 pub mod migrate;
 pub mod movable;
+#[cfg(any(test, feature = "oracle"))]
+pub mod oracle;
 pub mod pcp;
 pub mod policy;
 pub mod ram;
 pub mod reclaim;
 pub mod release;
 pub mod simulate;
-pub mod task;
 pub mod tier;
 pub mod trace;
 pub mod walk;
@@ -75,7 +75,6 @@ pub use policy::mask::Mask;
 pub use policy::set::{Policy, Scope};
 pub use policy::{Path, Start, WhenFull, path};
 pub use release::{Change, Release};
-pub use task::Task;
 pub use watermark::Watermarks;
 pub use zonelist::{BuiltAt, FallbackOrders};
 pub use zones::{Zone, ZoneKind};

@@ -1,7 +1,7 @@
 //! A machine over time: programs that start, take memory, share it, give it back, move it, and end.
 //!
 //! Memory is handled as runs whose pages come round in turns, so that a step costs what the requests and
-//! the nodes cost, and not what the pages are. Page by page, [`crate::task`] does the same for one program
+//! the nodes cost, and not what the pages are. Page by page, the oracle of the tests does the same for one program
 //! and its child; the two are compared in the tests.
 //!
 //! | to find | look in |

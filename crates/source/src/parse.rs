@@ -30,7 +30,6 @@ pub mod proc_status;
 pub mod route;
 pub mod set;
 pub mod smaps;
-pub mod smaps_rollup;
 pub mod zoneinfo;
 
 use std::borrow::Cow;

@@ -8,12 +8,10 @@ pub mod search;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use nodewise_machine::Bytes;
-
 use crate::file;
+use crate::parse::Parsed;
 use crate::parse::numa_maps::sums::{Summing, Sums};
 use crate::parse::proc_status::{self, ProcessStatus};
-use crate::parse::{Parsed, Problems, smaps_rollup};
 use crate::paths;
 use crate::tree::{ReadError, Tree};
 
@@ -129,29 +127,6 @@ pub fn is_stopped(tree: &Tree, pids: &[Pid]) -> bool {
     stopped > 0
 }
 
-/// How many of the processes that were asked answered.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Answers {
-    /// Those that were read.
-    pub read: usize,
-    /// Those that have ended.
-    pub gone: usize,
-    /// Those that could not be read, and why: another user's, for most.
-    pub denied: Vec<(Pid, ReadError)>,
-    /// Lines that did not parse.
-    pub problems: Problems,
-}
-
-impl Answers {
-    fn take(&mut self, pid: Pid, result: Result<bool, ReadError>) {
-        match result {
-            Ok(true) => self.read += 1,
-            Ok(false) => self.gone += 1,
-            Err(error) => self.denied.push((pid, error)),
-        }
-    }
-}
-
 /// Sums where the pages of one process are, and what they are to it; `None` when there is no such
 /// process.
 ///
@@ -167,50 +142,11 @@ pub fn sums(tree: &Tree, pid: Pid) -> Result<Option<Parsed<Sums>>, ReadError> {
     Ok(there.then(|| summing.finish()))
 }
 
-/// How much of the memory of some processes is in huge pages.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct HugeShare {
-    /// Memory in huge pages: transparent ones and those of pools.
-    pub huge: Bytes,
-    /// Resident memory, pools included.
-    pub resident: Bytes,
-    /// Who answered.
-    pub answers: Answers,
-}
-
-impl HugeShare {
-    /// The share, from 0 to 1; `None` when nothing is resident at all.
-    pub fn share(&self) -> Option<f64> {
-        let resident = self.resident.get();
-        (resident > 0).then(|| self.huge.get() as f64 / resident as f64)
-    }
-}
-
-/// Sums the huge pages of these processes.
-///
-/// # Source
-/// `/proc/PID/smaps_rollup`, Linux 4.14.
-pub fn huge_share(tree: &Tree, pids: &[Pid]) -> HugeShare {
-    let mut sum = HugeShare::default();
-    for pid in pids {
-        let result = file::parsed(tree, &format!("/proc/{pid}/smaps_rollup"), smaps_rollup::parse);
-        let there = result.map(|parsed| {
-            let Some(Parsed { value, problems }) = parsed else { return false };
-            sum.huge += value.huge().unwrap_or_default();
-            let pools = [value.shared_hugetlb, value.private_hugetlb];
-            sum.resident += [value.rss].into_iter().chain(pools).flatten().sum();
-            sum.answers.problems.absorb(problems);
-            true
-        });
-        sum.answers.take(*pid, there);
-    }
-    sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tree::Memory;
+    use nodewise_machine::Bytes;
 
     fn pids<const N: usize>(numbers: [u32; N]) -> Vec<Pid> {
         numbers.into_iter().map(Pid::new).collect()
@@ -269,22 +205,6 @@ mod tests {
         check(&[("S (sleeping)", 1)], false);
         check(&[("t (tracing stop)", 1)], false);
         check(&[], false);
-    }
-
-    #[test]
-    fn huge_pages_are_summed() {
-        let tree = Tree::memory(
-            Memory::new()
-                .file(
-                    "/proc/1/smaps_rollup",
-                    "Rss: 4096 kB\nAnonHugePages: 2048 kB\nPrivate_Hugetlb: 4096 kB\n",
-                )
-                .file("/proc/2/smaps_rollup", "Rss: 8192 kB\nAnonHugePages: 0 kB\n"),
-        );
-        let sum = huge_share(&tree, &pids([1, 2, 3]));
-        assert_eq!((sum.huge, sum.resident), (Bytes::from_mib(6), Bytes::from_mib(16)));
-        assert_eq!((sum.share(), sum.answers.gone), (Some(0.375), 1));
-        assert_eq!(huge_share(&tree, &[]).share(), None);
     }
 
     #[test]

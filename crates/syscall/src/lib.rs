@@ -13,7 +13,7 @@
 //!   where pages are and moving them, CPUs, advice, transparent huge pages
 //! - `arguments.rs` arguments of the calls, as data
 //! - `raw.rs` the system calls, one function each, nothing clever; `call.rs` a call as data, and how it is
-//!   written in a message; `numbers.rs` calls with any arguments
+//!   written in a message
 //! - `error.rs` what a failed call leaves; `cause.rs` what stands behind it: cause, limit and mend; in
 //!   `cause/` a file per family of calls, and the facts that tell causes apart
 //! - `clock.rs` monotonic time, behind a trait
@@ -22,11 +22,12 @@
 //!   `setup/` starting a program under it
 //! - `guard.rs` a program whose processes all end with this one; `guard/watch.rs` what its guard does between
 //!   `fork(2)` and its end
-//! - `shared.rs` memory that processes share: files of tmpfs, segments of System V; `fork.rs` a copy of this
-//!   process, which shares pages until one of the two writes to them
+//! - `shared.rs` memory that processes share: files of tmpfs, segments of System V
 //! - `buffer.rs` memory on chosen nodes; `support.rs` which calls and modes work here, found out without
 //!   changing anything
 //! - `entry.rs` the start of a short command, without the runtime's
+//! - for tests (the feature `testing`): `fork.rs` a copy of this process, which shares pages until one of the
+//!   two writes to them; `numbers.rs` calls with any arguments
 //! - `wait.rs` waiting for a program and what it used; `inherited.rs` signals and streams as they were before
 //!   the Rust runtime changed them
 #![cfg(target_os = "linux")]
@@ -42,6 +43,7 @@ pub mod cause;
 pub mod clock;
 mod entry;
 pub mod error;
+#[cfg(any(test, feature = "testing"))]
 #[expect(unsafe_code, reason = "a child that has become no other program can only be made unsafely")]
 pub mod fork;
 #[expect(unsafe_code, reason = "a guard begins and works between fork and exec")]
@@ -50,6 +52,7 @@ pub mod huge;
 #[expect(unsafe_code, reason = "a look at the process before the runtime changes it")]
 pub mod inherited;
 pub mod mempolicy;
+#[cfg(any(test, feature = "testing"))]
 #[expect(unsafe_code, reason = "system calls with any arguments")]
 pub mod numbers;
 pub mod pages;

@@ -1,7 +1,7 @@
 //! Calls that set policies of memory that is there, and that move pages.
 //!
 //! # Source
-//! As in [`crate::migrate`], [`crate::policy::set`] and [`crate::task`].
+//! As in [`crate::migrate`] and [`crate::policy::set`].
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //! another program has too are copied.
 //!
 //! # Source
-//! As in [`crate::task::family`] for what is common. `do_swap_page`: swapped pages remember no node, and
+//! `do_wp_page`: memory in common with a child is copied by whoever writes to it. `do_swap_page`: swapped pages remember no node, and
 //! are placed anew; 5.15 to at least 7.2.
 
 use std::ops::Range;

@@ -3,12 +3,13 @@
 use nodewise_machine::{MemPolicy, NodeSet, spec};
 use nodewise_model::hugetlb::Pool;
 use nodewise_model::migrate::Present;
+use nodewise_model::oracle::Task;
+use nodewise_model::oracle::task::Surroundings;
+use nodewise_model::oracle::task::family::{Family, Member};
+use nodewise_model::oracle::task::pooled::Pooled;
 use nodewise_model::policy::interleave::Place;
-use nodewise_model::task::Surroundings;
-use nodewise_model::task::family::{Family, Member};
-use nodewise_model::task::pooled::Pooled;
 use nodewise_model::walk::{HUGE_ORDER, Request};
-use nodewise_model::{BuiltAt, Errno, FallbackOrders, Memory, Policy, Release, Task, Weights};
+use nodewise_model::{BuiltAt, Errno, FallbackOrders, Memory, Policy, Release, Weights};
 
 use crate::server::{all, machine, memory, n, nodes_of_pages, policy, request};
 
@@ -87,6 +88,7 @@ fn three_nodes(release: Release) -> (Task, Memory) {
         max_nodes: 1024,
         release,
         weights: Weights::new(),
+        huge_order: HUGE_ORDER,
     };
     (Task::new(around, n(0)), Memory::of(&machine, BuiltAt::Boot, release))
 }

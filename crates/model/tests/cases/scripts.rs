@@ -3,8 +3,10 @@
 
 use nodewise_machine::{MemPolicy, NodeSet};
 use nodewise_model::migrate::Present;
-use nodewise_model::task::Surroundings;
-use nodewise_model::{BuiltAt, Memory, Release, Task, Weights};
+use nodewise_model::oracle::Task;
+use nodewise_model::oracle::task::Surroundings;
+use nodewise_model::ram::HUGE_ORDER;
+use nodewise_model::{BuiltAt, Memory, Release, Weights};
 
 use crate::server::{all, machine, memory, n, task};
 
@@ -84,6 +86,7 @@ fn before_6_7_the_turn_of_a_page_goes_by_32_bits_of_its_number() {
             max_nodes: 1024,
             release,
             weights: Weights::new(),
+            huge_order: HUGE_ORDER,
         };
         let mut task = Task::new(around, n(0));
         let mut memory = Memory::of(&machine(), BuiltAt::Boot, release);

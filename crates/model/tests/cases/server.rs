@@ -1,11 +1,13 @@
 //! The four-node server most cases were recorded on, and the shortest ways to ask about it.
 
 use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, spec};
+use nodewise_model::oracle::Task;
+use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::set::Scope;
-use nodewise_model::task::Surroundings;
+use nodewise_model::ram::HUGE_ORDER;
 use nodewise_model::walk::{Class, Outcome, Request};
-use nodewise_model::{BuiltAt, Memory, Policy, Release, Task, Weights};
+use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights};
 
 /// Two packages with two nodes each; a CPU and 512 MiB on every node.
 pub fn machine() -> Machine {
@@ -46,6 +48,7 @@ pub fn task() -> Task {
         max_nodes: 1024,
         release: Release::REFERENCE,
         weights: Weights::new(),
+        huge_order: HUGE_ORDER,
     };
     Task::new(around, n(0))
 }

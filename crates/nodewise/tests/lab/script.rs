@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 /// Who of a program and its child does something.
-pub use nodewise_model::task::family::Member;
+pub use nodewise_model::oracle::task::family::Member;
 
 /// A step while a program has a child that shares its memory.
 #[derive(Clone, Debug)]

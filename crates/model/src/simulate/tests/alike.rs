@@ -8,11 +8,11 @@ use proptest::prelude::{Just, Strategy, any, prop_assert_eq, proptest};
 use super::*;
 use crate::hugetlb;
 use crate::migrate::Present;
+use crate::oracle::task::Surroundings;
+use crate::oracle::task::Task;
+use crate::oracle::task::family::{Family, Member};
+use crate::oracle::task::pooled::Pooled;
 use crate::policy::set::Policy;
-use crate::task::Surroundings;
-use crate::task::Task;
-use crate::task::family::{Family, Member};
-use crate::task::pooled::Pooled;
 
 /// Pages in a huge one.
 const HUGE: u64 = 1 << HUGE_ORDER;
@@ -125,6 +125,7 @@ fn pair(release: Release) -> (Simulation, Task, Memory) {
         max_nodes: 1024,
         release,
         weights: weights.clone(),
+        huge_order: HUGE_ORDER,
     };
     let mut simulation = Simulation::new(memory.clone(), weights, 1024, release).on(&machine);
     play(&mut simulation, &[("a", start("default"))]);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::{Bytes, NodeId, NodeSet};
-use nodewise_model::calls::{Call, Caller, Mapping, Process, check};
+use nodewise_model::oracle::calls::{Call, Caller, Mapping, Process, check};
 use nodewise_model::policy::mask::Bits;
 use nodewise_model::ram::Architecture;
 use nodewise_model::{Mask, Policy};

@@ -2,7 +2,7 @@
 
 use nodewise_machine::CpuSet;
 use nodewise_model::migrate::Present;
-use nodewise_model::task::family::Family;
+use nodewise_model::oracle::task::family::Family;
 use nodewise_syscall::fork::Twin;
 use nodewise_syscall::{BindOptions, Task, affinity, mempolicy, pages};
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_model::hugetlb::Pool;
-use nodewise_model::task::pooled::Pooled;
+use nodewise_model::oracle::task::pooled::Pooled;
 use nodewise_syscall::advice::advise;
 use nodewise_syscall::{Advice, HugePageSize, NodeBuffer, PageKind, PageScope, Task, mempolicy, pages};
 

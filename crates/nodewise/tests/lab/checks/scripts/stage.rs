@@ -5,9 +5,10 @@ use std::process::Command;
 
 use nodewise_machine::{CpuSet, MemPolicy, NodeId, NodeSet};
 use nodewise_model::migrate::Present;
+use nodewise_model::oracle::Task as Modelled;
+use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::ram::Architecture;
-use nodewise_model::task::Surroundings;
-use nodewise_model::{Memory, Task as Modelled, Weights};
+use nodewise_model::{Memory, Weights};
 use nodewise_syscall::advice::advise;
 use nodewise_syscall::{
     Advice, BindOptions, CallError, PageLocation, PageScope, Task, affinity, mempolicy, pages,
@@ -52,6 +53,7 @@ impl<'a> Stage<'a> {
             max_nodes: Architecture::of(&context.seen).max_nodes(),
             release: release(context),
             weights,
+            huge_order: memory.huge_order(),
         };
         let start = context.seen.nodes_with_cpus().first().unwrap_or(NodeId::new(0));
         // Beside the thread of the script there is that of the guest.

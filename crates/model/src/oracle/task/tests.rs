@@ -6,6 +6,7 @@ use proptest::sample::select;
 use super::*;
 use crate::balancing::{Balanced, Balancing};
 use crate::memory::ZoneState;
+use crate::ram::HUGE_ORDER;
 use crate::tier::Tiers;
 use crate::zonelist::BuiltAt;
 use crate::zones::ZoneKind;
@@ -22,6 +23,7 @@ pub(super) fn start_on(release: Release) -> (Task, Memory) {
         max_nodes: 1024,
         release,
         weights: Weights::new(),
+        huge_order: HUGE_ORDER,
     };
     (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, release))
 }
@@ -212,6 +214,26 @@ fn a_huge_page_comes_goes_and_moves_as_one() {
     let before = memory.free_of(NodeId::new(0));
     task.unmap(512..1024, &mut memory);
     assert_eq!(memory.free_of(NodeId::new(0)) - before, 512);
+}
+
+#[test]
+fn huge_pages_have_the_machine_s_order() {
+    // 11 on arm64 with pages of 16 KiB, 13 with 64 KiB: small here, so that two fit into little memory.
+    for order in [4, 5, 11] {
+        let (task, memory) = start();
+        let around = Surroundings { huge_order: order, ..task.around };
+        let (mut task, mut memory) = (Task::new(around, NodeId::new(0)), memory.with_huge_order(order));
+        let block = 1 << order;
+        task.map_huge(0..2 * block);
+        task.touch(block + 3, &mut memory);
+        assert_eq!(task.node_of(block - 1), None, "order {order}");
+        check(&task, block..2 * block, &vec![0; block as usize]);
+        task.move_page(block, NodeId::new(2), &mut memory).unwrap();
+        check(&task, block..2 * block, &vec![2; block as usize]);
+        let before = memory.free_of(NodeId::new(2));
+        task.unmap(0..2 * block, &mut memory);
+        assert_eq!(memory.free_of(NodeId::new(2)) - before, block, "order {order}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet};
 
 use super::Task;
-use super::page::{Home, Page, Size, block_of};
+use super::page::{Home, Page, Size};
 use crate::balancing::{Balanced, Balancing, User};
 use crate::errno::Errno;
 use crate::memory::Memory;
@@ -73,10 +73,10 @@ impl Task {
         if self.node_of(page).is_none() {
             return Ok(());
         }
-        let is_part = |page: &Page| page.size == Size::Part && page.size.order(self.around.release) == 0;
+        let is_part = |page: &Page| page.size == Size::Part && self.around.order(page.size) == 0;
         let parts: Vec<u64> = self
             .pages
-            .range(block_of(page))
+            .range(self.around.block_of(page))
             .filter(|(_, page)| is_part(page))
             .map(|(page, _)| *page)
             .collect();
@@ -127,8 +127,9 @@ impl Task {
     pub(super) fn settle(&mut self, page: u64, old: Home, new: Home, memory: &mut Memory) {
         let release = self.around.release;
         let Some(size) = self.pages.get(&page).map(|page| page.size) else { return };
-        let whole = size.order(release) > 0;
-        let pages = if whole { block_of(page) } else { page..page + 1 };
+        let order = self.around.order(size);
+        let whole = order > 0;
+        let pages = if whole { self.around.block_of(page) } else { page..page + 1 };
         let mut count = 0;
         for (_, page) in self.pages.range_mut(pages).filter(|(_, page)| page.size == size) {
             count += 1;
@@ -143,12 +144,12 @@ impl Task {
         }
         memory.free(old.0, old.1, count);
         // Parts of the old page that nobody has any more were given back before.
-        memory.free(new.0, new.1, (1 << size.order(release)) - count);
+        memory.free(new.0, new.1, (1 << order) - count);
     }
 
     /// The order of the page that a page is part of, as far as it moves as one.
     pub(super) fn order_at(&self, page: u64) -> u32 {
-        self.pages.get(&page).map_or(0, |page| page.size.order(self.around.release))
+        self.pages.get(&page).map_or(0, |page| self.around.order(page.size))
     }
 
     /// Pages that are there, each with its zone; of what moves as one the first.
@@ -156,7 +157,7 @@ impl Task {
         let mut there: Vec<(u64, Home)> = Vec::new();
         let mut last = None;
         for (page, is) in self.pages.range(pages).filter(|(_, page)| page.mapped) {
-            let whole = Some(block_of(*page).start).filter(|_| is.size.order(self.around.release) > 0);
+            let whole = Some(self.around.block_of(*page).start).filter(|_| self.around.order(is.size) > 0);
             if whole.is_none() || whole != last {
                 there.extend(is.home.map(|home| (*page, home)));
                 last = whole.or(last);

@@ -25,8 +25,8 @@ use crate::migrate::{self, Present};
 use crate::policy::interleave::Weights;
 use crate::policy::set::{Policy, Scope, check_home};
 use crate::release::{Change, Release};
-use crate::walk::{Class, HUGE_ORDER, Request};
-use page::{BLOCK, Backing, Home, Page, Size, block_of};
+use crate::walk::{Class, Request};
+use page::{Backing, Home, Page, Size};
 
 /// What is the same for all programs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,30 @@ pub struct Surroundings {
     pub release: Release,
     /// The weights of the nodes.
     pub weights: Weights,
+    /// The order of transparent huge pages ([`crate::ram::huge_order`]).
+    pub huge_order: u32,
+}
+
+impl Surroundings {
+    /// Small pages in a huge one, which begins at a multiple of as many.
+    const fn block(&self) -> u64 {
+        1 << self.huge_order
+    }
+
+    /// The pages of the place that a huge page with this one would have.
+    const fn block_of(&self, page: u64) -> Range<u64> {
+        let first = page - page % self.block();
+        first..first.saturating_add(self.block())
+    }
+
+    /// The order of what moves as one with a page of a size.
+    fn order(&self, size: Size) -> u32 {
+        match size {
+            Size::Huge => self.huge_order,
+            Size::Part if !self.release.has(Change::PartsMoveApart) => self.huge_order,
+            Size::Small | Size::Part => 0,
+        }
+    }
 }
 
 /// A program, of whose threads one makes the calls. Pages are numbered by address: byte 4096 is in page 1.
@@ -193,13 +217,14 @@ impl Task {
 
     /// Touches a page, that is, writes something other than zeros: its node, or `None` where it is not mapped or no page is to be had.
     pub fn touch(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
-        let block = block_of(page);
+        let block = self.around.block_of(page);
         let is_huge = |page: &Page| page.backing == Backing::Huge && page.home.is_none();
         // A huge page comes where all of its place is mapped and nothing of it is there.
-        let huge = self.pages.range(block.clone()).filter(|(_, page)| is_huge(page)).count() as u64 == BLOCK;
+        let huge = self.pages.range(block.clone()).filter(|(_, page)| is_huge(page)).count() as u64
+            == self.around.block();
         if huge {
             let policy = self.policy_of(page)?;
-            if let Some(home) = self.allocate(policy, block.start, HUGE_ORDER, memory) {
+            if let Some(home) = self.allocate(policy, block.start, self.around.huge_order, memory) {
                 for (_, page) in self.pages.range_mut(block) {
                     (page.home, page.size, page.mapped, page.written) = (Some(home), Size::Huge, true, false);
                 }

@@ -6,7 +6,7 @@
 //!
 //! A program that goes through a library has its arguments checked there; one that calls the kernel itself may
 //! pass what it likes. What an accepted call does is in [`crate::policy::set`], [`crate::migrate`] and
-//! [`crate::task`].
+//! [`super::task`].
 //!
 //! # Source
 //! `kernel_set_mempolicy`, `kernel_mbind`, `do_get_mempolicy`, `sys_set_mempolicy_home_node` and

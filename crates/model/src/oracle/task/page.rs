@@ -1,23 +1,10 @@
 //! A page of a program's memory: what it is part of, its policy and where it is.
 
-use std::ops::Range;
-
 use nodewise_machine::NodeId;
 
 use crate::policy::interleave::Place;
 use crate::policy::set::Policy;
-use crate::release::{Change, Release};
-use crate::walk::HUGE_ORDER;
 use crate::zones::ZoneKind;
-
-/// Small pages in a transparent huge one, which begins at a multiple of as many.
-pub(super) const BLOCK: u64 = 1 << HUGE_ORDER;
-
-/// The pages of the place that a huge page with this one would have.
-pub(super) const fn block_of(page: u64) -> Range<u64> {
-    let first = page - page % BLOCK;
-    first..first.saturating_add(BLOCK)
-}
 
 /// The zone that a page is in.
 pub(super) type Home = (NodeId, ZoneKind);
@@ -52,17 +39,6 @@ pub(super) enum Size {
     /// Part of a huge page that is mapped in small ones, since a program that had it in common with another
     /// has written to some of it. The other may have the whole of it yet.
     Part,
-}
-
-impl Size {
-    /// The order of what moves as one.
-    pub fn order(self, release: Release) -> u32 {
-        match self {
-            Self::Huge => HUGE_ORDER,
-            Self::Part if !release.has(Change::PartsMoveApart) => HUGE_ORDER,
-            Self::Small | Self::Part => 0,
-        }
-    }
 }
 
 /// A page of a mapping.

@@ -13,7 +13,7 @@ use crate::memory::Memory;
 use crate::migrate::{self, Present};
 use crate::policy::set::Policy;
 use crate::release::Change;
-use crate::walk::{Class, HUGE_ORDER};
+use crate::walk::Class;
 
 /// A private mapping of huge pages, with the pool that they come from. Pages are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl Pooled {
         if *stays {
             return;
         }
-        let room = |node| memory.can_give(node, HUGE_ORDER, Class::User);
+        let room = |node| memory.can_give(node, memory.huge_order(), Class::User);
         match self.pool.replace(*node, way, room) {
             Replaced::ByNew(new) if new == *node => *stays = memory.release.has(Change::ReplacedInPlaceStays),
             Replaced::ByNew(new) | Replaced::ByFree(new) => *node = new,

@@ -6,9 +6,10 @@ use proptest::sample::select;
 
 use super::*;
 use crate::migrate::Present;
+use crate::oracle::task::{Surroundings, Task};
 use crate::policy::mask::Bits;
+use crate::ram::HUGE_ORDER;
 use crate::release::Release;
-use crate::task::{Surroundings, Task};
 use crate::zonelist::BuiltAt;
 use crate::{Memory, Weights};
 
@@ -278,6 +279,7 @@ proptest! {
             max_nodes: 1024,
             release: Release::REFERENCE,
             weights: Weights::new(),
+            huge_order: HUGE_ORDER,
         };
         let (mut task, mut memory) =
             (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE));

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use nodewise_machine::NodeId;
 
 use super::Task;
-use super::page::{Page, Size, block_of};
+use super::page::{Page, Size};
 use crate::memory::Memory;
 
 /// Who of the two does something.
@@ -120,9 +120,11 @@ impl Family {
     fn is_shared(&self, member: Member, page: u64) -> bool {
         let (writer, other) = (self.member(member), self.member(member.other()));
         match writer.pages.get(&page).map(|page| page.size) {
-            Some(Size::Huge) => self.common.range(block_of(page)).next().is_some(),
+            Some(Size::Huge) => self.common.range(writer.around.block_of(page)).next().is_some(),
             // Only a huge page that was in common is in parts.
-            Some(Size::Part) => other.pages.range(block_of(page)).any(|(_, page)| page.size != Size::Small),
+            Some(Size::Part) => {
+                other.pages.range(writer.around.block_of(page)).any(|(_, page)| page.size != Size::Small)
+            }
             _ => self.common.contains(&page),
         }
     }
@@ -132,7 +134,9 @@ impl Family {
     fn copy(&mut self, member: Member, page: u64, memory: &mut Memory) -> Option<NodeId> {
         let kept = self.common.remove(&page);
         let (writer, _) = self.both(member);
-        for (_, part) in writer.pages.range_mut(block_of(page)).filter(|(_, page)| page.size == Size::Huge) {
+        for (_, part) in
+            writer.pages.range_mut(writer.around.block_of(page)).filter(|(_, page)| page.size == Size::Huge)
+        {
             part.size = Size::Part;
         }
         let copied = writer.pages.get_mut(&page)?;
