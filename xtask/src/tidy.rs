@@ -77,6 +77,7 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
         }
     }
     findings.extend(circles::check(&sources));
+    findings.extend(rules::idle_permits(&sources));
     Ok(findings)
 }
 

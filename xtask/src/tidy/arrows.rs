@@ -66,6 +66,11 @@ pub fn check(architecture: &str, uses: &Uses) -> Vec<Finding> {
         for unknown in [*name].iter().chain(allowed).filter(|name| !uses.contains_key(**name)) {
             findings.push(Finding::new(ARCHITECTURE, *line, format!("there is no crate {unknown}")));
         }
+        let Some(used) = uses.get(*name) else { continue };
+        for idle in allowed.iter().filter(|other| uses.contains_key(**other) && !used.contains(**other)) {
+            let message = format!("{name} may use {idle}, and does not: take it out of the table");
+            findings.push(Finding::new(ARCHITECTURE, *line, message));
+        }
     }
     findings
 }
@@ -105,14 +110,22 @@ mod tests {
     }
 
     #[test]
-    fn arrows_of_the_table_are_allowed_and_need_not_be_used() {
-        check_uses(&[("machine", &[]), ("model", &["machine"]), ("view", &["machine"])], &[]);
+    fn arrows_of_the_table_are_allowed() {
+        check_uses(&[("machine", &[]), ("model", &["machine"]), ("view", &["machine", "model"])], &[]);
+    }
+
+    #[test]
+    fn an_arrow_that_no_crate_uses_is_found() {
+        check_uses(
+            &[("machine", &[]), ("model", &["machine"]), ("view", &["machine"])],
+            &["ARCHITECTURE.md:6: view may use model, and does not: take it out of the table"],
+        );
     }
 
     #[test]
     fn a_new_arrow_is_found() {
         check_uses(
-            &[("machine", &["view"]), ("model", &[]), ("view", &[])],
+            &[("machine", &["view"]), ("model", &["machine"]), ("view", &["machine", "model"])],
             &[
                 "crates/machine/Cargo.toml:1: machine uses view, which line 5 of ARCHITECTURE.md does not allow: a \
                  design decision",
@@ -123,7 +136,7 @@ mod tests {
     #[test]
     fn crates_and_rows_belong_together() {
         check_uses(
-            &[("machine", &[]), ("view", &[]), ("xtask", &[])],
+            &[("machine", &[]), ("view", &["machine"]), ("xtask", &[])],
             &[
                 "xtask/Cargo.toml:1: xtask has no row in the table of ARCHITECTURE.md",
                 "ARCHITECTURE.md:7: there is no crate model",
