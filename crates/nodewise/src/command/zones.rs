@@ -17,12 +17,14 @@ pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
-    let plain: Vec<_> = Zones::of(&input, release)?.rows.iter().map(|row| row.zone).collect();
+    let zones = Zones::of(&input, release)?;
+    let plain: Vec<_> = zones.rows.iter().map(|row| row.zone).collect();
     let orders = Orders {
         orders: &FallbackOrders::of(machine, built(args.rebuilt)),
         others: &FallbackOrders::of(machine, built(!args.rebuilt)),
         built: built(args.rebuilt),
         zones: &plain,
+        basis: zones.basis,
         release,
         // Another kernel is meant than the one that wrote the log.
         told: &if args.kernel.is_none() { told(&input) } else { Told::NotAsked },

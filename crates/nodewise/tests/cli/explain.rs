@@ -304,6 +304,24 @@ fn what_says_whose_turn_a_page_is_depends_on_the_memory() {
 }
 
 #[test]
+fn a_first_page_counts_pages_of_the_machine_s_own_size() {
+    let first = |page: &str, size: &str, options: &[&str]| {
+        let machine = "2x(1c 8G); arch=aarch64";
+        let own =
+            ["explain", "interleave:0-1", "--machine", machine, "--page-size=64K", "--first-page", page];
+        json(&[&own[..], &["--size", size], options].concat())["steps"][0]["shares"][0]["node"].clone()
+    };
+    // By the address in bytes, page 1 would be the sixteenth of 4 KiB, and on node 0.
+    for (page, node) in [("0", 0), ("1", 1), ("2", 0), ("7", 1)] {
+        assert_eq!(first(page, "64K", &[]), node, "page {page}");
+    }
+    // A huge page of 512 MiB is 8,192 of them.
+    for (page, node) in [("0", 0), ("8192", 1), ("16384", 0)] {
+        assert_eq!(first(page, "512M", &["--huge"]), node, "page {page}");
+    }
+}
+
+#[test]
 fn a_home_node_chooses_whose_order_is_walked() {
     let of = |options: &[&str]| first_share(&[&["bind:1,3", "--cpu-node=0"], options].concat());
     assert_eq!((of(&[]), of(&["--home=2"])), (1.into(), 3.into()));

@@ -144,6 +144,7 @@ fn an_architecture_that_is_assumed_is_named() {
         |verb: &[&str], more: &[&str]| on(folder.path(), &[verb, &["--node-memory=4G"], more].concat());
     let verbs = [
         &["zones"][..],
+        &["zonelist"],
         &["explain", "local", "--size=1G"],
         &["simulate", "jvm"],
         &["emulation", "plan", "--nodes=4"],

@@ -85,6 +85,8 @@ pub struct Orders<'a> {
     pub built: BuiltAt,
     /// The populated zones of all nodes.
     pub zones: &'a [Zone],
+    /// Where the zones come from.
+    pub basis: Basis,
     /// Whose rules these are.
     pub release: Release,
     /// What the kernel says itself.
@@ -194,7 +196,15 @@ mod tests {
             let told = [(0, nodes(&[0, 2])), (1, nodes(bare)), (2, nodes(&[2, 0]))];
             let told = Told::Orders(told.map(|(node, order)| (NodeId::new(node), order)).into());
             let (orders, others) = (&boot, &run_time);
-            let orders = Orders { orders, others, built: BuiltAt::Boot, zones: &[], release, told: &told };
+            let orders = Orders {
+                orders,
+                others,
+                built: BuiltAt::Boot,
+                zones: &[],
+                basis: Basis::Assumed,
+                release,
+                told: &told,
+            };
             assert_eq!((orders.differing().len(), orders.is_other_moment()), expected, "{release}: {bare:?}");
         };
         check(Release::new(6, 1), &[1, 2, 0], (0, true));

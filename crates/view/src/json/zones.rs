@@ -79,6 +79,8 @@ struct Lists {
     built_at: &'static str,
     kernel: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    assumed_architecture: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     remark: Option<&'static str>,
     nodes: Vec<List>,
 }
@@ -123,6 +125,7 @@ pub fn zonelist(orders: &Orders<'_>) -> String {
         schema: ZONELIST_SCHEMA,
         built_at,
         kernel: orders.release.to_string(),
+        assumed_architecture: orders.basis.assumed_architecture(),
         remark: orders.remark(),
         nodes: orders.orders.iter().map(list).collect(),
     })

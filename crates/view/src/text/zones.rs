@@ -122,6 +122,10 @@ pub fn zonelist(orders: &Orders<'_>, style: &Style) -> String {
     } else {
         folded(orders, &mut page);
     }
+    if orders.basis.assumed_architecture().is_some() {
+        let assumed = "the zones are those of x86-64, which is assumed (--architecture names another)";
+        page.line(2, &Line::from("  ").with(Ink::Notable, assumed));
+    }
     if let Some(remark) = orders.remark() {
         page.line(2, &Line::from("  ").with(Ink::Notable, remark));
     }

@@ -92,7 +92,8 @@ impl Listed {
 
     fn shown<'a>(&'a self, told: &'a Told) -> Orders<'a> {
         let Self { built, orders, others, zones } = self;
-        Orders { orders, others, built: *built, zones, release: Release::REFERENCE, told }
+        let (basis, release) = (Basis::Assumed, Release::REFERENCE);
+        Orders { orders, others, built: *built, zones, basis, release, told }
     }
 
     fn text(&self, told: &Told, width: usize) -> String {
