@@ -26,7 +26,55 @@ pub mod workload;
 use clap::{Parser, ValueEnum};
 use nodewise_machine::Bytes;
 
-pub use verbs::Verb;
+use verbs::verbs;
+
+verbs! {
+    "show" Show(show::Show),
+        "Shows where memory is: nodes, CPUs, distances, caches, devices, settings";
+    "acpi" Acpi(acpi::Acpi),
+        "Shows what the firmware says of nodes: SRAT, SLIT, HMAT, CEDT and MSCT, and what Linux makes of it";
+    "capture" Capture(capture::Capture),
+        "Saves this machine for another one to look at";
+    "run" Run(run::Run), "Starts a program under a placement";
+    "tune" Tune(tune::Tune), here "",
+        "Runs a program under many placements and says which is best";
+    "compare" Compare(compare::Compare), here "",
+        "Runs a suite of benchmarks before and after a change and says what changed";
+    "latency" Latency(latency::Latency), here "--from=FILE shows a result from elsewhere",
+        "Measures what a load from each node's memory costs, from the CPUs of each node";
+    "bandwidth" Bandwidth(bandwidth::Bandwidth), here "--from=FILE shows a result from elsewhere",
+        "Measures how many bytes per second come from each node's memory, to the CPUs of each node";
+    "c2c" C2c(c2c::C2c), here "--from=FILE shows a result from elsewhere",
+        "Measures what it costs one CPU to get a cache line that another one has";
+    "io" Io(io::Io),
+        "Shows the node of each device, and measures what reading disks into memory of each node gives";
+    "workload" Workload(workload::Workload), here "",
+        "Runs a built-in program whose speed depends on memory";
+    "explain" Explain(explain::Explain),
+        "Tells which nodes the kernel takes memory from under a policy, and when each gives way";
+    "zonelist" Zonelist(explain::Zonelist),
+        "Shows the order in which each node's allocations try nodes and zones";
+    "zones" Zones(explain::Zones),
+        "Shows the zones of every node: sizes, free pages, watermarks, and reserves";
+    "emulation" Emulation(emulation::Emulation),
+        "Emulates NUMA nodes: shows what is there, plans, switches it on and off, verifies";
+    "simulate" Simulate(simulate::Simulate),
+        "Plays programs that take memory over time on a machine, and tells where it comes from";
+    "lab" Lab(lab::Lab),
+        "Boots a machine as a real kernel in QEMU and runs a command there";
+    "numactl" Numactl(personality::Words),
+        "Behaves exactly like numactl";
+    "numastat" Numastat(personality::Words),
+        "Is numastat";
+    "migratepages" Migratepages(personality::Words),
+        "Is migratepages";
+    "migspeed" Migspeed(personality::Words),
+        "Is migspeed";
+    "memhog" Memhog(personality::Words),
+        "Is memhog";
+    "links" Links(personality::Links), here "",
+        "Makes numactl, numastat, migratepages, migspeed and memhog: links to this program in a folder";
+}
 
 /// nodewise finds where the memory of a Linux machine is, what each way to it costs, and where a
 /// program should put its own.

@@ -17,3 +17,53 @@ pub mod simulate;
 pub mod tune;
 pub mod workload;
 pub mod zones;
+
+use nodewise_compat::Tool;
+
+use crate::cli::{Global, Verb};
+use crate::failure::{Failure, Outcome};
+use crate::input;
+use crate::personality::by_verb;
+
+/// Does what was typed; without a verb, the overview.
+pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
+    let Some(verb) = verb else { return show::overview(global) };
+    if let Some((name, hint)) = verb.only_here() {
+        refuse_another_machine(name, hint, global)?;
+    }
+    match verb {
+        Verb::Show(args) => show::run(args, global),
+        Verb::Acpi(args) => acpi::run(args, global),
+        Verb::Capture(args) => capture::run(args, global),
+        Verb::Run(args) => run::run(args, global),
+        Verb::Tune(args) => tune::run(args, global),
+        Verb::Compare(args) => compare::run(args, global),
+        Verb::Latency(args) => latency::run(args, global),
+        Verb::Bandwidth(args) => bandwidth::run(args, global),
+        Verb::C2c(args) => c2c::run(args, global),
+        Verb::Io(args) => io::run(args, global),
+        Verb::Workload(args) => workload::run(args, global),
+        Verb::Explain(args) => explain::run(args, global),
+        Verb::Zonelist(args) => zones::zonelist(args, global),
+        Verb::Zones(args) => zones::zones(args, global),
+        Verb::Emulation(args) => emulation::run(args, global),
+        Verb::Simulate(args) => simulate::run(args, global),
+        Verb::Lab(args) => lab::run(args, global),
+        Verb::Numactl(args) => by_verb(Tool::Numactl, &args.words, global),
+        Verb::Numastat(args) => by_verb(Tool::Numastat, &args.words, global),
+        Verb::Migratepages(args) => by_verb(Tool::Migratepages, &args.words, global),
+        Verb::Migspeed(args) => by_verb(Tool::Migspeed, &args.words, global),
+        Verb::Memhog(args) => by_verb(Tool::Memhog, &args.words, global),
+        Verb::Links(args) => links::run(args, global),
+    }
+}
+
+fn refuse_another_machine(verb: &str, hint: &str, global: &Global) -> Result<(), Failure> {
+    if input::is_live(&global.machine) {
+        return Ok(());
+    }
+    let hint = if hint.is_empty() { String::new() } else { format!(" ({hint})") };
+    Err(Failure::usage(format_args!(
+        "--machine has no meaning with nodewise {verb}: it works on this machine only{hint}"
+    )))
+}

@@ -60,11 +60,10 @@ mod zones;
 use std::io::{self, Write as _};
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches};
 
-use cli::{Cli, Verb};
-use failure::{Failure, NOT_STARTED, Outcome};
-use nodewise_compat::Tool;
+use cli::Cli;
+use failure::{Failure, NOT_STARTED};
 
 #[cfg(not(test))]
 mod entry {
@@ -92,51 +91,16 @@ fn command() -> u8 {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
-    let parsed = match Cli::from_arg_matches(&matches) {
+    let Cli { global, verb } = match Cli::from_arg_matches(&matches) {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
-    dispatch(&parsed, &matches).unwrap_or_else(|failure| fail(&failure))
+    command::run(verb.as_ref(), &global).unwrap_or_else(|failure| fail(&failure))
 }
 
 fn fail(failure: &Failure) -> u8 {
     output::tell(&failure.message);
     failure.code
-}
-
-fn dispatch(parsed: &Cli, matches: &ArgMatches) -> Outcome {
-    let global = &parsed.global;
-    match &parsed.verb {
-        None => command::show::overview(global),
-        Some(Verb::Show(args)) => command::show::run(args, global),
-        Some(Verb::Acpi(args)) => command::acpi::run(args, global),
-        Some(Verb::Capture(args)) => command::capture::run(args, global),
-        Some(Verb::Run(args)) => command::run::run(args, global, own(matches)),
-        Some(Verb::Tune(args)) => command::tune::run(args, global),
-        Some(Verb::Compare(args)) => command::compare::run(args, global),
-        Some(Verb::Latency(args)) => command::latency::run(args, global),
-        Some(Verb::Bandwidth(args)) => command::bandwidth::run(args, global),
-        Some(Verb::Io(args)) => command::io::run(args, global),
-        Some(Verb::C2c(args)) => command::c2c::run(args, global),
-        Some(Verb::Workload(args)) => command::workload::run(args, global),
-        Some(Verb::Emulation(args)) => command::emulation::run(args, global),
-        Some(Verb::Lab(args)) => command::lab::run(args, global),
-        Some(Verb::Numactl(args)) => personality::by_verb(Tool::Numactl, &args.words, global),
-        Some(Verb::Numastat(args)) => personality::by_verb(Tool::Numastat, &args.words, global),
-        Some(Verb::Migratepages(args)) => personality::by_verb(Tool::Migratepages, &args.words, global),
-        Some(Verb::Migspeed(args)) => personality::by_verb(Tool::Migspeed, &args.words, global),
-        Some(Verb::Memhog(args)) => personality::by_verb(Tool::Memhog, &args.words, global),
-        Some(Verb::Links(args)) => command::links::run(args),
-        Some(Verb::Simulate(args)) => command::simulate::run(args, global),
-        Some(Verb::Explain(args)) => command::explain::run(args, global),
-        Some(Verb::Zonelist(args)) => command::zones::zonelist(args, global),
-        Some(Verb::Zones(args)) => command::zones::zones(args, global),
-    }
-}
-
-/// What was typed for the verb itself.
-fn own(matches: &ArgMatches) -> &ArgMatches {
-    matches.subcommand().map_or(matches, |(_, own)| own)
 }
 
 /// Prints help, version or what is wrong with the words. `run` and `lab` have their own code for

@@ -217,6 +217,21 @@ fn every_command_that_is_shown_can_be_typed() {
 }
 
 #[test]
+fn the_readme_has_a_row_for_each_verb() {
+    let help = nodewise(&["--help".to_owned()]).output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, section) = help.split_once("\nVerbs:\n").expect("help lists the verbs");
+    let entries = section.lines().take_while(|line| !line.is_empty());
+    let verbs = entries.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
+    let readme = pages().into_iter().find(|(name, _)| name == "README.md").expect("README.md is there").1;
+    let missing =
+        verbs.iter().filter(|verb| !readme.contains(&format!("[`{verb}`]")) && !TOOLS.contains(verb));
+    all_hold(&missing.map(|verb| format!("README.md has no row for {verb}")).collect::<Vec<_>>());
+    assert!(verbs.len() > 10, "{verbs:?}");
+}
+
+#[test]
 fn console_blocks_print_what_they_show() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut wrong, mut run) = (Vec::new(), 0);

@@ -64,6 +64,9 @@ pub struct Target {
     /// A folder that stands for /, as an image that is mounted there
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true)]
     pub root: PathBuf,
+    /// Read to be refused: boot files are those of this system or of --root
+    #[arg(long, value_name = "M", hide = true)]
+    pub machine: Option<String>,
     /// Show the difference and change nothing
     #[arg(long)]
     pub dry_run: bool,

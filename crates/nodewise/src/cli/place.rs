@@ -1,6 +1,6 @@
 //! Options that say where a program runs and where its memory comes from.
 
-use clap::{ArgMatches, ValueEnum};
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches, ValueEnum};
 
 /// What a placement is made of. The names are numactl's where it has them.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -87,5 +87,34 @@ impl Place {
             NODE_OPTIONS.into_iter().filter_map(|option| Some((matches.index_of(option)?, option))).collect();
         given.sort_unstable();
         given.into_iter().map(|(_, option)| option).collect()
+    }
+}
+
+/// A placement with the order in which its node options were typed: `same` means the one before.
+#[derive(Clone, Debug)]
+pub struct TypedPlace {
+    /// The options.
+    pub place: Place,
+    /// The node options, in their order.
+    pub order: Vec<&'static str>,
+}
+
+impl Args for TypedPlace {
+    fn augment_args(command: Command) -> Command {
+        Place::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Place::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for TypedPlace {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Ok(Self { place: Place::from_arg_matches(matches)?, order: Place::typed_order(matches) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        Self::from_arg_matches(matches).map(|typed| *self = typed)
     }
 }

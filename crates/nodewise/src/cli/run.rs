@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::place::Place;
+use super::place::TypedPlace;
 
 /// Starts a program under a placement
 ///
@@ -27,7 +27,7 @@ executed, 127 when it is not found.",
 )]
 pub struct Run {
     #[command(flatten)]
-    pub place: Place,
+    pub placement: TypedPlace,
     /// Tell in which order nodes will be tried for memory; with a program on standard error, before
     /// it starts
     #[arg(long)]

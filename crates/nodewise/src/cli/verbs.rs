@@ -1,19 +1,15 @@
-//! The verbs, as one table.
+//! The verbs as one table.
 //!
 //! clap builds every option of every verb at each start, unless a verb's options are
-//! [deferred](Command::defer) until that verb is typed. Its derive does not defer them, so the two
+//! [deferred](clap::Command::defer) until that verb is typed. Its derive does not defer them, so the two
 //! traits that it would write are written here, by the table.
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, Args as _, Command, Error, FromArgMatches, Subcommand};
+use clap::Command;
 
-use super::{
-    acpi, bandwidth, c2c, capture, compare, emulation, explain, io, lab, latency, personality, run, show,
-    simulate, tune, workload,
-};
-
+/// A row is `"name" Variant(Arguments), "about"`. A verb that can only work on the running system has `here`
+/// before its line, with a hint for whoever names another machine, and does not show `--machine` in its help.
 macro_rules! verbs {
-    ($($name:literal $variant:ident($arguments:ty) $about:literal)*) => {
+    ($($name:literal $variant:ident($arguments:ty) $(, here $hint:literal)?, $about:literal;)*) => {
         /// The verbs.
         #[derive(Debug)]
         pub enum Verb {
@@ -23,16 +19,27 @@ macro_rules! verbs {
             )*
         }
 
-        impl Subcommand for Verb {
-            fn augment_subcommands(command: Command) -> Command {
+        impl Verb {
+            /// Name and hint of a verb that only works on the running system.
+            pub fn only_here(&self) -> Option<(&'static str, &'static str)> {
+                match self {
+                    $($(Self::$variant(_) => Some(($name, $hint)),)?)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl clap::Subcommand for Verb {
+            fn augment_subcommands(command: clap::Command) -> clap::Command {
                 command.subcommands([$(
-                    Command::new($name)
-                        .about($about)
-                        .defer(|verb| <$arguments>::augment_args(verb).about($about)),
+                    clap::Command::new($name).about($about).defer(|verb| {
+                        $(let verb = verbs::without_machine(verb, $hint);)?
+                        <$arguments as clap::Args>::augment_args(verb).about($about)
+                    }),
                 )*])
             }
 
-            fn augment_subcommands_for_update(command: Command) -> Command {
+            fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
                 Self::augment_subcommands(command)
             }
 
@@ -41,55 +48,27 @@ macro_rules! verbs {
             }
         }
 
-        impl FromArgMatches for Verb {
-            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        impl clap::FromArgMatches for Verb {
+            fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
                 match matches.subcommand() {
-                    $(Some(($name, own)) => <$arguments>::from_arg_matches(own).map(Self::$variant),)*
-                    _ => Err(Error::raw(ErrorKind::MissingSubcommand, "expected a verb")),
+                    $(Some(($name, own)) => {
+                        <$arguments as clap::FromArgMatches>::from_arg_matches(own).map(Self::$variant)
+                    })*
+                    _ => Err(clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "expected a verb")),
                 }
             }
 
-            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+            fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
                 Self::from_arg_matches(matches).map(|verb| *self = verb)
             }
         }
     };
 }
+pub(super) use verbs;
 
-verbs! {
-    "show" Show(show::Show) "Shows where memory is: nodes, CPUs, distances, caches, devices, settings"
-    "acpi" Acpi(acpi::Acpi) "Shows what the firmware says of nodes: SRAT, SLIT, HMAT, CEDT and MSCT, and what Linux makes of it"
-    "capture" Capture(capture::Capture) "Saves this machine for another one to look at"
-    "run" Run(run::Run) "Starts a program under a placement"
-    "tune" Tune(tune::Tune) "Runs a program under many placements and says which is best"
-    "compare" Compare(compare::Compare)
-        "Runs a suite of benchmarks before and after a change and says what changed"
-    "latency" Latency(latency::Latency)
-        "Measures what a load from each node's memory costs, from the CPUs of each node"
-    "bandwidth" Bandwidth(bandwidth::Bandwidth)
-        "Measures how many bytes per second come from each node's memory, to the CPUs of each node"
-    "c2c" C2c(c2c::C2c) "Measures what it costs one CPU to get a cache line that another one has"
-    "io" Io(io::Io)
-        "Shows the node of each device, and measures what reading disks into memory of each node gives"
-    "workload" Workload(workload::Workload) "Runs a built-in program whose speed depends on memory"
-    "explain" Explain(explain::Explain)
-        "Tells which nodes the kernel takes memory from under a policy, and when each gives way"
-    "zonelist" Zonelist(explain::Zonelist)
-        "Shows the order in which each node's allocations try nodes and zones"
-    "zones" Zones(explain::Zones)
-        "Shows the zones of every node: sizes, free pages, watermarks, and reserves"
-    "emulation" Emulation(emulation::Emulation)
-        "Emulates NUMA nodes: shows what is there, plans, switches it on and off, verifies"
-    "simulate" Simulate(simulate::Simulate)
-        "Plays programs that take memory over time on a machine, and tells where it comes from"
-    "lab" Lab(lab::Lab) "Boots a machine as a real kernel in QEMU and runs a command there"
-    "numactl" Numactl(personality::Words) "Behaves exactly like numactl"
-    "numastat" Numastat(personality::Words) "Is numastat"
-    "migratepages" Migratepages(personality::Words) "Is migratepages"
-    "migspeed" Migspeed(personality::Words) "Is migspeed"
-    "memhog" Memhog(personality::Words) "Is memhog"
-    "links" Links(personality::Links)
-        "Makes numactl, numastat, migratepages, migspeed and memhog: links to this program in a folder"
+/// Takes `--machine` out of a verb's help. It is still read, to be refused in words that say why.
+pub(super) fn without_machine(verb: Command, _hint: &str) -> Command {
+    verb.mut_args(|argument| if argument.get_id() == "machine" { argument.hide(true) } else { argument })
 }
 
 #[cfg(test)]

@@ -32,7 +32,6 @@ pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
     if let Some(path) = &args.from {
         return show_again(path, args, global);
     }
-    measuring::must_be_live(global, "bandwidth", " (--from=FILE shows a result from elsewhere)")?;
     if let Some(path) = &args.undo_weights {
         return weights::undo(path, args.dry_run);
     }

@@ -21,7 +21,6 @@ pub fn run(args: &C2c, global: &Global) -> Outcome {
     if let Some(path) = &args.from {
         return show(&measuring::saved_report(path, "c2c", json::c2c::read)?, args, global);
     }
-    measuring::must_be_live(global, "c2c", " (--from=FILE shows a result from elsewhere)")?;
     if args.measure.huge.is_some() {
         return Err(Failure::usage(
             "--huge has no meaning with c2c: a cache line lies in one page of any size",

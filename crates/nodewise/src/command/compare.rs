@@ -30,7 +30,6 @@ const LOST: u8 = 1;
 
 /// Runs the verb.
 pub fn run(args: &Compare, global: &Global) -> Outcome {
-    measuring::must_be_live(global, "a suite", "")?;
     destination::check([&args.save, &args.svg])?;
     match (&args.suite, &args.before, &args.after) {
         (Some(name), ..) => with_suite(args, global, name),

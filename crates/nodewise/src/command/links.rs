@@ -6,27 +6,39 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use nodewise_compat::Tool;
-use nodewise_machine::printable::quote;
+use nodewise_machine::printable::{io_words, visible};
 
+use crate::cli::Global;
 use crate::cli::personality::Links;
 use crate::failure::{Failure, Outcome};
 
+/// Runs the verb.
+pub fn run(args: &Links, _global: &Global) -> Outcome {
+    links(args)
+}
+
 /// Makes a link for every tool, or none of them where one of the names is taken.
-pub fn run(args: &Links) -> Outcome {
-    let own =
-        std::env::current_exe().map_err(|error| Failure::cannot(format_args!("this program: {error}")))?;
+fn links(args: &Links) -> Outcome {
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::cannot(format_args!("cannot find the file of this program: {}", io_words(&error)))
+    })?;
     let taken = |tool: &Tool| args.folder.join(tool.name()).symlink_metadata().is_ok();
     if let Some(tool) = Tool::ALL.into_iter().find(taken).filter(|_| !args.force) {
         let path = args.folder.join(tool.name());
         return Err(Failure::cannot(format_args!(
-            "{} is there already: --force replaces it",
-            quote(&path.to_string_lossy())
+            "{} exists already: --force replaces it",
+            visible(&path.to_string_lossy())
         )));
     }
     for tool in Tool::ALL {
         let path = args.folder.join(tool.name());
-        link(&own, &path)
-            .map_err(|error| Failure::cannot(format_args!("{}: {error}", quote(&path.to_string_lossy()))))?;
+        link(&own, &path).map_err(|error| {
+            Failure::cannot(format_args!(
+                "cannot write {}: {}",
+                visible(&path.to_string_lossy()),
+                io_words(&error)
+            ))
+        })?;
     }
     Ok(0)
 }
@@ -47,14 +59,14 @@ mod tests {
     #[test]
     fn links_are_made_once_and_replaced_when_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let links = |force| Links { folder: folder.path().to_owned(), force };
-        assert_eq!(run(&links(false)).unwrap(), 0);
+        let of = |force| Links { folder: folder.path().to_owned(), force };
+        assert_eq!(links(&of(false)).unwrap(), 0);
         for tool in Tool::ALL {
             let target = fs::read_link(folder.path().join(tool.name())).unwrap();
             assert_eq!(target, std::env::current_exe().unwrap());
         }
-        assert!(run(&links(false)).unwrap_err().message.contains("--force"));
-        assert_eq!(run(&links(true)).unwrap(), 0);
+        assert!(links(&of(false)).unwrap_err().message.contains("--force"));
+        assert_eq!(links(&of(true)).unwrap(), 0);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), Tool::ALL.len());
     }
 }

@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::ArgMatches;
 use nodewise_experiment::command::setup;
 use nodewise_experiment::emit::{self, Emitted, Paths, Target};
 use nodewise_experiment::shell;
@@ -18,7 +17,7 @@ use nodewise_source::Detail;
 use nodewise_syscall::{Setup, StartError, Task, affinity};
 use nodewise_view::text::explain;
 
-use crate::cli::place::{Huge, Place};
+use crate::cli::place::{Huge, TypedPlace};
 use crate::cli::run::Run;
 use crate::cli::{ColorWhen, Global};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, Outcome};
@@ -27,10 +26,10 @@ use crate::placement::{Resolved, Resolver};
 use crate::{huge, live, output};
 
 /// Runs the verb. Returns only when the program was not started.
-pub fn run(args: &Run, global: &Global, matches: &ArgMatches) -> Outcome {
+pub fn run(args: &Run, global: &Global) -> Outcome {
     let fail = |message: String| Failure::new(NOT_STARTED, message);
     // Options first: in `--membind ./program` the program was taken for the nodes.
-    let (machine, resolved) = resolve(args, global, matches).map_err(fail)?;
+    let (machine, resolved) = resolve(args, global).map_err(fail)?;
     if args.command.is_empty() && !args.explain && !args.dry_run && args.emit.is_none() {
         return Err(fail("no program to run: nodewise run [OPTIONS] -- PROGRAM [ARGUMENT]...".to_owned()));
     }
@@ -93,9 +92,8 @@ fn emitted(tool: &str, args: &Run, machine: &Machine, placement: &Placement) -> 
 
 /// The machine and what the options mean on it. The machine is read only when something needs it: a
 /// plain `--localalloc` starts without a look at any file.
-fn resolve(args: &Run, global: &Global, matches: &ArgMatches) -> Result<(Machine, Resolved), String> {
-    let order = Place::typed_order(matches);
-    let place = &args.place;
+fn resolve(args: &Run, global: &Global) -> Result<(Machine, Resolved), String> {
+    let TypedPlace { place, order } = &args.placement;
     let needs_machine = !order.is_empty()
         || place.physcpubind.is_some()
         || place.near.is_some()
@@ -108,7 +106,8 @@ fn resolve(args: &Run, global: &Global, matches: &ArgMatches) -> Result<(Machine
     let detail = if place.huge == Some(Huge::Pool) { Detail::Overview } else { Detail::Nodes };
     let input = if needs_machine { input::open(&global.machine, detail)? } else { Input::none() };
     let find = |device: &DeviceRef| input.node_of(device);
-    let resolved = Resolver { place, order, machine: &input.machine, find: &find }.resolve()?;
+    let resolved =
+        Resolver { place, order: order.clone(), machine: &input.machine, find: &find }.resolve()?;
     Ok((input.machine, resolved))
 }
 

@@ -52,9 +52,6 @@ use options::{Named, Subject};
 
 /// Runs the verb.
 pub fn run(args: &Tune, global: &Global) -> Outcome {
-    if !input::is_live(&global.machine) {
-        return Err(Failure::usage("a program is tuned on this machine: --machine has no meaning with it"));
-    }
     let input = input::load("live", Detail::Full)?;
     let first = First::of(args, &input.machine);
     let (metric, also) = match first {

@@ -15,10 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 
 /// Runs the verb.
-pub fn run(args: &Workload, global: &Global) -> Outcome {
-    if !input::is_live(&global.machine) {
-        return Err(Failure::usage("a workload runs on this machine: --machine has no meaning with it"));
-    }
+pub fn run(args: &Workload, _global: &Global) -> Outcome {
     match &args.kind {
         Kind::Stream(options) => stream(options),
         Kind::Chase(options) => chase(options),

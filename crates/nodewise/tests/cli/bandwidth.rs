@@ -105,7 +105,7 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     check(&["--kernel=memset"], "\"memset\" is no kernel: expected one of read, write, write-NT, copy,");
     check(&["--size=1K"], "--size: 1 KiB is no size to measure with: expected 256 KiB to 16 TiB");
     check(&["--nodes=9999"], "--nodes: node 9999 does not exist");
-    check(&["--machine", "2x(8c 64G)"], "bandwidth is measured on this machine");
+    check(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise bandwidth");
     check(&["--dry-run"], "--dry-run goes with --apply-weights or --undo-weights");
     check(
         &["--undo-weights=/no/such"],
@@ -122,7 +122,7 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     cores(&["--huge=thp"], "--huge has no meaning with c2c");
     cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise c2c: ");
     cores(&["--from=a.json", "--quick"], "--quick");
-    cores(&["--machine", "2x(8c 64G)"], "c2c is measured on this machine");
+    cores(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise c2c");
 }
 
 #[test]

@@ -425,7 +425,7 @@ fn wrong_files_and_options_are_named_with_what_would_be_right() {
     check(&["--suite", &right, "--source"], "does not come with nodewise: board and server do");
     check(&["--before", &board], "needs --after FILE");
     check(&[], "needs --suite NAME|FILE");
-    check(&["--suite=board", "--machine=2x(2c 1G)"], "--machine has no meaning with it");
+    check(&["--suite=board", "--machine=2x(2c 1G)"], "--machine has no meaning with nodewise compare");
     check(&["--suite=board", "--runs=0"], "--runs: 0 is out of range: expected 1 to 200");
 }
 

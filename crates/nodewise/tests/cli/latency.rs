@@ -111,7 +111,7 @@ fn nodes_and_cpus_that_are_not_there_are_wrong_usage() {
     check(&["--from=/no/such.json"], "--from: cannot read \"/no/such.json\": no such file or directory");
     check(&["--from=/etc/hostname"], "is no result of nodewise latency");
     check(&["--from=/etc/hostname", "--quick"], "--quick");
-    check(&["--machine", "2x(8c 64G)"], "latency is measured on this machine");
+    check(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise latency");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn options_of_one_form_are_refused_with_another() {
     check(&["--sizes=2K"], "--sizes has no meaning without --table or --sweep");
     check(&["--sweep", "--sizes=2K,4K"], "--sizes: a sweep takes one, its largest");
     check(&["--table", "--sizes=1"], "--sizes: 1 B is no size of a column: expected 64 B to 16 GiB");
-    check(&["--sweep", "--machine", "2x(8c 64G)"], "latency is measured on this machine");
+    check(&["--sweep", "--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise latency");
 }
 
 #[test]

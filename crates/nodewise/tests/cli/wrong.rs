@@ -53,6 +53,39 @@ fn a_machine_that_is_none_is_explained() {
 }
 
 #[test]
+fn verbs_of_this_machine_refuse_another_and_do_not_offer_it() {
+    for (words, hint) in [
+        (&["tune", "true"][..], ""),
+        (&["compare", "--suite=board"], ""),
+        (&["latency"], " (--from=FILE shows a result from elsewhere)"),
+        (&["bandwidth"], " (--from=FILE shows a result from elsewhere)"),
+        (&["c2c"], " (--from=FILE shows a result from elsewhere)"),
+        (&["workload", "stream"], ""),
+        (&["links", "/nonexistent"], ""),
+    ] {
+        let message = format!(
+            "--machine has no meaning with nodewise {}: it works on this machine only{hint}",
+            words[0]
+        );
+        check(&[&["--machine", "2x(1c 1G)"], words].concat(), 2, &[&message]);
+        let help = run(&[words[0], "--help"]).ok();
+        assert!(!help.contains("--machine"), "{help}");
+    }
+    for words in [&["show"][..], &["io"], &["run"], &["emulation", "plan"]] {
+        let help = run(&[words, &["--help"]].concat()).ok();
+        assert!(help.contains("--machine"), "{help}");
+    }
+    let enable = &["emulation", "enable", "--machine", "2x(1c 1G)", "--nodes=2", "--dry-run"];
+    check(enable, 2, &["--machine: boot files are changed on this system, or in an image that --root names"]);
+    assert!(!run(&["emulation", "enable", "--help"]).ok().contains("--machine"));
+}
+
+#[test]
+fn links_says_which_link_cannot_be_written_and_why() {
+    check(&["links", "/nonexistent"], 3, &["cannot write /nonexistent/numactl: no such file or directory"]);
+}
+
+#[test]
 fn show_refuses_what_it_cannot_use() {
     let refuse = |arguments: &[&str], message: &str| refuse(arguments, "nodewise show", 2, message);
     refuse(&["show", "--jsn"], "--jsn is no option of nodewise show: did you mean --json?");
@@ -200,10 +233,6 @@ fn tune_refuses_what_it_cannot_try() {
         &["--placement", "membind=x", "true"],
         "--placement: --membind: \"x\" does not name nodes: expected a number, \"all\", or a device such as net:eth0 (column 1)",
     );
-    tune(
-        &["--machine", "2x(1c 1G)", "true"],
-        "a program is tuned on this machine: --machine has no meaning with it",
-    );
 }
 
 #[test]
@@ -235,11 +264,6 @@ fn workloads_refuse_what_is_too_little_or_too_much() {
         &["workload", "chase", "--size", "999999T"],
         3,
         &["no memory for 976.6 PiB: expected a smaller size"],
-    );
-    check(
-        &["--machine", "1x(1c 1G)", "workload", "stream"],
-        2,
-        &["a workload runs on this machine: --machine has no meaning with it"],
     );
 }
 

@@ -17,8 +17,8 @@ use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, loaded_svg};
 use nodewise_view::{csv, json, text};
 
+use super::checked;
 use super::sweep::{local, remote, source};
-use super::{checked, must_be_live};
 use crate::cli::Global;
 use crate::cli::latency::Latency;
 use crate::cli::measure_options::MeasureOptions;
@@ -33,7 +33,6 @@ const SHARE: Share = Share { part: 8, nodes: 2 };
 
 /// Runs the verb.
 pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
-    must_be_live(global)?;
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;

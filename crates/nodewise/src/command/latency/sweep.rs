@@ -10,7 +10,7 @@ use nodewise_stats::Direction;
 use nodewise_view::svg::{Theme, sweep_svg};
 use nodewise_view::{csv, json, text};
 
-use super::{checked, must_be_live};
+use super::checked;
 use crate::cli::Global;
 use crate::cli::latency::Latency;
 use crate::cli::measure_options::Huge;
@@ -38,7 +38,6 @@ const MOST_QUICK: Bytes = Bytes::from_mib(64);
 
 /// Runs the verb.
 pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
-    must_be_live(global)?;
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
