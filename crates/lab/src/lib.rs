@@ -38,7 +38,7 @@ pub mod tools;
 pub use arch::Arch;
 pub use cache::Cache;
 pub use guest::{Guest, GuestError, Output, Threads};
-pub use kernel::{Kernel, KernelChoice};
+pub use kernel::{Kernel, KernelChoice, TESTED_VERSIONS};
 pub use lab::{Lab, LabError};
 pub use layout::{Layout, Limits};
 pub use stage::Stage;

@@ -10,6 +10,7 @@ pub mod capture;
 pub mod compare;
 pub mod emulation;
 pub mod explain;
+pub mod help;
 pub mod io;
 pub mod lab;
 pub mod latency;
@@ -19,6 +20,7 @@ pub mod place;
 pub mod run;
 pub mod show;
 pub mod simulate;
+pub mod topics;
 pub mod tune;
 mod verbs;
 pub mod workload;
@@ -74,6 +76,8 @@ verbs! {
         "Is memhog";
     "links" Links(personality::Links), here "",
         "Makes numactl, numastat, migratepages, migspeed and memhog: links to this program in a folder";
+    "help" Help(help::Help), "Explains a verb or a topic";
+    "version" Version(help::Version), here "", "Prints release, target, and what is built in";
 }
 
 /// nodewise finds where the memory of a Linux machine is, what each way to it costs, and where a
@@ -94,6 +98,9 @@ Examples:
   nodewise tune -- ./solver input.dat      which placement makes it fastest
   nodewise run --near gpu:0 -- ./train     a program beside a device
   nodewise show --machine \"2x(8c 64G)\"     a machine that is not there
+
+nodewise help VERB and nodewise help TOPIC explain more: machines, policies, nodes, units, exit-codes, \
+environment, formats.
 
 Exit codes: 0 done, 1 findings, 2 wrong usage, 3 this machine cannot do it, 4 internal error; run \
 and lab end with the code of their program."

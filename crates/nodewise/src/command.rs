@@ -7,6 +7,7 @@ pub mod capture;
 pub mod compare;
 pub mod emulation;
 pub mod explain;
+pub mod help;
 pub mod io;
 pub mod lab;
 pub mod latency;
@@ -55,6 +56,8 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
         Verb::Migspeed(args) => by_verb(Tool::Migspeed, &args.words, global),
         Verb::Memhog(args) => by_verb(Tool::Memhog, &args.words, global),
         Verb::Links(args) => links::run(args, global),
+        Verb::Help(args) => help::run(args, global),
+        Verb::Version(args) => help::version(args, global),
     }
 }
 

@@ -32,6 +32,7 @@
 //!   is measured (`command/io/subject.rs`), perftest, and saved results; in `command/emulation/` what this
 //!   machine is (`command/emulation/facts.rs`), what an image is (`command/emulation/image.rs`), what it was
 //!   before (`command/emulation/before.rs`), a change of its files, and the verbs that only look
+//! - `version.rs` the text of `--version`; `nearest.rs` the word that a mistyped one was meant to be
 //! - `output.rs` the only place that writes to standard output and error, `output/destination.rs` files that
 //!   options name to be written; `progress.rs` the line between runs; `failure.rs` a message and an exit code
 #![cfg_attr(not(test), no_main)]
@@ -46,6 +47,7 @@ mod huge;
 mod input;
 mod live;
 mod measuring;
+mod nearest;
 mod node_memory;
 mod output;
 mod personality;
@@ -54,6 +56,7 @@ mod progress;
 mod scenario;
 mod supplied;
 mod usage;
+mod version;
 mod witness;
 mod zones;
 
@@ -107,7 +110,11 @@ fn fail(failure: &Failure) -> u8 {
 /// failing, so that their callers can tell it from the program's.
 fn usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
-        return match output::help(error) {
+        let printed = match error.kind() {
+            ErrorKind::DisplayVersion => output::print(&version::text()),
+            _ => output::help(error),
+        };
+        return match printed {
             Ok(()) => 0,
             Err(error) => fail(&error.into()),
         };
@@ -117,7 +124,7 @@ fn usage(error: &clap::Error) -> u8 {
         let _ = error.print();
     } else {
         let verb = verbs.join(" ");
-        output::tell(&usage::sentence(error, &verb));
+        output::tell(&usage::sentence(error, &verbs));
         output::tell(&format!("{verb} --help tells what can be typed"));
     }
     match verbs.get(1).map(String::as_str) {

@@ -3,11 +3,15 @@
 //! clap finds out what is wrong. Its own words repeat what was typed as it is, which must not reach
 //! a terminal, and look like nothing else that nodewise says.
 
+use std::fmt;
 use std::num::ParseIntError;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, CommandFactory as _};
 use nodewise_machine::printable::{printable, quote};
+
+use crate::cli::Cli;
+use crate::nearest::nearest;
 
 /// The verbs that were typed, as far as they are any: `nodewise workload stream`. Verbs stand where
 /// clap sees them, not at the first word without a dash: that one may be the value of an option.
@@ -22,8 +26,9 @@ pub fn typed_verbs(command: Command) -> Vec<String> {
     verbs
 }
 
-/// What is wrong with the words that followed a verb, in one sentence.
-pub fn sentence(error: &clap::Error, verb: &str) -> String {
+/// Says in one sentence why the words that followed a verb are wrong.
+pub fn sentence(error: &clap::Error, verbs: &[impl AsRef<str>]) -> String {
+    let verb = verbs.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
     let all = |kind| texts(error, kind);
     let first = |kind| all(kind).into_iter().next();
     let argument = first(ContextKind::InvalidArg).map(|text| option(&text)).unwrap_or_default();
@@ -31,12 +36,18 @@ pub fn sentence(error: &clap::Error, verb: &str) -> String {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = first(ContextKind::InvalidSubcommand).unwrap_or_default();
-            let meant = meant(first(ContextKind::SuggestedSubcommand));
-            format!("{} is nothing that {verb} can do{meant}", quote(&typed))
+            let known = command_of(verbs);
+            let near = nearest(&typed, known.get_subcommands().map(Command::get_name));
+            let meant = meant(near.map(str::to_owned).or_else(|| first(ContextKind::SuggestedSubcommand)));
+            format!("{} is not a verb of {verb}{meant}", quote(&typed))
         }
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
-            let meant = meant(first(ContextKind::SuggestedArg));
-            format!("{} is no option of {verb}{meant}", printable(&argument))
+            let known = command_of(verbs);
+            let name = argument.trim_start_matches('-');
+            let options = known.get_arguments().filter(|option| !option.is_hide_set());
+            let near = nearest(name, options.filter_map(Arg::get_long)).map(|name| format!("--{name}"));
+            let meant = meant(near.or_else(|| first(ContextKind::SuggestedArg)));
+            format!("{} is not an option of {verb}{meant}", printable(&argument))
         }
         ErrorKind::UnknownArgument => format!("{verb} has no use for {}", quote(&argument)),
         ErrorKind::InvalidValue if value.is_empty() => {
@@ -44,8 +55,9 @@ pub fn sentence(error: &clap::Error, verb: &str) -> String {
             format!("{argument} needs a value: {}", whole.replace(['<', '>'], ""))
         }
         ErrorKind::InvalidValue => {
-            let valid = all(ContextKind::ValidValue).join(", ");
-            format!("{argument}: {} is not one of {valid}", quote(&value))
+            let valid = all(ContextKind::ValidValue);
+            let meant = meant(nearest(&value, valid.iter().map(String::as_str)));
+            format!("{argument}: {} is not one of {}{meant}", quote(&value), valid.join(", "))
         }
         ErrorKind::ValueValidation => format!("{argument}: {}", why_not(error, &value)),
         ErrorKind::TooManyValues => format!("{argument} takes no value: got {}", quote(&value)),
@@ -67,8 +79,21 @@ pub fn sentence(error: &clap::Error, verb: &str) -> String {
     }
 }
 
+/// The verb that was typed, with its options and the verbs below it.
+fn command_of(verbs: &[impl AsRef<str>]) -> Command {
+    let mut at = Cli::command();
+    at.build();
+    for verb in verbs.iter().skip(1) {
+        match at.find_subcommand(verb.as_ref()) {
+            Some(below) => at = below.clone(),
+            None => break,
+        }
+    }
+    at
+}
+
 /// A guess at what was meant, as the end of a sentence.
-fn meant(guess: Option<String>) -> String {
+fn meant(guess: Option<impl fmt::Display>) -> String {
     guess.map_or(String::new(), |guess| format!(": did you mean {guess}?"))
 }
 
@@ -111,20 +136,18 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
-    use clap::CommandFactory;
-
     fn check(typed: &str, expected: &str) {
         let words: Vec<&str> = typed.split(' ').collect();
         let error = Cli::command().try_get_matches_from(words).unwrap_err();
-        assert_eq!(sentence(&error, "nodewise show"), expected, "{typed}");
+        let verbs = ["nodewise", "show"];
+        assert_eq!(sentence(&error, &verbs), expected, "{typed}");
     }
 
     #[test]
     fn each_kind_of_wrong_usage_has_its_sentence() {
-        check("nodewise shw", "\"shw\" is nothing that nodewise show can do: did you mean show?");
-        check("nodewise show --jsn", "--jsn is no option of nodewise show: did you mean --json?");
-        check("nodewise show --jsn=1", "--jsn is no option of nodewise show: did you mean --json?");
+        check("nodewise shw", "\"shw\" is not a verb of nodewise show: did you mean show?");
+        check("nodewise show --jsn", "--jsn is not an option of nodewise show: did you mean --json?");
+        check("nodewise show --jsn=1", "--jsn is not an option of nodewise show: did you mean --json?");
         check("nodewise show there", "nodewise show has no use for \"there\"");
         check("nodewise show --svg", "--svg needs a value: --svg FILE");
         check("nodewise --color red", "--color: \"red\" is not one of auto, always, never");
@@ -147,8 +170,8 @@ mod tests {
 
     #[test]
     fn nothing_that_was_typed_reaches_a_terminal_as_it_is() {
-        check("nodewise \u{1b}[2J", "\"\\x1b[2J\" is nothing that nodewise show can do");
-        check("nodewise show --\u{1b}[2J", "--\\x1b[2J is no option of nodewise show");
+        check("nodewise \u{1b}[2J", "\"\\x1b[2J\" is not a verb of nodewise show");
+        check("nodewise show --\u{1b}[2J", "--\\x1b[2J is not an option of nodewise show");
         check("nodewise show \u{1b}[2J", "nodewise show has no use for \"\\x1b[2J\"");
         check("nodewise tune --runs \u{1b}[2J", "--runs: \"\\x1b[2J\" is not a whole number");
     }

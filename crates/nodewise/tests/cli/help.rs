@@ -57,7 +57,43 @@ fn help_fits_the_terminal() {
 
 #[test]
 fn the_version_is_that_of_the_package() {
-    assert_eq!(run(&["--version"]).ok(), format!("nodewise {}\n", env!("CARGO_PKG_VERSION")));
+    let text = run(&["--version"]).ok();
+    assert!(text.starts_with(&format!("nodewise {}\n", env!("CARGO_PKG_VERSION"))), "{text}");
+    for part in [std::env::consts::ARCH, "numastat", "2.0.19", "6.12", "board", "database"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert_eq!(run(&["version"]).ok(), text);
+    assert_eq!(run(&["-V"]).ok(), text);
+    assert_eq!(wider(&text, 80), [""; 0]);
+}
+
+const TOPICS: [&str; 7] = ["machines", "policies", "nodes", "units", "exit-codes", "environment", "formats"];
+
+#[test]
+fn topics_are_listed_and_fit_the_terminal() {
+    let list = run(&["help"]).ok();
+    for topic in TOPICS {
+        assert!(list.contains(&format!("\n  {topic} ")), "{topic} in {list}");
+        golden(&format!("topic-{topic}"), run(&["help", topic]).ok());
+        for columns in ["60", "80", "200"] {
+            let text = output(command(["help", topic]).env("COLUMNS", columns)).ok();
+            let most = columns.parse().unwrap_or(80).min(80);
+            assert_eq!(wider(&text, most), [""; 0], "{topic} at {columns} columns");
+        }
+    }
+    assert_eq!(run(&["help", "json"]).ok(), run(&["help", "formats"]).ok());
+}
+
+#[test]
+fn the_help_of_a_verb_is_printed_under_both_names() {
+    for verb in [&["show"][..], &["workload", "stream"], &["help"]] {
+        let by_option = run(&[verb, &["--help"]].concat()).ok();
+        assert_eq!(run(&[&["help"], verb].concat()).ok(), by_option, "{verb:?}");
+    }
+    assert!(run(&["help"]).ok().starts_with(&run(&["--help"]).ok()));
+    let tool = run(&["help", "numactl"]);
+    let original = run(&["numactl", "--help"]);
+    assert_eq!((tool.code, tool.stdout, tool.stderr), (original.code, original.stdout, original.stderr));
 }
 
 #[test]

@@ -21,11 +21,35 @@ fn refuse(arguments: &[&str], verb: &str, code: i32, message: &str) {
 #[test]
 fn a_wrong_verb_is_named_with_the_nearest() {
     let refuse = |arguments: &[&str], message: &str| refuse(arguments, "nodewise", 2, message);
-    refuse(&["shw"], "\"shw\" is nothing that nodewise can do: did you mean show?");
-    refuse(&["xyzzy"], "\"xyzzy\" is nothing that nodewise can do");
-    refuse(&["--shw"], "--shw is no option of nodewise");
+    refuse(&["shw"], "\"shw\" is not a verb of nodewise: did you mean show?");
+    refuse(&["xyzzy"], "\"xyzzy\" is not a verb of nodewise");
+    refuse(&["numastats"], "\"numastats\" is not a verb of nodewise: did you mean numastat?");
+    refuse(&["zone"], "\"zone\" is not a verb of nodewise: did you mean zones?");
+    refuse(&["tun"], "\"tun\" is not a verb of nodewise: did you mean tune?");
+    refuse(&["--colour", "red"], "--colour is not an option of nodewise: did you mean --color?");
+    refuse(
+        &["--color", "alway"],
+        "--color: \"alway\" is not one of auto, always, never: did you mean always?",
+    );
+    refuse(&["--shw"], "--shw is not an option of nodewise");
     refuse(&["--color", "red"], "--color: \"red\" is not one of auto, always, never");
     refuse(&["--machine"], "--machine needs a value: --machine M");
+}
+
+#[test]
+fn help_of_nothing_names_the_nearest_verb_or_topic() {
+    check(&["help", "polices"], 2, &["\"polices\" is not a verb or a topic: did you mean policies?"]);
+    check(&["help", "latnecy"], 2, &["\"latnecy\" is not a verb or a topic: did you mean latency?"]);
+    check(&["help", "workload", "steam"], 2, &["\"steam\" is not a verb of workload: did you mean stream?"]);
+    check(&["help", "show", "nodes"], 2, &["\"nodes\" is not a verb of show"]);
+    check(&["help", "\u{1b}[2J"], 2, &["\"\\x1b[2J\" is not a verb or a topic"]);
+    check(
+        &["explain", "interleav:0"],
+        2,
+        &[
+            "\"interleav:0\" is not a memory policy: did you mean interleave? (expected one of default, preferred, bind, interleave, local, preferred-many, weighted-interleave, with nodes as in bind:0-1)",
+        ],
+    );
 }
 
 #[test]
@@ -88,7 +112,7 @@ fn links_says_which_link_cannot_be_written_and_why() {
 #[test]
 fn show_refuses_what_it_cannot_use() {
     let refuse = |arguments: &[&str], message: &str| refuse(arguments, "nodewise show", 2, message);
-    refuse(&["show", "--jsn"], "--jsn is no option of nodewise show: did you mean --json?");
+    refuse(&["show", "--jsn"], "--jsn is not an option of nodewise show: did you mean --json?");
     refuse(&["show", "there"], "nodewise show has no use for \"there\"");
     refuse(&["show", "--svg"], "--svg needs a value: --svg FILE");
     refuse(&["show", "--json", "--svg", "x.svg"], "--json and --svg cannot be used together");
@@ -131,7 +155,7 @@ fn run_refuses_words_with_its_own_exit_code() {
     let refuse = |arguments: &[&str], message: &str| {
         refuse(&[&["run"], arguments].concat(), "nodewise run", 125, message);
     };
-    refuse(&["--balance", "true"], "--balance is no option of nodewise run: did you mean --balancing?");
+    refuse(&["--balance", "true"], "--balance is not an option of nodewise run: did you mean --balancing?");
     refuse(&["--localalloc=3", "true"], "--localalloc takes no value: got \"3\"");
     refuse(&["-C", "0", "-N", "0", "true"], "--physcpubind and --cpunodebind cannot be used together");
     refuse(&["-m", "0", "-m", "0", "true"], "--membind is given twice");
@@ -228,7 +252,7 @@ fn tune_refuses_what_it_cannot_try() {
         &["--higher-is-better", "true"],
         "--higher-is-better contradicts --metric=wall: less time is better",
     );
-    tune(&["--placement", "nosuch", "true"], "--placement: --nosuch is no option of nodewise run");
+    tune(&["--placement", "nosuch", "true"], "--placement: --nosuch is not an option of nodewise run");
     tune(
         &["--placement", "membind=x", "true"],
         "--placement: --membind: \"x\" does not name nodes: expected a number, \"all\", or a device such as net:eth0 (column 1)",
@@ -249,12 +273,7 @@ fn workloads_refuse_what_is_too_little_or_too_much() {
         &["--size", "1Z"],
         "--size: \"1Z\" is not a size: expected a number of bytes, or one with K, M, G or T as in 512M",
     );
-    refuse(
-        &["workload", "sort"],
-        "nodewise workload",
-        2,
-        "\"sort\" is nothing that nodewise workload can do",
-    );
+    refuse(&["workload", "sort"], "nodewise workload", 2, "\"sort\" is not a verb of nodewise workload");
     check(
         &["workload", "chase", "--size", "1"],
         2,
@@ -335,7 +354,7 @@ fn explain_refuses_what_the_machine_lacks() {
     words(&["--kernel", "new"], "--kernel: \"new\" is no release: expected two numbers as in 6.12");
     words(&["--cpu-node", "x"], "--cpu-node: \"x\" is not a whole number");
     refuse(&["zonelist", "0"], "nodewise zonelist", 2, "nodewise zonelist has no use for \"0\"");
-    refuse(&["zones", "--rebuilt"], "nodewise zones", 2, "--rebuilt is no option of nodewise zones");
+    refuse(&["zones", "--rebuilt"], "nodewise zones", 2, "--rebuilt is not an option of nodewise zones");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use nodewise_model::{Policy, Release, Scope};
 use nodewise_syscall::{Call, CallError, Circumstances, Errno, Limit};
 
 use crate::input::Input;
+use crate::nearest::nearest;
 
 /// The policy that was typed, as the kernel would keep it.
 pub(super) fn read(text: &str, input: &Input, allowed: &NodeSet, release: Release) -> Result<Policy, String> {
@@ -46,8 +47,14 @@ pub(in crate::command) fn parse(text: &str, input: &Input, allowed: &NodeSet) ->
     let (word, flags) = head.split_once('=').map_or((head, None), |(word, flags)| (word, Some(flags)));
     let named = |mode: &PolicyMode| mode.word() == word || mode.kernel_word() == word;
     let mode = PolicyMode::ALL.into_iter().find(named).ok_or_else(|| {
-        let words = PolicyMode::ALL.map(PolicyMode::word).join(", ");
-        format!("{} is not a memory policy: expected one of {words}, with nodes as in bind:0-1", quote(text))
+        let words = PolicyMode::ALL.map(PolicyMode::word);
+        let expected = format!("expected one of {}, with nodes as in bind:0-1", words.join(", "));
+        match nearest(word, words) {
+            Some(meant) => {
+                format!("{} is not a memory policy: did you mean {meant}? ({expected})", quote(text))
+            }
+            None => format!("{} is not a memory policy: {expected}", quote(text)),
+        }
     })?;
     // The flags have one reader, that of whole policies.
     let flags = flags.map_or(Ok(ModeFlags::NONE), |flags| {

@@ -168,7 +168,7 @@ pub fn typed(words: &str) -> Result<(Place, Vec<&'static str>), String> {
     let options = words.split_ascii_whitespace().filter(|word| *word != "default").map(dashed);
     let command =
         Place::augment_args(clap::Command::new("placement").no_binary_name(true).disable_help_flag(true));
-    let sentence = |error: clap::Error| usage::sentence(&error, "nodewise run");
+    let sentence = |error: clap::Error| usage::sentence(&error, &["nodewise", "run"]);
     let matches = command.try_get_matches_from(options).map_err(sentence)?;
     Ok((Place::from_arg_matches(&matches).map_err(sentence)?, Place::typed_order(&matches)))
 }
@@ -194,6 +194,6 @@ mod tests {
             name("membind=9"),
             Err("--membind: node 9 does not exist: this machine has nodes 0-1".to_owned())
         );
-        assert_eq!(name("nosuch=1"), Err("--nosuch is no option of nodewise run".to_owned()));
+        assert_eq!(name("nosuch=1"), Err("--nosuch is not an option of nodewise run".to_owned()));
     }
 }

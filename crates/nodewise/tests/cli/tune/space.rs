@@ -100,7 +100,7 @@ fn a_space_that_is_wrong_is_told_with_its_line() {
         &space("usual = true\nmemry = []", &[]),
         "line 2, column 1: unknown field `memry`, expected one of `usual`",
     );
-    wrong(&space("memory = ['nosuch=1']", &[]), "line 1: --nosuch is no option of nodewise run");
+    wrong(&space("memory = ['nosuch=1']", &[]), "line 1: --nosuch is not an option of nodewise run");
     wrong(&space("memory = ['default',\n 'membind=999']", &[]), "line 2: --membind: node 999 does not exist");
     wrong(
         &space("huge = ['often']", &[]),
