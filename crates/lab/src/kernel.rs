@@ -77,7 +77,7 @@ pub struct Kernel {
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// The cache has none of that version.
-    #[error("no kernel {} for {} in {}{}: `cargo xtask lab-setup{} --kernel {}` fetches it", printable(version), arch.debian(), printable(&folder.to_string_lossy()), list(there), option(*arch), printable(version))]
+    #[error("no kernel {} for {} in {}{}: name an image, such as --kernel=/boot/vmlinuz-VERSION, or fetch it in a clone of nodewise with `cargo xtask lab-setup{} --kernel {}`", printable(version), arch.debian(), printable(&folder.to_string_lossy()), list(there), option(*arch), printable(version))]
     NotFetched {
         /// The version asked for.
         version: String,
@@ -234,14 +234,15 @@ mod tests {
         check(
             Arch::X86,
             format!(
-                "no kernel 6.18 for amd64 in {kernels} (there: 6.12.9+deb13-amd64): `cargo xtask lab-setup --kernel \
-                 6.18` fetches it"
+                "no kernel 6.18 for amd64 in {kernels} (there: 6.12.9+deb13-amd64): name an image, such as \
+                 --kernel=/boot/vmlinuz-VERSION, or fetch it in a clone of nodewise with `cargo xtask lab-setup --kernel 6.18`"
             ),
         );
         check(
             Arch::Arm,
             format!(
-                "no kernel 6.18 for arm64 in {kernels}: `cargo xtask lab-setup --arch arm64 --kernel 6.18` fetches it"
+                "no kernel 6.18 for arm64 in {kernels}: name an image, such as --kernel=/boot/vmlinuz-VERSION, or \
+                 fetch it in a clone of nodewise with `cargo xtask lab-setup --arch arm64 --kernel 6.18`"
             ),
         );
         let error = Kernel::find(&cache, &KernelChoice::File("no\u{1b}image".into()), Arch::X86).unwrap_err();

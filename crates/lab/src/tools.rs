@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, VIRTME_VERSION};
 
 /// A program that the lab needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,9 @@ pub const PROGRAMS: [Program; 6] = [
     SETSID,
 ];
 
+/// What builds the guest's first file system and QEMU's command line.
+const VIRTME: &str = "virtme-ng";
+
 /// Where administrators' programs are; not in the `PATH` of every user.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
@@ -49,7 +52,7 @@ const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
     /// Programs are missing.
-    #[error("the lab lacks {}: `cargo xtask lab-setup` installs what is missing", names.join(", "))]
+    #[error("the lab lacks {}: install what is missing with {}", names.join(", "), installing(names))]
     Missing {
         /// Their names.
         names: Vec<String>,
@@ -74,7 +77,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Looks for the programs: virtme-ng in the cache, the others where the system keeps them.
+    /// Looks for the programs: virtme-ng in the cache first, the others where the system keeps them.
     ///
     /// # Errors
     /// Some are missing (all of them are named), or this architecture is not supported.
@@ -84,15 +87,27 @@ impl Tools {
         }
         let path = search_path();
         let mut names = missing(&PROGRAMS);
-        let virtme = cache.virtme().join("bin/virtme-run");
-        if !virtme.is_file() || !cache.virtme_mark().is_file() {
-            names.push("virtme-ng".to_owned());
+        let fetched = cache.virtme().join("bin/virtme-run");
+        let fetched = Some(fetched).filter(|path| path.is_file() && cache.virtme_mark().is_file());
+        let virtme = fetched.or_else(|| find_program("virtme-run"));
+        if virtme.is_none() {
+            names.push(VIRTME.to_owned());
         }
-        match find_program(QEMU.name) {
-            Some(qemu) if names.is_empty() => Ok(Self { qemu, virtme, path }),
+        match (find_program(QEMU.name), virtme) {
+            (Some(qemu), Some(virtme)) if names.is_empty() => Ok(Self { qemu, virtme, path }),
             _ => Err(ToolsError::Missing { names }),
         }
     }
+}
+
+/// The commands that install missing programs, for people who have the binary and no clone.
+fn installing(names: &[String]) -> String {
+    let packages = PROGRAMS.iter().filter(|program| names.iter().any(|name| name == program.name));
+    let packages: Vec<&str> = packages.map(|program| program.package).collect();
+    let apt = (!packages.is_empty()).then(|| format!("`apt install {}` as root", packages.join(" ")));
+    let pip =
+        names.iter().any(|name| name == VIRTME).then(|| format!("`pip install {VIRTME}=={VIRTME_VERSION}`"));
+    apt.into_iter().chain(pip).collect::<Vec<_>>().join(" and ")
 }
 
 /// The names of those programs that are not there.
@@ -146,10 +161,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_the_command_that_installs_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = Tools::find(&Cache::at(folder.path())).unwrap_err().to_string();
-        assert!(error.contains("virtme-ng: `cargo xtask lab-setup` installs what is missing"), "{error}");
+    fn what_is_missing_is_named_with_the_commands_that_install_it() {
+        let check = |names: &[&str], expected: &str| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(
+                ToolsError::Missing { names }.to_string(),
+                format!("{expected} `pip install {VIRTME}=={VIRTME_VERSION}`")
+            );
+        };
+        check(
+            &["qemu-system-x86_64", "udevadm", "virtme-ng"],
+            "the lab lacks qemu-system-x86_64, udevadm, virtme-ng: install what is missing with `apt install \
+             qemu-system-x86 udev` as root and",
+        );
+        check(&["virtme-ng"], "the lab lacks virtme-ng: install what is missing with");
     }
 
     proptest! {

@@ -27,6 +27,7 @@ pub mod workload;
 
 use clap::{Parser, ValueEnum};
 use nodewise_machine::Bytes;
+use nodewise_machine::units::SizeError;
 
 use verbs::verbs;
 
@@ -151,12 +152,28 @@ pub struct Supplied {
     #[arg(long, value_name = "ARCH", help_heading = "Where the machine does not say")]
     pub architecture: Option<String>,
     /// Page size, such as 64K [default: that of distributions' kernels]
-    #[arg(long, value_name = "SIZE", help_heading = "Where the machine does not say")]
+    #[arg(long, value_name = "SIZE", help_heading = "Where the machine does not say", value_parser = size)]
     pub page_size: Option<Bytes>,
     /// Size of a huge page, such as 2M [default: that of the architecture, where it has one]
-    #[arg(long, value_name = "SIZE", help_heading = "Where the machine does not say")]
+    #[arg(long, value_name = "SIZE", help_heading = "Where the machine does not say", value_parser = size)]
     pub huge_page_size: Option<Bytes>,
 }
+
+/// Reads a size that was typed. A small number without a unit is asked about: it was hardly meant in bytes.
+///
+/// # Errors
+/// Any text that is not a size, with the forms that are.
+pub(crate) fn size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error: SizeError| error.to_string())?;
+    let is_bare = text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_bare && size > Bytes::new(0) && size < SMALLEST_BARE {
+        return Err(format!("{text} has no unit: expected {text}M or {text}G, or {text}B for bytes"));
+    }
+    Ok(size)
+}
+
+/// The smallest size that can be typed without a unit: a page.
+const SMALLEST_BARE: Bytes = Bytes::from_kib(4);
 
 /// When output is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -45,9 +45,9 @@ impl Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Output that could not be written.
+    /// Output that could not be written: a full disk is no mistake of ours.
     fn from(error: io::Error) -> Self {
-        Self::new(INTERNAL, format_args!("cannot write the output: {}", io_words(&error)))
+        Self::new(CANNOT, format_args!("cannot write the output: {}", io_words(&error)))
     }
 }
 

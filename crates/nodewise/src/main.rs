@@ -125,7 +125,7 @@ fn usage(error: &clap::Error) -> u8 {
     } else {
         let verb = verbs.join(" ");
         output::tell(&usage::sentence(error, &verbs));
-        output::tell(&format!("{verb} --help tells what can be typed"));
+        output::tell(&format!("{verb} --help lists its options"));
     }
     match verbs.get(1).map(String::as_str) {
         Some("run" | "lab") => NOT_STARTED,

@@ -69,11 +69,19 @@ pub fn help(text: &clap::Error) -> io::Result<()> {
 /// # Errors
 /// What the system says, but for a reader that has gone: `nodewise show | head` is no failure.
 pub fn print(text: &str) -> io::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     if inherited::stdout_is_closed() {
         return Err(io::Error::other(CLOSED));
     }
     let mut stdout = io::stdout().lock();
-    forgive_a_reader_that_left(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    forgive_a_reader_that_left(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
 fn forgive_a_reader_that_left(written: io::Result<()>) -> io::Result<()> {

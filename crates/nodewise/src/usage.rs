@@ -3,10 +3,12 @@
 //! clap finds out what is wrong. Its own words repeat what was typed as it is, which must not reach
 //! a terminal, and look like nothing else that nodewise says.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::num::ParseIntError;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _};
 use nodewise_machine::printable::{printable, quote};
 
@@ -62,7 +64,9 @@ pub fn sentence(error: &clap::Error, verbs: &[impl AsRef<str>]) -> String {
         ErrorKind::ValueValidation => format!("{argument}: {}", why_not(error, &value)),
         ErrorKind::TooManyValues => format!("{argument} takes no value: got {}", quote(&value)),
         ErrorKind::MissingRequiredArgument => {
-            format!("{verb} needs {}", all(ContextKind::InvalidArg).join(" and ").replace(['<', '>'], ""))
+            let needed = all(ContextKind::InvalidArg);
+            let who = asking(verbs, &needed).unwrap_or(verb);
+            format!("{who} needs {}", needed.join(" and ").replace(['<', '>'], "").replace("|--", " or --"))
         }
         ErrorKind::ArgumentConflict => match first(ContextKind::PriorArg).map(|text| option(&text)) {
             Some(prior) if prior != argument => format!("{argument} and {prior} cannot be used together"),
@@ -90,6 +94,36 @@ fn command_of(verbs: &[impl AsRef<str>]) -> Command {
         }
     }
     at
+}
+
+/// The option that cannot do without others, which clap does not say: the first that asks for them when it is
+/// typed alone, where the verb alone does not.
+fn asking(verbs: &[impl AsRef<str>], needed: &[String]) -> Option<String> {
+    let needs = |option: &[OsString]| {
+        let words = verbs.iter().map(|verb| OsString::from(verb.as_ref())).chain(option.iter().cloned());
+        let error = Cli::command().try_get_matches_from(words).err()?;
+        let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
+        is_missing.then(|| texts(&error, ContextKind::InvalidArg))
+    };
+    if needs(&[]).is_some_and(|alone| alone == needed) {
+        return None;
+    }
+    let matches = Cli::command().ignore_errors(true).try_get_matches().ok()?;
+    let own = verbs.iter().skip(1).try_fold(&matches, |at, verb| at.subcommand_matches(verb.as_ref()))?;
+    let known = command_of(verbs);
+    known.get_arguments().find_map(|option| {
+        let long = option.get_long()?;
+        let id = option.get_id().as_str();
+        let is_typed = own.value_source(id) == Some(ValueSource::CommandLine);
+        let takes_value = option.get_action().takes_values();
+        let value = is_typed.then(|| own.get_raw(id).and_then(|mut values| values.next()))?;
+        let mut word = OsString::from(format!("--{long}"));
+        if let Some(value) = value.filter(|_| takes_value) {
+            word.push("=");
+            word.push(value);
+        }
+        (needs(&[word])? == needed).then(|| format!("--{long}"))
+    })
 }
 
 /// A guess at what was meant, as the end of a sentence.

@@ -45,7 +45,7 @@ pub enum MachineFileError {
     #[error("it has no \"schema\", so it is not a machine file: expected \"schema\": \"{SCHEMA}\"")]
     NoSchema,
     /// It is a machine file of another version, or another file of ours.
-    #[error("its schema is {}, and this nodewise reads {SCHEMA}", quote(.0))]
+    #[error("its schema is {}, and this nodewise reads {SCHEMA}{}", quote(.0), reader(.0))]
     OtherSchema(String),
     /// A field is not as the schema says.
     #[error("{field}: {message}")]
@@ -116,6 +116,20 @@ struct MachineFile {
     allowed_nodes: Option<NodeList>,
     #[serde(default)]
     oddities: Vec<OddityFile>,
+}
+
+/// The command that reads a result of ours, as the end of a sentence.
+fn reader(schema: &str) -> String {
+    let name = schema.strip_prefix("nodewise.").and_then(|name| name.split_once('/')).map(|(name, _)| name);
+    let command = match name {
+        Some(verb @ ("latency" | "bandwidth" | "c2c" | "io")) => format!("nodewise {verb} --from FILE"),
+        Some("sweep" | "loaded" | "table") => "nodewise latency --from FILE".to_owned(),
+        Some("perftest") => "nodewise io --from FILE".to_owned(),
+        Some("suite") => "nodewise compare --suite SUITE --against FILE".to_owned(),
+        Some("journal") => "nodewise tune --journal FILE".to_owned(),
+        _ => return String::new(),
+    };
+    format!("; it is a result: {command} reads it")
 }
 
 /// Only the schema, to tell a file of another kind before its fields are looked at.

@@ -59,7 +59,7 @@ pub struct Bandwidth {
     )]
     pub file: Option<Option<PathBuf>>,
     /// Memory on each node, as 256M [default: four times the last-level caches of a node, 64M to 2G]
-    #[arg(long, value_name = "SIZE", help_heading = "Measuring")]
+    #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Set the weights that are proposed for weighted interleaving, and keep the old ones in FILE
     #[arg(long, value_name = "FILE", help_heading = "Weights")]

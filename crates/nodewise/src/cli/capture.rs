@@ -12,9 +12,10 @@ use std::path::PathBuf;
 Examples:
   nodewise capture -o web7.tar.gz
   nodewise show --machine web7.tar.gz
+  ssh web7 nodewise capture -o - > web7.tar
   nodewise capture --machine old.tar.bz2 -o old.json")]
 pub struct Capture {
-    /// Where to write it
+    /// File or directory to write; - writes a .tar archive to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Overwrite a file of that name; folders with something in them are never replaced

@@ -51,7 +51,7 @@ pub struct Cut {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
     /// Nodes of this size
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// This many nodes of every node of the hardware
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

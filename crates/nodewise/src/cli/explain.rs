@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nodewise_machine::printable::quote;
+use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, KernelRelease};
 
 /// Tells which nodes the kernel takes memory from under a policy, and when each gives way
@@ -43,7 +43,7 @@ pub struct Explain {
     #[arg(long, value_name = "N")]
     pub home: Option<u32>,
     /// How much memory is touched; without it, all there is
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// The memory consists of transparent huge pages where there are any
     #[arg(long)]
@@ -146,8 +146,19 @@ pub struct Zones {
 /// Reads a kernel release.
 ///
 /// # Errors
-/// A text that does not begin with two numbers.
+/// A text that does not begin with two numbers, and a release before those that the model knows.
 pub fn release(text: &str) -> Result<KernelRelease, String> {
-    KernelRelease::new(text)
-        .ok_or_else(|| format!("{} is no release: expected two numbers as in 6.12", quote(text)))
+    let release = KernelRelease::new(text)
+        .ok_or_else(|| format!("{} is not a release: expected two numbers as in 6.12", quote(text)))?;
+    let (major, minor) = OLDEST;
+    if release.version() < OLDEST {
+        return Err(format!(
+            "the model knows Linux {major}.{minor} and later, not {}: it was compared with 6.1, 6.12 and 6.18",
+            printable(text)
+        ));
+    }
+    Ok(release)
 }
+
+/// The oldest release that can be modelled: fallback orders by zone (`numa_zonelist_order`) ended with it.
+const OLDEST: (u16, u16) = (4, 14);

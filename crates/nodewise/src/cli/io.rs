@@ -38,7 +38,7 @@ pub struct Io {
     #[command(flatten)]
     pub measure: MeasureOptions,
     /// Buffer on each node, as 64M [default: 16M]
-    #[arg(long, value_name = "SIZE", help_heading = "Measuring")]
+    #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Run perftest over the RDMA devices against the servers on this host
     #[arg(long, value_name = "HOST", help_heading = "RDMA")]

@@ -28,7 +28,7 @@ pub struct Lab {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpus: Option<u32>,
     /// Memory of the guest, shared among its nodes
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub memory: Option<Bytes>,
     /// Words to add to the kernel's command line; may be repeated
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]

@@ -34,7 +34,7 @@ pub struct Latency {
     pub measure: MeasureOptions,
     /// Size of each buffer, as 256M; with --loaded, of the chase's and of the traffic's memory [default:
     /// four times the last-level cache, 64M to 512M]
-    #[arg(long, value_name = "SIZE", help_heading = "Measuring")]
+    #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Measure sizes from 4K on instead of nodes: the staircase of caches, and the caches it shows
     #[arg(long, conflicts_with_all = ["size", "from"], help_heading = "Measuring")]
@@ -44,7 +44,7 @@ pub struct Latency {
     #[arg(long, conflicts_with_all = ["sweep", "size", "from"], help_heading = "Measuring")]
     pub table: bool,
     /// Sizes of the table, or the largest one of the sweep [default: 2K,8K,32K,128K,512K,2M,8M,32M,128M]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Measuring")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', help_heading = "Measuring", value_parser = super::size)]
     pub sizes: Vec<Bytes>,
     /// Measure while other CPUs move data, with shorter and shorter pauses: latency against bandwidth,
     /// and the knee

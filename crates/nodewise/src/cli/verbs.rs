@@ -34,7 +34,7 @@ macro_rules! verbs {
                 command.subcommands([$(
                     clap::Command::new($name).about($about).defer(|verb| {
                         $(let verb = verbs::without_machine(verb, $hint);)?
-                        <$arguments as clap::Args>::augment_args(verb).about($about)
+                        verbs::with_negative_numbers(<$arguments as clap::Args>::augment_args(verb).about($about))
                     }),
                 )*])
             }
@@ -69,6 +69,16 @@ pub(super) use verbs;
 /// Takes `--machine` out of a verb's help. It is still read, to be refused in words that say why.
 pub(super) fn without_machine(verb: Command, _hint: &str) -> Command {
     verb.mut_args(|argument| if argument.get_id() == "machine" { argument.hide(true) } else { argument })
+}
+
+/// Takes `-1` behind an option for its value, which its parser refuses by the option's name: clap takes it
+/// for an option of its own otherwise.
+pub(super) fn with_negative_numbers(verb: Command) -> Command {
+    verb.mut_args(|argument| {
+        let takes_value = argument.get_long().is_some() && argument.get_action().takes_values();
+        argument.allow_negative_numbers(takes_value)
+    })
+    .mut_subcommands(with_negative_numbers)
 }
 
 #[cfg(test)]

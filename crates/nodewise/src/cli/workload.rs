@@ -47,7 +47,7 @@ pub struct Both {
 pub struct Stream {
     /// Memory of the three arrays together [default: each four times the last-level caches, within
     /// bounds]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// What is done with each element: copy (a = b), add (a = b + c) or triad (a = b + s c) [default:
     /// triad]
@@ -67,7 +67,7 @@ pub struct Stream {
 #[derive(Debug, clap::Args)]
 pub struct Chase {
     /// Memory of the chain [default: four times the last-level cache, within bounds]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Samples of 65,536 loads [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,5 +1,6 @@
 //! `nodewise capture`.
 
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use nodewise_source::capture::{Capture, CaptureError, Identity, Overwrite, check_file, write_file};
@@ -13,6 +14,9 @@ use crate::output;
 
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> Outcome {
+    if args.output == Path::new("-") {
+        return to_stdout(args, global);
+    }
     let overwrite = if args.force { Overwrite::Replace } else { Overwrite::Refuse };
     let is_machine_file = args.output.extension().is_some_and(|ending| ending == "json");
     let check = if is_machine_file { check_file } else { Capture::check };
@@ -24,14 +28,37 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         output::tell(&format!("wrote {} as a machine file", shown(&args.output)));
         return Ok(0);
     }
-    let Some(tree) = input.tree() else {
-        return Err(Failure::usage(
-            "only a machine that was read from files can be written as files: name the output .json instead",
-        ));
-    };
-    let capture = Capture::of(tree, if args.with_identity { Identity::With } else { Identity::Without });
+    let capture = capture(&input, args)?;
     let written = capture.write(&args.output, overwrite).map_err(fail)?;
     output::tell(&format!("wrote {} files to {}", written.files, shown(&args.output)));
+    tell_unreadable(&capture);
+    Ok(0)
+}
+
+/// Writes an uncompressed archive to standard output, for a pipe such as `ssh host nodewise capture -o -`.
+fn to_stdout(args: &Args, global: &Global) -> Outcome {
+    if io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "--output -: an archive is not for a terminal: redirect it to a file or a pipe",
+        ));
+    }
+    let capture = capture(&input::load(&global.machine, Detail::Full)?, args)?;
+    output::print_bytes(&capture.to_tar())?;
+    output::tell(&format!("wrote {} files to standard output", capture.len()));
+    tell_unreadable(&capture);
+    Ok(0)
+}
+
+fn capture(input: &Input, args: &Args) -> Result<Capture, Failure> {
+    let identity = if args.with_identity { Identity::With } else { Identity::Without };
+    input.tree().map(|tree| Capture::of(tree, identity)).ok_or_else(|| {
+        Failure::usage(
+            "only a machine that was read from files can be written as files: name the output .json instead",
+        )
+    })
+}
+
+fn tell_unreadable(capture: &Capture) {
     let unreadable = capture.unreadable();
     for error in unreadable.iter().take(TOLD) {
         output::tell(&format!("left out: {error}"));
@@ -42,7 +69,6 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
             unreadable.len() - TOLD
         ));
     }
-    Ok(0)
 }
 
 /// Files that could not be read are told one by one up to this many.

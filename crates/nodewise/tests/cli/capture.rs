@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nodewise_machine::Machine;
 
-use crate::nodewise::{command, live, output, run};
+use crate::nodewise::{command, live, output, run, shell};
 
 /// What stays the same while a machine runs.
 fn lasting(machine: &Machine) -> impl PartialEq + std::fmt::Debug + use<> {
@@ -164,4 +164,18 @@ fn secrets() -> Vec<String> {
             && !text.contains(char::is_whitespace)
     };
     texts.map(|text| text.trim().to_owned()).filter(identifies).collect()
+}
+
+#[test]
+fn a_dash_writes_the_archive_to_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = shell(&format!(
+        "cd {} && $nodewise capture -o - > piped.tar && $nodewise capture -o named.tar && ls",
+        folder.path().display()
+    ));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "named.tar\npiped.tar\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("files to standard output"), "{}", ran.stderr);
+    let piped = folder.path().join("piped.tar");
+    let text = run(&["show", "--machine", piped.to_str().unwrap()]).ok();
+    assert!(text.contains("Nodes"), "{text}");
 }

@@ -180,7 +180,7 @@ fn wrong_words_are_refused_with_what_would_be_right() {
     );
     check(&["enable", "--nodes=2", "--size=1G"], "nodewise: --nodes and --size cannot be used together");
     check(
-        &["enable", "--size=1000"],
+        &["enable", "--size=1000B"],
         "nodewise: --size: 1000 B is no whole number of MiB, in which the kernel counts",
     );
     check(

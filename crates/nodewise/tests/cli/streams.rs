@@ -31,7 +31,7 @@ fn a_full_disk_is_told() {
     ] {
         let ran = shell(&format!("$nodewise --machine '2x(1c 1G)' {what} > /dev/full"));
         let expected = "nodewise: cannot write the output: no space left on device\n";
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), expected), "{what}");
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), expected), "{what}");
     }
 }
 
@@ -40,7 +40,7 @@ fn a_closed_stream_is_told_or_endured() {
     for what in ["", "show --json", "run --dry-run", "--help"] {
         let ran = shell(&format!("$nodewise {what} >&-"));
         let expected = "nodewise: cannot write the output: standard output is closed\n";
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), expected), "{what}");
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), expected), "{what}");
     }
     assert_eq!(shell("$nodewise run nosuch 2>&-").code, Some(127));
     assert_eq!(shell("$nodewise shw 2>/dev/full").code, Some(2));

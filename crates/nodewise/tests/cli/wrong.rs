@@ -15,7 +15,7 @@ fn check(arguments: &[&str], code: i32, lines: &[&str]) {
 /// As [`check`], for words that clap does not take: it adds where to read more.
 #[track_caller]
 fn refuse(arguments: &[&str], verb: &str, code: i32, message: &str) {
-    check(arguments, code, &[message, &format!("{verb} --help tells what can be typed")]);
+    check(arguments, code, &[message, &format!("{verb} --help lists its options")]);
 }
 
 #[test]
@@ -49,6 +49,32 @@ fn help_of_nothing_names_the_nearest_verb_or_topic() {
         &[
             "\"interleav:0\" is not a memory policy: did you mean interleave? (expected one of default, preferred, bind, interleave, local, preferred-many, weighted-interleave, with nodes as in bind:0-1)",
         ],
+    );
+}
+
+#[test]
+fn an_option_that_needs_another_and_a_negative_number_are_named_by_the_option() {
+    refuse(&["latency", "--chase", "0:0"], "nodewise latency", 2, "--chase needs --loaded");
+    refuse(&["latency", "--pauses=1", "--mix=read"], "nodewise latency", 2, "--mix needs --loaded");
+    refuse(&["explain", "--threads", "2"], "nodewise explain", 2, "--threads needs --cost");
+    refuse(&["show", "--caches"], "nodewise show", 2, "--caches needs --svg FILE");
+    refuse(
+        &["compare", "--list"],
+        "nodewise compare",
+        2,
+        "nodewise compare needs --suite NAME|FILE or --before FILE",
+    );
+    refuse(
+        &["tune", "--runs", "-1", "--", "true"],
+        "nodewise tune",
+        2,
+        "--runs: -1 is out of range: expected 1 to 4294967295",
+    );
+    refuse(
+        &["workload", "chase", "--samples", "-1"],
+        "nodewise workload chase",
+        2,
+        "--samples: -1 is out of range: expected 1 to 4294967295",
     );
 }
 
@@ -275,7 +301,7 @@ fn workloads_refuse_what_is_too_little_or_too_much() {
     );
     refuse(&["workload", "sort"], "nodewise workload", 2, "\"sort\" is not a verb of nodewise workload");
     check(
-        &["workload", "chase", "--size", "1"],
+        &["workload", "chase", "--size", "1B"],
         2,
         &["1 B is too small for 1 thread: expected at least 64 B"],
     );
@@ -351,7 +377,12 @@ fn explain_refuses_what_the_machine_lacks() {
     let words = |arguments: &[&str], message: &str| {
         refuse(&[&["explain"], arguments].concat(), "nodewise explain", 2, message);
     };
-    words(&["--kernel", "new"], "--kernel: \"new\" is no release: expected two numbers as in 6.12");
+    words(&["--kernel", "new"], "--kernel: \"new\" is not a release: expected two numbers as in 6.12");
+    words(
+        &["--kernel", "2.4"],
+        "--kernel: the model knows Linux 4.14 and later, not 2.4: it was compared with 6.1, 6.12 and 6.18",
+    );
+    words(&["--size", "80"], "--size: 80 has no unit: expected 80M or 80G, or 80B for bytes");
     words(&["--cpu-node", "x"], "--cpu-node: \"x\" is not a whole number");
     refuse(&["zonelist", "0"], "nodewise zonelist", 2, "nodewise zonelist has no use for \"0\"");
     refuse(&["zones", "--rebuilt"], "nodewise zones", 2, "--rebuilt is not an option of nodewise zones");

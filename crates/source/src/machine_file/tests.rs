@@ -292,6 +292,10 @@ fn another_schema_is_refused_before_its_fields_are_looked_at() {
         "it has no \"schema\", so it is not a machine file: expected \"schema\": \"nodewise.machine/1\"",
     );
     refuse(
+        "{\"schema\":\"nodewise.bandwidth/1\",\"cells\":[]}",
+        "its schema is \"nodewise.bandwidth/1\", and this nodewise reads nodewise.machine/1; it is a result: nodewise bandwidth --from FILE reads it",
+    );
+    refuse(
         "{\"schema\":\"\\u001b[2J\"}",
         "its schema is \"\\x1b[2J\", and this nodewise reads nodewise.machine/1",
     );
