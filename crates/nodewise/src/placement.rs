@@ -105,7 +105,7 @@ impl Resolver<'_> {
                 Ok(Some(MemPolicy { flags: policy.flags.with(ModeFlags::NUMA_BALANCING), ..policy }))
             }
             _ => {
-                Err("--balancing needs --membind or --preferred-many: pages move inside the nodes they name"
+                Err("--balancing needs --membind, --preferred-many or --near with --strict: pages move inside the nodes they name"
                     .to_owned())
             }
         }
@@ -219,8 +219,10 @@ impl Resolver<'_> {
         if !self.memory_nodes().contains(memory) {
             return Err(self.unusable(memory, Role::Memory));
         }
+        // A program that needs more than the node has is slower elsewhere, but it is not killed.
+        let mode = if self.place.strict { PolicyMode::Bind } else { PolicyMode::Preferred };
         Ok(Placement {
-            policy: Some(MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([memory]))),
+            policy: Some(MemPolicy::new(mode, NodeSet::from_iter([memory]))),
             cpus: Some(self.cpus_of(&NodeSet::from_iter([runs_on]))),
             huge: None,
         })
@@ -329,14 +331,16 @@ mod tests {
     #[test]
     fn devices_lead_to_nodes() {
         check("--membind=netdev:eth0", "bind:1 on -");
-        check("--near=net:eth0", "bind:1 on 3-5");
+        check("--near=net:eth0", "prefer:1 on 3-5");
+        check("--near=net:eth0 --strict", "bind:1 on 3-5");
+        check("--near=net:eth0 --strict --balancing", "bind=balancing:1 on 3-5");
         check(
             "--near=gpu:0",
-            "bind:3 on 6-7 | gpu:0 is on node 3, which has no CPUs: using those of node 2, the nearest",
+            "prefer:3 on 6-7 | gpu:0 is on node 3, which has no CPUs: using those of node 2, the nearest",
         );
         check(
             "--near=ib:mlx5_0",
-            "bind:3 on 6-7 | ib:mlx5_0 is on node 2, which has no memory: using that of node 3, the nearest",
+            "prefer:3 on 6-7 | ib:mlx5_0 is on node 2, which has no memory: using that of node 3, the nearest",
         );
         check("--near=net:eth0 --interleave=0,3", "interleave:0,3 on 3-5");
         refuse("--near=net:eth7", "--near: net:eth7 does not exist");
@@ -360,7 +364,7 @@ mod tests {
         );
         refuse(
             "--balancing --interleave=0",
-            "--balancing needs --membind or --preferred-many: pages move inside the nodes they name",
+            "--balancing needs --membind, --preferred-many or --near with --strict: pages move inside the nodes they name",
         );
         refuse("--physcpubind=9", "--physcpubind: CPU 9 does not exist: this machine has CPUs 0-7");
     }

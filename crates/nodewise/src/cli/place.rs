@@ -38,9 +38,13 @@ pub struct Place {
     /// Run on these CPUs
     #[arg(short = 'C', long, value_name = "CPUS", conflicts_with = "cpunodebind", help_heading = "CPUs")]
     pub physcpubind: Option<String>,
-    /// CPUs and memory of a device's node: gpu:N, net:IF, block:DEV, ib:DEV or pci:ADDR
+    /// CPUs of a device's node, and memory from there first, from other nodes when it is full: gpu:N, net:IF,
+    /// block:DEV, ib:DEV or pci:ADDR
     #[arg(long, value_name = "DEVICE", help_heading = "Both")]
     pub near: Option<String>,
+    /// With --near: memory of that node only; when it is full, the kernel kills the program
+    #[arg(long, requires = "near", help_heading = "Both")]
+    pub strict: bool,
 }
 
 /// Huge pages for a program.

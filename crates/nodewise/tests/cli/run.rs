@@ -24,6 +24,7 @@ fn a_dry_run_tells_the_system_calls() {
         "--cpunodebind=1 --membind=same",
         "--physcpubind=all",
         "--near net:eth0",
+        "--near net:eth0 --strict",
         "--huge=never",
         "--huge=always --membind=4",
         "",
@@ -228,4 +229,20 @@ fn words_of_the_program_are_its_own() {
     let word: std::ffi::OsString = word;
     let output = command.args(["run", "--", "printf", "%s"]).arg(&word).output().unwrap();
     assert_eq!(output.stdout, b"\xff\xfe", "words need not be text");
+}
+
+#[test]
+fn near_prefers_and_strict_binds_wherever_a_placement_is_shown() {
+    let check = |options: &[&str], preferred: &str, bound: &str| {
+        for (strict, expected, other) in [(false, preferred, bound), (true, bound, preferred)] {
+            let words = ["run", "--machine", MACHINE, "--near=net:eth0"].iter().chain(options);
+            let words: Vec<&str> = words.copied().chain(strict.then_some("--strict")).collect();
+            let text = run(&words).ok();
+            assert!(text.contains(expected) && !text.contains(other), "{words:?}: {text}");
+        }
+    };
+    check(&["--explain"], "prefer:", "bind:");
+    check(&["--dry-run"], "MPOL_PREFERRED", "MPOL_BIND");
+    check(&["--emit=numactl"], "--preferred=", "--membind=");
+    check(&["--emit=systemd"], "NUMAPolicy=preferred", "NUMAPolicy=bind");
 }

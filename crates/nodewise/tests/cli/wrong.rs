@@ -223,7 +223,10 @@ fn run_refuses_placements_that_cannot_be() {
         &["-m", "0", "-l"],
         "--membind and --localalloc contradict each other: one memory policy at a time",
     );
-    check(&["-b"], "--balancing needs --membind or --preferred-many: pages move inside the nodes they name");
+    check(
+        &["-b"],
+        "--balancing needs --membind, --preferred-many or --near with --strict: pages move inside the nodes they name",
+    );
     check(
         &["--near", "foo:1"],
         "--near: \"foo:1\" is not a device: expected gpu:N, net:IF, block:DEV, ib:DEV, file:PATH, ip:HOST or pci:ADDR",
