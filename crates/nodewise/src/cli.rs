@@ -15,6 +15,8 @@ pub mod io;
 pub mod lab;
 pub mod latency;
 pub mod measure_options;
+#[cfg(test)]
+mod options;
 pub mod personality;
 pub mod place;
 pub mod run;
@@ -77,7 +79,7 @@ verbs! {
         "Is memhog";
     "links" Links(personality::Links), here "",
         "Makes numactl, numastat, migratepages, migspeed and memhog: links to this program in a folder";
-    "help" Help(help::Help), "Explains a verb or a topic";
+    "help" Help(help::Help), here "", "Explains a verb or a topic";
     "version" Version(help::Version), here "", "Prints release, target, and what is built in";
 }
 

@@ -186,8 +186,11 @@ mod tests {
         check("nodewise show --svg", "--svg needs a value: --svg FILE");
         check("nodewise --color red", "--color: \"red\" is not one of auto, always, never");
         check("nodewise show --svg a --json", "--svg and --json cannot be used together");
-        check("nodewise bandwidth --file --huge=never", "--file and --huge cannot be used together");
-        check("nodewise bandwidth --huge=never --file", "--huge and --file cannot be used together");
+        check(
+            "nodewise bandwidth --file --huge-pages=never",
+            "--file and --huge-pages cannot be used together",
+        );
+        check("nodewise bandwidth --huge=never --file", "--huge-pages and --file cannot be used together");
         check("nodewise run -m 0 -m 1 x", "--membind is given twice");
         check("nodewise run --localalloc=1 x", "--localalloc takes no value: got \"1\"");
         check("nodewise capture", "nodewise show needs --output FILE");

@@ -239,7 +239,7 @@ mod tests {
             Told { free_huge_pages: Some(31), ..Told::default() },
             pool,
             Some(
-                "node 0 has 31 free huge pages of 2 MiB, 32 are needed: reserve them in its pool (nr_hugepages), or use --huge=thp",
+                "node 0 has 31 free huge pages of 2 MiB, 32 are needed: reserve them in its pool (nr_hugepages), or use --huge-pages=thp",
             ),
         );
     }

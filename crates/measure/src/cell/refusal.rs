@@ -38,7 +38,7 @@ pub enum Refusal {
     /// The pool of huge pages of the node is too small.
     #[error(
         "node {node} has {free} free huge pages of {}, {needed} are needed: reserve them in its pool \
-         (nr_hugepages), or use --huge=thp",
+         (nr_hugepages), or use --huge-pages=thp",
         size.bytes()
     )]
     TooFewHugePages {
@@ -152,7 +152,7 @@ mod tests {
         let pool = Refusal::of_pool(node, PageKind::Hugetlb(HugePageSize::MIB_2), 4, 64).unwrap();
         check(
             &pool,
-            "node 3 has 4 free huge pages of 2 MiB, 64 are needed: reserve them in its pool (nr_hugepages), or use --huge=thp",
+            "node 3 has 4 free huge pages of 2 MiB, 64 are needed: reserve them in its pool (nr_hugepages), or use --huge-pages=thp",
         );
         assert_eq!(Refusal::of_pool(node, PageKind::Hugetlb(HugePageSize::MIB_2), 64, 64), None);
         assert_eq!(Refusal::of_pool(node, PageKind::Small, 0, 64), None);

@@ -18,7 +18,7 @@ use super::measure_options::MeasureOptions;
 #[command(after_help = "\
 Examples:
   nodewise bandwidth                       every node to every node
-  nodewise bandwidth --kernel copy-NT      another kernel in the matrix
+  nodewise bandwidth --operation copy-NT   copies in the matrix
   nodewise bandwidth --quick --svg map.svg
   nodewise bandwidth --file             what dd and cp get on /dev/shm
   nodewise bandwidth --apply-weights old.weights
@@ -36,7 +36,8 @@ pub struct Bandwidth {
     pub measure: MeasureOptions,
     /// Kernel of the matrix and of the curve of threads [default: read]
     #[arg(
-        long,
+        long = "operation",
+        alias = "kernel",
         value_name = "NAME",
         default_value = "read",
         hide_default_value = true,

@@ -17,8 +17,8 @@ use nodewise_machine::{Bytes, KernelRelease};
     after_help = "\
 Examples:
   nodewise emulation status
-  nodewise emulation plan --nodes 4
-  nodewise emulation enable --nodes 4 --dry-run
+  nodewise emulation plan --count 4
+  nodewise emulation enable --count 4 --dry-run
   nodewise emulation verify --against before.json"
 )]
 pub struct Emulation {
@@ -48,10 +48,10 @@ pub enum Kind {
 #[group(id = "cut", multiple = false)]
 pub struct Cut {
     /// This many nodes [default: on a Raspberry Pi 4 two, on a Raspberry Pi 5 eight]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = "count", alias = "nodes", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
     /// Nodes of this size
-    #[arg(long, value_name = "SIZE", value_parser = super::size)]
+    #[arg(long = "node-size", alias = "size", value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// This many nodes of every node of the hardware
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -90,9 +90,9 @@ pub struct Status {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  nodewise emulation plan --nodes 8 --machine \"(4c 8G); arch=aarch64\"
+  nodewise emulation plan --count 8 --machine \"(4c 8G); arch=aarch64\"
   nodewise emulation plan --per-node 2 --kernel 6.1
-  nodewise emulation plan --nodes 2 --distances 10,30,30,10 --machine \"1x(4c 8G)\"")]
+  nodewise emulation plan --count 2 --distances 10,30,30,10 --machine \"1x(4c 8G)\"")]
 pub struct Plan {
     #[command(flatten)]
     pub cut: Cut,
@@ -113,8 +113,8 @@ pub struct Plan {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  nodewise emulation enable --nodes 4 --dry-run
-  nodewise emulation enable --nodes 8 --root /mnt/image
+  nodewise emulation enable --count 4 --dry-run
+  nodewise emulation enable --count 8 --root /mnt/image
 
 Changed are cmdline.txt of a Raspberry Pi, or /etc/default/grub, /etc/kernel/cmdline and the entries of \
 a boot loader. The old file is kept beside each; undo brings it back.")]

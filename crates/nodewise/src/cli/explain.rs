@@ -18,7 +18,7 @@ Examples:
   nodewise explain interleave:all --size 10G
   nodewise explain preferred:2 --machine \"4x(12c 128G)\" --trace
   nodewise explain \"bind=relative|balancing:1\" --allowed 2-3 --machine \"4x(12c 128G)\"
-  nodewise explain interleave:all --memory cache --size 1G
+  nodewise explain interleave:all --kind cache --size 1G
   nodewise explain interleave:all --size 10G --cost --latency lat.json")]
 pub struct Explain {
     /// The memory policy
@@ -28,7 +28,7 @@ pub struct Explain {
     #[arg(long, value_name = "N")]
     pub cpu_node: Option<u32>,
     /// What kind of memory is touched
-    #[arg(long, value_name = "KIND", default_value = "private")]
+    #[arg(long = "kind", alias = "memory", value_name = "KIND", default_value = "private")]
     pub memory: Memory,
     /// The number of the first page, which decides whose turn it is under interleave: its address in pages,
     /// or of shared memory its number in the file plus the file's inode number
@@ -46,7 +46,7 @@ pub struct Explain {
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// The memory consists of transparent huge pages where there are any
-    #[arg(long)]
+    #[arg(long = "thp", alias = "huge")]
     pub huge: bool,
     /// What a kernel of this release does, as 6.18
     #[arg(long, value_name = "R", value_parser = release)]

@@ -23,7 +23,7 @@ Examples:
   nodewise io --from near=local.txt far=membind1.txt --svg lat.svg
 
 DEVICE is a name as nodewise show has it (nvme0n1, block:nvme0n1, net:eth0, ib:mlx5_0), FILE a path. \
---huge is the kind of pages that buffers have [default: small ones].
+--huge-pages is the kind of pages that buffers have [default: small ones].
 
 On the host of --rdma-peer both servers have to wait, each again after every test:
   while ib_send_lat -a -F; do :; done &

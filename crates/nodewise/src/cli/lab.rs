@@ -25,7 +25,7 @@ Exit codes: the command's own; 125 when the guest could not be started or did no
 )]
 pub struct Lab {
     /// CPUs of the guest at most; every node that has CPUs keeps at least one
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = "max-cpus", alias = "cpus", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpus: Option<u32>,
     /// Memory of the guest, shared among its nodes
     #[arg(long, value_name = "SIZE", value_parser = super::size)]

@@ -19,7 +19,8 @@ use super::measure_options::MeasureOptions;
 Examples:
   nodewise latency                         every node to every node
   nodewise latency --quick --svg heat.svg  and as a picture
-  nodewise latency --nodes 0,1 --huge 2M   huge pages from the pool
+  nodewise latency --nodes 0,1 --huge-pages 2M
+                                           huge pages from the pool
   nodewise latency --sweep                 caches, found by measuring
   nodewise latency --table                 sizes and strides, local and remote
   nodewise latency --loaded                against the bandwidth that others use

@@ -20,7 +20,7 @@ pub struct MeasureOptions {
     pub thorough: bool,
     /// Huge pages beside small ones: never, thp (transparent), 2M or 1G (from that pool) [default:
     /// thp]
-    #[arg(long, value_name = "KIND", help_heading = "Measuring")]
+    #[arg(long = "huge-pages", alias = "huge", value_name = "KIND", help_heading = "Measuring")]
     pub huge: Option<Huge>,
     /// Run on these CPUs only, as 0-3,8 [default: all that may be used]
     #[arg(long, value_name = "CPUS", help_heading = "Measuring")]

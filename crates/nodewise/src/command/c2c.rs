@@ -23,7 +23,7 @@ pub fn run(args: &C2c, global: &Global) -> Outcome {
     }
     if args.measure.huge.is_some() {
         return Err(Failure::usage(
-            "--huge has no meaning with c2c: a cache line lies in one page of any size",
+            "--huge-pages has no meaning with c2c: a cache line lies in one page of any size",
         ));
     }
     show(&measure(args)?, args, global)

@@ -112,7 +112,7 @@ fn is_before_arm(machine: &Machine, kind: KernelKind) -> bool {
 }
 
 /// What is missing when nobody says how memory is to be cut.
-const NOTHING_ASKED: &str = "how is memory to be cut? --nodes N, --size SIZE or --per-node N says so; only a Raspberry Pi 4 or 5 has a usual number";
+const NOTHING_ASKED: &str = "how is memory to be cut? --count N, --node-size SIZE or --per-node N says so; only a Raspberry Pi 4 or 5 has a usual number";
 
 /// The text behind `numa=fake=` for what was typed, or for the board; `None` where neither says.
 fn asked_for(cut: &Cut, board_nodes: Option<u32>) -> Result<Option<String>, String> {
@@ -120,7 +120,7 @@ fn asked_for(cut: &Cut, board_nodes: Option<u32>) -> Result<Option<String>, Stri
     if let Some(size) = cut.size {
         return match size.get() {
             bytes if bytes > 0 && bytes % MIB == 0 => Ok(Some(format!("{}M", bytes / MIB))),
-            _ => Err(format!("--size: {size} is no whole number of MiB, in which the kernel counts")),
+            _ => Err(format!("--node-size: {size} is not a whole number of MiB, in which the kernel counts")),
         };
     }
     let per_node = cut.per_node.map(|count| format!("{count}U"));

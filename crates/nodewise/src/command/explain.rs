@@ -36,11 +36,8 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
     let zones = Zones::of(&input, release)?;
     let huge_order = huge_order(machine).ok_or_else(|| no_huge_pages(machine));
-    let order = if args.huge {
-        huge_order.map_err(|why| Failure::cannot(format_args!("--huge: {why}")))?
-    } else {
-        0
-    };
+    let order =
+        if args.huge { huge_order.map_err(|why| Failure::cannot(format_args!("--thp: {why}")))? } else { 0 };
     let before = zones.memory(machine, built(args.rebuilt), release);
     let allowed = allowed(args, &input)?;
     let mut policy = policy::read(&args.policy, &input, &allowed, release).map_err(Failure::usage)?;
@@ -96,7 +93,7 @@ fn check(args: &Explain) -> Result<(), String> {
         return Ok(());
     }
     let not_for_files = [
-        (args.huge, "--huge: the page cache is modelled in small pages"),
+        (args.huge, "--thp: the page cache is modelled in small pages"),
         (
             args.home.is_some(),
             "--home: a home node is a mapping's, and pages of the page cache follow the task's policy",

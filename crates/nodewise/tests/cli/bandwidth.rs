@@ -51,7 +51,7 @@ fn bandwidths_are_shown_in_every_form() {
     assert!(lines.starts_with("table,kernel,threads,from_node,"), "{lines}");
     let fields = |line: &str| line.split('"').step_by(2).flat_map(|part| part.matches(',')).count();
     assert!(lines.lines().all(|line| fields(line) == fields(lines.lines().next().unwrap())), "{lines}");
-    let text = of(&["--kernel=TRIAD", &svg]);
+    let text = of(&["--operation=TRIAD", &svg]);
     assert!(text.starts_with("Bandwidth  all threads of a node at once"), "{text}");
     assert!(text.contains("triad, small pages") && text.contains("seed 1;"), "{text}");
     assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
@@ -102,7 +102,7 @@ fn texts_fit_sixty_columns() {
 #[test]
 fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     let check = |words: &[&str], expected: &str| wrong("bandwidth", words, expected);
-    check(&["--kernel=memset"], "\"memset\" is no kernel: expected one of read, write, write-NT, copy,");
+    check(&["--operation=memset"], "\"memset\" is no kernel: expected one of read, write, write-NT, copy,");
     check(&["--size=1K"], "--size: 1 KiB is no size to measure with: expected 256 KiB to 16 TiB");
     check(&["--nodes=9999"], "--nodes: node 9999 does not exist");
     check(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise bandwidth");
@@ -115,11 +115,11 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     check(&["--undo-weights=x", "--quick"], "--quick");
     check(&["--from=/no/such"], "--from: cannot read \"/no/such\": no such file or directory");
     check(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise bandwidth: ");
-    check(&["--from=a.json", "--kernel=copy"], "--kernel");
+    check(&["--from=a.json", "--operation=copy"], "--operation");
     check(&["--from=a.json", "--apply-weights=b"], "--apply-weights");
     let cores = |words: &[&str], expected: &str| wrong("c2c", words, expected);
     cores(&["--transfer=ping"], "\"ping\" is no transfer: expected hand-over, dirty, clean");
-    cores(&["--huge=thp"], "--huge has no meaning with c2c");
+    cores(&["--huge=thp"], "--huge-pages has no meaning with c2c");
     cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise c2c: ");
     cores(&["--from=a.json", "--quick"], "--quick");
     cores(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise c2c");

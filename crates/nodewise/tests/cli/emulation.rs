@@ -35,7 +35,7 @@ fn check_file(image: &Path, path: &str, expected: &str) {
 #[test]
 fn a_dry_run_shows_the_difference_and_changes_nothing() {
     let image = image(&[(PATH, CMDLINE), CONFIG]);
-    let text = emulation(image.path(), &["enable", "--nodes=4", "--dry-run"]).ok();
+    let text = emulation(image.path(), &["enable", "--count=4", "--dry-run"]).ok();
     let expected =
         format!("--- a/{PATH}\n+++ b/{PATH}\n@@ -1 +1 @@\n-{CMDLINE}+{EMULATED}\n  would change  /{PATH}\n");
     assert_eq!(text, expected);
@@ -47,9 +47,9 @@ fn a_dry_run_shows_the_difference_and_changes_nothing() {
 fn what_is_enabled_can_be_disabled_and_undone_to_the_byte() {
     let image = image(&[(PATH, CMDLINE), CONFIG]);
     let root = image.path();
-    assert!(emulation(root, &["enable", "--nodes", "4"]).ok().ends_with("  next          reboot\n"));
+    assert!(emulation(root, &["enable", "--count", "4"]).ok().ends_with("  next          reboot\n"));
     check_file(root, PATH, EMULATED);
-    let again = emulation(root, &["enable", "--nodes", "4"]).ok();
+    let again = emulation(root, &["enable", "--count", "4"]).ok();
     assert_eq!(again, format!("  right already /{PATH}\n"));
     emulation(root, &["disable"]).ok();
     let one = EMULATED.replace("numa=fake=4 numa_policy=interleave", "numa=fake=1");
@@ -66,10 +66,10 @@ fn what_is_enabled_can_be_disabled_and_undone_to_the_byte() {
 #[test]
 fn a_policy_that_is_no_longer_wanted_is_taken_out() {
     let image = image(&[(PATH, EMULATED)]);
-    emulation(image.path(), &["enable", "--nodes=4", "--policy=none"]).ok();
+    emulation(image.path(), &["enable", "--count=4", "--policy=none"]).ok();
     check_file(image.path(), PATH, &EMULATED.replace(" numa_policy=interleave", ""));
-    emulation(image.path(), &["enable", "--nodes=4", "--policy=interleave"]).ok();
-    emulation(image.path(), &["enable", "--nodes=2"]).ok();
+    emulation(image.path(), &["enable", "--count=4", "--policy=interleave"]).ok();
+    emulation(image.path(), &["enable", "--count=2"]).ok();
     check_file(image.path(), PATH, &EMULATED.replace("fake=4", "fake=2"));
 }
 
@@ -82,15 +82,15 @@ fn what_an_images_kernel_will_not_make_is_said() {
     };
     let without = ("boot/config-6.12.9", "CONFIG_NUMA=y\n# CONFIG_NUMA_EMU is not set\n");
     let old = ("boot/config-6.6.31+rpt-rpi-2712", "CONFIG_NUMA=y\nCONFIG_NUMA_EMULATION=y\n");
-    check(&[CONFIG], &["--nodes=8"], &[]);
+    check(&[CONFIG], &["--count=8"], &[]);
     check(
         &[CONFIG, without],
-        &["--nodes=8"],
+        &["--count=8"],
         &["the image's kernel 6.12.9 emulates no nodes: it is built without CONFIG_NUMA_EMU"],
     );
     check(
         &[CONFIG],
-        &["--nodes=1000"],
+        &["--count=1000"],
         &[
             "the image's kernel 6.12.25+rpt-rpi-2712 can number 16 nodes, 1000 are asked for",
             "1000 nodes of 32 MiB each, the least, need 31.2 GiB: a machine with less starts without emulation, and how much this image's has is not known",
@@ -98,19 +98,19 @@ fn what_an_images_kernel_will_not_make_is_said() {
     );
     check(
         &[old],
-        &["--size=512M"],
+        &["--node-size=512M"],
         &[
             "the image's kernel 6.6.31+rpt-rpi-2712: this kernel reads a number of nodes only: it starts without emulation",
         ],
     );
     check(
         &[("usr/lib/modules/6.12.9/modules.dep", "")],
-        &["--nodes=2"],
+        &["--count=2"],
         &["whether the image's kernel 6.12.9 emulates nodes is not known: there is no config-6.12.9"],
     );
     check(
         &[],
-        &["--nodes=2"],
+        &["--count=2"],
         &[
             "whether this image's kernel emulates nodes is not known: there is no config-RELEASE in its /boot, and no folder of modules",
         ],
@@ -154,7 +154,7 @@ fn every_boot_file_of_a_pc_is_changed() {
 #[test]
 fn what_is_not_understood_is_left_alone() {
     let image = image(&[("etc/default/grub", "if true; then A=1; fi\n")]);
-    let ran = emulation(image.path(), &["enable", "--nodes=2"]);
+    let ran = emulation(image.path(), &["enable", "--count=2"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
         (
@@ -176,35 +176,38 @@ fn wrong_words_are_refused_with_what_would_be_right() {
     };
     check(
         &["enable"],
-        "nodewise: how is memory to be cut? --nodes N, --size SIZE or --per-node N says so; only a Raspberry Pi 4 or 5 has a usual number",
-    );
-    check(&["enable", "--nodes=2", "--size=1G"], "nodewise: --nodes and --size cannot be used together");
-    check(
-        &["enable", "--size=1000B"],
-        "nodewise: --size: 1000 B is no whole number of MiB, in which the kernel counts",
+        "nodewise: how is memory to be cut? --count N, --node-size SIZE or --per-node N says so; only a Raspberry Pi 4 or 5 has a usual number",
     );
     check(
-        &["enable", "--nodes=2", "--policy=a b"],
+        &["enable", "--count=2", "--node-size=1G"],
+        "nodewise: --count and --node-size cannot be used together",
+    );
+    check(
+        &["enable", "--node-size=1000B"],
+        "nodewise: --node-size: 1000 B is not a whole number of MiB, in which the kernel counts",
+    );
+    check(
+        &["enable", "--count=2", "--policy=a b"],
         "nodewise: --policy: \"a b\" is not a memory policy: expected default, local, prefer:0, bind:0-3, interleave or interleave:0-3, with static or relative as in interleave=static:0-3",
     );
     check(
-        &["enable", "--nodes=2", "--policy=prefer:9"],
+        &["enable", "--count=2", "--policy=prefer:9"],
         "nodewise: --policy: node 9 will not exist: numa=fake=2 makes nodes 0-1",
     );
     check(
-        &["enable", "--nodes=2", "--policy=bind"],
+        &["enable", "--count=2", "--policy=bind"],
         "nodewise: --policy: \"bind\" is not a memory policy: expected nodes, as in bind:0-3",
     );
     check(
-        &["enable", "--nodes=2", "--policy=local=static"],
+        &["enable", "--count=2", "--policy=local=static"],
         "nodewise: --policy: \"local=static\" is not a memory policy: expected local without static or relative",
     );
     check(
-        &["enable", "--nodes=2", "--banklow=1"],
+        &["enable", "--count=2", "--banklow=1"],
         "nodewise: --banklow: an image has no EEPROM; leave --root out to set this board's",
     );
     check(
-        &["enable", "--nodes=2", "--machine=(1c 1G)"],
+        &["enable", "--count=2", "--machine=(1c 1G)"],
         "nodewise: --machine: boot files are changed on this system, or in an image that --root names",
     );
     let ran = run(&["emulation", "undo", "--root=/nonexistent"]);
