@@ -37,54 +37,54 @@ verbs! {
     "show" Show(show::Show),
         "Shows where memory is: nodes, CPUs, distances, caches, devices, settings";
     "acpi" Acpi(acpi::Acpi),
-        "Shows what the firmware says of nodes: SRAT, SLIT, HMAT, CEDT and MSCT, and what Linux makes of it";
+        "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "capture" Capture(capture::Capture),
-        "Saves this machine for another one to look at";
+        "Saves this machine's description for inspection elsewhere";
     "run" Run(run::Run), "Starts a program under a placement";
     "tune" Tune(tune::Tune), here "",
-        "Runs a program under many placements and says which is best";
+        "Runs a program under many placements and names the best";
     "compare" Compare(compare::Compare), here "",
-        "Runs a suite of benchmarks before and after a change and says what changed";
+        "Runs a suite of benchmarks before and after a change and compares the results";
     "latency" Latency(latency::Latency), here "--from=FILE shows a result from elsewhere",
-        "Measures what a load from each node's memory costs, from the CPUs of each node";
+        "Measures memory latency from the CPUs of each node to the memory of each node";
     "bandwidth" Bandwidth(bandwidth::Bandwidth), here "--from=FILE shows a result from elsewhere",
-        "Measures how many bytes per second come from each node's memory, to the CPUs of each node";
+        "Measures memory bandwidth from the CPUs of each node to the memory of each node";
     "c2c" C2c(c2c::C2c), here "--from=FILE shows a result from elsewhere",
-        "Measures what it costs one CPU to get a cache line that another one has";
+        "Measures the time to transfer a cache line between two CPUs";
     "io" Io(io::Io),
-        "Shows the node of each device, and measures what reading disks into memory of each node gives";
+        "Shows the node of each device, and measures reads from disks into the memory of each node";
     "workload" Workload(workload::Workload), here "",
         "Runs a built-in program whose speed depends on memory";
     "explain" Explain(explain::Explain),
-        "Tells which nodes the kernel takes memory from under a policy, and when each gives way";
+        "Predicts from which nodes the kernel takes memory under a policy, and when it falls back";
     "zonelist" Zonelist(explain::Zonelist),
-        "Shows the order in which each node's allocations try nodes and zones";
+        "Shows the fallback order of each node: nodes and zones";
     "zones" Zones(explain::Zones),
-        "Shows the zones of every node: sizes, free pages, watermarks, and reserves";
+        "Shows the zones of every node: sizes, free pages, watermarks and reserves";
     "emulation" Emulation(emulation::Emulation),
-        "Emulates NUMA nodes: shows what is there, plans, switches it on and off, verifies";
+        "Emulates NUMA nodes: status, plan, enable, disable, undo, verify";
     "simulate" Simulate(simulate::Simulate),
-        "Plays programs that take memory over time on a machine, and tells where it comes from";
+        "Simulates programs that allocate memory over time, and shows the node of each allocation";
     "lab" Lab(lab::Lab),
         "Boots a machine as a real kernel in QEMU and runs a command there";
     "numactl" Numactl(personality::Words),
         "Behaves exactly like numactl";
     "numastat" Numastat(personality::Words),
-        "Is numastat";
+        "Behaves exactly like numastat";
     "migratepages" Migratepages(personality::Words),
-        "Is migratepages";
+        "Behaves exactly like migratepages";
     "migspeed" Migspeed(personality::Words),
-        "Is migspeed";
+        "Behaves exactly like migspeed";
     "memhog" Memhog(personality::Words),
-        "Is memhog";
+        "Behaves exactly like memhog";
     "links" Links(personality::Links), here "",
-        "Makes numactl, numastat, migratepages, migspeed and memhog: links to this program in a folder";
+        "Creates links named numactl, numastat, migratepages, migspeed and memhog in a directory";
     "help" Help(help::Help), here "", "Explains a verb or a topic";
     "version" Version(help::Version), here "", "Prints release, target, and what is built in";
 }
 
-/// nodewise finds where the memory of a Linux machine is, what each way to it costs, and where a
-/// program should put its own.
+/// nodewise shows where the memory of a Linux machine is, measures the cost of each path to it, and finds
+/// the best placement of a program.
 ///
 /// Without a verb it prints a short overview of this machine.
 #[derive(Debug, Parser)]
@@ -100,7 +100,7 @@ Examples:
   nodewise show                            where this machine's memory is
   nodewise tune -- ./solver input.dat      which placement makes it fastest
   nodewise run --near gpu:0 -- ./train     a program beside a device
-  nodewise show --machine \"2x(8c 64G)\"     a machine that is not there
+  nodewise show --machine \"2x(8c 64G)\"     a hypothetical machine
 
 nodewise help VERB and nodewise help TOPIC explain more: machines, policies, nodes, units, exit-codes, \
 environment, formats.
@@ -115,18 +115,18 @@ pub struct Cli {
     pub verb: Option<Verb>,
 }
 
-/// Options of every verb.
+/// Global options.
 #[derive(Debug, clap::Args)]
 pub struct Global {
-    /// Machine to inspect: live (the default), a machine file (.json), a capture
-    /// (directory or archive), ACPI tables (acpi:DIR), a device tree (dtb:FILE), or a spec such as "4x(12c2t 128G)"
+    /// Machine to inspect: live (the default), a machine file (.json), a capture (directory or archive), ACPI
+    /// tables (acpi:DIR), a device tree (dtb:FILE), or a spec such as "4x(12c2t 128G)"
     #[arg(
         long,
         global = true,
         value_name = "M",
         default_value = "live",
         hide_default_value = true,
-        help_heading = "Everywhere"
+        help_heading = "Global options"
     )]
     pub machine: String,
     /// When to use colour: auto (on a terminal, unless NO_COLOR is set; elsewhere if CLICOLOR_FORCE
@@ -138,12 +138,12 @@ pub struct Global {
         default_value = "auto",
         hide_default_value = true,
         hide_possible_values = true,
-        help_heading = "Everywhere"
+        help_heading = "Global options"
     )]
     pub color: ColorWhen,
 }
 
-/// Facts that a machine may not give: options of the verbs that need them.
+/// Facts that a machine may not give, for the verbs that need them.
 #[derive(Debug, Default, clap::Args)]
 pub struct Supplied {
     /// Memory of nodes whose size the machine does not give: 64G for each of them, or 0-1=64G for some (may be

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use nodewise_machine::KernelRelease;
 
-/// Shows what the firmware says of nodes: SRAT, SLIT, HMAT, CEDT and MSCT, and what Linux makes of it
+/// Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them
 ///
 /// Without files the tables are those of this machine (open to root only), or those of the
 /// machine that --machine names: a capture, or acpi:DIR. With --machine acpi:DIR every other verb
-/// takes the machine that Linux would make of the tables.
+/// works on the machine that Linux would build from the tables.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,19 +17,19 @@ Examples:
   nodewise acpi SRAT.dat SLIT.dat --json
   nodewise show --machine acpi:/sys/firmware/acpi/tables
 
-Exit codes: 0 done, 1 something is wrong with a table or Linux rejects it, 2 wrong usage, 3 this \
+Exit codes: 0 done, 1 a table is wrong or Linux rejects it, 2 wrong usage, 3 this \
 machine has no tables or they cannot be read.")]
 pub struct Acpi {
-    /// Tables as the firmware has them, or as text of acpidump; or a folder of such files
+    /// Tables as binary files or as text of acpidump, or a directory of such files
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Where RAM is, which the tables do not say: a copy of /proc/iomem, or of the log's BIOS-e820 lines
+    /// Map of RAM, which the tables do not give: a copy of /proc/iomem, or of the log's BIOS-e820 lines
     ///
-    /// Without it: what this machine or the capture says, or the file iomem in the folder of the tables. It
-    /// tells RAM that no table covers, and tables that Linux accepts and does not boot with.
+    /// Without it: what this machine or the capture says, or the file iomem in the folder of the tables. With
+    /// it, RAM that no table covers is reported, and tables that Linux accepts but cannot boot with.
     #[arg(long, value_name = "FILE")]
     pub ram: Option<PathBuf>,
-    /// What a kernel of this release makes of the tables, as 6.18
+    /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
     /// Print JSON with every field (schema nodewise.acpi/1)

@@ -8,12 +8,12 @@ use nodewise_measure::kernel::bandwidth::Kernel;
 
 use super::measure_options::MeasureOptions;
 
-/// Measures how many bytes per second come from each node's memory, to the CPUs of each node
+/// Measures memory bandwidth from the CPUs of each node to the memory of each node
 ///
-/// A matrix of nodes with a thread on every CPU; every kernel near its memory with one thread and with
-/// all; more and more threads; and all nodes at once. Before that a short contest finds the fastest
-/// way to run each kernel here (instructions, streams, prefetching), which is named. Where the pages
-/// are is asked of the kernel before and after. Ctrl-C ends it with the figures so far.
+/// A matrix of nodes with a thread on every CPU; every kernel near its memory with one thread and with all;
+/// more and more threads; and all nodes at once. Before that a short contest finds the fastest way to run each
+/// kernel here (instructions, streams, prefetching), which is named. The kernel confirms the node of every page
+/// before and after. Ctrl-C ends it with the figures so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
   nodewise bandwidth --undo-weights old.weights
   nodewise bandwidth --json > before.json  to draw later, with --from
 
-Kernels: read, write, copy, scale, add, triad; write-NT, copy-NT, triad-NT write past the caches; \
+Operations: read, write, copy, scale, add, triad; write-NT, copy-NT, triad-NT write past the caches; \
 3:1, 2:1, 1:1 read and write in that proportion.
 
 Exit codes: 0 when there are figures, also after Ctrl-C; 2 wrong usage; 3 when no way could be \
@@ -34,7 +34,7 @@ measured, or weights cannot be set.")]
 pub struct Bandwidth {
     #[command(flatten)]
     pub measure: MeasureOptions,
-    /// Kernel of the matrix and of the curve of threads [default: read]
+    /// Operation of the matrix and of the curve of threads [default: read]
     #[arg(
         long = "operation",
         alias = "kernel",
@@ -45,11 +45,11 @@ pub struct Bandwidth {
         help_heading = "Measuring"
     )]
     pub kernel: Kernel,
-    /// Measure the matrix alone: no other kernels, no curve of threads
+    /// Measure the matrix alone: no other operations, no curve of threads
     #[arg(long, help_heading = "Measuring")]
     pub matrix: bool,
-    /// Measure files in memory (tmpfs) instead: written anew, written again and read, with their pages on each
-    /// node; in DIR, as /dev/shm, or without a mount
+    /// Measure files in memory (tmpfs) instead: a first write, an overwrite and a read, with pages on each
+    /// node; in DIR, such as /dev/shm, or without a mount
     #[arg(
         long,
         value_name = "DIR",
@@ -59,10 +59,10 @@ pub struct Bandwidth {
         help_heading = "Measuring"
     )]
     pub file: Option<Option<PathBuf>>,
-    /// Memory on each node, as 256M [default: four times the last-level caches of a node, 64M to 2G]
+    /// Memory on each node, such as 256M [default: four times the last-level caches of a node, 64M to 2G]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
-    /// Set the weights that are proposed for weighted interleaving, and keep the old ones in FILE
+    /// Set the proposed weights for weighted interleaving, and save the old ones in FILE
     #[arg(long, value_name = "FILE", help_heading = "Weights")]
     pub apply_weights: Option<PathBuf>,
     /// Set the weights in FILE instead of measuring
@@ -74,10 +74,10 @@ pub struct Bandwidth {
         help_heading = "Weights"
     )]
     pub undo_weights: Option<PathBuf>,
-    /// Say which weights would be set, and set none
+    /// Show the weights that would be set, without setting them
     #[arg(long, help_heading = "Weights")]
     pub dry_run: bool,
-    /// Print a result that --json has written instead of measuring
+    /// Show a result of --json without measuring
     #[arg(
         long,
         value_name = "FILE",
@@ -95,6 +95,6 @@ pub struct Bandwidth {
 pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
     Kernel::from_name(text).ok_or_else(|| {
         let names: Vec<&str> = Kernel::ALL.into_iter().map(Kernel::name).collect();
-        format!("{} is no kernel: expected one of {}", quote(text), names.join(", "))
+        format!("{} is not an operation: expected one of {}", quote(text), names.join(", "))
     })
 }

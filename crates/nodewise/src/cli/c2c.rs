@@ -7,12 +7,12 @@ use nodewise_measure::c2c::Transfer;
 
 use super::measure_options::MeasureOptions;
 
-/// Measures what it costs one CPU to get a cache line that another one has
+/// Measures the time to transfer a cache line between two CPUs
 ///
-/// Three things for every pair of CPUs, both ways: handing over a line that both write (half a round
-/// trip), loading lines that the other CPU has written (dirty), and lines that it has only read
-/// (clean). The memory of the lines is on the node of either CPU, or elsewhere. Pairs are grouped by
-/// what they share: a core, a cluster, a cache, a node, a package. Of many CPUs some stand for all.
+/// Three things for every pair of CPUs, both ways: handing over a line that both write (half a round trip),
+/// loading lines that the other CPU has written (dirty), and lines that it has only read (clean). The memory of
+/// the lines is on the node of either CPU, or elsewhere. Pairs are grouped by what they share: a core, a
+/// cluster, a cache, a node, a package. On a large machine a sample of CPUs is measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ measured.")]
 pub struct C2c {
     #[command(flatten)]
     pub measure: MeasureOptions,
-    /// What to time: hand-over, dirty, clean, or several with commas [default: all]
+    /// Transfers to time: hand-over, dirty, clean, or several with commas [default: all]
     #[arg(
         long,
         value_name = "NAMES",
@@ -35,7 +35,7 @@ pub struct C2c {
         help_heading = "Measuring"
     )]
     pub transfer: Vec<Transfer>,
-    /// Print a result that --json has written instead of measuring
+    /// Show a result of --json without measuring
     #[arg(
         long,
         value_name = "FILE",
@@ -48,6 +48,6 @@ pub struct C2c {
 fn transfer(text: &str) -> Result<Transfer, String> {
     Transfer::from_name(text).ok_or_else(|| {
         let names: Vec<&str> = Transfer::ALL.into_iter().map(Transfer::name).collect();
-        format!("{} is no transfer: expected {}", quote(text), names.join(", "))
+        format!("{} is not a transfer: expected {}", quote(text), names.join(", "))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Saves this machine for another one to look at
+/// Saves this machine's description for inspection elsewhere
 ///
 /// Writes the raw files of /sys, /proc and ACPI that nodewise reads into a directory or an archive,
 /// or everything that was read from them into a machine file, by the ending of the name: none,
@@ -18,10 +18,10 @@ pub struct Capture {
     /// File or directory to write; - writes a .tar archive to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Overwrite a file of that name; folders with something in them are never replaced
+    /// Overwrite an existing file; a directory that is not empty is never replaced
     #[arg(long)]
     pub force: bool,
-    /// Leave in what identifies the machine: serial numbers, addresses, host and user names
+    /// Keep serial numbers, addresses, host and user names, which identify the machine
     #[arg(long)]
     pub with_identity: bool,
 }

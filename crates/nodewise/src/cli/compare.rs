@@ -6,14 +6,14 @@ use clap::ArgGroup;
 
 use crate::output::Destination;
 
-/// Runs a suite of benchmarks before and after a change and says what changed
+/// Runs a suite of benchmarks before and after a change and compares the results
 ///
-/// A suite is run and saved; then anything is changed (a kernel parameter, firmware, a policy, a reboot);
-/// then it is run again against what was saved. Or several placements are compared in one run. Every
-/// round runs each benchmark twice, in an order drawn anew: the difference between the two is this
-/// machine's noise. A change is called one only when the interval, the test over all rows and the noise
-/// agree. Below the rows stands their geometric mean. What is not installed is named and left out. Ctrl-C
-/// ends it with the results so far, which are saved too.
+/// A suite is run and saved; then anything is changed (a kernel parameter, firmware, a policy, a reboot); then
+/// it is run again against what was saved. Or several placements are compared in one run. Every round runs each
+/// benchmark twice, in a new random order: the difference between the two is this machine's noise. A change is
+/// reported only when the interval, the test over all rows and the noise agree. The geometric mean follows the
+/// rows. Benchmarks that are not installed are named and skipped. Ctrl-C ends it with the results so far, which
+/// are saved too.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "\
@@ -31,26 +31,26 @@ can be run here.",
     group = ArgGroup::new("what").args(["suite", "before"]).required(true)
 )]
 pub struct Compare {
-    /// The suite: board, server, or a TOML file of your own
+    /// Suite: board, server, or your own TOML file
     #[arg(long, value_name = "NAME|FILE")]
     pub suite: Option<String>,
-    /// Save what is measured into this file, as JSON
+    /// Save the results into FILE, as JSON
     #[arg(long, value_name = "FILE", requires = "suite")]
     pub save: Option<Destination>,
-    /// Compare with what was saved into this file before
+    /// Compare with the results saved in FILE
     #[arg(long, value_name = "FILE", requires = "suite", conflicts_with = "placements")]
     pub against: Option<PathBuf>,
-    /// Compare these placements with the first of them in one run: options of `nodewise run` without
-    /// dashes, with commas between placements, as default,interleave=all
+    /// Compare these placements with the first of them in one run: options of nodewise run without
+    /// dashes, with commas between placements, such as default,interleave=all
     #[arg(long, value_name = "LIST", requires = "suite")]
     pub placements: Option<String>,
-    /// Run nothing: a file that was saved before a change ...
+    /// Results saved before the change; runs nothing
     #[arg(long, value_name = "FILE", requires = "after", conflicts_with = "suite")]
     pub before: Option<PathBuf>,
-    /// ... and one that was saved after it
+    /// Results saved after the change
     #[arg(long, value_name = "FILE", requires = "before")]
     pub after: Option<PathBuf>,
-    /// Only this benchmark; may be repeated
+    /// Run only this benchmark (may be repeated)
     #[arg(long, value_name = "NAME")]
     pub only: Vec<String>,
     /// List the benchmarks and what is missing here
@@ -59,29 +59,29 @@ pub struct Compare {
     /// Print the file of a suite that comes with nodewise
     #[arg(long, requires = "suite", conflicts_with_all = ["json", "csv", "svg", "install"], help_heading = "Suites")]
     pub source: bool,
-    /// Install Debian's packages that are missing with apt-get, as root; removes none
+    /// Install missing Debian packages with apt-get, as root; removes nothing
     #[arg(long, requires = "suite", help_heading = "Suites")]
     pub install: bool,
     /// Measured rounds, 200 at most; each runs every benchmark twice [default: 7;
     /// with --placements as many as the rows need]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200), help_heading = "Measuring")]
     pub runs: Option<u32>,
-    /// Time to spend at most, as 90s, 30m or 2h
+    /// Time limit, such as 90s, 30m or 2h
     #[arg(long, value_name = "TIME", help_heading = "Measuring")]
     pub time: Option<String>,
     /// Three rounds: a first look, too few to show a difference
     #[arg(long, conflicts_with = "runs", help_heading = "Measuring")]
     pub quick: bool,
-    /// Seed of the order of runs [default: from the clock, and printed]
+    /// Random seed of the order of runs [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub seed: Option<u64>,
     /// Print JSON: the comparison, every sample where there is none, or what --list lists
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
-    /// Print a line per row with commas, or per sample where nothing is compared
+    /// Print CSV, one line per row, or per sample without a comparison
     #[arg(long, help_heading = "Output")]
     pub csv: bool,
-    /// Draw the comparison as an SVG picture into this file, too
+    /// Also draw the comparison as SVG into FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use nodewise_machine::{Bytes, KernelRelease};
 
-/// Emulates NUMA nodes: shows what is there, plans, switches it on and off, verifies
+/// Emulates NUMA nodes: status, plan, enable, disable, undo, verify
 ///
 /// A kernel that is started with numa=fake= cuts memory into nodes. On boards with one memory
 /// controller, such as a Raspberry Pi 4 or 5, interleaving over them keeps more banks of the memory
@@ -29,17 +29,17 @@ pub struct Emulation {
 /// What to do about emulation.
 #[derive(Debug, Subcommand)]
 pub enum Kind {
-    /// Shows what the kernel can, what it was asked for, and what is in force
+    /// Shows the kernel's support, the requested emulation, and the active one
     Status(Status),
     /// Shows the nodes that a kernel would make: ranges, CPUs, distances, fallback orders
     Plan(Plan),
-    /// Has the next start emulate nodes: changes the boot loader's files
+    /// Enables emulation at the next boot, in the boot loader's files
     Enable(Enable),
-    /// Has the next start emulate none
+    /// Disables emulation at the next boot
     Disable(Disable),
-    /// Takes the last change of the boot loader's files back, to the byte
+    /// Undoes the last change of the boot loader's files, byte for byte
     Undo(Undo),
-    /// Tells whether the emulation that was asked for works
+    /// Checks that the requested emulation works
     Verify(Verify),
 }
 
@@ -47,13 +47,13 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[group(id = "cut", multiple = false)]
 pub struct Cut {
-    /// This many nodes [default: on a Raspberry Pi 4 two, on a Raspberry Pi 5 eight]
+    /// Number of nodes [default: on a Raspberry Pi 4 two, on a Raspberry Pi 5 eight]
     #[arg(long = "count", alias = "nodes", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
-    /// Nodes of this size
+    /// Size of each node
     #[arg(long = "node-size", alias = "size", value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
-    /// This many nodes of every node of the hardware
+    /// Number of nodes per hardware node
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub per_node: Option<u32>,
 }
@@ -61,13 +61,13 @@ pub struct Cut {
 /// Where boot files are, and whether they are to be written.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
-    /// A folder that stands for /, as an image that is mounted there
+    /// Directory to use as /, such as a mounted image
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true)]
     pub root: PathBuf,
     /// Read to be refused: boot files are those of this system or of --root
     #[arg(long, value_name = "M", hide = true)]
     pub machine: Option<String>,
-    /// Show the difference and change nothing
+    /// Show the difference without changing anything
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON (schema nodewise.emulation-change/1)
@@ -78,7 +78,7 @@ pub struct Target {
 /// Options of `status`.
 #[derive(Debug, clap::Args)]
 pub struct Status {
-    /// A folder that stands for /, whose boot files are shown
+    /// Directory to use as /, whose boot files are shown
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Print JSON (schema nodewise.emulation-status/1)
@@ -96,10 +96,10 @@ Examples:
 pub struct Plan {
     #[command(flatten)]
     pub cut: Cut,
-    /// Distances between the nodes that are made, row by row [default: those of the nodes they are cut from]
+    /// Distances between the emulated nodes, row by row [default: those of the hardware nodes]
     #[arg(long, value_name = "D00,D01,...", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(10..))]
     pub distances: Vec<u8>,
-    /// What a kernel of this release makes, as 6.12
+    /// Kernel release to model, such as 6.12
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
     /// Print JSON (schema nodewise.emulation-plan/1)
@@ -121,7 +121,7 @@ a boot loader. The old file is kept beside each; undo brings it back.")]
 pub struct Enable {
     #[command(flatten)]
     pub cut: Cut,
-    /// The default policy of Raspberry Pi kernels, or none, which takes it out [default: interleave on a
+    /// Default policy of Raspberry Pi kernels; none removes it [default: interleave on a
     /// Raspberry Pi, elsewhere as it is]
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
@@ -151,8 +151,7 @@ pub struct Undo {
 #[command(after_help = "\
 Exit codes: 0 it works, 1 it does not.")]
 pub struct Verify {
-    /// The machine as it was before, as nodewise show --json printed it, or figures that nodewise compare
-    /// --save wrote then
+    /// State before the change: output of nodewise show --json, or of nodewise compare --save
     #[arg(long, value_name = "FILE")]
     pub against: Option<String>,
     /// Print JSON (schema nodewise.emulation-verify/1)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, KernelRelease};
 
-/// Tells which nodes the kernel takes memory from under a policy, and when each gives way
+/// Predicts from which nodes the kernel takes memory under a policy, and when it falls back
 ///
 /// Nothing is allocated: a model of the kernel's allocator, which was compared with real kernels,
 /// plays the request. POLICY is written as in /proc/PID/numa_maps: a mode, flags behind "=", and
@@ -24,16 +24,16 @@ pub struct Explain {
     /// The memory policy
     #[arg(value_name = "POLICY", default_value = "default", hide_default_value = true)]
     pub policy: String,
-    /// The node of the CPU that touches the memory first
+    /// Node of the CPU that touches the memory first
     #[arg(long, value_name = "N")]
     pub cpu_node: Option<u32>,
-    /// What kind of memory is touched
+    /// Kind of memory
     #[arg(long = "kind", alias = "memory", value_name = "KIND", default_value = "private")]
     pub memory: Memory,
-    /// The number of the first page, which decides whose turn it is under interleave: its address in pages,
-    /// or of shared memory its number in the file plus the file's inode number
+    /// Number of the first page, which selects the first node under interleave: its address in pages, or for
+    /// shared memory its index in the file plus the inode number
     ///
-    /// Without it the turn of the first page falls on the first node.
+    /// Without it the first page is on the first node.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 52))]
     pub first_page: Option<u64>,
     /// Nodes whose memory the cpuset allows; without it, those that can be used now
@@ -42,37 +42,37 @@ pub struct Explain {
     /// The home node of the mapping (set_mempolicy_home_node), for bind and preferred-many
     #[arg(long, value_name = "N")]
     pub home: Option<u32>,
-    /// How much memory is touched; without it, all there is
+    /// Amount of memory touched; without it, all of it
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
-    /// The memory consists of transparent huge pages where there are any
+    /// Use transparent huge pages where possible
     #[arg(long = "thp", alias = "huge")]
     pub huge: bool,
-    /// What a kernel of this release does, as 6.18
+    /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = release)]
     pub kernel: Option<KernelRelease>,
-    /// With fallback orders as they are after a node gained or lost memory at run time
+    /// Use the fallback orders after memory was added or removed at run time
     #[arg(long)]
     pub rebuilt: bool,
-    /// Name the functions of the kernel that are passed
+    /// Name the kernel functions on the path
     #[arg(long)]
     pub trace: bool,
-    /// Tell what reading the memory once costs at least, and what bounds that
+    /// Estimate the least time to read the memory once, and its bottleneck
     ///
     /// Latencies and bandwidths are those of the firmware (or of a machine's "access="), unless measured ones
     /// are given.
     #[arg(long)]
     pub cost: bool,
-    /// With --cost: latencies from what nodewise latency --json has printed
+    /// With --cost: latencies from the output of nodewise latency --json
     #[arg(long, value_name = "FILE", requires = "cost")]
     pub latency: Option<PathBuf>,
-    /// With --cost: bandwidths from what nodewise bandwidth --json has printed
+    /// With --cost: bandwidths from the output of nodewise bandwidth --json
     #[arg(long, value_name = "FILE", requires = "cost")]
     pub bandwidth: Option<PathBuf>,
-    /// With --cost: threads that read, on the CPU's node; without it, one for each CPU there
+    /// With --cost: number of reading threads on the CPU's node [default: one per CPU]
     #[arg(long, value_name = "N", requires = "cost", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
-    /// With --cost: how they read
+    /// With --cost: access pattern
     #[arg(long, value_name = "HOW", requires = "cost", default_value = "stream")]
     pub access: Access,
     /// Print JSON (schema nodewise.explain/1)
@@ -102,19 +102,19 @@ pub enum Access {
     Chase,
 }
 
-/// Shows the order in which each node's allocations try nodes and zones
+/// Shows the fallback order of each node: nodes and zones
 ///
-/// Beside the model's orders stand those that the kernel of this machine, or of a capture, wrote into its log.
+/// The orders of the model are shown beside those that the kernel of this machine, or of a capture, logged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   nodewise zonelist
   nodewise zonelist --machine \"2x(2x(24c 126G)); dist=11,20\" --kernel 6.18")]
 pub struct Zonelist {
-    /// What a kernel of this release does, as 6.18
+    /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = release)]
     pub kernel: Option<KernelRelease>,
-    /// As the kernel builds the orders anew when a node has gained or lost memory
+    /// Show the orders after memory was added or removed at run time
     #[arg(long)]
     pub rebuilt: bool,
     /// Print JSON (schema nodewise.zonelist/1)
@@ -124,16 +124,16 @@ pub struct Zonelist {
     pub supplied: super::Supplied,
 }
 
-/// Shows the zones of every node: sizes, free pages, watermarks, and reserves
+/// Shows the zones of every node: sizes, free pages, watermarks and reserves
 ///
-/// Beside the kernel's own figures stand those of the model where they differ.
+/// The kernel's own figures are shown, and those of the model where they differ.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   nodewise zones
   nodewise zones --machine capture.tar.gz --json")]
 pub struct Zones {
-    /// What a kernel of this release would have, as 6.18
+    /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = release)]
     pub kernel: Option<KernelRelease>,
     /// Print JSON (schema nodewise.zones/1)

@@ -6,13 +6,13 @@ use nodewise_machine::Bytes;
 
 use super::measure_options::MeasureOptions;
 
-/// Shows the node of each device, and measures what reading disks into memory of each node gives
+/// Shows the node of each device, and measures reads from disks into the memory of each node
 ///
-/// Disks and files are opened for reading alone and read past the page cache: large blocks one after the
-/// other, and 4 KiB at random places, by a CPU near the device, into a buffer on each node. Where the
-/// buffers are is asked of the kernel before and after. RDMA devices are measured with perftest (ib_send_lat,
-/// ib_send_bw) once per node, when a server waits on another host. --from shows what perftest printed before,
-/// side by side. Ctrl-C ends it with the figures so far.
+/// Disks and files are opened read-only and read with direct I/O, in large sequential blocks and in random
+/// blocks of 4 KiB, by a CPU near the device, into a buffer on each node. The kernel confirms the node of each
+/// buffer before and after. RDMA devices are measured with perftest (ib_send_lat, ib_send_bw) once per node,
+/// when a server waits on another host. --from shows earlier output of perftest, side by side. Ctrl-C ends it
+/// with the figures so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,12 +32,12 @@ On the host of --rdma-peer both servers have to wait, each again after every tes
 Exit codes: 0 when there are figures, or nothing was to be read; 2 wrong usage; 3 when nothing could \
 be read.")]
 pub struct Io {
-    /// What to read, or to name the node of [default: all devices of this machine]
+    /// Devices and files to read or to locate [default: all devices of this machine]
     #[arg(value_name = "DEVICE|FILE")]
     pub subjects: Vec<String>,
     #[command(flatten)]
     pub measure: MeasureOptions,
-    /// Buffer on each node, as 64M [default: 16M]
+    /// Buffer on each node, such as 64M [default: 16M]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
     /// Run perftest over the RDMA devices against the servers on this host
@@ -47,7 +47,7 @@ pub struct Io {
     #[arg(long, value_name = "PORT", requires = "rdma_peer", help_heading = "RDMA",
           value_parser = clap::value_parser!(u16).range(1..65535))]
     pub rdma_port: Option<u16>,
-    /// Show what perftest printed into these files instead of measuring; the first is compared with
+    /// Show output of perftest from these files without measuring; the first is the baseline
     #[arg(
         long,
         value_name = "[LABEL=]FILE",

@@ -10,8 +10,7 @@ use nodewise_machine::{Bytes, duration};
 /// Boots a machine as a real kernel in QEMU and runs a command there
 ///
 /// The guest has the nodes, CPUs, distances, memory-only nodes and firmware attributes of the
-/// machine, scaled to fit; what had to be changed is told on standard error. The host's files are
-/// there, read-only.
+/// machine, scaled to fit; changes are listed on standard error. The host's files are visible, read-only.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "\
@@ -24,7 +23,7 @@ Exit codes: the command's own; 125 when the guest could not be started or did no
     override_usage = "nodewise lab [OPTIONS] [--] COMMAND [ARGUMENT]..."
 )]
 pub struct Lab {
-    /// CPUs of the guest at most; every node that has CPUs keeps at least one
+    /// Most CPUs of the guest; every node that has CPUs keeps at least one
     #[arg(long = "max-cpus", alias = "cpus", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cpus: Option<u32>,
     /// Memory of the guest, shared among its nodes
@@ -33,13 +32,13 @@ pub struct Lab {
     /// Words to add to the kernel's command line; may be repeated
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub append: Vec<String>,
-    /// A kernel image, or the version of one that `cargo xtask lab-setup` fetched, as 6.12
+    /// Kernel image, or the release of one that cargo xtask lab-setup fetched, such as 6.12
     #[arg(long, value_name = "FILE|VERSION")]
     pub kernel: Option<KernelChoice>,
-    /// A directory that the guest may write to [default: a temporary one]
+    /// Directory that the guest may write to [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Give up after this long, as 90s, 10m or 2h; a bare number is seconds [default: 5m]
+    /// Time limit, such as 90s, 10m or 2h; a bare number is seconds [default: 5m]
     #[arg(long, value_name = "TIME", default_value = "5m", hide_default_value = true, value_parser = duration::parse)]
     pub timeout: Duration,
     /// Show how the guest would be started, without starting it

@@ -8,12 +8,12 @@ use nodewise_measure::kernel::bandwidth::Kernel;
 
 use super::measure_options::MeasureOptions;
 
-/// Measures what a load from each node's memory costs, from the CPUs of each node
+/// Measures memory latency from the CPUs of each node to the memory of each node
 ///
-/// One load waits for the one before: a chain leads through a buffer in random order, in huge pages
-/// and in small ones; the difference is what looking up pages costs. Where the pages are is asked of
-/// the kernel before and after. Samples of all cells are interleaved; a cell shows the median of its
-/// rounds with a 95% interval, and the best sample. Ctrl-C ends it with the figures so far.
+/// One load waits for the one before: a chain leads through a buffer in random order, in huge pages and in
+/// small ones; the difference is the cost of address translation. The kernel confirms the node of every page
+/// before and after. Samples of all cells are interleaved; a cell shows the median of its rounds with a 95%
+/// interval, and the best sample. Ctrl-C ends it with the figures so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ measured.")]
 pub struct Latency {
     #[command(flatten)]
     pub measure: MeasureOptions,
-    /// Size of each buffer, as 256M; with --loaded, of the chase's and of the traffic's memory [default:
+    /// Size of each buffer, such as 256M; with --loaded, memory of the chase and of the traffic [default:
     /// four times the last-level cache, 64M to 512M]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,
@@ -51,17 +51,17 @@ pub struct Latency {
     /// and the knee
     #[arg(long, conflicts_with_all = ["sweep", "table", "sizes", "from"], help_heading = "Under load")]
     pub loaded: bool,
-    /// CPU of which node chases in the memory of which, as 0:1 [default: the first node in its own, and
-    /// in the farthest]
+    /// Nodes of the chase, CPU:memory, such as 0:1 [default: the first node with its own memory, and with the
+    /// farthest]
     #[arg(long, value_name = "NODE:NODE", requires = "loaded", value_parser = pair, help_heading = "Under load")]
     pub chase: Option<(NodeId, NodeId)>,
-    /// CPUs of which node move data in the memory of which [default: those of the chase]
+    /// Nodes of the traffic, CPUs:memory [default: those of the chase]
     #[arg(long, value_name = "NODE:NODE", requires = "loaded", value_parser = pair, help_heading = "Under load")]
     pub traffic: Option<(NodeId, NodeId)>,
-    /// What they do, as kernels of nodewise bandwidth [default: read,2:1,1:1,copy-NT]
+    /// Operations of the traffic, named as in nodewise bandwidth [default: read,2:1,1:1,copy-NT]
     #[arg(
         long,
-        value_name = "KERNELS",
+        value_name = "NAMES",
         requires = "loaded",
         value_delimiter = ',',
         value_parser = super::bandwidth::kernel,
@@ -78,7 +78,7 @@ pub struct Latency {
         help_heading = "Under load"
     )]
     pub pauses: Vec<u32>,
-    /// Print a result that --json has written instead of measuring
+    /// Show a result of --json without measuring
     #[arg(
         long,
         value_name = "FILE",
@@ -96,7 +96,7 @@ fn pair(text: &str) -> Result<(NodeId, NodeId), String> {
     let both = text.split_once(':').and_then(|(cpus, memory)| Some((node(cpus)?, node(memory)?)));
     both.ok_or_else(|| {
         format!(
-            "{} is no pair of nodes: expected CPUs:memory, as 0:1",
+            "{} is not a pair of nodes: expected CPUs:memory, such as 0:1",
             nodewise_machine::printable::quote(text)
         )
     })
@@ -118,7 +118,10 @@ mod tests {
         assert_eq!(pair("12:0"), pair_of(12, 0));
         for text in ["", "0", "0:", ":1", "0:1:2", "a:b", "0:-1", "0:99999999999", "0:4000000000"] {
             let refused = pair(text).unwrap_err();
-            assert!(refused.ends_with("is no pair of nodes: expected CPUs:memory, as 0:1"), "{refused}");
+            assert!(
+                refused.ends_with("is not a pair of nodes: expected CPUs:memory, such as 0:1"),
+                "{refused}"
+            );
         }
     }
 }

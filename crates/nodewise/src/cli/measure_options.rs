@@ -11,8 +11,7 @@ use crate::output::Destination;
 /// How much, where and in which pages to measure, and how to print it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MeasureOptions {
-    /// End within 15 s on one node, 60 s on eight or more; on a slow or busy machine samples, rounds and
-    /// cells are left out for it, and named
+    /// End within 15 s on one node, 60 s on eight or more; on a slow or busy machine some samples, rounds and cells are skipped and named
     #[arg(long, conflicts_with = "thorough", help_heading = "Measuring")]
     pub quick: bool,
     /// Measure with more rounds and samples, however long that takes
@@ -22,22 +21,22 @@ pub struct MeasureOptions {
     /// thp]
     #[arg(long = "huge-pages", alias = "huge", value_name = "KIND", help_heading = "Measuring")]
     pub huge: Option<Huge>,
-    /// Run on these CPUs only, as 0-3,8 [default: all that may be used]
+    /// Run on these CPUs only, such as 0-3,8 [default: all allowed CPUs]
     #[arg(long, value_name = "CPUS", help_heading = "Measuring")]
     pub cpus: Option<String>,
-    /// Measure CPUs and memory of these nodes only, as 0,2 [default: all]
+    /// Measure CPUs and memory of these nodes only, such as 0,2 [default: all]
     #[arg(long, value_name = "NODES", help_heading = "Measuring")]
     pub nodes: Option<String>,
-    /// Seed of all that is drawn, as the order of samples [default: from the clock, and printed]
+    /// Random seed, which fixes the order of samples [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub seed: Option<u64>,
-    /// Print JSON: all figures, where the pages were, and the circumstances
+    /// Print JSON: all figures, the nodes of the pages, and the conditions
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
-    /// Print a line per cell with commas
+    /// Print CSV, one line per cell
     #[arg(long, help_heading = "Output")]
     pub csv: bool,
-    /// Draw it as an SVG picture into this file, too
+    /// Also draw the result as SVG into FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
 }
@@ -65,7 +64,7 @@ impl FromStr for Huge {
                 .map(|size| Self::Pages(PageKind::Hugetlb(size)))
                 .ok_or_else(|| {
                     format!(
-                        "{} is no kind of huge page: expected never, thp, or a size as 2M or 1G",
+                        "{} is not a kind of huge page: expected never, thp, or a size such as 2M or 1G",
                         quote(text)
                     )
                 }),

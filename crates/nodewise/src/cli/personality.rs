@@ -7,14 +7,14 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Words {
-    /// What the tool of this name would get
+    /// Arguments of the tool
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
     pub words: Vec<OsString>,
 }
 
-/// Makes numactl, numastat, migratepages, migspeed and memhog: links to this program in a folder
+/// Creates links named numactl, numastat, migratepages, migspeed and memhog in a directory
 ///
-/// Called by one of these names, nodewise is that tool.
+/// Called by one of these names, nodewise behaves as that tool.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,10 +23,10 @@ Examples:
 
 Exit codes: 0 done, 2 wrong usage, 3 a link could not be made.")]
 pub struct Links {
-    /// The folder
+    /// Directory for the links
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Replace what has one of the names already
+    /// Replace existing files of these names
     #[arg(long)]
     pub force: bool,
 }

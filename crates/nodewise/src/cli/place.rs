@@ -23,13 +23,13 @@ pub struct Place {
     /// Memory from the node of the CPU that touches it first
     #[arg(short = 'l', long, help_heading = "Memory")]
     pub localalloc: bool,
-    /// Let automatic balancing move pages inside the nodes of --membind (Linux 5.12) or
-    /// --preferred-many
+    /// Let automatic balancing move pages inside the nodes of --membind (Linux 5.12),
+    /// --near --strict or --preferred-many
     #[arg(short = 'b', long, help_heading = "Memory")]
     pub balancing: bool,
-    /// Whether the program gets huge pages: always (transparent ones wherever the kernel can; where
-    /// it gives them only on request, malloc is told to request), never (no transparent ones), or
-    /// pool (malloc takes them from the pools while these have any; glibc 2.35)
+    /// Huge pages: always (transparent ones where possible; malloc requests them if the kernel gives them on
+    /// request only), never (no transparent ones), or pool (malloc takes them from the pools while they last;
+    /// glibc 2.35)
     #[arg(long, value_name = "WHEN", hide_possible_values = true, help_heading = "Memory")]
     pub huge: Option<Huge>,
     /// Run on the CPUs of these nodes
@@ -40,17 +40,17 @@ pub struct Place {
     pub physcpubind: Option<String>,
     /// CPUs of a device's node, and memory from there first, from other nodes when it is full: gpu:N, net:IF,
     /// block:DEV, ib:DEV or pci:ADDR
-    #[arg(long, value_name = "DEVICE", help_heading = "Both")]
+    #[arg(long, value_name = "DEVICE", help_heading = "CPUs and memory")]
     pub near: Option<String>,
     /// With --near: memory of that node only; when it is full, the kernel kills the program
-    #[arg(long, requires = "near", help_heading = "Both")]
+    #[arg(long, requires = "near", help_heading = "CPUs and memory")]
     pub strict: bool,
 }
 
 /// Huge pages for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Huge {
-    /// Wherever the kernel can; where it gives them only on request, malloc is told to request
+    /// Wherever the kernel can; malloc requests them if the kernel gives them on request only
     Always,
     /// Not at all
     Never,

@@ -6,8 +6,8 @@ use super::place::TypedPlace;
 
 /// Starts a program under a placement
 ///
-/// NODES and CPUS are lists (0-2,5), "all", "!1" (all but), "+0-1" (counted inside what this process
-/// may use) or "same" (as the option before). Nodes can be named by a device too: netdev:eth0,
+/// NODES and CPUS are lists (0-2,5), "all", "!1" (all but), "+0-1" (counted within what this
+/// process may use) or "same" (the nodes of the option before). Nodes can be named by a device too: netdev:eth0,
 /// block:sda, file:/data, ip:10.0.0.1, pci:21:00.0. Everything is checked before the program starts,
 /// and nothing of nodewise remains once it runs.
 #[derive(Debug, clap::Args)]
@@ -28,14 +28,13 @@ executed, 127 when it is not found.",
 pub struct Run {
     #[command(flatten)]
     pub placement: TypedPlace,
-    /// Tell in which order nodes will be tried for memory; with a program on standard error, before
-    /// it starts
+    /// Show the order in which the kernel tries nodes; with a program, on standard error before it starts
     #[arg(long)]
     pub explain: bool,
-    /// Print the system calls instead of making them, and start nothing
+    /// Print the system calls without making them; starts nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print the placement in the words of another tool, and start nothing: numactl, systemd, docker,
+    /// Print the placement for another tool; starts nothing: numactl, systemd, docker,
     /// podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or postgres
     #[arg(long, value_name = "TOOL")]
     pub emit: Option<String>,

@@ -4,7 +4,7 @@ use crate::output::Destination;
 
 /// Shows where memory is: nodes, CPUs, distances, caches, devices, settings
 ///
-/// Text is fitted to the terminal (or to COLUMNS). What is wrong or unusual about the machine comes last.
+/// Text is fitted to the terminal (or to COLUMNS). Oddities of the machine come last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -14,13 +14,14 @@ Examples:
   nodewise show --machine capture.tar.gz
   nodewise show --machine \"2x(10c2t 64G); dist=21\"")]
 pub struct Show {
-    /// Print the machine file (schema nodewise.machine/1) with everything that is known
+    /// Print a machine file (schema nodewise.machine/1) with all known facts
     #[arg(long, conflicts_with = "svg")]
     pub json: bool,
-    /// Keep every boot parameter in the JSON; otherwise those that can identify the machine are hidden, as by capture
+    /// Keep every boot parameter in the JSON; otherwise those that can identify the machine are left out, as in
+    /// a capture
     #[arg(long, requires = "json")]
     pub with_identity: bool,
-    /// Draw the machine into this file, which is replaced if it is there
+    /// Draw the machine as SVG into FILE, replacing an existing file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,
     /// List the caches of all levels in the picture, not only the last-level ones

@@ -4,10 +4,10 @@ use nodewise_machine::KernelRelease;
 
 use crate::output::Destination;
 
-/// Plays programs that take memory over time on a machine, and tells where it comes from
+/// Simulates programs that allocate memory over time, and shows the node of each allocation
 ///
-/// Nothing is allocated: a model of the kernel's allocator plays the scenario. It is a file
-/// (docs/simulate.md has its grammar) or one of those that come with nodewise.
+/// Nothing is allocated: a model of the kernel's allocator plays the scenario, which is a file (grammar in
+/// docs/simulate.md) or one of the scenarios that come with nodewise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Scenarios: database, database-interleaved, jvm, hpc, pi5, cxl, fork, calls
@@ -22,19 +22,19 @@ pub struct Simulate {
     /// A file, or the name of a scenario that comes with nodewise
     #[arg(value_name = "SCENARIO")]
     pub scenario: String,
-    /// What a kernel of this release does, as 6.18
+    /// Kernel release to model, such as 6.18
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
     /// Print the file of a scenario that comes with nodewise
     #[arg(long, conflicts_with_all = ["json", "svg"])]
     pub source: bool,
-    /// Tell the zones and the counters after every step
+    /// Show zones and counters after every step
     #[arg(long, conflicts_with_all = ["json", "svg", "source"])]
     pub zones: bool,
     /// Print JSON (schema nodewise.simulation/2)
     #[arg(long, conflicts_with = "svg")]
     pub json: bool,
-    /// Write a picture of the nodes over time
+    /// Draw the nodes over time as SVG into FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,
     #[command(flatten)]

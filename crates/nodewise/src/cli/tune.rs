@@ -3,16 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Runs a program under many placements and says which is best
+/// Runs a program under many placements and names the best
 ///
-/// Every round runs the program once under each placement, in an order drawn anew, and twice under
-/// the default: the difference between those two is this machine's noise. A placement that is worse
-/// than another beyond doubt drops out; the rest go on until one is known to be within 2 % of the
-/// best. A placement is called faster only when the interval, the test and the noise agree. Without
-/// a program a built-in workload is tuned, for half a minute at most. A program reads an empty input, has
-/// no terminal, and its output is kept aside. An arm is given up when it never works (two failures), when it
-/// fails three times in a row, or when a fifth of ten or more runs fail. Ctrl-C ends the study with the
-/// results so far.
+/// Every round runs the program once under each placement, in a new random order, and twice under the default:
+/// the difference between those two is this machine's noise. A placement that is worse than another beyond
+/// doubt drops out; the rest go on until one is known to be within 2 % of the best. A placement is called
+/// faster only when the interval, the test and the noise agree. Without a program a built-in workload is tuned,
+/// for half a minute at most. The program reads an empty input, has no terminal, and its output is not shown.
+/// An arm is given up when it never works (two failures), when it fails three times in a row, or when a fifth
+/// of ten or more runs fail. Ctrl-C ends the study with the results so far.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "\
@@ -33,16 +32,17 @@ for one round; 3 when the program fails without any placement too, or its prepar
     override_usage = "nodewise tune [OPTIONS] [--] [PROGRAM [ARGUMENT]...]"
 )]
 pub struct Tune {
-    /// A placement to try, as options of `nodewise run` separated by blanks (dashes can be left out);
-    /// may be repeated [default: every one that makes sense here]
+    /// Placement to try: options of nodewise run separated by blanks, dashes optional (may be repeated)
+    /// [default: every one that makes sense here]
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     pub placement: Vec<String>,
     /// Try the placements that this TOML file describes by its axes: memory, cpus, huge, balancing,
     /// threads
     #[arg(long, value_name = "FILE", conflicts_with = "placement")]
     pub space: Option<PathBuf>,
-    /// Numbers of threads to try, as 1,4,cores,cpus: put in place of {threads} in the command, or, without
-    /// that, told by OMP_NUM_THREADS and the like [default: {threads} is the CPUs of the placement]
+    /// Numbers of threads to try, such as 1,4,cores,cpus: they replace {threads} in the command, or without it
+    /// are set in OMP_NUM_THREADS and similar variables [default: {threads} is the number of CPUs of the
+    /// placement]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<String>,
     /// Rounds to run at most [default: 40, or as many as --time allows; 10 with --no-race]
@@ -51,8 +51,8 @@ pub struct Tune {
     /// Run every placement in every round, also those that are worse beyond doubt
     #[arg(long)]
     pub no_race: bool,
-    /// Time for everything, the warm-up and preparations included, as 90s, 10m or 2h; kept within the
-    /// length of one run. A time that cannot hold a warm-up and one round ends the study at once
+    /// Time limit, warm-up and preparations included, such as 90s, 10m or 2h; kept to within one run. If it is
+    /// too short for the warm-up and one round, the study ends at once
     #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
     /// What to compare: wall (time from start to end), cpu (time on CPUs), rss (most memory at once),
@@ -64,16 +64,16 @@ pub struct Tune {
     /// More of the metric is better; of the first where there are several
     #[arg(long)]
     pub higher_is_better: bool,
-    /// End a run that takes longer than this, as 500ms, 90s or 10m, and count it as failed; --prepare has
-    /// as long [default: 20 times the longest run of the warm-up so far, and at least 10s; the first run
-    /// has no limit]
+    /// End a run that takes longer than this, such as 500ms, 90s or 10m, and count it as failed; the same limit
+    /// holds for --prepare [default: 20 times the longest run of the warm-up so far, and at least 10s; the
+    /// first run has no limit]
     #[arg(long, value_name = "TIME")]
     pub run_limit: Option<String>,
-    /// Seed of the order of runs; the same seed gives the same order [default: from the clock, and
+    /// Random seed of the order of runs [default: from the clock, and
     /// printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Repeat a run this often at most when other programs or the hypervisor have spoilt it; 0: never
+    /// Most repetitions of a run that other programs or the hypervisor disturbed; 0: none
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
     pub repeats: u32,
     /// Append each run to FILE as it finishes; resume after the runs already in it
@@ -83,8 +83,8 @@ pub struct Tune {
     /// placement; its words are split at blanks, and what it prints is thrown away
     #[arg(long, value_name = "CMD")]
     pub prepare: Option<String>,
-    /// Wait before every run until the CPUs are as cool as they were in the beginning (at most 5 degrees
-    /// Celsius hotter), and no longer than this, as 30s or 2m [default: no wait]
+    /// Wait before every run until the CPUs are at most 5 degrees Celsius hotter than at the start, but no
+    /// longer than this, such as 30s or 2m [default: no wait]
     #[arg(long, value_name = "TIME")]
     pub cool_down: Option<String>,
     /// Place this server instead of a program; its words are split at blanks
@@ -103,7 +103,7 @@ pub struct Tune {
     /// How long it may take to stop after SIGTERM, before SIGKILL [default: 10s]
     #[arg(long, value_name = "TIME", requires = "serve")]
     pub stop_limit: Option<String>,
-    /// Write the best placement, with its number of threads, in the words of another tool too: numactl,
+    /// Also print the best placement and its number of threads for another tool: numactl,
     /// systemd, docker, podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or
     /// postgres
     #[arg(long, value_name = "TOOL")]
@@ -111,7 +111,7 @@ pub struct Tune {
     /// Show everything: all placements, why others were not tried, pages and counters
     #[arg(long, conflicts_with = "json")]
     pub all: bool,
-    /// Print every sample and the circumstances as JSON
+    /// Print JSON: every sample and the conditions
     #[arg(long)]
     pub json: bool,
     /// The program and its arguments

@@ -7,8 +7,7 @@ use nodewise_measure::kernel::stream::Operation;
 
 /// Runs a built-in program whose speed depends on memory
 ///
-/// Made to be placed and tuned: it works on memory well beyond the last-level cache and prints what
-/// it reached.
+/// For trying run and tune: it works on memory well beyond the last-level cache and prints its speed.
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_value_name = "WORKLOAD",
@@ -37,7 +36,7 @@ pub enum Kind {
 /// Options of `both`.
 #[derive(Debug, clap::Args)]
 pub struct Both {
-    /// Seed of contents and order
+    /// Random seed of contents and order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
@@ -49,7 +48,7 @@ pub struct Stream {
     /// bounds]
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub size: Option<Bytes>,
-    /// What is done with each element: copy (a = b), add (a = b + c) or triad (a = b + s c) [default:
+    /// Operation on each element: copy (a = b), add (a = b + c) or triad (a = b + s c) [default:
     /// triad]
     #[arg(long, value_name = "NAME", value_parser = operation)]
     pub operation: Option<Operation>,
@@ -79,7 +78,7 @@ pub struct Chase {
 /// Options of every workload.
 #[derive(Debug, clap::Args)]
 pub struct Common {
-    /// Seed of contents and order
+    /// Random seed of contents and order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Print the result as JSON
@@ -90,5 +89,5 @@ pub struct Common {
 fn operation(name: &str) -> Result<Operation, String> {
     let known = Operation::ALL.map(Operation::name).join(", ");
     Operation::from_name(name)
-        .ok_or_else(|| format!("{} is no operation: expected one of {known}", quote(name)))
+        .ok_or_else(|| format!("{} is not an operation: expected one of {known}", quote(name)))
 }

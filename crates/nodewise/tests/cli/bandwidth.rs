@@ -102,7 +102,10 @@ fn texts_fit_sixty_columns() {
 #[test]
 fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     let check = |words: &[&str], expected: &str| wrong("bandwidth", words, expected);
-    check(&["--operation=memset"], "\"memset\" is no kernel: expected one of read, write, write-NT, copy,");
+    check(
+        &["--operation=memset"],
+        "\"memset\" is not an operation: expected one of read, write, write-NT, copy,",
+    );
     check(&["--size=1K"], "--size: 1 KiB is no size to measure with: expected 256 KiB to 16 TiB");
     check(&["--nodes=9999"], "--nodes: node 9999 does not exist");
     check(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise bandwidth");
@@ -118,7 +121,7 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     check(&["--from=a.json", "--operation=copy"], "--operation");
     check(&["--from=a.json", "--apply-weights=b"], "--apply-weights");
     let cores = |words: &[&str], expected: &str| wrong("c2c", words, expected);
-    cores(&["--transfer=ping"], "\"ping\" is no transfer: expected hand-over, dirty, clean");
+    cores(&["--transfer=ping"], "\"ping\" is not a transfer: expected hand-over, dirty, clean");
     cores(&["--huge=thp"], "--huge-pages has no meaning with c2c");
     cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise c2c: ");
     cores(&["--from=a.json", "--quick"], "--quick");

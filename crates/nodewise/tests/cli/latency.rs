@@ -105,7 +105,10 @@ fn nodes_and_cpus_that_are_not_there_are_wrong_usage() {
     check(&["--cpus=99999"], "--cpus: CPU 99999 does not exist");
     check(&["--size=0"], "--size: 0 B is no size of a buffer: expected 4 KiB to 255 GiB");
     check(&["--size=lots"], "\"lots\"");
-    check(&["--huge=3M"], "\"3M\" is no kind of huge page: expected never, thp, or a size as 2M or 1G");
+    check(
+        &["--huge=3M"],
+        "\"3M\" is not a kind of huge page: expected never, thp, or a size such as 2M or 1G",
+    );
     check(&["--quick", "--thorough"], "--thorough");
     check(&["--json", "--csv"], "--csv");
     check(&["--from=/no/such.json"], "--from: cannot read \"/no/such.json\": no such file or directory");

@@ -112,9 +112,9 @@ fn nodes_kernels_and_pauses_that_are_not_there_are_wrong_usage() {
         assert_eq!(ran.code, Some(2), "{words:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(expected), "{words:?}: {}", ran.stderr);
     };
-    check(&["--loaded", "--chase=0"], "\"0\" is no pair of nodes: expected CPUs:memory, as 0:1");
-    check(&["--loaded", "--traffic=0:x"], "\"0:x\" is no pair of nodes");
-    check(&["--loaded", "--mix=fast"], "\"fast\" is no kernel: expected one of read, write,");
+    check(&["--loaded", "--chase=0"], "\"0\" is not a pair of nodes: expected CPUs:memory, such as 0:1");
+    check(&["--loaded", "--traffic=0:x"], "\"0:x\" is not a pair of nodes");
+    check(&["--loaded", "--mix=fast"], "\"fast\" is not an operation: expected one of read, write,");
     check(&["--loaded", "--pauses=-1"], "--pauses");
     check(&["--loaded", "--pauses=1000001"], "1000001");
     check(&["--loaded", "--sweep"], "--sweep");
