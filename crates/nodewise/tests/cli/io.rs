@@ -244,7 +244,7 @@ fn files_in_memory_are_on_the_nodes_that_are_named_and_leave_nothing() {
     );
     assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
     for (words, expected) in [
-        (["--file", "--kernel=copy"], "--kernel"),
+        (["--file", "--operation=copy"], "--operation"),
         (["--file", "--matrix"], "--matrix"),
         (["--file", "--size=1K"], "--size: 1 KiB is no size to measure with"),
     ] {

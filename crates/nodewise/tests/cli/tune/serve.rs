@@ -75,7 +75,7 @@ fn wrong_usage_of_servers_says_what_would_be_right() {
         serve("a", "1", "b", &["true"]),
         "--serve names the program that is placed: a client belongs into --drive",
     );
-    wrong(run(&["tune", "--serve", "a"]), "nodewise tune needs --ready PORT|REGEX and --drive CMD");
+    wrong(run(&["tune", "--serve", "a"]), "--serve needs --ready PORT|REGEX and --drive CMD");
     wrong(run(&["tune", "--ready", "1", "true"]), "--serve");
 }
 
