@@ -61,6 +61,9 @@ pub struct Guest {
     /// A folder of the host that the guest can write to, at [`script::SCRATCH_FOLDER`]; the command
     /// finds that path in the variable [`script::SCRATCH_VARIABLE`].
     pub scratch: Option<PathBuf>,
+    /// Files that are copied into the guest's memory, to [`script::PROGRAMS_FOLDER`], each under the name there. A guest
+    /// reads the host's files page by page, and again for every process: a large program takes seconds to start.
+    pub programs: Vec<(String, PathBuf)>,
     /// The folder in which the command starts, when the guest has it; else `/`.
     pub directory: Option<PathBuf>,
     /// All variables that the command gets, besides that of the scratch folder.
@@ -160,6 +163,7 @@ impl Guest {
             append: Vec::new(),
             qemu_arguments: Vec::new(),
             scratch: None,
+            programs: Vec::new(),
             directory: std::env::current_dir().ok(),
             variables,
             timeout: Duration::from_secs(600),
@@ -239,7 +243,7 @@ impl Guest {
         if self.scratch.is_some() {
             variables.push((script::SCRATCH_VARIABLE.into(), script::SCRATCH_FOLDER.into()));
         }
-        let text = script::script(self.directory.as_deref(), &variables, command);
+        let text = script::script(self.directory.as_deref(), &variables, &self.programs, command);
         let start = folder.path().join(engine::SHARE).join(script::START);
         fs::write(start, text).map_err(GuestError::Start)?;
         Ok(folder)

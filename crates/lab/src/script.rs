@@ -4,12 +4,14 @@
 //! (2048 bytes) and would need quoting twice.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where the guest finds the folder of its run.
 pub const RUN_FOLDER: &str = "/run/nodewise/lab";
 /// Where the guest finds the scratch folder.
 pub const SCRATCH_FOLDER: &str = "/run/nodewise/scratch";
+/// Where the guest finds the files that were copied into its memory.
+pub const PROGRAMS_FOLDER: &str = "/run/nodewise/programs";
 /// The variable that names the scratch folder to the command.
 pub const SCRATCH_VARIABLE: &str = "NODEWISE_SCRATCH";
 
@@ -24,9 +26,26 @@ pub const STATUS: &str = "status";
 ///
 /// The command gets exactly these variables and arguments, whatever bytes they hold, and nothing of
 /// what the guest's init and kernel left in the environment. It starts in `directory` when the
-/// guest has it, else in `/`.
-pub fn script(directory: Option<&Path>, variables: &[(OsString, OsString)], command: &[OsString]) -> Vec<u8> {
-    let mut script = format!("#!/bin/sh\n: > {RUN_FOLDER}/{STARTED}\ncd /\n").into_bytes();
+/// guest has it, else in `/`. Files of `programs` are copied into [`PROGRAMS_FOLDER`] first, under their names there.
+pub fn script(
+    directory: Option<&Path>,
+    variables: &[(OsString, OsString)],
+    programs: &[(String, PathBuf)],
+    command: &[OsString],
+) -> Vec<u8> {
+    let mut script = b"#!/bin/sh\n".to_vec();
+    if !programs.is_empty() {
+        script.extend(format!("mkdir -p {PROGRAMS_FOLDER}\n").bytes());
+    }
+    for (name, path) in programs {
+        let copy = Path::new(PROGRAMS_FOLDER).join(name);
+        script.extend(b"cp -- ");
+        script.extend(quote(path.as_os_str()));
+        script.push(b' ');
+        script.extend(quote(copy.as_os_str()));
+        script.push(b'\n');
+    }
+    script.extend(format!(": > {RUN_FOLDER}/{STARTED}\ncd /\n").bytes());
     if let Some(directory) = directory {
         script.extend(b"cd -- ");
         script.extend(quote(directory.as_os_str()));
@@ -73,10 +92,14 @@ mod tests {
     fn the_script_has_one_line_for_the_command() {
         let variables = [("PATH".into(), "/bin".into()), ("A B".into(), "it's".into())];
         let command = ["echo".into(), "two words".into(), OsString::new()];
-        let text = String::from_utf8(script(Some(Path::new("/a b")), &variables, &command)).unwrap();
+        let programs = [("tool".to_owned(), PathBuf::from("/a b/tool.small"))];
+        let text =
+            String::from_utf8(script(Some(Path::new("/a b")), &variables, &programs, &command)).unwrap();
         assert_eq!(
             text,
             "#!/bin/sh\n\
+             mkdir -p /run/nodewise/programs\n\
+             cp -- '/a b/tool.small' /run/nodewise/programs/tool\n\
              : > /run/nodewise/lab/started\n\
              cd /\n\
              cd -- '/a b' 2> /dev/null\n\

@@ -3,13 +3,18 @@
 
 #![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 
+#[path = "../../compat/tests/golden/program.rs"]
+mod program;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use nodewise_lab::script::{PROGRAMS_FOLDER, SCRATCH_FOLDER};
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use serde_json::Value;
@@ -148,15 +153,21 @@ fn boot(lab: &Lab, machine: &str, writer: Writer, cuts: [&str; 2], scratch: &Pat
     let mut guest = lab.guest(layout);
     guest.append = vec![words_of_an_image(writer, cuts[0])?];
     guest.scratch = Some(scratch.to_owned());
-    let nodewise = env!("CARGO_BIN_EXE_nodewise");
-    let folder = nodewise_lab::script::SCRATCH_FOLDER;
-    let words = ["sh", "-c", SCRIPT, "sh", nodewise, folder, cuts[0], cuts[1]];
+    guest.programs = vec![("nodewise".to_owned(), nodewise().clone())];
+    let nodewise = format!("{PROGRAMS_FOLDER}/nodewise");
+    let words = ["sh", "-c", SCRIPT, "sh", &nodewise, SCRATCH_FOLDER, cuts[0], cuts[1]];
     let command: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     let output = guest.run(&command).map_err(|error| error.to_string())?;
     if output.status == 0 {
         return Ok(());
     }
     Err(format!("status {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
+/// nodewise, small enough to be copied into guests.
+fn nodewise() -> &'static PathBuf {
+    static SMALL: OnceLock<PathBuf> = OnceLock::new();
+    SMALL.get_or_init(|| program::stripped(Path::new(env!("CARGO_BIN_EXE_nodewise")), "emulation"))
 }
 
 /// Changes an image and reads the command line as its boot loader does.

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use serde::{Deserialize, Serialize};
@@ -122,12 +123,18 @@ impl Guest {
         };
         let machine = spec::machine(self.topology.spec).expect("the topologies are specs");
         let layout = Layout::new(&machine, &Limits::default()).expect("the topologies can be booted");
-        let own = program::stripped(&format!("friends-{}", self.topology.files[0]));
-        let mut command = vec![own.into_os_string(), "--guest".into()];
-        command.push(self.folder.clone().into_os_string());
+        let own = std::env::current_exe().expect("a test knows its own path");
+        let own = program::stripped(&own, &format!("friends-{}", self.topology.files[0]));
+        let copy = |name: &str| Path::new(PROGRAMS_FOLDER).join(name).into_os_string();
+        let mut command = vec![copy("friends"), "--guest".into(), PROGRAMS_FOLDER.into()];
         command.push(self.topology.files[0].into());
         let mut guest = lab.guest(layout);
         guest.timeout = Duration::from_secs(1800);
+        guest.programs = vec![("friends".to_owned(), own)];
+        for file in self.topology.files {
+            let name = format!("{file}.jsonl");
+            guest.programs.push((name.clone(), self.folder.join(name)));
+        }
         let (mut out, mut told) = (Vec::new(), Vec::new());
         match guest.stream(&command, &mut out, &mut told) {
             Ok(0) => Boot::Done(read(&String::from_utf8_lossy(&out))),
@@ -157,7 +164,7 @@ pub fn inside(words: &[OsString]) {
     let own = std::env::current_exe().expect("a program knows its own path");
     std::fs::create_dir_all(PROGRAMS).expect("/run can be written to");
     for name in NAMES {
-        std::fs::copy(&own, Path::new(PROGRAMS).join(name)).expect("there is room for the program");
+        std::fs::hard_link(&own, Path::new(PROGRAMS).join(name)).expect("both are in the guest's memory");
     }
     let mut holders: Vec<Child> = [0, 0, 1000].into_iter().map(holder).collect();
     let pids: Vec<String> = holders.iter().map(|holder| holder.id().to_string()).collect();

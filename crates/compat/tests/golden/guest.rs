@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nodewise_compat::Release;
+use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use serde::{Deserialize, Serialize};
@@ -132,10 +133,15 @@ impl Guest {
         // Which CPUs share a package is nothing that numactl shows.
         let differs = layout.notes.iter().any(|note| !note.starts_with("packages are not kept"));
         assert!(!differs, "the guest differs from its topology: {:?}", layout.notes);
-        let own = program::stripped(self.topology.file);
-        let words = [own.as_os_str(), "--guest".as_ref(), self.records.as_os_str()];
+        let own = std::env::current_exe().expect("a test knows its own path");
+        let own = program::stripped(&own, self.topology.file);
+        // All in the guest's memory: sections hide /tmp, where the clone may be, and each of them reads the records.
+        let records = format!("{}.jsonl", self.topology.file);
+        let [program, copy] = ["golden", records.as_str()].map(|name| Path::new(PROGRAMS_FOLDER).join(name));
+        let words = [program.as_os_str(), "--guest".as_ref(), copy.as_os_str()];
         let command: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         let mut guest = lab.guest(layout);
+        guest.programs = vec![("golden".to_owned(), own), (records, self.records.clone())];
         guest.qemu_arguments = self.topology.devices.iter().map(OsString::from).collect();
         // Nearly a thousand processes on an emulated CPU, perhaps on a busy host.
         guest.timeout = Duration::from_secs(3600);
@@ -185,7 +191,7 @@ fn shell(script: &str) {
 fn prepare() {
     let own = std::env::current_exe().expect("a program knows its own path");
     shell(&format!(
-        "mkdir -p {PROGRAMS}; cp {} {PROGRAMS}/numactl; for name in migratepages seccomp-run; do
+        "mkdir -p {PROGRAMS}; ln {} {PROGRAMS}/numactl; for name in migratepages seccomp-run; do
          ln -sf numactl {PROGRAMS}/$name; done",
         own.display()
     ));

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use libtest_mimic::Failed;
+use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_lab::{Arch, GuestError, KernelChoice, Lab, Layout, Limits, Output};
 use nodewise_machine::{Bytes, spec};
 
 use crate::arm64;
 use crate::checks::Extent;
+use crate::program;
 
 /// Time that a guest has for each script, on a machine that is busy with other work; it needs a second.
 const SECONDS_PER_SCRIPT: u64 = 30;
@@ -135,9 +138,11 @@ impl Guest {
     /// Runs the checks in a guest of x86-64. `Err` is what became of the guest without any of them.
     fn run(&self, layout: Layout) -> Result<Output, Boot> {
         let lab = Lab::for_test(&self.kernel).map_err(Boot::Skipped)?;
-        let own = std::env::current_exe().expect("a test knows its own path");
-        let command = self.command(own.into_os_string(), env!("CARGO_BIN_EXE_nodewise").into());
+        let [own, nodewise] = programs();
         let mut guest = lab.guest(layout);
+        guest.programs = vec![("lab".to_owned(), own.clone()), ("nodewise".to_owned(), nodewise.clone())];
+        let copy = |name: &str| Path::new(PROGRAMS_FOLDER).join(name).into_os_string();
+        let command = self.command(copy("lab"), copy("nodewise"));
         guest.append.extend(self.plan.append.clone());
         guest.qemu_arguments = self.qemu_words();
         guest.timeout = self.timeout(guest.timeout);
@@ -159,6 +164,16 @@ impl Guest {
         let scripts = self.plan.scripts.end - self.plan.scripts.start;
         others.max(CHECKS + Duration::from_secs(scripts * SECONDS_PER_SCRIPT))
     }
+}
+
+/// This program and nodewise, small enough to be copied into guests.
+fn programs() -> &'static [PathBuf; 2] {
+    static SMALL: OnceLock<[PathBuf; 2]> = OnceLock::new();
+    SMALL.get_or_init(|| {
+        let nodewise = Path::new(env!("CARGO_BIN_EXE_nodewise"));
+        let own = std::env::current_exe().expect("a test knows its own path");
+        [program::stripped(&own, "lab"), program::stripped(nodewise, "lab-nodewise")]
+    })
 }
 
 impl Boot {

@@ -14,6 +14,8 @@ mod guest;
 mod kernel;
 mod nodewise;
 mod probe;
+#[path = "../../../compat/tests/golden/program.rs"]
+mod program;
 mod random;
 mod script;
 mod setting;
