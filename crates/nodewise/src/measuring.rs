@@ -71,7 +71,7 @@ impl Measurement {
     /// What to measure with on this machine, on so many nodes.
     pub fn facts(self, machine: &Machine, options: &MeasureOptions, nodes: usize) -> LiveFacts {
         let mut stop = Stop::on(self.interrupt);
-        if options.quick {
+        if options.quick && options.rounds.is_none() {
             stop = stop.at(self.clock, Pace::quick_limit(nodes).saturating_sub(KEPT));
         }
         LiveFacts::new(machine, stop, self.line)
@@ -253,11 +253,12 @@ pub fn one_page_kind(options: &MeasureOptions, machine: &Machine) -> PageKind {
 
 /// How much is measured.
 pub fn pace(options: &MeasureOptions, nodes: usize) -> Pace {
-    match (options.quick, options.thorough) {
+    let pace = match (options.quick, options.thorough) {
         (true, _) => Pace::quick(nodes),
         (false, true) => Pace::thorough(),
         (false, false) => Pace::usual(nodes),
-    }
+    };
+    Pace { rounds: options.rounds.unwrap_or(pace.rounds), ..pace }
 }
 
 /// The seed that was named, or one from the clock.

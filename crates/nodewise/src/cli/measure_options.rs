@@ -17,6 +17,10 @@ pub struct MeasureOptions {
     /// Measure with more rounds and samples, however long that takes
     #[arg(long, help_heading = "Measuring")]
     pub thorough: bool,
+    /// Number of rounds, each with at least one sample per cell; lifts the time limit of --quick. An interval needs 6
+    /// [default: 9; 6 with --quick, 15 with --thorough]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Measuring")]
+    pub rounds: Option<u32>,
     /// Huge pages beside small ones: never, thp (transparent), 2M or 1G (from that pool) [default:
     /// thp]
     #[arg(long = "huge-pages", alias = "huge", value_name = "KIND", help_heading = "Measuring")]

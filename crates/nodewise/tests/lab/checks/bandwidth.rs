@@ -39,7 +39,7 @@ fn number(value: &Value, name: &str) -> u32 {
 /// Every pair of a node with CPUs and a node with memory has a figure, with a thread on each of the CPUs
 /// and every page on the node.
 pub fn placement(context: &Context) -> Result<(), String> {
-    let words = ["bandwidth", "--quick", "--json", "--matrix", "--huge=never", "--size=4M"];
+    let words = ["bandwidth", "--quick", "--rounds=2", "--json", "--matrix", "--huge=never", "--size=4M"];
     let document = document(context, &words)?;
     let with = |has: fn(u32) -> bool| online_nodes().into_iter().filter(move |node| has(*node));
     let expected: BTreeSet<(u32, u32)> = with(|node| !cpus_of(node).is_empty())
@@ -74,7 +74,17 @@ pub fn weights(context: &Context) -> Result<(), String> {
     let (apply, undo) =
         (format!("--apply-weights={}", file.display()), format!("--undo-weights={}", file.display()));
     let named = format!("--nodes={first},{second}");
-    let words = ["bandwidth", "--quick", "--matrix", "--huge=never", "--size=4M", "--json", &named, &apply];
+    let words = [
+        "bandwidth",
+        "--quick",
+        "--rounds=2",
+        "--matrix",
+        "--huge=never",
+        "--size=4M",
+        "--json",
+        &named,
+        &apply,
+    ];
     if weight(first).is_err() {
         return same("the exit code without weights", run(context, &words)?.status.code(), Some(3));
     }
@@ -101,7 +111,7 @@ pub fn cores(context: &Context) -> Result<(), String> {
     let all: Vec<u32> = online_nodes().into_iter().flat_map(cpus_of).collect();
     let (Some(first), Some(last)) = (all.first(), all.last()) else { return Err("no CPU".to_owned()) };
     let cpus = format!("--cpus={first},{last}");
-    let words = ["c2c", "--quick", "--json", "--transfer=dirty", &cpus];
+    let words = ["c2c", "--quick", "--rounds=2", "--json", "--transfer=dirty", &cpus];
     if first == last {
         return same("the exit code with one CPU", run(context, &words)?.status.code(), Some(3));
     }

@@ -41,7 +41,7 @@ pub fn files(context: &Context) -> Result<(), String> {
     let folder = std::path::Path::new("/dev/shm");
     let before = fs::read_dir(folder).map_err(|error| format!("/dev/shm: {error}"))?.count();
     for place in ["--file", "--file=/dev/shm"] {
-        let document = context.json(&["bandwidth", place, "--quick", "--json", "--size=1M"])?;
+        let document = context.json(&["bandwidth", place, "--quick", "--rounds=2", "--json", "--size=1M"])?;
         for operation in ["write", "rewrite", "read"] {
             let of_operation = || {
                 rows(&document, "files").map(|rows| rows.iter().filter(|row| row["operation"] == operation))
@@ -67,8 +67,14 @@ pub fn no_room(context: &Context) -> Result<(), String> {
     if !mounted.is_ok_and(|status| status.success()) {
         return Err("a tmpfs of 1 MiB cannot be mounted".to_owned());
     }
-    let output =
-        context.output(&["bandwidth", "--file=/tmp/nodewise-small", "--quick", "--size=4M", "--csv"]);
+    let output = context.output(&[
+        "bandwidth",
+        "--file=/tmp/nodewise-small",
+        "--quick",
+        "--rounds=2",
+        "--size=4M",
+        "--csv",
+    ]);
     let unmounted = mount(&["umount", folder]);
     let output = output?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -86,7 +92,8 @@ pub fn block_device(context: &Context) -> Result<(), String> {
     if !made.status.success() || fs::metadata(device).is_err() {
         return Err(format!("the kernel's disk in memory cannot be had: {}", complaint(&made)));
     }
-    let document = context.json(&["io", device, "/no/such", "--quick", "--json", "--size=1M"])?;
+    let document =
+        context.json(&["io", device, "/no/such", "--quick", "--rounds=2", "--json", "--size=1M"])?;
     let (memory, cpus) = nodes();
     let disk = &rows(&document, "devices")?[0];
     same("the kind", disk["kind"].as_str(), Some("block"))?;

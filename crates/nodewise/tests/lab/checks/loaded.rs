@@ -7,15 +7,24 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::measure::{bound_pages, document, node_of, nodes, start};
+use super::measure::{BETWEEN_LOOKS, bound_pages, document, node_of, nodes, start};
 use super::same;
 use crate::kernel::cpus_of;
 use crate::nodewise::Context;
 
-/// Small, so that emulation takes seconds. Without `--quick`, whose limit of time an emulated guest on a busy host
-/// can reach before its first sample.
-const SMALL: [&str; 7] =
-    ["latency", "--loaded", "--json", "--size=4M", "--huge=never", "--mix=read", "--pauses=0,5000"];
+/// Small, so that emulation takes seconds. A number of rounds instead of the time limit of `--quick`, which an
+/// emulated guest on a busy host can reach before its first sample.
+const SMALL: [&str; 9] = [
+    "latency",
+    "--loaded",
+    "--json",
+    "--quick",
+    "--rounds=2",
+    "--size=4M",
+    "--huge=never",
+    "--mix=read",
+    "--pauses=0,5000",
+];
 
 /// The only CPUs that threads of a process may run on, of those that are bound to one.
 fn seats(pid: u32) -> BTreeSet<u32> {
@@ -38,7 +47,7 @@ fn watched(context: &Context, more: &[&str]) -> Result<Value, String> {
             pages.insert(node);
         }
         seen.append(&mut seats(child.id()));
-        std::thread::yield_now();
+        std::thread::sleep(BETWEEN_LOOKS);
     }
     let document = document(child, 0)?;
     let (mut named, mut cpus) = (BTreeSet::new(), BTreeSet::new());

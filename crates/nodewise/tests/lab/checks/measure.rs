@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -12,8 +13,12 @@ use crate::cpuset::Cpuset;
 use crate::kernel::{cpus_of, memory_of, online_nodes};
 use crate::nodewise::{Context, complaint};
 
-/// Small, so that emulation takes seconds: huge pages of 2 MiB fit into it twice.
-const SMALL: [&str; 4] = ["latency", "--quick", "--json", "--size=4M"];
+/// Small, so that emulation takes seconds: huge pages of 2 MiB fit into it twice. As many cells as there are, with no
+/// limit of time.
+const SMALL: [&str; 5] = ["latency", "--quick", "--rounds=2", "--json", "--size=4M"];
+/// Between two looks at a process that measures. The CPUs of a guest take turns on one of the host: looking all the
+/// time would take most of them.
+pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// The nodes with memory, and those with CPUs, as the kernel tells.
 pub(super) fn nodes() -> (BTreeSet<u32>, BTreeSet<u32>) {
@@ -77,7 +82,7 @@ pub fn placement(context: &Context) -> Result<(), String> {
             same(&format!("the node of {count} pages that are bound to node {bound}"), node, bound)?;
             seen.insert(node);
         }
-        std::thread::yield_now();
+        std::thread::sleep(BETWEEN_LOOKS);
     }
     let document = document(child, 0)?;
     let (memory, cpus) = nodes();
@@ -129,7 +134,8 @@ pub fn forbidden_node(context: &Context) -> Result<(), String> {
 /// has reserved.
 pub fn too_little_memory(context: &Context) -> Result<(), String> {
     let mut command = Command::new(context.path());
-    let document = document(start(command.args(["latency", "--quick", "--json", "--size=8G"]))?, 3)?;
+    let document =
+        document(start(command.args(["latency", "--quick", "--rounds=2", "--json", "--size=8G"]))?, 3)?;
     for cell in cells(&document)? {
         let (why, node) = (cell["refused"].as_str().unwrap_or_default(), node_of(cell, "memory_node"));
         let figure = why.strip_prefix(&format!("node {node} has "));
