@@ -4,6 +4,7 @@
 //! does with the line itself.
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
 use nodewise_machine::{CpuSet, NodeId, NodeSet};
 
@@ -89,9 +90,13 @@ impl Nodes {
         inverse.then(|| ("inverse sets", letter, nodes.intersection(&self.memory).to_string()))
     }
 
-    /// On a machine with one node each device is there; a device of another is on the node that the kernel says.
+    /// On a machine with one node each device is there; a device of another is on the node that the kernel says. A
+    /// file on no disk has no device.
     fn device(&self, text: &str) -> Option<String> {
         let at = DEVICES.iter().filter_map(|kind| text.find(kind)).min()?;
+        if text.get(at..)?.strip_prefix("file:").is_some_and(|path| !is_on_a_disk(path)) {
+            return None;
+        }
         let only = self.there.first().filter(|_| self.there.len() == 1)?;
         Some(format!("{}{only}", &text[..at]))
     }
@@ -121,6 +126,17 @@ impl Nodes {
         }
         Some(set)
     }
+}
+
+/// Whether a file is a disk, or lies on one.
+fn is_on_a_disk(path: &str) -> bool {
+    let Ok(status) = fs::metadata(path) else { return false };
+    let kind = status.file_type();
+    let device = if kind.is_block_device() || kind.is_char_device() { status.rdev() } else { status.dev() };
+    // The numbers as glibc's `gnu_dev_major` and `gnu_dev_minor` take them out.
+    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
+    let minor = (device & 0xff) | (device >> 12 & !0xff);
+    fs::exists(format!("/sys/dev/block/{major}:{minor}")).unwrap_or(false)
 }
 
 /// The CPUs of a node.
