@@ -171,7 +171,8 @@ impl Memory {
         Some(Way { to, promotes, spare })
     }
 
-    /// Whether a page of an order has room where it would go to.
+    /// Whether a page of an order has room where it would go to. The oracle asks for each page.
+    #[cfg(any(test, feature = "oracle"))]
     pub(crate) fn has_room_for(&self, way: Way, order: u32) -> bool {
         let mut own = self.zones.iter().filter(|zone| zone.node == way.to);
         own.any(|zone| above(zone, way.mark(zone, 1 << order)) > 0)
