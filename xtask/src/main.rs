@@ -217,7 +217,14 @@ enum Task {
         table: Option<stats::Table>,
     },
     /// Compare the tree with the rules of ARCHITECTURE.md
-    Tidy,
+    Tidy {
+        /// List every place that the language check counts, also where the limit allows it
+        #[arg(long)]
+        list: bool,
+        /// Print the readability of each page instead
+        #[arg(long, hide = true)]
+        readability: bool,
+    },
     /// Compare how lscpu and hwloc read the captures of the corpus with the records that a test uses
     Topology {
         /// Replace the records by what the installed lscpu and lstopo-no-graphics say
@@ -264,7 +271,8 @@ fn main() -> ExitCode {
             Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
             Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
             Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
-            Task::Tidy => root().and_then(|root| tidy::run(&root)),
+            Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),
+            Task::Tidy { list, .. } => root().and_then(|root| tidy::run(&root, list)),
             Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
             Task::Quick => root().and_then(|root| suite::quick(&root)),
             Task::Test { crates, skip_lab } => {

@@ -79,7 +79,7 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
 /// Everything that looks at the text and runs nothing.
 fn looks(root: &Path, steps: &mut Vec<Step>) -> Result<()> {
     step(steps, "format", || cargo(root, true, &["fmt", "--all", "--", "--check"]))?;
-    step(steps, "tidy", || tidy::run(root))?;
+    step(steps, "tidy", || tidy::run(root, false))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     step(steps, "lints", || cargo(root, true, &clippy))
 }

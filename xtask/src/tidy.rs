@@ -3,8 +3,10 @@
 mod arrows;
 mod circles;
 mod documented;
+mod language;
 mod map;
 mod paths;
+mod readability;
 mod rules;
 mod rust;
 mod text;
@@ -45,12 +47,15 @@ impl fmt::Display for Finding {
 /// Where the rules are written.
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
-/// Checks the tree and prints what breaks a rule.
-pub fn run(root: &Path) -> Result<()> {
-    let findings = check(root)?;
+/// Checks the tree and prints each place that breaks a rule, and the counts of the language check.
+///
+/// `listed` prints every place that the language check counts, also where the limit allows it.
+pub fn run(root: &Path, listed: bool) -> Result<()> {
+    let (findings, counts) = check(root, listed)?;
     for finding in &findings {
         println!("{finding}");
     }
+    println!("{counts}");
     match findings.len() {
         0 => Ok(()),
         1 => bail!("tidy found one thing"),
@@ -58,11 +63,23 @@ pub fn run(root: &Path) -> Result<()> {
     }
 }
 
-fn check(root: &Path) -> Result<BTreeSet<Finding>> {
+/// Prints the readability of each page: README.md and docs.
+pub fn readability(root: &Path) -> Result<()> {
+    println!("{}", readability::HEADER);
+    for path in tracked(root)?.iter().filter(|path| path.ends_with(".md")) {
+        if let Ok(text) = fs::read_to_string(root.join(path)) {
+            println!("{}", readability::row(path, &text));
+        }
+    }
+    Ok(())
+}
+
+fn check(root: &Path, listed: bool) -> Result<(BTreeSet<Finding>, language::Counts)> {
     let architecture = fs::read_to_string(root.join(ARCHITECTURE)).context("cannot read ARCHITECTURE.md")?;
     let files = tracked(root)?;
     let mut findings = BTreeSet::new();
     let mut sources = Vec::new();
+    let mut hits = language::subjects(&subjects(root));
     findings.extend(arrows::check(&architecture, &arrows::dependencies(root)?));
     let roots = map::roots(&files, |path| fs::read_to_string(root.join(path)).ok());
     findings.extend(map::check(&roots, &files));
@@ -70,6 +87,7 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
         // Deleted but not yet committed, or not text.
         let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
         findings.extend(text::check(path, &text));
+        hits.extend(language::check(path, &text));
         if path.ends_with(".rs") {
             findings.extend(rules::check(path, &text));
             findings.extend(documented::check(path, &text));
@@ -78,7 +96,24 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
     }
     findings.extend(circles::check(&sources));
     findings.extend(rules::idle_permits(&sources));
-    Ok(findings)
+    let counts = language::Counts::new(&hits);
+    findings.extend(counts.findings(hits, listed));
+    Ok((findings, counts))
+}
+
+/// The commits of this branch since it left main: `(short hash, subject)`. None without git or
+/// without a main to compare with: an archive of the sources has no history to check.
+fn subjects(root: &Path) -> Vec<(String, String)> {
+    let log = |from: &str| {
+        let mut command = Command::new("git");
+        command.current_dir(root).args(["log", "--format=%h%x09%s", &format!("{from}..HEAD")]);
+        program::read(&mut command).ok()
+    };
+    let Some(log) = log("origin/main").or_else(|| log("main")) else { return Vec::new() };
+    log.lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(hash, subject)| (hash.to_owned(), subject.to_owned()))
+        .collect()
 }
 
 /// The files that are, or would be, in the repository.

@@ -1,11 +1,11 @@
 //! Rust as far as tidy must understand it: what is code, what a string, what a comment, what a test.
 
-/// A string literal.
+/// The text of a string literal or a comment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Literal {
     /// The line on which it starts, from 1.
     pub line: usize,
-    /// What stands between its quotes, escapes as they are written.
+    /// For a literal, the text between its quotes with escapes as written; for a comment, all of it.
     pub text: String,
 }
 
@@ -16,19 +16,22 @@ pub struct Source {
     pub code: String,
     /// Its string literals.
     pub literals: Vec<Literal>,
+    /// Its comments: one entry per line comment, one per block comment.
+    pub comments: Vec<Literal>,
     /// For each line, whether it belongs to a test.
     tests: Vec<bool>,
 }
 
 impl Source {
-    /// Takes a file apart. Text that is no Rust gives something, never a panic.
+    /// Takes a file apart. Text that is not Rust gives some result, never a panic.
     pub fn new(path: &str, text: &str) -> Self {
-        let mut scanner = Scanner { rest: text, line: 1, code: String::new(), literals: Vec::new() };
+        let mut scanner =
+            Scanner { rest: text, line: 1, code: String::new(), literals: Vec::new(), comments: Vec::new() };
         scanner.run();
-        let Scanner { code, literals, .. } = scanner;
+        let Scanner { code, literals, comments, .. } = scanner;
         let lines = text.lines().count();
         let tests = if is_test_file(path) { vec![true; lines] } else { test_lines(&code, lines) };
-        Self { code, literals, tests }
+        Self { code, literals, comments, tests }
     }
 
     /// Whether a line (from 1) belongs to a test.
@@ -48,15 +51,16 @@ struct Scanner<'a> {
     line: usize,
     code: String,
     literals: Vec<Literal>,
+    comments: Vec<Literal>,
 }
 
 impl<'a> Scanner<'a> {
     fn run(&mut self) {
         while !self.rest.is_empty() {
             if self.rest.starts_with("//") {
-                self.blank(self.rest.find('\n').unwrap_or(self.rest.len()));
+                self.comment(self.rest.find('\n').unwrap_or(self.rest.len()));
             } else if self.rest.starts_with("/*") {
-                self.blank(comment_length(self.rest));
+                self.comment(comment_length(self.rest));
             } else if let Some((prefix, hashes)) = literal_start(self.rest, &self.code) {
                 self.literal(prefix, hashes);
             } else if self.rest.starts_with('\'') {
@@ -81,6 +85,11 @@ impl<'a> Scanner<'a> {
         self.line += text.matches('\n').count();
         self.code.extend(text.chars().map(|c| if c == '\n' { c } else { ' ' }));
         self.rest = rest;
+    }
+
+    fn comment(&mut self, length: usize) {
+        self.comments.push(Literal { line: self.line, text: self.rest[..length].to_owned() });
+        self.blank(length);
     }
 
     /// A string: `prefix` bytes up to and with its opening quote. `hashes` is `None` for one with
