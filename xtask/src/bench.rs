@@ -82,7 +82,7 @@ pub fn run(root: &Path, suite: &str, rounds: Option<usize>) -> Result<()> {
     let rounds = rounds.unwrap_or(ROUNDS);
     let Some((_, suite)) = SUITES.iter().find(|(name, _)| *name == suite) else {
         let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).chain([PEERS]).collect();
-        bail!("{suite} is no benchmark: expected one of {}", names.join(", "));
+        bail!("{suite} is not a benchmark: expected one of {}", names.join(", "));
     };
     let nodewise = dist::build(root)?;
     let Suite { pairs, holders } = suite(&nodewise)?;

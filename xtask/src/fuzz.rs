@@ -12,7 +12,7 @@ pub fn run(root: &Path, names: &[String], seconds: u32) -> Result<()> {
     install()?;
     let targets = targets(root)?;
     if let Some(name) = names.iter().find(|name| !targets.contains(name)) {
-        bail!("{name} is no fuzz target: expected one of {}", targets.join(", "));
+        bail!("{name} is not a fuzz target: expected one of {}", targets.join(", "));
     }
     for target in targets.iter().filter(|target| names.is_empty() || names.contains(target)) {
         println!("\n== {target}, {seconds} s");

@@ -129,7 +129,7 @@ fn setting(config: &str) -> Result<Option<(usize, BankLow)>, EepromError> {
         };
         let filter = filters.iter().rev().find(|(line, _)| *line < at).map_or("all", |(_, name)| *name);
         if filter != "all" {
-            return Err(wrong(format!("{BANKLOW} stands below [{filter}], on line {}", at + 1)));
+            return Err(wrong(format!("{BANKLOW} is below [{filter}], on line {}", at + 1)));
         }
         let value = value.trim().parse().ok().and_then(BankLow::new);
         let value = value.ok_or_else(|| wrong(format!("line {} sets {BANKLOW} to none of 0-4", at + 1)))?;
@@ -187,7 +187,7 @@ fn run(path: Option<&OsStr>, arguments: &[&str], input: Option<&str>) -> Result<
     }
     match String::from_utf8(output.stdout) {
         Ok(text) if text.len() <= MOST_BYTES => Ok(text),
-        _ => Err(EepromError::NotUnderstood { why: "it is no text of some lines".to_owned() }),
+        _ => Err(EepromError::NotUnderstood { why: "it is not text of a few lines".to_owned() }),
     }
 }
 

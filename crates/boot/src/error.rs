@@ -6,8 +6,8 @@ use rustix::io::Errno;
 /// What a file holds that is not understood, or would not do what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is no UTF-8 text, or holds a zero byte.
-    #[error("it is no text")]
+    /// It is not UTF-8 text, or holds a zero byte.
+    #[error("it is not text")]
     NotText,
     /// Nothing stands in it.
     #[error("it is empty: a command line names at least the root file system")]
@@ -18,8 +18,8 @@ pub enum Refusal {
         /// The first line that is not read.
         line: usize,
     },
-    /// The note that stands where the file used to be.
-    #[error("it says that the file has moved, to /boot/firmware/cmdline.txt, which is not there")]
+    /// The note that is where the file used to be.
+    #[error("it says that the file has moved, to /boot/firmware/cmdline.txt, which does not exist")]
     Moved,
     /// A word has an opening quote only.
     #[error("the quote in column {column} of its command line is not closed")]
@@ -39,7 +39,7 @@ pub enum Refusal {
         most: usize,
     },
     /// Something else than a plain assignment.
-    #[error("its line {line} is no plain assignment NAME=value or NAME=\"value\"")]
+    #[error("its line {line} is not a plain assignment NAME=value or NAME=\"value\"")]
     Shell {
         /// The line, from 1.
         line: usize,
@@ -118,7 +118,7 @@ pub enum BootError {
         errno: Errno,
     },
     /// What should be a file is something else, or far too large.
-    #[error("{} is no regular file of at most 1 MiB", printable(path))]
+    #[error("{} is not a regular file of at most 1 MiB", printable(path))]
     NotAFile {
         /// The path.
         path: String,
@@ -200,7 +200,7 @@ pub enum BootError {
     },
     /// A file is not what was written, so taking back would lose what somebody else did.
     #[error(
-        "{} was changed since: to restore it all the same, copy {} over it",
+        "{} was changed since: to restore it nevertheless, copy {} over it",
         printable(path),
         printable(backup)
     )]

@@ -144,7 +144,7 @@ fn has_entry(root: &Root, loader: &Loader) -> Result<bool, BootError> {
 
 /// What is to be done where the command line is built into the images that the firmware starts.
 const IMAGES: &str =
-    "make the kernel images anew (kernel-install add-all, mkinitcpio -P or dracut --regenerate-all --uefi)";
+    "rebuild the kernel images (kernel-install add-all, mkinitcpio -P or dracut --regenerate-all --uefi)";
 
 /// A boot file as text.
 fn text(bytes: Vec<u8>) -> Result<String, Refusal> {

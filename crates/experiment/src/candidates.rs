@@ -257,7 +257,10 @@ impl<'a> Gathering<'a> {
     fn one_memory_node(&self) -> Option<String> {
         match self.scope.memory_nodes.len() {
             0 => Some("no node is known to have memory that may be used".to_owned()),
-            1 => Some(format!("needs two nodes with memory: here is node {}", self.scope.memory_nodes)),
+            1 => Some(format!(
+                "needs two nodes with memory: this machine has only node {}",
+                self.scope.memory_nodes
+            )),
             _ => None,
         }
     }

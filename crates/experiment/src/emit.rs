@@ -109,7 +109,7 @@ pub struct UnknownTarget(String);
 impl fmt::Display for UnknownTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = Target::ALL.map(Target::name).join(", ");
-        write!(f, "{} is no tool that a placement can be written for: expected one of {names}", self.0)
+        write!(f, "{} is not a supported tool: expected one of {names}", self.0)
     }
 }
 

@@ -83,7 +83,7 @@ impl Head {
     /// The first thing in which a journal with this head is not of the study with another.
     fn difference(&self, other: &Self) -> Option<Difference> {
         let text = |facts: &BTreeMap<String, String>, name: &str| {
-            facts.get(name).map_or_else(|| "not there".to_owned(), |value| quote(value))
+            facts.get(name).map_or_else(|| "missing".to_owned(), |value| quote(value))
         };
         let names = self.facts.keys().chain(other.facts.keys());
         let mut different = names.filter(|name| self.facts.get(*name) != other.facts.get(*name));

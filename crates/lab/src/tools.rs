@@ -38,7 +38,7 @@ pub const PROGRAMS: [Program; 6] = [
     // Without it a guest lacks /dev/virtio-ports, through which output and exit code come back.
     Program { name: "udevadm", package: "udev", purpose: "names the guest's devices" },
     Program { name: "busybox", package: "busybox-static", purpose: "mounts the guest's first file system" },
-    Program { name: "file", package: "file", purpose: "tells which kernel an image holds" },
+    Program { name: "file", package: "file", purpose: "shows which kernel an image holds" },
     SETSID,
 ];
 

@@ -78,7 +78,7 @@ pub fn read_text(path: &Path, most: u64) -> Result<String, String> {
     let bytes = read_bounded(path, most).map_err(|cause| cause.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        format!("it is no text: byte {at} is not UTF-8")
+        format!("it is not text: byte {at} is not UTF-8")
     })
 }
 
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(read_text(&path, 4), Ok("1234".to_owned()));
         assert_eq!(read_text(&path, 3), Err("it is larger than 3 B".to_owned()));
         std::fs::write(&path, b"\xff").unwrap();
-        assert_eq!(read_text(&path, 4), Err("it is no text: byte 0 is not UTF-8".to_owned()));
+        assert_eq!(read_text(&path, 4), Err("it is not text: byte 0 is not UTF-8".to_owned()));
         let none = read_text(&folder.path().join("none"), 4).unwrap_err();
         assert!(!none.contains("os error"), "{none}");
     }

@@ -393,7 +393,7 @@ pub fn read_saved_as<R>(
 ) -> Result<R, Failure> {
     read(&read_saved(option, path)?).map_err(|error| {
         let path = quote(&path.display().to_string());
-        Failure::usage(format_args!("{option}: {path} is no result of nodewise {verb}: {error}"))
+        Failure::usage(format_args!("{option}: {path} is not a result of nodewise {verb}: {error}"))
     })
 }
 

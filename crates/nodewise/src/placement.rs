@@ -238,7 +238,7 @@ impl Resolver<'_> {
                      /proc/sys/vm/nr_hugepages",
                 )?;
                 notes.push(format!(
-                    "malloc of glibc (2.35 and later) is told to take pages of {size} from the pools; what a program \
+                    "malloc of glibc (2.35 and later) is set to take pages of {size} from the pools; what a program \
                      allocates otherwise does not come from there"
                 ));
                 Ok(Some(HugePages::Pool))
@@ -252,7 +252,7 @@ impl Resolver<'_> {
                     }
                     Some("madvise") => notes.push(
                         "this kernel gives huge pages only where a program asks for them (transparent_hugepage is \
-                         madvise): malloc is told to ask (GLIBC_TUNABLES=glibc.malloc.hugetlb=1)"
+                         madvise): malloc is set to request them (GLIBC_TUNABLES=glibc.malloc.hugetlb=1)"
                             .to_owned(),
                     ),
                     _ => {}

@@ -208,7 +208,7 @@ mod tests {
         let path = folder.path().to_str().unwrap();
         refuse(
             path,
-            &format!("capture {path}: it holds neither sys/ nor proc/, so it is no capture of a machine"),
+            &format!("capture {path}: it holds neither sys/ nor proc/, so it is not a capture of a machine"),
         );
     }
 }

@@ -32,7 +32,7 @@ pub fn instructions(valgrind: &mut Command, words: &[impl AsRef<OsStr>]) -> Resu
     let said = complaint(valgrind.args(tool).args(words))?;
     let line = said.lines().find_map(|line| line.split_once("Collected : "));
     let number = line.context("valgrind names no number of instructions")?.1;
-    number.trim().parse().with_context(|| format!("{number} is no number of instructions"))
+    number.trim().parse().with_context(|| format!("{number} is not a number of instructions"))
 }
 
 fn system_calls(words: &[&str]) -> Result<u64> {

@@ -45,7 +45,7 @@ pub fn install(cache: &Cache, version: &str, arch: Arch) -> Result<()> {
 fn check_space(folder: &Path) -> Result<()> {
     let free = rustix::fs::statvfs(folder)
         .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
-        .with_context(|| format!("cannot tell the free space of {}", folder.display()))?;
+        .with_context(|| format!("cannot read the free space of {}", folder.display()))?;
     if free < SPACE {
         bail!(
             "{} has {} MiB free: unpacking a kernel takes up to {} MiB",

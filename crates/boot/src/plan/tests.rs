@@ -107,7 +107,7 @@ fn what_is_not_understood_is_said_with_what_to_do_by_hand() {
     );
     refuse(
         &[("/boot/cmdline.txt", "a\0")],
-        &format!("/boot/cmdline.txt is left alone: it is no text; {by_hand}"),
+        &format!("/boot/cmdline.txt is left alone: it is not text; {by_hand}"),
     );
     refuse(
         &[("/boot/firmware/cmdline.txt", "a\n"), ("/boot/firmware/config.txt", "os_prefix=current/\n")],
@@ -304,7 +304,7 @@ fn what_somebody_else_changed_is_not_taken_back() {
     apply(&root, &plan, &stamp).expect("written");
     fs::write(folder.path().join("etc/kernel/cmdline"), "a numa=fake=8 b\n").expect("written");
     let error = undo(&root).expect_err("it is not ours").to_string();
-    let start = "/etc/kernel/cmdline was changed since: to restore it all the same, copy /etc/kernel/cmdline.20261121-134000.";
+    let start = "/etc/kernel/cmdline was changed since: to restore it nevertheless, copy /etc/kernel/cmdline.20261121-134000.";
     assert!(error.starts_with(start) && error.ends_with(".nodewise over it"), "{error}");
 }
 

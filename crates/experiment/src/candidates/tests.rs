@@ -88,8 +88,8 @@ fn one_node_leaves_what_does_not_need_two() {
         &[("default", ""), ("huge pages on", "--huge=always"), ("huge pages off", "--huge=never")],
         &[
             ("local to node 0", "the same as default here"),
-            ("interleave", "needs two nodes with memory: here is node 0"),
-            ("weighted interleave", "needs two nodes with memory: here is node 0"),
+            ("interleave", "needs two nodes with memory: this machine has only node 0"),
+            ("weighted interleave", "needs two nodes with memory: this machine has only node 0"),
             ("prefer node 0", "the same as default here"),
             ("compact", one_cache),
             ("spread", one_cache),

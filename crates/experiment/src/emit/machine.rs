@@ -12,7 +12,7 @@ use super::{Emitted, Unsaid, Wish};
 /// restrictive; preferred takes one node.
 pub(super) fn libvirt(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
     let threads = wish.threads.count().map(|count| {
-        format!("libvirt has no word for {}: tell the program inside of the guest", plural(count, "thread"))
+        format!("libvirt has no setting for {}: set it inside the guest", plural(count, "thread"))
     });
     if let Some(threads) = threads.as_ref().filter(|_| wish.cpus().is_none() && wish.policy().is_none()) {
         return Err(Unsaid(threads.clone()));

@@ -156,7 +156,7 @@ fn threads_note(wish: &Wish<'_>) -> Option<String> {
             "the server itself looks at none of these variables: only libraries that it loads may".to_owned(),
         ),
         Threads::Words(count) => Some(format!(
-            "the number of threads, {count}, stood in the command of the study: the server's own configuration has to say it"
+            "the command of the study held the number of threads, {count}: set it in the server's own configuration"
         )),
     }
 }

@@ -169,7 +169,7 @@ fn each_tool_is_told_the_number_of_threads() {
     let why = of_arm(Target::Libvirt, &arm(none, 3, true), &[], &scope(), &Paths::default())
         .unwrap_err()
         .to_string();
-    assert_eq!(why, "libvirt has no word for 3 threads: tell the program inside of the guest");
+    assert_eq!(why, "libvirt has no setting for 3 threads: set it inside the guest");
     let notes =
         of_arm(Target::Libvirt, &arm(local(), 3, true), &[], &scope(), &Paths::default()).unwrap().notes;
     assert_eq!(notes, [why]);

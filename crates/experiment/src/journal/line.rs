@@ -32,7 +32,7 @@ pub(super) fn unseal(line: &str) -> Result<String, &'static str> {
     let rest = rest.strip_prefix("\",").ok_or(expected)?;
     let plain = digits.bytes().all(|digit| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit));
     if !plain || u64::from_str_radix(digits, 16) != Ok(fnv_1a(rest.as_bytes())) {
-        return Err("expected the checksum of what stands behind it: the line was changed or cut");
+        return Err("expected the checksum of the rest of the line: the line was changed or cut");
     }
     Ok(format!("{{{rest}"))
 }

@@ -156,7 +156,7 @@ fn a_journal_of_another_study_is_refused_with_the_difference() {
     check(plan(2, Rounds::Exactly(3), 8).with_race(Rules::DEFAULT), "the seed is 7 there and 8 here");
     check(
         plan(3, Rounds::Exactly(3), 7).with_race(Rules::DEFAULT),
-        "arm 3 is not there there and \"arm 3\" here",
+        "arm 3 is missing there and \"arm 3\" here",
     );
     check(
         plan(2, Rounds::Exactly(3), 7),
@@ -207,7 +207,7 @@ fn a_line_that_is_not_as_it_was_written_is_refused_with_its_number() {
     changed[at] ^= 1;
     check(
         &changed,
-        "line 2 of the journal: expected the checksum of what stands behind it: the line was changed or cut",
+        "line 2 of the journal: expected the checksum of the rest of the line: the line was changed or cut",
     );
 }
 

@@ -24,7 +24,7 @@ pub enum Ready {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadyError {
     /// No port has this number.
-    #[error("{} is no port: expected a number from 1 to 65535, or a regular expression", quote(.text))]
+    #[error("{} is not a port: expected a number from 1 to 65535, or a regular expression", quote(.text))]
     Port {
         /// What was read.
         text: String,
@@ -38,7 +38,7 @@ pub enum ReadyError {
         reason: String,
     },
     /// Somebody else has the port.
-    #[error("port {port} answers before the server is started: expected nobody there")]
+    #[error("port {port} answers before the server is started: expected a free port")]
     Taken {
         /// The port.
         port: u16,
@@ -91,7 +91,7 @@ impl Ready {
 impl std::fmt::Display for Ready {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Port(port) => write!(f, "nobody answers at port {port}"),
+            Self::Port(port) => write!(f, "nothing answers at port {port}"),
             Self::Output(regex) => write!(f, "nothing that it wrote matches {}", quote(regex.as_str())),
         }
     }
@@ -114,11 +114,12 @@ mod tests {
 
     #[test]
     fn digits_are_a_port_and_anything_else_is_a_pattern() {
-        check("5432", Ok("nobody answers at port 5432"));
+        check("5432", Ok("nothing answers at port 5432"));
         check("ready to accept", Ok("nothing that it wrote matches \"ready to accept\""));
         for text in ["0", "65536", ""] {
-            let expected =
-                format!("\"{text}\" is no port: expected a number from 1 to 65535, or a regular expression");
+            let expected = format!(
+                "\"{text}\" is not a port: expected a number from 1 to 65535, or a regular expression"
+            );
             check(text, Err(&expected));
         }
         assert!(matches!(Ready::parse("("), Err(ReadyError::Syntax { .. })));

@@ -134,7 +134,7 @@ fn a_port_that_somebody_else_has_is_said_to_be_taken() {
     let port = listener.local_addr().unwrap().port();
     check(
         service(GOOD, &port.to_string(), "exit 0"),
-        &format!("port {port} answers before the server is started: expected nobody there"),
+        &format!("port {port} answers before the server is started: expected a free port"),
     );
 }
 

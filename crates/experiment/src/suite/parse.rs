@@ -125,7 +125,7 @@ fn input(read: &InputToml) -> Result<Input, Fault> {
     let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_name = !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(letters);
     if !is_name || name.starts_with(['.', '-']) {
-        let what = format!("{} is no name of an input: expected letters, digits, _ and -", quote(name));
+        let what = format!("{} is not a name of an input: expected letters, digits, _ and -", quote(name));
         return Err((read.name.span().start, what));
     }
     let kind_at = read.kind.span().start;
@@ -142,7 +142,7 @@ fn input(read: &InputToml) -> Result<Input, Fault> {
             return Err((size.span().start, "a C program has files, no size".to_owned()));
         }
         (other, ..) => {
-            return Err((kind_at, format!("{} is no kind of input: expected text or c", quote(other))));
+            return Err((kind_at, format!("{} is not a kind of input: expected text or c", quote(other))));
         }
     };
     Ok(Input { name: name.clone(), content, seed: read.seed.into() })
@@ -159,7 +159,7 @@ fn input_size(size: &Spanned<String>) -> Result<Bytes, Fault> {
 
 fn in_range(at: usize, number: i64, most: i64, what: &str) -> Result<u32, Fault> {
     let right = (1..=most).contains(&number).then(|| u32::try_from(number).ok()).flatten();
-    right.ok_or_else(|| (at, format!("{number} is no number of {what}: expected 1 to {most}")))
+    right.ok_or_else(|| (at, format!("{number} is not a number of {what}: expected 1 to {most}")))
 }
 
 fn benchmark(read: &BenchmarkToml, inputs: &[Input]) -> Result<Benchmark, Fault> {
@@ -258,7 +258,7 @@ fn threads(read: &BenchmarkToml) -> Result<Vec<Threads>, Fault> {
         }
         Value::String(word) if word == "all" => Ok(Threads::All),
         other => {
-            let what = format!("{} is no number of threads: expected a number or \"all\"", shown(other));
+            let what = format!("{} is not a number of threads: expected a number or \"all\"", shown(other));
             Err((value.span().start, what))
         }
     };
@@ -278,7 +278,7 @@ fn need((program, origin): (&String, &Spanned<String>)) -> Result<Need, Fault> {
     let is_path = program.starts_with('/');
     let is_name = !program.is_empty() && (is_path || !program.contains('/'));
     if !is_name || printable(program) != program.as_str() || program.len() > 200 {
-        let what = format!("{} is no program: expected a name, or a path from the root", quote(program));
+        let what = format!("{} is not a program: expected a name, or a path from the root", quote(program));
         return Err((at, what));
     }
     let text = origin.get_ref();
@@ -288,7 +288,7 @@ fn need((program, origin): (&String, &Spanned<String>)) -> Result<Need, Fault> {
         Origin::Package(text.clone())
     } else {
         let what = format!(
-            "{} is no package of Debian: expected its name, or an address that begins with https://",
+            "{} is not a Debian package: expected its name, or an address that begins with https://",
             quote(text)
         );
         return Err((at, what));

@@ -212,7 +212,7 @@ fn note_what_is_not_built(machine: &Machine, notes: &mut Vec<String>) {
     }
     let generic = named(&|node| node.generic_initiator == Some(true));
     if !generic.is_empty() {
-        notes.push(format!("the initiators of {} that are no CPUs are not built", node_names(&generic)));
+        notes.push(format!("the initiators of {} that are not CPUs are not built", node_names(&generic)));
     }
     if machine.tiers.len() > 1 && machine.accesses.is_empty() {
         notes.push(format!(

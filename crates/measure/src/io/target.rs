@@ -37,7 +37,7 @@ pub enum TargetError {
     },
     /// Its file system refuses direct I/O.
     #[error(
-        "{path} lies on a file system without direct I/O (O_DIRECT), and what comes from the page cache is no \
+        "{path} lies on a file system without direct I/O (O_DIRECT), and reads through the page cache do not \
          measure of a device: expected a file on a disk, or see nodewise bandwidth --file"
     )]
     NoDirect {

@@ -198,10 +198,10 @@ pub fn remark(fake: &Fake, kind: Kind, made: Option<&Emulation>) -> Option<Strin
                 "this kernel reads a number of nodes only: it starts without emulation".to_owned()
             }
             (_, Form::PerNode(_)) => {
-                "a node of the hardware is too small for so many of 32 MiB: the kernel starts without emulation"
+                "a node of the hardware is too small for this number of 32 MiB each: the kernel starts without emulation"
                     .to_owned()
             }
-            _ => "there is not enough memory for so many nodes of 32 MiB: the kernel starts without emulation"
+            _ => "there is not enough memory for this number of nodes of 32 MiB: the kernel starts without emulation"
                 .to_owned(),
         });
     };
@@ -214,7 +214,7 @@ pub fn remark(fake: &Fake, kind: Kind, made: Option<&Emulation>) -> Option<Strin
             let small = made.nodes.iter().filter(|node| node.memory < size).count();
             return (small > 0).then(|| {
                 let total = Bytes::new(made.nodes.iter().map(|node| node.memory.get()).sum());
-                format!("{total} of memory is no multiple of {size}, so nodes differ in size")
+                format!("{total} of memory is not a multiple of {size}, so nodes differ in size")
             });
         }
     };

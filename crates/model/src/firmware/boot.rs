@@ -170,9 +170,9 @@ fn several(
     architecture: Architecture,
     notes: &mut Vec<Note>,
 ) -> Result<Booted, Note> {
-    let table = tables.srat().ok_or_else(|| {
-        Note::new(NoteKind::Assumed, "SRAT", "the table is not there, so there is one node")
-    })?;
+    let table = tables
+        .srat()
+        .ok_or_else(|| Note::new(NoteKind::Assumed, "SRAT", "the table is missing, so there is one node"))?;
     let Affinities { mut domains, cpus, initiators, mut blocks } = srat::read(table, architecture, notes)?;
     let ram = setting.ram.clone().map_or_else(|| blocks::assumed_ram(&blocks), blocks::join);
     let told = domains.clone();

@@ -91,7 +91,7 @@ fn of_tree(note: Note) -> Note {
 }
 
 fn malformed(path: &str) -> Note {
-    reject(format!("{}: numa-node-id is no number of 32 bits", visible(path)))
+    reject(format!("{}: numa-node-id is not a number of 32 bits", visible(path)))
 }
 
 /// Ranges of memory that name a node.
@@ -242,7 +242,7 @@ mod tests {
             check(tree, false, &[&format!("{text}: the kernel has one node")]);
         };
         refuse(&tree(&[Id(0), Missing], &[]), "/memory@100 is the last memory and has no numa-node-id");
-        refuse(&tree(&[Malformed, Id(1)], &[]), "/memory@0: numa-node-id is no number of 32 bits");
+        refuse(&tree(&[Malformed, Id(1)], &[]), "/memory@0: numa-node-id is not a number of 32 bits");
         refuse(&tree(&[Id(16)], &[]), "/memory@0: numa-node-id is 16, and nodes end at 15");
         refuse(&tree(&[Id(0), Id(1)], &[[0, 1, 10]]), "distance-map: 0 to 1 is 10, not above 10");
         refuse(&tree(&[Id(0), Id(1)], &[[1, 1, 11]]), "distance-map: 1 to 1 is 11, not 10");

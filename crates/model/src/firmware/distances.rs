@@ -26,7 +26,7 @@ pub(super) fn between(
     notes: &mut Vec<Note>,
 ) -> NodeMatrix<u32> {
     if slit.is_none() && nodes.len() > 1 {
-        let text = "the table is not there, so distances are 10 and 20";
+        let text = "the table is missing, so distances are 10 and 20";
         notes.push(Note::new(NoteKind::Assumed, TABLE, text));
     }
     let slit = slit.filter(|slit| is_used(slit, notes));
@@ -95,7 +95,7 @@ fn note_unused(slit: &Slit, domains: &Domains, notes: &mut Vec<Note>) {
     }
     let shown = if unused.len() > 8 { format!("{}, ...", unused[..8].join(", ")) } else { unused.join(", ") };
     let text = format!(
-        "{} localities, of which no enabled structure of the {} names {}: {shown}",
+        "{} localities, but no enabled structure of the {} names {}: {shown}",
         slit.localities,
         String::from_utf8_lossy(&srat::SIGNATURE),
         unused.len()

@@ -49,7 +49,7 @@ fn measure(args: &C2c) -> Result<Report, Failure> {
     let all: CpuSet = field.sources.iter().flat_map(|(_, cpus)| cpus.iter()).collect();
     if all.len() < 2 {
         return Err(Failure::cannot(format_args!(
-            "one CPU has nobody to get a line from: expected two or more, and there is {all}"
+            "one CPU has no other to get a line from: expected two or more, and there is {all}"
         )));
     }
     let named = args.measure.cpus.is_some();

@@ -156,7 +156,7 @@ fn saved(option: &str, path: &Path) -> Result<Session, Failure> {
 pub(in crate::command) fn session(option: &str, path: &Path, text: &str) -> Result<Session, Failure> {
     let mut session = json::suite::read(text).map_err(|error| {
         let path = quote(&path.display().to_string());
-        Failure::usage(format_args!("{option}: {path} is no session of nodewise compare: {error}"))
+        Failure::usage(format_args!("{option}: {path} is not a session of nodewise compare: {error}"))
     })?;
     circumstances::hide_identity(&mut session);
     Ok(session)

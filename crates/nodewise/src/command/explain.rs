@@ -87,7 +87,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
 /// Options that do not go together.
 fn check(args: &Explain) -> Result<(), String> {
     if args.size.is_some_and(|size| size.get() == 0) {
-        return Err("--size: 0 B is no memory: expected at least 1 B".to_owned());
+        return Err("--size: 0 B is empty: expected at least 1 B".to_owned());
     }
     if args.memory != cli::explain::Memory::Cache {
         return Ok(());

@@ -98,7 +98,7 @@ fn checked(size: Bytes) -> Result<Bytes, Failure> {
     if (least..=most).contains(&size) {
         Ok(size)
     } else {
-        Err(Failure::usage(format_args!("--size: {size} is no size of a buffer: expected {least} to {most}")))
+        Err(Failure::usage(format_args!("--size: {size} is not a buffer size: expected {least} to {most}")))
     }
 }
 

@@ -156,7 +156,7 @@ fn not_started(program: &OsStr, error: StartError) -> Failure {
         }
         io::ErrorKind::PermissionDenied if !in_path && !is_executable(path) => Failure::new(
             NOT_EXECUTABLE,
-            format_args!("{name} cannot be executed: nobody may execute it (chmod +x)"),
+            format_args!("{name} cannot be executed: no user has the permission (chmod +x)"),
         ),
         _ => Failure::new(NOT_EXECUTABLE, format_args!("{name} cannot be executed: {}", io_words(&error))),
     }

@@ -229,7 +229,7 @@ fn part(written: &scenario::Part, page: u64) -> Result<Part, String> {
     };
     let offset = offset.unwrap_or(Bytes::new(0)).get();
     if offset % page != 0 {
-        return Err(format!("offset: {offset} bytes are no whole number of pages of {page}"));
+        return Err(format!("offset: {offset} bytes are not a whole number of pages of {page}"));
     }
     let (first, count) = (offset / page, bytes("length", length)?.get().div_ceil(page));
     Ok(Part { region, pages: Some(first..first.saturating_add(count)) })

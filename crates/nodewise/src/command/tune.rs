@@ -253,7 +253,7 @@ fn unusable(path: Option<&Path>, error: &JournalError) -> Failure {
 /// Runs of a journal that no round of its study has a place for.
 fn leftover(runs: usize) -> Failure {
     Failure::usage(format_args!(
-        "--journal: the last {runs} runs of the journal stand behind the end of its study: expected none"
+        "--journal: the last {runs} runs of the journal come after the end of its study: expected none"
     ))
 }
 

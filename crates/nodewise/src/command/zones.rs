@@ -40,10 +40,10 @@ fn told(input: &Input) -> Told {
     match boot::log(tree) {
         Ok(Some(log)) if !log.fallback.is_empty() => Told::Orders(log.fallback.into_iter().collect()),
         Ok(Some(log)) if log.whole => {
-            Told::Unknown("its log does not tell them, as that of Linux 5.16 and later does".to_owned())
+            Told::Unknown("its log does not have them; Linux 5.16 and later log them".to_owned())
         }
         Ok(Some(_)) => Told::Unknown("its log does not reach back to the start".to_owned()),
-        Ok(None) => Told::Unknown("its log is not there".to_owned()),
+        Ok(None) => Told::Unknown("its log is missing".to_owned()),
         Err(error) => Told::Unknown(error.to_string()),
     }
 }

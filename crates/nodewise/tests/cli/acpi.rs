@@ -138,7 +138,7 @@ fn what_is_odd_about_real_tables_is_said() {
         (
             "PowerEdge_R820",
             &[
-                "SLIT: 5 localities, of which no enabled structure of the SRAT names 1: 0",
+                "SLIT: 5 localities, but no enabled structure of the SRAT names 1: 0",
                 "SRAT: 16 CPUs are not enabled: room of domain 0",
                 "SRAT: 6 ranges without a byte are not enabled: room of domain 0",
             ][..],

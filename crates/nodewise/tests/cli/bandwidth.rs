@@ -188,7 +188,7 @@ fn every_pair_of_cpus_is_measured_both_ways_or_says_why_not() {
     let ran = run(&["c2c", "--quick", "--json", "--seed=1"]);
     if ran.code == Some(3) {
         // One CPU: there are no pairs.
-        assert!(ran.stderr.contains("one CPU has nobody to get a line from") || !ran.stdout.is_empty());
+        assert!(ran.stderr.contains("one CPU has no other to get a line from") || !ran.stdout.is_empty());
         return;
     }
     let document = ran.ok_json();

@@ -159,7 +159,7 @@ fn what_is_not_understood_is_left_alone() {
         (ran.code, ran.stderr.as_str()),
         (
             Some(3),
-            "nodewise: /etc/default/grub is left alone: its line 1 is no plain assignment NAME=value or \
+            "nodewise: /etc/default/grub is left alone: its line 1 is not a plain assignment NAME=value or \
              NAME=\"value\"; by hand: put numa=fake=2 into the kernel's command line\n"
         )
     );

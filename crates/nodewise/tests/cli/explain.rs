@@ -254,7 +254,7 @@ fn a_cost_takes_what_was_measured() {
         (&20.0.into(), &25.0.into())
     );
     let wrong = option.replace("bandwidth=", "latency=");
-    let expected = "is no result of nodewise latency: its schema is \"nodewise.bandwidth/1\"";
+    let expected = "is not a result of nodewise latency: its schema is \"nodewise.bandwidth/1\"";
     refused(&["bind:0", "--cost", &wrong], 2, expected);
 }
 
@@ -339,7 +339,7 @@ fn a_cpuset_bounds_what_can_be_had() {
     let document = json(&words);
     assert_eq!(document["out_of_memory"]["constraint"], "cpuset", "{document}");
     refused(&["default", "--allowed=9"], 2, "--allowed: node 9 does not exist");
-    refused(&["default", "--size=0"], 2, "--size: 0 B is no memory: expected at least 1 B");
+    refused(&["default", "--size=0"], 2, "--size: 0 B is empty: expected at least 1 B");
 }
 
 #[test]
@@ -408,9 +408,9 @@ fn the_kernels_own_orders_stand_beside_the_models() {
     assert_eq!(other, "  where its log says otherwise\n  node  nodes tried\n     1  0 1\n");
     assert_eq!(told(Some(&orders("0 1")), &["--kernel=6.18"]), "not there");
     let unknown = told(Some(begin), &[]);
-    assert!(unknown.contains("not known: its log does not tell them"), "{unknown}");
+    assert!(unknown.contains("not known: its log does not have them"), "{unknown}");
     assert!(told(Some("late\n"), &[]).contains("does not reach back to the start"));
-    assert!(told(None, &[]).contains("not known: its log is not there"));
+    assert!(told(None, &[]).contains("not known: its log is missing"));
 }
 
 #[test]

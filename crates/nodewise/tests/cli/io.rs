@@ -201,7 +201,7 @@ fn wrong_words_and_files_without_tables_are_wrong_usage() {
         "none.txt\": it holds no table of perftest: expected a line that begins with #bytes",
     );
     check(&["--from", "/no/such"], "--from: cannot read \"/no/such\": no such file or directory");
-    check(&["--size=1K", path()], "--size: 1 KiB is no size of a buffer: expected 4 KiB to 64 GiB");
+    check(&["--size=1K", path()], "--size: 1 KiB is not a buffer size: expected 4 KiB to 64 GiB");
     check(&["--rdma-port=7000"], "--rdma-peer");
     check(&["--rdma-peer=x", "--from", &none], "--from");
     check(&["--nodes=9999", path()], "--nodes: node 9999 does not exist");
@@ -246,7 +246,7 @@ fn files_in_memory_are_on_the_nodes_that_are_named_and_leave_nothing() {
     for (words, expected) in [
         (["--file", "--operation=copy"], "--operation"),
         (["--file", "--matrix"], "--matrix"),
-        (["--file", "--size=1K"], "--size: 1 KiB is no size to measure with"),
+        (["--file", "--size=1K"], "--size: 1 KiB cannot be measured with"),
     ] {
         let ran = run(&[&["bandwidth"], &words[..]].concat());
         assert!(ran.code == Some(2) && ran.stderr.contains(expected), "{words:?}: {}", ran.stderr);

@@ -103,7 +103,7 @@ fn nodes_and_cpus_that_are_not_there_are_wrong_usage() {
     check(&["--nodes=9999"], "--nodes: node 9999 does not exist: this machine has node");
     check(&["--nodes=0-x"], "--nodes: \"0-x\"");
     check(&["--cpus=99999"], "--cpus: CPU 99999 does not exist");
-    check(&["--size=0"], "--size: 0 B is no size of a buffer: expected 4 KiB to 255 GiB");
+    check(&["--size=0"], "--size: 0 B is not a buffer size: expected 4 KiB to 255 GiB");
     check(&["--size=lots"], "\"lots\"");
     check(
         &["--huge=3M"],
@@ -112,7 +112,7 @@ fn nodes_and_cpus_that_are_not_there_are_wrong_usage() {
     check(&["--quick", "--thorough"], "--thorough");
     check(&["--json", "--csv"], "--csv");
     check(&["--from=/no/such.json"], "--from: cannot read \"/no/such.json\": no such file or directory");
-    check(&["--from=/etc/hostname"], "is no result of nodewise latency");
+    check(&["--from=/etc/hostname"], "is not a result of nodewise latency");
     check(&["--from=/etc/hostname", "--quick"], "--quick");
     check(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise latency");
 }

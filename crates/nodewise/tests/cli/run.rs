@@ -94,7 +94,7 @@ fn a_program_that_cannot_be_started_is_explained() {
     not_started(Path::new(""), 127, "\"\" is not found: no folder of PATH has it");
     not_started(&folder.path().join("none"), 127, "PROGRAM is not found");
     not_started(folder.path(), 126, "PROGRAM cannot be executed: it is a directory");
-    not_started(&plain, 126, "PROGRAM cannot be executed: nobody may execute it (chmod +x)");
+    not_started(&plain, 126, "PROGRAM cannot be executed: no user has the permission (chmod +x)");
     not_started(&plain.join("below"), 126, "PROGRAM cannot be executed: not a directory");
     not_started(
         &file("script", "#!/nonexistent/sh\n", 0o755),

@@ -107,7 +107,7 @@ fn a_machine_that_is_none_is_explained() {
     check(
         &["show", "--machine", "/etc"],
         2,
-        &["--machine: capture /etc: it holds neither sys/ nor proc/, so it is no capture of a machine"],
+        &["--machine: capture /etc: it holds neither sys/ nor proc/, so it is not a capture of a machine"],
     );
     check(
         &["show", "--machine", "/proc"],
@@ -177,7 +177,7 @@ fn capture_refuses_what_it_cannot_write() {
         &["capture", "-o", "x.zip"],
         2,
         &[
-            "cannot tell what to write from the name x.zip: expected .tar, .tar.gz, .tar.bz2, or no ending for a folder, or .json for a machine file",
+            "cannot derive the format from the name x.zip: expected .tar, .tar.gz, .tar.bz2, or no ending for a folder, or .json for a machine file",
         ],
     );
     check(
@@ -438,7 +438,7 @@ fn simulate_refuses_scenarios_that_cannot_be_played() {
     play(&event("touch = \"heap\"\noffset = \"1G\""), "line 4: offset needs a length, as in length = \"1G\"");
     play(
         &event("touch = \"heap\"\noffset = \"1K\"\nlength = \"1G\""),
-        "line 4: offset: 1024 bytes are no whole number of pages of 4096",
+        "line 4: offset: 1024 bytes are not a whole number of pages of 4096",
     );
     play(
         "swap = \"much\"\n[[program]]\nname = \"a\"",

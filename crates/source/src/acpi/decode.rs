@@ -54,14 +54,14 @@ fn header(bytes: &[u8], findings: &mut Vec<Finding>) -> Option<TableHeader> {
     let mut refuse = |text: String| findings.push(Finding::of("table", Rule::Header, text));
     let Ok(header) = TableHeader::take(&mut &bytes[..]) else {
         let expected = TableHeader::WIDTH;
-        refuse(format!("{} bytes are no ACPI table: expected a header of {expected}", bytes.len()));
+        refuse(format!("{} bytes are not an ACPI table: expected a header of {expected}", bytes.len()));
         return None;
     };
     let is_letter = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_!$".contains(byte);
     if !header.signature.iter().all(is_letter) {
         let [a, b, c, d] = header.signature;
         refuse(format!(
-            "bytes {a:02x} {b:02x} {c:02x} {d:02x} are no signature: expected four capital letters"
+            "bytes {a:02x} {b:02x} {c:02x} {d:02x} are not a signature: expected four capital letters"
         ));
         return None;
     }
@@ -140,7 +140,7 @@ impl Reader<'_> {
         });
         let start = bytes.len() - rest.len();
         if let Some(offset) = fixed.first_structure().filter(|offset| *offset != start) {
-            let text = format!("the first structure is said to be at {offset:#x}: expected {start:#x}");
+            let text = format!("the first structure is declared at {offset:#x}: expected {start:#x}");
             self.find(TableHeader::WIDTH, Rule::Value, text);
             return Subtables { header, fixed, entries: Vec::new(), rest: rest.to_vec() };
         }

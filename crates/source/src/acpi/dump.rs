@@ -74,7 +74,10 @@ pub fn parse(text: &str, findings: &mut Vec<Finding>) -> Vec<Dumped> {
             continue;
         };
         let Some((offset, bytes)) = data(line) else {
-            find(&table.name, format!("{} is no line of a dump: expected \"0000: 53 52 ...\"", quote(line)));
+            find(
+                &table.name,
+                format!("{} is not a line of a dump: expected \"0000: 53 52 ...\"", quote(line)),
+            );
             continue;
         };
         if is_cut {
@@ -143,9 +146,9 @@ mod tests {
             &[("SLIT", b"")],
             &[
                 "dump: line 1: \"hello\" is before the first table: expected \"NAME @ 0x...\"",
-                "SLIT: line 3: \"world\" is no line of a dump: expected \"0000: 53 52 ...\"",
+                "SLIT: line 3: \"world\" is not a line of a dump: expected \"0000: 53 52 ...\"",
                 "SLIT: line 4: bytes at 0x10: expected 0x0",
-                "SLIT: line 6: \"  0000: +1\" is no line of a dump: expected \"0000: 53 52 ...\"",
+                "SLIT: line 6: \"  0000: +1\" is not a line of a dump: expected \"0000: 53 52 ...\"",
             ],
         );
     }

@@ -51,7 +51,7 @@ pub enum TablesError {
         findings: Vec<Finding>,
     },
     /// The machine has no such folder.
-    #[error("{FOLDER} is not there: this machine has no ACPI, or its capture does not hold the tables")]
+    #[error("{FOLDER} is missing: this machine has no ACPI, or its capture does not hold the tables")]
     NoFirmware,
 }
 
@@ -247,7 +247,7 @@ mod tests {
         let tables = from_paths(&[folder.path()]).unwrap();
         assert_eq!(tables.slit().unwrap().localities, 2);
         let findings: Vec<String> = tables.findings.iter().map(ToString::to_string).collect();
-        assert_eq!(findings, ["README: 5 bytes are no ACPI table: expected a header of 36"]);
+        assert_eq!(findings, ["README: 5 bytes are not an ACPI table: expected a header of 36"]);
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
         refuse(
             &file,
             &format!(
-                "{path}/x holds no ACPI table: {path}/x: 4 bytes are no ACPI table: expected a header of 36"
+                "{path}/x holds no ACPI table: {path}/x: 4 bytes are not an ACPI table: expected a header of 36"
             ),
         );
     }

@@ -67,7 +67,7 @@ fn cedt(table: &Cedt, find: &mut Find<'_>) {
         let head = &window.head;
         if window.ways().is_none() {
             let code = head.interleave_ways;
-            find(*offset, format!("{code} is no number of interleave ways: expected 0 to 4 or 8 to 10"));
+            find(*offset, format!("{code} is not a number of interleave ways: expected 0 to 4 or 8 to 10"));
         }
         if window.end().is_none() {
             let (base, size) = (head.base_hpa, head.window_size);
@@ -83,7 +83,7 @@ fn msct(table: &Msct, find: &mut Find<'_>) {
         let MsctEntry::DomainMaximum(domains) = body else { continue };
         if domains.first > domains.last {
             let (first, last) = (domains.first, domains.last);
-            find(*offset, format!("domains {first} to {last} are no range: expected the smaller first"));
+            find(*offset, format!("domains {first} to {last} are not a range: expected the smaller first"));
         }
     }
 }

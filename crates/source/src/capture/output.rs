@@ -43,7 +43,7 @@ pub struct Written {
 pub enum CaptureError {
     /// A name that says nothing about what to write.
     #[error(
-        "cannot tell what to write from the name {0}: expected .tar, .tar.gz, .tar.bz2, or no ending for a folder"
+        "cannot derive the format from the name {0}: expected .tar, .tar.gz, .tar.bz2, or no ending for a folder"
     )]
     UnknownForm(String),
     /// Something of this name is there.

@@ -193,7 +193,7 @@ fn every_form_is_read_back_and_equal_input_gives_equal_bytes() {
     );
     let zip = folder.path().join("a.zip");
     assert!(
-        capture.write(&zip, Overwrite::Refuse).unwrap_err().to_string().contains("cannot tell what to write")
+        capture.write(&zip, Overwrite::Refuse).unwrap_err().to_string().contains("cannot derive the format")
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "nothing is left behind");
 }

@@ -128,8 +128,11 @@ fn merge(
         & agree(&mut known.ways, cache.ways)
         & agree(&mut known.sets, cache.sets);
     if !same {
-        let text =
-            format!("it is the {} of CPUs {}, of which another CPU says otherwise", known.name(), known.cpus);
+        let text = format!(
+            "it is the {} of CPUs {}, and another of these CPUs contradicts it",
+            known.name(),
+            known.cpus
+        );
         reader.note_in(OddityKind::Disagreement, &folder, text);
     }
 }

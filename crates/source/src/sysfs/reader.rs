@@ -114,7 +114,7 @@ impl<'t> Reader<'t> {
         }
         let value = read(&text);
         if is_foreign {
-            self.note_in(OddityKind::StrayBytes, path, "it has bytes that are no text");
+            self.note_in(OddityKind::StrayBytes, path, "it has bytes that are not text");
         }
         Some((value, end))
     }

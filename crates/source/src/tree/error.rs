@@ -95,7 +95,7 @@ pub enum OpenError {
     #[error("the archive holds more than {0} files and folders, the most that are read")]
     TooMany(usize),
     /// No machine in it.
-    #[error("it holds neither sys/ nor proc/, so it is no capture of a machine")]
+    #[error("it holds neither sys/ nor proc/, so it is not a capture of a machine")]
     NoMachine,
     /// The inside of `sys` or `proc`.
     #[error(

@@ -47,10 +47,10 @@ impl Refusal {
     pub(super) const fn words(self) -> &'static str {
         match self {
             Self::Upwards => "leads out of the archive",
-            Self::Path => "is no path, or leads to none",
+            Self::Path => "is not a path, or leads nowhere",
             Self::Through => "lies below a file or a link",
             Self::Occupied => "has the name of a folder",
-            Self::Dangling => "is a hard link to a file that is not there",
+            Self::Dangling => "is a hard link to a missing file",
         }
     }
 }

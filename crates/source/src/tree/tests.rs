@@ -80,7 +80,7 @@ fn the_machine_is_found_in_a_folder() {
     }
     assert_eq!(
         refusal(&archive("a/b/c/d").into_inner().unwrap()),
-        "it holds neither sys/ nor proc/, so it is no capture of a machine"
+        "it holds neither sys/ nor proc/, so it is not a capture of a machine"
     );
 }
 

@@ -235,8 +235,8 @@ fn a_table_of_very_many_wrong_things_is_told_in_bounds() {
 #[test]
 fn what_has_no_header_is_no_table() {
     for (bytes, finding) in [
-        (&b""[..], "table: 0 bytes are no ACPI table: expected a header of 36"),
-        (&[0x1b; 40], "table: bytes 1b 1b 1b 1b are no signature: expected four capital letters"),
+        (&b""[..], "table: 0 bytes are not an ACPI table: expected a header of 36"),
+        (&[0x1b; 40], "table: bytes 1b 1b 1b 1b are not a signature: expected four capital letters"),
     ] {
         assert_eq!(read(bytes), (None, vec![finding.to_owned()]));
     }

@@ -166,7 +166,7 @@ fn files_that_contradict_each_other_are_told() {
         |files| files.file("/sys/devices/system/cpu/cpu1/cache/index1/size", "512K\n"),
         &[(
             DIFFERS,
-            "/sys/devices/system/cpu/cpu1/cache/index1: it is the L2 of CPUs 0-1, of which another CPU says otherwise",
+            "/sys/devices/system/cpu/cpu1/cache/index1: it is the L2 of CPUs 0-1, and another of these CPUs contradicts it",
         )],
     );
     check(
@@ -422,7 +422,7 @@ fn a_file_without_its_last_line_feed_is_cut() {
     );
     check(
         |files| files.file("/proc/cmdline", "ro qu\0et\n"),
-        &[(Kind::StrayBytes, "/proc/cmdline: it has bytes that are no text")],
+        &[(Kind::StrayBytes, "/proc/cmdline: it has bytes that are not text")],
     );
     check(
         |files| files.file("/proc/cmdline", "ro quiet\nro\n"),

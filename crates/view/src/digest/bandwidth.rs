@@ -145,7 +145,7 @@ fn not_reached(report: &Report) -> Option<String> {
 pub fn method(report: &Report) -> String {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     format!(
-        "{} on each node, filled anew and checked in every sample; threads bound, counted over the time in \
+        "{} on each node, refilled and checked in every sample; threads bound, counted over the time in \
          which all run; {rounds} rounds, {samples} samples per way, interleaved; seed {}; {:.0} s",
         report.size,
         report.account.seed,

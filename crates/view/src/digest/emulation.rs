@@ -236,7 +236,7 @@ pub fn advice(effect: &Effect, is_board: bool) -> Vec<String> {
     let several = effect.hardware_nodes.is_some_and(|nodes| nodes > 1);
     if emulated && several {
         advice.push(
-            "These emulated nodes stand on several real ones: pages of the other hardware nodes stay remote. \
+            "These emulated nodes lie on several real ones: pages of the other hardware nodes stay remote. \
              Interleave among the nodes at distance 10 of each other, and keep the rest local."
                 .to_owned(),
         );
@@ -252,7 +252,7 @@ pub fn advice(effect: &Effect, is_board: bool) -> Vec<String> {
              them keep more of its banks busy at once. {how}"
         ));
         advice.push(
-            "mpirun binds each rank to a node or a core unless told otherwise, and its memory with it: that cancels \
+            "mpirun binds each rank to a node or a core by default, and its memory with it: that cancels \
              interleaving. Use mpirun --bind-to none."
                 .to_owned(),
         );

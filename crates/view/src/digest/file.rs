@@ -74,5 +74,5 @@ pub fn method(report: &FileReport) -> String {
 
 /// How bytes are counted, in one line.
 const COUNTED: &str = "GB/s are 10^9 bytes that the program writes or reads, each counted once; the kernel copies \
-                           them, so at least twice as much moves, and clears or fills new pages besides: this is no \
+                           them, so at least twice as much moves, and clears or fills new pages besides: this is not \
                            bandwidth of memory";

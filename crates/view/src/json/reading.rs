@@ -93,7 +93,7 @@ pub(super) fn set(name: &str, text: &str) -> Result<CpuSet, String> {
 
 /// A kernel by its name.
 pub(super) fn kernel(name: &str) -> Result<Kernel, String> {
-    Kernel::from_name(name).ok_or_else(|| format!("{} is no kernel", quote(name)))
+    Kernel::from_name(name).ok_or_else(|| format!("{} is not a kernel", quote(name)))
 }
 
 /// A kind of pages by its word, and their size where they come from a pool.

@@ -57,7 +57,7 @@ fn in_force(page: &mut Page, status: &Status, effect: &Effect) {
         (Some(true), Some(below)) => format!("{nodes}, emulated on {}", plural(below, "node")),
         (Some(true), None) => format!("{nodes}, emulated"),
         (Some(false), _) => format!("{nodes}, not emulated"),
-        (None, _) => format!("{nodes}; the kernel log does not tell whether they are emulated"),
+        (None, _) => format!("{nodes}; the kernel log does not show whether they are emulated"),
     };
     fact(page, "in force", &what);
     if let Some(policy) = &effect.policy {

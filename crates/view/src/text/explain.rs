@@ -133,7 +133,7 @@ fn in_order(nodes: &[NodeId]) -> Line {
 fn end(way: &Path) -> &'static str {
     match way.when_full {
         WhenFull::ReclaimEverywhere => {
-            "a node gives way to the next at its low watermark; when all are at it the kernel reclaims and swaps"
+            "the next node takes over at the low watermark; when all are at it the kernel reclaims and swaps"
         }
         WhenFull::ReclaimInside => {
             "when these are at their minimum watermark the kernel reclaims and swaps inside them, then kills a process, \
@@ -193,7 +193,7 @@ Memory  interleave:1,3
   turn of  nodes tried, in this order
   node 1   1 0 3 2
   node 3   3 2 1 0
-  a node gives way to the next at its low watermark; when all are at it the
+  the next node takes over at the low watermark; when all are at it the
   kernel reclaims and swaps
 ",
         );

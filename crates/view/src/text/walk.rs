@@ -241,7 +241,7 @@ fn notes(walk: &Walk<'_>) -> Vec<String> {
             Some(_) => "The order of nodes is exact up to there.",
         };
         notes.push(format!(
-            "{exact} Where one gives way to the next a CPU may hold back up to {largest} pages, and what the kernel \
+            "{exact} Where the next takes over, a CPU may hold back up to {largest} pages, and what the kernel \
              reclaims meanwhile comes on top."
         ));
     }

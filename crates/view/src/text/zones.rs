@@ -110,7 +110,7 @@ pub fn zonelist(orders: &Orders<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
     let moment = match orders.built {
         BuiltAt::Boot => "as built at boot",
-        BuiltAt::RunTime => "as built anew at run time, when a node has gained or lost memory",
+        BuiltAt::RunTime => "as rebuilt at run time, when a node has gained or lost memory",
     };
     page.heading("Fallback orders", &format!("{moment}, Linux {}", orders.release));
     if orders.orders.iter().next().is_none() {

@@ -178,7 +178,7 @@ fn what_is_wrong_in_a_document_is_said() {
         "latency/1",
         "its schema is \"nodewise.latency/1\": expected nodewise.latency_loaded/1",
     );
-    check("\"kernel\": \"copy\"", "\"kernel\": \"cpy\"", "\"cpy\" is no kernel");
+    check("\"kernel\": \"copy\"", "\"kernel\": \"cpy\"", "\"cpy\" is not a kernel");
     check("\"median_ns\": 90.0", "\"median_ns\": -1", "median_ns is -1: expected a number above 0");
     check("\"traffic_memory_node\": 0", "\"traffic_memory_node\": 4000000000", "is beyond");
     check("\"pause_ns\": 20000", "\"pause_ns\": -4", "invalid value");

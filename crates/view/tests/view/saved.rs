@@ -56,7 +56,7 @@ fn what_is_no_result_is_refused_with_the_field_and_what_would_be_right() {
     let of_rates = |from: &str, to: &str, expected: &str| check(&rates, from, to, expected);
     of_rates("bandwidth/1", "tune/1", "its schema is \"nodewise.tune/1\": expected nodewise.c2c/1");
     of_rates("\"schema\"", "\"scheme\"", "missing field `schema`");
-    of_rates("\"kernel\": \"read\"", "\"kernel\": \"raed\"", "\"raed\" is no kernel");
+    of_rates("\"kernel\": \"read\"", "\"kernel\": \"raed\"", "\"raed\" is not a kernel");
     of_rates("\"threads\": 8", "\"threads\": 0", "matrix[0]: threads is 0: expected 1 to ");
     of_rates(
         "\"median_gb_per_s\": 73.0",

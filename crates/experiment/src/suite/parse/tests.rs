@@ -86,8 +86,12 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         "line 16: \"2 m\" is not a time: expected seconds, or a number with ms, s, m or h as in 10m",
     );
     check("\"2m\"", "\"25h\"", "line 16: \"25h\" is out of range: expected at most 24h");
-    check("[1, ", "[0, ", "line 14: 0 is no number of threads: expected 1 to 8192");
-    check("\"all\"", "\"most\"", "line 14: \"most\" is no number of threads: expected a number or \"all\"");
+    check("[1, ", "[0, ", "line 14: 0 is not a number of threads: expected 1 to 8192");
+    check(
+        "\"all\"",
+        "\"most\"",
+        "line 14: \"most\" is not a number of threads: expected a number or \"all\"",
+    );
     check("[1, \"all\"]", "[]", "line 14: expected 1 to 100 numbers of threads, as threads = [1, \"all\"]");
     check(
         "{threads}",
@@ -98,10 +102,14 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
     check(
         "xz = \"xz-utils\"",
         "xz = \"-o evil\"",
-        "line 15: \"-o evil\" is no package of Debian: expected its name, or an address that begins with https://",
+        "line 15: \"-o evil\" is not a Debian package: expected its name, or an address that begins with https://",
     );
     check("name = \"hash\"", "name = \"xz\"", "line 19: two benchmarks are called \"xz\"");
-    check("\"text\"\nsize", "\"random\"\nsize", "line 6: \"random\" is no kind of input: expected text or c");
+    check(
+        "\"text\"\nsize",
+        "\"random\"\nsize",
+        "line 6: \"random\" is not a kind of input: expected text or c",
+    );
     check("size = \"64M\"", "", "line 6: a text needs a size, as size = \"64M\"");
     check(
         "\"64M\"",
@@ -111,7 +119,7 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
     check(
         "name = \"text\"",
         "name = \"../text\"",
-        "line 5: \"../text\" is no name of an input: expected letters, digits, _ and -",
+        "line 5: \"../text\" is not a name of an input: expected letters, digits, _ and -",
     );
     check(
         "name = \"hash\"",

@@ -99,12 +99,14 @@ fn a_count_that_does_not_come_out_is_told() {
     check("3", Some("2 nodes instead of 3: pieces grow in steps of 32 MiB around holes, so fewer come out"));
     check(
         "100",
-        Some("there is not enough memory for so many nodes of 32 MiB: the kernel starts without emulation"),
+        Some(
+            "there is not enough memory for this number of nodes of 32 MiB: the kernel starts without emulation",
+        ),
     );
     check(
         "100U",
         Some(
-            "a node of the hardware is too small for so many of 32 MiB: the kernel starts without emulation",
+            "a node of the hardware is too small for this number of 32 MiB each: the kernel starts without emulation",
         ),
     );
     assert!(run("1000M").is_some());

@@ -60,7 +60,7 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
         (None, None) => Policy::Leave,
     };
     let change = Change::emulate(&text, policy)
-        .ok_or_else(|| Failure::usage(format_args!("numa=fake={text} is no plain word")))?;
+        .ok_or_else(|| Failure::usage(format_args!("numa=fake={text} is not a plain word")))?;
     let plan = plan::change(&root, &loader, &change).map_err(Failure::cannot)?;
     let mut remarks = remarks(own.as_ref(), &root, &fake)?;
     if matches!(policy, Policy::Set(_)) && !loader.raspberry_pi {
@@ -109,7 +109,7 @@ pub(super) fn disable(args: &Disable, global: &Global) -> Outcome {
     let plan = plan::change(&root, &loader, &change).map_err(Failure::cannot)?;
     let mut shown = outline(&plan, &args.target);
     if is_pi {
-        let why = "numa=fake=1 stays: the boot loader of newer boards asks for nodes of its own, and the last word counts";
+        let why = "numa=fake=1 stays: the boot loader of newer boards requests nodes of its own, and the last request takes precedence";
         shown.remarks.push(why.to_owned());
     }
     sweep(&root, args.target.dry_run, &mut shown)?;

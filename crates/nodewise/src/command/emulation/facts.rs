@@ -137,7 +137,7 @@ fn support(machine: &Machine, config: Option<&KernelConfig>, log: Option<&BootLo
     let by = if release.is_empty() {
         "which kernel this is, is not known".to_owned()
     } else {
-        format!("there is no /boot/config-{release} to tell its options")
+        format!("its options are unknown: /boot/config-{release} is missing")
     };
     Support { is_there: None, by }
 }

@@ -45,7 +45,7 @@ impl Image {
         let all_alike = told.iter().all(|(_, one)| one.as_ref().and_then(|one| one.is_there) == first);
         let words = told.iter().map(|(release, support)| match support {
             Some(support) => format!("{release} is {}", support.by),
-            None => format!("there is no config-{release} to tell the options of {release}"),
+            None => format!("the options of {release} are unknown: config-{release} is missing"),
         });
         let by = words.collect::<Vec<_>>().join("; ");
         Support {

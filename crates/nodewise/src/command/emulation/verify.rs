@@ -60,7 +60,7 @@ fn boot_files(facts: &Facts) -> Option<Check> {
             format!("{path} has numa=fake={fake}, the running kernel numa=fake={running}: reboot")
         }
         None => format!(
-            "{path} has numa=fake={fake}, the running kernel was started without: reboot, after the boot loader's menu was made anew"
+            "{path} has numa=fake={fake}, the running kernel was started without: reboot, after rebuilding the boot loader's menu"
         ),
     };
     Some(Check { what, holds: Some(false), reason })

@@ -152,7 +152,7 @@ fn table(args: &Latency, machine: &Machine, field: &Field) -> Result<Vec<Chase>,
     for size in &columns {
         if *size < Bytes::new(64) || *size > Bytes::from_gib(16) {
             return Err(Failure::usage(format_args!(
-                "--sizes: {size} is no size of a column: expected 64 B to 16 GiB"
+                "--sizes: {size} is not a column size: expected 64 B to 16 GiB"
             )));
         }
     }

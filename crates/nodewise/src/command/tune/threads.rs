@@ -33,7 +33,7 @@ impl Count {
             number => match number.parse() {
                 Ok(count @ 1..=MOST) => Ok(Self::Exactly(count)),
                 _ => Err(format!(
-                    "{} is no number of threads: expected 1 to {MOST}, cpus or cores",
+                    "{} is not a number of threads: expected 1 to {MOST}, cpus or cores",
                     quote(text)
                 )),
             },
@@ -118,7 +118,10 @@ mod tests {
         );
         for text in ["", "0", "-1", "65537", "many", "1,,2"] {
             let error = Count::parse_list(text).unwrap_err();
-            assert!(error.contains("is no number of threads: expected 1 to 65536, cpus or cores"), "{error}");
+            assert!(
+                error.contains("is not a number of threads: expected 1 to 65536, cpus or cores"),
+                "{error}"
+            );
         }
     }
 

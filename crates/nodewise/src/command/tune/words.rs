@@ -33,7 +33,7 @@ pub fn split(text: &str) -> Result<Vec<String>, String> {
     }
     words.extend(word);
     if words.is_empty() {
-        Err("there is no program: expected one with its arguments".to_owned())
+        Err("there is not a program: expected one with its arguments".to_owned())
     } else {
         Ok(words)
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_needs_a_shell_or_is_not_closed_is_refused() {
-        check("", Err("there is no program: expected one with its arguments"));
+        check("", Err("there is not a program: expected one with its arguments"));
         check("a 'b", Err("a quote is not closed in \"a 'b\": expected ' at its end"));
         check("a\\", Err("\"a\\\" ends in a backslash: expected something behind it"));
         check(

@@ -155,7 +155,7 @@ fn machines_that_are_not_there_can_be_planned() {
         ("2x(2c 4G); dist=21", "--per-node=2", "10 10 21 21"),
         ("(2c 16G)", "--nodes=64", "63 0 1 2 3 4 5 6 and 56 more"),
         ("2x(2c 16G); dist=21", "--nodes=64", "0-63: 10 to itself; 10 inside 0,2,4"),
-        ("(1c 1G)", "--nodes=100", "not enough memory for so many nodes"),
+        ("(1c 1G)", "--nodes=100", "not enough memory for this number of nodes"),
         (
             "(1c 1G); arch=aarch64; kernel=6.1.0",
             "--nodes=2",

@@ -101,8 +101,8 @@ fn a_journal_of_another_study_is_refused_with_the_difference() {
         check(&lab.study(options), 2, &expected);
     };
     other(&["--seed=6"], "the seed is 5 there and 6 here");
-    other(&["--placement=huge=always"], "arm 3 is not there there and \"huge pages on");
-    other(&["--run-limit=5s"], "the limit of a run is not there there and \"5s\" here");
+    other(&["--placement=huge=always"], "arm 3 is missing there and \"huge pages on");
+    other(&["--run-limit=5s"], "the limit of a run is missing there and \"5s\" here");
     let journal = format!("--journal={}", lab.journal().display());
     let placements = ["--placement=huge=never", "--placement=localalloc"];
     let words =

@@ -154,7 +154,7 @@ fn a_preparation_is_split_as_other_commands_are() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
-    wrong("", "--prepare: there is no program: expected one with its arguments");
+    wrong("", "--prepare: there is not a program: expected one with its arguments");
     wrong("sync; true", "--prepare: \"sync; true\" needs a shell, for ';': expected a program");
     wrong("a 'b", "--prepare: a quote is not closed in \"a 'b\"");
 }

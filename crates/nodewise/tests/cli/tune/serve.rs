@@ -50,13 +50,13 @@ fn what_is_wrong_with_a_server_or_a_client_is_said() {
     let dies = serve("sh -c 'echo no space >&2; exit 4'", "ready", "true", &[]);
     check(&dies, "the server ended with exit code 4 before it was ready: no space");
     let never = serve("sleep 1000", "1", "true", &["--ready-limit=200ms"]);
-    check(&never, "the server was not ready within 200ms: nobody answers at port 1");
+    check(&never, "the server was not ready within 200ms: nothing answers at port 1");
     let client = serve(SERVER, "ready", "sh -c 'echo refused >&2; exit 2'", &[]);
     check(&client, "the client ended with exit code 2: refused");
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let taken = serve(SERVER, &port, "true", &[]);
-    check(&taken, &format!("port {port} answers before the server is started: expected nobody there"));
+    check(&taken, &format!("port {port} answers before the server is started: expected a free port"));
 }
 
 #[test]
@@ -67,8 +67,11 @@ fn wrong_usage_of_servers_says_what_would_be_right() {
     };
     wrong(serve("a | b", "1", "true", &[]), "--serve: \"a | b\" needs a shell, for '|': expected a program");
     wrong(serve("a 'b", "1", "true", &[]), "--serve: a quote is not closed in \"a 'b\"");
-    wrong(serve("a", "1", "", &[]), "--drive: there is no program: expected one with its arguments");
-    wrong(serve("a", "99999", "b", &[]), "--ready: \"99999\" is no port: expected a number from 1 to 65535");
+    wrong(serve("a", "1", "", &[]), "--drive: there is not a program: expected one with its arguments");
+    wrong(
+        serve("a", "99999", "b", &[]),
+        "--ready: \"99999\" is not a port: expected a number from 1 to 65535",
+    );
     wrong(serve("a", "(", "b", &[]), "--ready: \"(\" is neither a port nor a regular expression");
     wrong(serve("a", "1", "b", &["--stop-limit=x"]), "--stop-limit: \"x\" is not a time");
     wrong(

@@ -114,6 +114,6 @@ fn a_space_that_is_wrong_is_told_with_its_line() {
     );
     wrong(
         &tune(&["--threads=1,many"], &["true"]),
-        "--threads: \"many\" is no number of threads: expected 1 to 65536, cpus or cores",
+        "--threads: \"many\" is not a number of threads: expected 1 to 65536, cpus or cores",
     );
 }

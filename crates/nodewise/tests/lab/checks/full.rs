@@ -170,9 +170,10 @@ impl<'a> Filling<'a> {
         let first = (0..with.len()).find(|page| touched.nodes[*page] != with[*page]).unwrap_or(with.len());
         let of_full = |nodes: &[u32]| nodes.iter().filter(|node| **node == self.full.number()).count() as u64;
         let ours = self.pages_of_full(&zones, Free::As(0), &touched)?;
-        for (when, kernels) in
-            [("before it gives way", of_full(&touched.nodes[..first])), ("in all", of_full(&touched.nodes))]
-        {
+        for (when, kernels) in [
+            ("before the next takes over", of_full(&touched.nodes[..first])),
+            ("in all", of_full(&touched.nodes)),
+        ] {
             if kernels.abs_diff(ours) > bound {
                 return Err(format!(
                     "the node gives {kernels} pages {when}, the model says {ours}, bound {bound}"

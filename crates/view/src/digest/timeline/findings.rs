@@ -87,7 +87,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             Skipped::NotStarted => "its policy was refused when it started",
             Skipped::NotMapped => "the memory was refused",
         };
-        tell(Kind::Skipped, format!("nothing comes of what {program} is to do: {why}"));
+        tell(Kind::Skipped, format!("{program} cannot do what it is to do: {why}"));
     }
     // What was done to have room came before anybody was killed.
     let before = |node: NodeId| match step.killed.first() {

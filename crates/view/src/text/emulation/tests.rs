@@ -77,8 +77,8 @@ Advice
   Interleave: these nodes are slices of one memory, as near to every CPU, and
   pages spread over all of them keep more of its banks busy at once. New
   processes do so already.
-  mpirun binds each rank to a node or a core unless told otherwise, and its
-  memory with it: that cancels interleaving. Use mpirun --bind-to none.
+  mpirun binds each rank to a node or a core by default, and its memory with it:
+  that cancels interleaving. Use mpirun --bind-to none.
 "
     );
 }
@@ -156,7 +156,7 @@ fn the_json_of_a_plan_says_the_same() {
 #[test]
 fn a_plan_that_fails_says_why() {
     let text = with_plan("100", |planned| plan(planned, &Style::plain(80)));
-    assert!(text.contains("not enough memory for so many nodes"), "{text}");
+    assert!(text.contains("not enough memory for this number of nodes"), "{text}");
     let json: Value =
         with_plan("100", |planned| serde_json::from_str(&json::emulation::plan(planned)).unwrap());
     assert_eq!(json["nodes"], serde_json::json!([]));
