@@ -25,11 +25,11 @@ enum Area {
 
 /// Each area, its name, and how many hits it may have. Limits only ever fall.
 const LIMITS: [(Area, &str, usize); 6] = [
-    (Area::Strings, "strings", 99),
-    (Area::Help, "help", 49),
-    (Area::Pages, "pages", 198),
-    (Area::Comments, "comments", 1197),
-    (Area::FirstLines, "first lines", 1165),
+    (Area::Strings, "strings", 11),
+    (Area::Help, "help", 47),
+    (Area::Pages, "pages", 0),
+    (Area::Comments, "comments", 50),
+    (Area::FirstLines, "first lines", 1116),
     (Area::Subjects, "commit subjects", 0),
 ];
 
@@ -57,16 +57,16 @@ const PATTERNS: [(&str, &str); 25] = [
     ("review found", "the noun: name the defect"),
     ("for good", "permanently"),
     ("for ever", "forever, without end"),
-    ("last word", "takes precedence"),
+    ("has|have the last word", "takes precedence"),
     ("to speak of", "to inspect; considerable"),
     ("in vain", "without success"),
-    ("here is|are", "this machine has; there is"),
+    (". here is|are", "this machine has; there is"),
     ("^ what *", "a noun phrase or an imperative"),
     ("^ whether it|they", "Whether the ... (name the subject)"),
 ];
 
 /// Words around a match that make it idiomatic: the pattern's first words, the word before or after.
-const IDIOMS: [(&str, Beside); 4] = [
+const IDIOMS: [(&str, Beside); 6] = [
     // "There is no node 7", "there are no more than four".
     ("is|are|was|were no *", Beside::Before(&["there"])),
     // Comparison and not identity: "is no longer", "is no slower than".
@@ -81,6 +81,10 @@ const IDIOMS: [(&str, Beside); 4] = [
             "worse",
             "slower",
             "faster",
+            "larger",
+            "smaller",
+            "higher",
+            "lower",
             "other",
             "one",
             "exception",
@@ -88,7 +92,52 @@ const IDIOMS: [(&str, Beside); 4] = [
     ),
     // "X stands for Y", "still standing".
     ("stand|stands|stood|standing", Beside::After(&["for", "by", "out"])),
-    ("here is|are", Beside::Before(&["from", "or", "and"])),
+    // "Each of which": a quantifier makes it idiomatic; "of which one is read" is not.
+    (
+        "of which",
+        Beside::Before(&[
+            "all", "any", "both", "each", "either", "first", "half", "last", "many", "most", "neither",
+            "none", "one", "part", "several", "some", "that", "two",
+        ]),
+    ),
+    // "In the memory of which node": a question and not a relative clause.
+    ("of which", Beside::After(&["kind", "mode", "node", "order", "process", "release", "size"])),
+    // "As `patch` reads it" is a clause; ", as `x`" alone wants "such as".
+    (
+        ", as `",
+        Beside::After(&[
+            "asks",
+            "begins",
+            "calls",
+            "can",
+            "counts",
+            "describes",
+            "did",
+            "displays",
+            "do",
+            "does",
+            "finds",
+            "gives",
+            "has",
+            "leave",
+            "lists",
+            "mangles",
+            "means",
+            "names",
+            "on",
+            "prints",
+            "reads",
+            "says",
+            "shows",
+            "takes",
+            "tells",
+            "wants",
+            "without",
+            "works",
+            "would",
+            "writes",
+        ]),
+    ),
 ];
 
 /// A place beside a match, and the words there that excuse it.
