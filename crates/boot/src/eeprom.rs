@@ -19,7 +19,7 @@ pub const PROGRAM: &str = "rpi-eeprom-config";
 /// Bytes that the program is believed to print; an EEPROM's configuration has two KiB.
 const MOST_BYTES: usize = 64 << 10;
 
-/// How many of the four bank bits stand right above the column bits, instead of on top.
+/// How many of the four bank bits are right above the column bits, instead of on top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BankLow(u8);
 
@@ -63,7 +63,7 @@ impl BankLow {
 /// Why the EEPROM's configuration was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum EepromError {
-    /// The program is not there.
+    /// The program is missing.
     #[error("rpi-eeprom-config is not installed: only a Raspberry Pi 4 or 5 has an EEPROM that it can set")]
     NoProgram,
     /// The program could not be started.
@@ -75,7 +75,7 @@ pub enum EepromError {
         /// What it said.
         said: String,
     },
-    /// What it printed is no configuration.
+    /// What it printed is not a configuration.
     #[error("rpi-eeprom-config printed no configuration that can be changed: {}", printable(why))]
     NotUnderstood {
         /// Why not.

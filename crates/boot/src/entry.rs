@@ -1,7 +1,7 @@
 //! Boot loader entries: `loader/entries/*.conf` of systemd-boot and of GRUB on Fedora and its kin.
 //!
 //! # Source
-//! The Boot Loader Specification: lines of a key and a value, `options` may stand several times and
+//! The Boot Loader Specification: lines of a key and a value, `options` may appear several times and
 //! is joined.
 
 use crate::error::Refusal;
@@ -57,7 +57,7 @@ pub fn words(text: &str) -> Option<String> {
     Some(of("options").collect::<Vec<_>>().join(" "))
 }
 
-/// What stands behind a key, the line's end included.
+/// What follows a key, the line's end included.
 fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.trim_start_matches([' ', '\t']).strip_prefix(key)?;
     let value = rest.trim_start_matches([' ', '\t']);

@@ -3,13 +3,13 @@
 use nodewise_machine::printable::{errno_words, printable, quote};
 use rustix::io::Errno;
 
-/// What a file holds that is not understood, or would not do what was asked for.
+/// The contents of a file that is not understood, or would not do what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It is not UTF-8 text, or holds a zero byte.
     #[error("it is not text")]
     NotText,
-    /// Nothing stands in it.
+    /// Nothing is in it.
     #[error("it is empty: a command line names at least the root file system")]
     Empty,
     /// A command line in several lines.
@@ -62,12 +62,12 @@ pub enum Refusal {
         /// The line of the second.
         second: usize,
     },
-    /// A program writes the file anew.
+    /// A program writes the file again.
     #[error("{by} generates it, from {from}: change that and run {by}")]
     Generated {
         /// The program.
         by: &'static str,
-        /// What it reads.
+        /// Its input.
         from: &'static str,
     },
     /// It includes another file.
@@ -93,7 +93,7 @@ pub enum Refusal {
     Overridden {
         /// The other file.
         path: String,
-        /// What it sets.
+        /// The setting.
         name: &'static str,
     },
 }
@@ -106,7 +106,7 @@ pub enum BootError {
     Root {
         /// The folder.
         path: String,
-        /// What the system said.
+        /// The system's error.
         errno: Errno,
     },
     /// A file could not be read.
@@ -114,7 +114,7 @@ pub enum BootError {
     Read {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         errno: Errno,
     },
     /// What should be a file is something else, or far too large.
@@ -133,7 +133,7 @@ pub enum BootError {
         looked: String,
         /// What may be the reason.
         hint: Option<&'static str>,
-        /// What to do instead.
+        /// The alternative.
         by_hand: String,
     },
     /// There is a boot loader whose file is not changed here.
@@ -143,7 +143,7 @@ pub enum BootError {
         path: &'static str,
         /// Where the words belong in it, and what to run then.
         place: &'static str,
-        /// What to do.
+        /// The remedy.
         by_hand: String,
     },
     /// A file is not understood.
@@ -153,7 +153,7 @@ pub enum BootError {
         path: String,
         /// Why.
         refusal: Refusal,
-        /// What to do instead.
+        /// The alternative.
         by_hand: String,
     },
     /// A file changed between reading and writing.
@@ -173,7 +173,7 @@ pub enum BootError {
     Write {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         errno: Errno,
     },
     /// A file could not be written, and nothing has changed.

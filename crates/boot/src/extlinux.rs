@@ -7,7 +7,7 @@
 use crate::error::Refusal;
 use crate::line::Change;
 
-/// A word in the head of files that Debian's u-boot-menu writes, and would write anew.
+/// A word in the head of files that Debian's u-boot-menu writes, and would rewrite.
 const GENERATED: &str = "u-boot-update";
 
 /// The file with the change in every entry that starts a kernel; everything else stays byte for byte.

@@ -16,7 +16,7 @@ pub const LINUX: &str = "GRUB_CMDLINE_LINUX";
 pub const DEFAULT: &str = "GRUB_CMDLINE_LINUX_DEFAULT";
 
 /// The file with the change: words go into `GRUB_CMDLINE_LINUX`, and none of ours stay in
-/// `GRUB_CMDLINE_LINUX_DEFAULT`, which would have the last word.
+/// `GRUB_CMDLINE_LINUX_DEFAULT`, which would take precedence.
 ///
 /// # Errors
 /// A file with anything but assignments, values of these variables that the shell works out, and what
@@ -55,7 +55,7 @@ pub fn words(text: &str) -> Option<String> {
 }
 
 /// The variables that a snippet in `grub.d`, which is read behind the file, takes away from it.
-/// A snippet that is more than assignments is searched for the names all the same.
+/// A snippet that is more than assignments is searched for the names anyway.
 pub fn takes_away(snippet: &str, change: &Change) -> Option<&'static str> {
     let code = snippet.lines().filter(|line| !line.trim_start().starts_with('#'));
     let sets = |line: &str, name: &str| {

@@ -1,4 +1,4 @@
-//! The kernels that a system or an image has, with what they were built with: what tells whether a change of
+//! The kernels that a system or an image has, with what they were built with: what shows whether a change of
 //! their command line can have an effect.
 
 use std::collections::BTreeMap;

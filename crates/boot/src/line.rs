@@ -3,7 +3,7 @@
 //! # Source
 //! The kernel's own reading, as `Documentation/admin-guide/kernel-parameters.rst` describes it: words
 //! are divided by blanks, double quotes protect blanks, `-` and `_` in names are the same, and what
-//! stands behind `--` is not the kernel's.
+//! follows `--` is not the kernel's.
 
 use std::ops::Range;
 
@@ -36,9 +36,9 @@ pub const POLICY: &str = "numa_policy=";
 /// What is to become of the default policy of Raspberry Pi kernels, `numa_policy=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy<'a> {
-    /// It stays as it is, or is not there.
+    /// It stays as it is, or is missing.
     Leave,
-    /// It is taken out wherever it stands.
+    /// It is taken out wherever it is.
     Remove,
     /// It is this one.
     Set(&'a DefaultPolicy),
@@ -70,8 +70,8 @@ impl Change {
         Self { settings: [FAKE, POLICY].map(setting).to_vec() }
     }
 
-    /// One node only, in words, for boot loaders that ask for an emulation of their own: the last word
-    /// counts.
+    /// One node only, in words, for boot loaders that ask for an emulation of their own: the last one takes
+    /// precedence.
     pub fn one_node() -> Self {
         let mut change = Self::none();
         change.settings[0].word = Some(format!("{FAKE}1"));
@@ -89,7 +89,7 @@ impl Change {
         self.settings.iter().filter_map(|setting| setting.word.as_deref()).collect()
     }
 
-    /// What a person does who does the same with an editor.
+    /// The edit that a person would make with an editor.
     pub fn by_hand(&self) -> String {
         let words = self.words();
         if words.is_empty() {
@@ -155,7 +155,7 @@ pub fn value<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     Some(word[prefix.len()..].trim_matches('"'))
 }
 
-/// Whether a word sets what begins so. A quote may stand around the whole word, and `-` for `_`.
+/// Whether a word sets what begins so. A quote may be around the whole word, and `-` for `_`.
 fn begins(word: &str, prefix: &str) -> bool {
     let word = word.strip_prefix('"').unwrap_or(word).as_bytes();
     let name = prefix.find('=').unwrap_or(prefix.len());

@@ -69,8 +69,8 @@ pub struct Loader {
     pub files: Vec<(String, Kind)>,
     /// Whether this is a Raspberry Pi's.
     pub raspberry_pi: bool,
-    /// The folder in a Raspberry Pi's boot partition that holds what is started, as `current/`; empty where
-    /// that is the partition itself.
+    /// The folder in a Raspberry Pi's boot partition that holds what is started, such as `current/`; empty
+    /// where that is the partition itself.
     pub prefix: String,
     /// The command that makes GRUB's menu from its defaults, where there is GRUB.
     pub grub_command: Option<String>,
@@ -240,7 +240,7 @@ fn other_config(
     folder: &str,
     prefix: &str,
 ) -> Result<Option<(String, &'static str)>, BootError> {
-    // What a file includes counts as if it stood in it.
+    // What a file includes counts as if it were in it.
     let mut configs = vec!["config.txt".to_owned()];
     let mut at = 0;
     while let Some(config) = configs.get(at).map(|name| format!("{folder}{name}")) {

@@ -130,8 +130,7 @@ fn next(root: &Root, loader: &Loader, edits: &[Edit]) -> Result<Vec<String>, Boo
     Ok(next)
 }
 
-/// Whether an entry holds a command line, so that none is built into images. An entry of which nothing was
-/// changed counts too.
+/// Whether an entry holds a command line, so that none is built into images. An unchanged entry counts too.
 fn has_entry(root: &Root, loader: &Loader) -> Result<bool, BootError> {
     for (path, _) in loader.files.iter().filter(|(_, kind)| *kind == Kind::Entry) {
         let text = root.read(path)?.map(text);

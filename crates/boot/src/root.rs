@@ -25,7 +25,7 @@ pub struct Root {
     top: OwnedFd,
 }
 
-/// Where a path leads: a folder, and a name in it that is no link.
+/// Where a path leads: a folder, and a name in it that is not a link.
 #[derive(Debug)]
 pub(crate) struct Place {
     /// The folder.
@@ -65,7 +65,7 @@ impl Root {
     /// Opens a folder; `/` for the running system.
     ///
     /// # Errors
-    /// A path that cannot be opened, or is no folder.
+    /// A path that cannot be opened, or is not a folder.
     pub fn open(path: &Path) -> Result<Self, BootError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = openat(CWD, path, flags, Mode::empty())
@@ -73,15 +73,15 @@ impl Root {
         Ok(Self { top })
     }
 
-    /// Reads a file; `None` when it is not there.
+    /// Reads a file; `None` when it does not exist.
     ///
     /// # Errors
-    /// What is there and is no regular file of at most 1 MiB, or cannot be read.
+    /// What is there and is not a regular file of at most 1 MiB, or cannot be read.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, BootError> {
         Ok(self.look(path, |place| place.read(&place.name))?.map(|found| found.bytes))
     }
 
-    /// The names in a folder, sorted; none when it is not there. Names that are no UTF-8 are none of
+    /// The names in a folder, sorted; none when it is missing. Names that are not UTF-8 are none of
     /// any boot loader.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Root {
         }
     }
 
-    /// Which file this is, by whatever name; `None` when it is not there. It refuses what [`Root::read`]
+    /// Which file this is, by whatever name; `None` when it does not exist. It refuses what [`Root::read`]
     /// refuses, without reading it.
     pub(crate) fn stat(&self, path: &str) -> Result<Option<Stat>, BootError> {
         self.look(path, |place| open(&place.folder, &place.name).map(|(_, stat)| stat))
@@ -116,7 +116,7 @@ impl Root {
         there(path, look(&place))
     }
 
-    /// Follows a path to its end; `None` when a folder on the way is not there. The last name need not
+    /// Follows a path to its end; `None` when a folder on the way is missing. The last name need not
     /// be there.
     pub(crate) fn resolve(&self, path: &str) -> Result<Option<Place>, Errno> {
         let mut folders: Vec<(OwnedFd, OsString)> = Vec::new();
@@ -172,7 +172,7 @@ fn reopen(folder: BorrowedFd) -> Result<OwnedFd, Errno> {
     openat(folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// What came of a look at a file; `None` when it is not there.
+/// The outcome of a look at a file; `None` when it does not exist.
 pub(crate) fn there<T>(path: &str, result: Result<T, Errno>) -> Result<Option<T>, BootError> {
     match result {
         Ok(found) => Ok(Some(found)),

@@ -98,7 +98,7 @@ fn restore(place: &Locked, backup: &str) -> Result<(), Errno> {
     let name = OsStr::new(backup.rsplit('/').next().unwrap_or_default());
     let old = place.read(name)?;
     match put(place, &place.name, &old.bytes, &old.stat, Over::Any) {
-        // In place, if not yet for good: that is what can be done on a disk that fails.
+        // In place, if not yet permanently: that is what can be done on a disk that fails.
         Ok(()) | Err(Failed { in_place: true, .. }) => {}
         Err(failed) => return Err(failed.errno),
     }
@@ -201,7 +201,7 @@ pub fn left_behind(root: &Root) -> Result<Vec<String>, BootError> {
     Ok(found)
 }
 
-/// Writes a text that is no file of this system, such as an EEPROM's configuration, as the backup that
+/// Writes a text that is not a file of this system, such as an EEPROM's configuration, as the backup that
 /// a file at this path would have; gives the backup's path.
 ///
 /// # Errors
@@ -247,7 +247,7 @@ pub fn forget(root: &Root, backup: &str) -> Result<(), BootError> {
 struct Locked(Place);
 
 impl Locked {
-    /// Follows a path and locks the folder at its end; `None` when a folder on the way is not there.
+    /// Follows a path and locks the folder at its end; `None` when a folder on the way is missing.
     ///
     /// # Errors
     /// `WOULDBLOCK` where another process has it.
@@ -285,7 +285,7 @@ fn not_written(path: &str, errno: Errno) -> BootError {
     }
 }
 
-/// Writes a backup that is not there yet; gives its name.
+/// Writes a backup that does not exist yet; gives its name.
 fn keep(place: &Locked, name: &str, bytes: &[u8], like: &Stat) -> Result<OsString, Errno> {
     for number in 1..=99 {
         // The same change within the same second, after it was taken back.
@@ -427,7 +427,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// A hash as 16 digits: it tells a file from what somebody else made of it.
+/// A hash as 16 digits: it distinguishes a file from an edited one.
 fn hash(bytes: &[u8]) -> String {
     format!("{:016x}", fnv_1a(bytes))
 }

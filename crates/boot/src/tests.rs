@@ -1,4 +1,4 @@
-//! What the tests of several kinds of files share.
+//! Parts that the tests of several kinds of files share.
 
 use crate::error::Refusal;
 use crate::line::{Change, Policy};

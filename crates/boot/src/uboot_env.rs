@@ -1,4 +1,4 @@
-//! `armbianEnv.txt` and its relatives: variables for the boot script of U-Boot, of which `extraargs` is added
+//! `armbianEnv.txt` and its relatives: variables for the boot script of U-Boot; `extraargs` is added
 //! to the kernel's command line.
 //!
 //! # Source

@@ -23,7 +23,7 @@ pub fn line(error: &CallError, tree: &Tree) -> String {
     nodewise_syscall::explain(error, &circumstances(tree)).to_string()
 }
 
-/// What is known of this process and the machine. Asked only when a call has failed.
+/// The known facts about this process and the machine. Asked only when a call has failed.
 fn circumstances(tree: &Tree) -> Circumstances {
     let nodes = facts::nodes(tree).ok().filter(|nodes| !nodes.is_empty());
     let has_memory = |node: &_| {
@@ -37,7 +37,7 @@ fn circumstances(tree: &Tree) -> Circumstances {
     }
 }
 
-/// What is known of this process and the kernel that runs it: what the process may do, and what it is
+/// The known facts about this process and the kernel that runs it: what the process may do, and what it is
 /// contained in. The nodes and CPUs of a machine are the caller's to add.
 pub fn of_process(tree: &Tree) -> Circumstances {
     let own::Own { status, user_namespace, container, cpuset_cpus } = own::look(tree);

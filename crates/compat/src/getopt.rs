@@ -46,7 +46,7 @@ pub struct Short {
     pub argument: Argument,
 }
 
-/// What stands between options.
+/// The text between options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operands {
     /// The first operand ends the options: the rest is another program's command line.
@@ -84,7 +84,7 @@ pub struct Found {
     pub argument: Option<OsString>,
 }
 
-/// What is wrong with a word of the command line. Displayed as the C library writes it, without the
+/// The fault in a word of the command line. Displayed as the C library writes it, without the
 /// program's name in front and without the line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
@@ -143,7 +143,7 @@ impl<'a> Getopt<'a> {
         Self { spec, words, at: 0, letters: &[], operands: Vec::new() }
     }
 
-    /// What is no option, in order: all operands once the options have come to an end.
+    /// What is not an option, in order: all operands once the options have come to an end.
     pub fn operands(self) -> Vec<OsString> {
         self.operands.into_iter().chain(&self.words[self.at..]).cloned().collect()
     }

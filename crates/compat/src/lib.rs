@@ -94,11 +94,11 @@ impl Tool {
 pub struct Call<'t> {
     /// Which tool.
     pub tool: Tool,
-    /// The name it was called by (`argv[0]`), which stands in front of some messages.
+    /// The name it was called by (`argv[0]`), which precedes some messages.
     pub program: OsString,
     /// What follows on the command line.
     pub args: Vec<OsString>,
-    /// What the environment says about the imitation.
+    /// The environment's settings for the imitation.
     pub settings: Settings,
     /// The machine's files. Only with the running system's may a tool do more than show.
     pub tree: &'t Tree,
@@ -144,8 +144,8 @@ impl<'t> Call<'t> {
 /// Runs a tool; returns its exit status. numactl with a command ends in that command and returns
 /// only when it cannot be started.
 ///
-/// What cannot be written is lost without a word, as the originals lose it: a pipe that nobody reads
-/// is no error of the tool.
+/// What cannot be written is lost without a word, as the originals lose it: a pipe that has no reader
+/// is not an error of the tool.
 pub fn run(call: &Call<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let status = match call.tool {
         Tool::Numactl if call.tree.is_live() => numactl::run(call, &kernel::Running, out, err),

@@ -195,7 +195,7 @@ fn policy(
 }
 
 /// Asks the kernel for the policy that the memory has; says whether it is another one where there
-/// are none. Elsewhere the originals do not tell.
+/// are none. Elsewhere the originals print nothing.
 fn compare(
     address: usize,
     wanted: &MemPolicy,
@@ -223,7 +223,7 @@ fn compare(
 
 /// What is written to.
 enum Memory {
-    /// Memory of this process, of which a part is used: whole pages, and none that hold anything
+    /// Memory of this process, used in part: whole pages, and none that hold anything
     /// else.
     Own { memory: Vec<u8>, skipped: usize, length: usize },
     /// A file. Its pages are written through the file, where the mapping's policy places them.

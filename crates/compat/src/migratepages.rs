@@ -33,7 +33,7 @@ nodes is a comma delimited list of node numbers or A-B ranges or all.";
 /// The name and version of what `--json` writes.
 const SCHEMA: &str = "nodewise.migratepages/1";
 
-/// Runs migratepages; returns its exit status. How many pages stayed where they were is told with
+/// Runs migratepages; returns its exit status. How many pages stayed where they were is reported with
 /// `--json` only, as the original does not.
 pub fn run(call: &Call<'_>, kernel: &dyn Kernel, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let spec = if call.settings.strict { STRICT } else { SPEC };
@@ -83,7 +83,7 @@ fn usage(err: &mut dyn Write) -> u8 {
     1
 }
 
-/// The number of a process as C reads it; `None` when the word is no number.
+/// The number of a process as C reads it; `None` when the word is not a number.
 fn process(word: &OsStr, base: Base) -> Option<u64> {
     number::leading_str(word.to_str()?, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }

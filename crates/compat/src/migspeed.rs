@@ -40,7 +40,7 @@ const STRICT: Spec<'static> = Spec { longs: &[], ..SPEC };
 /// Pages that are moved when nothing else is said.
 const USUAL_PAGES: u64 = 1000;
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Options {
     pages: u64,
@@ -114,7 +114,7 @@ impl Options {
     }
 }
 
-/// The default that the text tells is what `-p` has made of it, as in the original.
+/// The default in the text is the value that `-p` has set, as in the original.
 fn usage(call: &Call<'_>, pages: u64, out: &mut dyn Write) -> u8 {
     let _ = writeln!(
         out,

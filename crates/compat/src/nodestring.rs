@@ -19,7 +19,7 @@ pub struct Invalid;
 
 /// What can be named, and what the words stand for.
 pub trait Members<I: Id> {
-    /// Whether a number may stand in a string.
+    /// Whether a number may be in a string.
     fn may_name(&self, id: I) -> bool;
 
     /// The members that `+` counts and `all` stands for.
@@ -37,7 +37,7 @@ pub trait Members<I: Id> {
     /// A number in a warning.
     fn shown(&self, number: u64) -> i64;
 
-    /// The number that stands in a warning for a member that `+` does not find.
+    /// The number that is in a warning for a member that `+` does not find.
     fn beyond(&self) -> u64;
 
     /// The nodes of a device; `None` for those that are not known here.

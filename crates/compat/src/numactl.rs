@@ -193,7 +193,7 @@ impl Session<'_> {
         Err(Stop(0))
     }
 
-    /// What happens when all options are read.
+    /// The effect when all options are read.
     fn end(&mut self, operands: &[OsString]) -> Stop {
         if self.hardware {
             return self.show_hardware();
@@ -269,7 +269,7 @@ impl Session<'_> {
         !self.call.settings.strict && self.call.tree.is_live() && (self.call.explains)()
     }
 
-    /// Ends a line that stands on stderr: on a terminal the two streams meet.
+    /// Ends a line that is on stderr: on a terminal the two streams meet.
     fn line_feed_on_stdout(&mut self) {
         let _ = self.warnings.err().flush();
         let _ = writeln!(self.out);

@@ -141,7 +141,7 @@ fn nodes(session: &mut Session<'_>, options: &Options, line: Line) -> Result<Vec
             if !nodes.is_empty() {
                 return Ok(nodes);
             }
-            // The originals tell the last error that there happened to be: asking whether standard
+            // The originals report the last error, whatever its cause: asking whether standard
             // output is a terminal leaves one where it is none.
             ReadCause::System(if line.no_terminal { Errno::NOTTY.raw_os_error() } else { 0 })
         }

@@ -54,7 +54,7 @@ impl Release {
     }
 }
 
-/// What the environment says about the imitation.
+/// The environment's settings for the imitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Settings {
     /// Whose texts and options hold.

@@ -26,7 +26,7 @@ impl<'w> Warnings<'w> {
         }
     }
 
-    /// The writer, for what is no warning.
+    /// The writer, for what is not a warning.
     pub fn err(&mut self) -> &mut dyn Write {
         self.err
     }

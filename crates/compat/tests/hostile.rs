@@ -1,4 +1,4 @@
-//! What is typed may hold anything: escape sequences, bytes that are no UTF-8, absurd numbers. Each tool
+//! What is typed may hold anything: escape sequences, bytes that are not UTF-8, absurd numbers. Each tool
 //! refuses it, in words that drive no terminal.
 
 use std::ffi::OsString;

@@ -18,7 +18,7 @@ pub use nodes::MOST_NODES;
 /// A placement that is worth trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: String,
     /// The placement, in its simplest form.
     pub placement: Placement,
@@ -27,7 +27,7 @@ pub struct Candidate {
 /// A placement that is not tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Why, as the second half of a sentence: `the same as default here`.
     pub why: String,

@@ -1,7 +1,7 @@
 //! Runs real programs: one process, its process group, its time and what it used.
 //!
 //! What is measured lies between the start of the program and its end. Its standard input is empty;
-//! its output goes to files without a name, of which only the end is read, and only afterwards; its
+//! its output goes to files without a name, and only their end is read, afterwards; its
 //! environment has the same size in every arm. It has a session of its own: the terminal's Ctrl-C ends
 //! none of it, for that one is for the experiment to hear, and a program that opens its terminal finds
 //! none, where it would be stopped otherwise (`SIGTTIN`, `SIGTTOU`) and never end. It runs under guard
@@ -62,7 +62,7 @@ impl Program {
         self.time_limit.into_iter().chain(other).min()
     }
 
-    /// Whether its words leave the number of threads open, as `{threads}`.
+    /// Whether its words leave the number of threads open, with `{threads}`.
     pub fn asks_for_threads(&self) -> bool {
         self.arguments.iter().any(|word| word.to_str().is_some_and(|word| word.contains(THREADS)))
     }
@@ -123,7 +123,7 @@ impl<'a> CommandExecutor<'a> {
         Self { program, metrics, padding, counters: Vec::new(), limit: None, witness, interrupt }
     }
 
-    /// Whether a placement can be applied by this process, asked of the kernel without running
+    /// Whether a placement can be applied by this process, as the kernel answers without running
     /// anything.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ fn ending(status: ExitStatus, metric: &Metric, output: &Output) -> (Ending, Opti
     }
 }
 
-/// The numbers of metrics that decide nothing; one that is not there is not shown.
+/// The numbers of metrics that decide nothing; one that is missing is not shown.
 fn also_printed(metrics: &[Metric], output: &Output) -> BTreeMap<String, f64> {
     let number = |metric: &Metric| match metric {
         Metric::Printed(pattern, _) => Some((pattern.text().to_owned(), printed(pattern, output).ok()?)),

@@ -69,7 +69,7 @@ pub struct Row {
     pub after: Option<f64>,
     /// The change; `None` where one side has no value.
     pub change: Option<Change>,
-    /// What is concluded.
+    /// The conclusion.
     pub verdict: Verdict,
 }
 
@@ -89,7 +89,7 @@ pub struct Change {
     pub smallest_detectable: Option<f64>,
 }
 
-/// What is concluded about a row.
+/// The conclusion about a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Faster.
@@ -357,7 +357,7 @@ fn judge(pair: &Pair<'_>, contrast: &Contrast, p: f64, compared: usize, with: Re
 }
 
 impl Mean {
-    /// The mean of some rows; `None` of none. One row has no mean to speak of, but still a value.
+    /// The mean of some rows; `None` of none. One row has no real mean, but still a value.
     fn of(threads: u32, rows: &[(&Row, &Contrast)], with: Resampling) -> Option<Self> {
         let contrasts: Vec<&Contrast> = rows.iter().map(|(_, contrast)| *contrast).collect();
         let named = rows.iter().map(|(row, contrast)| (row.benchmark.clone(), contrast.estimate().exp()));

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// What cooling down needs of the world.
 pub trait Climate {
-    /// How hot the CPUs are, in thousandths of a degree Celsius; `None` where nobody knows.
+    /// How hot the CPUs are, in thousandths of a degree Celsius; `None` where it is unknown.
     fn millicelsius(&mut self) -> Option<i32>;
     /// Lets this much time pass.
     fn pause(&mut self, time: Duration);
@@ -26,8 +26,8 @@ pub trait Climate {
 pub struct CoolDown {
     /// How long is waited before one run at most.
     pub most: Duration,
-    /// How hot the CPUs were when the study began, in thousandths of a degree Celsius; `None` where nobody
-    /// knows: nothing is waited for then.
+    /// How hot the CPUs were when the study began, in thousandths of a degree Celsius; `None` where it is
+    /// unknown: nothing is waited for then.
     pub began_millicelsius: Option<i32>,
     /// How long was waited in all.
     pub waited: Duration,
@@ -110,7 +110,7 @@ impl Executor for CoolingExecutor<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Sensors that show one temperature after the other, the last of them for ever; pauses cost nothing.
+    /// Sensors that show one temperature after the other, the last of them forever; pauses cost nothing.
     struct Shown {
         degrees: Vec<Option<i32>>,
         at: usize,
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Waits before so many runs, a second at most; how long in all, and before how many it was in vain.
+    /// Waits before this many runs, a second at most; how long in all, and before how many in the wrong.
     fn check(degrees: &[Option<i32>], runs: usize, expected_ms: u64, still_hot: u32) {
         let mut shown = Shown { degrees: degrees.to_vec(), at: 0, passed: Duration::ZERO };
         let interrupt = AtomicBool::new(false);

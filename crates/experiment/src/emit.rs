@@ -7,7 +7,7 @@
 //!
 //! One file per kind of tool: [`command`] for command lines, [`service`] for systemd and the databases it
 //! starts, [`container`] for container engines and Kubernetes, [`machine`] for virtual ones,
-//! [`runtime`] for OpenMP, PyTorch and Java; [`threads`] is how any of them is told how many threads to use.
+//! [`runtime`] for OpenMP, PyTorch and Java; [`threads`] is how each of them learns the number of threads.
 
 mod command;
 mod container;
@@ -124,7 +124,7 @@ impl FromStr for Target {
     }
 }
 
-/// What a tool needs.
+/// The needs of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// Lines to type or to put into a file; comments in them say which file.
@@ -227,7 +227,7 @@ pub fn nothing(target: Target, study: &Study, advice: &Advice) -> String {
     format!("nothing to write for {}: {why}", target.name())
 }
 
-/// What is to be said.
+/// The text to print.
 struct Wish<'a> {
     placement: &'a Placement,
     program: &'a [String],
@@ -288,7 +288,7 @@ impl Wish<'_> {
         Ok(joined(self.words()?.into_iter().chain([program.to_owned()])))
     }
 
-    /// A command line with the variables before it that tell how many threads to use.
+    /// A command line with the variables before it that show how many threads to use.
     fn with_variables(&self, line: String) -> String {
         joined(self.threads.assignments().into_iter().chain([line]))
     }

@@ -71,7 +71,7 @@ impl Evidence {
         (all > 0).then(|| local as f64 / all as f64)
     }
 
-    /// What others did meanwhile; `None` where it is not known, or too little time passed to tell.
+    /// What others did meanwhile; `None` where it is not known, or too little time passed to say.
     pub fn disturbance(&self) -> Option<Disturbance> {
         let (cpu, own) = (self.cpu?, self.own?);
         let share = |time: Duration| time.as_secs_f64() / cpu.all.as_secs_f64();
@@ -117,7 +117,7 @@ impl Repeats {
     /// Two repeats of a run, and a quarter more runs, at most.
     pub const DEFAULT: Self = Self { stolen: 0.05, others: 0.10, per_run: 2, share: 0.25 };
 
-    /// The default, with so many repeats of a run; `None` for none.
+    /// The default, with this many repeats of a run; `None` for none.
     pub fn at_most(per_run: u32) -> Option<Self> {
         (per_run > 0).then_some(Self { per_run, ..Self::DEFAULT })
     }

@@ -27,7 +27,7 @@ pub const THREADS: &str = "{threads}";
 pub struct Arm {
     /// Which one.
     pub id: ArmId,
-    /// What tables call it.
+    /// Its name in tables.
     pub name: String,
     /// Where it runs.
     pub placement: Placement,

@@ -24,7 +24,7 @@ use failures::Failures;
 use nodewise_machine::conditions::Conditions;
 pub use nodewise_syscall::clock::{Clock, Monotonic};
 
-/// What an experiment tells while it goes on; only ever between runs.
+/// The progress of an experiment; reported between runs only.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// A run is about to begin. `number` counts the runs of the experiment from 1.
@@ -56,7 +56,7 @@ pub enum Event<'a> {
     Crossed(&'a Crossed),
 }
 
-/// Who is told.
+/// The receiver of reports.
 pub trait Observer {
     /// Called between runs; what it costs is not measured.
     fn event(&mut self, event: Event<'_>);
@@ -68,13 +68,13 @@ impl<F: FnMut(Event<'_>)> Observer for F {
     }
 }
 
-/// What an experiment needs besides its plan.
+/// The needs of an experiment besides its plan.
 pub struct Experiment<'a> {
     /// Runs the arms.
     pub executor: &'a mut dyn Executor,
-    /// Tells how much of the budget is spent.
+    /// Reports how much of the budget is spent.
     pub clock: &'a dyn Clock,
-    /// Is told what happens.
+    /// Receives an event.
     pub observer: &'a mut dyn Observer,
     /// Ends the experiment when it becomes true, between runs or, by the executor, inside one.
     pub interrupt: &'a AtomicBool,
@@ -113,7 +113,7 @@ impl Experiment<'_> {
         self.conduct_with(plan, conditions, &mut NoLedger)
     }
 
-    /// Carries out a plan, of which the ledger holds runs already or none.
+    /// Carries out a plan; the ledger may already hold some of its runs.
     ///
     /// Runs from the ledger are taken in as if they had been made now, so that the same runs come to the
     /// same study, in one sitting or in many. No block that an earlier sitting began is left out, however
@@ -151,7 +151,7 @@ impl Experiment<'_> {
         let plan = &course.study.plan;
         let slots = order(block, plan.arms().len() as u32, plan.seed);
         for (place, slot) in (0..).zip(slots) {
-            // The baseline goes on when it is out: the others are told by how much they are better.
+            // The baseline goes on when it is out: it shows by how much the others are better.
             let out = course.study.race.out(slot.arm).is_some() && !slot.arm.is_baseline();
             if out || course.study.dropped(slot.arm).is_some() {
                 continue;
@@ -165,7 +165,7 @@ impl Experiment<'_> {
         Ok(())
     }
 
-    /// Looks at a race after a block, of so many.
+    /// Looks at a race after a block, of this many in all.
     fn look(&mut self, course: &mut Course, number: u32, rounds: u32) -> Result<(), End> {
         let Course { study, race: Some(race), .. } = course else { return Ok(()) };
         race.observe(&study.costs_of_last_block());
@@ -265,7 +265,7 @@ impl Experiment<'_> {
         course.pace.step(block, course.elapsed(self.clock).saturating_sub(before));
         self.observer.event(Event::Ended(&record));
         let interrupted = record.run.ending == Ending::Interrupted;
-        // An interrupted run says nothing, and is made anew in the next sitting.
+        // An interrupted run says nothing, and is made again in the next sitting.
         let lost = !known && !interrupted && course.ledger.keep(&record).is_break();
         let counts = if record.set_aside { Counts::SetAside } else { Counts::Yes };
         let dropped = course.keep(record);

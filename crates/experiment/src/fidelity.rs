@@ -79,7 +79,7 @@ impl Fidelity {
         if total == 0 {
             return;
         }
-        // Which pages may be moved by balancing is no question of where they come from, and older kernels
+        // Which pages may be moved by balancing is not a question of where they come from, and older kernels
         // do not print that flag.
         let is_asked = |policy: &MemPolicy| (policy.mode, &policy.nodes) == (asked.mode, &asked.nodes);
         let under: u64 = memory
@@ -115,7 +115,7 @@ impl Fidelity {
     }
 
     /// That of several runs: the mean of each share, and of the others those of the run that kept to it
-    /// least. `None` without a run of which anything is known.
+    /// least. `None` where no run is known.
     pub fn mean<'a>(runs: impl Iterator<Item = &'a Self>) -> Option<Self> {
         let runs: Vec<&Self> = runs.collect();
         let share =
@@ -157,7 +157,7 @@ impl Fidelity {
     }
 }
 
-/// A share in whole percent that are reached: one that is less than everything is not told as everything.
+/// A share in whole percent that are reached: less than everything is never rounded up to everything.
 pub fn percent(share: f64) -> String {
     // 0.29 * 100 is less than 29 by the last digit.
     format!("{} %", (share * 100.0 + 1e-9).floor())

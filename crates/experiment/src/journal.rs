@@ -102,7 +102,7 @@ impl Head {
     }
 }
 
-/// Words of a command line that can be told apart: with quotes where they hold blanks or quotes.
+/// Words of a command line that can be distinguished: with quotes where they hold blanks or quotes.
 pub fn words(words: &[String]) -> String {
     let word = |word: &String| match word.chars().any(|c| c.is_whitespace() || "'\"\\".contains(c)) {
         false if !word.is_empty() => word.clone(),
@@ -191,7 +191,7 @@ pub enum JournalError {
     },
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Debug, Default)]
 pub struct Contents {
     /// What is studied; `None` while nothing is written.
@@ -294,7 +294,7 @@ impl Journal {
     /// locked for others.
     ///
     /// # Errors
-    /// A file that cannot be used, is in use, or is no journal.
+    /// A file that cannot be used, is in use, or is not a journal.
     pub fn over(mut file: File) -> Result<Self, JournalError> {
         let fail = |what| move |why| JournalError::File { what, why };
         if !file.metadata().map_err(fail("look at"))?.is_file() {
@@ -325,7 +325,7 @@ impl Journal {
     }
 
     /// Whether its race may go on with crosses. One that began when there were none stays as it was: it is
-    /// the race that its first line tells of.
+    /// the race that its first line describes.
     pub fn may_cross(&self) -> bool {
         !self.is_older
     }
@@ -354,7 +354,7 @@ impl Journal {
         self.append(&Entry::Sitting { began_unix_s: unix_s, nodewise: version.map(str::to_owned) })
     }
 
-    /// What went wrong with it while a study was conducted, if anything did.
+    /// The error while a study was conducted, if any.
     pub fn failure(&mut self) -> Option<JournalError> {
         self.failure.take()
     }

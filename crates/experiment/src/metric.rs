@@ -48,7 +48,7 @@ pub enum PatternError {
     Syntax {
         /// The text that was read.
         text: String,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
     /// It does not say which part of a match is the number.

@@ -9,14 +9,14 @@
 //! - An arm drops out when it is shown to cost more than another.
 //! - The race is settled when one arm is shown to be within the margin of every other that is left, and
 //!   to be better than each simpler one. Of several such arms the simplest is named: the baseline before
-//!   all others, then what sets the fewest things. Nobody should change how a program is started for less
+//!   all others, then what sets the fewest things. No one should change how a program is started for less
 //!   than the margin, and no cross is named that adds nothing to its parts.
 //!
 //! # What is promised
 //! Each bet has a hypothesis of its own, that given all earlier blocks the expected sign of the paired
 //! difference is not above zero: the median difference is zero or less, for the second bet after the
 //! margin is added. For equal arms this holds exactly whatever disturbs the runs (skew, several levels,
-//! spikes, drift, bursts, dependence between runs), because their order is drawn anew in each block
+//! spikes, drift, bursts, dependence between runs), because their order is drawn afresh in each block
 //! ([`crate::schedule::order`]).
 //!
 //! The error is divided among the pairs ([`Shares`]), so that with the probability `1 - error` everything
@@ -80,7 +80,7 @@ pub struct Out {
     pub by: ArmId,
 }
 
-/// How a race stands.
+/// The state of a race.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Standing {
     /// The arms that dropped out, in that order.
@@ -123,7 +123,7 @@ pub struct Race {
 }
 
 impl Race {
-    /// A race among arms that set so many things each, the baseline first; `crossing` keeps a part of the
+    /// A race among arms that set this many things each, the baseline first; `crossing` keeps a part of the
     /// error for crosses.
     pub fn new(rules: Rules, things: &[usize], crossing: bool) -> Self {
         let mut race = Self {
@@ -136,7 +136,7 @@ impl Race {
         race
     }
 
-    /// The bets of a study as it stands; `None` where it is not a race.
+    /// The bets of a study so far; `None` where it is not a race.
     pub fn of(study: &Study) -> Option<Self> {
         let arms = study.plan.arms();
         let crossed = study.race.crossed.as_ref();
@@ -156,7 +156,7 @@ impl Race {
         Some(race)
     }
 
-    /// Goes on with crosses, which set so many things each.
+    /// Goes on with crosses, which set this many things each.
     pub fn add(&mut self, things: &[usize]) {
         self.shares.add(self.things.len() - 1, things.len());
         self.grow(things);

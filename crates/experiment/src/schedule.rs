@@ -1,6 +1,6 @@
 //! The order of runs: randomised complete blocks.
 //!
-//! A block runs every arm once, in an order drawn anew for each block, so that whatever drifts
+//! A block runs every arm once, in an order drawn afresh for each block, so that whatever drifts
 //! (temperature, other tenants, the page cache) meets all arms alike and no arm always follows the
 //! same other. The baseline runs twice in every block: the difference of these two, which are the
 //! same thing, is what this machine's noise looks like today (an A/A control).
@@ -42,7 +42,7 @@ impl ArmId {
 /// A block: the warm-up, whose results are not compared, or one of those that are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Block {
-    /// Fills caches, wakes the CPU, and tells how long a block takes.
+    /// Fills caches, wakes the CPU, and shows how long a block takes.
     WarmUp,
     /// Counted from 1.
     Measured(u32),

@@ -1,11 +1,11 @@
 //! Runs a server with a client: the server under the placement, the client beside it, and what is
 //! compared is the client's time, or a number that the client prints.
 //!
-//! A run goes like this: nobody may answer at the server's port yet; the server starts under the
-//! placement; it is waited for until it is [`Ready`]; the client runs to its end; the server is told
-//! to stop. Its pages are looked at while the client runs, and the counters hold both of them.
+//! A run goes like this: no one may answer at the server's port yet; the server starts under the
+//! placement; it is waited for until it is [`Ready`]; the client runs to its end; the server is asked to
+//! stop. Its pages are looked at while the client runs, and the counters hold both of them.
 //!
-//! The client is no part of what is placed. Where the placement leaves CPUs free the client runs on
+//! The client is not a part of what is placed. Where the placement leaves CPUs free the client runs on
 //! these, as a client on another machine would take none of the server's; elsewhere it may run
 //! anywhere. Its memory is placed as the kernel does by itself.
 
@@ -148,7 +148,7 @@ impl<'a> ServeExecutor<'a> {
     }
 }
 
-/// What is left of a server and its client.
+/// The rest of a server and its client.
 struct Driven {
     run: Run,
     server: Finished,

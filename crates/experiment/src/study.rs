@@ -105,7 +105,7 @@ pub struct Study {
     pub records: Vec<Record>,
     /// Arms that were given up.
     pub dropped: Vec<Dropped>,
-    /// How the race stands, where there is one.
+    /// The state of the race, where there is one.
     pub race: Standing,
     /// How it ended.
     pub end: End,
@@ -145,7 +145,7 @@ impl Study {
     }
 
     /// How many runs of an arm others spoilt, those of the warm-up left out: first those that were set
-    /// aside, then those that count all the same, because they had been repeated often enough.
+    /// aside, then those that count anyway, because they had been repeated often enough.
     pub fn spoilt(&self, arm: ArmId) -> (usize, usize) {
         let Some(repeats) = self.plan.repeats else { return (0, 0) };
         let of_arm = self.records.iter().filter(|r| r.slot.arm == arm && r.block != Block::WarmUp);

@@ -46,7 +46,7 @@ pub struct Suite {
     pub benchmarks: Vec<Benchmark>,
 }
 
-/// A program with a number that tells how fast it was.
+/// A program with a number that shows how fast it was.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Benchmark {
     /// Its name in tables, unique in the suite.
@@ -107,7 +107,7 @@ impl PartialEq for Gauge {
 /// With how many threads a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// So many.
+    /// This many.
     Count(u32),
     /// One for each CPU that may be used.
     All,
@@ -136,7 +136,7 @@ pub enum Origin {
 pub struct Case<'a> {
     /// The benchmark.
     pub benchmark: &'a Benchmark,
-    /// With so many threads.
+    /// With this many threads.
     pub threads: u32,
     /// The inputs of its suite.
     pub inputs: &'a [Input],
@@ -158,7 +158,7 @@ impl Suite {
         Ok(self)
     }
 
-    /// Its cases on so many CPUs, in the order of the table. Where two numbers of threads are the same
+    /// Its cases on this many CPUs, in the order of the table. Where two numbers of threads are the same
     /// here there is one case.
     pub fn cases(&self, cpus: u32) -> Vec<Case<'_>> {
         let cases = self.benchmarks.iter().flat_map(|benchmark| {
@@ -188,7 +188,7 @@ impl Benchmark {
 }
 
 impl Threads {
-    /// The number on so many CPUs.
+    /// The number on this many CPUs.
     pub fn on(self, cpus: u32) -> u32 {
         match self {
             Self::Count(count) => count,

@@ -123,7 +123,7 @@ impl Setting {
         (0..self.costs.len() as u32).map(treatment).collect()
     }
 
-    /// What an arm costs: of a cross the least of its parts, and what is left of the others' gains.
+    /// The cost of an arm: of a cross the least of its parts, and what is left of the others' gains.
     fn cost(&self, arm: &Arm) -> f64 {
         let number = arm.id.number() as usize;
         let (Some(together), true) = (self.together, number >= self.costs.len()) else {

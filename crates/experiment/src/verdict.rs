@@ -89,7 +89,7 @@ pub struct Effect {
     pub is_shown: bool,
 }
 
-/// What is concluded about an arm.
+/// The conclusion about an arm.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// It is what others are compared with.
@@ -132,7 +132,7 @@ pub struct ArmResult {
     pub fidelity: Option<Fidelity>,
     /// The metrics that decide nothing, in the order of the plan.
     pub also: Vec<Option<Also>>,
-    /// What is concluded.
+    /// The conclusion.
     pub verdict: Verdict,
 }
 
@@ -159,7 +159,7 @@ pub struct Control {
     pub blocks: usize,
 }
 
-/// What to do.
+/// The remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Advice {
     /// Use this arm: the best of those that are better than the baseline.
@@ -197,7 +197,7 @@ pub struct Analysis {
     pub control: Option<Control>,
     /// The arms in the order of the plan, the baseline first.
     pub arms: Vec<ArmResult>,
-    /// What to do.
+    /// The remedy.
     pub advice: Advice,
 }
 
@@ -270,7 +270,7 @@ fn conclude(effect: Option<&Effect>, blocks: usize, needed: u32, direction: Dire
     }
 }
 
-/// An arm that dropped out is not said to be as good as the baseline for the few blocks it had.
+/// An arm that dropped out is not called as good as the baseline for the few blocks it had.
 fn out_of_race(verdict: Verdict, out: Option<&Out>) -> Verdict {
     match (verdict, out) {
         (Verdict::NoDifference | Verdict::TooFewRounds { .. }, Some(out)) => Verdict::Out(*out),

@@ -41,7 +41,7 @@ const ARCHIVE: &str = "initramfs";
 /// The CPU: one that all versions of QEMU's machine have, without what is slow to emulate (pointer
 /// authentication).
 const CPU: &str = "cortex-a57";
-/// What stands on the kernel's command line: its console, what it writes there, and that it ends when it
+/// What is on the kernel's command line: its console, what it writes there, and that it ends when it
 /// panics.
 const WORDS: &str = "console=ttyAMA0 loglevel=7 panic=-1";
 

@@ -37,7 +37,7 @@ pub enum CacheError {
     Unsuitable {
         /// The folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: &'static str,
     },
 }
@@ -66,7 +66,7 @@ impl Cache {
             .or_else(|| absolute(home).map(|home| home.join(".cache")))
             .ok_or(CacheError::NoHome)?;
         let root = base.join("nodewise/lab");
-        // The path of the guest's init and of its modules stand on the kernel's command line.
+        // The path of the guest's init and of its modules are on the kernel's command line.
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-@:~".contains(byte);
         if !root.as_os_str().as_encoded_bytes().iter().all(plain) {
             let reason = "on a kernel command line its path may have letters, digits and ._+-@:~ only";

@@ -41,13 +41,13 @@ impl Tail {
 }
 
 impl fmt::Display for Tail {
-    /// Writes each line after a line break and four blanks, to stand under a message.
+    /// Writes each line after a line break and four blanks, to be under a message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|line| write!(f, "\n    {line}"))
     }
 }
 
-/// The reason of a kernel's panic and the lines around it; `None` when the console tells of none.
+/// The reason of a kernel's panic and the lines around it; `None` when the console has none.
 ///
 /// # Source
 /// `panic()` writes `Kernel panic - not syncing: <reason>` to every console: kernel/panic.c, 6.12.

@@ -51,7 +51,7 @@ rm -rf -- "$folder"
 /// How often a guest is looked at while it starts.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Bytes of a console or log that are kept: their ends tell what went wrong.
+/// Bytes of a console or log that are kept: their ends show what went wrong.
 const KEPT: u64 = 256 << 10;
 
 /// Makes the folder of a run, gone when dropped: with a folder for what the guest writes, and one for temporary
@@ -108,7 +108,7 @@ pub(crate) fn run(
     let (sender, ends) = mpsc::channel();
     thread::scope(|scope| {
         let other = sender.clone();
-        // A channel that is closed means that nobody waits any more.
+        // A channel that is closed means that no one waits any more.
         scope.spawn(move || sender.send(from_stdout.map_or(Ok(()), |pipe| pass_on(pipe, stdout))));
         scope.spawn(move || other.send(from_stderr.map_or(Ok(()), |pipe| pass_on(pipe, stderr))));
         let end = wait(&ends, timeout, &mut || watch(stage(folder)));

@@ -105,7 +105,7 @@ pub enum GuestError {
     Scratch {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The host could not prepare or start it.

@@ -2,8 +2,8 @@
 //! status to the host and switches the machine off.
 //!
 //! See the library's module `arm64` for how it gets there. It is a static program, since there is nothing
-//! beside it. What goes wrong is told on the console, of which the host shows the end when a guest gives no
-//! exit status.
+//! beside it. What goes wrong is reported on the console; the host shows its end when a guest gives
+//! no exit status.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -31,13 +31,13 @@ const MOUNTS: [(&str, &str); 7] = [
     ("tmpfs", "run"),
     ("tmpfs", "tmp"),
 ];
-/// Exit status of a command that cannot be executed, and of one that is not there, as shells give them.
+/// Exit status of a command that cannot be executed, and of one that is missing, as shells give them.
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
 fn main() {
     if let Err(error) = run() {
-        // There is nobody else to tell.
+        // There is no other place to report it.
         let console = File::options().write(true).open(CONSOLE);
         let _ = console.and_then(|mut console| writeln!(console, "lab-init: {error}"));
     }

@@ -1,14 +1,15 @@
 //! A first file system for a kernel: an archive that it unpacks into memory.
 //!
 //! # Source
-//! The format "newc" of cpio, as `Documentation/driver-api/early-userspace/buffer-format.rst` of Linux
-//! gives it: a header of hexadecimal numbers, the name, the content, each filled up to four bytes.
+//! The format "newc" of cpio, described in Linux's
+//! `Documentation/driver-api/early-userspace/buffer-format.rst`: a header of hexadecimal numbers, the name,
+//! the content, each filled up to four bytes.
 
 use std::collections::BTreeSet;
 
 use nodewise_machine::printable::quote;
 
-/// Stands before every header.
+/// Precedes every header.
 const MAGIC: &str = "070701";
 /// The name of the entry behind the last.
 const TRAILER: &str = "TRAILER!!!";

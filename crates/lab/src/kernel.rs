@@ -53,7 +53,7 @@ pub fn is_of_version(release: &str, version: &str) -> bool {
 
 /// Orders releases by age: their numbers one after the other, so that 6.12.107 comes after 6.12.9.
 pub fn compare_releases(a: &str, b: &str) -> Ordering {
-    // Digits that do not fit a u64 are no release of Linux; they only need some order.
+    // Digits that do not fit a u64 are not a release of Linux; they only need some order.
     let numbers = |release: &str| -> Vec<u64> {
         release
             .split(|c: char| !c.is_ascii_digit())
@@ -69,7 +69,7 @@ pub fn compare_releases(a: &str, b: &str) -> Ordering {
 pub struct Kernel {
     /// Its image.
     pub image: PathBuf,
-    /// Its release; `None` for a file, which only its boot will tell.
+    /// Its release; `None` for a file, which only shows it when booted.
     pub release: Option<KernelRelease>,
 }
 
@@ -93,7 +93,7 @@ pub enum KernelError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

@@ -1,6 +1,6 @@
 //! Machine to [`Layout`]: the nodes a guest gets, and in words where they differ from the machine.
 //!
-//! A guest is smaller than the machine it stands for. What is kept exactly: which nodes have CPUs
+//! A guest is smaller than the machine it is for. What is kept exactly: which nodes have CPUs
 //! and which have memory, the distances, the attributes that the firmware gives. What is scaled:
 //! how many CPUs and how much memory. Whatever could not be kept is in [`Layout::notes`].
 
@@ -17,8 +17,8 @@ pub use cpus::Shape;
 
 /// Most nodes that QEMU lets a guest have (`MAX_NODES` of `include/sysemu/numa.h`, QEMU 10.0).
 pub const MOST_NODES: usize = 128;
-/// Most CPUs of a guest: more need an interrupt remapping unit on x86 (APIC ids of 8 bits, of which
-/// 255 is broadcast).
+/// Most CPUs of a guest: more need an interrupt remapping unit on x86 (APIC ids have 8 bits, and 255 is
+/// broadcast).
 pub const MOST_CPUS: u32 = 255;
 
 /// How large a guest may be.
@@ -44,7 +44,7 @@ impl Default for Limits {
 pub struct GuestNode {
     /// Its number in the guest.
     pub id: NodeId,
-    /// The node of the machine that it stands for.
+    /// The node of the machine that it is for.
     pub stands_for: NodeId,
     /// Its CPUs in the guest; empty for a memory-only node.
     pub cpus: CpuSet,

@@ -6,7 +6,7 @@ use crate::arch::Arch;
 use crate::layout::{AccessCell, GuestNode, Layout};
 
 /// The arguments that give a guest the nodes of a layout: memory, CPUs, distances, and on x86-64 an
-/// HMAT; the device tree of arm64 cannot tell costs of accesses.
+/// HMAT; the device tree of arm64 cannot express costs of accesses.
 ///
 /// In QEMU's order: nodes before what speaks of them, and every pair of nodes has a distance, the
 /// diagonal included, since QEMU refuses an asymmetric table with a gap.

@@ -12,7 +12,7 @@ pub struct Program {
     pub name: &'static str,
     /// The package of Debian and Ubuntu that has it.
     pub package: &'static str,
-    /// What a guest needs it for.
+    /// The guest's use of it.
     pub purpose: &'static str,
 }
 

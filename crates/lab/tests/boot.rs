@@ -13,7 +13,7 @@ use nodewise_lab::layout::{GuestNode, Layout, Limits};
 use nodewise_lab::{Guest, GuestError, KernelChoice, Lab};
 use nodewise_machine::{Machine, spec};
 
-/// The lab, or `None` after saying in one line why it is not there.
+/// The lab, or `None` after saying in one line why it is missing.
 fn lab(test: &str) -> Option<Lab> {
     let found = Lab::for_test(&KernelChoice::default());
     if let Err(line) = &found {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::Refusal;
 
-/// An assignment that stands alone on its line.
+/// An assignment that is alone on its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Assignment<'a> {
     /// The variable.
@@ -15,7 +15,7 @@ pub(super) struct Assignment<'a> {
     pub(super) value: Value,
 }
 
-/// A value, and where it stands.
+/// A value, and where it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// No quotes: `quiet`, or nothing.
@@ -27,7 +27,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Where its words stand.
+    /// The place of its words.
     pub(super) fn content(&self) -> Range<usize> {
         match self {
             Self::Bare(range) | Self::Quoted(range) | Self::Other(range) => range.clone(),
@@ -38,7 +38,7 @@ impl Value {
 /// Every assignment of a file.
 ///
 /// # Errors
-/// A line that is no assignment, comment or blank: what it does to the variables is not known.
+/// A line that is not an assignment, comment or blank: what it does to the variables is not known.
 pub(super) fn assignments(text: &str) -> Result<Vec<Assignment<'_>>, Refusal> {
     let mut reader = Reader { text, at: 0 };
     let mut found = Vec::new();

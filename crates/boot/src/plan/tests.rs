@@ -252,7 +252,7 @@ fn the_folder_that_a_raspberry_pi_with_ubuntu_starts_from_is_followed() {
     apply(&root, &plan, &Stamp::since_1970(Duration::ZERO)).expect("written");
     take_back(&root, &undo(&root).expect("ours")).expect("restored");
     assert_eq!(read(folder.path(), files[1].0), files[1].1);
-    // Where it depends on the board, nobody knows which file counts.
+    // Where it depends on the board, it is unknown which file counts.
     let of_board = [
         ("/boot/firmware/config.txt", "[pi5]\nos_prefix=current/\n"),
         ("/boot/firmware/cmdline.txt", "root=a\n"),

@@ -75,7 +75,7 @@ impl Image {
         folder
     }
 
-    /// What is in the files, and how many backups there are.
+    /// The contents of the files, and how many backups there are.
     #[track_caller]
     fn check(&self, expected: [&str; 3], backups: usize) {
         let texts = FILES.map(|path| fs::read_to_string(self.folder.path().join(&path[1..])).expect("there"));

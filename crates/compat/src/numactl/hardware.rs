@@ -124,7 +124,7 @@ fn kept<T: Default, E: ToString>(read: Result<T, E>, problems: &mut Vec<String>)
     })
 }
 
-/// A number that is never without a blank in front, as `% 4d` of C prints it.
+/// A number that is never without a blank in front, like `% 4d` of C.
 fn padded(number: &str, width: usize) -> String {
     format!("{:>width$}", format!(" {number}"))
 }

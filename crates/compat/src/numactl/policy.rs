@@ -13,7 +13,7 @@ use crate::nodestring::{self, Invalid, Members as _};
 use crate::release::Release;
 
 impl Session<'_> {
-    /// `-i`, `-w`, `-m`, `-p`, `-P` and `-l`: a memory policy, of which there can be one.
+    /// `-i`, `-w`, `-m`, `-p`, `-P` and `-l`: a memory policy; there can be only one.
     pub(super) fn memory(&mut self, option: char, argument: &OsStr) -> Step {
         self.need_numa()?;
         // The originals look for another policy before they read nodes to bind to, and behind all others.
@@ -107,7 +107,7 @@ impl Session<'_> {
 
     /// `-N`: the CPUs of nodes.
     pub(super) fn run_on_nodes(&mut self, argument: &OsStr) -> Step {
-        // Affinity needs none of the policy calls; the originals ask for them all the same.
+        // Affinity needs none of the policy calls; the originals ask for them anyway.
         if self.call.settings.strict {
             self.need_numa()?;
         }

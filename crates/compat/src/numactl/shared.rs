@@ -156,7 +156,7 @@ impl Session<'_> {
         }
     }
 
-    /// Makes a file long enough. An end that is no number of 64 bits wraps around, as in the originals.
+    /// Makes a file long enough. An end that is not a number of 64 bits wraps around, as in the originals.
     fn grow(&mut self, file: &OwnedFd) -> Step {
         let end = self.shared.offset.wrapping_add(self.shared.length);
         let size = fstat(file).map_or(0, |status| u64::try_from(status.st_size).unwrap_or(0));
@@ -170,7 +170,7 @@ impl Session<'_> {
         })
     }
 
-    /// A policy of CPUs is no property of memory.
+    /// A policy of CPUs is not a property of memory.
     fn no_cpus_yet(&mut self) -> Step {
         if self.cpus_are_set {
             return Err(self.mistake("cannot do --cpubind on shared memory\n"));
@@ -312,7 +312,7 @@ impl Session<'_> {
         }
     }
 
-    /// What becomes of a policy on shared memory. A preferred node is a set of one there. The
+    /// The outcome of a policy on shared memory. A preferred node is a set of one there. The
     /// originals keep only the first of several preferred nodes, 2.0.16 not even that, and know no
     /// weights.
     fn shared_policy(&self, policy: &MemPolicy) -> MemPolicy {

@@ -5,8 +5,8 @@
 /// page a 256th.
 const PARTS: u64 = 1024;
 
-/// A number with so many digits behind the point: as `format!("{value:.decimals$}")`, which takes ten
-/// times as long for the fractions of which these numbers are made.
+/// A number with this many digits behind the point: as `format!("{value:.decimals$}")`, which takes ten times
+/// as long for fractions such as these.
 pub fn decimal(value: f64, decimals: usize) -> String {
     let parts = value * PARTS as f64;
     // Two digits more of such a number still fit into an integer.

@@ -9,8 +9,8 @@
 //!  "counters": [{"node": 0, "numa_hit": 1}]}
 //! ```
 //!
-//! Sizes are in bytes, names fit for a terminal, counters in pages as the kernel counts them. What was not asked for is not
-//! there, and what could not be read is missing or `null`, never 0.
+//! Sizes are in bytes, names fit for a terminal, counters in pages as the kernel counts them. What was not
+//! asked for is missing, and what could not be read is missing or `null`, never 0.
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, MeminfoField, MeminfoValue, NodeId};
@@ -56,7 +56,7 @@ pub fn write(session: &mut Session<'_>, options: &Options, nodes: &[NodeId]) -> 
     Ok(())
 }
 
-/// Finds the processes. A pattern that fits none is told on standard error: standard output is
+/// Finds the processes. A pattern that fits none is reported on standard error: standard output is
 /// JSON alone.
 fn choose(session: &mut Session<'_>, options: &Options) -> process::Chosen {
     let Session { tree, settings, err, .. } = session;

@@ -1,4 +1,4 @@
-//! How much of a table stands on one line.
+//! How much of a table is on one line.
 
 use std::ffi::OsStr;
 
@@ -20,7 +20,7 @@ const ENDLESS: usize = 10_000_000;
 pub struct Line {
     /// The most bytes.
     pub width: usize,
-    /// Whether standard output is no terminal.
+    /// Whether standard output is not a terminal.
     pub no_terminal: bool,
 }
 

@@ -9,7 +9,7 @@ use nodewise_machine::id::Id as _;
 use crate::getopt::{Argument, Getopt, Long, Operands, Short, Spec, Wrong};
 use crate::release::Settings;
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Options {
     /// Whether there was nothing at all on the command line: the table of numastat's first release.
@@ -55,9 +55,9 @@ impl SortBy {
 pub enum Request {
     /// Tables.
     Show(Options),
-    /// `-V`: the version, behind what is said of the processes before it.
+    /// `-V`: the version, after the output for the processes before it.
     Version(Vec<OsString>),
-    /// The usage text, behind what is said of the processes before what is wrong, and the line that says that.
+    /// The usage text, after the output for the processes before the error, and the error's line.
     Usage(Vec<OsString>, Option<Wrong>),
 }
 

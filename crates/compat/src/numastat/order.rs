@@ -3,7 +3,7 @@
 use super::options::SortBy;
 use super::table::Table;
 
-/// What a blank cell, or one that is not there, counts as.
+/// The value of a blank or missing cell.
 const NOTHING: f64 = 0.0;
 /// What the originals find where no number is: a piece of a pointer, tiny as a number.
 const TINY: f64 = f64::MIN_POSITIVE;
@@ -11,7 +11,7 @@ const TINY: f64 = f64::MIN_POSITIVE;
 /// The key of every row: its cell in the column of the node, or in the last one.
 ///
 /// The originals take the node that is named for a place in the list of nodes, and the node that
-/// stands there for a place in the row. Where numbers have holes, that can lie behind the row.
+/// is there for a place in the row. Where numbers have holes, that can lie behind the row.
 pub fn keys(table: &Table, by: SortBy, strict: bool) -> Vec<f64> {
     let total = table.heads.len().saturating_sub(1);
     let place = match by {

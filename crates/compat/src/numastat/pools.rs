@@ -8,7 +8,7 @@ use nodewise_source::{file, paths};
 use super::session::Session;
 use crate::Release;
 
-/// What is known of the pools of the whole machine.
+/// The known facts about the pools of the whole machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Known {
     /// The default size of huge pages.

@@ -75,7 +75,7 @@ impl Session<'_> {
     }
 }
 
-/// Why something cannot be read, in the C library's words; `None` is what is not there.
+/// Why something cannot be read, in the C library's words; `None` is what is missing.
 pub fn words(cause: Option<ReadCause>) -> String {
     match cause {
         None => strerror::words(Errno::NOENT.raw_os_error()),

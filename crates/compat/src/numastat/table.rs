@@ -27,7 +27,7 @@ pub struct Style {
     pub decimals: usize,
     /// Whether columns are as narrow as their content.
     pub compact: bool,
-    /// Whether dashes stand below the heads.
+    /// Whether dashes are below the heads.
     pub dashes: bool,
     /// Whether rows and columns of zeros are left out.
     pub hide_zeros: bool,
@@ -96,7 +96,7 @@ impl Table {
         &mut self.rows[at]
     }
 
-    /// Fills a cell. A node that is no column of the table is passed over.
+    /// Fills a cell. A node that is not a column of the table is passed over.
     pub fn set(&mut self, name: &str, node: NodeId, value: f64) {
         if let Some(at) = self.nodes.iter().position(|known| *known == node) {
             self.row(name).cells[at] = Some(value);
@@ -124,7 +124,7 @@ impl Table {
     /// Brings the largest rows to the top: by the key of each row, in today's order.
     ///
     /// The order of equal rows is the originals': each place is filled by the first of the largest
-    /// that are left, which changes places with the row that stood there.
+    /// that are left, which changes places with the row in that place.
     pub fn sort_by_keys(&mut self, mut keys: Vec<f64>) {
         for at in 0..self.rows.len() {
             let mut largest = at;
@@ -138,7 +138,7 @@ impl Table {
         }
     }
 
-    /// Writes the table; `line` is the most that stands on one line.
+    /// Writes the table; `line` is the most that is on one line.
     pub fn write(&self, style: Style, line: usize, out: &mut dyn Write) {
         let shown = Shown::of(self, style);
         if shown.rows.is_empty() || shown.columns.is_empty() {
@@ -189,7 +189,7 @@ impl<'t> Shown<'t> {
         Self { table, style, rows, sum, columns, name_width: name_width(table, style) }
     }
 
-    /// How many of these columns stand on one line: at least one.
+    /// How many of these columns are on one line: at least one.
     fn fitting(&self, columns: &[(usize, usize)], line: usize) -> usize {
         let mut width = self.name_width;
         let fit = columns.iter().take_while(|(_, column)| {

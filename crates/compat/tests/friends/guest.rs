@@ -20,7 +20,7 @@ use crate::{home, is_ours, places, program, release_of};
 
 /// Where the guest has the programs.
 const PROGRAMS: &str = "/run/nodewise-friends";
-/// Stands before a line with an answer.
+/// Precedes a line with an answer.
 const MARK: &str = "answer ";
 /// The programs that this one is in the guest.
 const NAMES: [&str; 7] =
@@ -103,14 +103,14 @@ impl Guest {
         }
     }
 
-    /// The answer to a record; `None`, with the reason told, where no guest can be booted.
+    /// The answer to a record; `None`, with the reason printed, where no guest can be booted.
     pub fn answer(&self, file: &str, at: usize, strict: bool) -> Result<Option<Answer>, String> {
         let Some(answers) = self.answers()? else { return Ok(None) };
         let answer = answers.records.get(&(file.to_owned(), at, strict)).cloned();
         answer.map(Some).ok_or_else(|| format!("the guest did not get to record {at}"))
     }
 
-    /// What became of the checks of [`places`].
+    /// The outcome of the checks of [`places`].
     pub fn places(&self) -> Result<(), String> {
         let Some(answers) = self.answers()? else { return Ok(()) };
         answers.places.clone().unwrap_or_else(|| Err("the guest did not get to them".to_owned()))

@@ -3,7 +3,7 @@
 //! The same program has more roles in the guest. Called `numactl` it is that; called `seccomp-run`
 //! it is the program of that name of the recorder; started with `--guest` it prepares the guest and
 //! starts itself with `--section` for each section of records, in namespaces of its own, so that
-//! files and segments of one section are not there in the next.
+//! files and segments of one section are missing in the next.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ use crate::{program, words};
 
 /// Where the guest has the programs.
 const PROGRAMS: &str = "/run/nodewise-golden";
-/// Stands before a line with an answer.
+/// Precedes a line with an answer.
 const MARK: &str = "answer ";
 
 /// A machine of the records.
@@ -88,7 +88,7 @@ pub struct Guest {
 enum Boot {
     /// Why there is no guest here.
     Skipped(String),
-    /// What went wrong with the guest as a whole.
+    /// The error of the guest as a whole.
     Failed(String),
     Done(Answers),
 }
@@ -108,7 +108,7 @@ impl Guest {
         Self { topology, records, boot: Arc::default() }
     }
 
-    /// The answer to a record; `None`, with the reason told, where no guest can be booted.
+    /// The answer to a record; `None`, with the reason printed, where no guest can be booted.
     pub fn answer(&self, at: usize, strict: bool) -> Result<Option<Answer>, String> {
         match self.boot.get_or_init(|| self.boot()) {
             Boot::Skipped(why) => {

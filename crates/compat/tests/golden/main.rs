@@ -1,8 +1,8 @@
 //! numactl beside its original: every recorded command, and those of other tools on its machines, with the same words in both releases.
 //!
 //! With the strict settings every record must hold. Without them too, but for those about which
-//! [`different`] says what must hold instead. Each section of a file of records is a test, which
-//! tells how many answers hold.
+//! [`different`] says what must hold instead. Each section of a file of records is a test, which shows how
+//! many answers hold.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test speaks to its caller")]
 
@@ -52,7 +52,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// Tells how many of all records are run, and why the others are not.
+/// Reports how many of all records are run, and why the others are not.
 fn count(folder: &Path) -> Result<(), Failed> {
     let mut names: Vec<String> = std::fs::read_dir(folder)?
         .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_suffix(".jsonl")?.to_owned()))

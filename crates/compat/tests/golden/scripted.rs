@@ -13,7 +13,7 @@ pub struct Scripted {
     pub nodes: NodeSet,
     pub cpus: RefCell<CpuSet>,
     pub policy: RefCell<MemPolicy>,
-    /// What the policy calls answer where a filter stands.
+    /// The answer of the policy calls under a filter.
     pub blocked: Option<Errno>,
     /// The command that was to be executed.
     pub executed: Cell<Option<Vec<OsString>>>,

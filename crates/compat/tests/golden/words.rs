@@ -1,6 +1,6 @@
 //! The words of recorded commands, whose quotes are lost.
 
-/// Commands of which a word holds a blank, with that word. (An empty word shows as two blanks.)
+/// Commands with a blank inside a word, with that word. (An empty word shows as two blanks.)
 const QUOTED: [(&str, &str); 6] = [
     ("numactl -m  1 numactl --show", " 1"),
     ("numactl -m 1  numactl --show", "1 "),

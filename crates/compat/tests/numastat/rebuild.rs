@@ -27,7 +27,7 @@ struct Seen {
     pages: Option<Vec<(String, Counts)>>,
 }
 
-/// How rows that print alike are told apart.
+/// How rows that print alike are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
     /// By what was known of them.
@@ -36,7 +36,7 @@ pub enum Ties {
     AsPrinted,
 }
 
-/// What is known of a machine from what was printed last.
+/// The known facts about a machine from what was printed last.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     nodes: Vec<u32>,

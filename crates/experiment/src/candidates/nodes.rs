@@ -47,7 +47,7 @@ impl Targets {
     }
 }
 
-/// What makes one node a stand-in for another.
+/// The facts that make one node equivalent to another.
 struct Traits {
     cpus: usize,
     memory: Option<Bytes>,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The variable that fills the difference up.
 pub const VARIABLE: &str = "NODEWISE_PADDING";
 
-/// Variables that tell programs how many threads to use: of OpenMP, BLAS libraries, Rayon, Go, Julia and
+/// Variables that set the number of threads of programs: of OpenMP, BLAS libraries, Rayon, Go, Julia and
 /// NumExpr.
 pub const THREAD_VARIABLES: [&str; 7] = [
     "OMP_NUM_THREADS",

@@ -29,7 +29,7 @@ pub struct Printed {
 /// ends it when it becomes true.
 ///
 /// # Errors
-/// Why it could not be started, in words. A run that fails or takes longer than `limit` is no error here.
+/// Why it could not be started, in words. A run that fails or takes longer than `limit` is not an error here.
 ///
 /// # Panics
 /// Panics if `words` is empty.

@@ -67,8 +67,8 @@ pub(super) const STOPPED: Duration = Duration::from_secs(5);
 /// The time between two looks at whether a program is stopped: they cost a fraction of a millisecond.
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// Notices a program that is stopped and never continues: it would run for ever, and without a limit of time the
-/// study with it.
+/// Notices a program that is stopped and never continues: it would run forever, and without a limit of time
+/// the study with it.
 #[derive(Default)]
 pub(super) struct Standstill {
     last: Duration,

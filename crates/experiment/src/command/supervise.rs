@@ -75,7 +75,7 @@ impl Supervision<'_> {
             let due = sampling.next().min(limit).min(age.saturating_add(LOOK));
             match end.recv_timeout(due.saturating_sub(age)) {
                 Ok(ended) => return (ended, None, sampling.seen()),
-                // The waiter could not wait: the program has ended, and nobody noted when.
+                // The waiter could not wait: the program has ended, and no one noted when.
                 Err(RecvTimeoutError::Disconnected) => return (Instant::now(), None, sampling.seen()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -106,7 +106,7 @@ impl Supervision<'_> {
 fn wait_for_end(program: &Receiver<&Guarded>, end: &Sender<Instant>) {
     let Ok(program) = program.recv() else { return };
     program.wait_for_end();
-    // Nobody listens any more when the experiment is being torn down.
+    // No one listens any more when the experiment is being torn down.
     let _ = end.send(Instant::now());
 }
 

@@ -95,7 +95,7 @@ impl Contrast {
         }
     }
 
-    /// Rounds that it takes to show any difference among so many rows.
+    /// Rounds that it takes to show any difference among this many rows.
     pub fn rounds_needed(&self, compared: usize) -> usize {
         match &self.values {
             Values::Blocks(_) => blocks_needed(compared, ALPHA) as usize,

@@ -1,4 +1,4 @@
-//! What differs between the circumstances of two sessions, besides what was changed on purpose.
+//! The differences between the circumstances of two sessions, besides what was changed on purpose.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub fn differences(before: &Session, after: &Session) -> Vec<Difference> {
 }
 
 /// The programs that both sessions needed, with their versions: another version is another benchmark as
-/// far as its figures go. What only one session noted of all of them is told at once.
+/// far as its figures go. What only one session noted of all of them is reported at once.
 fn tools(before: &Session, after: &Session) -> Vec<(String, Option<String>, Option<String>)> {
     // A program that the other session did not run has no version there to differ from.
     let all = |session: &Session, other: &Session| {
@@ -52,7 +52,7 @@ fn tools(before: &Session, after: &Session) -> Vec<(String, Option<String>, Opti
     both.collect()
 }
 
-/// Whether a program stands in a command of a session; that may be where it was not kept what was run.
+/// Whether a program is in a command of a session; that may be where it was not kept what was run.
 fn may_run(session: &Session, program: &str) -> bool {
     let is_in = |text: &String| {
         text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_+.".contains(c)).any(|word| word == program)

@@ -90,7 +90,7 @@ fn command_field(words: &[String]) -> String {
     format!("command: [{}]\n", words.join(", "))
 }
 
-/// The field of the variables that tell how many threads to use; empty without any.
+/// The field of the variables that show how many threads to use; empty without any.
 fn env_field(wish: &Wish<'_>) -> String {
     let variable = |(name, count)| format!("- {{name: {name}, value: \"{count}\"}}\n");
     let variables: String = wish.threads.variables().map(variable).collect();

@@ -56,7 +56,7 @@ pub(super) fn torchrun(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
 const USE_NUMA: &str = "-XX:+UseNUMA";
 
 /// Java. Its own NUMA allocator switches itself off where CPUs and memory are not those of the same
-/// nodes, so that rule is kept where it is switched on, and told where it is not.
+/// nodes, so that rule is kept where it is switched on, and a note says so where it is not.
 ///
 /// # Source
 /// java(1): `-XX:+UseNUMA`, `-XX:+UseNUMAInterleaving`, `-XX:+UseTransparentHugePages`, `-XX:+UseLargePages`,

@@ -207,7 +207,7 @@ mod tests {
         words.iter().map(|word: &String| single(&single(word, "%")?, "$")).collect()
     }
 
-    /// The text with a sign once for each pair of it; one that stands alone would be replaced.
+    /// The text with a sign once for each pair of it; one that is alone would be replaced.
     fn single(text: &str, sign: &str) -> Option<String> {
         let pair = sign.repeat(2);
         (!text.replace(&pair, "").contains(sign)).then(|| text.replace(&pair, sign))

@@ -108,7 +108,7 @@ fn each_tool_says_a_placement_in_its_own_words() {
     );
 }
 
-/// An arm that differs from the default by its number of threads, and what else is told.
+/// An arm that differs from the default by its number of threads, and what else is passed on.
 fn arm(placement: Placement, threads: u32, by_variables: bool) -> Arm {
     let names = THREAD_VARIABLES.into_iter().filter(|_| by_variables);
     Arm {

@@ -1,4 +1,5 @@
-//! How many threads a program is told to use: by the variables that libraries look at, or in its own words.
+//! How a program gets its number of threads: by the variables that libraries look at, or in its own
+//! words.
 
 use crate::command::environment::THREAD_VARIABLES;
 use crate::executor::Arm;
@@ -8,14 +9,14 @@ use crate::executor::Arm;
 pub(super) enum Threads {
     /// Nothing was said.
     Untold,
-    /// So many, by the variables.
+    /// By the variables.
     Variables(u32),
-    /// So many, in the words of the program, which hold the number.
+    /// In the words of the program, which hold the number.
     Words(u32),
 }
 
 impl Threads {
-    /// What an arm of a study tells its program.
+    /// The number of threads that an arm of a study passes to its program.
     pub(super) fn of(arm: &Arm) -> Self {
         let told = THREAD_VARIABLES.iter().any(|name| arm.environment.contains_key(*name));
         match arm.threads {

@@ -38,7 +38,7 @@ impl Pace {
         self.block = Default::default();
     }
 
-    /// How long so many steps take, judged by the last block, or by all steps so far.
+    /// How long this many steps take, judged by the last block, or by all steps so far.
     pub fn of_steps(&self, steps: u32) -> Duration {
         let (of, time) = self.last_block.unwrap_or((self.steps, self.spent));
         time.checked_div(of).unwrap_or_default().saturating_mul(steps)
@@ -62,7 +62,7 @@ impl Pace {
             .then(|| TooShort { budget, round: Some(self.of_steps(round)) })
     }
 
-    /// Whether so many steps fit into what is left of the time.
+    /// Whether this many steps fit into what is left of the time.
     pub fn fits(&self, rounds: Rounds, elapsed: Duration, steps: u32) -> bool {
         match rounds {
             Rounds::Exactly(_) => true,
@@ -71,7 +71,7 @@ impl Pace {
     }
 }
 
-/// What is left of the time of a study; `None` where it has no limit.
+/// The rest of the time of a study; `None` where it has no limit.
 pub(super) fn left(rounds: Rounds, elapsed: Duration) -> Option<Duration> {
     match rounds {
         Rounds::Exactly(_) => None,

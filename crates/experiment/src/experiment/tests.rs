@@ -389,7 +389,7 @@ proptest! {
     }
 }
 
-/// A run of a second on two CPUs, of which others used this share.
+/// A run of a second on two CPUs, while others used this share of them.
 fn beside(others: f64) -> Run {
     let cpu = CpuTime {
         all: Duration::from_secs(2),

@@ -170,7 +170,7 @@ fn ns(time: Duration) -> u64 {
 }
 
 impl RunJson {
-    /// The entry of a record; `None` for a run that was interrupted, of which nothing is kept.
+    /// The entry of a record; `None` for an interrupted run, which is not kept.
     pub fn of(record: &Record) -> Option<Self> {
         let Record { block, place, slot, began, run, set_aside } = record;
         let Evidence { cpu, own, allocations, moves, events } = &run.evidence;
@@ -215,7 +215,7 @@ impl RunJson {
     pub fn record(self) -> Result<Record, String> {
         let block = if self.round == 0 { Block::WarmUp } else { Block::Measured(self.round) };
         let slot = Slot { arm: ArmId::new(self.arm), replicate: self.replicate };
-        // A comparison takes logarithms, of which only these have one.
+        // A comparison takes logarithms, and only these have one.
         let mut printed = self.printed.iter().chain(self.also_printed.values());
         if printed.any(|printed| !(printed.is_finite() && *printed > 0.0)) {
             return Err("printed: expected a number above 0".to_owned());

@@ -4,7 +4,7 @@
 //! {"check":"8c736521d9f3bb6a","run":{"block":1,...}}
 //! ```
 //!
-//! The checksum, FNV-1a with 64 bits, finds lines that were cut or changed by accident. It is no seal
+//! The checksum, FNV-1a with 64 bits, finds lines that were cut or changed by accident. It is not a seal
 //! against forgery.
 
 use nodewise_machine::fnv::fnv_1a;

@@ -228,7 +228,7 @@ fn every_sitting_of_a_journal_names_the_version_that_writes_it() {
     assert!(!text.lines().last().unwrap().contains("nodewise\":"), "no version is not noted as one: {text}");
 }
 
-// A line as version 1 wrote it, before runs told how far they went as asked.
+// A line as version 1 wrote it, before runs recorded how far they went as asked.
 #[test]
 fn a_journal_of_the_schema_before_is_read() {
     let head = HEAD.replace("journal/2", "journal/1");

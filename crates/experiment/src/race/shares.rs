@@ -53,13 +53,13 @@ impl Stage {
 }
 
 impl Shares {
-    /// Divides an error among so many arms besides the baseline.
+    /// Divides an error among this many arms besides the baseline.
     pub fn new(error: f64, arms: usize, crossing: bool) -> Self {
         let kept = if crossing { FOR_CROSSES * error } else { 0.0 };
         Self { first: Stage::new(error - kept, 0, arms), kept, crosses: None }
     }
 
-    /// Divides what was kept among so many crosses, which join the others.
+    /// Divides what was kept among this many crosses, which join the others.
     pub fn add(&mut self, old_arms: usize, crosses: usize) {
         self.crosses = Some(Stage::new(self.kept, old_arms, crosses));
     }
@@ -87,8 +87,8 @@ impl Shares {
         fewest_rounds(self.first.with_baseline)
     }
 
-    /// The fewest rounds that can show a cross to be better than each of its parts, among so many crosses
-    /// that join so many other arms.
+    /// The fewest rounds that can show a cross to be better than each of its parts, among this many crosses
+    /// that join this many other arms.
     pub fn rounds_for_crosses(&self, old_arms: usize, crosses: usize) -> u32 {
         let stage = Stage::new(self.kept, old_arms, crosses);
         fewest_rounds(stage.with_baseline.min(stage.without_baseline))

@@ -26,15 +26,15 @@ pub enum ReadyError {
     /// No port has this number.
     #[error("{} is not a port: expected a number from 1 to 65535, or a regular expression", quote(.text))]
     Port {
-        /// What was read.
+        /// The data that was read.
         text: String,
     },
     /// Not a regular expression.
     #[error("{} is neither a port nor a regular expression: {reason}", quote(.text))]
     Syntax {
-        /// What was read.
+        /// The data that was read.
         text: String,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
     /// Somebody else has the port.
@@ -66,7 +66,7 @@ impl Ready {
             .map_err(|error| ReadyError::Syntax { text: owned(), reason: error.to_string() })
     }
 
-    /// Whether a server can be started and then be told by this from another.
+    /// Whether this can distinguish a server that was started from another.
     ///
     /// # Errors
     /// A port where somebody answers.

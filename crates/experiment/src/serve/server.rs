@@ -86,7 +86,7 @@ impl Server {
         })
     }
 
-    /// Tells it to stop, and ends it when it does not; then all that it has left behind.
+    /// Asks it to stop, and ends it when it does not; then ends all that it has left behind.
     pub fn stop(self, patience: Duration) -> Result<Finished, Ending> {
         self.program.terminate();
         let began = Instant::now();

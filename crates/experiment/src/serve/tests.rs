@@ -38,7 +38,7 @@ fn number(pattern: &str) -> Metric {
     Metric::Printed(Pattern::new(pattern).unwrap(), Direction::HigherIsBetter)
 }
 
-/// A server that says that it is ready, and ends when it is told to.
+/// A server that says that it is ready, and ends when it is asked to.
 const GOOD: &str = "trap 'exit 0' TERM; echo ready; while :; do sleep 1000 & wait; done";
 
 fn check(service: Service, expected: &str) {

@@ -29,7 +29,7 @@ pub enum Rounds {
 }
 
 impl Rounds {
-    /// How many blocks a study has unless told otherwise: enough for a verdict among 25 placements. A
+    /// How many blocks a study has by default: enough for a verdict among 25 placements. A
     /// single placement is found out, four times in five, when it differs by 1.2 standard deviations
     /// of a run.
     pub const DEFAULT: Self = Self::Exactly(10);
@@ -43,7 +43,7 @@ impl Rounds {
 /// slow a program down by (one CPU in place of many, memory far away) is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HangLimit {
-    /// So many times as long.
+    /// This many times as long.
     pub times: u32,
     /// And at least this long.
     pub least: Duration,
@@ -62,13 +62,13 @@ impl HangLimit {
 /// What is done to a program before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Treatment {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: String,
     /// Where the program runs.
     pub placement: Placement,
-    /// Variables to add to its environment, as `OMP_NUM_THREADS`.
+    /// Variables to add to its environment, such as `OMP_NUM_THREADS`.
     pub environment: BTreeMap<String, String>,
-    /// How many threads it is told to use, where its command leaves that open as `{threads}`.
+    /// The number of threads that it is to use, where its command leaves that open as `{threads}`.
     pub threads: Option<u32>,
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use crate::shell;
 
-/// The words that can stand in braces.
+/// The words that can be in braces.
 const PLACES: [&str; 3] = ["threads", "inputs", "nodewise"];
 
 /// A line for the shell with places to fill in.
@@ -22,7 +22,7 @@ pub struct Command {
     text: String,
 }
 
-/// Why a text is no command of a suite.
+/// Why a text is not a command of a suite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// Nothing to run.
@@ -70,7 +70,7 @@ impl Command {
         &self.text
     }
 
-    /// Whether the line has this word in it, as `{threads}`.
+    /// Whether the line has this word in braces in it: `{threads}`.
     pub fn names(&self, word: &str) -> bool {
         self.text.contains(word)
     }

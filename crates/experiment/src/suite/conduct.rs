@@ -1,10 +1,10 @@
-//! Running a suite: in rounds, each of which runs every case, in an order drawn anew.
+//! Running a suite: in rounds, each of which runs every case, in an order drawn afresh.
 //!
 //! The runs of a case are spread over the whole session, so that what drifts in it (temperature, other
 //! tenants) widens the case's interval instead of passing for its value. Within a round a case runs the
-//! first placement twice and each other once, next to each other, in an order drawn anew: the two are
+//! first placement twice and each other once, next to each other, in an order drawn afresh: the two are
 //! the control, and the placements are compared in pairs ([`crate::schedule`]). The first round warms up
-//! and tells how long one takes.
+//! and shows how long one takes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub trait Stage {
     fn run(&mut self, case: &Case<'_>, arm: &Arm) -> Run;
 }
 
-/// What is told while a suite runs, between runs only.
+/// What is reported while a suite runs, between runs only.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A run is about to begin.
@@ -80,9 +80,9 @@ pub struct Agenda<'a> {
 pub struct Conductor<'a> {
     /// Starts the programs.
     pub stage: &'a mut dyn Stage,
-    /// Tells how much of the time is spent.
+    /// Reports how much of the time is spent.
     pub clock: &'a dyn Clock,
-    /// Is told what happens.
+    /// Receives an event.
     pub observer: &'a mut dyn FnMut(Event<'_>),
     /// Ends it when it becomes true.
     pub interrupt: &'a AtomicBool,

@@ -10,7 +10,7 @@ use super::command::Command;
 use super::input::{Content, Input};
 use crate::metric::Metric;
 
-/// What decides the figures of a case besides its threads and the machine. Commands as they stand in the
+/// What decides the figures of a case besides its threads and the machine. Commands as they are in the
 /// suite, with their places not filled in: not fit for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {

@@ -12,13 +12,13 @@ use nodewise_stats::random::Random;
 pub struct Input {
     /// Its name in the folder of the inputs: letters, digits, `.`, `_` and `-`.
     pub name: String,
-    /// What is in it.
+    /// Its contents.
     pub content: Content,
     /// What it is drawn from.
     pub seed: u64,
 }
 
-/// What an input holds.
+/// The contents of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A file of words and sentences, about as compressible as prose.
@@ -26,7 +26,7 @@ pub enum Content {
         /// Its size.
         size: Bytes,
     },
-    /// A folder with a program in C: so many files and a Makefile that makes `program` of them.
+    /// A folder with a program in C: this many files and a Makefile that makes `program` of them.
     C {
         /// Files besides the one with `main`.
         files: u32,

@@ -70,7 +70,7 @@ struct BenchmarkToml {
     timeout: Option<Spanned<String>>,
 }
 
-/// What is wrong, and at which byte.
+/// The fault, and at which byte.
 type Fault = (usize, String);
 
 /// Reads a suite.
@@ -265,7 +265,7 @@ fn threads(read: &BenchmarkToml) -> Result<Vec<Threads>, Fault> {
     list.get_ref().iter().map(one).collect()
 }
 
-/// What stands in the file, in short.
+/// The contents of the file, in short.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -299,8 +299,8 @@ fn need((program, origin): (&String, &Spanned<String>)) -> Result<Need, Fault> {
 /// Whether a text is the name of a package.
 ///
 /// # Source
-/// Debian Policy 5.6.1: two or more of lower-case letters, digits, `+`, `-` and `.`, of which the first
-/// is a letter or digit.
+/// Debian Policy 5.6.1: two or more of lower-case letters, digits, `+`, `-` and `.`; the first is a letter or
+/// digit.
 fn is_package(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let rest = |byte: u8| plain(byte) || b"+-.".contains(&byte);

@@ -100,7 +100,7 @@ pub struct Sample {
 pub struct Skipped {
     /// Its name.
     pub benchmark: String,
-    /// With so many threads; `None`: with any.
+    /// With this many threads; `None`: with any.
     pub threads: Option<u32>,
     /// Why; fit to be shown.
     pub why: String,

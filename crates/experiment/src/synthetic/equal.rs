@@ -19,7 +19,7 @@ use nodewise_machine::placement::Placement;
 use nodewise_stats::Interval;
 use nodewise_stats::share::share_interval;
 
-/// What is played: so many arms, the default among them, and rounds at most.
+/// What is played: this many arms, the default among them, and rounds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Design {
     /// Arms.
@@ -76,7 +76,7 @@ fn play(disturbance: Disturbance, costs: &[f64], rounds: u32, seed: u64, metric:
     .conduct(plan.with_race(Rules::DEFAULT), Conditions::default())
 }
 
-/// A number that the program prints, of which less is better.
+/// A number that the program prints, where less is better.
 fn printed() -> Metric {
     Metric::Printed(
         crate::metric::Pattern::new("([0-9.]+)").expect("the pattern is one"),
@@ -89,9 +89,9 @@ fn printed() -> Metric {
 pub struct FalseSayings {
     /// Studies.
     pub studies: u32,
-    /// An arm was said to be better than the default.
+    /// An arm was called better than the default.
     pub better: u32,
-    /// An arm was said to be worse.
+    /// An arm was called worse.
     pub worse: u32,
     /// An arm dropped out, the default among them.
     pub out: u32,
@@ -104,7 +104,7 @@ pub struct FalseSayings {
 }
 
 impl FalseSayings {
-    /// Plays so many studies of equal arms.
+    /// Plays this many studies of equal arms.
     pub fn play(disturbance: Disturbance, design: Design, studies: u32, seed: u64) -> Self {
         let mut said = Self::default();
         let metric = printed();
@@ -186,7 +186,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Plays so many studies of equal arms, and beside each one in which an arm has the gain that was
+    /// Plays this many studies of equal arms, and beside each one in which an arm has the gain that was
     /// stated. What is named there has its interval looked at.
     pub fn play(disturbance: Disturbance, design: Design, studies: u32, seed: u64) -> Self {
         let mut known = Self::default();

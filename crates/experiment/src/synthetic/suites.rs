@@ -31,7 +31,7 @@ const ROWS: u32 = 5;
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// So many placements with the first, in one session.
+    /// This many placements with the first, in one session.
     Placements(u32),
     /// Two sessions.
     Sessions,
@@ -174,7 +174,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Plays so many comparisons of what is equal, and beside each of the first `with_gain` one in which a
+    /// Plays this many comparisons of what is equal, and beside each of the first `with_gain` one in which a
     /// row has the gain that was stated.
     pub fn play(
         disturbance: Disturbance,

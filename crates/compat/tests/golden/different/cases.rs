@@ -5,7 +5,7 @@ use nodewise_compat::Release;
 use super::{Context, shown};
 use crate::answer::Answer;
 
-/// What a command does.
+/// The effect of a command.
 enum Does {
     /// Runs `numactl --show` under the default policy on these CPUs.
     RunsOn(&'static [u32]),

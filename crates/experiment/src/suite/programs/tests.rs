@@ -8,7 +8,7 @@ fn suite(benchmark: &str) -> Suite {
     parse(&format!("title = \"t\"\n[[input]]\nname = \"text\"\nkind = \"text\"\nsize = \"5000\"\n[[benchmark]]\nname = \"a/b ..\"\n{benchmark}")).unwrap()
 }
 
-/// Prepares and runs the one benchmark of a suite so many times.
+/// Prepares and runs the one benchmark of a suite this many times.
 fn check(benchmark: &str, runs: usize) -> Vec<Result<f64, String>> {
     let suite = suite(benchmark);
     let interrupt = AtomicBool::new(false);
