@@ -14,7 +14,7 @@ use crate::words::{self, Word};
 /// mask is too small or there is no such task.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody else uses now.
+/// `mask` is NULL or a mask that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_sched_getaffinity(task: libc::pid_t, mask: *mut Bitmask) -> c_int {
     // SAFETY: passed on to the caller.
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn numa_sched_getaffinity(task: libc::pid_t, mask: *mut Bi
 /// Makes a task run on these CPUs. -1 and `errno` when it cannot be done.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody changes now.
+/// `mask` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_sched_setaffinity(task: libc::pid_t, mask: *mut Bitmask) -> c_int {
     // SAFETY: passed on to the caller.
@@ -107,7 +107,7 @@ fn run_on(words: &[Word], bits: usize, is_allowed: impl Fn(usize) -> bool) -> c_
 /// Runs the calling thread on the CPUs of these nodes. The nodes of a cpuset are those with its
 /// memory; a node that has no memory at all cannot be among them, and is allowed.
 pub fn run_on_nodes(words: &[Word], bits: usize) -> c_int {
-    // SAFETY: the constructor made the mask, and nobody changes or frees it.
+    // SAFETY: the constructor made the mask, which is never changed or freed.
     let (allowed, allowed_bits) = unsafe { Bitmask::words(data::all_nodes()) };
     let is_in = |node| node < allowed_bits && words::is_set(allowed, node);
     run_on(words, bits, |node| is_in(node) || has_no_memory(node))
@@ -123,7 +123,7 @@ fn has_no_memory(node: usize) -> bool {
 /// See [`run_on_nodes`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_run_on_node_mask(nodes: *mut Bitmask) -> c_int {
     // SAFETY: passed on to the caller.
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn numa_run_on_node_mask(nodes: *mut Bitmask) -> c_int {
 /// As [`numa_run_on_node_mask`], on any node that exists.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_run_on_node_mask_all(nodes: *mut Bitmask) -> c_int {
     // SAFETY: passed on to the caller.

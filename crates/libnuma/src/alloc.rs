@@ -9,7 +9,7 @@ use crate::kernel::{self, Failed, mpol};
 use crate::memory;
 use crate::words::Word;
 
-/// Maps memory and sets its policy. Memory whose policy could not be set is returned all the same,
+/// Maps memory and sets its policy. Memory whose policy could not be set is returned anyway,
 /// unless `numa_fail_alloc_on_error` is set.
 fn map_with(bytes: usize, set_policy: impl FnOnce(*mut c_void) -> Result<(), Failed>) -> *mut c_void {
     let memory = kernel::map(bytes);
@@ -51,7 +51,7 @@ pub fn interleaved(bytes: usize, mode: c_int, nodes: (&[Word], usize)) -> *mut c
 
 /// The nodes that the task may take memory of.
 fn all_nodes() -> (&'static [Word], usize) {
-    // SAFETY: the constructor made the mask, and nobody changes or frees it.
+    // SAFETY: the constructor made the mask, which is never changed or freed.
     unsafe { Bitmask::words(data::all_nodes()) }
 }
 
@@ -64,7 +64,7 @@ pub extern "C" fn numa_alloc_interleaved(bytes: usize) -> *mut c_void {
 /// Allocates memory that is interleaved page by page over these nodes.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_alloc_interleaved_subset(bytes: usize, nodes: *mut Bitmask) -> *mut c_void {
     // SAFETY: passed on to the caller.
@@ -80,7 +80,7 @@ pub extern "C" fn numa_alloc_weighted_interleaved(bytes: usize) -> *mut c_void {
 /// Allocates memory that is interleaved by weights over these nodes (Linux 6.9).
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_alloc_weighted_interleaved_subset(
     bytes: usize,

@@ -65,7 +65,7 @@ pub extern "C" fn numa_has_preferred_many() -> c_int {
 pub extern "C" fn numa_has_home_node() -> c_int {
     static ANSWER: Answer = Answer::new();
     c_int::from(ANSWER.get(|| {
-        // SAFETY: the constructor made the mask, and nobody changes it.
+        // SAFETY: the constructor made the mask, which is never changed.
         let (nodes, bits) = unsafe { crate::bitmask::Bitmask::words(data::nodes()) };
         let node = words::ones(nodes, bits).next().unwrap_or(0);
         kernel::set_home_node(core::ptr::null_mut(), 0, node as _, 0) == 0

@@ -25,7 +25,7 @@ impl Bitmask {
     /// The words of a mask that C passed, and its bits; no words for NULL.
     ///
     /// # Safety
-    /// `mask` is NULL or points to a bitmask whose words are allocated, and nobody writes to them
+    /// `mask` is NULL or points to a bitmask whose words are allocated, and no one writes to them
     /// while the result is in use.
     pub unsafe fn words<'a>(mask: *const Self) -> (&'a [Word], usize) {
         // SAFETY: the caller says that the pointer is NULL or good.
@@ -42,7 +42,7 @@ impl Bitmask {
     /// As [`Bitmask::words`], to be changed.
     ///
     /// # Safety
-    /// As there, and nobody reads them either.
+    /// As there, and no one reads them either.
     pub unsafe fn words_mut<'a>(mask: *mut Self) -> (&'a mut [Word], usize) {
         // SAFETY: the caller says that the pointer is NULL or good.
         let Some(mask) = (unsafe { mask.as_ref() }) else { return (&mut [], 0) };
@@ -87,7 +87,7 @@ impl OwnedMask {
                 Some(Self { mask })
             }
             None => {
-                // SAFETY: it is NULL or comes from malloc, and nobody else has it.
+                // SAFETY: it is NULL or comes from malloc, and it has no other owner.
                 unsafe { libc::free(maskp.cast()) };
                 // SAFETY: as above.
                 unsafe { libc::free(mask.cast()) };
@@ -117,7 +117,7 @@ impl OwnedMask {
 
 impl Drop for OwnedMask {
     fn drop(&mut self) {
-        // SAFETY: the mask was made by `new`, and nobody else has it.
+        // SAFETY: the mask was made by `new`, and it has no other owner.
         unsafe { numa_bitmask_free(self.mask.as_ptr()) };
     }
 }
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn numa_bitmask_free(mask: *mut Bitmask) {
 /// Sets all bits.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody else uses now.
+/// `mask` is NULL or a mask that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_setall(mask: *mut Bitmask) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn numa_bitmask_setall(mask: *mut Bitmask) -> *mut Bitmask
 /// Clears all bits.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody else uses now.
+/// `mask` is NULL or a mask that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_clearall(mask: *mut Bitmask) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
@@ -179,12 +179,12 @@ pub unsafe extern "C" fn numa_bitmask_clearall(mask: *mut Bitmask) -> *mut Bitma
 /// Sets a bit; nothing when it is beyond the size.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody else uses now.
+/// `mask` is NULL or a mask that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_setbit(mask: *mut Bitmask, bit: c_uint) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
     if let Some(place) = unsafe { Bitmask::word_of(mask, bit) } {
-        // SAFETY: it is a word of the mask, which nobody else uses.
+        // SAFETY: it is a word of the mask, which no other code uses.
         unsafe { *place |= 1 << (bit as usize % WORD_BITS) };
     }
     mask
@@ -193,12 +193,12 @@ pub unsafe extern "C" fn numa_bitmask_setbit(mask: *mut Bitmask, bit: c_uint) ->
 /// Clears a bit; nothing when it is beyond the size.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody else uses now.
+/// `mask` is NULL or a mask that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_clearbit(mask: *mut Bitmask, bit: c_uint) -> *mut Bitmask {
     // SAFETY: passed on to the caller.
     if let Some(place) = unsafe { Bitmask::word_of(mask, bit) } {
-        // SAFETY: it is a word of the mask, which nobody else uses.
+        // SAFETY: it is a word of the mask, which no other code uses.
         unsafe { *place &= !(1 << (bit as usize % WORD_BITS)) };
     }
     mask
@@ -207,12 +207,12 @@ pub unsafe extern "C" fn numa_bitmask_clearbit(mask: *mut Bitmask, bit: c_uint) 
 /// 1 when a bit is set; 0 when it is not, or is beyond the size.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody changes now.
+/// `mask` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_isbitset(mask: *const Bitmask, bit: c_uint) -> c_int {
     // SAFETY: passed on to the caller.
     let Some(place) = (unsafe { Bitmask::word_of(mask, bit) }) else { return 0 };
-    // SAFETY: it is a word of the mask, which nobody changes.
+    // SAFETY: it is a word of the mask, which no code changes.
     let word = unsafe { *place };
     (word >> (bit as usize % WORD_BITS) & 1) as c_int
 }
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn numa_bitmask_nbytes(mask: *mut Bitmask) -> c_uint {
 /// How many bits are set.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody changes now.
+/// `mask` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_weight(mask: *const Bitmask) -> c_uint {
     // SAFETY: passed on to the caller.
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn numa_bitmask_weight(mask: *const Bitmask) -> c_uint {
 /// 1 when the same bits are set. Masks may differ in size: bits that one lacks count as clear.
 ///
 /// # Safety
-/// Both are NULL or masks that nobody changes now.
+/// Both are NULL or masks that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bitmask_equal(left: *const Bitmask, right: *const Bitmask) -> c_int {
     // SAFETY: passed on to the caller.
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn numa_bitmask_equal(left: *const Bitmask, right: *const 
 /// Copies bits into another mask, cut or filled up with zeros to its size.
 ///
 /// # Safety
-/// Both are NULL or masks that nobody else uses now.
+/// Both are NULL or masks that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn copy_bitmask_to_bitmask(from: *mut Bitmask, to: *mut Bitmask) {
     // SAFETY: the caller says that it is NULL or good.
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn copy_bitmask_to_bitmask(from: *mut Bitmask, to: *mut Bi
 /// Copies between masks of different sizes, NULL having no bits.
 ///
 /// # Safety
-/// Both are NULL or masks that nobody else uses now, and only the same without bits.
+/// Both are NULL or masks that no other code uses during the call, and only the same without bits.
 #[cold]
 #[inline(never)]
 unsafe fn copy_to_other_size(from: *const Bitmask, to: *mut Bitmask) {
@@ -315,7 +315,7 @@ fn copy_bits(source: &[Word], source_bits: usize, target: &mut [Word], target_bi
 /// Copies a `nodemask_t` into a mask, cut or filled up with zeros to its size.
 ///
 /// # Safety
-/// Both are NULL or masks that nobody else uses now.
+/// Both are NULL or masks that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn copy_nodemask_to_bitmask(nodemask: *mut Nodemask, to: *mut Bitmask) {
     // SAFETY: the caller says that it is NULL or good.
@@ -328,7 +328,7 @@ pub unsafe extern "C" fn copy_nodemask_to_bitmask(nodemask: *mut Nodemask, to: *
 /// Copies a mask into a `nodemask_t`, cut or filled up with zeros to its size.
 ///
 /// # Safety
-/// Both are NULL or masks that nobody else uses now.
+/// Both are NULL or masks that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn copy_bitmask_to_nodemask(from: *mut Bitmask, nodemask: *mut Nodemask) {
     // SAFETY: passed on to the caller.

@@ -1,5 +1,5 @@
 //! Version 1 of the interface: functions that programs of before 2008 call by the names of version
-//! 2. `link/version1.S` gives them their names, as `numa_bind@libnuma_1.1`.
+//! 2. `link/version1.S` gives them their names, such as `numa_bind@libnuma_1.1`.
 
 use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use core::slice;
@@ -18,7 +18,7 @@ use crate::words::{self, WORD_BITS, Word, words_for};
 /// The nodes of a mask that C passed; NULL has none.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 unsafe fn nodes_of(nodes: *const Nodemask) -> Nodemask {
     // SAFETY: passed on to the caller.
     unsafe { nodes.as_ref() }.copied().unwrap_or(Nodemask::EMPTY)
@@ -35,7 +35,7 @@ fn nodemask(mask: Option<OwnedMask>) -> Nodemask {
 /// See [`policy::numa_bind`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_bind(nodes: *const Nodemask) {
     // SAFETY: passed on to the caller.
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn nodewise_v1_numa_bind(nodes: *const Nodemask) {
 /// See [`policy::numa_set_membind`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_set_membind(nodes: *const Nodemask) {
     // SAFETY: passed on to the caller.
@@ -64,7 +64,7 @@ pub extern "C" fn nodewise_v1_numa_get_membind() -> Nodemask {
 /// See [`policy::numa_set_interleave_mask`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_set_interleave_mask(nodes: *const Nodemask) {
     // SAFETY: passed on to the caller.
@@ -81,7 +81,7 @@ pub extern "C" fn nodewise_v1_numa_get_interleave_mask() -> Nodemask {
 /// See [`affinity::numa_run_on_node_mask`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_run_on_node_mask(nodes: *const Nodemask) -> c_int {
     // SAFETY: passed on to the caller.
@@ -97,7 +97,7 @@ pub extern "C" fn nodewise_v1_numa_get_run_node_mask() -> Nodemask {
 /// See [`memory::numa_interleave_memory`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_interleave_memory(
     start: *mut c_void,
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn nodewise_v1_numa_interleave_memory(
 /// See [`memory::numa_tonodemask_memory`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_tonodemask_memory(
     start: *mut c_void,
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn nodewise_v1_numa_tonodemask_memory(
 /// See [`alloc::numa_alloc_interleaved_subset`].
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_alloc_interleaved_subset(
     bytes: usize,
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn nodewise_v1_numa_alloc_interleaved_subset(
 /// The words of a buffer that C passed; none for NULL.
 ///
 /// # Safety
-/// `buffer` is NULL or has that many bytes, aligned for words, and nobody else uses it now.
+/// `buffer` is NULL or has that many bytes, aligned for words, and no other code uses it now.
 unsafe fn buffer_of<'a>(buffer: *mut c_ulong, bytes: usize) -> &'a mut [Word] {
     if buffer.is_null() {
         return &mut [];
@@ -154,7 +154,7 @@ unsafe fn buffer_of<'a>(buffer: *mut c_ulong, bytes: usize) -> &'a mut [Word] {
 /// See [`cpus::numa_node_to_cpus`]; `bytes` is the size of `buffer`.
 ///
 /// # Safety
-/// `buffer` is NULL or has that many bytes, aligned for words, and nobody else uses it now.
+/// `buffer` is NULL or has that many bytes, aligned for words, and no other code uses it now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_node_to_cpus(
     node: c_int,
@@ -174,8 +174,8 @@ pub unsafe extern "C" fn nodewise_v1_numa_node_to_cpus(
 /// See [`parse::numa_parse_bitmap`]; `cpus` is the size of `buffer` in bits.
 ///
 /// # Safety
-/// `line` is NULL or a text; `buffer` is NULL or has that many bits in whole words, and nobody else
-/// uses it now.
+/// `line` is NULL or a text; `buffer` is NULL or has that many bits in whole words, and no other code uses it
+/// now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_parse_bitmap(
     line: *mut c_char,
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn nodewise_v1_numa_parse_bitmap(
 /// See [`affinity::numa_sched_getaffinity`]; `bytes` is the size of `buffer`.
 ///
 /// # Safety
-/// `buffer` is NULL or has that many bytes, aligned for words, and nobody else uses it now.
+/// `buffer` is NULL or has that many bytes, aligned for words, and no other code uses it now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_sched_getaffinity(
     task: libc::pid_t,
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn nodewise_v1_numa_sched_getaffinity(
 /// See [`affinity::numa_sched_setaffinity`]; `bytes` is the size of `buffer`.
 ///
 /// # Safety
-/// `buffer` is NULL or has that many bytes, aligned for words, and nobody else uses it now.
+/// `buffer` is NULL or has that many bytes, aligned for words, and no other code uses it now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nodewise_v1_numa_sched_setaffinity(
     task: libc::pid_t,

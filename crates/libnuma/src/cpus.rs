@@ -27,7 +27,7 @@ static WANTED: AtomicU32 = AtomicU32::new(1);
 /// The value of [`WANTED`] when the table was read; 0 when it never was.
 static HELD: AtomicU32 = AtomicU32::new(0);
 
-/// For the constructor: makes room for so many CPUs.
+/// For the constructor: makes room for this many CPUs.
 pub fn allocate(cpus: usize) {
     NODE_OF.allocate(cpus.min(CPUS));
 }
@@ -99,7 +99,7 @@ pub fn node_of(cpu: usize) -> Option<usize> {
     (place as usize).checked_sub(1)
 }
 
-/// Whether the kernel told the CPUs of a node, even if there are none.
+/// Whether the kernel reported the CPUs of a node, even if there are none.
 pub fn is_known(node: usize) -> bool {
     table();
     KNOWN.get(node / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (node % 64) & 1 == 1)
@@ -155,7 +155,7 @@ pub fn node_to_cpus(node: c_int, words: &mut [Word], bits: usize) -> c_int {
 /// by `numa_error`.
 ///
 /// # Safety
-/// `mask` is NULL or a mask that nobody else uses now.
+/// `mask` is NULL or a mask that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_node_to_cpus(node: c_int, mask: *mut Bitmask) -> c_int {
     // SAFETY: passed on to the caller.

@@ -19,7 +19,7 @@ static WIDTH: AtomicUsize = AtomicUsize::new(0);
 /// Whether the row of a node was read.
 static READ: [AtomicBool; NODES] = [const { AtomicBool::new(false) }; NODES];
 
-/// For the constructor: makes room for the distances of so many nodes.
+/// For the constructor: makes room for the distances of this many nodes.
 pub fn allocate(nodes: usize) {
     let width = nodes.min(NODES);
     WIDTH.store(width, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! `numa_error` and `numa_warn`. A program may define its own, so the library calls them by name;
-//! the definitions of the library stand in `link/weak.c`, because Rust has neither weak symbols nor
+//! the definitions of the library are in `link/weak.c`, because Rust has neither weak symbols nor
 //! functions with any number of arguments.
 
 use core::ffi::{CStr, c_int, c_long, c_uint};
@@ -7,17 +7,17 @@ use core::ffi::{CStr, c_int, c_long, c_uint};
 pub use nodewise_notation::warning;
 use nodewise_notation::warning::Warning;
 
-/// Tells the program that a function failed, with `errno`.
+/// Reports to the program that a function failed, with `errno`.
 #[cfg(not(test))]
 pub fn report(what: &CStr) {
     unsafe extern "C" {
         fn numa_error(what: *const core::ffi::c_char);
     }
-    // SAFETY: the text ends with NUL and lives for ever or as long as the call.
+    // SAFETY: the text ends with NUL and lives forever or as long as the call.
     unsafe { numa_error(what.as_ptr()) };
 }
 
-/// What a warning says behind its format. Texts have no characters that drive a terminal.
+/// The text of a warning behind its format. Texts have no characters that drive a terminal.
 #[derive(Clone, Copy)]
 pub enum Arguments<'a> {
     /// Nothing.
@@ -45,7 +45,7 @@ pub fn warn(warning: Warning, arguments: Arguments<'_>) {
     }
     let (number, format) = (warning.number, warning.format.as_ptr());
     match arguments {
-        // SAFETY: the format takes nothing, ends with NUL and lives for ever.
+        // SAFETY: the format takes nothing, ends with NUL and lives forever.
         Arguments::None => unsafe { numa_warn(number, format) },
         // SAFETY: the format takes a text, which ends with NUL and lives as long as the call.
         Arguments::Text(text) => unsafe { numa_warn(number, format, text.as_ptr()) },

@@ -1,6 +1,6 @@
 //! Calls of the kernel. All go through `syscall`: a symbol less to be found when the library is loaded
 //! is 500 instructions less for every program. Masks go to the kernel with `maxnode` = bits + 1: it looks at
-//! one bit less than it is told.
+//! one bit less than it is given.
 
 use core::ffi::{CStr, c_int, c_long, c_uint, c_ulong, c_void};
 use core::hint::black_box;

@@ -94,7 +94,7 @@ pub extern "C" fn numa_set_strict(strict: c_int) {
 /// Interleaves a range page by page over these nodes.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_interleave_memory(start: *mut c_void, bytes: usize, nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn numa_interleave_memory(start: *mut c_void, bytes: usize
 /// Interleaves a range by weights over these nodes (Linux 6.9).
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_weighted_interleave_memory(
     start: *mut c_void,
@@ -127,7 +127,7 @@ pub extern "C" fn numa_tonode_memory(start: *mut c_void, bytes: usize, node: c_i
 /// Puts a range on these nodes.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_tonodemask_memory(start: *mut c_void, bytes: usize, nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.

@@ -11,7 +11,7 @@ use crate::words::{self, Word, words_for};
 /// many could not be moved; -1 and `errno` when the kernel refuses.
 ///
 /// # Safety
-/// Both are NULL or masks that nobody changes now.
+/// Both are NULL or masks that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_migrate_pages(process: c_int, from: *mut Bitmask, to: *mut Bitmask) -> c_int {
     // SAFETY: passed on to the caller.
@@ -35,7 +35,7 @@ fn from_c((words, bits): (&[Word], usize)) -> [Word; words_for(NODE_LIMIT)] {
     copy
 }
 
-/// Moves pages of a process, each to its node, or with no nodes tells where they are. See
+/// Moves pages of a process, each to its node, or with no nodes shows where they are. See
 /// move_pages(2).
 ///
 /// # Safety

@@ -40,7 +40,7 @@ pub extern "C" fn numa_num_configured_nodes() -> c_int {
     NODES.get() as c_int
 }
 
-/// How many CPUs exist, those that are off included. Asked of libc once.
+/// How many CPUs exist, those that are off included. Read from libc once.
 #[unsafe(no_mangle)]
 pub extern "C" fn numa_num_configured_cpus() -> c_int {
     static COUNT: AtomicI32 = AtomicI32::new(0);

@@ -184,7 +184,7 @@ fn configured_cpus() -> usize {
 
 /// A mask of the constructor.
 fn started_with(mask: *mut Bitmask) -> Allowed<'static> {
-    // SAFETY: the constructor made the mask, and nobody changes or frees it.
+    // SAFETY: the constructor made the mask, which is never changed or freed.
     let (words, bits) = unsafe { Bitmask::words(mask) };
     Allowed { words, bits }
 }
@@ -250,7 +250,7 @@ pub unsafe fn bitmap(line: *const c_char, words: &mut [Word]) -> c_int {
 /// Parses a mask as the kernel writes it, `ff,0000000f`. The text stays as it is.
 ///
 /// # Safety
-/// `line` is NULL or a text; `mask` is NULL or a mask that nobody else uses now.
+/// `line` is NULL or a text; `mask` is NULL or a mask that no other code uses during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_parse_bitmap(line: *mut c_char, mask: *mut Bitmask) -> c_int {
     // SAFETY: passed on to the caller.

@@ -51,7 +51,7 @@ pub fn set_interleave(mode: c_int, words: &[Word], bits: usize) {
 /// Interleaves the calling thread's memory page by page over these nodes.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_set_interleave_mask(nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn numa_set_interleave_mask(nodes: *mut Bitmask) {
 /// Interleaves by the weights of `/sys/kernel/mm/mempolicy/weighted_interleave` (Linux 6.9).
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_set_weighted_interleave_mask(nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.
@@ -91,7 +91,7 @@ pub extern "C" fn numa_get_interleave_node() -> c_int {
 /// Takes memory of these nodes only.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_set_membind(nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn numa_set_membind(nodes: *mut Bitmask) {
 /// (Linux 5.12).
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_set_membind_balancing(nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn numa_set_membind_balancing(nodes: *mut Bitmask) {
 pub fn membind() -> Option<OwnedMask> {
     let mut mask = OwnedMask::for_nodes()?;
     if get(mask.words_mut()) != Ok(mpol::BIND) {
-        // SAFETY: the constructor made the mask, and nobody changes or frees it.
+        // SAFETY: the constructor made the mask, which is never changed or freed.
         let (all, _) = unsafe { Bitmask::words(data::all_nodes()) };
         words::copy(all, mask.words_mut());
     }
@@ -136,7 +136,7 @@ pub extern "C" fn numa_get_membind() -> *mut Bitmask {
 /// Runs on the CPUs of these nodes and takes memory of them only.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_bind(nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.
@@ -170,7 +170,7 @@ pub extern "C" fn numa_set_preferred(node: c_int) {
 /// Takes memory of these nodes first. A kernel without `MPOL_PREFERRED_MANY` takes one node only.
 ///
 /// # Safety
-/// `nodes` is NULL or a mask that nobody changes now.
+/// `nodes` is NULL or a mask that no code changes during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn numa_set_preferred_many(nodes: *mut Bitmask) {
     // SAFETY: passed on to the caller.

@@ -68,7 +68,7 @@ fn task_nodes() -> (usize, [Word; words_for(system::NODE_LIMIT)]) {
             return (bits, words);
         }
     }
-    // The calls are forbidden, as in a container. The digits of the mask tell its size.
+    // The calls are forbidden, as in a container. The digits of the mask give its size.
     let mut buffer = [0; FILE_BYTES];
     let status = system::read(c"/proc/self/status", &mut buffer).ok();
     let mask = status.and_then(|status| text::line_with(status, b"Mems_allowed:"));

@@ -3,7 +3,7 @@
 use crate::set::CpuSet;
 use crate::units::Bytes;
 
-/// What a cache holds: `cache/indexN/type`.
+/// The contents of a cache: `cache/indexN/type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CacheKind {
     /// Data only.
@@ -34,7 +34,7 @@ impl CacheKind {
 pub struct Cache {
     /// 1 is nearest to the core.
     pub level: u8,
-    /// What it holds.
+    /// Its contents.
     pub kind: CacheKind,
     /// Its size.
     pub size: Option<Bytes>,
@@ -44,7 +44,7 @@ pub struct Cache {
     pub ways: Option<u32>,
     /// `number_of_sets`.
     pub sets: Option<u32>,
-    /// The CPUs that share it. Empty when the kernel does not say: then it stands for every cache of its
+    /// The CPUs that share it. Empty when the kernel does not say: then it is for every cache of its
     /// level, kind and size whose sharing is unknown.
     pub cpus: CpuSet,
 }

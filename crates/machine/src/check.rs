@@ -108,7 +108,7 @@ impl Machine {
         self.check_nominal(found);
     }
 
-    /// Nodes whose distances cannot mean anything: the kernel was told to make them up, or all of
+    /// Nodes whose distances cannot mean anything: the kernel was asked to make them up, or all of
     /// them list the same CPUs, as emulated nodes do since Linux 6.12.
     fn check_nominal(&self, found: &mut Vec<Oddity>) {
         let mut sets = self.nodes.values().map(|node| &node.cpus);
@@ -201,7 +201,7 @@ fn held_back(node: NodeId, held: HeldBack) -> String {
     }
 }
 
-/// Pairs of nodes with the same trouble: the first is told, the rest are counted.
+/// Pairs of nodes with the same trouble: the first is reported, the rest are counted.
 #[derive(Default)]
 struct Pairs {
     first: Option<String>,

@@ -41,7 +41,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// What a machine tells of them; the rest is left unknown.
+    /// What a machine shows of them; the rest is left unknown.
     pub fn of(machine: &Machine) -> Self {
         Self {
             kernel: machine.kernel.clone(),

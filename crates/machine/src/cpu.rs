@@ -77,7 +77,7 @@ pub struct CpuModel {
 }
 
 impl Cpu {
-    /// An online CPU of which nothing else is known.
+    /// An online CPU, with nothing else known.
     pub const fn new(id: CpuId) -> Self {
         Self {
             id,

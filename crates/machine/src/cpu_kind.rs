@@ -35,7 +35,7 @@ impl Machine {
     pub fn cpu_kinds(&self) -> Vec<CpuKind> {
         let mut groups: BTreeMap<(Option<CoreType>, Option<&str>), Vec<&Cpu>> = BTreeMap::new();
         let online = || self.cpus.values().filter(|cpu| cpu.online);
-        // What is known of some CPUs only does not tell the others apart.
+        // What is known of some CPUs only does not distinguish the others.
         let typed = online().all(|cpu| cpu.core_type.is_some());
         let modelled = online().all(|cpu| self.model_of(cpu.id).is_some());
         for cpu in online() {
@@ -79,7 +79,7 @@ impl Machine {
     }
 }
 
-/// CPUs of which a number is alike: each group's lie within the tolerance below its highest. One group where the
+/// CPUs with a similar number: each group's lie within the tolerance below its highest. One group where the
 /// number of a CPU is not known.
 fn split(cpus: Vec<&Cpu>, number: impl Fn(&Cpu) -> Option<u32>) -> Vec<Vec<&Cpu>> {
     let Some(mut values) = cpus.iter().map(|cpu| number(cpu)).collect::<Option<Vec<u32>>>() else {
@@ -102,7 +102,7 @@ fn split(cpus: Vec<&Cpu>, number: impl Fn(&Cpu) -> Option<u32>) -> Vec<Vec<&Cpu>
 }
 
 impl CpuKind {
-    /// The name of the kind at a place of so many, fastest first.
+    /// The name of the kind at a place of this many, fastest first.
     fn words(&self, at: usize, count: usize) -> String {
         match (self.core_type, &self.model, at, count) {
             (Some(core_type), ..) => format!("{} cores", core_type.word()),

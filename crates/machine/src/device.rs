@@ -42,7 +42,7 @@ impl fmt::Debug for PciAddress {
 pub struct DeviceError {
     /// The text that was read.
     pub text: String,
-    /// What would have been right.
+    /// The expected form.
     pub expected: &'static str,
 }
 
@@ -84,7 +84,7 @@ impl FromStr for PciAddress {
     }
 }
 
-/// The kernel's class of a device name: the folder in `/sys/class` it stands in.
+/// The kernel's class of a device name: the folder in `/sys/class` it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeviceClass {
     /// A network interface (`/sys/class/net`).

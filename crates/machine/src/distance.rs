@@ -1,4 +1,4 @@
-//! Distances that have a meaning of their own, and those that the kernel assumes where nobody says any.
+//! Distances that have a meaning of their own, and those that the kernel assumes where none are declared.
 //!
 //! # Source
 //! `LOCAL_DISTANCE` and `REMOTE_DISTANCE` in `include/linux/topology.h`, as ACPI has them for a machine

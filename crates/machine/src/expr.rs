@@ -80,11 +80,11 @@ pub enum ExprError {
     Syntax {
         /// The text that was read.
         text: String,
-        /// What is named: `node`, `CPU`.
+        /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
         /// Where it goes wrong, counted in characters from 1.
         column: usize,
-        /// What would have been right there.
+        /// The expected form there.
         expected: String,
     },
     /// A device that is not of the grammar.
@@ -93,7 +93,7 @@ pub enum ExprError {
     DeviceNode(String),
     /// A number that the machine does not have.
     DoesNotExist {
-        /// What is named: `node`, `CPU`.
+        /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
         /// The number.
         number: u32,
@@ -102,18 +102,18 @@ pub enum ExprError {
     },
     /// A number that exists and may not be used.
     NotAllowed {
-        /// What is named: `node`, `CPU`.
+        /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
         /// The number.
         number: u32,
-        /// What the limit is called.
+        /// The name of the limit.
         limit: String,
         /// What may be used, as a list.
         allowed: String,
     },
     /// A position beyond the number of those that may be used.
     NoSuchPosition {
-        /// What is named: `node`, `CPU`.
+        /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
         /// The position.
         position: u32,
@@ -126,7 +126,7 @@ pub enum ExprError {
     Empty {
         /// The text, printed again.
         text: String,
-        /// What is named: `node`, `CPU`.
+        /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
     },
 }

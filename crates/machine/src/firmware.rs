@@ -1,4 +1,4 @@
-//! What the firmware says of nodes: the tables of ACPI and the nodes of a device tree, as data.
+//! The firmware's facts about nodes: the tables of ACPI and the nodes of a device tree, as data.
 //!
 //! Each structure is declared once, by [`layout`]: from that come its Rust type, reading, writing, and
 //! the list of its fields with their offsets. Fields are named as the specification names them. Walking

@@ -1,5 +1,5 @@
-//! FNV-1a: a short hash that tells contents from what an accident or another program made of them. It is
-//! no seal against forgery.
+//! FNV-1a: a short hash that shows whether an accident or another program changed contents. It is not
+//! a seal against forgery.
 
 /// The hash with 64 bits.
 ///

@@ -71,7 +71,7 @@ pub struct Machine {
     pub caches: Vec<Cache>,
     /// The SLIT as the kernel shows it: `distances.get(from, to)`.
     pub distances: NodeMatrix<u32>,
-    /// What the firmware says of latency and bandwidth, by target and class.
+    /// The firmware's facts about latency and bandwidth, by target and class.
     pub accesses: Vec<Access>,
     /// Memory tiers, fastest first.
     pub tiers: Vec<Tier>,
@@ -88,7 +88,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine of which nothing is known yet.
+    /// A machine with nothing known yet.
     pub fn new(origin: Origin) -> Self {
         Self {
             origin,

@@ -47,8 +47,8 @@ pub struct HugePool {
 }
 
 impl HugePool {
-    /// Size of the pages that a malloc is told to take: the smallest of which a pool of a node that this
-    /// process may use has a free one. `None` where none has.
+    /// Size of the pages that a malloc is set to take: the smallest with a free page in a pool of a node that
+    /// this process may use. `None` where none has.
     pub fn of_malloc(machine: &Machine) -> Option<Bytes> {
         let may_use =
             |node: NodeId| machine.allowed_nodes.as_ref().is_none_or(|allowed| allowed.contains(node));
@@ -93,12 +93,12 @@ pub struct Node {
     pub huge_pools: Vec<HugePool>,
     /// Caches in front of its memory.
     pub memory_side_caches: Vec<MemorySideCache>,
-    /// Whether the node holds an initiator that is no CPU (`has_generic_initiator`), Linux 5.10.
+    /// Whether the node holds an initiator that is not a CPU (`has_generic_initiator`), Linux 5.10.
     pub generic_initiator: Option<bool>,
 }
 
 impl Node {
-    /// A node of which nothing but its number is known.
+    /// A node with nothing but its number known.
     pub const fn new(id: NodeId) -> Self {
         Self {
             id,
@@ -154,7 +154,7 @@ impl AccessClass {
     }
 }
 
-/// What the firmware says of reaching a node's memory from its best initiators.
+/// The firmware's facts about reaching a node's memory from its best initiators.
 ///
 /// # Source
 /// `/sys/devices/system/node/nodeN/access{0,1}/initiators/`, from the HMAT, Linux 5.2.
@@ -166,7 +166,7 @@ impl AccessClass {
 pub struct Access {
     /// The node whose memory is reached.
     pub target: NodeId,
-    /// Of which initiators.
+    /// The initiators that they are of.
     pub class: AccessClass,
     /// The nodes from which it is reached best.
     pub initiators: NodeSet,

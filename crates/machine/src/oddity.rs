@@ -23,7 +23,7 @@ pub enum OddityKind {
     CpuOffline,
     /// A node without CPUs, memory or another initiator.
     NodeEmpty,
-    /// A node that is possible or expected and is not there.
+    /// A node that is possible or expected and is missing.
     NodeMissing,
     /// A node whose memory size the kernel does not say.
     MemoryUnknown,

@@ -27,7 +27,7 @@ pub struct Placement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HugePages {
     /// Whether it may get transparent ones. Where the kernel gives them only to programs that ask,
-    /// `Allowed` means that its malloc is told to ask.
+    /// `Allowed` means that its malloc is set to request them.
     Transparent(TransparentHuge),
     /// Its malloc takes them from the pools (hugetlb) while these have any, and transparent ones or small
     /// pages then.

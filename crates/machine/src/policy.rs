@@ -205,7 +205,7 @@ impl fmt::Display for MemPolicy {
 pub struct PolicyError {
     /// The text that was read.
     pub text: String,
-    /// What would have been right.
+    /// The expected form.
     pub expected: String,
 }
 

@@ -54,7 +54,7 @@ pub fn quote(text: &str) -> String {
     format!("\"{}\"", printable(&cut))
 }
 
-/// A name for a message: escaped, and in quotes only where nobody would see it or its end without.
+/// A name for a message: escaped, and in quotes only where no one would see it or its end without.
 pub fn visible(name: &str) -> Cow<'_, str> {
     if name.is_empty() || name.starts_with(' ') || name.ends_with(' ') {
         Cow::Owned(quote(name))
@@ -83,7 +83,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The system's words for an `errno`, as they stand in a sentence: `permission denied`.
+/// The system's words for an `errno`, as they are in a sentence: `permission denied`.
 pub fn errno_words(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
     let words = text.strip_suffix(&format!(" (os error {errno})")).unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! Questions asked of a machine.
+//! Questions about a machine.
 
 use std::collections::BTreeMap;
 
@@ -148,13 +148,13 @@ impl Machine {
             .filter(move |cache| Some(cache.level) == level && cache.kind != CacheKind::Instruction)
     }
 
-    /// What the firmware says of reaching a node's memory.
+    /// The firmware's facts about reaching a node's memory.
     pub fn access(&self, target: NodeId, class: AccessClass) -> Option<&Access> {
         self.accesses.iter().find(|access| access.target == target && access.class == class)
     }
 
     /// GPUs and accelerators as `gpu:N` counts them: in order of PCI address, without display
-    /// adapters when there is anything that computes (a server's console is no GPU).
+    /// adapters when there is anything that computes (a server's console is not a GPU).
     pub fn gpus(&self) -> Vec<&Device> {
         let compute: Vec<&Device> = self.devices.iter().filter(|device| device.is_compute()).collect();
         if compute.is_empty() {

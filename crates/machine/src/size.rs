@@ -17,7 +17,7 @@ use crate::node::Node;
 use crate::set::NodeSet;
 use crate::units::Bytes;
 
-/// The kernel's own counts of nodes and system agree to one in so many.
+/// The kernel's own counts of nodes and system agree to one in this many.
 const AGREEMENT: u64 = 100;
 /// What a kernel reserves at boot: page structures (1.6 %), its image, a crash kernel. More than this
 /// part of a node and this much is worth a word.
@@ -89,7 +89,8 @@ impl Machine {
         present.max(memory)
     }
 
-    /// What a node does not give to programs, where that is far more than a kernel reserves at boot.
+    /// The memory that a node does not give to programs, where that is far more than a kernel reserves at
+    /// boot.
     pub fn held_back(&self, node: NodeId) -> Option<HeldBack> {
         let own = self.nodes.get(&node)?;
         let managed = own.memory_total()?;

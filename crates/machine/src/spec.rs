@@ -71,7 +71,7 @@ pub struct CpuPart {
 pub struct CachePart {
     /// 1 to 4.
     pub level: u8,
-    /// What it holds.
+    /// Its contents.
     pub kind: CacheKind,
     /// Size of one.
     pub size: Bytes,
@@ -169,14 +169,14 @@ pub struct Spec {
     pub architecture: Option<String>,
 }
 
-/// Why a text is no spec.
+/// Why a text is not a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The text that was read.
     pub text: String,
     /// Where it goes wrong, counted in characters from 1.
     pub column: usize,
-    /// What is wrong, or what would have been right there.
+    /// The fault, or what would have been right there.
     pub message: String,
 }
 

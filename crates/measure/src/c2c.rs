@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The memory on each node: lines lie at another place of it in each sample.
 const MEMORY: Bytes = Bytes::from_mib(1);
 
-/// What is timed.
+/// The timed part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transfer {
     /// One way of a line that both CPUs want to write: half a round trip of compare-and-exchange.
@@ -82,7 +82,7 @@ pub struct Pair {
     pub from: CpuId,
     /// The node that the line's memory is on.
     pub home: NodeId,
-    /// What is timed.
+    /// The timed part.
     pub transfer: Transfer,
 }
 

@@ -1,9 +1,9 @@
 //! A cell of a matrix: which CPUs reach for the memory of which node, in pages of which kind.
 //!
 //! What every measurement of memory shares, whatever it times: memory that is proven to be where its
-//! cell says ([`memory`]), a thread that is proven to run where its cell says ([`seat`]), what stands
-//! in the way of either ([`Refusal`]), and what is asked about the system meanwhile ([`Facts`]). The
-//! loop over the cells is in [`crate::survey`].
+//! cell says ([`memory`]), a thread that is proven to run where its cell says ([`seat`]), what prevents
+//! either ([`Refusal`]), and what is asked about the system meanwhile ([`Facts`]). The loop over the cells is
+//! in [`crate::survey`].
 
 pub mod facts;
 pub(crate) mod memories;
@@ -30,6 +30,6 @@ pub struct Cell {
     pub cpus: CpuSet,
     /// The node of the memory.
     pub memory: NodeId,
-    /// What the memory is made of.
+    /// The parts of the memory.
     pub pages: PageKind,
 }

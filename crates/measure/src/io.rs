@@ -97,7 +97,7 @@ pub struct IoBench {
     random: Random,
     targets: HashMap<PathBuf, Target>,
     memories: Memories,
-    /// The next large block of each device, counted on for ever.
+    /// The next large block of each device, counted on forever.
     next: HashMap<PathBuf, u64>,
 }
 
@@ -125,7 +125,7 @@ impl Bench for IoBench {
 
     fn begin_round(&mut self, _round: u32) {
         self.memories.clear();
-        // Opened anew, so that a device that has gone is noticed.
+        // Opened again, so that a device that has gone is noticed.
         self.targets.clear();
     }
 
@@ -208,8 +208,8 @@ impl Reader<'_> {
             took.push(now.since(from).as_nanos() as f64 / 1e3);
             from = now;
         }
-        // One read of a hole in a file takes a microsecond, of which the clock is a few hundredths: no disk is
-        // as fast. All together are long enough.
+        // One read of a hole in a file takes a microsecond, and the clock a few hundredths of that: no disk
+        // is as fast. All together are long enough.
         let resolved = self.timer.resolves(from.since(begin));
         median(&took).filter(|_| resolved).ok_or(Refusal::TooShort)
     }

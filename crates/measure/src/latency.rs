@@ -43,7 +43,7 @@ const WARM_UP: Duration = Duration::from_millis(1);
 pub enum Pattern {
     /// Line by line in random order: latency.
     Random,
-    /// In steps of so many elements of 8 bytes, lap after lap until all were visited. Caches fetch
+    /// In steps of this many elements of 8 bytes, lap after lap until all were visited. Caches fetch
     /// ahead what comes next, so what is measured is the cost of an access and no latency.
     Stride(u32),
 }

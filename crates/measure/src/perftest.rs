@@ -25,13 +25,13 @@ pub use parse::{NoTable, Problem};
 /// A table: a row for each size of message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What was measured.
+    /// The measured values.
     pub kind: Kind,
     /// The columns that it has, in their order.
     pub columns: Vec<Column>,
     /// The rows by size, each size once.
     pub rows: BTreeMap<Bytes, Row>,
-    /// What could not be read; the rest is there all the same.
+    /// What could not be read; the rest is there anyway.
     pub problems: Vec<Problem>,
 }
 

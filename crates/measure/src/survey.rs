@@ -1,8 +1,8 @@
 //! The loop over the cells of a matrix: their samples interleaved, so that whatever drifts hits all
 //! of them alike.
 //!
-//! A survey has rounds. In each, every cell is made ready anew (new memory, so that no round shares
-//! the luck of another's pages), proven, sampled in an order that is drawn anew, and proven again. A
+//! A survey has rounds. In each, every cell is made ready again (new memory, so that no round shares
+//! the luck of another's pages), proven, sampled in an order that is drawn afresh, and proven again. A
 //! round gives one value per cell, the median of its samples; the figure of a cell is the median over
 //! its rounds, with the interval that these give. Cells that were disturbed are measured once more.
 //!
@@ -30,9 +30,9 @@ pub use figure::Figure;
 pub use report::CellReport;
 pub use result::{LeftOut, Marks, Outcome, Sample, Survey};
 
-/// What is measured.
+/// The measured quantity.
 pub trait Bench {
-    /// What tells one cell from another: a [`crate::cell::Cell`] with what is done in it.
+    /// The facts that distinguish cells: a [`crate::cell::Cell`] with what is done in it.
     type Cell;
 
     /// Begins a round: nothing of the one before is used again, and its memory is given back.
@@ -41,20 +41,20 @@ pub trait Bench {
     /// Makes ready what a cell needs in this round; several cells may share it.
     ///
     /// # Errors
-    /// What stands in the way. The cell is not asked for again.
+    /// What prevents it. The cell is not asked for again.
     fn prepare(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<(), Refusal>;
 
     /// Where the memory of a cell is now; `None` for what has no memory of its own.
     ///
     /// # Errors
-    /// What stands in the way of asking.
+    /// The obstacle to asking.
     fn placed(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal>;
 
-    /// Takes one sample; [`Facts::glance`] right before and after what is timed tells what disturbed
+    /// Takes one sample; [`Facts::glance`] right before and after what is timed shows what disturbed
     /// it, see [`Timed::around`].
     ///
     /// # Errors
-    /// What stands in the way. The cell is not asked for again.
+    /// What prevents it. The cell is not asked for again.
     fn sample(&mut self, cell: &Self::Cell, facts: &mut dyn Facts) -> Result<Timed, Refusal>;
 }
 
@@ -77,7 +77,7 @@ pub struct Beside {
     /// The 90th percentile of that of which the value is the median, ns.
     pub p90: f64,
     /// What others moved meanwhile, GB/s (10^9 bytes per second) that the program names; `None` where
-    /// nobody did.
+    /// no one did.
     pub load: Option<f64>,
 }
 
@@ -140,7 +140,7 @@ impl Pace {
     }
 }
 
-/// What a survey tells while it goes on; only ever between samples.
+/// The progress of a survey; reported between samples only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Steps done: a step is a cell made ready, or a sample taken.
@@ -160,18 +160,18 @@ const FOR_MAKING_READY: f64 = 0.5;
 /// The part of that time which the samples of all rounds are planned for, where the budget is longer.
 const FOR_ROUNDS: f64 = 0.8;
 
-/// What a survey needs besides its bench.
+/// The needs of a survey besides its bench.
 pub struct Surveyor<'a> {
-    /// Tells what happens around the samples, and what ends the survey between them.
+    /// Reports what happens around the samples, and what ends the survey between them.
     pub facts: &'a mut dyn Facts,
-    /// Tells how much of the budget is spent.
+    /// Reports how much of the budget is spent.
     pub clock: &'a dyn Clock,
-    /// Is told how far it is.
+    /// Receives the progress.
     pub observer: &'a mut dyn FnMut(Progress),
 }
 
 impl Surveyor<'_> {
-    /// Measures cells; the outcomes stand in the order of the cells.
+    /// Measures cells; the outcomes are in the order of the cells.
     pub fn conduct<B: Bench>(&mut self, bench: &mut B, cells: &[B::Cell], pace: Pace, seed: u64) -> Survey {
         let mut course = Course::new(cells, pace, seed, self.clock.now(), self.facts.stop().left());
         let before = self.facts.glance();
@@ -203,7 +203,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Whether so many cells can be measured once more within the budget and a quarter, and within the time
+    /// Whether this many cells can be measured once more within the budget and a quarter, and within the time
     /// that is left.
     fn has_time_again<C>(&self, course: &Course<'_, C>, disturbed: usize) -> bool {
         let spent = self.clock.now().saturating_sub(course.begin);
@@ -298,7 +298,7 @@ impl Surveyor<'_> {
         Ok(ready)
     }
 
-    /// One sample of each cell, in an order drawn anew.
+    /// One sample of each cell, in an order drawn afresh.
     fn pass<B: Bench>(
         &mut self,
         bench: &mut B,
@@ -336,7 +336,7 @@ impl Surveyor<'_> {
         Ok(())
     }
 
-    /// Tells how far it is, and whether it goes on.
+    /// Reports how far it is, and whether it goes on.
     fn step<C>(&mut self, course: &mut Course<'_, C>) -> Result<(), Stopped> {
         if self.facts.stop().is_set() {
             return Err(Stopped);
@@ -381,7 +381,7 @@ impl<'a, C> Course<'a, C> {
         Self { cells, pace, seed, outcomes, done, all, begin, again, round, limit, whole }
     }
 
-    /// Marks a cell as refused; that the survey ends is no property of a cell.
+    /// Marks a cell as refused; that the survey ends is not a property of a cell.
     fn refuse(&mut self, at: usize, refusal: Refusal) -> Result<(), Stopped> {
         if refusal == Refusal::Stopped {
             return Err(Stopped);
@@ -390,8 +390,8 @@ impl<'a, C> Course<'a, C> {
         Ok(())
     }
 
-    /// What a limit of time has left out, after so many whole rounds and with so many disturbed cells that were
-    /// not measured once more; `None` where nothing was.
+    /// The parts that a limit of time has left out, after this many whole rounds and with this many disturbed
+    /// cells that were not measured once more; `None` where nothing was.
     fn left_out(&self, rounds: u32, disturbed: usize) -> Option<LeftOut> {
         self.limit?;
         let cells = self.outcomes.iter().filter(|outcome| !outcome.is_reached()).count();
@@ -430,7 +430,7 @@ impl<'a, C> Course<'a, C> {
         (wanted, is_behind)
     }
 
-    /// Plans the steps there will be: those left of this round, and further rounds of so many cells.
+    /// Plans the steps there will be: those left of this round, and further rounds of this many cells.
     fn plan(&mut self, rounds: u32, samples: u32, cells: usize, passes_left: u32) {
         let of_round = cells as u64 * (1 + u64::from(samples));
         let of_this = cells as u64 * u64::from(passes_left);

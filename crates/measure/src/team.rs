@@ -29,7 +29,7 @@ pub use work::Work;
 /// How long a thread spins on its CPU before it fills its part.
 const WARM_UP: Duration = Duration::from_millis(1);
 
-/// What a thread does, and where.
+/// The effect of a thread, and where.
 #[derive(Debug)]
 pub struct Member<'a> {
     /// Its CPU.
@@ -65,7 +65,7 @@ pub struct Throughput {
     pub switched: Option<u64>,
 }
 
-/// Runs a task with these threads, one per member; what came of each variant, in their order.
+/// Runs a task with these threads, one per member; the outcomes of each variant, in their order.
 ///
 /// # Errors
 /// A CPU that cannot be used or was lost, parts that are too small, work that turns out to be wrong, an

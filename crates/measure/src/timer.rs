@@ -88,7 +88,7 @@ pub fn process_time() -> Duration {
     used(ClockId::ProcessCPUTime)
 }
 
-/// Time on CPUs that the calling thread has used, up to now: what `getrusage(2)` tells is as old as the
+/// Time on CPUs that the calling thread has used, up to now: the value of `getrusage(2)` is as old as the
 /// last tick.
 ///
 /// # Source
@@ -129,7 +129,7 @@ impl Timer {
         self.source
     }
 
-    /// What asking it costs.
+    /// The cost of asking it.
     pub fn cost(&self) -> Duration {
         self.cost
     }

@@ -65,12 +65,12 @@ pub enum WorkloadError {
     /// A check of the result failed: the memory, the compiler or nodewise is wrong.
     #[error("the result is wrong: {what}")]
     Wrong {
-        /// What does not hold.
+        /// The checks that do not hold.
         what: String,
     },
 }
 
-/// The duration, if the clock can tell it from nothing.
+/// The duration, if the clock can distinguish it from zero.
 fn resolved(elapsed: Duration, timer: &Timer) -> Result<Duration, WorkloadError> {
     if timer.resolves(elapsed) {
         Ok(elapsed)

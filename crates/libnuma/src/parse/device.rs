@@ -29,7 +29,7 @@ pub fn node(device: Device<'_>) -> Option<usize> {
     }
 }
 
-/// What the kernel says of a device's place.
+/// The kernel's facts about a device's place.
 enum Place {
     /// This node.
     Node(usize),
@@ -40,7 +40,7 @@ enum Place {
     Nowhere,
 }
 
-/// Looks for the node of a device and of those above it. The path is that behind `/sys`, as
+/// Looks for the node of a device and of those above it. The path is that below `/sys`, such as
 /// `/devices/pci0000:00/0000:00:03.0/virtio0`.
 fn place(path: &[u8]) -> Place {
     let mut rest = path;

@@ -85,7 +85,7 @@ fn local_address(host: &[u8]) -> Option<Option<Address>> {
     if code != 0 {
         // SAFETY: gai_strerror takes any code.
         let why = unsafe { libc::gai_strerror(code) };
-        // SAFETY: its text ends with NUL and lives for ever.
+        // SAFETY: its text ends with NUL and lives forever.
         let why = unsafe { CStr::from_ptr(why) };
         let host = Message::new().push(host);
         error::warn(warning::NO_HOST, Arguments::Texts(host.c_str(), why));

@@ -22,7 +22,7 @@ fn check(name: &str, arguments: &[&str], flags: &[&str]) {
     }
 }
 
-/// Compares line by line: the first difference tells more than two long texts.
+/// Compares line by line: the first difference shows more than two long texts.
 fn similar(what: &str, ours: &str, original: &str) {
     for (number, (ours, original)) in ours.lines().zip(original.lines()).enumerate() {
         assert_eq!(ours, original, "{what}: line {} (ours is on the left)", number + 1);

@@ -7,7 +7,7 @@
 /// A value that should be one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeProperty {
-    /// The property is not there.
+    /// The property is missing.
     Missing,
     /// It is, and is not a number of 32 bits.
     Malformed,
@@ -33,7 +33,7 @@ pub struct TreeCpu {
 pub struct Reg {
     /// The first byte.
     pub start: u64,
-    /// So many bytes.
+    /// This many bytes.
     pub size: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a table of the firmware: which, where, and the rule that it breaks.
+//! The fault in a table of the firmware: which, where, and the rule that it breaks.
 
 use std::fmt;
 

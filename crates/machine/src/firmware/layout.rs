@@ -2,16 +2,16 @@
 //!
 //! [`structure!`] declares one of a fixed size, [`entries!`] the kinds that a table can hold.
 
-/// What stands in a field.
+/// The contents of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number.
     Number(u64),
-    /// Bytes that are no number: an id in ASCII, a handle, a list of distances.
+    /// Bytes that are not a number: an id in ASCII, a handle, a list of distances.
     Bytes(Vec<u8>),
 }
 
-/// A field of a structure as it is shown: where it lies, what it is called, what stands in it.
+/// A field of a structure as it is shown: where it lies, what it is called, what is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Bytes from the start of the table.
@@ -24,7 +24,7 @@ pub struct Field {
     pub value: Value,
 }
 
-/// Why a structure cannot be read: so many bytes would be needed, counted from its first field.
+/// Why a structure cannot be read: this many bytes would be needed, counted from its first field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs(pub u64);
 
@@ -187,7 +187,7 @@ pub fn list<W: Word>(name: &'static str, items: &[W], mut offset: usize, out: &m
     }
 }
 
-/// Takes a list of so many items; `None` when there are not so many.
+/// Takes a list of this many items; `None` when there are fewer.
 pub fn take_list<W: Word>(count: u64, bytes: &mut &[u8]) -> Option<Vec<W>> {
     // Compared before anything is reserved: the count is the firmware's.
     let enough = count.checked_mul(W::WIDTH as u64)? <= bytes.len() as u64;

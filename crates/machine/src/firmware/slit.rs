@@ -16,7 +16,7 @@ pub const FIXED: usize = 44;
 pub struct Slit {
     /// Its header.
     pub header: TableHeader,
-    /// How many rows and columns there are said to be.
+    /// The declared number of rows and columns.
     pub localities: u64,
     /// The distances that are there, row by row; as many as localities squared, unless the table is
     /// cut short.
@@ -36,7 +36,7 @@ impl Slit {
         }
     }
 
-    /// Whether all distances are there that there are said to be.
+    /// Whether all declared distances are present.
     pub fn is_whole(&self) -> bool {
         self.localities.checked_mul(self.localities) == Some(self.distances.len() as u64)
     }

@@ -47,7 +47,7 @@ structure! {
 }
 
 impl ProcessorApic {
-    /// The domain, of which the table's first revision has 8 bits.
+    /// The domain; the table's first revision has 8 bits of it.
     pub const fn proximity_domain(&self) -> u32 {
         let [a, b, c] = self.domain_high;
         u32::from_le_bytes([self.domain_low, a, b, c])
@@ -119,7 +119,7 @@ structure! {
 }
 
 structure! {
-    /// A device that is no CPU and has a domain: an initiator of its own, or a port behind which
+    /// A device that is not a CPU and has a domain: an initiator of its own, or a port behind which
     /// memory can be.
     GenericDevice {
         /// Reserved.
@@ -166,7 +166,7 @@ entries! {
     3 Gicc(Gicc) "GICC Affinity"
     /// An interrupt translation service.
     4 GicIts(GicIts) "GIC ITS Affinity"
-    /// An initiator that is no CPU.
+    /// An initiator that is not a CPU.
     5 GenericInitiator(GenericDevice) "Generic Initiator Affinity"
     /// A port behind which memory can be.
     6 GenericPort(GenericDevice) "Generic Port Affinity"

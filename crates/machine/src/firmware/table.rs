@@ -43,7 +43,7 @@ impl TableHeader {
         }
     }
 
-    /// The signature as text; bytes that are no letters are replaced.
+    /// The signature as text; bytes that are not letters are replaced.
     pub fn name(&self) -> String {
         String::from_utf8_lossy(&self.signature).into_owned()
     }

@@ -1,4 +1,4 @@
-//! What a placement is called, and the command lines that apply it.
+//! The name of a placement, and the command lines that apply it.
 
 use crate::check::node_names;
 use crate::{CpuSet, MemPolicy, ModeFlags, NodeSet, PolicyMode};

@@ -16,11 +16,11 @@ use crate::printable::quote;
 pub struct ListError {
     /// The text that was read.
     pub text: String,
-    /// What its members are: `node`, `CPU`.
+    /// The kind of its members: `node`, `CPU`.
     pub word: &'static str,
     /// Where it stops being a list, counted in characters from 1.
     pub column: usize,
-    /// What would have been right there.
+    /// The expected form there.
     pub expected: String,
 }
 

@@ -11,7 +11,7 @@ use crate::node::{Access, AccessClass, HugePool, MeminfoField, Node, Tier};
 use crate::set::{CpuSet, NodeSet};
 use crate::units::Bytes;
 
-/// A node of the unfolded spec: what it holds and which top-level package it stands in.
+/// A node of the unfolded spec: what it holds and which top-level package it is in.
 struct Placed<'a> {
     id: NodeId,
     part: &'a NodePart,
@@ -31,7 +31,7 @@ impl Spec {
     ///
     /// # Errors
     /// Counts that do not fit together: more nodes or CPUs than a kernel can have, a matrix of
-    /// another size than the nodes, an option that names a node which is not there.
+    /// another size than the nodes, an option that names a missing node.
     pub fn machine(&self) -> Result<Machine, SpecError> {
         let nodes = self.unfold()?;
         let mut machine = Machine::new(Origin::Spec(self.to_string()));
@@ -54,7 +54,7 @@ impl Spec {
         Ok(machine)
     }
 
-    /// An error of the spec as a whole; the caret stands under the option it is about.
+    /// An error of the spec as a whole; the caret is under the option it is about.
     fn fail<T>(&self, option: &str, message: String) -> Result<T, SpecError> {
         let text = self.to_string();
         let column = text.find(&format!("; {option}=")).map_or(1, |at| text[..at].chars().count() + 3);

@@ -3,7 +3,7 @@
 //! making pages and copying, writing it again is copying alone.
 //!
 //! A file belongs to no name from its beginning on, so that nothing is left on any end. Its pages obey a
-//! policy of the file itself, whoever writes them; where they are is asked of the kernel through a mapping of
+//! policy of the file itself, whoever writes them; the kernel reports where they are through a mapping of
 //! the file. All sizes count the bytes that the program hands over or gets, once: the copy moves them twice.
 
 pub mod pages;
@@ -70,7 +70,7 @@ pub enum Place {
 /// Who does what with a file on which node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileWay {
-    /// The CPUs of the program, of which one is used, and the node of the file's pages.
+    /// The CPUs of the program (one is used), and the node of the file's pages.
     pub cell: Cell,
     /// What it does.
     pub operation: Operation,

@@ -16,7 +16,7 @@ pub enum Finding {
     Nominal {
         /// The most over the least.
         ratio: f64,
-        /// The largest distance that the kernel tells.
+        /// The largest distance that the kernel reports.
         distance: u32,
     },
     /// The way there and the way back differ.
@@ -30,20 +30,20 @@ pub enum Finding {
         /// How many pairs differ so.
         pairs: usize,
     },
-    /// Measured bandwidths differ from those that the firmware tells.
+    /// Measured bandwidths differ from those that the firmware declares.
     Hmat {
         /// The pair that differs most.
         way: (NodeId, NodeId),
         /// Its median, GB/s.
         measured: f64,
-        /// What the firmware tells, GB/s.
+        /// What the firmware declares, GB/s.
         declared: f64,
         /// How many pairs differ.
         pairs: usize,
     },
     /// More threads than these gain next to nothing.
     Knee {
-        /// So many give what all give.
+        /// This many give what all give.
         threads: usize,
         /// All.
         of: usize,
@@ -61,7 +61,7 @@ impl Finding {
     }
 }
 
-/// What a report shows.
+/// The contents of a report.
 pub fn findings(report: &Report) -> Vec<Finding> {
     let lookup = Lookup::of(report);
     let measured: Vec<Measured<'_>> =
@@ -108,7 +108,7 @@ fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>) -> Option<Find
     let back = |pair: &Measured<'_>| {
         let there = lookup.ways.get(&(pair.from, pair.memory))?;
         let back = lookup.ways.get(&(pair.memory, pair.from))?;
-        // Nodes with different numbers of CPUs are no pair to be compared.
+        // Nodes with different numbers of CPUs are not a pair to compare.
         back.cell.figure.as_ref().filter(|_| there.threads == back.threads)
     };
     let found = pairs::asymmetric(measured, back)?;
@@ -132,7 +132,7 @@ mod tests {
     use crate::kernel::bandwidth::Kernel;
     use crate::survey::{Account, CellReport};
 
-    /// A way of so many threads with a 1% interval.
+    /// A way of this many threads with a 1% interval.
     fn way(from: u32, memory: u32, threads: u32, median: f64) -> WayReport {
         let cpus = (0..threads).map(nodewise_machine::CpuId::new).collect();
         let cell = CellReport { cpus, ..CellReport::made(from, memory, median) };

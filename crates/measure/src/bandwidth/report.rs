@@ -14,10 +14,10 @@ use nodewise_stats::Direction;
 /// A thread more counts as gain while it adds this share of what the first thread had.
 const GAIN: f64 = 0.05;
 
-/// One way and what came of it.
+/// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WayReport {
-    /// What was done.
+    /// The actions taken.
     pub kernel: Kernel,
     /// How, in words; `None` where there was no contest.
     pub variant: Option<String>,
@@ -31,7 +31,7 @@ pub struct WayReport {
 }
 
 impl WayReport {
-    /// What came of a way; `explain` makes a sentence of a refusal. `None` for a way without cells.
+    /// The outcome of a way; `explain` makes a sentence of a refusal. `None` for a way without cells.
     pub fn new(
         way: &Way,
         variant: Option<String>,
@@ -74,7 +74,7 @@ pub struct Report {
     pub scaling: Vec<WayReport>,
     /// All nodes at the same time, each on its own memory.
     pub everywhere: Option<WayReport>,
-    /// What the firmware says of the pairs.
+    /// The firmware's facts about the pairs.
     pub declared: Vec<Declared>,
 }
 
@@ -150,7 +150,7 @@ mod tests {
         check(&[(1, 10.0), (2, 20.0), (4, 38.0), (8, 39.0), (16, 39.5)], Some(4));
         check(&[(1, 10.0), (2, 20.0), (4, 40.0), (8, 80.0)], None);
         check(&[(1, 10.0), (2, 10.1), (4, 10.0)], Some(1));
-        // A dip is no knee where the curve rises again.
+        // A dip is not a knee where the curve rises again.
         check(&[(1, 10.0), (2, 9.0), (4, 30.0), (8, 30.0)], Some(4));
         check(&[(1, 10.0), (2, 10.0)], None);
         check(&[], None);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::NodeId;
 
-/// The largest weight that is proposed. The kernel takes 1 to 255, but so many pages in a row come from
+/// The largest weight that is proposed. The kernel takes 1 to 255, but this many pages in a row come from
 /// one node: a small buffer would lie on it alone.
 const LARGEST: u32 = 32;
 

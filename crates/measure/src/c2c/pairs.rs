@@ -82,7 +82,7 @@ pub fn relation(machine: &Machine, one: CpuId, other: CpuId) -> Relation {
     }
 }
 
-/// At most so many CPUs of a set, of which every kind of relation has its pairs: the CPUs of the first
+/// At most this many CPUs of a set, with pairs for every kind of relation: the CPUs of the first
 /// core, then one of each core, spread over all.
 pub fn representatives(machine: &Machine, cpus: &CpuSet, most: usize) -> CpuSet {
     if cpus.len() <= most {

@@ -35,7 +35,7 @@ impl Home {
     }
 }
 
-/// One pair and what came of it.
+/// One pair and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairReport {
     /// The CPUs, the node of the memory, and what was timed.
@@ -57,7 +57,7 @@ pub struct PairReport {
 }
 
 impl PairReport {
-    /// What came of a pair; `explain` makes a sentence of a refusal.
+    /// The outcome of a pair; `explain` makes a sentence of a refusal.
     pub fn new(
         pair: Pair,
         relation: Relation,
@@ -103,7 +103,7 @@ pub struct Group {
 pub struct Report {
     /// The survey as a whole.
     pub account: Account,
-    /// CPUs that could have been measured, of which some stand for all.
+    /// CPUs that could have been measured; some represent all.
     pub candidates: usize,
     /// The pairs.
     pub pairs: Vec<PairReport>,

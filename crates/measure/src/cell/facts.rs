@@ -11,8 +11,7 @@ use crate::stop::Stop;
 /// What [`Facts`] that know of no end say of it.
 static NEVER: Stop = Stop::NEVER;
 
-/// Answers to what only files of the kernel, and the user, tell. `None`, as everywhere until something is
-/// known: the kernel does not say.
+/// Facts that only files of the kernel, or the user, supply. `None` means that the kernel does not say.
 pub trait Facts {
     /// Nodes whose memory this process may use.
     fn allowed_nodes(&self) -> Option<NodeSet> {
@@ -93,7 +92,7 @@ impl Glance {
     }
 }
 
-/// Facts where nobody can be asked: nothing is known.
+/// Facts where no one can be asked: nothing is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFacts;
 

@@ -58,7 +58,7 @@ impl Memories {
     }
 }
 
-/// What tells buffers apart.
+/// The facts that distinguish buffers.
 pub(crate) const fn place(cell: &Cell) -> (NodeId, PageKind) {
     (cell.memory, cell.pages)
 }

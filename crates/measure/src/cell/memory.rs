@@ -21,7 +21,7 @@ pub struct Placed {
     pub pages: u64,
     /// Other nodes that have some.
     pub elsewhere: NodeSet,
-    /// How much is in huge pages, of a pool or transparent; `None` where nobody says.
+    /// How much is in huge pages, of a pool or transparent; `None` where that is unknown.
     pub huge: Option<Bytes>,
 }
 
@@ -101,7 +101,7 @@ impl PlacedMemory {
         self.node
     }
 
-    /// The memory, of which its owner then has to [locate] the pages.
+    /// The memory; its owner then has to [locate] its pages.
     pub fn into_buffer(self) -> NodeBuffer {
         self.buffer
     }
@@ -137,7 +137,7 @@ pub fn locate(buffer: &NodeBuffer, node: NodeId, facts: &mut dyn Facts) -> Resul
     Ok(Placed::of(&counts, node, huge))
 }
 
-/// Whether the node can give so much, and may. What is not known does not stand in the way.
+/// Whether the node can give so much, and may. What is not known is not an obstacle.
 ///
 /// # Errors
 /// The refusal, with its figures.

@@ -3,7 +3,7 @@
 use nodewise_machine::{Bytes, CpuId, NodeId, NodeSet};
 use nodewise_syscall::{CallError, HugePageSize, PageKind};
 
-/// Why a cell has no value. The other cells are measured all the same.
+/// Why a cell has no value. The other cells are measured anyway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The node has too little memory to spare; taking it would call the OOM killer.
@@ -13,7 +13,7 @@ pub enum Refusal {
         node: NodeId,
         /// Memory that can be had there.
         available: Bytes,
-        /// What the cell needs, with what is left for others.
+        /// The needs of the cell, with what is left for others.
         needed: Bytes,
     },
     /// The control group of this process has a limit that is too near.
@@ -24,7 +24,7 @@ pub enum Refusal {
     NearLimit {
         /// What is left below the limit.
         available: Bytes,
-        /// What the cell needs.
+        /// The needs of the cell.
         needed: Bytes,
     },
     /// The node's memory may not be used here.
@@ -81,7 +81,7 @@ pub enum Refusal {
         /// The node.
         node: NodeId,
     },
-    /// A call was refused; `nodewise_syscall::explain` says what stands behind it.
+    /// A call was refused; `nodewise_syscall::explain` says what is behind it.
     #[error("{0}")]
     Call(CallError),
     /// The memory could not be had from this process's address space.
@@ -96,7 +96,7 @@ pub enum Refusal {
     /// A check of the work failed: the memory, the compiler or nodewise is wrong.
     #[error("the work was not done as it should be: {what}")]
     Wrong {
-        /// What does not hold.
+        /// The checks that do not hold.
         what: String,
     },
     /// The measurement ended before it was the turn of the cell: no reason of its own.

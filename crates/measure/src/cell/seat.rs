@@ -43,7 +43,7 @@ impl Probe {
     }
 }
 
-/// So many steps of a chain of multiplications, each of which needs the one before: nothing but
+/// This many steps of a chain of multiplications, each of which needs the one before: nothing but
 /// registers is used.
 pub(crate) fn spin(seed: u64, steps: u32) -> u64 {
     let mut value = black_box(seed);
@@ -69,7 +69,7 @@ impl Seat {
     pub fn take(cpu: CpuId, warm_up: Duration, timer: &Timer) -> Result<Self, Refusal> {
         let before = affinity::cpus(Task::CURRENT)?;
         affinity::set_cpus(Task::CURRENT, &CpuSet::from([cpu.number()])).map_err(|error| {
-            // Only that is what the kernel says of a CPU that is not there.
+            // Only that is what the kernel says of a missing CPU.
             if error.errno == nodewise_syscall::Errno::EINVAL {
                 Refusal::CpuLost { cpu }
             } else {

@@ -36,7 +36,7 @@ impl Finding {
     }
 }
 
-/// What a report shows.
+/// The contents of a report.
 pub fn findings(report: &Report) -> Vec<Finding> {
     let far = report.devices.iter().flat_map(|device| Access::ALL.map(|access| far(device, access)));
     let mut findings: Vec<Finding> = far.flatten().collect();

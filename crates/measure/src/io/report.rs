@@ -40,7 +40,7 @@ impl Kind {
 pub enum Home {
     /// On this node.
     Node(NodeId),
-    /// Nobody knows; why, in a sentence.
+    /// No one knows; why, in a sentence.
     Unknown(String),
 }
 
@@ -54,7 +54,7 @@ impl Home {
     }
 }
 
-/// One way and what came of it.
+/// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WayReport {
     /// How the device was read.
@@ -64,7 +64,7 @@ pub struct WayReport {
 }
 
 impl WayReport {
-    /// What came of a way; `explain` makes a sentence of a refusal.
+    /// The outcome of a way; `explain` makes a sentence of a refusal.
     pub fn new(way: &Way, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Self {
         let cpus = crate::latency::best_cpu(&way.cell.cpus).into_iter().collect();
         let cell = CellReport::new(&way.cell, cpus, outcome, way.access.direction(), explain);
@@ -72,7 +72,7 @@ impl WayReport {
     }
 }
 
-/// A device and what came of it.
+/// A device and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReport {
     /// What it is called: its kernel name, or the path of a file. Foreign text.
@@ -92,7 +92,7 @@ pub struct DeviceReport {
 }
 
 impl DeviceReport {
-    /// What came of reading it in one way into the memory of one node.
+    /// The outcome of reading it in one way into the memory of one node.
     pub fn way(&self, access: Access, memory: NodeId) -> Option<&WayReport> {
         self.ways.iter().find(|way| way.access == access && way.cell.memory == memory)
     }

@@ -98,7 +98,7 @@ impl Target {
     /// `open(2)`: `O_RDONLY | O_DIRECT`.
     ///
     /// # Errors
-    /// What is no block device and no file, or holds too little; a file system without direct I/O (tmpfs
+    /// What is not a block device and no file, or holds too little; a file system without direct I/O (tmpfs
     /// before Linux 6.6 is one), and no permission.
     pub fn open(path: &Path) -> Result<Self, TargetError> {
         let name = printable(&path.to_string_lossy()).into_owned();
@@ -111,7 +111,7 @@ impl Target {
             errno => refused(errno.into()),
         })?;
         let mut file = File::from(opened);
-        // The end of a block device, of which metadata does not tell the size.
+        // The end of a block device, whose metadata does not hold the size.
         let size = Bytes::new(file.seek(SeekFrom::End(0)).map_err(refused)?);
         if size < SMALL {
             return Err(TargetError::TooSmall { path: name, size });

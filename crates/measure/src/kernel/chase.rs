@@ -66,7 +66,7 @@ impl Chain {
         Position { link: &self.links[0] }
     }
 
-    /// Proves by a walk that the chain is one cycle through all of its lines, and says where so many
+    /// Proves by a walk that the chain is one cycle through all of its lines, and says where this many
     /// turns from the start will end: what follows the chain and ends elsewhere has skipped a load.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Chain {
         Err(self.links.len() + 1)
     }
 
-    /// Follows the chain for so many [turns](TURN). This is what is timed.
+    /// Follows the chain for this many [turns](TURN). This is what is timed.
     pub fn follow<'a>(&'a self, from: Position<'a>, turns: u64) -> Position<'a> {
         let mut at = black_box(from);
         for _ in 0..turns {

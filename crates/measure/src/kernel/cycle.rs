@@ -9,7 +9,7 @@ use nodewise_stats::random::Random;
 /// Places between two questions whether to go on: some ten milliseconds of drawing.
 const PART: usize = 1 << 16;
 
-/// One cycle through so many places.
+/// One cycle through this many places.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cycle {
     places: usize,
@@ -24,7 +24,7 @@ enum Way {
         /// The places in the order of the walk, from place 0.
         order: Vec<u32>,
     },
-    /// In steps of so many places, lap after lap: known without being written down.
+    /// In steps of this many places, lap after lap: known without being written down.
     Strided { stride: usize },
 }
 
@@ -72,7 +72,7 @@ impl Cycle {
         Self::through(&windows.concat())
     }
 
-    /// A cycle in steps of so many places, with the places between visited in later laps. `None`
+    /// A cycle in steps of this many places, with the places between visited in later laps. `None`
     /// without places, and for steps of 0.
     pub fn strided(places: usize, stride: usize) -> Option<Self> {
         (places > 0 && stride > 0)
@@ -122,7 +122,7 @@ impl Cycle {
         }
     }
 
-    /// The place that is so many steps after place 0.
+    /// The place that is this many steps after place 0.
     pub fn place_after(&self, steps: u64) -> usize {
         let steps = (steps % self.places as u64) as usize;
         match &self.way {

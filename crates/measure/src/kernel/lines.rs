@@ -2,7 +2,7 @@
 //!
 //! Two things are timed. *Handing over* one line: each side waits for its turn and takes the line with
 //! a compare-and-exchange; half a round trip is what one hand-over costs. *Reading* lines that another
-//! core has: that core writes to some lines (they are dirty, and nobody else has them) or drops them
+//! core has: that core writes to some lines (they are dirty, and no one else has them) or drops them
 //! everywhere and loads them (they are clean), and then the reader follows a chain through them, so
 //! that no load begins before the last has ended.
 
@@ -22,7 +22,7 @@ pub const LINES: usize = 64;
 /// it is.
 pub const WORDS: usize = (LINES + 2) * SPACING;
 
-/// What the line holds when it is handed over no more, and the turn when there are no more.
+/// The contents of the line when it is handed over no more, and the turn when there are no more.
 const END: u64 = u64::MAX;
 
 /// Fruitless looks at a line between two questions whether to go on.
@@ -39,7 +39,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Lays a chain in an order drawn anew. `None` for fewer than [`WORDS`] words.
+    /// Lays a chain in an order drawn afresh. `None` for fewer than [`WORDS`] words.
     pub fn lay(words: &'a mut [u64], random: &mut Random) -> Option<Self> {
         let words = words.get_mut(..WORDS)?;
         words.fill(0);
@@ -62,7 +62,7 @@ impl<'a> Lines<'a> {
         &self.words[(LINES + 1) * SPACING]
     }
 
-    /// Hands the line over so many times from the side that begins, and takes it back each time but
+    /// Hands the line over this many times from the side that begins, and takes it back each time but
     /// the last; `from` is how often it has done so before.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Passes over arrays from end to end: bandwidth.
 //!
 //! Plain loops, as a compiler makes them of a program's own. The operations and the way of counting
-//! their bytes are those of McCalpin's STREAM, written anew.
+//! their bytes are those of McCalpin's STREAM, rewritten.
 
 /// What is done with each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,7 +99,7 @@ impl Arrays {
     }
 }
 
-/// Whole numbers below 2^20, never all the same: memory full of zeros, or of one value, is special
+/// Whole numbers below 2^20, never all equal: memory full of zeros, or of one value, is special
 /// to some CPUs and hypervisors.
 fn first_of(at: u64, seed: u64) -> f64 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed) >> 44) as f64

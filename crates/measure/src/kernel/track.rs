@@ -104,7 +104,7 @@ impl Track {
         self.cycle.places()
     }
 
-    /// Follows the cycle for so many turns of [`TURN`] loads, from where the last call ended. This is
+    /// Follows the cycle for this many turns of [`TURN`] loads, from where the last call ended. This is
     /// what is timed.
     pub fn follow(&mut self, turns: u64) {
         let mut at = black_box(self.at);
@@ -122,7 +122,7 @@ impl Track {
         self.steps = (self.steps + (turns % self.places() as u64) * TURN) % self.places() as u64;
     }
 
-    /// Whether the chase is where so many steps lead: one that skipped loads is elsewhere.
+    /// Whether the chase is where this many steps lead: one that skipped loads is elsewhere.
     pub fn is_where_it_should_be(&self) -> bool {
         self.at == self.address(self.cycle.place_after(self.steps))
     }

@@ -1,10 +1,10 @@
 //! How large the last-level cache really is beside a CPU, found by a short sweep: what a system claims of
 //! it need not be so.
 //!
-//! A virtual machine repeats the cache of its whole host (480 MiB for two virtual CPUs have been seen, of
-//! which some 16 to 32 MiB were theirs), and many Arm machines have a cache in front of their memory that
-//! no table names. What is measured with a buffer that fits into a cache is that cache, so default sizes
-//! look at this first.
+//! A virtual machine repeats the cache of its whole host (480 MiB for two virtual CPUs have been seen, while
+//! some 16 to 32 MiB were theirs), and many Arm machines have a cache in front of their memory that no table
+//! names. What is measured with a buffer that fits into a cache is that cache, so default sizes look at this
+//! first.
 //!
 //! One buffer is filled with a chain in random order that grows from octave to octave: a line more is
 //! put behind one that is drawn of those that are there. So each octave is laid once, and is in the caches,
@@ -21,7 +21,7 @@ use nodewise_stats::random::Random;
 
 /// The least size that is chased. Every cache beyond the second level is larger.
 const LEAST: Bytes = Bytes::from_mib(4);
-/// How often each size is chased, of which the least counts, and how many loads that takes: a quarter of a
+/// How often each size is chased (the least counts), and how many loads that takes: a quarter of a
 /// millisecond in memory, so that some of them fall between what else runs on the CPU.
 const TIMES: usize = 24;
 const LOADS: usize = 1 << 11;
@@ -47,12 +47,12 @@ pub struct LastLevel {
 const WORDS: usize = LINE / size_of::<u64>();
 
 /// The largest size, doubling from 4 MiB, that the caches of a cell's CPU hold; `None` where not even the
-/// least is held, or all are, so that nothing can be told from them.
+/// least is held, or all are, so that they show nothing.
 ///
 /// It takes a buffer of `most` on the cell's node for the time being.
 ///
 /// # Errors
-/// What stands in the way of measuring the cell, and an end of the measurement meanwhile.
+/// The obstacle to measuring the cell, and an end of the measurement meanwhile.
 pub fn last_level(
     cell: &Cell,
     most: Bytes,
@@ -67,7 +67,7 @@ pub fn last_level(
     Ok(held(&octaves(words, cpu, seed, facts)?))
 }
 
-/// What a load costs by size, ns.
+/// The cost of a load by size, ns.
 fn octaves(
     words: &mut [u64],
     cpu: CpuId,
@@ -131,7 +131,7 @@ impl Chain<'_> {
         true
     }
 
-    /// Follows it for so many loads, and says where that ends. This is what is timed.
+    /// Follows it for this many loads, and says where that ends. This is what is timed.
     fn follow(&self, from: usize, loads: usize) -> usize {
         let mut at = from;
         for _ in 0..loads {

@@ -15,7 +15,7 @@ pub enum Finding {
     Nominal {
         /// The largest median over the least.
         ratio: f64,
-        /// The largest distance that the kernel tells.
+        /// The largest distance that the kernel reports.
         distance: u32,
     },
     /// The way there and the way back cost differently.
@@ -29,7 +29,7 @@ pub enum Finding {
         /// How many pairs differ so.
         pairs: usize,
     },
-    /// Measured ratios differ from the distances that the kernel tells.
+    /// Measured ratios differ from the distances that the kernel reports.
     Slit {
         /// The distance.
         distance: u32,
@@ -38,13 +38,13 @@ pub enum Finding {
         /// How many pairs have it.
         pairs: usize,
     },
-    /// Measured latencies differ from those that the firmware tells.
+    /// Measured latencies differ from those that the firmware declares.
     Hmat {
         /// The pair that differs most.
         way: (NodeId, NodeId),
         /// Its median, ns.
         measured_ns: f64,
-        /// What the firmware tells, ns.
+        /// What the firmware declares, ns.
         declared_ns: u32,
         /// How many pairs differ.
         pairs: usize,
@@ -60,7 +60,7 @@ impl Finding {
     }
 }
 
-/// What a report shows.
+/// The contents of a report.
 pub fn findings(report: &Report) -> Vec<Finding> {
     let Some(pages) = report.page_kinds().first().copied() else { return Vec::new() };
     let lookup = Lookup::of(report);

@@ -17,7 +17,7 @@ pub struct Report {
     pub size: Bytes,
     /// The cells.
     pub cells: Vec<CellReport>,
-    /// What the firmware says of the same pairs.
+    /// The firmware's facts about the same pairs.
     pub declared: Vec<Declared>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Lookup<'a> {
         kinds.filter_map(|pages| self.cell(from, memory, pages)).any(|cell| cell.disturbed)
     }
 
-    /// What the firmware says of a pair.
+    /// The firmware's facts about a pair.
     pub fn declared(&self, from: NodeId, memory: NodeId) -> Option<&'a Declared> {
         self.declared.get(&(from, memory)).copied()
     }

@@ -25,7 +25,7 @@ pub struct ChaseReport {
     pub size: Bytes,
     /// The way through it.
     pub pattern: Pattern,
-    /// What came of it.
+    /// The outcome of it.
     pub cell: CellReport,
 }
 
@@ -54,7 +54,7 @@ pub struct SweepReport {
 pub struct Level {
     /// The largest size that was measured within it.
     pub holds: Bytes,
-    /// What a load costs there, ns.
+    /// The cost of a load there, ns.
     pub ns: f64,
     /// Whether it goes on to the largest size: it may hold more than was tried.
     pub is_last: bool,
@@ -103,7 +103,7 @@ impl SweepReport {
         points.filter_map(|chase| Some((chase.size, chase.cell.figure.as_ref()?.best))).collect()
     }
 
-    /// How many chases were disturbed of how many that have figures, where these are so many that
+    /// How many chases were disturbed of how many that have figures, where these are this many that
     /// levels need not be true.
     pub fn noise(&self) -> Option<(usize, usize)> {
         let figures = || self.chases.iter().filter(|chase| chase.cell.figure.is_some());

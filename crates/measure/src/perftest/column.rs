@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// A column with values; the size of messages and their number are no values.
+/// A column with values; the size of messages and their number are not values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Column {
     /// The least latency, us.
@@ -114,7 +114,7 @@ impl Column {
     }
 }
 
-/// What stands above the values of a column.
+/// What is above the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Head {
     /// The size of messages in bytes.

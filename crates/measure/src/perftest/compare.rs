@@ -10,7 +10,7 @@ use super::{Kind, Kink, Table, kinks};
 /// One of the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// What it is called. Foreign text.
+    /// Its name. Foreign text.
     pub label: String,
     /// The node of the buffers, where that is known.
     pub node: Option<NodeId>,
@@ -43,7 +43,7 @@ impl Comparison {
         all.filter(|comparison| !comparison.sides.is_empty()).collect()
     }
 
-    /// What was measured.
+    /// The measured values.
     pub fn kind(&self) -> Kind {
         self.kind
     }

@@ -2,8 +2,8 @@
 //!
 //! # Source
 //! The table between dashed lines that `ib_send_lat`, `ib_send_bw` and their kin print: a line that begins
-//! with `#bytes`, and below it a line of numbers for each size. What stands around it (addresses, settings,
-//! greetings) is no part of it. Tables with tabs and the same columns are read too.
+//! with `#bytes`, and below it a line of numbers for each size. What is around it (addresses, settings,
+//! greetings) is not a part of it. Tables with tabs and the same columns are read too.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::{Column, Kind, Row, Table};
 
 /// More rows than any test has: `-a` goes through 23 sizes.
 const MOST_ROWS: usize = 1024;
-/// So many things that cannot be read are told one by one.
+/// This many things that cannot be read are reported one by one.
 const MOST_PROBLEMS: usize = 20;
 /// The most characters of a line that a message repeats.
 const MOST_QUOTED: usize = 60;
@@ -54,7 +54,7 @@ pub enum NoTable {
     /// There are heads and no row that could be read.
     #[error("it holds no row that can be read{}", first(problems))]
     NoRows {
-        /// What is wrong with those that are there.
+        /// The fault in those that are there.
         problems: Vec<Problem>,
     },
 }

@@ -30,7 +30,7 @@ pub struct Account {
     pub took: Duration,
     /// Whether the user ended it early.
     pub interrupted: bool,
-    /// What a limit of time has left out.
+    /// The parts that a limit of time has left out.
     pub left_out: Option<LeftOut>,
     /// What happened around it, from its beginning to its end.
     pub meanwhile: Glance,
@@ -41,7 +41,7 @@ pub struct Account {
 /// A reason to believe figures less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Noise {
-    /// It was ended early. Fewer samples than wanted are no noise yet.
+    /// It was ended early. Fewer samples than wanted are not noise yet.
     Interrupted,
     /// A limit of time has left something out.
     LeftOut(LeftOut),
@@ -146,7 +146,7 @@ impl Account {
     }
 }
 
-/// What the kernel and the firmware tell of a pair of nodes.
+/// The figures of the kernel and the firmware for a pair of nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declared {
     /// The node of the CPUs.

@@ -19,8 +19,8 @@ pub struct Figure {
     pub samples: usize,
 }
 
-/// A measured value with nine digits: more than any clock tells, and so few are written as decimals and
-/// read back exactly.
+/// A measured value with nine digits: more than any clock resolves, and few enough to be written as decimals
+/// and read back exactly.
 pub fn rounded(value: f64) -> f64 {
     format!("{value:.8e}").parse().unwrap_or(value)
 }

@@ -1,5 +1,5 @@
 //! What the figures of pairs of nodes show, whether they are times or rates: that distances are
-//! nominal, that ways there and back differ, that the firmware tells something else.
+//! nominal, that ways there and back differ, that the firmware declares something else.
 
 use nodewise_machine::NodeId;
 
@@ -11,7 +11,7 @@ use super::{CellReport, Figure};
 /// are apart. What is less than a tenth of the step to a neighbour (1.1 by the SLIT's own scale) places
 /// no memory.
 const DIFFERENT: f64 = 1.05;
-/// Measured figures that are this far from those that the firmware tells are worth a word.
+/// Measured figures that are this far from those that the firmware declares are worth a word.
 const FAR_FROM_DECLARED: f64 = 1.15;
 
 /// A pair of nodes that has a figure.
@@ -80,7 +80,7 @@ fn is_above(one: &Figure, other: &Figure) -> bool {
     apart && one.median > other.median * DIFFERENT
 }
 
-/// Pairs whose figure is far from what the firmware tells of them, which is above nothing.
+/// Pairs whose figure is far from what the firmware declares of them, which is above nothing.
 pub(crate) fn far_from_declared<'a>(
     measured: &[Measured<'a>],
     declared: impl Fn(&Measured<'a>) -> Option<f64>,
@@ -90,7 +90,7 @@ pub(crate) fn far_from_declared<'a>(
     farthest(far, ratio)
 }
 
-/// Whether a measured value is far from one that was told.
+/// Whether a measured value is far from one that was reported.
 pub(crate) fn is_far(measured: f64, told: f64) -> bool {
     ratio(measured, told) > FAR_FROM_DECLARED
 }

@@ -7,7 +7,7 @@ use super::{Figure, Marks, Outcome};
 use crate::cell::{Cell, Placed, Refusal};
 use nodewise_stats::Direction;
 
-/// A cell and what came of it.
+/// A cell and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellReport {
     /// The node of the CPUs.
@@ -35,12 +35,12 @@ pub struct CellReport {
 }
 
 impl CellReport {
-    /// Whether anything came of it: a figure, or a reason why not. The survey ended before the others.
+    /// Whether it has a result: a figure, or a reason why not. The survey ended before the others.
     pub fn is_reached(&self) -> bool {
         self.figure.is_some() || self.refused.is_some()
     }
 
-    /// What came of a cell; `explain` makes a sentence of a refusal.
+    /// The outcome of a cell; `explain` makes a sentence of a refusal.
     pub fn new(
         cell: &Cell,
         cpus: CpuSet,

@@ -40,7 +40,7 @@ impl Marks {
     }
 }
 
-/// What came of one cell.
+/// The outcome of one cell.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Outcome {
     /// The samples, round by round.
@@ -91,7 +91,7 @@ impl Outcome {
         }
     }
 
-    /// Whether anything came of it: a sample, or a reason why not. The survey ended before the others.
+    /// Whether it has a result: a sample, or a reason why not. The survey ended before the others.
     pub fn is_reached(&self) -> bool {
         self.refusal.is_some() || self.rounds.iter().any(|round| !round.is_empty())
     }
@@ -137,7 +137,7 @@ impl Outcome {
         marks
     }
 
-    /// Whether so many of its samples were disturbed that it is measured once more, and marked when
+    /// Whether this many of its samples were disturbed that it is measured once more, and marked when
     /// that was no better.
     pub fn is_disturbed(&self) -> bool {
         self.marks().share().is_some_and(|share| share > DISTURBED)
@@ -169,11 +169,11 @@ pub struct LeftOut {
 /// What a survey leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
-    /// What came of each cell, in their order.
+    /// The outcome of each cell, in their order.
     pub outcomes: Vec<Outcome>,
     /// Whether the user ended it early.
     pub interrupted: bool,
-    /// What a limit of time has left out.
+    /// The parts that a limit of time has left out.
     pub left_out: Option<LeftOut>,
     /// How long it took.
     pub took: Duration,

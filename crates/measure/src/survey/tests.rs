@@ -303,7 +303,7 @@ fn a_limit_of_time_leaves_out_samples_then_rounds_then_cells() {
     check(10, 20, None);
     // All rounds with one sample each still fit.
     check(300, 200, None);
-    // A round takes 4 s, of which three fit.
+    // A round takes 4 s, so three fit.
     check(800, 200, Some((3, 0)));
     check(1500, 300, Some((2, 0)));
     // Two cells are ready after half of the time; a third is in the next round.

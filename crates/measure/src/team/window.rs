@@ -10,12 +10,12 @@ pub struct Track {
 }
 
 impl Track {
-    /// An empty track with room for so many notes, so that noting does not have to make room.
+    /// An empty track with room for this many notes, so that noting does not have to make room.
     pub fn with_capacity(notes: usize) -> Self {
         Self { notes: Vec::with_capacity(notes) }
     }
 
-    /// Notes that so many more words are done at a moment.
+    /// Notes that this many more words are done at a moment.
     pub fn note(&mut self, at: Duration, words: u64) {
         let done = self.notes.last().map_or(0, |(_, done)| *done);
         self.notes.push((at, done + words));

@@ -19,7 +19,7 @@ const PIECE: usize = 21 * GROUP;
 /// same. Whole lines, and no divisor of a page.
 const SKEW: usize = 168;
 
-/// Pieces that the processor's own loop is given at once, where there are so many: about 256 MiB. A
+/// Pieces that the processor's own loop is given at once, where there are that many: about 256 MiB. A
 /// processor that sees from the start that a string is longer than its caches writes past them: on a
 /// Zen 5 with 32 MiB of last-level cache `rep stosq` fills 29 GB/s in strings of 16 MiB, 39.5 in those of
 /// 64 MiB and 40.7 in those of 256 MiB.
@@ -101,7 +101,7 @@ impl<'a> Work<'a> {
         if left < 2 * wanted { left } else { wanted }
     }
 
-    /// Passes over the next piece in bursts of so many words with a pause after each; whole groups of pages
+    /// Passes over the next piece in bursts of this many words with a pause after each; whole groups of pages
     /// of the kernel make a burst ([`burst`]).
     pub fn step_in_bursts(&mut self, variant: Variant, burst: usize, pause: impl FnMut()) -> u64 {
         self.step_over(variant, 1, burst, pause)
@@ -169,7 +169,7 @@ impl<'a> Work<'a> {
             Kernel::Triad | Kernel::TriadNt => portable::triad(&mut word, &b, &c, factor),
             Kernel::Mix3To1 | Kernel::Mix2To1 | Kernel::Mix1To1 => {
                 let parts = self.kernel.mix().expect("a mix has parts");
-                // Pieces are whole groups of pages, of which the last is updated.
+                // Pieces are whole groups of pages, and the last is updated.
                 let page = (at - range.start) / 512;
                 if page % parts == parts - 1 {
                     word[0] = word[0].wrapping_add(added);
@@ -211,7 +211,7 @@ pub fn burst(kernel: Kernel) -> usize {
     burst_pages(kernel) * PAGE
 }
 
-/// What the arrays are filled with: whole numbers, never all the same, for memory full of one value
+/// What the arrays are filled with: whole numbers, never all equal, for memory full of one value
 /// is special to some processors and hypervisors.
 fn content(array: usize, at: usize) -> u64 {
     let mixed = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((array as u64) << 56);

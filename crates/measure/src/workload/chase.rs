@@ -13,7 +13,7 @@ use nodewise_stats::random::Random;
 /// Loads in one sample: some 80 us where every load hits the first cache, some 15 ms in memory.
 const LOADS: u64 = 1 << 16;
 
-/// What to run.
+/// The command to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChaseOptions {
     /// Size of the chain.
@@ -33,7 +33,7 @@ impl ChaseOptions {
     }
 }
 
-/// What was measured.
+/// The measured values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChaseResult {
     /// Size of the chain: of whole lines.

@@ -93,7 +93,7 @@ impl Size {
         cache_sizes(machine).into_iter().max()
     }
 
-    /// A size for so many buffers that are each to exceed the cache.
+    /// A size for this many buffers that are each to exceed the cache.
     fn choose(cache: Option<Bytes>, buffers: u64, most: Bytes, node: Option<Bytes>) -> Self {
         let wanted = cache.map(|cache| cache.times(TIMES_CACHE * buffers));
         let least = LEAST.times(buffers);
@@ -177,7 +177,7 @@ mod tests {
         check("(8c 64G l3=32M/4c) (4c 64G l3=32M/4c)", None, 256);
         check("(8c 64G) (64G)", None, 64);
         check("(2c 640G l3=980M/2c)", None, 2048);
-        // A cache that nobody claims, one that is larger than claimed, and one that is smaller.
+        // A cache that no one claims, one that is larger than claimed, and one that is smaller.
         check("(8c 64G) (64G)", Some(64), 256);
         check("2x(8c 64G l3=32M/4c)", Some(64), 512);
         check("(2c 640G l3=480M/2c)", Some(32), 1920);

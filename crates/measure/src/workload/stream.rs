@@ -17,13 +17,13 @@ use crate::kernel::stream::{Arrays, Operation};
 use crate::timer::{Moment, Timer};
 use nodewise_stats::median;
 
-/// Bytes of a run unless told otherwise: about half a second on one core of a server.
+/// Bytes of a run by default: about half a second on one core of a server.
 const TRAFFIC: u64 = 8_000_000_000;
 
 /// Bytes of one element in all three arrays.
 const ELEMENT: u64 = 24;
 
-/// What to run.
+/// The command to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamOptions {
     /// What is done with each element.
@@ -39,7 +39,7 @@ pub struct StreamOptions {
 }
 
 impl StreamOptions {
-    /// A triad over this size with so many threads, which takes about a second on one core. The same
+    /// A triad over this size with this many threads, which takes about a second on one core. The same
     /// work whatever the number of threads.
     pub fn new(size: Bytes, threads: u32) -> Self {
         let passes = (TRAFFIC / size.get().max(1)).clamp(3, 1000) as u32;
@@ -47,7 +47,7 @@ impl StreamOptions {
     }
 }
 
-/// What was measured.
+/// The measured values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamResult {
     /// What was done with each element.
@@ -136,7 +136,7 @@ fn run_threads(
             let (go, wait) = channel();
             let worker = Worker { options, elements, number, timer, together: &together };
             let started = thread::Builder::new().spawn_scoped(scope, move || worker.run(&wait));
-            // The threads that did start see that nobody will tell them to go, and end.
+            // The threads that did start see that the signal to start will not come, and end.
             let started = started.map_err(|error| WorkloadError::NoThread {
                 number,
                 threads,
@@ -145,7 +145,7 @@ fn run_threads(
             workers.push((go, started));
         }
         for (go, _) in &workers {
-            // A thread that is gone has panicked, which joining tells.
+            // A thread that is gone has panicked, which joining reports.
             let _ = go.send(());
         }
         workers
@@ -172,7 +172,7 @@ impl Worker<'_> {
         }
         let seed = self.options.seed.wrapping_add(self.number.into());
         let mut arrays = Arrays::new(self.elements, seed);
-        // Room for the usual number of passes: nobody knows that as many as were asked for fit.
+        // Room for the usual number of passes: it is not certain that as many as were asked for fit.
         let mut windows = Vec::with_capacity(self.options.passes.min(1000) as usize + 1);
         for pass in 0..=self.options.passes {
             self.together.wait();

@@ -132,7 +132,7 @@ fn unnamed_in_folder(folder: &Path, size: Bytes) -> Result<File, Refusal> {
              policy"
         )));
     }
-    // A tmpfs without a limit tells 0 blocks.
+    // A tmpfs without a limit reports 0 blocks.
     let free = Bytes::new(system.f_bavail.saturating_mul(u64::try_from(system.f_bsize).unwrap_or(0)));
     if system.f_blocks > 0 && free < size {
         return Err(Refusal::Other(format!(

@@ -11,17 +11,17 @@ use nodewise_stats::Direction;
 /// Two nodes differ when one gives this much more than the other and their intervals are apart.
 const DIFFERENT: f64 = 1.05;
 
-/// One way and what came of it.
+/// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileWayReport {
-    /// What was done.
+    /// The actions taken.
     pub operation: Operation,
     /// Its figure in GB/s of the program, and where the file's pages were.
     pub cell: CellReport,
 }
 
 impl FileWayReport {
-    /// What came of a way; `explain` makes a sentence of a refusal.
+    /// The outcome of a way; `explain` makes a sentence of a refusal.
     pub fn new(way: &FileWay, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Self {
         let cpus = best_cpu(&way.cell.cpus).into_iter().collect();
         let cell = CellReport::new(&way.cell, cpus, outcome, Direction::HigherIsBetter, explain);
@@ -59,7 +59,7 @@ impl FileReport {
 pub enum FileFinding {
     /// From one node, files on one node are faster than files on another.
     Far {
-        /// What was done.
+        /// The actions taken.
         operation: Operation,
         /// The node of the CPUs.
         from: NodeId,

@@ -5,7 +5,7 @@ use std::fmt;
 /// What is done with the memory.
 ///
 /// The arithmetic ones are those of McCalpin's STREAM. The mixes read and update one array in place,
-/// so that reads and writes stand in the same proportion for the program and on the bus.
+/// so that reads and writes are in the same proportion for the program and on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kernel {
     /// The sum of `a`.

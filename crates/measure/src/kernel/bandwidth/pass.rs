@@ -18,7 +18,7 @@ pub struct Arrays<'a> {
 
 /// Passes over the arrays once, and returns the sum of what was only read. This is what is timed.
 ///
-/// The factor is also the value that is written, and the bits of which are added by the mixes. It
+/// The factor is also the value that is written, and the mixes add its bits. It
 /// should differ from pass to pass, so that a pass that was left out shows, and not be 0: zeros
 /// written over zeros are special to some processors.
 ///
@@ -64,10 +64,10 @@ fn string(kernel: Kernel, arrays: &mut Arrays<'_>, factor: f64) -> u64 {
     let words = arrays.a.len();
     let a = arrays.a.as_mut_ptr();
     if kernel == Kernel::Write {
-        // SAFETY: `a` is the start of a slice of so many words that is borrowed exclusively.
+        // SAFETY: `a` is the start of a slice of this many words that is borrowed exclusively.
         unsafe { super::x86::string_fill(a, words, factor.to_bits()) };
     } else {
-        // SAFETY: `a` and `b` are the starts of slices of so many words (`pass` compared their
+        // SAFETY: `a` and `b` are the starts of slices of this many words (`pass` compared their
         // lengths); `a` is borrowed exclusively, so they do not overlap.
         unsafe { super::x86::string_copy(a, arrays.b.as_ptr(), words) };
     }

@@ -55,7 +55,7 @@ pub fn mix(a: &mut [u64], parts: usize, value: f64) -> u64 {
     sum
 }
 
-/// How many of so many words a [`mix`] updates.
+/// How many of this many words a [`mix`] updates.
 pub fn updated(words: usize, parts: usize) -> usize {
     let group = parts * STRIDE_WORDS;
     words / group * STRIDE_WORDS + words % group / parts

@@ -1,6 +1,6 @@
 //! The loops for x86-64, written out so that what is timed is what is here, whatever the compiler.
 //!
-//! A loop is a table: for each turn the operations and where in the turn they stand. `line!` turns an
+//! A loop is a table: for each turn the operations and their place in the turn. `line!` turns an
 //! operation into the instructions for one line of 64 bytes: four of SSE2, two of AVX2 or one of
 //! AVX-512, at which a register of 16, 32 or 64 bytes is moved.
 //!
@@ -329,7 +329,7 @@ loops! {
 /// Fills words with `rep stosq`.
 ///
 /// # Safety
-/// So many words can be written at `a`, and nothing else uses them.
+/// This many words can be written at `a`, and nothing else uses them.
 pub unsafe fn string_fill(a: *mut u64, words: usize, value: u64) {
     // SAFETY: the caller vouches for the memory; the direction flag is clear on entry to any block.
     unsafe {
@@ -344,7 +344,7 @@ pub unsafe fn string_fill(a: *mut u64, words: usize, value: u64) {
 /// Copies words with `rep movsq`.
 ///
 /// # Safety
-/// So many words can be written at `a` and read at `b`, which do not overlap, and nothing else uses
+/// This many words can be written at `a` and read at `b`, which do not overlap, and nothing else uses
 /// those at `a`.
 pub unsafe fn string_copy(a: *mut u64, b: *const u64, words: usize) {
     // SAFETY: the caller vouches for the memory; the direction flag is clear on entry to any block.

@@ -73,7 +73,7 @@ pub fn p90_ns(outcome: &Outcome) -> Option<f64> {
     figure.map(|figure| figure.median)
 }
 
-/// What came of the chase of a point; `explain` makes a sentence of a refusal.
+/// The outcome of the chase of a point; `explain` makes a sentence of a refusal.
 pub fn cell(loaded: &Loaded, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> CellReport {
     let cell: &Cell = &loaded.chase.cell;
     let cpus: CpuSet = best_cpu(&cell.cpus).into_iter().collect();
@@ -89,7 +89,7 @@ pub fn cell(loaded: &Loaded, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> St
 }
 
 impl Point {
-    /// What came of a point with traffic; `None` for one without.
+    /// The outcome of a point with traffic; `None` for one without.
     pub fn new(loaded: &Loaded, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Option<Self> {
         let pause_ns = loaded.traffic.as_ref()?.pause_ns;
         let load = outcome.figure_of(Direction::HigherIsBetter, |sample| sample.beside?.load);

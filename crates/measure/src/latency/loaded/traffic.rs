@@ -33,7 +33,7 @@ pub struct Load {
 /// Something that was measured while threads moved data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Meanwhile<T> {
-    /// What came of it.
+    /// The outcome of it.
     pub result: T,
     /// When it began and ended: the window in which bytes are counted.
     pub window: (Moment, Moment),
@@ -81,7 +81,7 @@ pub fn during<T>(
     Ok((measured.result, Throughput { switched, ..throughput(&tracks, load.kernel, timer)? }))
 }
 
-/// What the threads share.
+/// Parts that the threads share.
 struct Shared {
     /// How many have begun, or will never.
     started: AtomicUsize,
@@ -104,7 +104,7 @@ struct Done {
     switched: Option<u64>,
 }
 
-/// One thread: it counts itself as started whatever happens, so that nobody waits for it.
+/// One thread: it counts itself as started whatever happens, so that no one waits for it.
 fn generate(
     member: Member<'_>,
     load: Load,
@@ -126,7 +126,7 @@ fn generate(
     Ok(Done { track, switched })
 }
 
-/// Passes over the memory, with pauses, until it is told to stop; and how often it had to leave its CPU
+/// Passes over the memory, with pauses, until it is asked to stop; and how often it had to leave its CPU
 /// after its first step.
 fn track(work: &mut Work<'_>, load: Load, timer: &Timer, shared: &Shared) -> (Track, Option<u64>) {
     let burst = work::burst(load.kernel);

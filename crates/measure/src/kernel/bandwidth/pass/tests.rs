@@ -10,7 +10,7 @@ fn numbers(words: usize, seed: u64) -> Vec<u64> {
     (0..words as u64).map(|at| number(at).to_bits()).collect()
 }
 
-/// An array at so many words beyond a line, with its guards.
+/// An array at this many words beyond a line, with its guards.
 struct Guarded {
     memory: Vec<u64>,
     start: usize,
