@@ -7,7 +7,7 @@
 //! Tiers::of(machine, release) -> which nodes are on top
 //! ```
 //!
-//! How soon pages move is a matter of time and of use: [`Balancing`] tells where they are when the kernel has
+//! How soon pages move is a matter of time and of use: [`Balancing`] shows where they are when the kernel has
 //! marked all of a program's memory, and the program has used each page often enough since.
 //!
 //! # Source
@@ -41,8 +41,8 @@ impl Balancing {
         Self { places: setting & 1 != 0, promotes: setting & 2 != 0 }
     }
 
-    /// What a machine tells; where it does not, what the kernel begins with: pages follow the CPU on a
-    /// machine of several nodes.
+    /// The machine's settings; where they are unknown, those that the kernel starts with: pages follow the
+    /// CPU on a machine of several nodes.
     pub fn of_machine(machine: &Machine) -> Self {
         let several = u32::from(machine.nodes.len() > 1);
         Self::of(machine.settings.numa_balancing.unwrap_or(several))
@@ -89,7 +89,7 @@ pub fn target(policy: &Policy, page: NodeId, cpu_node: NodeId, with_memory: &Nod
     (follows && page != cpu_node && with_memory.contains(cpu_node)).then_some(cpu_node)
 }
 
-/// Room beyond the promotion mark that lets slow pages come without being hot, for a node of so many pages:
+/// Room beyond the promotion mark that lets slow pages come without being hot, for a node of this many pages:
 /// 1 GiB, or a sixteenth of the node where that is more.
 fn room_to_spare(managed: u64) -> u64 {
     (managed / 16).max(1 << 18)
@@ -106,7 +106,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// What a zone has to have more free pages than, for so many to come.
+    /// What a zone has to have more free pages than, for this many to come.
     fn mark(self, zone: &ZoneState, pages: u64) -> u64 {
         match self.spare {
             Some(spare) => zone.marks.promo + spare,
@@ -245,7 +245,7 @@ mod tests {
 
     const TIERED: Case = Case { machine: "2x(1c 4G) (4G tier=22)", balancing: 2, ..PLAIN };
 
-    /// Plays a case with so many pages: what was moved, and what is left above the high watermark.
+    /// Plays a case with this many pages: what was moved, and what is left above the high watermark.
     fn play(case: &Case, pages: u64) -> (Balanced, u64) {
         let machine = spec::machine(case.machine).unwrap();
         let mut memory = Memory::of(&machine, BuiltAt::Boot, case.release);

@@ -1,8 +1,8 @@
-//! What a placement costs: the time of reading memory, and what bounds it.
+//! The cost of a placement: the time of reading memory, and what bounds it.
 //!
-//! A saturating model of three bounds, of which the tightest one holds:
+//! A saturating model of three bounds; the tightest one holds:
 //!
-//! - **a thread** has so many bytes under way at once, and each takes the latency of its way: by Little's
+//! - **a thread** has this many bytes under way at once, and each takes the latency of its way: by Little's
 //!   law its rate is bytes under way divided by latency;
 //! - **a link** from the CPUs of one node to the memory of another carries its bandwidth;
 //! - **a controller** gives the bandwidth of its node's memory, whoever asks.
@@ -36,10 +36,10 @@ pub struct Way {
     pub bandwidth: Option<f64>,
 }
 
-/// What is known of a machine's ways and controllers.
+/// The known facts about a machine's ways and controllers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
-    /// Ways, as `ways.get(from, to)`.
+    /// Ways: `ways.get(from, to)`.
     pub ways: NodeMatrix<Way>,
     /// What each node's controller gives, bytes per second.
     pub controllers: BTreeMap<NodeId, f64>,
@@ -76,16 +76,16 @@ pub enum Bottleneck {
     Controller(NodeId),
 }
 
-/// What a placement costs.
+/// The cost of a placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// The least time that all reads take, s.
     pub seconds: f64,
-    /// What bounds it.
+    /// Its bound.
     pub bottleneck: Bottleneck,
 }
 
-/// A way of which nothing is known.
+/// A way without any known figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// The node of the CPUs.
@@ -103,7 +103,7 @@ impl std::fmt::Display for Unknown {
 impl std::error::Error for Unknown {}
 
 impl Costs {
-    /// What the firmware says: ways from the initiators that it names. The bandwidth from there is taken
+    /// The firmware's figures: ways from the initiators that it names. The bandwidth from there is taken
     /// for what the controller gives; of links it says nothing.
     pub fn of(machine: &Machine) -> Self {
         let mut costs = Self { ways: NodeMatrix::new(machine.nodes.keys().copied()), ..Self::default() };
@@ -124,7 +124,7 @@ impl Costs {
     /// The least time of some reads that go on at once; `None` when there is nothing to read.
     ///
     /// # Errors
-    /// A way of which nothing is known.
+    /// A way without any known figure.
     pub fn expected(&self, reads: &[Read], profile: Profile) -> Result<Option<Cost>, Unknown> {
         let mut threads: BTreeMap<NodeId, f64> = BTreeMap::new();
         let mut links: BTreeMap<(NodeId, NodeId), f64> = BTreeMap::new();

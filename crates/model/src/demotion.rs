@@ -6,7 +6,7 @@
 //!
 //! The pages of a request that finds no room ([`OutOfMemory`](crate::walk::OutOfMemory)) find some on the
 //! nodes `inside` when pages there are demoted first, as far as `/sys/kernel/mm/numa/demotion_enabled` says
-//! so. Which pages go, the kernel decides by how long nobody has used them: here that is the caller's.
+//! so. Which pages go, the kernel decides by how long no one has used them: here that is the caller's.
 //!
 //! # Source
 //! `can_demote`, `demote_folio_list` and `alloc_demote_folio` in `mm/vmscan.c`; 5.15 to at least 7.2 with the

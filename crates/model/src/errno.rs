@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Errno {
     /// What needs a capability that the caller lacks, or a process that it may not touch.
     Eperm,
-    /// A range without any policy where one is needed; a page that is not there.
+    /// A range without any policy where one is needed; a page that is missing.
     Enoent,
     /// No process with this number.
     Esrch,
@@ -22,7 +22,7 @@ pub enum Errno {
     Eacces,
     /// No memory mapped there, or none that a mask can be read from.
     Efault,
-    /// A node that is not there, or has no memory.
+    /// A node that does not exist or has no memory.
     Enodev,
     /// An argument without meaning.
     Einval,

@@ -20,7 +20,7 @@ use crate::zonelist::FallbackOrders;
 pub enum Replaced {
     /// A free page of the pool, on this node.
     ByFree(NodeId),
-    /// A page of this node that was no page of the pool before.
+    /// A page of this node that was not a page of the pool before.
     ByNew(NodeId),
     /// Nothing: the page stays where it is.
     Not,
@@ -171,7 +171,7 @@ impl Pool {
         }
     }
 
-    /// Free pages that nobody has reserved.
+    /// Free pages that no one has reserved.
     fn spare(&self) -> u64 {
         self.free.values().sum::<u64>().saturating_sub(self.reserved)
     }

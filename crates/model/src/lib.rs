@@ -30,7 +30,7 @@
 //! - `firmware.rs` from the firmware's tables to a machine, as the kernel does it; in `firmware/` the passes
 //!   over the SRAT (`firmware/srat.rs`, `firmware/domains.rs`), CXL windows, ranges fitted to RAM
 //!   (`firmware/blocks.rs`), SLIT (`firmware/distances.rs`), HMAT, CPUs by the MADT, device trees, room that
-//!   is kept for what is not there (`firmware/spare.rs`), all together (`firmware/boot.rs`), the machine, and
+//!   is kept for what is missing (`firmware/spare.rs`), all together (`firmware/boot.rs`), the machine, and
 //!   its notes (`firmware/note.rs`)
 //! - `fake.rs` emulated nodes, `fake/spec.rs` the parameter, `fake/cut.rs` the pieces, `fake/outcome.rs` the
 //!   nodes that result; `firmware/ranges.rs` ranges that a log names

@@ -26,7 +26,7 @@ pub struct ZoneState {
     pub managed: u64,
     /// Free pages, without those in the lists of the CPUs.
     pub free: u64,
-    /// When it gives way.
+    /// When it yields.
     pub marks: Watermarks,
     /// Pages kept from requests that may use higher zones, by [`ZoneKind::ALL`].
     pub reserves: [u64; 4],
@@ -51,7 +51,7 @@ pub struct Memory {
     pub(crate) release: Release,
     /// Bytes of a page.
     pub(crate) page: u64,
-    /// A huge page is two to the power of so many pages.
+    /// A huge page is two to the power of this many pages.
     pub(crate) huge_order: u32,
     /// Whether nodes are reclaimed before others are tried.
     pub(crate) zone_reclaim: Option<ZoneReclaim>,
@@ -78,7 +78,7 @@ impl Memory {
         }
     }
 
-    /// The same in pages of so many bytes.
+    /// The same in pages of this many bytes.
     #[must_use]
     pub fn with_page(self, page: u64) -> Self {
         Self { page, ..self }
@@ -153,7 +153,7 @@ impl Memory {
         self.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.managed).sum()
     }
 
-    /// Gives pages back to a zone, but no more than it manages. A zone that is not there
+    /// Gives pages back to a zone, but no more than it manages. A missing zone
     /// takes none.
     pub fn free(&mut self, node: NodeId, kind: ZoneKind, pages: u64) {
         if let Some(zone) = self.zones.iter_mut().find(|zone| (zone.node, zone.kind) == (node, kind)) {
@@ -161,7 +161,7 @@ impl Memory {
         }
     }
 
-    /// Gives pages of one zone back for those that were taken from others; tells how many.
+    /// Gives pages of one zone back for those that were taken from others; shows how many.
     pub(crate) fn exchange(
         &mut self,
         pages: &mut Placed,

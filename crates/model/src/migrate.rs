@@ -54,7 +54,7 @@ pub fn check_migration(new: &NodeSet, allowed: &NodeSet) -> Result<(), Errno> {
 /// memory, `allowed` those of the cpuset of the process whose page it is.
 ///
 /// # Errors
-/// `ENODEV` for a node that is not there or has no memory, `EACCES` for one outside the cpuset.
+/// `ENODEV` for a node that does not exist or has no memory, `EACCES` for one outside the cpuset.
 pub fn check_move(node: NodeId, with_memory: &NodeSet, allowed: &NodeSet) -> Result<(), Errno> {
     match (with_memory.contains(node), allowed.contains(node)) {
         (false, _) => Err(Errno::Enodev),

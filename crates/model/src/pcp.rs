@@ -1,4 +1,4 @@
-//! Pages in the lists of the CPUs, which are why the page at which a zone gives way is not exact.
+//! Pages in the lists of the CPUs, which are why the page at which a zone yields is not exact.
 //!
 //! A CPU takes pages from a zone in batches; the batch is counted as used at once, though most of it
 //! is not given to anybody yet. When the zone reaches its watermark, what is left in the CPU's list
@@ -12,7 +12,7 @@ const MOST_BATCH: u64 = 1 << 20;
 /// The most that a batch is doubled while nothing is freed.
 const MOST_DOUBLINGS: u32 = 5;
 
-/// Pages in one batch of a zone with this many managed pages of so many bytes.
+/// Pages in one batch of a zone with this many managed pages of this many bytes.
 pub fn batch(managed: u64, page: u64) -> u64 {
     let share = ((managed / 1024).min(MOST_BATCH / page.max(1)) / 4).max(1);
     let wanted = share + share / 2;
@@ -20,7 +20,7 @@ pub fn batch(managed: u64, page: u64) -> u64 {
 }
 
 /// The most pages that one refill of a CPU's list takes from such a zone. Runs on a real kernel
-/// differed by as much at the page where one node gave way to the next.
+/// differed by as much at the page where one node yielded to the next.
 pub fn largest_refill(managed: u64, page: u64) -> u64 {
     batch(managed, page) << MOST_DOUBLINGS
 }

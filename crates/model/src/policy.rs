@@ -5,7 +5,7 @@
 //! | what the kernel accepts, and what a cpuset makes of it | [`set`] |
 //! | the mask that a program passes | [`mask`] |
 //! | whose turn a page is | [`interleave`] |
-//! | weights that nobody has set | [`weights`] |
+//! | weights that no one has set | [`weights`] |
 //! | programs that have set no policy | [`system`] |
 //!
 //! # Source
@@ -38,7 +38,7 @@ pub enum Start {
     ByWeight,
 }
 
-/// What happens when the nodes of a pass are full.
+/// The effect when the nodes of a pass are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
     /// Never: every node with memory that the process may use is in the order; after the last one
@@ -61,7 +61,7 @@ pub struct Path {
     pub order: Vec<NodeId>,
     /// Nodes tried after all of `order` are full; only for preferred-many.
     pub then: Vec<NodeId>,
-    /// What happens when `order` is full.
+    /// The effect when `order` is full.
     pub when_full: WhenFull,
 }
 

@@ -51,8 +51,8 @@ pub struct ZoneReclaim {
 }
 
 impl ZoneReclaim {
-    /// What a machine tells. A mode that it does not tell is 0, as the kernel begins; a list that it does not
-    /// tell is the multi-generational one, where the release has it.
+    /// The machine's settings. An unknown mode is 0, the kernel's default; an unknown list is the
+    /// multi-generational one, where the release has it.
     pub fn of(machine: &Machine, release: Release) -> Self {
         let is_new =
             machine.settings.lru_gen_enabled.unwrap_or(true) && release.has(Change::GenerationsOfPages);
@@ -82,7 +82,7 @@ impl ZoneReclaim {
         Self { farthest, ..self }
     }
 
-    /// The same with so many pages to reclaim on each node.
+    /// The same with this many pages to reclaim on each node.
     #[must_use]
     pub fn with_spare(self, spare: BTreeMap<NodeId, u64>) -> Self {
         Self { spare, ..self }
@@ -108,7 +108,7 @@ impl ZoneReclaim {
 }
 
 /// Pages of a node's caches beyond those that it keeps: of files above 1 % of its memory
-/// (`min_unmapped_ratio`), of the kernel's objects above 5 % (`min_slab_ratio`). What a node does not tell is
+/// (`min_unmapped_ratio`), of the kernel's objects above 5 % (`min_slab_ratio`). What is unknown of a node is
 /// none.
 fn spare(node: &Node, mode: u32, page: u64) -> u64 {
     let pages = |field: &str| node.size_of(field).map_or(0, |size| size.get() / page);

@@ -1,4 +1,4 @@
-//! What differs between kernel releases, as data.
+//! The differences between kernel releases, as data.
 //!
 //! The rules of this crate are those of Linux 6.12. A release before or after it follows other rules
 //! where a [`Change`] says so; everything else was unchanged from 6.1 to at least 7.2.
@@ -21,13 +21,13 @@ pub enum Change {
     GenerationsOfPages,
     /// The index that says whose turn an interleaved page is counts with all its bits; before, with the
     /// lower 32. Pages above 16 TiB, where programs have theirs, then fall to other nodes wherever the
-    /// number of nodes is no power of two.
+    /// number of nodes is not a power of two.
     WholeInterleaveIndex,
-    /// The order that the log names for a node without memory leaves that node out; before, it stood first, though
-    /// it has nothing to give.
+    /// The order that the log names for a node without memory leaves that node out; before, it came first,
+    /// though it has nothing to give.
     BareNodesLeftOut,
-    /// Memory tiers follow from the latencies and bandwidths that the firmware tells; before, all memory of the
-    /// firmware's is in one tier.
+    /// Memory tiers follow from the latencies and bandwidths that the firmware declares; before, all memory
+    /// of the firmware's is in one tier.
     TiersOfLatencies,
     /// The mode `MPOL_WEIGHTED_INTERLEAVE`, each node's weight 1 unless it is set.
     WeightedInterleave,
@@ -46,7 +46,7 @@ pub enum Change {
     /// could. Seen on 6.18 and not on 6.12.
     ReplacedInPlaceStays,
     /// A part of a huge page that was in common with a child and has been split is the writer's own again
-    /// when nobody else has any of it; before, a write to it is a copy even then.
+    /// when no one else has any of it; before, a write to it is a copy even then.
     PartsKept,
     /// Weights of weighted interleave are worked out from the nodes' bandwidths, a weight of 0 is
     /// refused, and only nodes with memory have one.
@@ -105,7 +105,7 @@ impl Change {
     }
 }
 
-/// A kernel release as far as the model tells releases apart.
+/// A kernel release as far as the model distinguishes releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
     major: u16,

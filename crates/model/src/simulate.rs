@@ -7,7 +7,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | what can be done | [`Act`] |
-//! | what came of it | [`Step`] |
+//! | the outcomes of it | [`Step`] |
 //! | where everybody's memory is | [`Placement`] |
 //! | memory that comes and goes | `simulate/mapping.rs` |
 //! | touching pages, copies after a fork, pages that come back from a disk | `simulate/fault.rs` |
@@ -53,7 +53,7 @@ pub use step::{Cause, Killed, Relief, Step};
 use pool::Pool;
 use program::{Id, Kind, Object, ObjectId, Program};
 
-/// Where a program's first mapping is, as a page number: a place for which every turn begins anew.
+/// Where a program's first mapping is, as a page number: a place for which every turn begins again.
 const FIRST_PAGE: u64 = 1 << 28;
 
 /// Programs on a machine.
@@ -130,7 +130,7 @@ impl Simulation {
         }
     }
 
-    /// The same with so many pages of 4 KiB of swap.
+    /// The same with this many pages of 4 KiB of swap.
     #[must_use]
     pub fn with_swap(self, pages: u64) -> Self {
         Self { swap_left: pages, ..self }
@@ -186,7 +186,7 @@ impl Simulation {
             Act::Free { region } => self.free_region(id, region),
             Act::Touch(part) => self.with_part(id, part, |simulation, object, pages| {
                 let mut step = Step::default();
-                // Who is stopped has been told of.
+                // A stopped program has been reported.
                 let _ = simulation.touch(id, object, pages, &mut step);
                 step
             }),
@@ -298,7 +298,7 @@ impl Simulation {
         Ok(step)
     }
 
-    /// Ends a program: gives back what nobody else has.
+    /// Ends a program: gives back what no one else has.
     fn remove(&mut self, id: Id) {
         let Some(program) = self.programs.remove(&id) else { return };
         self.names.remove(&program.name);

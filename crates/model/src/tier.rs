@@ -86,8 +86,8 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    /// The tiers that a machine tells; where it tells none, those that a kernel of a release works out from
-    /// latencies and bandwidths ([`worked_out`]). A node without a tier has that of DRAM.
+    /// The tiers that a machine reports; where it reports none, those that a kernel of a release works out
+    /// from latencies and bandwidths ([`worked_out`]). A node without a tier has that of DRAM.
     pub fn of(machine: &Machine, release: Release) -> Self {
         let told = machine.tiers.iter();
         let told: BTreeMap<NodeId, u64> =
@@ -141,9 +141,9 @@ pub struct Targets {
     pub others: NodeSet,
 }
 
-/// The tier of each node with memory, from latencies and bandwidths that the firmware tells for CPUs. All are
-/// DRAM's where the kernel does not go by them: no release before [`Change::TiersOfLatencies`] does, and none
-/// where nodes with CPUs and memory differ by more than a tenth or lack a value.
+/// The tier of each node with memory, from latencies and bandwidths that the firmware declares for CPUs. All
+/// are DRAM's where the kernel does not go by them: no release before [`Change::TiersOfLatencies`] does, and
+/// none where nodes with CPUs and memory differ by more than a tenth or lack a value.
 ///
 /// # Source
 /// `hmat_calculate_adistance` and `mt_set_default_dram_perf`: the first node with memory and CPUs that the
@@ -259,7 +259,7 @@ mod tests {
         let fast = "access=0>0:100ns/100G; access=1>1:100ns/100G";
         check(&format!("2x(1c 1G) (1G); {fast}; access=0>2:300ns/20G"), &[4, 4, 67]);
         check(&format!("2x(1c 1G) (1G); {fast}; access=0>2:100ns/70G"), &[4, 4, 6]);
-        // A node with CPUs that differs by more than a tenth, or of which a value is missing.
+        // A node with CPUs that differs by more than a tenth, or lacks a value.
         let other = |own: &str| {
             format!("2x(1c 1G) (1G); access=0>0:100ns/100G; access=1>1:{own}; access=0>2:300ns/20G")
         };

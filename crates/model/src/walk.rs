@@ -91,7 +91,7 @@ pub struct Share {
     pub pages: u64,
 }
 
-/// Pages one after the other, while no zone gave way to another.
+/// Pages one after the other, while no zone yielded to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Each page is 2^`order` times 4 KiB.
@@ -122,7 +122,7 @@ pub enum Constraint {
     MemoryPolicy,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// The pages that were given, in the order in which they were touched.
@@ -290,7 +290,7 @@ impl Memory {
         }
     }
 
-    /// Frees what a zone lacks to give so many pages and stay at a mark.
+    /// Frees what a zone lacks to give this many pages and stay at a mark.
     fn reclaim(&mut self, stop: Stop, mark: Mark, pages: u64, class: Class) {
         let (zone, Some(spare)) = (&mut self.zones[stop.zone], self.spare.get_mut(stop.zone)) else { return };
         let lacking = (turn::kept(zone, mark, class) + pages).saturating_sub(zone.free).min(*spare);

@@ -3,7 +3,7 @@
 //! The capital of a [`super::betting::Bet`] depends on how many rounds were won and lost and not on their order, so the
 //! probability that it wins within some rounds is a sum over these two numbers: nothing is simulated and
 //! nothing approximated. How often a round is won or lost after a shift is read from the differences that
-//! were seen, for which every run of a round stands in for the one that is compared: without a
+//! were seen, for which every run of a round is in for the one that is compared: without a
 //! difference they are alike.
 
 use super::betting::{STAKES, score};
@@ -47,14 +47,14 @@ impl Detection {
         Self { choices: all.len().div_ceil(rounds.len().max(1)).max(1), rounds: all, alpha }
     }
 
-    /// The probability that the bet wins within so many rounds when the compared runs are this much higher.
+    /// The probability that the bet wins within this many rounds when the compared runs are this much higher.
     /// With skewed noise it is another one than when they are lower.
     pub fn power(&self, shift: f64, rounds: u32) -> f64 {
         let (played, won) = self.chances(shift);
         mixed(&won_within(won, rounds, self.alpha), played, rounds)
     }
 
-    /// The smallest shift that the bet finds with the probability [`POWER`] within so many rounds; `None`
+    /// The smallest shift that the bet finds with the probability [`POWER`] within this many rounds; `None`
     /// where there are too few for any.
     pub fn smallest(&self, rounds: u32) -> Option<f64> {
         let farthest = self.rounds.iter().flatten().fold(0.0, |most: f64, value| most.max(value.abs()));
@@ -112,7 +112,7 @@ impl Detection {
     }
 }
 
-/// The probability that a bet has won after so many rounds, each of which counts with the probability
+/// The probability that a bet has won after this many rounds, each of which counts with the probability
 /// `played`, from that after 0, 1, 2 ... rounds that count.
 fn mixed(reached: &[f64], played: f64, rounds: u32) -> f64 {
     let (log_played, log_even) = (played.ln(), (1.0 - played).ln());
@@ -131,7 +131,7 @@ fn mixed(reached: &[f64], played: f64, rounds: u32) -> f64 {
 /// Probabilities below this add nothing that is ever shown.
 const NEGLIGIBLE: f64 = 1e-15;
 
-/// The probability that a bet has won after 0, 1, 2 ... of so many rounds, each won with this chance.
+/// The probability that a bet has won after 0, 1, 2 ... of this many rounds, each won with this chance.
 fn won_within(chance: f64, rounds: u32, alpha: f64) -> Vec<f64> {
     let rounds = rounds as usize;
     let enough = wins_needed(rounds, alpha);
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    // The runs of two levels, of which the upper one is rare: lower runs are found where higher ones are not.
+    // The runs of two levels with a rare upper one: lower runs are detected where higher ones are not.
     #[test]
     fn with_skewed_noise_the_power_is_that_of_the_direction() {
         let mut random = Random::new(6);

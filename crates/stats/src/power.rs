@@ -2,7 +2,7 @@
 
 use super::distribution::{normal_quantile, student_quantile};
 
-/// The probability with which a study should find an effect it is said to be able to find: the
+/// The probability with which a study should find an effect that it claims to find: the
 /// usual one since Cohen, "Statistical power analysis for the behavioral sciences", 1977.
 pub const POWER: f64 = 0.8;
 

@@ -1,7 +1,7 @@
 //! The generator behind every shuffled order, resample and chain, and its seed.
 //!
 //! It is part of the results: a study, its order and its intervals can be made again from the seed
-//! that is printed with them. The sequences are therefore fixed for good, on every platform and in
+//! that is printed with them. The sequences are therefore fixed permanently, on every platform and in
 //! every release; the tests hold them to published values.
 //!
 //! # Source
@@ -90,7 +90,7 @@ impl Random {
         normal_quantile(self.unit().max(f64::MIN_POSITIVE))
     }
 
-    /// Puts the items in an order of which each is equally likely (Fisher-Yates).
+    /// Puts the items in an order; all orders are equally likely (Fisher-Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.index(last + 1));

@@ -14,7 +14,7 @@ use super::median;
 /// approximation is right to the third digit.
 pub const EXACT_UP_TO: usize = 40;
 
-/// What the test found.
+/// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSum {
     /// In how many pairs of a value of each sample the second is the larger one; a tie counts half.

@@ -28,7 +28,7 @@ fn largest(holds: impl Fn(f64) -> bool) -> f64 {
     low
 }
 
-/// The probability of at most so many among `all` when each has this probability, which lies between 0
+/// The probability of at most this many among `all` when each has this probability, which lies between 0
 /// and 1.
 fn at_most(count: u32, all: u32, share: f64) -> f64 {
     let (log_yes, log_no) = (share.ln(), (1.0 - share).ln());

@@ -11,7 +11,7 @@ use super::distribution::normal_cdf;
 /// the third digit.
 pub const EXACT_UP_TO: usize = 25;
 
-/// What the test found.
+/// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRank {
     /// Differences that are not zero.

@@ -10,7 +10,7 @@ use nodewise_stats::signed_rank::signed_rank;
 use nodewise_stats::{Bootstrap, Interval, geometric_mean, hodges_lehmann, mean};
 use serde_json::Value;
 
-/// The cases of a file, each of which must have been made by packages whose releases are told.
+/// The cases of a file, each of which must have been made by packages whose releases are reported.
 fn cases(name: &str) -> Vec<Value> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference").join(name).with_extension("json");
@@ -107,7 +107,7 @@ fn quantiles_of_students_distribution_are_scipys() {
 }
 
 // The formula takes the estimate's own spread for normal. The exact power of the t test knows that few
-// blocks tell that spread badly, and asks for a little more.
+// blocks estimate that spread badly, and asks for a little more.
 #[test]
 fn the_smallest_detectable_difference_is_scipys_and_near_the_exact_one_of_statsmodels() {
     for case in cases("detectable") {

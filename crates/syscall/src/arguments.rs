@@ -73,7 +73,7 @@ impl HugePageSize {
 pub enum PageKind {
     /// Small pages only, whatever the system's setting for transparent huge pages is.
     Small,
-    /// Transparent huge pages, as far as the kernel finds any: what came of it shows in
+    /// Transparent huge pages, as far as the kernel finds any: its outcome shows in
     /// `AnonHugePages` of `/proc/PID/smaps`, not in an error.
     TransparentHuge,
     /// Pages from the kernel's pool of this size, or none at all.

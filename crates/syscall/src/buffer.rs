@@ -30,7 +30,7 @@ impl PageKind {
         }
     }
 
-    /// How `mmap(2)` is told: the size of the pool's pages as a power of two, in the top bits.
+    /// How `mmap(2)` gets it: the size of the pool's pages as a power of two, in the top bits.
     const fn map_flags(self) -> c_int {
         match self {
             Self::Small | Self::TransparentHuge => 0,
@@ -68,7 +68,7 @@ impl NodeBuffer {
     /// What `mmap(2)`, `madvise(2)` and `mbind(2)` fail with: `ENOMEM` where the address space or a
     /// pool of huge pages is too small, `EINVAL` for length 0, a size of huge page that the kernel
     /// does not have, or nodes that cannot be used; `EFAULT` where the pool has no pages on the
-    /// nodes of the policy. A node that is too full for a `Bind` policy is no error but a case for
+    /// nodes of the policy. A node that is too full for a `Bind` policy is not an error but a case for
     /// the kernel's OOM killer: look at its free memory first.
     pub fn new(length: Bytes, kind: PageKind, policy: Option<&MemPolicy>) -> Result<Self, CallError> {
         let mut buffer = Self::reserve(length, kind, policy)?;
@@ -104,7 +104,7 @@ impl NodeBuffer {
         Ok(buffer)
     }
 
-    /// Tells the kernel which pages to use, and for whom.
+    /// Reports the kernel which pages to use, and for whom.
     fn advise(&self, mapped: usize) -> Result<(), CallError> {
         let advise = |advice| advise(self.address(), mapped, advice);
         // While a child has not yet become its program it shares every page, and what is written
@@ -179,7 +179,7 @@ impl NodeBuffer {
         Bytes::new(self.length as u64)
     }
 
-    /// What it is made of.
+    /// Its parts.
     pub fn kind(&self) -> PageKind {
         self.kind
     }
@@ -204,8 +204,8 @@ impl NodeBuffer {
 
     /// Its memory as numbers of 64 bits; a rest of less than 8 bytes is left out.
     pub fn as_words(&self) -> &[u64] {
-        // SAFETY: as in `as_slice`; a mapping starts on a page and so is aligned for u64, every bit
-        // pattern of which is a value, and `length / 8` of them fit.
+        // SAFETY: as in `as_slice`; a mapping starts on a page and so is aligned for u64, whose
+        // every bit pattern is a value, and `length / 8` of them fit.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), self.length / 8) }
     }
 
@@ -215,7 +215,7 @@ impl NodeBuffer {
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.length / 8) }
     }
 
-    /// Where its pages are, asked of the kernel; counted in small pages, or in those of its pool.
+    /// Where its pages are, from the kernel; counted in small pages, or in those of its pool.
     ///
     /// # Errors
     /// A refused `move_pages(2)`.

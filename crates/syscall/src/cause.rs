@@ -1,7 +1,7 @@
-//! What stands behind an error: its cause, what limits us, and what would mend it.
+//! What follows an error: its cause, what limits us, and what would mend it.
 //!
 //! One number means many things: `EINVAL` from `set_mempolicy(2)` is an old kernel, a cpuset, a
-//! node without memory or a wrong combination of arguments. [`explain`] tells them apart by the
+//! node without memory or a wrong combination of arguments. [`explain`] distinguishes them by the
 //! arguments of the call and by facts that the caller has gathered ([`Circumstances`]); it asks
 //! nothing itself, so that every case is a test.
 

@@ -11,11 +11,11 @@ use crate::arguments::Advice;
 use crate::call::{Call, Task};
 use crate::error::{CallError, Errno};
 use crate::raw;
-/// What the copy is told: address and length.
+/// The copy's input: address and length.
 type Order = [usize; 2];
 
 /// A child that was forked and has become no other program: it has this process's memory, policies and
-/// CPUs as they were then, writes to pages when it is told to, and ends when dropped.
+/// CPUs as they were then, writes to pages when asked to, and ends when dropped.
 ///
 /// Nothing that it writes is seen here, but in memory that is shared. Where its pages are, and moving
 /// them or itself, is asked from here: [`Twin::task`].
@@ -37,7 +37,7 @@ impl Twin {
     pub fn fork() -> io::Result<Self> {
         let (line, childs) = UnixStream::pair()?;
         let (descriptor, other) = (childs.as_raw_fd(), line.as_raw_fd());
-        // SAFETY: other threads may hold locks that nobody releases in the child; until it ends the child
+        // SAFETY: other threads may hold locks that no one releases in the child; until it ends the child
         // makes nothing but system calls on its own stack, which need none.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -86,7 +86,7 @@ impl Drop for Twin {
     }
 }
 
-/// What the child does, until the line is cut: it allocates nothing and takes no lock.
+/// The effect of the child, until the line is cut: it allocates nothing and takes no lock.
 fn obey(line: RawFd, other: RawFd) -> ! {
     // SAFETY: the descriptor is a copy of the parent's, which nothing in this process will use again.
     unsafe { libc::close(other) };

@@ -1,9 +1,9 @@
-//! A program with all that it starts, of which nothing outlives the process that wanted it.
+//! A program with all that it starts; nothing of it outlives the process that wanted it.
 //!
-//! Between this process and the program stands a guard: a copy of this process that becomes no other
+//! Between this process and the program is a guard: a copy of this process that becomes no other
 //! program, does nothing but wait, and is the one to whom the kernel hands every orphan among the
 //! program's descendants (`PR_SET_CHILD_SUBREAPER`, Linux 3.4), also one that made a session of its own
-//! and forked twice. When the program has ended, when it is told to, or when this process has gone,
+//! and forked twice. When the program has ended, when it is asked to, or when this process has gone,
 //! however it went, the guard ends all that is left with SIGKILL, and then itself. That holds after
 //! SIGKILL too: what connects the two is a socket, and the kernel closes that.
 //!
@@ -101,10 +101,10 @@ impl Guarded {
     }
 
     /// Has SIGTERM sent to the program's process group, by the guard, which alone knows whether the number
-    /// is still the program's. That nothing is left of it is no error, and what may not be signalled (a
+    /// is still the program's. That nothing is left of it is not an error, and what may not be signalled (a
     /// set-user-ID program) cannot be helped.
     pub fn terminate(&self) {
-        // A guard that is not there any more has taken the program along.
+        // A guard that has gone has taken the program along.
         watch::send(self.line.as_raw_fd(), libc::SIGTERM);
     }
 
@@ -116,7 +116,7 @@ impl Guarded {
         let _ = self.line.shutdown(Shutdown::Write);
     }
 
-    /// Ends what still runs and tells how the program ended, and what it used with all that it started.
+    /// Ends what still runs and shows how the program ended, and what it used with all that it started.
     ///
     /// # Errors
     /// Somebody else has waited for the guard.
@@ -132,7 +132,7 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         self.end();
-        // Nobody asks how it ended.
+        // No one asks how it ended.
         let _ = self.guard.wait();
     }
 }

@@ -40,8 +40,8 @@ fn closed_streams() -> u8 {
     streams.iter().filter(closed).map(|stream| 1 << stream.fd).sum()
 }
 
-/// Whether a signal is ignored now, as SIGHUP is in what `nohup(1)` starts. A program that handles it all
-/// the same would end what was to go on.
+/// Whether a signal is ignored now, as SIGHUP is in what `nohup(1)` starts. A program that handles it anyway
+/// would end what was to go on.
 pub fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: with a null second argument nothing is changed, and the third has room for an action.
@@ -82,7 +82,7 @@ pub(crate) fn prepare() {
 pub(crate) fn hand_on() -> io::Result<()> {
     let found = FOUND.load(Ordering::Relaxed);
     for stream in STREAMS.into_iter().filter(|stream| found & 1 << stream != 0) {
-        // Closed by the execve itself, so that one that fails can still be told of.
+        // Closed by the execve itself, so that one that fails can still be reported.
         // SAFETY: F_SETFD takes an integer and touches no memory.
         if unsafe { libc::fcntl(stream, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
             return Err(io::Error::last_os_error());

@@ -2,7 +2,7 @@
 //!
 //! This is the crate that asks the kernel to do something. The calls are safe functions that take
 //! the types of `nodewise_machine`; when one fails, the error keeps the call with its arguments as
-//! data ([`CallError`]), and [`explain`] says what stands in the way and what would mend it.
+//! data ([`CallError`]), and [`explain`] says what prevents it and what would mend it.
 //!
 //! Nothing here reads a file or keeps state (but for what [`inherited`] saw before `main`): facts about
 //! the machine come in as arguments.

@@ -22,8 +22,8 @@ impl BindOptions {
 /// `set_mempolicy(2)`. Kept by `fork(2)` and `execve(2)`; other threads keep theirs.
 ///
 /// # Errors
-/// `EINVAL` for a mode that this kernel does not have, flags that do not fit the mode, or nodes of
-/// which none can be used.
+/// `EINVAL` for a mode that this kernel does not have, flags that do not fit the mode, or nodes that cannot
+/// be used.
 pub fn set_thread_policy(policy: &MemPolicy) -> Result<(), CallError> {
     raw::set_mempolicy(mode_word(policy), &node_words(&policy.nodes))
         .map_err(|errno| CallError::new(Call::SetMempolicy { policy: policy.clone() }, errno))
@@ -53,7 +53,7 @@ pub fn policy_at(address: usize) -> Result<MemPolicy, ReadError> {
     read_policy(PolicyQuery::At(address), address, raw::MPOL_F_ADDR)
 }
 
-/// The node of the page at an address. Reads the page, and so allocates it if it is not there: to
+/// The node of the page at an address. Reads the page, and so allocates it if it is missing: to
 /// look without touching, ask [`crate::pages::locate`].
 ///
 /// # Source

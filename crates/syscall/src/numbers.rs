@@ -1,7 +1,7 @@
 //! Calls with their arguments as plain numbers, for those who want to know what a kernel answers to any.
 //!
 //! The rest of this crate says what makes sense, and no more. Here an address may lie within a page, a mask be
-//! shorter than it is said to be, and a flag be one that no kernel knows.
+//! shorter than declared, and a flag be one that no kernel knows.
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::ptr;
@@ -162,7 +162,7 @@ mod tests {
                 assert_eq!(answer, expected);
             }
         };
-        // 99 is no mode, and a page of bits is the most that is read.
+        // 99 is not a mode, and a page of bits is the most that is read.
         check(set_mempolicy(99, &Pointer::Null, 0), Err("EINVAL"));
         check(set_mempolicy(2, &Pointer::Bits(vec![0]), 8 * 4096 + 2), Err("EINVAL"));
         check(set_mempolicy(2, &Pointer::Unreadable, 65), Err("EFAULT"));

@@ -37,9 +37,9 @@ pub enum PageLocation {
     /// Nowhere: not allocated yet, or swapped out (`ENOENT`).
     NotPresent,
     /// It is the zero page, shared by all that was read and never written, or nothing is mapped
-    /// (`EFAULT`): the kernel does not tell these apart.
+    /// (`EFAULT`): the kernel does not distinguish these.
     ZeroOrUnmapped,
-    /// Not told, or not moved, for this reason: `EBUSY` while in use, `EACCES` when shared, `EIO`
+    /// Unknown, or not moved, for this reason: `EBUSY` while in use, `EACCES` when shared, `EIO`
     /// when it cannot be written back, `ENOMEM` when the node is full.
     Error(Errno),
 }

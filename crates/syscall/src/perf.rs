@@ -107,7 +107,7 @@ pub struct Counting {
     file: File,
 }
 
-/// What is asked of the kernel: `struct perf_event_attr` in its first form, which every release reads.
+/// What is from the kernel: `struct perf_event_attr` in its first form, which every release reads.
 ///
 /// # Source
 /// `include/uapi/linux/perf_event.h`, `PERF_ATTR_SIZE_VER0`; Linux 2.6.31.

@@ -313,7 +313,7 @@ pub(crate) fn perf_event_open(attributes: &Attributes) -> Result<OwnedFd, Errno>
         libc::syscall(libc::SYS_perf_event_open, attributes, this_thread, any_cpu, no_group, CLOSE_ON_EXEC)
     };
     let descriptor = done(descriptor)? as c_int;
-    // SAFETY: the kernel has just opened this descriptor for us, and nobody else knows its number.
+    // SAFETY: the kernel has just opened this descriptor for us, and no one else knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

@@ -121,7 +121,7 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // What fails here leaves a mapping until the process ends, which harms nobody.
+        // What fails here leaves a mapping until the process ends, which harms no one.
         let _ = match self.kind {
             // SAFETY: the mapping was made by `map`, is this value's alone and has lent no reference.
             Kind::File => unsafe { raw::unmap(self.address, self.length) },

@@ -1,7 +1,7 @@
 //! Which of the calls and modes work here, found out without changing anything.
 //!
 //! Each call is made with arguments that do nothing: an empty range, no pages, a mode that cannot
-//! be set because its mask cannot be read. The kernel's answer tells whether it has the call, and
+//! be set because its mask cannot be read. The kernel's answer shows whether it has the call, and
 //! whether something in between (a seccomp filter) took it away.
 
 use std::fmt;
@@ -26,7 +26,7 @@ pub enum Availability {
 }
 
 impl Availability {
-    /// What an answer tells when success and the `expected` error both mean that the call works.
+    /// The meaning of an answer when success and the `expected` error both mean that the call works.
     fn of_call<T>(answer: Result<T, Errno>, expected: Errno) -> Self {
         match answer {
             Ok(_) => Self::Present,
@@ -148,7 +148,7 @@ const NO_SUCH_MODE: i32 = 0xfff;
 /// A thread id that no kernel gives out: the limit is 2^22 (`PID_MAX_LIMIT`).
 const NO_SUCH_THREAD: i32 = i32::MAX;
 
-/// Whether `set_mempolicy(2)` tells modes that exist from others, or why not.
+/// Whether `set_mempolicy(2)` distinguishes modes that exist from others, or why not.
 ///
 /// The kernel has always looked at the mode first (`EINVAL`) and then read the mask (`EFAULT`). A
 /// system that answers `EFAULT` for a mode that does not exist reads the mask first, and then no

@@ -93,7 +93,7 @@ pub struct Running {
 }
 
 impl From<Child> for Running {
-    /// Takes over a process that nobody has waited for yet.
+    /// Takes over a process that no one has waited for yet.
     fn from(child: Child) -> Self {
         Self { child, finished: None }
     }

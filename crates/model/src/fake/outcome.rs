@@ -1,4 +1,4 @@
-//! What comes of an emulation: nodes, CPUs, distances, fallback orders.
+//! The outcome of an emulation: nodes, CPUs, distances, fallback orders.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub struct EmulatedNode {
     pub cpus: CpuSet,
 }
 
-/// What comes of an emulation.
+/// The outcome of an emulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulation {
     /// The nodes by number.

@@ -26,7 +26,7 @@ pub struct Fake {
     pub distances: Vec<u32>,
 }
 
-/// Why a text is no emulation.
+/// Why a text is not an emulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FakeError {
     /// The text that was read.

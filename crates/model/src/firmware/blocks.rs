@@ -25,7 +25,7 @@ pub(super) struct Cleaned {
     pub(super) reserved: Vec<Range>,
 }
 
-/// RAM where nobody says where it is: the ranges that are not marked as pluggable or persistent, or
+/// RAM where its place is unknown: the ranges that are not marked as pluggable or persistent, or
 /// all where every range is.
 pub(super) fn assumed_ram(blocks: &[Block]) -> Vec<Span> {
     let plain = |block: &&Block| !block.is_hot_pluggable && !block.is_persistent;

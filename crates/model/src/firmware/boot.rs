@@ -47,15 +47,15 @@ pub struct Booted {
     pub possible: NodeSet,
     /// Nodes that are there when the kernel has booted.
     pub online: NodeSet,
-    /// Nodes with an initiator that is no CPU.
+    /// Nodes with an initiator that is not a CPU.
     pub initiators: NodeSet,
     /// The CPUs that are there.
     pub cpus: Vec<BootedCpu>,
     /// Distances between all possible nodes.
     pub distances: NodeMatrix<u32>,
-    /// What the HMAT says, where there is one that the kernel takes.
+    /// The HMAT's figures, where there is one that the kernel takes.
     pub(super) attributes: Option<Attributes>,
-    /// What is to be said.
+    /// The text to print.
     pub notes: Vec<Note>,
 }
 

@@ -167,7 +167,7 @@ fn fill(distances: &mut NodeMatrix<u32>, map: &DistanceMap, notes: &mut Vec<Note
     Ok(())
 }
 
-/// A CPU's own node or that of the nearest parent with one; 0 where that is no node.
+/// A CPU's own node or that of the nearest parent with one; 0 where that is not a node.
 fn node_of(cpu: &TreeCpu, parsed: &NodeSet) -> NodeId {
     match cpu.inherited {
         NodeProperty::Id(id) if parsed.contains(NodeId::new(id)) => NodeId::new(id),

@@ -1,5 +1,5 @@
 //! The HMAT: which initiators reach memory best and at what cost, caches before memory, and the tiers
-//! that come of it.
+//! that result.
 //!
 //! # Source
 //! `hmat_init`, `hmat_normalize` and `hmat_update_target_attrs` in `drivers/acpi/numa/hmat.c`. Seen on
@@ -19,7 +19,7 @@ use crate::tier::{self, Performance};
 
 const TABLE: &str = "HMAT";
 
-/// What the table says, by node.
+/// The text of the table, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// The initiator that a memory is attached to.

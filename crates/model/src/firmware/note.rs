@@ -1,4 +1,4 @@
-//! What is said of tables beside what comes of them.
+//! Notes on tables, beside the nodes that Linux derives from them.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl NoteKind {
     }
 }
 
-/// Something to be said of a table.
+/// A note on a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Of what kind.

@@ -1,5 +1,5 @@
-//! Room that tables keep for what is not there: CPUs and memory that are not enabled, domains that nothing
-//! has. A kernel passes over all of it; who reads the table is told.
+//! Room that tables keep for what is missing: CPUs and memory that are not enabled, domains that nothing
+//! has. A kernel passes over all of it; the reader of the table sees a note.
 
 use std::collections::BTreeSet;
 

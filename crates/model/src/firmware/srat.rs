@@ -37,7 +37,7 @@ pub(super) struct Block {
     pub(super) offset: usize,
     /// Whether the table marks it as memory that can be added later.
     pub(super) is_hot_pluggable: bool,
-    /// Whether it keeps its contents, so that it is no RAM.
+    /// Whether it keeps its contents, so that it is not RAM.
     pub(super) is_persistent: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Affinities {
     pub(super) domains: Domains,
     /// Each CPU that was seen, with its domain.
     pub(super) cpus: Vec<(CpuName, u32)>,
-    /// Nodes with an initiator that is no CPU.
+    /// Nodes with an initiator that is not a CPU.
     pub(super) initiators: NodeSet,
     pub(super) blocks: Vec<Block>,
 }

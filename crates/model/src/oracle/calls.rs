@@ -87,7 +87,7 @@ pub enum Call {
         maxnode: u64,
         /// The address.
         address: u64,
-        /// What is asked for.
+        /// The request.
         flags: u64,
     },
     /// `set_mempolicy_home_node(2)`.

@@ -28,7 +28,7 @@ use crate::release::{Change, Release};
 use crate::walk::{Class, Request};
 use page::{Backing, Home, Page, Size};
 
-/// What is the same for all programs of a machine.
+/// The common parts for all programs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surroundings {
     /// Nodes that have memory.
@@ -94,13 +94,13 @@ impl Task {
         Self { system, ..self }
     }
 
-    /// The same program with so many threads that share its memory.
+    /// The same program with this many threads that share its memory.
     #[must_use]
     pub fn with_threads(self, threads: u32) -> Self {
         Self { threads, ..self }
     }
 
-    /// A child, as `fork(2)` and `execve(2)` leave it: with its parent's policy, CPU and cpuset, and
+    /// A child in the state that `fork(2)` and `execve(2)` leave: with its parent's policy, CPU and cpuset, and
     /// without its memory.
     #[must_use]
     pub fn start_program(&self) -> Self {
@@ -138,7 +138,7 @@ impl Task {
     }
 
     /// `mmap(2)` of a file in memory, shared (`MAP_SHARED` of a file of tmpfs or of `memfd_create(2)`), from
-    /// one of the file's pages on. Nobody else has it mapped.
+    /// one of the file's pages on. No one else has it mapped.
     pub fn map_file(&mut self, pages: Range<u64>, inode: u64, first: u64) {
         let of_file = (first..).map(|page| Page::of(Backing::File { inode, page }));
         self.pages.extend(pages.zip(of_file));
@@ -200,8 +200,8 @@ impl Task {
     /// `set_mempolicy_home_node(2)`.
     ///
     /// # Errors
-    /// `ENOSYS` before 5.17, `EINVAL` for a node that is not there, `EOPNOTSUPP` at the first page whose mode has no home
-    /// node (those before it are changed), `ENOENT` where no page has a policy.
+    /// `ENOSYS` before 5.17, `EINVAL` for a missing node, `EOPNOTSUPP` at the first page whose mode has no
+    /// home node (those before it are changed), `ENOENT` where no page has a policy.
     pub fn set_home(&mut self, pages: Range<u64>, node: NodeId) -> Result<(), Errno> {
         check_home(node.number().into(), &self.around.online, self.around.release)?;
         let mut result = Err(Errno::Enoent);
@@ -235,7 +235,7 @@ impl Task {
         self.touch_small(page, memory)
     }
 
-    /// Touches a page where the kernel has found no huge one, as [`Task::touch`].
+    /// Touches a page where the kernel has found no huge one, like [`Task::touch`].
     pub fn touch_small(&mut self, page: u64, memory: &mut Memory) -> Option<NodeId> {
         let now = self.pages.get(&page)?;
         let copied = now.size == Size::Part && !self.around.release.has(Change::PartsKept);
@@ -293,7 +293,7 @@ impl Task {
         self.pages.get(&page).filter(|page| page.mapped)?.home.map(|(node, _)| node)
     }
 
-    /// The program's own policy, as `get_mempolicy(2)` tells it.
+    /// The program's own policy, as `get_mempolicy(2)` shows it.
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }

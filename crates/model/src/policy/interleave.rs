@@ -61,7 +61,7 @@ impl Turns {
     }
 }
 
-/// Where a page stands in the turns: its index.
+/// Where a page is in the turns: its index.
 ///
 /// Page faults never use the task's cursor, so the first page of a region falls to whichever node its
 /// address says, and the order in which pages are touched does not matter.

@@ -65,7 +65,7 @@ impl Policy {
         Self::made(mode, mask.read(scope.max_nodes)?, scope)
     }
 
-    /// What becomes of a mode and nodes that were read: the checks behind those of all arguments.
+    /// The outcome of a mode and nodes that were read: the checks behind those of all arguments.
     pub(crate) fn made(
         (mode, flags): (PolicyMode, ModeFlags),
         asked: NodeSet,
@@ -124,7 +124,7 @@ impl Policy {
         Ok(())
     }
 
-    /// What `get_mempolicy(2)` tells of it: with flags the nodes that were asked for, else those it
+    /// What `get_mempolicy(2)` shows of it: with flags the nodes that were asked for, else those it
     /// works with.
     pub fn reported(&self) -> MemPolicy {
         let nodes = self.asked.as_ref().unwrap_or(&self.nodes).clone();
@@ -132,7 +132,7 @@ impl Policy {
     }
 
     /// What a program sees of [`Policy::reported`] in a mask that is wide enough: the kernel copies
-    /// whole words, so nodes that were asked for are told up to the next multiple of 64 of the nodes
+    /// whole words, so nodes that were asked for are reported up to the next multiple of 64 of the nodes
     /// that can be (`nr_node_ids`), and not beyond. Seen on 6.12.
     pub fn told(&self, nr_node_ids: u32) -> MemPolicy {
         let mut policy = self.reported();
@@ -156,7 +156,7 @@ impl Policy {
             return;
         }
         if matches!(self.mode, PolicyMode::Preferred | PolicyMode::PreferredMany) {
-            // The nodes it works with stay; those that were asked for are overwritten all the same.
+            // The nodes it works with stay; those that were asked for are overwritten anyway.
             self.asked = self.asked.is_some().then(|| allowed.clone());
             self.fitted_to = allowed.clone();
             return;
@@ -182,7 +182,7 @@ impl Policy {
 /// Whether `set_mempolicy_home_node(2)` takes a node, whatever the policies are.
 ///
 /// # Errors
-/// `ENOSYS` before 5.17, `EINVAL` for a node that is not there.
+/// `ENOSYS` before 5.17, `EINVAL` for a missing node.
 pub(crate) fn check_home(node: u64, online: &NodeSet, release: Release) -> Result<(), Errno> {
     if !release.has(Change::HomeNode) {
         return Err(Errno::Enosys);

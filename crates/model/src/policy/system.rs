@@ -13,7 +13,7 @@ use crate::ram::Architecture;
 use crate::release::Release;
 
 /// The policy that a machine's programs begin with, by the rules of a release. Whether the kernel knows the
-/// parameter, the text of the machine's own says: a number does not tell for whom a kernel is built.
+/// parameter, the text of the machine's own says: a number does not show for whom a kernel is built.
 pub fn of(machine: &Machine, release: Release) -> Policy {
     let line = machine.settings.command_line.as_deref().unwrap_or_default();
     if !machine.kernel.as_ref().is_some_and(KernelRelease::is_raspberry_pi) {
@@ -31,7 +31,8 @@ pub fn of(machine: &Machine, release: Release) -> Policy {
 /// what the kernel refuses.
 ///
 /// Interleaving policies without nodes are over all nodes with memory; a preferred policy has one node, a
-/// bound one and one of several preferred nodes some, the default and local none. Balancing is no flag here.
+/// bound one and one of several preferred nodes some, the default and local none. Balancing is not a flag
+/// here.
 fn of_option(text: &str, with_memory: &NodeSet) -> Option<MemPolicy> {
     let mut policy: MemPolicy = text.parse().ok()?;
     let known = ModeFlags::STATIC_NODES.with(ModeFlags::RELATIVE_NODES);

@@ -1,4 +1,4 @@
-//! Weights of weighted interleave, as the kernel has them when nobody sets them.
+//! Weights of weighted interleave, as the kernel has them when no one sets them.
 //!
 //! # Source
 //! `reduce_interleave_weights` and `mempolicy_set_node_perf` in `mm/mempolicy.c`; 6.16 to at least
@@ -12,7 +12,7 @@ use crate::release::{Change, Release};
 /// The kernel's `weightiness`: more differs the more, less is the finer.
 const WEIGHTINESS: u64 = 32;
 
-/// The weights in force on a machine: those it tells, else those its kernel would work out.
+/// The weights in force on a machine: those it reports, else those its kernel would derive.
 pub fn of(machine: &Machine, release: Release) -> Weights {
     if !machine.settings.interleave_weights.is_empty() || !release.has(Change::AutomaticWeights) {
         return machine.settings.interleave_weights.clone();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 
-/// What a mapping is made of.
+/// The parts of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// Private anonymous memory in small pages.
@@ -21,11 +21,11 @@ pub enum Backing {
 /// New memory of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// What the memory is called.
+    /// The name of the memory.
     pub region: String,
     /// How many pages of 4 KiB; huge pages are whole.
     pub pages: u64,
-    /// What it is made of.
+    /// Its parts.
     pub backing: Backing,
     /// The policy that `mbind(2)` gives it before it is touched.
     pub policy: Option<MemPolicy>,
@@ -34,7 +34,7 @@ pub struct Mapping {
 /// Some or all of a program's memory of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What the memory is called.
+    /// The name of the memory.
     pub region: String,
     /// Pages of 4 KiB from its beginning; `None` for all of it. Of huge pages all that begin before the end.
     pub pages: Option<Range<u64>>,
@@ -51,7 +51,7 @@ pub struct Flags {
     pub moves_all: bool,
 }
 
-/// What a program does. The last two are the system's, whoever does them.
+/// The effect of a program. The last two are the system's, whoever does them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// It starts on a CPU of a node, in a cpuset of its own.
@@ -63,7 +63,7 @@ pub enum Act {
         /// The nodes that its cpuset allows.
         allowed: NodeSet,
     },
-    /// `mmap(2)`: memory that nobody has touched.
+    /// `mmap(2)`: memory that no one has touched.
     Map(Mapping),
     /// The same, and all of it is touched.
     Allocate(Mapping),
@@ -71,7 +71,7 @@ pub enum Act {
     Touch(Part),
     /// It gives memory back.
     Free {
-        /// What the memory is called.
+        /// The name of the memory.
         region: String,
     },
     /// `set_mempolicy(2)`. Memory that is there stays.
@@ -115,7 +115,7 @@ pub enum Act {
     Restrict(NodeSet),
     /// `fork(2)`: a program with its policies and its pages, until one of both writes.
     Fork {
-        /// What the child is called.
+        /// The name of the child.
         child: String,
     },
     /// It runs for a while and uses all its memory: what is demoted, promoted or follows the CPU by then

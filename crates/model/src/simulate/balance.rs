@@ -1,7 +1,7 @@
 //! Time that passes while a program runs: kswapd demotes, and pages follow their CPU.
 //!
-//! How long that takes is not said: it is as [`crate::balancing`] tells, when the kernel has marked all of the
-//! program's memory and the program has used it often enough since.
+//! How long that takes is not said: it ends, as in [`crate::balancing`], when the kernel has marked all of
+//! the program's memory and the program has used it often enough since.
 
 use nodewise_machine::NodeId;
 

@@ -47,7 +47,7 @@ impl Simulation {
             let mut go = Move { cpu_node, allowed: &allowed, to: To::Policy(placed), most: wanted };
             step.moved = self.relocate((id, flags.moves_all), object, &pages, &mut go, outside);
             step.stayed = wanted - step.moved;
-            // Pages that others have too are passed over, and are no failure.
+            // Pages that others have too are passed over, and are not a failure.
             let failed = self.movable((id, flags.moves_all), object, &pages, outside) > 0 && step.stayed > 0;
             step.refused = Some(Errno::Eio).filter(|_| flags.strict && failed && !is_taken_away);
         }

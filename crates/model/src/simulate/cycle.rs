@@ -92,7 +92,7 @@ impl<T: Clone + PartialEq> Cycle<T> {
         page / self.length * all + last
     }
 
-    /// The page that so many with such a value come before, and that has one itself; `None` where none has.
+    /// The page that this many with such a value come before, and that has one itself; `None` where none has.
     pub fn find(&self, rank: u64, is: impl Fn(&T) -> bool) -> Option<u64> {
         let all: u64 = self.slots.iter().filter(|(_, value)| is(value)).map(|(width, _)| width).sum();
         let mut rest = rank.checked_rem(all)?;

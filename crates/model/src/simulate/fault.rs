@@ -1,4 +1,4 @@
-//! Touching pages: those that are not there are taken, those on a disk come back, and those that
+//! Touching pages: those that are missing are taken, those on a disk come back, and those that
 //! another program has too are copied.
 //!
 //! # Source

@@ -52,7 +52,7 @@ impl Simulation {
         program.regions.insert(name.clone(), region);
         let mut step = Step::default();
         if touched {
-            // Who is stopped has been told of.
+            // A stopped program has been reported.
             let _ = self.touch(id, object, pages, &mut step);
         }
         Ok(step)

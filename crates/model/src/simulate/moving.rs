@@ -33,7 +33,7 @@ pub(super) struct Move<'a> {
     pub allowed: &'a NodeSet,
     /// Where to.
     pub to: To,
-    /// At most so many pages of 4 KiB; huge pages are whole.
+    /// At most this many pages of 4 KiB; huge pages are whole.
     pub most: u64,
 }
 
@@ -61,8 +61,8 @@ impl Simulation {
         self.relocate_extents(object, go, inside, is)
     }
 
-    /// Lets a rule of the model move pages of some extents of an object: it is told how many are in each zone,
-    /// and changes that. Gives what the rule says of each extent.
+    /// Lets a rule of the model move pages of some extents of an object: it is given how many are in each
+    /// zone, and changes that. Gives what the rule says of each extent.
     pub(super) fn rearrange<T>(
         &mut self,
         object: ObjectId,
@@ -166,7 +166,7 @@ impl Simulation {
         (runs, moved)
     }
 
-    /// Moves so many such pages of a run, all of one order.
+    /// Moves this many such pages of a run, all of one order.
     fn moved_of_order(
         &mut self,
         run: Run,
@@ -237,7 +237,7 @@ impl Simulation {
         (runs, taken)
     }
 
-    /// Places for so many pages, in the order in which they are found.
+    /// Places for this many pages, in the order in which they are found.
     fn places(&mut self, go: &Move<'_>, pages: u64, order: u32) -> Queue {
         match &go.to {
             To::Swap => {

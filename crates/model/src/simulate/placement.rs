@@ -13,7 +13,7 @@ use super::run::At;
 pub enum Owner {
     /// A program's.
     Program(String),
-    /// A file's: what nobody who runs has touched.
+    /// A file's: what no one who runs has touched.
     File(String),
     /// The pool's: huge pages that are free.
     Pool,
@@ -39,7 +39,7 @@ impl Placement {
         self.nodes.values().sum()
     }
 
-    /// Pages of a node that are counted with nobody else.
+    /// Pages of a node that are counted with no one else.
     pub fn own_on(&self, node: NodeId) -> u64 {
         let of = |nodes: &BTreeMap<NodeId, u64>| nodes.get(&node).copied().unwrap_or(0);
         of(&self.nodes) - of(&self.common)

@@ -63,7 +63,7 @@ impl Pool {
         self.free.zones().iter().map(|zone| zone.free).sum()
     }
 
-    /// Free pages that nobody has reserved.
+    /// Free pages that no one has reserved.
     pub fn spare(&self) -> u64 {
         self.free_pages().saturating_sub(self.reserved)
     }
@@ -77,7 +77,7 @@ impl Pool {
         self.surplus.get(&node).copied().unwrap_or(0)
     }
 
-    /// Takes up to so many pages out of a node's surplus; gives how many.
+    /// Takes up to this many pages out of a node's surplus; gives how many.
     fn settle_surplus(&mut self, node: NodeId, pages: u64) -> u64 {
         let settled = pages.min(self.surplus_of(node));
         if let Some(surplus) = self.surplus.get_mut(&node) {
@@ -253,8 +253,9 @@ impl Simulation {
         Ok(())
     }
 
-    /// Moves so many pages of a run that are the pool's, all of one node before those of the next: where
-    /// several nodes' pages go by a policy, which of them gets which place is not told page for page.
+    /// Moves this many pages of a run that are the pool's, all of one node before those of the next: where
+    /// several nodes' pages go by a policy, the model does not say page for page which of them gets which
+    /// place.
     pub(super) fn moved_in_pool(
         &mut self,
         run: Run,

@@ -61,8 +61,8 @@ pub(super) struct Object {
     pub policies: Spans<Policy>,
 }
 
-/// Pages that were touched, with the programs that have them. In private memory a page number may stand in
-/// several extents, of which no two have a program in common.
+/// Pages that were touched, with the programs that have them. In private memory a page number may be in
+/// several extents; no two of them have a program in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub run: Run,
@@ -139,7 +139,7 @@ impl Object {
         counted.map(|run| run.held.count(&common(&run.pages), &is)).sum()
     }
 
-    /// The pages of a range that are not there for a program; of a file, for nobody.
+    /// The pages of a range that are missing for a program; of a file, for no one.
     pub fn lacking(&self, pages: &Range<u64>, id: Id) -> Vec<Range<u64>> {
         let is_there = |extent: &&Extent| self.kind == Kind::File || extent.holders.contains(&id);
         let mut there: Vec<&Range<u64>> =

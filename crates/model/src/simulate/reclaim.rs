@@ -1,4 +1,4 @@
-//! What the kernel does when a request finds no page: demotion, swap, and in the end the OOM killer.
+//! The effect of the kernel when a request finds no page: demotion, swap, and in the end the OOM killer.
 //!
 //! # Source
 //! `shrink_folio_list` in `mm/vmscan.c`, `out_of_memory` and `oom_badness` in
@@ -22,12 +22,12 @@ use crate::policy::interleave::Place;
 use crate::policy::set::Policy;
 use crate::walk::{Class, Constraint, OutOfMemory, Request};
 
-/// A program goes on no more: it was killed, or waits for a page that nobody will give.
+/// A program goes on no more: it was killed, or waits for a page that no one will give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stopped;
 
 impl Simulation {
-    /// Makes room for a program that finds none: so many pages, as far as the kernel finds them.
+    /// Makes room for a program that finds none: this many pages, as far as the kernel finds them.
     pub(super) fn relieve(
         &mut self,
         id: Id,
@@ -60,7 +60,7 @@ impl Simulation {
         freed
     }
 
-    /// Moves so many pages of a node to slower memory; gives how many.
+    /// Moves this many pages of a node to slower memory; gives how many.
     pub(super) fn demote(&mut self, node: NodeId, pages: u64, step: &mut Step) -> u64 {
         let Some(tiers) = self.tiers.clone().filter(|_| pages > 0) else { return 0 };
         let everywhere = self.memory.nodes();
@@ -91,14 +91,14 @@ impl Simulation {
         pages - left
     }
 
-    /// The first holders of an object's pages that were touched in a step; `None` for pages of nobody.
+    /// The first holders of an object's pages that were touched in a step; `None` for pages of no one.
     fn holders(&self, object: ObjectId, since: u64) -> BTreeSet<Option<Id>> {
         let extents = self.objects.get(&object).into_iter().flat_map(|object| &object.extents);
         let touched = extents.filter(|extent| extent.since == since);
         touched.map(|extent| extent.holders.first().copied()).collect()
     }
 
-    /// Moves so many pages of some nodes to the disk; gives how many.
+    /// Moves this many pages of some nodes to the disk; gives how many.
     fn swap_out(&mut self, inside: &NodeSet, pages: u64, step: &mut Step) -> u64 {
         let everywhere = self.memory.nodes();
         let mut freed = 0;
@@ -166,7 +166,7 @@ impl Simulation {
         step.killed.push(Killed { program: name, cause, had, free });
     }
 
-    /// What a request for small pages that comes to nothing would tell.
+    /// The report of a failed request for small pages.
     pub(super) fn end_of(&self, id: Id, policy: &Policy, pages: u64) -> OutOfMemory {
         let program = &self.programs[&id];
         let request = Request {

@@ -173,8 +173,8 @@ fn in_turns(pages: &Range<u64>, sums: &[(Held, u64)], turns: &Turns, order: u32)
         return Some(Cycle::one(*held));
     }
     let cycle = cycle_of(turns, order)?;
-    // Turns whose node has given nothing fell to others: what these gave beyond their own turns. Zones stand
-    // in the order in which the turns came to them.
+    // Turns whose node has given nothing fell to others: what these gave beyond their own turns. Zones are in
+    // the order in which the turns came to them.
     let count = |node: NodeId| cycle.count(pages, |turn| *turn == node);
     let mut beyond: Vec<(Held, u64)> = Vec::with_capacity(sums.len());
     let mut places: BTreeMap<NodeId, Held> = BTreeMap::new();

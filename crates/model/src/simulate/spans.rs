@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Values by range; ranges do not overlap, and stand in order.
+/// Values by range; ranges do not overlap, and are in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spans<T>(Vec<(Range<u64>, T)>);
 

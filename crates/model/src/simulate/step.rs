@@ -1,4 +1,4 @@
-//! What came of a step.
+//! The outcome of a step.
 
 use nodewise_machine::NodeId;
 
@@ -50,7 +50,7 @@ pub struct Killed {
     pub free: Vec<(NodeId, u64)>,
 }
 
-/// What came of a step.
+/// The outcome of a step.
 ///
 /// # Units
 /// Pages of 4 KiB.
@@ -68,7 +68,7 @@ pub struct Step {
     pub swapped_in: u64,
     /// The answer of a call that the kernel refused. Others of its pages may have been changed.
     pub refused: Option<Errno>,
-    /// What could not be given, and why, where there is nobody to kill.
+    /// What could not be given, and why, where there is no one to kill.
     pub missing: Option<OutOfMemory>,
     /// What was done to have room, in order.
     pub reliefs: Vec<Relief>,

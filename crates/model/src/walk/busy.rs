@@ -11,7 +11,7 @@ use super::{Mark, Outcome};
 
 /// From where on the order of nodes is not exact.
 ///
-/// The model has no kswapd, so it passes over nobody. A kernel that does passes over a node as long as its
+/// The model has no kswapd, so it passes over no one. A kernel that does passes over a node as long as its
 /// kswapd runs, and others have pages: which pages these are depends on how fast kswapd is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusyNodes {

@@ -22,10 +22,10 @@ pub struct Route {
     pub(super) whose: Whose,
     huge: Vec<Turn>,
     small: Vec<Turn>,
-    /// What a refusal tells: the nodes that could be used, and what kept it from the others.
+    /// The facts of a refusal: the nodes that could be used, and what kept it from the others.
     limit: (NodeSet, Constraint),
     /// The nodes that are reclaimed when none of them is above its low watermark any more; `None` where that
-    /// changes no order: on a machine of one node, and in a release that passes over nobody.
+    /// changes no order: on a machine of one node, and in a release that passes over no one.
     pub(super) woken: Option<NodeSet>,
 }
 
@@ -137,7 +137,7 @@ impl Memory {
         first.into_iter().chain(everywhere).collect()
     }
 
-    /// A round through the zones of some nodes, of which the first that has any of `wanted` is wanted.
+    /// A round through the zones of some nodes; the first that has any of `wanted` is wanted.
     fn way(&self, order: &[NodeId], mark: Mark, wanted: &[NodeId], request: &Request<'_>) -> Way {
         let preferred = self.first_with_zone(wanted, request.class);
         let reclaim = self.zone_reclaim.as_ref().zip(preferred).filter(|_| mark == Mark::Low);

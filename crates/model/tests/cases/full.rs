@@ -1,4 +1,4 @@
-//! What happens when nodes are full, and at which mark.
+//! The effect when nodes are full, and at which mark.
 
 use nodewise_machine::{NodeId, NodeSet};
 use nodewise_model::pcp::largest_refill;

@@ -1,5 +1,5 @@
 //! Scripts of calls on which the model and a kernel once disagreed, cut down to what they turned on.
-//! Drawn by the lab's test and played on 6.12; the kernel's answers stand here.
+//! Drawn by the lab's test and played on 6.12; the kernel's answers are here.
 
 use nodewise_machine::{MemPolicy, NodeSet};
 use nodewise_model::migrate::Present;

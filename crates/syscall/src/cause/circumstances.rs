@@ -1,4 +1,4 @@
-//! The facts that tell causes apart, as the caller has gathered them.
+//! The facts that distinguish causes, as the caller has gathered them.
 
 use nodewise_machine::{CpuSet, KernelRelease, NodeSet};
 
@@ -30,7 +30,7 @@ pub struct Circumstances {
     /// Whether the process is in a user namespace other than the first: `/proc/self/uid_map` is
     /// not the one line that maps every user to itself.
     pub user_namespace: Option<bool>,
-    /// What the process is contained in, where something tells.
+    /// What the process is contained in, where something shows it.
     pub container: Option<Container>,
     /// Which calls work here at all: [`Support::probe`].
     pub support: Option<Support>,

@@ -145,7 +145,7 @@ fn contradiction(policy: &MemPolicy) -> Option<Finding> {
     Some(Finding::new(Limit::Arguments, cause))
 }
 
-/// Nodes of which nothing is left once the kernel has taken away those it cannot use.
+/// Nodes that are empty once the kernel has removed those it cannot use.
 fn unusable_nodes(policy: &MemPolicy, circumstances: &Circumstances) -> Option<Finding> {
     let nodes = &policy.nodes;
     if policy.flags.contains(ModeFlags::RELATIVE_NODES) || nodes.is_empty() {
@@ -154,7 +154,7 @@ fn unusable_nodes(policy: &MemPolicy, circumstances: &Circumstances) -> Option<F
     none_usable(nodes, circumstances).or_else(|| beyond_kernel(nodes, circumstances))
 }
 
-/// Why none of these nodes can be used, as far as the circumstances tell.
+/// Why none of these nodes can be used, as far as the circumstances show.
 pub(super) fn none_usable(nodes: &NodeSet, circumstances: &Circumstances) -> Option<Finding> {
     let mut left = nodes.clone();
     if let Some(online) = &circumstances.online_nodes {

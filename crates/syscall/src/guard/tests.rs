@@ -97,7 +97,7 @@ fn a_guard_that_is_killed_takes_the_program_along() {
     unsafe { libc::kill(guard, libc::SIGKILL) };
     assert_eq!(guarded.wait_for_end().signal(), Some(libc::SIGKILL));
     assert_eq!(guarded.finish().unwrap().status.signal(), Some(libc::SIGKILL));
-    // Nobody waits for it but whoever takes orphans in here.
+    // No one waits for it but whoever takes orphans in here.
     let gone = || {
         let stat = fs::read_to_string(format!("/proc/{program}/stat")).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ") || stat.contains(") X ")

@@ -1,4 +1,4 @@
-//! What a guard does. All of it happens between `fork(2)` and the end of the process, in a copy of one
+//! The effect of a guard. All of it happens between `fork(2)` and the end of the process, in a copy of one
 //! that may have had threads: system calls alone, nothing is allocated, no lock is taken.
 
 use std::ffi::{CStr, c_int, c_uint, c_ulong, c_void};
@@ -20,7 +20,7 @@ const NAME: &CStr = c"run-guard";
 const YES: c_ulong = 1;
 const NO: c_ulong = 0;
 
-/// How long is waited at most where no descriptor tells of a child's end, in ms.
+/// How long is waited at most where no descriptor reports a child's end, in ms.
 const LOOK: c_int = 50;
 
 /// Descriptors that are closed one by one where `close_range(2)` is missing (before Linux 5.9).
@@ -54,7 +54,7 @@ pub(super) fn stand_before(line: RawFd) -> io::Result<()> {
 }
 
 /// The program has a session of its own, and ends with its guard. It is in no process group of the
-/// terminal, where the kernel would stop it when it reads or changes that, with nobody to let it go on: a
+/// terminal, where the kernel would stop it when it reads or changes that, with no one to let it go on: a
 /// session without a terminal finds none (`ENXIO` for `/dev/tty`).
 fn follow(guard: pid_t) {
     // The guard leads a process group and not its child, so this cannot fail.
@@ -105,7 +105,7 @@ fn watch(line: RawFd, program: pid_t) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// What the guard is told.
+/// The guard's input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// Nothing.
@@ -156,7 +156,7 @@ fn end_all(program: pid_t) -> Option<c_int> {
     }
 }
 
-/// Takes the dead among the children but the program, for an orphan that nobody waits for stays in the
+/// Takes the dead among the children but the program, for an orphan that no one waits for stays in the
 /// list of processes. False where there is no child at all.
 fn reap(program: pid_t) -> bool {
     loop {
@@ -204,9 +204,9 @@ fn look(child: pid_t) -> Option<libc::siginfo_t> {
     (asked == 0).then(|| unsafe { information.assume_init() })
 }
 
-/// Sends SIGKILL to every child and tells how many it reached; none where there is no list of processes.
+/// Sends SIGKILL to every child and shows how many it reached; none where there is no list of processes.
 ///
-/// The list only says which numbers are worth asking for: whether one is a child is asked of the kernel,
+/// The list only says which numbers are worth asking for: whether one is a child is from the kernel,
 /// which cannot give the number of a child to anybody else before it was waited for. So a list of another
 /// PID namespace does no harm.
 fn kill_children() -> u32 {
@@ -262,7 +262,7 @@ pub(super) fn for_each_number(mut entries: &[u8], mut found: impl FnMut(pid_t)) 
     }
 }
 
-/// Sends a number over the line. That nobody listens any more is no error.
+/// Sends a number over the line. That no one listens any more is not an error.
 pub(super) fn send(line: RawFd, number: c_int) {
     let bytes = number.to_ne_bytes();
     // SAFETY: the kernel reads the bytes of the array; a socket takes so few at once.
@@ -320,6 +320,6 @@ fn signals_of_children() -> RawFd {
 fn take_signal(signals: RawFd) {
     let mut taken = MaybeUninit::<libc::signalfd_siginfo>::uninit();
     let length = size_of::<libc::signalfd_siginfo>();
-    // SAFETY: the kernel writes at most `length` bytes, for which there is room; nobody reads them.
+    // SAFETY: the kernel writes at most `length` bytes, for which there is room; no one reads them.
     unsafe { libc::read(signals, taken.as_mut_ptr().cast(), length) };
 }

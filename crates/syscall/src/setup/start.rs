@@ -65,7 +65,7 @@ impl Setup {
 
     /// Starts the program as a child that has applied the setup; the caller stays as it is.
     ///
-    /// Takes the command for good: a command keeps what was hung into it, and would apply this
+    /// Takes the command permanently: a command keeps what was hung into it, and would apply this
     /// setup again, before any other, if it were started a second time.
     ///
     /// # Errors

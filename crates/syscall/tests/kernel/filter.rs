@@ -19,8 +19,7 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// Makes the kernel answer these calls with an error, on this thread and all that it starts, for
-/// good.
+/// Makes the kernel answer these calls with an error, on this thread and all that it starts, permanently.
 pub fn block(calls: &[c_long], answer: Errno) -> io::Result<()> {
     // The number of the call is the first field of `struct seccomp_data`.
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];

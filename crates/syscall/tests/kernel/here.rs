@@ -73,7 +73,7 @@ fn online_nodes() -> Option<NodeSet> {
     read("/sys/devices/system/node/online").and_then(|list| list.parse().ok())
 }
 
-/// Nodes that this process can have memory on; `None`, with a line, where nothing tells.
+/// Nodes that this process can have memory on; `None`, with a line, where nothing shows them.
 pub fn usable_nodes() -> Option<NodeSet> {
     let allowed = unless_blocked(mempolicy::allowed_nodes())?;
     let memory = circumstances().memory_nodes.unwrap_or_else(|| allowed.clone());

@@ -203,7 +203,7 @@ fn pages_on_another_node_fail_the_strict_test_until_they_are_moved() {
     }
 }
 
-/// Binds the thread to a node that exists and cannot be used, and compares what is said of it.
+/// Binds the thread to a node that exists and cannot be used, and compares the explanation.
 fn check_unusable(node: Option<NodeId>, limit: Limit) {
     let Some(node) = node else {
         skip(&format!("{limit:?}: there is no such node"));

@@ -1,4 +1,4 @@
-//! What the probe says against what happens.
+//! The text of the probe against what happens.
 
 use nodewise_machine::{MemPolicy, ModeFlags, NodeSet, PolicyMode};
 use nodewise_syscall::{Availability, Support, affinity, mempolicy};

@@ -24,7 +24,7 @@ fn mask(nodes: &[u32]) -> Mask {
     Mask { bits: Bits::Of(set(nodes)), maxnode: 65 }
 }
 
-/// What differs between callers.
+/// The differences between callers.
 #[derive(Clone)]
 struct Who {
     allowed: NodeSet,
@@ -34,7 +34,7 @@ struct Who {
     architecture: Architecture,
 }
 
-/// Nodes 0-3 are there, all but 3 with memory. Mapped are 16 pages, of which 4-7 are bound to node 1, and
+/// Nodes 0-3 are there, all but 3 with memory. Mapped are 16 pages; 4-7 of them are bound to node 1, and
 /// behind a hole of a page 4 more whose policy is to interleave; of some the kernel has given pages.
 fn answer(call: &Call, who: &Who) -> Result<(), Errno> {
     let with_memory = set(&[0, 1, 2]);
@@ -120,7 +120,7 @@ fn mbind_checks_mode_mask_flags_capability_and_addresses_in_this_order() {
     check(&any(ADDRESS + 1, PAGE, BIND, MOVE_ALL), Err(Errno::Eperm));
     check(&any(ADDRESS + 1, PAGE, BIND, 0), Err(Errno::Einval));
     check(&any(ADDRESS, u64::MAX - PAGE, BIND, 0), Err(Errno::Einval));
-    // Nothing is left of these lengths, and then nodes that are not there do not matter either.
+    // Nothing is left of these lengths, and then missing nodes do not matter either.
     let nowhere = |length| Call::Bind { address: ADDRESS, length, mode: BIND, mask: mask(&[9]), flags: 0 };
     check(&nowhere(0), Ok(()));
     check(&nowhere(u64::MAX), Ok(()));

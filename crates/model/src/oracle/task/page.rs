@@ -9,7 +9,7 @@ use crate::zones::ZoneKind;
 /// The zone that a page is in.
 pub(super) type Home = (NodeId, ZoneKind);
 
-/// What a mapping is made of.
+/// The parts of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
     /// Private anonymous memory in small pages.
@@ -21,7 +21,7 @@ pub(super) enum Backing {
 }
 
 impl Backing {
-    /// Where a page at this number stands in the turns of an interleaving policy.
+    /// Where a page at this number is in the turns of an interleaving policy.
     pub fn place(self, number: u64) -> Place {
         match self {
             Self::Small | Self::Huge => Place::Address(number << 12),

@@ -26,7 +26,7 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// `mmap(2)` by a program of private memory in so many huge pages (`MAP_HUGETLB`).
+    /// `mmap(2)` by a program of private memory in this many huge pages (`MAP_HUGETLB`).
     ///
     /// # Errors
     /// Those of [`Pool::reserve`].
@@ -35,7 +35,7 @@ impl Pooled {
         Ok(Self { pool, policy: None, pages: vec![None; pages], stay: vec![false; pages] })
     }
 
-    /// The same with another pool, and so many pages that are reserved in it.
+    /// The same with another pool, and this many pages that are reserved in it.
     #[cfg(test)]
     pub(crate) fn take_over(&mut self, pool: Pool, pages: usize) {
         *self = Self { pool, policy: None, pages: vec![None; pages], stay: vec![false; pages] };
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_page_without_a_pool_needs_a_huge_page_above_mark_and_reserve() {
-        // Node 1 with a reserve, and so many pages above what it keeps.
+        // Node 1 with a reserve, and this many pages above what it keeps.
         let moved = |above: u64| {
             let (task, memory) = start();
             let zones = memory.zones().iter().map(|zone| {
@@ -269,7 +269,7 @@ mod tests {
                     if touched {
                         mapping.touch(page, &task, &memory);
                     } else {
-                        // A node that is not there is refused, and changes nothing.
+                        // A missing node is refused, and changes nothing.
                         let _ = mapping.move_page(page, NodeId::new(node), &task, &memory);
                     }
                     let used = mapping.nodes().iter().flatten().count() as u64;

@@ -97,7 +97,7 @@ fn a_home_node_is_only_for_modes_that_have_one() {
     check(&task, 0..1, &[2]);
 }
 
-/// Memory in which nodes 0-3 can give so many pages each.
+/// Memory in which nodes 0-3 can give this many pages each.
 fn memory_with(available: [u64; 4]) -> Memory {
     let (_, memory) = start();
     let zones = memory.zones().iter().map(|zone| ZoneState {

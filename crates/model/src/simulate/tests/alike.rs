@@ -364,7 +364,7 @@ proptest! {
         for one in &script {
             // The mapping as a whole, as the other way takes it.
             let one = match one.clone() {
-                // Which page gets which of the others' places is told for moves to one node only.
+                // Which page gets which of the others' places is reported for moves to one node only.
                 Call::Bind(_, _, policy, Present::Move) => Call::Bind(0, 4 * HUGE, policy, Present::Stay),
                 Call::Bind(_, _, policy, present) => Call::Bind(0, 4 * HUGE, policy, present),
                 Call::SetHome(..) => continue,

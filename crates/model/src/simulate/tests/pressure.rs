@@ -11,7 +11,7 @@ fn swapped(simulation: &Simulation, name: &str) -> u64 {
     simulation.placements()[&Owner::Program(name.to_owned())].swapped
 }
 
-/// Pages that reliefs tell of.
+/// Pages that reliefs report.
 fn told(step: &Step) -> u64 {
     let pages = |relief: &Relief| match relief {
         Relief::Swapped { pages, .. } | Relief::Demoted { pages, .. } => *pages,

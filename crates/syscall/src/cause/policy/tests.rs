@@ -3,7 +3,7 @@ use super::*;
 use crate::call::Call;
 use nodewise_machine::{Bytes, KernelRelease};
 
-/// Four nodes, of which 2 has no memory, in a cpuset with nodes 0 and 1.
+/// Four nodes, node 2 without memory, in a cpuset with nodes 0 and 1.
 fn four_nodes() -> Circumstances {
     Circumstances {
         release: KernelRelease::new("6.12.107+deb13-amd64"),
