@@ -1,7 +1,7 @@
 //! Writing a machine down: its files, so that every verb can read it elsewhere.
 //!
 //! What is saved is a list ([`rules`]) of what is let in, each line with its reason; everything else
-//! stays behind. Without [`Identity::With`] nothing tells whose machine it was: files that name it
+//! stays behind. Without [`Identity::With`] nothing shows whose machine it was: files that name it
 //! are left out or reduced, and addresses and identifiers in names are replaced.
 
 mod filter;
@@ -17,7 +17,7 @@ use crate::tree::{Memory, ReadError, Tree};
 pub use filter::command_line;
 pub use output::{CaptureError, Overwrite, Written, check_file, write_file};
 
-/// Whether a capture may tell whose machine it is.
+/// Whether a capture may show whose machine it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// Serial numbers, UUIDs, MAC addresses, host and user names are left out.

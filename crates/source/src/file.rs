@@ -21,7 +21,7 @@ pub enum FileError {
     },
 }
 
-/// Reads a file of one value; `None` when it is not there.
+/// Reads a file of one value; `None` when it does not exist.
 ///
 /// # Errors
 /// A file that cannot be read or does not parse.
@@ -35,8 +35,8 @@ pub fn value<T>(
     value.map(Some).map_err(|error| FileError::Parse { path: printable(path).into_owned(), error })
 }
 
-/// Reads a file of many lines, what is wrong with some of them beside what could be read; `None`
-/// when it is not there.
+/// Reads a file of many lines, what is wrong with some of them beside what could be read; `None` when it does
+/// not exist.
 ///
 /// # Errors
 /// A file that cannot be read.

@@ -77,7 +77,7 @@ impl InForce {
     fn add_memory(&mut self, tree: &Tree, pid: Pid) {
         let (mut own, mut problems) = (Self::default(), Problems::default());
         let read = tree.read_lines(&paths::numa_maps(pid), &mut |line| own.add_line(line, &mut problems));
-        // A process that has ended meanwhile, or is another user's, has told what it has told.
+        // A process that has ended meanwhile, or is another user's, keeps what was read of it.
         read.ok();
         add(&mut self.by_node, own.by_node);
         // A process that ends gives its policy back before its memory where somebody is reading of it: that

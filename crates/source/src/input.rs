@@ -1,5 +1,5 @@
-//! What `--machine` names, turned into a machine; but for tables of the firmware, of which a kernel's
-//! model has to make one.
+//! What `--machine` names, turned into a machine; except tables of the firmware, which a kernel's model has
+//! to turn into one.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ pub enum InputError {
     Capture {
         /// The folder or archive.
         path: String,
-        /// What is wrong with it.
+        /// The fault in it.
         source: OpenError,
     },
     /// A machine file that is none.
@@ -64,7 +64,7 @@ pub enum InputError {
     MachineFile {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The fault in it.
         source: MachineFileError,
     },
     /// A spec that is none.

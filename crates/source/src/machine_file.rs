@@ -6,7 +6,7 @@
 //!  "distances": {"nodes": "0", "rows": [[10]]}}
 //! ```
 //!
-//! Sets are kernel lists (`"0-3,8"`), units stand in the names of the fields, and what is not known
+//! Sets are kernel lists (`"0-3,8"`), units are in the names of the fields, and what is not known
 //! is left out. Reading what was written gives an equal [`Machine`]. Fields that are not known are
 //! passed over, so that a later writer may add some; another schema is refused.
 
@@ -38,7 +38,7 @@ const MOST_ITEMS: usize = 8 * MOST_CPUS as usize;
 /// Why a text is not a machine file.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineFileError {
-    /// It is no JSON, or its schema cannot be found.
+    /// It is not JSON, or its schema cannot be found.
     #[error("it is not JSON: {0}")]
     Json(String),
     /// It is JSON of some other kind.
@@ -52,7 +52,7 @@ pub enum MachineFileError {
     Field {
         /// Where: `nodes[2].cpus`.
         field: String,
-        /// What is wrong, with line and column.
+        /// The fault, with line and column.
         message: String,
     },
     /// It is larger than any machine.
@@ -235,7 +235,7 @@ pub fn to_json(machine: &Machine) -> String {
 /// Reads a machine file.
 ///
 /// # Errors
-/// A text that is no JSON or has another schema; a field that is missing or not as the schema says,
+/// A text that is not JSON or has another schema; a field that is missing or not as the schema says,
 /// with its place in the file; more nodes or CPUs than a machine can have.
 pub fn from_json(text: &str) -> Result<Machine, MachineFileError> {
     if text.len() as u64 > MOST_BYTES {

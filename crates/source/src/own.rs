@@ -6,7 +6,7 @@ use crate::parse::proc_status::{self, ProcessStatus};
 use crate::sysfs::{Detail, Reader, allowed};
 use crate::tree::Tree;
 
-/// What is known of the process that looks. `None`: nothing says.
+/// The known facts about the process that looks. `None`: nothing says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Own {
     /// Its status.

@@ -43,9 +43,9 @@ use nodewise_machine::printable::quote;
 pub struct ParseError {
     /// The line, from 1.
     pub line: u32,
-    /// What would have been right there.
+    /// The expected form there.
     pub expected: String,
-    /// What stands there, cut after 120 characters and otherwise as it was read.
+    /// What is there, cut after 120 characters and otherwise as it was read.
     pub found: String,
 }
 
@@ -141,7 +141,7 @@ fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// A number of KiB as a size; `None` when it is no number or does not fit.
+/// A number of KiB as a size; `None` when it is not a number or does not fit.
 fn kib(text: &str) -> Option<Bytes> {
     digits::<u64>(text)?.checked_mul(1024).map(Bytes::new)
 }

@@ -1,6 +1,6 @@
 //! Processes: what they may do, their descendants, and where their memory is.
 //!
-//! Processes end while they are looked at. That is no error here: what has gone is counted as gone,
+//! Processes end while they are looked at. That is not an error here: what has gone is counted as gone,
 //! and the rest is read.
 
 pub mod search;
@@ -74,7 +74,7 @@ pub fn family(tree: &Tree, pid: Pid) -> Vec<Pid> {
     family
 }
 
-/// Whether this kernel has the files: asked of a process that is always there.
+/// Whether this kernel has the files: checked on a process that always exists.
 fn has_children_files(tree: &Tree) -> bool {
     tree.exists("/proc/thread-self/children") || tree.exists("/proc/1/task/1/children")
 }
@@ -107,7 +107,7 @@ fn by_parent(tree: &Tree) -> BTreeMap<Pid, Vec<Pid>> {
     by_parent
 }
 
-/// Whether a program of these processes stands still because a signal stopped it: some process is stopped, and
+/// Whether a program of these processes is still because a signal stopped it: some process is stopped, and
 /// every other one has ended or is a single thread that sleeps, as a shell that waits for it does. Under a
 /// debugger it does not count as stopped.
 ///

@@ -14,7 +14,7 @@ use crate::parse::{cgroup, counters, meminfo, mounts, number, smaps};
 use crate::paths;
 use crate::tree::{ReadError, Tree};
 
-/// The page that `/proc/zoneinfo` counts in, where nobody says: that of x86.
+/// The page that `/proc/zoneinfo` counts in, where that is unknown: that of x86.
 const PAGE: Bytes = Bytes::from_kib(4);
 
 /// Memory of a node that can be had without pushing out anybody's but caches of files: free memory
@@ -100,7 +100,7 @@ pub fn transparent_huge(tree: &Tree, start: u64, end: u64) -> Result<Option<Byte
 }
 
 /// Memory that this process may take before it meets the nearest limit of its control groups;
-/// caches of files count as free. `None` without a limit, and where nobody says.
+/// caches of files count as free. `None` without a limit, and where that is unknown.
 ///
 /// # Source
 /// `memory.max`, `memory.current` and `memory.stat` of the group and those above it, Linux 4.5; with
@@ -151,7 +151,7 @@ const FILES: [(&str, &str, [&str; 2]); 2] = [
 
 fn room(tree: &Tree, folder: &str) -> Option<Bytes> {
     FILES.iter().find_map(|(limit, used, caches)| {
-        // Without a limit the file says `max`, which is no number.
+        // Without a limit the file says `max`, which is not a number.
         let limit = file::value(tree, &format!("{folder}/{limit}"), number::number::<u64>).ok()??;
         let used = file::value(tree, &format!("{folder}/{used}"), number::number::<u64>).ok()??;
         let stat = file::parsed(tree, &format!("{folder}/memory.stat"), counters::parse).ok().flatten();
@@ -210,7 +210,7 @@ mod tests {
         };
         assert_eq!(available("MemTotal: 2000 kB\n"), Some(300 - 20 + 1000));
         assert_eq!(available("MemTotal: 1000 kB\n"), Some(300 - 20));
-        // More than is present is not there to be had.
+        // More than is present cannot be had.
         assert_eq!(available("MemTotal: 9000 kB\n"), Some(300 - 20 + 1100));
     }
 

@@ -46,7 +46,7 @@ pub enum Resource {
     Io,
 }
 
-/// Stalls on a resource: `/proc/pressure/`, Linux 4.20. Off unless the kernel was told `psi=1` or
+/// Stalls on a resource: `/proc/pressure/`, Linux 4.20. Off unless the kernel was booted with `psi=1` or
 /// built so.
 ///
 /// # Errors

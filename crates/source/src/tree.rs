@@ -2,7 +2,7 @@
 //!
 //! A [`Tree`] is the running system, a capture (a directory or an archive), or a map in memory. All
 //! are asked with the machine's own absolute paths, `/sys/devices/system/node/online`, and answer
-//! alike: `None` for what is not there, an error with its reason for what is there and cannot be
+//! alike: `None` for what is missing, an error with its reason for what is there and cannot be
 //! read. Nothing inside a capture leads out of it, whatever its links say.
 
 pub mod archive;
@@ -64,7 +64,7 @@ impl Tree {
     /// inside it.
     ///
     /// # Errors
-    /// A path that cannot be opened, a file that is no tar archive (plain, gzip or bzip2), one that
+    /// A path that cannot be opened, a file that is not a tar archive (plain, gzip or bzip2), one that
     /// is damaged or too large, and what holds no machine, or several.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         if path.is_dir() { Self::open_directory(path) } else { Self::from_archive(&read_archive(path)?) }
@@ -119,10 +119,10 @@ impl Tree {
         &self.notes
     }
 
-    /// Reads a file; `None` when it is not there.
+    /// Reads a file; `None` when it does not exist.
     ///
     /// # Errors
-    /// What is there and is no regular file, is larger than [`MOST_FILE_BYTES`], or cannot be read.
+    /// What is there and is not a regular file, is larger than [`MOST_FILE_BYTES`], or cannot be read.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, ReadError> {
         let mut bytes = Vec::new();
         Ok(self.read_into(path, &mut bytes)?.then_some(bytes))
@@ -144,8 +144,8 @@ impl Tree {
     }
 
     /// Reads the first bytes of a file into a buffer, which is emptied first, with one read where
-    /// the kernel gives them at once; says whether the file is there. For files of which the
-    /// beginning is enough, as a command line's, and of which very many are read.
+    /// the kernel gives them at once; says whether the file is there. For very many files, where the
+    /// beginning is enough, such as command lines.
     ///
     /// # Errors
     /// Those of [`Tree::read`] but the size.
@@ -173,7 +173,7 @@ impl Tree {
         result.map_err(|cause| ReadError::new(path, cause))
     }
 
-    /// Reads a file as text; bytes that are no UTF-8 become the replacement character.
+    /// Reads a file as text; bytes that are not UTF-8 become the replacement character.
     ///
     /// # Errors
     /// Those of [`Tree::read`].
@@ -199,7 +199,7 @@ impl Tree {
         result.map_err(|cause| ReadError::new(path, cause))
     }
 
-    /// The names in a directory, sorted; `None` when it is not there or is no directory.
+    /// The names in a directory, sorted; `None` when it does not exist or is not a directory.
     ///
     /// # Errors
     /// A directory that cannot be read.
@@ -212,7 +212,7 @@ impl Tree {
         result.map_err(|cause| ReadError::new(path, cause))
     }
 
-    /// What a symbolic link says, as it stands there; `None` when there is no link of this name.
+    /// What a symbolic link says, as it is there; `None` when there is no link of this name.
     ///
     /// # Errors
     /// A link that cannot be read.
@@ -227,7 +227,7 @@ impl Tree {
 
     /// Where a symbolic link leads, as an absolute path that stays inside the tree; `None` when
     /// there is no link of this name. Only this one link is followed: in sysfs, folders that hold
-    /// links are no links themselves.
+    /// links are not links themselves.
     ///
     /// # Errors
     /// A link that cannot be read.

@@ -1,6 +1,6 @@
 //! The files of a machine that has none: of a spec, or of a machine file.
 //!
-//! For programs that read the kernel's files and are to be shown a machine that is not there.
+//! For programs that read the kernel's files and are to see a hypothetical machine.
 
 use nodewise_machine::{CpuSet, Machine, MeminfoValue, NodeId};
 

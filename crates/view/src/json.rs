@@ -1,6 +1,6 @@
 //! The JSON twins of what is shown as text.
 //!
-//! Every document names its schema and version; units stand in the names of fields; what is not
+//! Every document names its schema and version; units are in the names of fields; what is not
 //! known is left out. The machine file, the twin of `show`, is in the crate `source`, because it is
 //! read back there.
 

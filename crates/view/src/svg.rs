@@ -1,10 +1,10 @@
 //! Pictures: values in, SVG out.
 //!
 //! [`machine_svg`] draws a machine, [`latency_svg`] what each way to memory costs. A picture is made
-//! in three steps that can be looked at apart: what is drawn (folded where things are alike), where it
-//! stands (a tree of [`Frame`]s with every text measured, in which nothing overlaps), and the SVG text. The result depends on nothing
-//! but the machine: the same bytes every time, no fonts or scripts from elsewhere, colours for
-//! light and for dark viewers in one style sheet.
+//! in three steps that can be looked at apart: what is drawn (folded where things are alike), where it is (a
+//! tree of [`Frame`]s with every text measured, in which nothing overlaps), and the SVG text. The result
+//! depends on nothing but the machine: the same bytes every time, no fonts or scripts from elsewhere, colours
+//! for light and for dark viewers in one style sheet.
 
 pub mod bandwidth;
 pub mod c2c;

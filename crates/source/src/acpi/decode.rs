@@ -11,7 +11,7 @@ use super::values;
 
 /// The largest table that is taken apart: the distances of 1,024 domains have one MiB.
 const MOST_BYTES: usize = 2 << 20;
-/// What is told of one table; beyond that it is counted.
+/// What is reported of one table; beyond that it is counted.
 const MOST_FINDINGS: usize = 50;
 
 /// Decodes a table. What is wrong is added to the findings, and the rest still comes; without a
@@ -65,7 +65,7 @@ fn header(bytes: &[u8], findings: &mut Vec<Finding>) -> Option<TableHeader> {
         ));
         return None;
     }
-    // What stands in other files can begin with four capital letters too; then its length fits by chance only.
+    // What is in other files can begin with four capital letters too; then its length fits by chance only.
     let (said, there) = (header.length as usize, bytes.len());
     if !KNOWN.contains(&header.signature) && !(TableHeader::WIDTH..=there).contains(&said) {
         refuse(format!(
@@ -135,7 +135,7 @@ impl Reader<'_> {
             let least = TableHeader::WIDTH as u64 + needs.0;
             let text = format!("the table has {} bytes: expected at least {least}", bytes.len());
             self.find(TableHeader::WIDTH, Rule::Length, text);
-            // What is there of the fields is told by its bytes alone.
+            // What is there of the fields is reported by its bytes alone.
             H::fallback()
         });
         let start = bytes.len() - rest.len();
@@ -240,7 +240,7 @@ trait Fallback {
     /// What stands for fields that are cut short.
     fn fallback() -> Self;
 
-    /// Where the first structure is said to be, in tables that say it.
+    /// The declared place of the first structure, in tables that declare it.
     fn first_structure(&self) -> Option<usize> {
         None
     }

@@ -66,7 +66,7 @@ fn first(findings: &[Finding]) -> String {
 /// Reads files and folders that a user names: tables as bytes and as acpidump's text.
 ///
 /// # Errors
-/// What is not there, cannot be read, or holds no table at all.
+/// What is missing, cannot be read, or holds no table at all.
 pub fn from_paths(paths: &[&Path]) -> Result<Tables, TablesError> {
     let mut tables = Tables::default();
     for path in paths {
@@ -85,8 +85,8 @@ pub fn from_paths(paths: &[&Path]) -> Result<Tables, TablesError> {
     Ok(tables)
 }
 
-/// Where RAM is by a folder of tables: a copy of `/proc/iomem` beside them. `None` for what is no folder, or
-/// has none.
+/// Where RAM is by a folder of tables: a copy of `/proc/iomem` beside them. `None` for what is not a folder,
+/// or has none.
 ///
 /// # Errors
 /// A file that cannot be read, or names no RAM.
@@ -146,7 +146,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TablesError> {
     })
 }
 
-/// Reads every regular file of a folder, in the order of their names. Those that are no tables are
+/// Reads every regular file of a folder, in the order of their names. Those that are not tables are
 /// findings.
 fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
     let unreadable = |error: std::io::Error| TablesError::Unreadable {
@@ -198,7 +198,7 @@ fn from_file(file: &str, bytes: &[u8], tables: &mut Tables) {
     }
 }
 
-/// Adds one table. What has no header is told by the name of its file.
+/// Adds one table. What has no header is reported by the name of its file.
 fn add(name: &str, bytes: &[u8], tables: &mut Tables) {
     let before = tables.findings.len();
     let table = decode(bytes, &mut tables.findings);

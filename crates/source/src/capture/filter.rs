@@ -4,7 +4,7 @@ use nodewise_machine::printable::printable;
 
 use super::Identity;
 
-/// What is left of a file.
+/// The rest of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// `/proc/stat`: times of CPUs and numbers of tasks.
@@ -43,7 +43,7 @@ impl Filter {
     }
 }
 
-/// A line of cpuinfo without what tells one machine from another: `Serial : 10000000abcd` on boards is left out
+/// A line of cpuinfo without what identifies one machine: `Serial : 10000000abcd` on boards is left out
 /// as a whole; of `processor 0: version = FF,  identification = 2233E8,  machine = 2964` on s390 the model stays.
 fn cpuinfo(line: &str) -> Option<String> {
     let is_serial = |text: &str| {

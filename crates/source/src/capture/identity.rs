@@ -95,7 +95,7 @@ fn groups(bytes: &[u8], sizes: &[usize]) -> Option<usize> {
     Some(at)
 }
 
-/// The length of a run of at least so many groups with `:` between them.
+/// The length of a run of at least this many groups with `:` between them.
 fn run(bytes: &[u8], digits: usize, fewest: usize) -> Option<usize> {
     let mut at = group(bytes, digits)?;
     let mut count = 1;

@@ -1,6 +1,6 @@
 //! Captures on disk: folders and archives, written whole or not at all.
 //!
-//! Equal captures give equal bytes: entries are sorted, owned by nobody in particular, and as old as
+//! Equal captures give equal bytes: entries are sorted, owned by no one in particular, and as old as
 //! time itself.
 
 use std::fs::{self, File, Metadata, Permissions};
@@ -294,7 +294,7 @@ pub fn write_file(path: &Path, bytes: &[u8], overwrite: Overwrite) -> Result<(),
         let written = File::options().write(true).open(path).and_then(|mut file| file.write_all(bytes));
         return written.map_err(failed(path));
     }
-    // Through links to what they lead to; a name that is not there yet is taken as it is.
+    // Through links to what they lead to; a name that does not exist yet is taken as it is.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let temporary = beside(&target);
     let result = write_beside(&temporary, bytes, fs::metadata(&target).ok())

@@ -1,4 +1,4 @@
-//! What a capture holds. The table is the whole policy: a file that no rule names is not saved.
+//! The contents of a capture. The table is the whole policy: a file that no rule names is not saved.
 //!
 //! In a pattern `*` stands for any name and `#` for a number; links on the way are not followed, so
 //! that each file is saved once.

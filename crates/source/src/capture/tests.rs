@@ -6,7 +6,7 @@ use crate::tree::ReadCause;
 
 const UUID: &str = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
 
-/// A machine whose files tell a lot about its owner.
+/// A machine whose files say a lot about its owner.
 fn talkative() -> Memory {
     let pci = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0";
     let bus = format!("/sys/devices/vmbus/{UUID}");

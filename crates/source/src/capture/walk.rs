@@ -128,7 +128,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Saves a file. A folder is no file, nor is a link: patterns with `*` meet both. Only
+    /// Saves a file. A folder is not a file, nor is a link: patterns with `*` meet both. Only
     /// `/proc/mounts` is one, to a file of the process that looks, and is meant.
     fn file(&mut self, path: &str, filter: Option<Filter>) {
         if path != "/proc/mounts" && self.tree.link(path).ok().flatten().is_some() {
@@ -251,7 +251,7 @@ impl Walk<'_> {
         self.entries.range(below.clone()..).next().is_some_and(|(next, _)| next.starts_with(&below))
     }
 
-    /// Whether a link stands on the way to a path: in an archive that would be no path at all.
+    /// Whether a link is on the way to a path: in an archive that would be no path at all.
     fn is_below_a_link(&self, path: &str) -> bool {
         path.match_indices('/')
             .any(|(at, _)| matches!(self.entries.get(&path[..at]), Some(Entry::Link(_) | Entry::File(_))))

@@ -12,7 +12,7 @@ const MOST_LEVELS: usize = 32;
 /// The longest name of a node: the specification has 31 characters before the address.
 const LONGEST_NAME: usize = 128;
 
-/// Why bytes are no device tree: the byte at which it shows, and what would be right.
+/// Why bytes are not a device tree: the byte at which it shows, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("device tree at {offset:#x}: {text}")]
 pub struct DtbError {
@@ -26,7 +26,7 @@ fn fail<T>(offset: usize, text: impl Into<String>) -> Result<T, DtbError> {
     Err(DtbError { offset, text: text.into() })
 }
 
-/// What a tree says, one thing after the other.
+/// The text of a tree, one thing after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A node begins: its name, empty for the root.
@@ -56,7 +56,7 @@ impl<'a> Blob<'a> {
     /// Takes the header apart.
     ///
     /// # Errors
-    /// Bytes that are no device tree, and blocks outside of them.
+    /// Bytes that are not device tree, and blocks outside of them.
     pub fn new(bytes: &'a [u8]) -> Result<Self, DtbError> {
         /// Where the header has its fields.
         const TOTAL: usize = 4;

@@ -32,7 +32,7 @@ pub enum TreeError {
 /// Reads what the device tree in a file says of nodes.
 ///
 /// # Errors
-/// A file that cannot be read, is larger than [`MOST_BYTES`], or is no device tree.
+/// A file that cannot be read, is larger than [`MOST_BYTES`], or is not a device tree.
 pub fn from_path(path: &Path) -> Result<NumaTree, TreeError> {
     let name = || visible(&path.to_string_lossy()).into_owned();
     let bytes = read_bounded(path, MOST_BYTES)

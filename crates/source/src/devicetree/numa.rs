@@ -13,7 +13,7 @@ const MAP: &[u8] = b"numa-distance-map-v1";
 /// Reads what a device tree says of nodes.
 ///
 /// # Errors
-/// Bytes that are no device tree. A property of the wrong form is no error: it is told by its place
+/// Bytes that are not a device tree. A property of the wrong form is not an error: it is given by its place
 /// in the [`NumaTree`].
 pub fn read(bytes: &[u8]) -> Result<NumaTree, DtbError> {
     let mut reader = Reader::default();
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
 
     fn property(&mut self, name: &[u8], value: &'a [u8]) {
         let Some(node) = self.open.last_mut() else { return };
-        // The specification's values where one of the two is not there: 2 and 1.
+        // The specification's values where one of the two is missing: 2 and 1.
         let cells = node.cells.unwrap_or((2, 1));
         let text = value.strip_suffix(b"\0").unwrap_or(value);
         match name {

@@ -65,7 +65,7 @@ impl From<NodeFile> for Node {
     }
 }
 
-/// Meminfo as an object whose fields stand in the kernel's order:
+/// Meminfo as an object whose fields are in the kernel's order:
 /// `{"MemTotal": {"size_bytes": 8192}, "HugePages_Total": {"count": 4}}`.
 #[derive(Default)]
 struct Meminfo(Vec<MeminfoField>);

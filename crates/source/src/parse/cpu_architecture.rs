@@ -21,8 +21,8 @@ const POWER: [&str; 3] = ["POWER", "PPC970", "A2"];
 /// A flag of x86 processors that run in 64 bits.
 const LONG_MODE: &str = "lm";
 
-/// The architecture as `uname -m` names it; `None` where the file does not decide. Of POWER the byte order is not
-/// there: it is taken for ppc64le from POWER8 on, for ppc64 before.
+/// The architecture as `uname -m` names it; `None` where the file does not decide. Of POWER the byte order is
+/// missing: it is taken for ppc64le from POWER8 on, for ppc64 before.
 pub fn parse(text: &str) -> Option<&'static str> {
     let fields = || {
         text.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()))

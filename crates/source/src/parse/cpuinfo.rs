@@ -252,7 +252,7 @@ mod tests {
             .map(|(cpu, part)| block(cpu, part))
             .concat();
         check(&text, &[("Cortex-A55", "0-1"), ("Cortex-A76", "4"), ("implementer 0x41, part 0xfff", "5")]);
-        // Before Linux 3.8 the part stood once, behind all processors.
+        // Before Linux 3.8 the part came once, after all processors.
         check(
             "Processor\t: ARMv7 Processor rev 1 (v7l)\nprocessor\t: 0\nBogoMIPS\t: 1\n\nprocessor\t: 1\nBogoMIPS\t: 1\n\nCPU implementer\t: 0x41\nCPU part\t: 0xc09\n",
             &[("Cortex-A9", "0-1")],

@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Vec<(u64, u64)>, ParseError> {
                         0x0-0x9fbff] usable\" of the kernel log";
         return Err(ParseError::new(1, expected, text.lines().next().unwrap_or_default().trim()));
     }
-    // As everybody but root sees them; the first byte alone is no RAM of any machine.
+    // As everybody but root sees them; the first byte alone is not the RAM of any machine.
     if ranges.iter().all(|range| *range == (0, 1)) {
         let expected = "addresses: /proc/iomem shows them to root only";
         return Err(ParseError::new(1, expected, text.lines().next().unwrap_or_default().trim()));
@@ -39,7 +39,7 @@ fn of_line(line: &str) -> Option<(u64, u64)> {
         let (start, last) = range.split_once("-0x")?;
         return (kind.trim() == "usable").then(|| range_of(start, last)).flatten();
     }
-    // What is inside of RAM stands indented.
+    // What is inside of RAM is indented.
     let (range, kind) = line.split_once(" : ")?;
     let (start, last) = range.split_once('-')?;
     (kind.trim_end() == RAM).then(|| range_of(start, last)).flatten()

@@ -8,7 +8,7 @@ use nodewise_machine::Bytes;
 
 use super::{Parsed, digits, lines};
 
-/// What the file says.
+/// The text of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NoFileInfo {
     /// The kernel's release, as `uname -r` prints it.

@@ -7,7 +7,7 @@
 //! 7f2c00000000 bind=static:0-1 file=/tmp/a\040b huge anon=8 dirty=8 N0=4 N1=4 kernelpagesize_kB=2048
 //! ```
 //!
-//! Everything behind `huge` stands there only when the mapping has pages. Counts are in pages of
+//! Everything behind `huge` is there only when the mapping has pages. Counts are in pages of
 //! the line's own `kernelpagesize_kB`. A policy may hold a blank (`prefer (many):3`), and the kernel
 //! cuts it after 63 characters. Paths have octal escapes for blanks, line feeds and `=`, so `N0=`
 //! inside a path cannot be taken for a count.
@@ -31,7 +31,7 @@ pub struct Mapping {
     pub policy: Option<MemPolicy>,
     /// The file behind it, escapes decoded and otherwise as it was read.
     pub file: Option<String>,
-    /// What kind of mapping it is.
+    /// Its kind of mapping.
     pub kind: MappingKind,
     /// Whether it is made of pages from a huge page pool (`huge`).
     pub huge: bool,

@@ -38,7 +38,7 @@ pub fn hexadecimal(text: &str) -> Result<u32, ParseError> {
     value.ok_or_else(|| ParseError::new(1, "a hexadecimal number as in 0x8086", text.trim()))
 }
 
-/// Reads a hexadecimal number of so many digits, as the kernel pads it: `0x8086`, `0x020000`.
+/// Reads a hexadecimal number of this many digits, as the kernel pads it: `0x8086`, `0x020000`.
 ///
 /// # Errors
 /// Anything but `0x` and that many hexadecimal digits.

@@ -12,7 +12,7 @@ const GROUP: usize = 8;
 /// Reads a file with a list: `0-3,8`.
 ///
 /// # Errors
-/// What is no list; the error names the column.
+/// What is not a list; the error names the column.
 pub fn list<I: Id>(text: &str) -> Result<IdSet<I>, ParseError> {
     // People may type strides; the kernel reads them and never prints one.
     if text.contains(':') {

@@ -1,7 +1,7 @@
 //! Which processes there are, and what they are called.
 //!
-//! A machine has thousands of processes, and a search looks at each: what is asked of one costs one
-//! short read.
+//! A machine has thousands of processes, and a search looks at each: each question about one costs one short
+//! read.
 
 use super::{Pid, numbers};
 use crate::tree::{ReadError, Tree};

@@ -1,4 +1,4 @@
-//! What the firmware says of reaching memory, and the tiers that the kernel makes of it.
+//! The firmware's facts about reaching memory, and the tiers that the kernel makes of it.
 
 use nodewise_machine::{Access, AccessClass, Machine, NodeId, Tier, TierId};
 

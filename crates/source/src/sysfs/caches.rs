@@ -103,8 +103,7 @@ fn note_gap(reader: &mut Reader<'_>, root: &str, levels: &BTreeSet<u8>) {
     }
 }
 
-/// Adds a cache; what one CPU's files do not say of it, another's may. What they say differently is
-/// told.
+/// Adds a cache; what one CPU's files do not say of it, another's may. What they say differently is reported.
 fn merge(
     reader: &mut Reader<'_>,
     caches: &mut BTreeMap<Key, Listed>,
@@ -236,7 +235,7 @@ impl Counted {
     }
 }
 
-/// Caches of which the files do not say who shares them.
+/// Caches whose files do not say which CPUs share them.
 #[derive(Default)]
 struct Sharing {
     /// Maps of sharing CPUs that lack the CPU that lists them; some firmware leaves them empty.

@@ -1,7 +1,7 @@
 //! Devices: PCI functions and what else has a kernel name.
 //!
 //! A name in `/sys/class` is a link to the device's place in `/sys/devices`; the last PCI address
-//! on that way is the function it belongs to. What lies below `virtual` is no device. What lies
+//! on that way is the function it belongs to. What lies below `virtual` is not a device. What lies
 //! elsewhere (virtio-mmio, a platform bus, persistent memory) becomes a device without an address.
 
 use std::collections::BTreeMap;
@@ -293,7 +293,7 @@ fn read_function(
     let node = homes.node_above(reader, &folder);
     let mut device = device(place.names, node);
     device.pci = Some(address);
-    // An overview needs the class to tell a GPU from a display.
+    // An overview needs the class to distinguish a GPU from a display.
     let shows =
         [DeviceClass::Gpu, DeviceClass::Accelerator].iter().any(|class| device.name_in(*class).is_some());
     if shows || !reader.is_quick() {
@@ -357,7 +357,7 @@ impl Homes<'_> {
     }
 }
 
-/// What a device's own `numa_node` says; `None` for -1, and for a node that is not there.
+/// What a device's own `numa_node` says; `None` for -1, and for a missing node.
 fn own_node(reader: &mut Reader<'_>, folder: &str, nodes: &NodeSet) -> Option<NodeId> {
     let path = format!("{folder}/numa_node");
     let node: u32 = reader.value(&path, number::number_or_unknown).flatten()?;

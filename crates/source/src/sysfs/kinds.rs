@@ -1,4 +1,4 @@
-//! What tells CPUs of different speed apart, and what they call themselves.
+//! The facts that distinguish CPUs of different speed, and their names.
 
 use nodewise_machine::{CoreType, CpuModel, Machine};
 

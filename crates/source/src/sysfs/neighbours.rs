@@ -9,7 +9,7 @@ use nodewise_machine::{Oddity, OddityKind};
 
 use super::findings::Findings;
 
-/// Folders of which there are many alike, up to their number.
+/// Numbered folders that are alike, up to their number.
 const ALIKE: [&str; 2] = ["/sys/devices/system/cpu/cpu", "/sys/devices/system/node/node"];
 /// Parts of paths that only some have: CPUs that cannot go offline have no switch, and firmware gives attributes to
 /// the nodes that it knows them of. Some drivers give the frequencies of a group of CPUs to its first one alone. Missing

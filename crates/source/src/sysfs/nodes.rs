@@ -176,7 +176,7 @@ fn read_side_caches(reader: &mut Reader<'_>, folder: &str) -> Vec<MemorySideCach
 }
 
 fn read_initiators(reader: &mut Reader<'_>, machine: &mut Machine) {
-    // An initiator without CPUs is told from a node with CPUs: there must be two.
+    // An initiator without CPUs is reported from a node with CPUs: there must be two.
     if machine.nodes.len() == 1 && reader.is_quick() {
         return;
     }

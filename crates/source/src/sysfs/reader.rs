@@ -254,7 +254,7 @@ impl<'t> Reader<'t> {
         Some(cpus)
     }
 
-    /// The names in a folder; empty when it is not there.
+    /// The names in a folder; empty when it is missing.
     pub(super) fn list(&mut self, path: &str) -> Vec<String> {
         match self.tree.list(path) {
             Ok(names) => names.unwrap_or_default(),

@@ -3,7 +3,7 @@
 //! Each CPU lists the threads of its core and the CPUs of its cluster, die and package, as a mask and as a list,
 //! under an old and a new name, beside the numbers of these. The kernel makes all of them from one table, so
 //! that in a capture one that differs was damaged or put in by hand. A CPU that is offline has no topology, and
-//! is in nobody's.
+//! is in no one's.
 
 use std::collections::BTreeMap;
 

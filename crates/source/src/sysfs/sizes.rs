@@ -33,7 +33,8 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     }
 }
 
-/// The size of pages of which a node manages so many, where all nodes agree: a node's `MemTotal` counts them.
+/// The size of pages when a node manages this many, where all nodes agree: a node's `MemTotal` counts
+/// them.
 fn page_size(machine: &Machine, managed: &BTreeMap<NodeId, u64>) -> Option<Bytes> {
     let of = |node: &Node| {
         let (size, pages) = (node.memory_total()?.get(), *managed.get(&node.id)?);

@@ -1,7 +1,7 @@
 //! Unpacking a tar archive in memory.
 //!
 //! An archive is foreign: its names can lead upwards, its links anywhere, its compression can hide
-//! terabytes. So nothing is written to disk, names that lead out are refused and told, and size and
+//! terabytes. So nothing is written to disk, names that lead out are refused and reported, and size and
 //! number of what is kept are bounded.
 //!
 //! It may be damaged as well, and a damaged archive shows facts that no machine has: one changed byte can make
@@ -59,7 +59,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Entries that were not kept, or not as they stand there.
+/// Entries that were not kept, or not as they are there.
 #[derive(Default)]
 struct Notes {
     refused: Option<(String, Refusal)>,

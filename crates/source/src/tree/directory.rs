@@ -93,7 +93,7 @@ impl Directory {
         let Some(link) = found(self.at(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC))? else {
             return Ok(None);
         };
-        // An open descriptor of something that is no link answers ENOENT.
+        // An open descriptor of something that is not a link answers ENOENT.
         Ok(found(readlinkat(&link, "", Vec::new()))?.map(|target| target.to_string_lossy().into_owned()))
     }
 

@@ -68,7 +68,7 @@ impl fmt::Display for ReadCause {
 
 impl std::error::Error for ReadCause {}
 
-/// Why something is no capture. The name of the file is the caller's to add.
+/// Why something is not a capture. The name of the file is the caller's to add.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The system refused.

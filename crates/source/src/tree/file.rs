@@ -34,7 +34,7 @@ pub(super) enum End {
     Short,
 }
 
-/// What stands at the end of `open`: not there is `None`, everything else keeps its reason.
+/// What is at the end of `open`: not there is `None`, everything else keeps its reason.
 pub(super) fn found<T>(result: Result<T, Errno>) -> Result<Option<T>, ReadCause> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -38,7 +38,7 @@ pub(super) enum Refusal {
     Through,
     /// Something else has this name already.
     Occupied,
-    /// A hard link to what is not there, or is no file.
+    /// A hard link to what is missing, or is not a file.
     Dangling,
 }
 
@@ -185,7 +185,7 @@ impl Memory {
     fn place(&mut self, path: &str, inode: usize) -> Result<(), Refusal> {
         let parts = parts(path)?;
         let (name, folders) = parts.split_last().ok_or(Refusal::Path)?;
-        // Folders are made only where nothing stands yet, so that a refusal leaves no trace.
+        // Folders are made only where nothing is yet, so that a refusal leaves no trace.
         let mut at = self.root;
         for (depth, part) in folders.iter().enumerate() {
             let Inode::Directory(children) = &self.inodes[at] else { return Err(Refusal::Through) };
@@ -324,7 +324,7 @@ enum Follow {
     NotTheLast,
 }
 
-/// The steps of a path to follow, the first one last. A slash at the end asks for a folder, as `.`
+/// The steps of a path to follow, the first one last. A slash at the end asks for a folder, such as `.`
 /// does.
 fn steps(path: &str) -> impl Iterator<Item = &str> {
     let folder = path.ends_with('/').then_some(".");

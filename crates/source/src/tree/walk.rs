@@ -53,7 +53,7 @@ pub(super) fn open(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd,
     openat(here(root, &way), ".", flags - OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Where we stand.
+/// The current place.
 fn here<'a>(root: &'a OwnedFd, way: &'a [OwnedFd]) -> BorrowedFd<'a> {
     way.last().unwrap_or(root).as_fd()
 }

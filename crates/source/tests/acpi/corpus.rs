@@ -66,7 +66,7 @@ fn real_machines_are_as_strange_as_they_were_seen() {
         assert!(tables.slit().is_none() && tables.srat().is_some());
     }
     if let Some(tables) = of("X10DAi") {
-        // Room for four domains, of which three are said twice, the second time with nothing in them.
+        // Room for four domains; three are declared twice, the second time with nothing in them.
         let msct = tables.msct().unwrap();
         assert_eq!((msct.fixed.max_proximity_domains, msct.entries.len()), (3, 4));
     }

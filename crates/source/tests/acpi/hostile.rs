@@ -1,4 +1,4 @@
-//! Tables with something wrong: each is told with table, offset and what would be right.
+//! Tables with something wrong: each is reported with table, offset and what would be right.
 
 use nodewise_machine::firmware::hmat::{DataType, HmatFixed};
 use nodewise_machine::firmware::srat::{Memory, SratFixed};

@@ -69,7 +69,7 @@ fn bytes_of(printed: &Printed) -> Vec<u8> {
     number.to_le_bytes()[..printed.width].to_vec()
 }
 
-/// What our decoder says stands at each byte: from the fields, not from the bytes of the table.
+/// What our decoder says is at each byte: from the fields, not from the bytes of the table.
 fn said(table: &Table) -> BTreeMap<usize, u8> {
     let mut fields = Vec::new();
     table.header().fields(0, &mut fields);
@@ -117,7 +117,7 @@ fn check(what: &str, folder: &Path, bytes: &[u8]) -> bool {
     let said = said(&table);
     for field in &printed {
         let ours = (field.offset..field.offset + field.width).map(|at| said.get(&at).copied());
-        // In a text iasl prints a blank for a byte that is no letter.
+        // In a text iasl prints a blank for a byte that is not a letter.
         let is_text = field.value.starts_with('"');
         let seen = |byte: u8| if is_text && byte != 0 && !byte.is_ascii_graphic() { b' ' } else { byte };
         let ours: Option<Vec<u8>> = ours.map(|byte| byte.map(seen)).collect();

@@ -14,7 +14,7 @@ use nodewise_source::capture::{Capture, Identity};
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, machine_file, sysfs};
 
-/// What is known of a capture beside numactl's output.
+/// The known facts about a capture beside numactl's output.
 struct Case {
     name: &'static str,
     /// Why it is in the corpus.
@@ -33,7 +33,7 @@ enum Numactl {
     WrongCpus,
     /// Its one distance is the first of a row of two.
     WrongDistances,
-    /// There are no nodes, so there is no output.
+    /// There are no nodes, so there is not output.
     NoOutput,
 }
 

@@ -53,7 +53,7 @@ fn every_rule_names_a_record(records: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a peer said of a capture.
+/// A peer's report on a capture.
 struct Record {
     capture: PathBuf,
     name: String,

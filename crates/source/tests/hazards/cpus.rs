@@ -71,7 +71,7 @@ fn packages_without_a_number_are_counted_from_their_siblings() {
     };
     assert_eq!(packages(unknown(plain())), [""; 0], "nothing to count from");
     assert_eq!(packages(siblings(unknown(plain()))), ["0: 0-1", "1: 2-3"]);
-    // s390 numbers packages anew in each book, and books in each drawer.
+    // s390 numbers packages again in each book, and books in each drawer.
     let books = (0..4).fold(siblings(plain()), |files, cpu| {
         let (book, drawer) = (format!("{}\n", cpu / 2), "0\n");
         let files = files.file(&topology(cpu, "book_id"), book).file(&topology(cpu, "drawer_id"), drawer);

@@ -1,4 +1,4 @@
-//! Machines made by hand, each with one thing wrong: it must be survived, told, and cost nothing else.
+//! Machines made by hand, each with one thing wrong: it must be survived, reported, and cost nothing else.
 
 mod cpus;
 mod devices;
@@ -15,7 +15,7 @@ fn load(files: Memory) -> Machine {
     sysfs::load(&Tree::memory(files), Origin::Capture("test".to_owned()), Detail::Full)
 }
 
-/// Loads a changed machine and compares what is told.
+/// Loads a changed machine and compares what is reported.
 fn check(change: impl FnOnce(Memory) -> Memory, expected: &[(Kind, &str)]) -> Machine {
     let machine = load(change(plain()));
     let told: Vec<(Kind, String)> =

@@ -5,7 +5,7 @@ use nodewise_measure::latency::sweep::SweepReport;
 
 use super::{figures, names, optional};
 
-/// Writes a sweep or a table, as [`latency`](super::latency()) does.
+/// Writes a sweep or a table, like [`latency`](super::latency()).
 pub fn sweep(report: &SweepReport) -> String {
     let mut text = String::from(
         "size_bytes,pattern,from_node,cpus,memory_node,pages,median_ns,interval_low_ns,interval_high_ns,best_ns,\

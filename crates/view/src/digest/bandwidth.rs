@@ -27,7 +27,7 @@ pub fn median(way: &WayReport) -> Option<f64> {
     Some(way.cell.figure.as_ref()?.median)
 }
 
-/// What is known of one kernel near its memory.
+/// The known facts about one kernel near its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelRow<'a> {
     /// The kernel.

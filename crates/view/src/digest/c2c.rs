@@ -63,7 +63,7 @@ pub struct Row {
     pub relation: Relation,
     /// Where the memory is.
     pub home: Home,
-    /// What came of each transfer that was measured.
+    /// The outcome of each transfer that was measured.
     pub groups: Vec<Option<Group>>,
     /// Pairs with a figure, of the transfer that has most.
     pub pairs: usize,
@@ -106,7 +106,7 @@ pub fn ending(report: &Report) -> Ending {
     .with_not_reached(missing("pair", report.pairs.iter().map(is_reached)))
 }
 
-/// Whether anything came of a pair: a figure, or a reason why not.
+/// Whether a pair has a result: a figure, or a reason why not.
 fn is_reached(of: &PairReport) -> bool {
     of.figure.is_some() || of.refused.is_some()
 }

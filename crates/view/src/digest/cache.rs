@@ -14,9 +14,9 @@ pub enum Share {
     Unknown,
     /// None of its CPUs is online.
     Offline,
-    /// So many of the online threads of one or more cores, but not all of them.
+    /// This many of the online threads of one or more cores, but not all of them.
     Threads(usize),
-    /// All online threads of so many cores.
+    /// All online threads of this many cores.
     Cores(usize),
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn cores_of(cache: &Cache, core_of: &BTreeMap<CpuId, CpuId>) -> BTree
 
 /// How the last-level caches lie to the nodes with CPUs: `4 in each node`, `each spans 2 nodes`.
 ///
-/// `None` when there is nothing to tell: one node, no such cache, or no rule that holds for all.
+/// `None` when there is nothing to say: one node, no such cache, or no rule that holds for all.
 pub fn last_level_words(machine: &Machine) -> Option<String> {
     let nodes_of = nodes_of_each_cpu(machine);
     let mut inside: BTreeMap<NodeId, usize> =

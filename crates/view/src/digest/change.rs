@@ -1,4 +1,4 @@
-//! Changes in words: how much faster, between which bounds, and what stood in the way of knowing better.
+//! Changes in words: how much faster, between which bounds, and what was in the way of knowing better.
 
 use nodewise_stats::Direction;
 use nodewise_stats::Interval;
@@ -6,7 +6,7 @@ use nodewise_stats::Interval;
 /// The least share of the CPUs' time that is worth a word when a hypervisor took it from a run.
 const STOLEN: f64 = 0.01;
 
-/// A ratio as a change with so many digits behind the point: 1.0846 is `+8.46 %`.
+/// A ratio as a change with this many digits behind the point: 1.0846 is `+8.46 %`.
 pub fn change_words(ratio: f64, digits: usize) -> String {
     if ratio >= 1e4 {
         return format!("x {ratio:.1e}");

@@ -69,7 +69,7 @@ pub fn value_words(value: f64) -> String {
     }
 }
 
-/// What is concluded about a row, in words.
+/// The conclusion about a row, in words.
 pub fn verdict_words(row: &Row) -> String {
     // Where memory lies cannot be what changed.
     let cause = if row.memory_traffic { "" } else { ", but not by memory" };
@@ -114,7 +114,7 @@ fn with_reason(table: &Table, reason: fn(&Verdict) -> Option<&String>) -> Vec<St
     table.rows.iter().filter_map(row).collect()
 }
 
-/// What nobody can say of a session that was saved without what its benchmarks run.
+/// What no one can say of a session that was saved without what its benchmarks run.
 pub fn undefined(session: &Session) -> Option<&'static str> {
     let lacks = session.origin.is_none() && session.cases.iter().any(|case| case.definition.is_none());
     lacks.then_some("saved without its commands: whether the benchmarks themselves have changed is not known")

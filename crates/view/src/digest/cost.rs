@@ -58,7 +58,7 @@ pub struct Reading {
     pub parts: Vec<Part>,
     /// The least time, s.
     pub seconds: f64,
-    /// What bounds it.
+    /// Its bound.
     pub bottleneck: Bottleneck,
 }
 
@@ -66,7 +66,7 @@ impl Reading {
     /// Works it out for the pages that a request was given; `None` where it was given none.
     ///
     /// # Errors
-    /// A way of which nothing is known.
+    /// A way without any known figure.
     pub fn of(walk: &Walk<'_>, costs: &Costs, threads: u32, access: Access) -> Result<Option<Self>, Unknown> {
         let from = walk.cpu_node;
         let (given, page) = (walk.outcome.nodes(), walk.before.page_bytes());

@@ -26,7 +26,7 @@ pub struct DevicesOfNode<'a> {
     pub others: usize,
 }
 
-/// Devices by node; `None` holds those of which the kernel does not say where they hang.
+/// Devices by node; `None` holds those that the kernel does not place.
 pub fn devices_by_node(machine: &Machine) -> BTreeMap<Option<NodeId>, DevicesOfNode<'_>> {
     let gpus = machine.gpus();
     let mut nodes: BTreeMap<Option<NodeId>, DevicesOfNode<'_>> = BTreeMap::new();
@@ -42,7 +42,7 @@ pub fn devices_by_node(machine: &Machine) -> BTreeMap<Option<NodeId>, DevicesOfN
     nodes
 }
 
-/// A PCI function of which nothing but its address is known was named by someone in a spec.
+/// A PCI function with nothing but its address known was named by someone in a spec.
 fn is_named_by_hand(device: &Device) -> bool {
     device.pci.is_some() && device.class_code.is_none() && device.vendor.is_none()
 }

@@ -7,7 +7,7 @@ use nodewise_machine::{Machine, NodeId, NodeSet};
 
 use crate::digest::node::packages_of_nodes;
 
-/// Most different remote distances that are told in words; more make a list, not a sentence.
+/// Most different remote distances that are reported in words; more make a list, not a sentence.
 const MOST_LEVELS: usize = 4;
 
 /// Most nodes among which like ones are looked for: comparing all with all takes the cube of it.
@@ -148,7 +148,7 @@ impl<'a> Distances<'a> {
         }
     }
 
-    /// Whether groups follow each other without a hole, so that the first and last tell the rest.
+    /// Whether groups follow each other without a hole, so that the first and last imply the rest.
     fn in_a_row(&self, groups: &[&NodeSet]) -> bool {
         let members: Vec<NodeId> = groups.iter().flat_map(|group| group.iter()).collect();
         members.windows(2).all(|pair| pair[1].number() == pair[0].number() + 1)

@@ -1,4 +1,4 @@
-//! Emulated nodes: what a machine can, was asked for and has, and what comes of a change.
+//! Emulated nodes: what a machine supports, was asked for and has, and the outcome of a change.
 
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_model::fake::outcome::Emulation;
@@ -30,7 +30,7 @@ pub struct Request {
 /// Which start of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// The one that the running kernel came of.
+    /// The one that the running kernel results from.
     Running,
     /// The next.
     Next,
@@ -59,7 +59,7 @@ pub struct Effect {
     pub policy: Option<String>,
 }
 
-/// What is special about a Raspberry Pi.
+/// The peculiarities of a Raspberry Pi.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Board {
     /// Its model.
@@ -113,7 +113,7 @@ pub struct Status {
     pub board: Option<Board>,
     /// Files that set `numa_policy` where it does nothing, with the line.
     pub vain: Vec<(String, u32)>,
-    /// What follows for programs.
+    /// The consequences for programs.
     pub advice: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ pub struct Planned<'a> {
     pub kernel: &'a str,
     /// Whether ranges are those of the kernel's log, or assumed.
     pub basis: Basis,
-    /// What comes of it; `None`: the kernel gives up.
+    /// Its outcome; `None`: the kernel gives up.
     pub made: Option<&'a Emulation>,
     /// Why it is not what was asked for.
     pub remark: Option<&'a str>,
@@ -161,7 +161,7 @@ pub struct Brought {
 /// How to know how much faster programs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Figures {
-    /// The command that tells it.
+    /// The command that shows it.
     Command(String),
     /// Nothing to compare with was saved; how it would have been, and will be.
     NotSaved(&'static str),
@@ -184,7 +184,7 @@ pub struct Verified {
     pub checks: Vec<Check>,
     /// What it brought, where there is something to compare with.
     pub brought: Option<Brought>,
-    /// What follows for programs.
+    /// The consequences for programs.
     pub advice: Vec<String>,
 }
 
@@ -266,7 +266,7 @@ pub fn advice(effect: &Effect, is_board: bool) -> Vec<String> {
     advice
 }
 
-/// Up to so many nodes a plan is shown in full.
+/// Up to this many nodes a plan is shown in full.
 pub const FEW: usize = 16;
 
 /// The nodes of a planned emulation that a node falls back on; of many the first.

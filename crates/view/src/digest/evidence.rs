@@ -62,7 +62,7 @@ impl Counted {
         Self::Stolen,
     ];
 
-    /// What stands above its column.
+    /// What is above its column.
     pub const fn head(self) -> &'static str {
         match self {
             Self::CpuTime => "CPU time",

@@ -23,7 +23,7 @@ const BYTES: u64 = 100_000_000_000;
 /// A placement, and what a program reaches under it whose data one thread has written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
-    /// What tables call it.
+    /// Its name in tables.
     pub placement: &'static str,
     /// All threads together, reading in order, bytes per second.
     pub bandwidth: f64,

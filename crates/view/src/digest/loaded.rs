@@ -27,7 +27,7 @@ pub fn path_words(path: &Path) -> String {
     )
 }
 
-/// The chase of a path, as short as a column wants it: nodes of the CPU and of the memory, as `--chase`
+/// The chase of a path, as short as a column wants it: nodes of the CPU and of the memory, such as `--chase`
 /// takes them.
 pub fn chase_short(path: &Path) -> String {
     format!("{}:{}", path.idle.from, path.idle.memory)

@@ -8,7 +8,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::survey::decimals;
 
-/// What stands on the sides of a matrix.
+/// What is on the sides of a matrix.
 pub trait Place: Copy + Ord + Display {
     /// Before the number of a row: `node`.
     const ROW: &str;
@@ -115,7 +115,7 @@ pub struct Scale {
     /// The best value; `None` without any.
     best: Option<f64>,
     direction: Direction,
-    /// The figures behind the point, in all cells alike: so many that three digits of the largest tell.
+    /// The figures behind the point, in all cells alike: enough to show three digits of the largest.
     decimals: usize,
 }
 
@@ -128,7 +128,7 @@ impl Scale {
         })
     }
 
-    /// How many times the best is better than a value; 1 for the best itself. `None` where that is no
+    /// How many times the best is better than a value; 1 for the best itself. `None` where that is not a
     /// number, as for differences around zero.
     pub fn times_worse(&self, value: f64) -> Option<f64> {
         let best = self.best?;

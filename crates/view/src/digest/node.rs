@@ -1,4 +1,4 @@
-//! What a node is: does it have CPUs, does it have memory, in which package does it stand.
+//! The kind of a node: whether it has CPUs or memory, and its package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ pub fn package_list(packages: &BTreeSet<PackageId>) -> String {
     packages.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The tier of each node, where tiers tell nodes apart: more than one tier, or memory in none.
+/// The tier of each node, where tiers distinguish nodes: more than one tier, or memory in none.
 pub fn telling_tiers(machine: &Machine) -> BTreeMap<NodeId, TierId> {
     let tiers: BTreeMap<NodeId, TierId> =
         machine.tiers.iter().flat_map(|tier| tier.nodes.iter().map(move |node| (node, tier.id))).collect();
@@ -90,7 +90,7 @@ pub fn filled_pools(node: &Node) -> impl Iterator<Item = &HugePool> {
 }
 
 /// The share of a node's memory that is in use, in percent, rounded; `None` when a size is not
-/// known, or free is said to be more than there is.
+/// known, or free is declared larger than the total.
 pub fn used_percent(machine: &Machine, node: NodeId) -> Option<u64> {
     let (total, free) = (machine.memory_of(node)?.get(), machine.free_of(node)?.get());
     let used = u128::from(total.checked_sub(free)?);

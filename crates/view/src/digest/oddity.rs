@@ -1,11 +1,11 @@
-//! Which oddities are told as such, those that are alike together.
+//! Which oddities are reported as such, those that are alike together.
 
 use std::collections::BTreeMap;
 
 use nodewise_machine::plural::plural;
 use nodewise_machine::{Machine, Oddity, OddityKind};
 
-/// From this many on, oddities that are alike share a line: of two, the second's numbers still tell something.
+/// From this many on, oddities that are alike share a line: of two, the second's numbers still say something.
 const FEWEST: usize = 3;
 
 /// Oddities that differ in nothing but numbers: the same damage in the files of many CPUs.
@@ -28,7 +28,7 @@ impl OddityGroup<'_> {
     }
 }
 
-/// The oddities that are told as such: all but limits of the process without a file, which have a
+/// The oddities that are reported as such: all but limits of the process without a file, which have a
 /// section of their own. Contradictions and damage come first, then what is merely unusual.
 pub fn worth_telling<'a>(machine: &'a Machine) -> Vec<OddityGroup<'a>> {
     let told = machine.oddities.iter();

@@ -76,7 +76,7 @@ pub fn fidelity_words(result: &ArmResult) -> String {
 }
 
 /// Where pages were by node, nodes with the same share together, the largest share first:
-/// `0: 97 %, 1-3: 1 % each`. Less than half a percent is not told.
+/// `0: 97 %, 1-3: 1 % each`. Less than half a percent is left out.
 pub fn pages_words(residency: &Residency) -> String {
     let total = residency.total();
     if total == Bytes::new(0) {
@@ -138,7 +138,7 @@ pub fn command_lines(study: &Study, arm: ArmId, scope: &Scope) -> Vec<String> {
     ours.map(|options| with("nodewise run", options, Some("--"))).into_iter().chain(theirs).collect()
 }
 
-/// The variables that tell the program of an arm how many threads to use, as a shell sets them.
+/// The variables that show the program of an arm how many threads to use, as a shell sets them.
 fn thread_variables(study: &Study, arm: ArmId) -> Vec<String> {
     let environment = &study.plan.arm(arm).environment;
     let told = |name: &&str| Some(format!("{name}={}", environment.get(*name)?));

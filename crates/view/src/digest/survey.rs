@@ -23,7 +23,7 @@ pub struct Ending {
     pub findings: Vec<Told>,
 }
 
-/// A finding as it is told.
+/// A finding as it is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// A sentence.
@@ -44,7 +44,7 @@ impl Ending {
     ) -> Self {
         let cells: Vec<&CellReport> = cells.collect();
         let proof = proof(cells.iter().copied(), size);
-        // Of what was not measured there is no way to tell of.
+        // What was not measured has no way to name.
         let how = how.into_iter().filter(|_| cells.iter().any(|cell| cell.is_reached()));
         Self {
             how: how.chain(sizing(account)).chain(proof).collect(),
@@ -85,12 +85,12 @@ pub fn pages_words(pages: PageKind) -> String {
     }
 }
 
-/// Three digits that tell.
+/// Three significant digits.
 pub fn digits(value: f64) -> String {
     format!("{value:.*}", decimals(value))
 }
 
-/// The figures behind the point with which a value has three digits that tell; at most two.
+/// The figures behind the point with which a value has three significant digits; at most two.
 pub const fn decimals(value: f64) -> usize {
     match value {
         value if value >= 100.0 => 0,
@@ -124,7 +124,7 @@ pub fn noise_sentence(noise: &Noise) -> String {
     }
 }
 
-/// What a limit of time has left out, as a sentence.
+/// The parts that a limit of time has left out, as a sentence.
 fn left_out_sentence(left_out: &LeftOut) -> String {
     let LeftOut { rounds, of_rounds, cells, of_cells, disturbed } = *left_out;
     let missing = of_rounds.saturating_sub(rounds);

@@ -32,7 +32,7 @@ pub fn short(size: Bytes) -> String {
     size.to_string().replace(" B", "").replace([' ', 'i', 'B'], "")
 }
 
-/// How the report ends. Reasons stand among what it shows: levels that were found may be wrong for them.
+/// The end of the report. Reasons are among what it shows: levels that were found may be wrong for them.
 pub fn ending(report: &SweepReport) -> Ending {
     let told = |sentence| Told { sentence, is_noise: true };
     Ending {

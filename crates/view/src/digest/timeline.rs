@@ -15,7 +15,7 @@ use super::walk::{Basis, size_of};
 pub use findings::{Finding, Kind};
 use findings::{Told, findings};
 
-/// A step, and what came of it.
+/// A step, and its outcome.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// When, in seconds from the beginning.
@@ -24,7 +24,7 @@ pub struct Moment {
     pub program: String,
     /// The step.
     pub act: Act,
-    /// What became of it.
+    /// Its outcome.
     pub step: Step,
     /// Bytes of a page.
     pub page: u64,
@@ -39,9 +39,9 @@ pub struct Moment {
 /// A scenario that was played.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// What it is called.
+    /// Its name.
     pub title: String,
-    /// What it is about.
+    /// Its subject.
     pub about: Option<String>,
     /// The machine, in words of whoever named it.
     pub machine: String,
@@ -61,7 +61,7 @@ pub struct Timeline {
     pub largest: Vec<(String, BTreeMap<NodeId, u64>)>,
     /// The least free pages that each node with memory had at any time.
     pub least_free: BTreeMap<NodeId, u64>,
-    /// Where a program stands in `largest`.
+    /// Where a program is in `largest`.
     places: BTreeMap<String, usize>,
     /// Free pages of the zones, and the counters, after the last step.
     free: Vec<u64>,
@@ -183,7 +183,7 @@ fn gained(
 }
 
 impl Moment {
-    /// What the program does, in a word or two.
+    /// The effect of the program, in a word or two.
     pub fn does(&self) -> String {
         match &self.act {
             Act::Start { .. } => "starts".to_owned(),
@@ -206,7 +206,7 @@ impl Moment {
         }
     }
 
-    /// With what, or where; empty where there is nothing to tell.
+    /// With what, or where; empty where there is nothing to say.
     pub fn object(&self) -> String {
         match &self.act {
             Act::Start { cpu_node, policy, .. } => format!("on node {cpu_node}, {policy}"),
@@ -233,7 +233,7 @@ impl Moment {
         }
     }
 
-    /// What came of it, in a few words; empty where there is nothing to tell.
+    /// The outcome of it, in a few words; empty where there is nothing to say.
     pub fn outcome(&self) -> String {
         let step = &self.step;
         let killed = |name: &String| {

@@ -91,12 +91,12 @@ impl Kind {
     }
 }
 
-/// Pages of so many bytes as a size.
+/// Pages of this many bytes as a size.
 pub fn size_of(pages: u64, page: u64) -> String {
     Bytes::new(page).times(pages).to_string()
 }
 
-/// What the kernel does about pages that find no room, with the memory that it leaves aside.
+/// The effect of the kernel about pages that find no room, with the memory that it leaves aside.
 pub fn consequence(end: &OutOfMemory, memory: &Memory) -> String {
     let ended = match end.constraint {
         Constraint::None => {
@@ -141,7 +141,7 @@ pub struct Walk<'a> {
     pub before: &'a Memory,
     /// Memory after it.
     pub after: &'a Memory,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: &'a Outcome,
     /// The functions that were passed, where they were asked for.
     pub trace: &'a [Passed],

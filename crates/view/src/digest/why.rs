@@ -10,7 +10,7 @@ use nodewise_machine::NodeId;
 use super::evidence::Counted;
 
 /// Two shares differ clearly from this difference on, and two counts from this ratio on where the larger one is at
-/// least so many: a choice. Runs of one placement differ by less.
+/// least this many: a choice. Runs of one placement differ by less.
 const SHARES_APART: f64 = 0.1;
 const TIMES: f64 = 1.5;
 const LEAST_COUNT: f64 = 1000.0;

@@ -63,7 +63,7 @@ fn without(marks: Watermarks, boost: u64) -> Watermarks {
     }
 }
 
-/// The orders that the kernel itself told of.
+/// The orders in the kernel's own log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// There is no kernel to ask, or another one is meant.
@@ -77,7 +77,7 @@ pub enum Told {
 /// The fallback order of every node.
 #[derive(Clone, Copy, Debug)]
 pub struct Orders<'a> {
-    /// What the model says.
+    /// The model's answer.
     pub orders: &'a FallbackOrders,
     /// What it says of orders built at the other moment.
     pub others: &'a FallbackOrders,
@@ -89,7 +89,7 @@ pub struct Orders<'a> {
     pub basis: Basis,
     /// Whose rules these are.
     pub release: Release,
-    /// What the kernel says itself.
+    /// The kernel's own answer.
     pub told: &'a Told,
 }
 
@@ -107,14 +107,14 @@ impl Orders<'_> {
         Zonelists::of(self.orders, self.zones)
     }
 
-    /// Nodes whose order the kernel tells, and tells otherwise than the model.
+    /// Nodes whose order in the kernel's log differs from the model's.
     pub fn differing(&self) -> Vec<(NodeId, &[NodeId])> {
         let Told::Orders(told) = self.told else { return Vec::new() };
         let other = |(node, order): &(NodeId, &[NodeId])| *order != self.orders.logged(*node, self.release);
         told.iter().map(|(node, order)| (*node, order.as_slice())).filter(other).collect()
     }
 
-    /// Whether all that the kernel tells is what the model says of orders built at the other moment.
+    /// Whether all that the kernel reports is what the model says of orders built at the other moment.
     pub fn is_other_moment(&self) -> bool {
         let Told::Orders(told) = self.told else { return false };
         told.iter().all(|(node, order)| *order == self.others.logged(*node, self.release))
@@ -122,7 +122,7 @@ impl Orders<'_> {
 }
 
 /// An order in words that stay short for many nodes: numbers that follow one another as ranges. Of more than
-/// `most` ranges half as many are told.
+/// `most` ranges half as many are reported.
 pub fn in_words(order: &[NodeId], most: usize) -> Words {
     let mut runs: Vec<(NodeId, NodeId)> = Vec::new();
     for node in order {

@@ -161,7 +161,7 @@ impl DeclaredJson {
     }
 
     fn read(self) -> Result<Declared, String> {
-        // Firmware may tell of nothing.
+        // Firmware may declare nothing.
         let rate = |rate| if rate == 0.0 { Ok(rate) } else { positive("read_gb_per_s", rate) };
         Ok(Declared {
             from: node(self.from_node)?,

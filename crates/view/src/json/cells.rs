@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reading::{Fields, node, pages, set};
 
-/// How a survey went; its circumstances stand apart.
+/// The course of a survey; its circumstances are separate.
 #[derive(Serialize, Deserialize)]
 pub(super) struct AccountJson {
     seed: u64,
@@ -29,7 +29,7 @@ pub(super) struct AccountJson {
     left_out: Option<LeftOutJson>,
 }
 
-/// What a limit of time has left out.
+/// The parts that a limit of time has left out.
 #[derive(Serialize, Deserialize)]
 struct LeftOutJson {
     rounds: u32,
@@ -156,7 +156,7 @@ pub(super) struct ReachJson {
     huge_page_bytes: Option<u64>,
 }
 
-/// What stands behind a figure: how often it was measured, where that was, and how quietly.
+/// What follows a figure: how often it was measured, where that was, and how quietly.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BackingJson {
     rounds: usize,
@@ -184,7 +184,7 @@ impl ReachJson {
         }
     }
 
-    /// The cell that this is, with what it gave and what stands behind that.
+    /// The cell that this is, with what it gave and what follows that.
     pub(super) fn read(self, rate: &GbPerSJson, backing: BackingJson) -> Result<CellReport, String> {
         let marks =
             Marks { disturbed: backing.disturbed_samples, samples: backing.samples, ..Marks::default() };
@@ -241,7 +241,7 @@ impl GbPerSJson {
         }
     }
 
-    /// The figure, of so many rounds and samples; `None` where there is none.
+    /// The figure, of this many rounds and samples; `None` where there is none.
     pub(super) fn read(&self, rounds: usize, samples: usize) -> Result<Option<Figure>, String> {
         let (median, interval) = (self.median_gb_per_s, self.median_interval_95_gb_per_s);
         Fields { unit: "gb_per_s", median, interval, best: self.best_gb_per_s, rounds, samples }.read()

@@ -1,4 +1,4 @@
-//! The circumstances of a measurement, as they stand in its document: written and read back.
+//! The circumstances of a measurement, as they are in its document: written and read back.
 
 use std::time::{Duration, UNIX_EPOCH};
 

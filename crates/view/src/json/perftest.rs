@@ -1,4 +1,4 @@
-//! `nodewise.perftest/1`: tables of perftest side by side. They also stand in `nodewise.io/1`.
+//! `nodewise.perftest/1`: tables of perftest side by side. They also are in `nodewise.io/1`.
 
 use std::collections::BTreeMap;
 

@@ -34,7 +34,7 @@ impl<'a> Saved<'a> {
     /// Looks at the schema of a document.
     ///
     /// # Errors
-    /// A text that is no JSON or has no schema, fit to be shown.
+    /// A text that is not JSON or has no schema, fit to be shown.
     pub fn of(text: &'a str) -> Result<Self, String> {
         let Named { schema } = serde_json::from_str(text).map_err(|error| fault(&error))?;
         Ok(Self { text, schema })
@@ -58,8 +58,8 @@ fn fault(error: &serde_json::Error) -> String {
     printable(&error.to_string()).into_owned()
 }
 
-/// What the items of a list say, where there are no more than so many. What is wrong with one is told with
-/// its place.
+/// What the items of a list say, where there are no more than this many. What is wrong with one is reported
+/// with its place.
 pub(super) fn items<J, R>(
     name: &str,
     items: Vec<J>,

@@ -323,6 +323,6 @@ pub fn timeline(timeline: &Timeline) -> impl Iterator<Item = String> + '_ {
 /// A part of the document, indented behind its first line.
 fn text(part: &impl Serialize, indent: usize) -> String {
     let text = serde_json::to_string_pretty(part).expect("the document holds no map with foreign keys");
-    // Line ends in strings are escaped, so every one that stands here is one of the form.
+    // Line ends in strings are escaped, so every one that is here is one of the form.
     text.replace('\n', &format!("\n{}", " ".repeat(indent)))
 }

@@ -101,7 +101,7 @@ struct Entry {
     zone: &'static str,
 }
 
-/// Writes the lists of every node as JSON, beside the orders that the kernel's own log tells.
+/// Writes the lists of every node as JSON, beside the orders in the kernel's own log.
 pub fn zonelist(orders: &Orders<'_>) -> String {
     let lists = orders.lists();
     let entry = |(node, kind): (NodeId, ZoneKind)| Entry { node: node.number(), zone: kind.name() };

@@ -25,7 +25,7 @@ const NUMBERS: f64 = 64.0;
 const BAR: f64 = 12.0;
 const STRIP: f64 = 3.0;
 const GAP: f64 = 8.0;
-/// Most rows that are drawn: a picture of more is no picture.
+/// Most rows that are drawn: a picture of more is not a picture.
 const MOST_ROWS: usize = 60;
 
 /// Draws a comparison as an SVG document.
@@ -144,7 +144,7 @@ impl Scale {
         let (low, high) = bars
             .flat_map(ends)
             .fold((0.0, 0.0), |(low, high): (f64, f64), end| (low.min(end), high.max(end)));
-        // So far apart at least that the middle line stands inside.
+        // So far apart at least that the middle line is inside.
         Self { low: low.min(-0.1 * widest), high: high.max(0.1 * widest) }
     }
 

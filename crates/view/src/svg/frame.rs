@@ -68,7 +68,7 @@ pub enum Role {
     Pile,
     /// A node with CPUs.
     Node,
-    /// A node without CPUs, and everything else that is no ordinary node.
+    /// A node without CPUs, and everything else that is not an ordinary node.
     MemoryNode,
     /// The cores that share a last-level cache.
     Cache,
@@ -107,7 +107,7 @@ impl Role {
     pub const CATEGORIES: u8 = 8;
 }
 
-/// On which side of its point a text stands.
+/// The side of its point that a text is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// To the right of it.
@@ -153,7 +153,7 @@ pub struct Label {
     pub y: f64,
     /// Size and weight.
     pub font: Font,
-    /// On which side of its point it stands.
+    /// On which side of its point it is.
     pub anchor: Anchor,
     /// How it looks.
     pub tone: Tone,

@@ -196,7 +196,7 @@ impl<'m, I: Place> Grid<'m, I> {
         child
     }
 
-    /// The step of an entry; `None` for what is no multiple of the best.
+    /// The step of an entry; `None` for what is not a multiple of the best.
     fn step(&self, entry: &Entry) -> Option<usize> {
         let times = self.scale.times_worse(entry.value?)?;
         Some(STEPS.iter().position(|most| times <= *most).unwrap_or(STEPS.len()))

@@ -18,7 +18,7 @@ const NAME: f64 = 60.0;
 const NUMBER: f64 = 70.0;
 const ROW: f64 = 18.0;
 const BAR: f64 = 12.0;
-/// So many devices are drawn, and so many nodes of each.
+/// This many devices are drawn, and this many nodes of each.
 const MOST_DEVICES: usize = 32;
 const MOST_NODES: usize = 64;
 

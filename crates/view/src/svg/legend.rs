@@ -6,7 +6,7 @@ use crate::svg::sheet::SMALL;
 
 /// Height of an entry.
 const HEIGHT: f64 = 16.0;
-/// Room on both sides of words that stand on their colour.
+/// Room on both sides of words that are on their colour.
 const SIDE: f64 = 6.0;
 /// A square beside words, and the room that it takes.
 const SQUARE: f64 = 10.0;

@@ -51,7 +51,7 @@ impl Plot {
         (LEFT + across * self.width(), ABOVE + self.height - up * self.height)
     }
 
-    /// A line from its top to its bottom, with what it stands for below.
+    /// A line from its top to its bottom, with what it is for below.
     pub(super) fn column(self, x: f64, text: &str, frame: &mut Frame) {
         let points = vec![(x, ABOVE), (x, ABOVE + self.height)];
         frame.strokes.push(Stroke { points, pen: Pen::Grid, ring: 0.0 });
@@ -64,7 +64,7 @@ impl Plot {
         frame.labels.push(label.anchored(Anchor::Middle).toned(Tone::Faint));
     }
 
-    /// A line from its left to its right, with what it stands for on the left, if that is written.
+    /// A line from its left to its right, with what it is for on the left, if that is written.
     pub(super) fn row(self, y: f64, text: &str, frame: &mut Frame) {
         let points = vec![(LEFT, y), (self.frame - self.right, y)];
         frame.strokes.push(Stroke { points, pen: Pen::Grid, ring: 0.0 });
@@ -92,7 +92,7 @@ impl Axis {
         Self { end: (value / step * 1.0001).ceil().max(1.0) * step, step }
     }
 
-    /// The part of the scale at which a value stands: 1 for its end.
+    /// The place of a value on the scale: 1 for its end.
     pub(super) fn part(self, value: f64) -> f64 {
         value / self.end
     }
@@ -135,7 +135,7 @@ impl LogAxis {
         Self { low: self.low.floor(), ..self }
     }
 
-    /// The part of the scale at which a value stands: 1 for its end.
+    /// The place of a value on the scale: 1 for its end.
     pub(super) fn part(self, value: f64) -> f64 {
         (value.log10() - self.low) / (self.high - self.low)
     }

@@ -40,7 +40,7 @@ pub(super) fn end(ending: &Ending, stack: &mut Stack) {
     some(&sentences, 3, stack);
 }
 
-/// Adds sentences of at most so many lines each, as many as a reader reads, and how many more there are.
+/// Adds sentences of at most this many lines each, as many as a reader reads, and how many more there are.
 pub(super) fn some(sentences: &[(Tone, String)], lines: usize, stack: &mut Stack) {
     for (tone, sentence) in sentences.iter().take(MOST) {
         stack.text(sentence, TEXT, *tone, lines);
@@ -48,7 +48,7 @@ pub(super) fn some(sentences: &[(Tone, String)], lines: usize, stack: &mut Stack
     more(sentences.len(), MOST, "sentence", stack);
 }
 
-/// Adds how many of so many things are left out of the picture, where it has at most so many.
+/// Adds how many of this many things are left out of the picture, where it has at most this many.
 pub(super) fn more(count: usize, most: usize, thing: &str, stack: &mut Stack) {
     if let Some(left) = count.checked_sub(most).filter(|left| *left > 0) {
         stack.text(&format!("and {} more", plural(left, thing)), SMALL, Tone::Faint, 1);

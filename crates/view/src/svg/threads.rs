@@ -15,7 +15,7 @@ use crate::svg::plot::{Axis, KNEE, POINT, Plot, pen};
 use crate::svg::sheet::{HEAD, SMALL};
 
 const PLOT: Plot = Plot { frame: 520.0, height: 220.0, right: 20.0 };
-/// Numbers of threads stand at least so far apart, px.
+/// The least distance between numbers of threads, px.
 const APART: f64 = 36.0;
 
 /// The curve with its title and legend; `None` with fewer than two points.

@@ -253,7 +253,7 @@ fn largest(timeline: &Timeline) -> Vec<&str> {
     named.into_iter().map(|at| timeline.largest[at].0.as_str()).collect()
 }
 
-/// Where a time is, as a part of all: what comes of the last step is shown for a tenth of it.
+/// Where a time is, as a part of all: the outcome of the last step is shown for a tenth of it.
 fn part_of(at_s: f64, times: &[f64]) -> f64 {
     let (first, last) = (times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0));
     if last > first { (at_s - first) / (last - first) / 1.1 } else { 0.0 }

@@ -9,7 +9,7 @@ use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 use crate::text::{matrix, survey};
 
-/// Up to so many CPUs have matrices; more would fill screens.
+/// Up to this many CPUs have matrices; more would fill screens.
 const SHOWN: usize = 32;
 
 /// Writes core-to-core latencies.

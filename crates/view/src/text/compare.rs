@@ -203,7 +203,7 @@ fn pivot(table: &Compared, page: &mut Page) {
             let cells = |threads| rows.get(&(*name, threads)).map_or_else(dash, |row| cell(row));
             page.line(4, &line(name, Ink::Plain, &cells));
         }
-        // One row is no mean.
+        // One row is not a mean.
         let means = if table.means.iter().any(|mean| mean.rows > 1) { &MEANS[..] } else { &[] };
         for (name, of_mean) in means {
             let mean = |threads| table.means.iter().find(|mean| mean.threads == threads);

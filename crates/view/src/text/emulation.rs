@@ -13,7 +13,7 @@ use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// Columns of the names that facts stand behind.
+/// Columns of the names that facts follow.
 const NAME: usize = 14;
 
 /// Writes what a machine can, was asked for and has.
@@ -221,14 +221,14 @@ pub fn verify(verified: &Verified, style: &Style) -> String {
     page.finish()
 }
 
-/// Writes a change of boot files. Lines of files stand as they are, however long, so that `patch` can
+/// Writes a change of boot files. Lines of files are printed as they are, however long, so that `patch` can
 /// read them.
 pub fn changed(changed: &Changed, style: &Style) -> String {
     let mut text = String::new();
     for file in &changed.files {
         for line in file.diff.split_inclusive('\n') {
             let body = line.trim_end_matches('\n');
-            // A tab in a file is no hazard, and as an escape it would be another line.
+            // A tab in a file is not a hazard, and as an escape it would be another line.
             let parts: Vec<_> = body.split('\t').map(printable).collect();
             text.push_str(&parts.join("\t"));
             text.push('\n');

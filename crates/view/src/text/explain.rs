@@ -129,7 +129,7 @@ fn in_order(nodes: &[NodeId]) -> Line {
     Line::from(words.join(" ").as_str())
 }
 
-/// What happens when the nodes of the order are full.
+/// The effect when the nodes of the order are full.
 fn end(way: &Path) -> &'static str {
     match way.when_full {
         WhenFull::ReclaimEverywhere => {

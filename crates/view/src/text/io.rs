@@ -10,7 +10,7 @@ use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 use crate::text::{perftest, survey};
 
-/// Writes devices, and what came of reading them.
+/// Writes devices, and the outcomes of reading them.
 pub fn io(report: &Report, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Devices", "read past the page cache into buffers on each node");

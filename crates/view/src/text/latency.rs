@@ -10,7 +10,7 @@ use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 use crate::text::{matrix, survey};
 
-/// Up to this many cells are told one by one.
+/// Up to this many cells are reported one by one.
 const TOLD: usize = 16;
 
 /// Writes a matrix of latencies.

@@ -30,7 +30,7 @@ impl Line {
         Self { spans: Vec::new() }
     }
 
-    /// What stands in a table cell that is empty on purpose, not for want of a value.
+    /// The contents of a table cell that is empty on purpose, not for want of a value.
     pub(crate) fn blank() -> Self {
         Self::from(" ")
     }

@@ -35,7 +35,7 @@ pub fn loaded(report: &Report, style: &Style) -> String {
     page.finish()
 }
 
-/// Whether anything came of any of its points.
+/// Whether any of its points has a result.
 fn is_reached(curve: &Curve) -> bool {
     curve.points.iter().any(|point| point.cell.is_reached())
 }

@@ -8,7 +8,7 @@ use crate::text::line::{Line, Page};
 const GAP: usize = 2;
 const INDENT: usize = 2;
 
-/// Up to so many rows and columns are written: the kernel numbers no more nodes, and a document that is
+/// Up to this many rows and columns are written: the kernel numbers no more nodes, and a document that is
 /// read back may name any.
 const MOST: usize = 1024;
 

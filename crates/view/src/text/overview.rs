@@ -15,7 +15,7 @@ use crate::text::show::head;
 pub struct Hint<'a> {
     /// What to type.
     pub command: &'a str,
-    /// What comes of it.
+    /// Its outcome.
     pub purpose: &'a str,
 }
 
@@ -61,7 +61,7 @@ pub fn overview(machine: &Machine, hints: &[Hint<'_>], style: &Style) -> String 
     page.finish()
 }
 
-/// Nodes that are told in one line: how many CPUs each has, what kind it is, what memory.
+/// Nodes that are reported in one line: how many CPUs each has, what kind it is, what memory.
 struct Group {
     nodes: NodeSet,
     cpus: usize,

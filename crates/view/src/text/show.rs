@@ -1,8 +1,8 @@
 //! What `nodewise show` prints: everything about a machine, a section for each thing.
 //!
-//! A section that has nothing to tell is left out. At any width of [`NARROWEST`](crate::style::NARROWEST)
-//! columns or more no line is longer than the width; columns give way to each other in a fixed
-//! order, lists go on below their own beginning.
+//! A section without content is left out. At any width of [`NARROWEST`](crate::style::NARROWEST)
+//! columns or more no line is longer than the width; columns shrink in a fixed order, lists go on below their
+//! own beginning.
 
 mod access;
 mod caches;

@@ -1,16 +1,16 @@
 //! Tables that fit: columns drop in a given order, the last one wraps, and where that is not enough the widest
 //! of the others.
 //!
-//! comfy-table was tried on paper first: it wraps cells, but has no columns that give way to
-//! others, pads the ends of lines with blanks, and cannot break a CPU list after a comma. What is
-//! needed here is less than the code that would work around that.
+//! comfy-table was tried on paper first: it wraps cells, but has no columns that shrink for others, pads the
+//! ends of lines with blanks, and cannot break a CPU list after a comma. What is needed here is less than the
+//! code that would work around that.
 
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
 /// Blank columns between two columns, and before the first.
 const GAP: usize = 2;
-/// The least room for the last column before others give way to it.
+/// The least room for the last column before others shrink for it.
 const LAST_COLUMN: usize = 16;
 
 /// On which side the cells of a column are flush.
@@ -33,9 +33,9 @@ pub(crate) enum Keep {
 
 /// A column of a table.
 pub(crate) struct Column {
-    /// What stands above it.
+    /// What is above it.
     pub(crate) head: &'static str,
-    /// How its cells stand.
+    /// The alignment of its cells.
     pub(crate) align: Align,
     /// Whether it may be left out.
     pub(crate) keep: Keep,
@@ -191,7 +191,7 @@ impl Table {
     }
 }
 
-/// A cell in lines of at most so many columns.
+/// A cell in lines of at most this many columns.
 fn fitting(cell: &Line, width: usize) -> Vec<Line> {
     if cell.columns() <= width { vec![cell.clone()] } else { cell.wrap(width) }
 }

@@ -10,7 +10,7 @@ use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// How much is told of the zones.
+/// How much is reported of the zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zones {
     /// How they are at the end.
@@ -54,7 +54,7 @@ const fn column(head: &'static str, align: Align) -> Column {
     Column { head, align, keep: Keep::Always }
 }
 
-/// A column that gives way, the lowest number first.
+/// A column that yields, the lowest number first.
 const fn weak(head: &'static str, order: u8) -> Column {
     Column { head, align: Align::Right, keep: Keep::Unless(order) }
 }
@@ -73,7 +73,7 @@ fn steps(timeline: &Timeline) -> Table {
     table
 }
 
-/// With what a step was, and what came of it.
+/// With what a step was, and its outcome.
 fn told(moment: &Moment) -> Line {
     let (object, outcome) = (moment.object(), moment.outcome());
     let between = if object.is_empty() || outcome.is_empty() { "" } else { ": " };

@@ -1,4 +1,4 @@
-//! A study as `nodewise tune` prints it: the one thing to do first, then the table, and what stands behind
+//! A study as `nodewise tune` prints it: the one thing to do first, then the table, and what follows
 //! both.
 
 mod also;

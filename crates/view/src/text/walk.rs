@@ -1,4 +1,4 @@
-//! What becomes of a request, step by step: the text of `nodewise explain`.
+//! The outcome of a request, step by step: the text of `nodewise explain`.
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::{Bytes, ModeFlags, NodeCounters, NodeSet, PolicyMode};
@@ -13,10 +13,10 @@ use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// Up to so many nodes each has a row of its own.
+/// Up to this many nodes each has a row of its own.
 const FEW: usize = 8;
 
-/// Writes which nodes give the pages of a request, when each gives way, what happens at the end, and
+/// Writes which nodes give the pages of a request, when each yields, what happens at the end, and
 /// what is counted.
 pub fn walk(walk: &Walk<'_>, style: &Style) -> String {
     let mut page = Page::new(*style);
@@ -168,7 +168,7 @@ fn sources(stretch: &Stretch) -> String {
     alike.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// What happens when no page is left to give.
+/// The effect when no page is left to give.
 fn last_step(walk: &Walk<'_>, end: &OutOfMemory) -> String {
     let consequence = consequence(end, walk.after);
     match walk.size_bytes {

@@ -9,7 +9,7 @@ use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// Up to so many nodes each has a row that names every zone in its order.
+/// Up to this many nodes each has a row that names every zone in its order.
 const FEW: usize = 8;
 /// Ranges of nodes in a row at most.
 const MOST_RANGES: usize = 16;
@@ -156,7 +156,7 @@ fn folded(orders: &Orders<'_>, page: &mut Page) {
     let mut rows: Vec<(NodeSet, Words, bool)> = Vec::new();
     for (node, order) in orders.orders.iter() {
         let (words, rotates) = (in_words(order, MOST_RANGES), is_rotation(node, order));
-        // The words of a rotation are of its own node; a node without memory may be told in the same.
+        // The words of a rotation are of its own node; a node without memory may be in the same.
         let is_alike = |last: &Words, last_rotates: bool| match last_rotates {
             true => rotates,
             false => !rotates && *last == words && !words.is_cut,

@@ -66,7 +66,7 @@ fn node_seeds() -> impl Strategy<Value = Vec<NodeSeed>> {
     ]
 }
 
-/// Text as it may stand in a kernel's file: mostly a word, sometimes anything.
+/// Text as it may be in a kernel's file: mostly a word, sometimes anything.
 fn foreign() -> BoxedStrategy<String> {
     prop_oneof![3 => "[a-z]{1,8}[0-9]{0,2}", 1 => any::<String>(), 1 => "[\u{1b}\u{202e}\u{0}<&>\"a日\u{fe0f} ,/-]{0,80}"]
         .boxed()
@@ -97,7 +97,7 @@ fn device() -> impl Strategy<Value = Device> {
         })
 }
 
-/// What is said of a machine beside its nodes.
+/// Facts of a machine beside its nodes.
 #[derive(Clone, Debug)]
 struct Rest {
     distances: Vec<u32>,

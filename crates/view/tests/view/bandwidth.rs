@@ -50,7 +50,7 @@ fn way(from: u32, memory: u32, threads: u32, kernel: Kernel) -> WayReport {
     WayReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
 }
 
-/// So many nodes, each with eight CPUs.
+/// This many nodes, each with eight CPUs.
 pub(crate) fn report(nodes: u32) -> Report {
     let pairs = || (0..nodes).flat_map(move |from| (0..nodes).map(move |memory| (from, memory)));
     let of_kernel = |kernel| [way(0, 0, 1, kernel), way(0, 0, 8, kernel)];
@@ -106,7 +106,7 @@ pub(crate) fn troubled() -> Report {
     report
 }
 
-/// So many CPUs on two nodes, each with every other one.
+/// This many CPUs on two nodes, each with every other one.
 pub(crate) fn cores(cpus: u32) -> c2c::Report {
     let pairs =
         (0..cpus).flat_map(|to| (0..cpus).filter(move |from| *from != to).map(move |from| (to, from)));

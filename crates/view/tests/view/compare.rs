@@ -92,7 +92,7 @@ fn the_rows_that_the_table_of_the_raspberry_pi_5_lacks_are_named() {
     assert_eq!(rows(&comparison), rows(&article("pi4").2));
 }
 
-/// Where both tables of the article have a row they should agree; what they say is told in
+/// Where both tables of the article have a row they should agree; what they say is reported in
 /// `suites/recorded/README.md`.
 #[test]
 fn the_second_table_comes_out_with_its_percentages_and_against_the_first() {
@@ -116,7 +116,7 @@ fn the_second_table_comes_out_with_its_percentages_and_against_the_first() {
         _ => None,
     });
     assert_eq!(missing, Some("the article has no figure here but a range: 0 to 4 %"));
-    // No memory moves in it, and a single figure is no evidence: nothing of this is called a gain.
+    // No memory moves in it, and a single figure is not evidence: nothing of this is called a gain.
     for row in pi4.tables[0].rows.iter().chain(&pi5.tables[0].rows) {
         assert_eq!(row.memory_traffic, row.benchmark != "sysbench cpu");
         assert!(!matches!(row.verdict, Verdict::Better), "{row:?}");
@@ -260,7 +260,7 @@ fn a_benchmark_that_has_changed_itself_is_named_with_how_and_gets_no_verdict() {
     assert_eq!((&row["verdict"], row["change"].is_null()), (&"changed".into(), true));
     assert_eq!(row["why"], "its command was \"zstd\" and is \"zstd -9\"");
     assert!(csv::compare(&comparison).contains(",changed\n"));
-    // What was saved without definitions is compared, and the reader is told.
+    // What was saved without definitions is compared, with a note.
     before.cases.iter_mut().for_each(|case| case.definition = None);
     let comparison = Comparison::between(&before, &after);
     let shown = Shown { before: &before, after: Some(&after), comparison: &comparison };

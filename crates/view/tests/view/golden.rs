@@ -1,4 +1,4 @@
-//! Texts that a person read before they were accepted. `SNAPSHOTS=overwrite` writes them anew.
+//! Texts that a person read before they were accepted. `SNAPSHOTS=overwrite` writes them again.
 
 use std::path::Path;
 

@@ -110,7 +110,7 @@ fn report(nodes: u32) -> Report {
     }
 }
 
-/// Files on so many nodes.
+/// Files on this many nodes.
 pub(crate) fn files(nodes: u32) -> FileReport {
     let pairs = (0..nodes).flat_map(|from| (0..nodes).map(move |memory| (from, memory)));
     let of = |(from, memory): (u32, u32)| {

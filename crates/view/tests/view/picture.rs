@@ -12,7 +12,7 @@ use crate::any_machine::any_machine;
 /// The smallest text that a reader is asked to read, px.
 const SMALLEST: f64 = 9.5;
 
-/// The most bytes of a picture: so many whatever is shown, and so many a node, where each differs in
+/// The most bytes of a picture: this many whatever is shown, and this many a node, where each differs in
 /// everything from the next.
 const BYTES: (usize, usize) = (66_000, 1_500);
 
@@ -133,7 +133,7 @@ fn every_node_of_a_machine_is_named() {
     ] {
         let machine = spec::machine(spec).unwrap();
         let all = texts(&machine_svg(&machine, Caches::LastLevel, Theme::Auto));
-        // Lists of nodes stand after "node", "nodes" or "nodes:".
+        // Lists of nodes come after "node", "nodes" or "nodes:".
         let named: NodeSet = all
             .split(['\n', ' '])
             .zip(all.split(['\n', ' ']).skip(1))

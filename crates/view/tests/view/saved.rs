@@ -1,4 +1,4 @@
-//! Documents that are read back: what was written is written again to the letter, and what is no result is
+//! Documents that are read back: what was written is written again to the letter, and what is not a result is
 //! refused with the field and what would be right.
 
 use nodewise_view::json::{self, Saved};
@@ -72,7 +72,7 @@ fn what_is_no_result_is_refused_with_the_field_and_what_would_be_right() {
     let of_pairs = |from: &str, to: &str, expected: &str| check(&pairs, from, to, expected);
     of_pairs("\"to_cpu\": 0", "\"to_cpu\": 4000000000", "pairs[0]: to_cpu is 4000000000: expected a number");
     of_pairs("\"home_node\": 0", "\"home_node\": 4000000000", "pairs[0]: node 4000000000 is beyond");
-    // The first of each stands in a group, which is not read.
+    // The first of each is in a group, which is not read.
     let second = |field: &str| pairs.match_indices(field).last().unwrap().0;
     for (field, word, expected) in [
         (

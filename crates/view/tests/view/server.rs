@@ -2,7 +2,7 @@
 //!
 //! Their figures are made up. They are drawn around what reviewers have published of servers with four nodes
 //! to a package (in round numbers: 96 ns and 40 GB/s at home, some 15 % worse in the same package, twice as
-//! bad in the other), so that texts and pictures are looked at with numbers that are not all alike. Nobody
+//! bad in the other), so that texts and pictures are looked at with numbers that are not all alike. No one
 //! has measured them.
 
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::picture::tidy;
 /// CPUs of a node: eight cores of two threads.
 const CPUS: u32 = 16;
 
-/// A server of so many nodes, half of them in each package.
+/// A server of this many nodes, half of them in each package.
 struct Server {
     nodes: u32,
     random: Random,

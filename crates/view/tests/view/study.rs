@@ -264,7 +264,7 @@ fn the_json_twin_says_the_same() {
 /// What one run of a placement is seen to do.
 type Seen = fn(bool) -> Run;
 
-/// Why the second placement, which is better, is said to be.
+/// Why the second placement, which is better, is called so.
 fn why(seen: Seen) -> String {
     struct Two(Seen);
     impl Executor for Two {
@@ -384,7 +384,7 @@ fn told_alike(json: &serde_json::Value, text: &str) {
     }
 }
 
-/// A study of numbers of threads alone, told by variables or in the command.
+/// A study of numbers of threads alone, given by variables or in the command.
 fn of_threads(command: &[&str], environment: &[(&str, &str)]) -> Vec<String> {
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let threads = Treatment {

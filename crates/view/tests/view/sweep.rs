@@ -65,7 +65,7 @@ fn report(chases: Vec<ChaseReport>) -> SweepReport {
     }
 }
 
-/// What a load costs in made-up caches of 48 KiB, 2 MiB and 16 MiB.
+/// The cost of a load in made-up caches of 48 KiB, 2 MiB and 16 MiB.
 fn cost(size: Bytes) -> f64 {
     match size.get() >> 10 {
         0..=48 => 1.25,

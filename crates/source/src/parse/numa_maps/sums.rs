@@ -178,7 +178,7 @@ impl Summing {
     fn line(&mut self, bytes: &[u8], start: usize) -> usize {
         self.line = self.line.saturating_add(1);
         let at = word_end(bytes, start);
-        // The first byte is enough to tell a line from another file's.
+        // The first byte is enough to distinguish a line from another file's.
         if !bytes.get(start).is_some_and(u8::is_ascii_hexdigit) {
             self.problem("an address in hexadecimal", &bytes[start..at]);
         }
@@ -197,7 +197,7 @@ impl Summing {
         let problems = self.problems.count();
         self.pages.clear();
         (self.of, self.page_size) = (Use::Private, None);
-        // The first word is the policy, whatever it looks like; what may stand behind a blank in it,
+        // The first word is the policy, whatever it looks like; what may follow a blank in it,
         // `(many):3` or `interleave:0-1`, looks like no count.
         let mut at = if bytes.get(start) == Some(&b' ') { word_end(bytes, start + 1) } else { start };
         while bytes.get(at).is_some_and(|end| *end != b'\n') {

@@ -1,4 +1,4 @@
-//! What a reader should not miss of a step, as sentences.
+//! The points that a reader should not miss of a step, as sentences.
 
 use nodewise_machine::check::node_names;
 use nodewise_machine::{NodeId, NodeSet};
@@ -10,20 +10,20 @@ use super::{named, shares};
 use crate::digest::counts::by_count;
 use crate::digest::walk::{consequence, size_of};
 
-/// What a reader should not miss.
+/// The points that a reader should not miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The kernel refused a call.
     Refused,
     /// A program was killed.
     Killed,
-    /// A request found no room, and nobody could be killed.
+    /// A request found no room, and no one could be killed.
     Missing,
     /// Pages went to a disk.
     Swapped,
     /// Pages went to slower memory.
     Demoted,
-    /// What the scenario says could not happen any more.
+    /// A step of the scenario could not happen any more.
     Skipped,
     /// Pages did not move.
     Stayed,
@@ -47,13 +47,13 @@ impl Kind {
 /// A sentence about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about.
+    /// Its subject.
     pub kind: Kind,
     /// The sentence.
     pub sentence: String,
 }
 
-/// A step that is told of.
+/// A step that is reported.
 pub(super) struct Told<'a> {
     pub at_s: f64,
     pub program: &'a str,
@@ -63,7 +63,7 @@ pub(super) struct Told<'a> {
     pub release: Release,
 }
 
-/// What a reader should not miss of a step.
+/// The points that a reader should not miss of a step.
 pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
     let Told { at_s, program, step, memory, .. } = told;
     let page = memory.page_bytes();

@@ -1,4 +1,4 @@
-//! What the kernel counted during one run, as it stands in a sample.
+//! What the kernel counted during one run, as it is in a sample.
 
 use nodewise_experiment::evidence::Evidence;
 use nodewise_machine::{NodeCounters, NodeId};

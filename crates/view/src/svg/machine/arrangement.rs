@@ -1,4 +1,4 @@
-//! Which packages and nodes stand side by side.
+//! The packages and nodes that are side by side.
 //!
 //! There is no formula for what looks well: every sensible arrangement is laid out, and the one
 //! that comes nearest to the shape of a screen, and of a box that the eye takes in, is kept.

@@ -1,4 +1,4 @@
-//! Packages with the nodes in them, and the nodes that stand in none.
+//! Packages with the nodes in them, and the nodes that are in none.
 
 use super::Detail;
 use super::card::{BAR, card};
@@ -20,7 +20,7 @@ pub(super) const NARROWEST: f64 = 138.0;
 /// How far a pile of alike things shows under the one on top.
 const PILE: f64 = 8.0;
 
-/// How boxes and cards stand.
+/// The arrangement of boxes and cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     /// Packages side by side.
@@ -63,7 +63,7 @@ pub(super) fn with_equal_bars(mut body: Frame) -> Frame {
     body
 }
 
-/// The width of the narrowest row in which a memory bar stands.
+/// The width of the narrowest row with a memory bar.
 fn narrowest_bar_row(frame: &Frame) -> f64 {
     let of_child = |child: &Frame| match child.role {
         Role::Memory => frame.area.width,
@@ -145,7 +145,7 @@ fn one_or_pile(node: &Card, width: f64, scale: Scale, detail: &Detail) -> Option
     card(node, width, scale, detail)
 }
 
-/// How many nodes without CPUs stand side by side.
+/// The number of nodes without CPUs side by side.
 pub(super) fn loose_columns(cards: usize, width: f64) -> usize {
     const WANTED: f64 = 150.0;
     let fit = ((width + GAP) / (WANTED + GAP)).floor().max(1.0) as usize;

@@ -62,7 +62,7 @@ impl CoreSize {
     }
 }
 
-/// How the blocks of a node stand.
+/// The arrangement of a node's blocks.
 #[derive(Clone, Copy)]
 struct Plan {
     per_row: usize,
@@ -121,7 +121,7 @@ pub(super) fn blocks(blocks: &[Block], width: f64, size: CoreSize, last_cpu: Cpu
     Some(all)
 }
 
-/// How the cores of a block stand.
+/// The arrangement of a block's cores.
 #[derive(Clone, Copy)]
 struct Shape {
     columns: usize,

@@ -22,7 +22,7 @@ const MOST: usize = 64;
 /// The largest cell.
 const CELL: f64 = 34.0;
 
-/// The panel beside the packages; `None` when there is nothing to tell.
+/// The panel beside the packages; `None` when there is nothing to show.
 pub(super) fn panel(machine: &Machine) -> Option<Frame> {
     let distances = Distances::of(machine);
     let several = distances.nodes().len() > 1;

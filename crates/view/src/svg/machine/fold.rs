@@ -82,7 +82,7 @@ fn fold_cards(cards: &[Card]) -> Vec<Card> {
             None => folded.push(card.clone()),
         }
     }
-    // A name stands for one device; of several nodes only the kinds can be told.
+    // A name stands for one device; of several nodes only the kinds can be named.
     folded.iter_mut().filter(|card| card.nodes.len() > 1).for_each(|card| count_kinds(&mut card.chips));
     folded
 }

@@ -28,7 +28,7 @@ pub(super) fn page(
 ) -> Option<Frame> {
     let beside = panel.map_or(0.0, |panel| panel.area.width + GUTTER) + 2.0 * MARGIN;
     let space = Space {
-        // The title stands on one line where it can.
+        // The title is on one line where it can.
         least: TITLE.width(&headline(machine)) + 1.0 + 2.0 * MARGIN - beside,
         most: WIDTH - beside,
         beside,

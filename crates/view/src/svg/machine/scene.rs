@@ -1,4 +1,4 @@
-//! What a picture shows of a machine, before it is known where it stands.
+//! What a picture shows of a machine, before it is known where it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,9 +75,9 @@ pub(super) struct PackageBox {
     pub(super) label: Option<String>,
     pub(super) packages: BTreeSet<PackageId>,
     pub(super) cards: Vec<Card>,
-    /// All nodes it stands for.
+    /// All nodes it is for.
     pub(super) nodes: NodeSet,
-    /// How many it stands for.
+    /// How many it is for.
     pub(super) times: usize,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Scene {
     pub(super) scale: Scale,
 }
 
-/// What is the same in all cards of a picture.
+/// The common parts in all cards of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     /// The largest memory of a node, which bars are scaled to.
@@ -186,7 +186,7 @@ struct Facts<'a> {
     devices: BTreeMap<Option<NodeId>, DevicesOfNode<'a>>,
     /// CPUs that are not of the fastest kind.
     slow: CpuSet,
-    /// Whether any last-level cache serves several cores; one per core is no reason for a block.
+    /// Whether any last-level cache serves several cores; one per core is not a reason for a block.
     caches_are_shared: bool,
 }
 

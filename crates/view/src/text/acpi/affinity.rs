@@ -89,7 +89,7 @@ fn memory(table: &Srat) -> Table {
 }
 
 /// Structures of memory with how many that are alike follow one another: firmware keeps room for
-/// memory that is not there.
+/// memory that is missing.
 fn folded(table: &Srat) -> Vec<(&Memory, usize)> {
     let mut folded: Vec<(&Memory, usize)> = Vec::new();
     for body in table.bodies() {

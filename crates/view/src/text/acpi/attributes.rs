@@ -21,7 +21,7 @@ pub(super) fn slit(table: &Slit, page: &mut Page) {
     shown.write(page);
 }
 
-/// A row of numbers, each `width` wide so that they stand below one another; `-` where one is not
+/// A row of numbers, each `width` wide so that they are below one another; `-` where one is not
 /// known.
 fn cells(values: impl Iterator<Item = Option<u64>>, width: usize) -> String {
     let cells: Vec<String> = values.map(|value| format!("{:>width$}", word(value))).collect();

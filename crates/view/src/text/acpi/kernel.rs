@@ -9,7 +9,7 @@ use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Table};
 
-/// Writes the nodes that come of the tables, and the notes on that.
+/// Writes the nodes that Linux derives from the tables, and the notes on them.
 pub(super) fn nodes(booted: &Booted, page: &mut Page) {
     let remark = if booted.is_accepted { "the nodes that it makes of these tables" } else { "one node" };
     page.heading("Linux", remark);

@@ -1,4 +1,4 @@
-//! What the firmware says of memory: tiers, latency and bandwidth.
+//! The firmware's facts about memory: tiers, latency and bandwidth.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// Writes the memory tiers, where they tell nodes apart.
+/// Writes the memory tiers, where they distinguish nodes.
 pub(super) fn tiers(machine: &Machine, page: &mut Page) {
     if telling_tiers(machine).is_empty() {
         return;
@@ -33,7 +33,7 @@ pub(super) fn tiers(machine: &Machine, page: &mut Page) {
     table.write(page);
 }
 
-/// What is told of one way to memory; ways that agree share a line.
+/// What is reported of one way to memory; ways that agree share a line.
 type Cost = (Option<u32>, Option<u32>, Option<u32>, Option<u32>);
 
 const fn cost(access: &Access) -> Cost {
@@ -92,7 +92,7 @@ pub(super) fn accesses(machine: &Machine, page: &mut Page) {
     table.write(page);
 }
 
-/// Whether an access tells anything that the access of any initiator to this target does not.
+/// Whether an access says anything that the access of any initiator to this target does not.
 fn worth(machine: &Machine, access: &Access) -> bool {
     let known = cost(access) != (None, None, None, None);
     let any = machine.access(access.target, AccessClass::Any);

@@ -105,9 +105,9 @@ impl Grid {
         Self::new(nodes.iter().map(ToString::to_string).collect(), nodes.iter().map(row).collect())
     }
 
-    /// A row per class of like nodes, named by its nodes and a letter. On the diagonal stands the
+    /// A row per class of like nodes, named by its nodes and a letter. On the diagonal is the
     /// distance between two nodes of the class. `None` when there are more classes than letters, or
-    /// so many that they are no shorter, or when nodes differ in their distance to themselves.
+    /// this many that they are not shorter, or when nodes differ in their distance to themselves.
     fn of_classes(distances: &Distances<'_>, classes: &[NodeSet]) -> Option<Self> {
         distances.itself()?;
         if classes.len() > letters().count() || 2 * classes.len() > distances.nodes().len() {

@@ -12,7 +12,7 @@ use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// A node with less than this share of its memory free is told apart, in percent used.
+/// A node with less than this share of its memory free is distinguished, in percent used.
 const NEARLY_FULL: u64 = 95;
 
 /// Writes the table of nodes.

@@ -1,4 +1,4 @@
-//! What is told of scenarios: as text, as JSON, and in a picture.
+//! What is reported of scenarios: as text, as JSON, and in a picture.
 
 use super::*;
 use crate::digest::walk::Basis;
@@ -141,7 +141,7 @@ fn a_file_that_is_on_the_disk_alone_is_told_of_at_the_end() {
     assert!(text.contains("file shm  2 GiB  swap=2GiB"), "{text}");
 }
 
-/// So many programs on eight nodes, each with some steps.
+/// This many programs on eight nodes, each with some steps.
 fn crowd(programs: usize, steps: usize) -> Timeline {
     let names: Vec<String> = (0..programs).map(|number| format!("p{number}")).collect();
     let starts = names.iter().map(|name| (name.as_str(), start("interleave:0-7")));

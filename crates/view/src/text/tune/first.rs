@@ -118,7 +118,7 @@ fn measured(study: &Study, analysis: &Analysis, page: &mut Page) {
     page.line(4, &Line::new().with(Ink::Faint, head));
 }
 
-/// What is known of the latency.
+/// The known facts about the latency.
 fn word(result: &ArmResult) -> Line {
     match result.verdict {
         Verdict::Baseline => Line::new().with(Ink::Faint, "baseline"),

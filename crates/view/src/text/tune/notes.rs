@@ -145,7 +145,7 @@ fn power_words(study: &Study, analysis: &Analysis) -> Option<String> {
     Some(format!("no difference detected (a {what} would be, with 80 % power{more})"))
 }
 
-/// How a race stands at its end.
+/// How a race is at its end.
 fn race(study: &Study, rules: &Rules) -> Option<String> {
     let margin = share(rules.margin);
     match (study.race.settled, &study.end) {

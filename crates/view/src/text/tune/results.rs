@@ -11,7 +11,7 @@ use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// The most rows of a table that is not to be scrolled through: the arms that are told apart from the
+/// The most rows of a table that is not to be scrolled through: the arms that are distinguished from the
 /// default come first into it, those that are not as far as there is room.
 const MOST_ROWS: usize = 12;
 

@@ -8,7 +8,7 @@ fn sum(pieces: &[&[u8]]) -> Parsed<Sums> {
     summing.finish()
 }
 
-/// KiB by node and use, as `[huge, heap, stack, private]`.
+/// KiB by node and use: `[huge, heap, stack, private]`.
 fn check(text: &str, expected: &[(u32, [u64; 4])], problems: &[&str]) {
     let Parsed { value, problems: found } = sum(&[text.as_bytes()]);
     let sizes: Vec<_> =
