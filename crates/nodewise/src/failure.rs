@@ -11,7 +11,7 @@ pub const USAGE: u8 = 2;
 pub const CANNOT: u8 = 3;
 /// A mistake of ours, or of the system under us.
 pub const INTERNAL: u8 = 4;
-/// `run` and `lab`: nodewise itself failed, as `env` and `timeout` say it.
+/// `run` and `lab`: nodewise itself failed, like `env` and `timeout`.
 pub const NOT_STARTED: u8 = 125;
 /// `run`: the program cannot be executed.
 pub const NOT_EXECUTABLE: u8 = 126;
@@ -23,7 +23,7 @@ pub const NOT_FOUND: u8 = 127;
 pub struct Failure {
     /// The exit code.
     pub code: u8,
-    /// What is wrong, where, and what would be right.
+    /// The fault, where, and what would be right.
     pub message: String,
 }
 

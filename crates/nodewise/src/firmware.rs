@@ -53,7 +53,7 @@ fn origin(path: &Path) -> Origin {
     Origin::Firmware(path.to_string_lossy().into_owned())
 }
 
-/// What is wrong with the tables stands before what the kernel makes of them.
+/// Faults in the tables come before what the kernel makes of them.
 fn of_acpi(path: &Path) -> Result<Machine, String> {
     let (tables, ram) = tables_in(path, None)?;
     let setting = Setting { ram, ..Setting::default() };

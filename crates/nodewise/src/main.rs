@@ -82,7 +82,7 @@ fn main() -> std::process::ExitCode {
 /// Everything, from the words to the exit code.
 fn start() -> u8 {
     let code = personality::by_name().unwrap_or_else(command);
-    // What could not be written was told where it was written; an end of a line that is left fails
+    // What could not be written was reported where it was written; an end of a line that is left fails
     // for the same reason.
     let _ = io::stdout().flush();
     code
@@ -107,7 +107,7 @@ fn fail(failure: &Failure) -> u8 {
 }
 
 /// Prints help, version or what is wrong with the words. `run` and `lab` have their own code for
-/// failing, so that their callers can tell it from the program's.
+/// failing, so that their callers can distinguish it from the program's.
 fn usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         let printed = match error.kind() {

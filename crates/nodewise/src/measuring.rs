@@ -68,7 +68,7 @@ impl Measurement {
         Ok(Self { clock: Arc::new(Monotonic::start()), interrupt: interrupt()?, line })
     }
 
-    /// What to measure with on this machine, on so many nodes.
+    /// What to measure with on this machine, on this many nodes.
     pub fn facts(self, machine: &Machine, options: &MeasureOptions, nodes: usize) -> LiveFacts {
         let mut stop = Stop::on(self.interrupt);
         if options.quick && options.rounds.is_none() {
@@ -91,7 +91,7 @@ impl Field {
     /// What the options leave of a machine.
     ///
     /// # Errors
-    /// Options that name what is not there, and a machine where nothing is left.
+    /// Options that name what is missing, and a machine where nothing is left.
     pub fn of(options: &MeasureOptions, machine: &Machine) -> Result<Self, Failure> {
         let nodes = options.nodes.as_deref().map(|text| nodes(text, machine)).transpose()?;
         let cpus = options.cpus.as_deref().map(|text| cpus(text, machine)).transpose()?;
@@ -131,7 +131,7 @@ impl Field {
         cells
     }
 
-    /// What the firmware says of the pairs that are measured.
+    /// The firmware's facts about the pairs that are measured.
     pub fn declared(&self, machine: &Machine) -> Vec<Declared> {
         let mut declared = Vec::new();
         for (from, _) in &self.sources {
@@ -188,14 +188,14 @@ pub fn must_be_live(global: &Global, what: &str, instead: &str) -> Result<(), Fa
 /// How much of what is spare a measurement takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// One part in so many of a node's.
+    /// One part in this many of a node's.
     pub part: u64,
     /// How many nodes have their part at the same time.
     pub nodes: usize,
 }
 
 /// The wanted size, as far as the nodes have it to spare: a cell should not be refused for a size that
-/// nobody asked for.
+/// no one asked for.
 pub fn default_size(
     wanted: Bytes,
     options: &MeasureOptions,
@@ -229,7 +229,7 @@ pub fn last_level(
     let search = |facts: &mut LiveFacts| Some(cache::last_level(&cell?, most, seed, facts));
     let found = facts.for_part(FOR_LAST_LEVEL, search);
     let is_cut_short = found == Some(Err(Refusal::Stopped));
-    // What stands in the way of this stands in the way of that cell, which then says so.
+    // An obstacle to this is one to that cell, which then says so.
     LastLevel { claimed: Size::claimed(machine), found: found.and_then(Result::ok).flatten(), is_cut_short }
 }
 
@@ -269,7 +269,7 @@ pub fn seed(named: Option<u64>) -> u64 {
     })
 }
 
-/// A refusal as a sentence; what stands behind a refused call is looked up.
+/// A refusal as a sentence; the cause of a refused call is looked up.
 pub fn explain(refusal: &Refusal, machine: &Machine) -> String {
     match refusal {
         Refusal::Call(error) => live::explain(error, machine).to_string(),
@@ -324,7 +324,7 @@ pub struct Forms<'a> {
 /// Shows a result as the options want it.
 ///
 /// # Errors
-/// A picture that cannot be written: the figures are printed all the same; an output that cannot be.
+/// A picture that cannot be written: the figures are printed anyway; an output that cannot be.
 pub fn show(options: &MeasureOptions, global: &Global, forms: &Forms) -> Result<(), Failure> {
     let drawn = options.svg.as_ref().map_or(Ok(()), |picture| picture.write((forms.svg)().as_bytes()));
     if options.json {
@@ -397,10 +397,10 @@ pub fn read_saved_as<R>(
     })
 }
 
-/// Reads a file that was written before, of which the whole is text; `option` named it.
+/// Reads a file that was written before and is text throughout; `option` named it.
 ///
 /// # Errors
-/// A file that cannot be read, is too large, or is no text.
+/// A file that cannot be read, is too large, or is not text.
 pub fn read_saved(option: &str, path: &Path) -> Result<String, Failure> {
     input::read_text(path, MOST_READ).map_err(|why| {
         let path = quote(&path.display().to_string());

@@ -15,7 +15,7 @@ pub use destination::Destination;
 
 /// Why nothing can be written when the standard output was closed by whoever started us.
 const CLOSED: &str = "standard output is closed";
-/// Columns when nobody says how wide the output is.
+/// Columns when no one says how wide the output is.
 const WIDTH_OF_A_PIPE: usize = 80;
 /// Wider than this lines are hard to follow.
 const WIDEST: usize = 160;
@@ -67,7 +67,7 @@ pub fn help(text: &clap::Error) -> io::Result<()> {
 /// Writes a text to standard output.
 ///
 /// # Errors
-/// What the system says, but for a reader that has gone: `nodewise show | head` is no failure.
+/// What the system says, but for a reader that has gone: `nodewise show | head` is not a failure.
 pub fn print(text: &str) -> io::Result<()> {
     print_bytes(text.as_bytes())
 }
@@ -109,8 +109,7 @@ pub fn show(
     if as_json { print_json(&json()) } else { print(&text(&style(color))) }
 }
 
-/// Writes a line to standard error, with our name before it. There is nobody to tell when that
-/// fails.
+/// Writes a line to standard error, with our name before it. A failure of that cannot be reported.
 pub fn tell(text: &str) {
     let _ = writeln!(io::stderr().lock(), "nodewise: {text}");
 }

@@ -11,7 +11,7 @@ use nodewise_source::tree::Tree;
 use crate::cli::Global;
 use crate::failure::Outcome;
 
-/// Runs the tool whose name this program was called by; `None` when it is no tool's. Comes before
+/// Runs the tool whose name this program was called by; `None` when it is not a tool's. Comes before
 /// everything else in `main`: tools start a thousand times an hour, and have nothing to do with our
 /// options.
 pub fn by_name() -> Option<u8> {

@@ -29,7 +29,7 @@ struct Pace {
     /// The round that is under way, and how many of its runs have ended.
     round: u32,
     ended: u32,
-    /// Runs so far, and their time as they tell it.
+    /// Runs so far, and their time.
     runs: u32,
     of_runs: Duration,
 }

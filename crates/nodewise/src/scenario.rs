@@ -53,7 +53,7 @@ pub struct Step {
     pub act: Written,
 }
 
-/// What a program does, in words.
+/// The effect of a program, in words.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     Start { cpu_node: Option<u32>, policy: Option<String>, nodes: Option<String> },

@@ -1,4 +1,4 @@
-//! Wrong usage, told as every other message is: what is wrong, where, and what would be right.
+//! Wrong usage, reported like every other message: what is wrong, where, and what would be right.
 //!
 //! clap finds out what is wrong. Its own words repeat what was typed as it is, which must not reach
 //! a terminal, and look like nothing else that nodewise says.

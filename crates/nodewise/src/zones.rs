@@ -74,7 +74,7 @@ impl Zones {
     }
 }
 
-/// What is missing, and what supplies it.
+/// The missing parts, and what supplies it.
 pub fn missing(unknown: &Unknown) -> String {
     match unknown {
         Unknown::Sizes(nodes) => format!(
@@ -203,7 +203,7 @@ Node 0, zone   Device
         assert_eq!((zone.node, zone.kind, zone.start_page), (NodeId::new(0), ZoneKind::Dma, 1));
         assert_eq!(state.marks, Watermarks { min: 56, low: 67, high: 78, promo: 89 });
         assert_eq!(state.reserves, [0, 3019, 5451, 5452]);
-        // Kernels before 6.13 do not tell the promotion mark, those before 5.19 no boost.
+        // Kernels before 6.13 do not report the promotion mark, those before 5.19 no boost.
         assert_eq!((rows[1].state.marks.promo, rows[1].boost), (16, None));
     }
 

@@ -26,14 +26,14 @@ const PERFTEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/pe
 
 /// A fenced block.
 struct Block {
-    /// What stands behind the backquotes.
+    /// What follows the backquotes.
     kind: String,
     /// The line of its fence, from 1.
     line: usize,
     lines: Vec<String>,
 }
 
-/// A command with what it is said to print.
+/// A command and its documented output.
 struct Shown {
     command: String,
     output: Vec<String>,
@@ -141,7 +141,7 @@ fn nodewise(words: &[String]) -> Command {
 }
 
 /// Tools that are called through the command. They take their words as the originals do, `--help`
-/// among them, so what stands behind their name is theirs.
+/// among them, so what follows their name is theirs.
 const TOOLS: [&str; 5] = ["numactl", "numastat", "migratepages", "migspeed", "memhog"];
 
 /// Whether verb and options exist and their values are of the right kind. With `--help` before the

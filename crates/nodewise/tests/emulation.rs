@@ -19,16 +19,16 @@ use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use serde_json::Value;
 
-/// A machine below, and what is asked of it.
+/// A machine below, and the request.
 struct Machine {
     name: &'static str,
     spec: &'static str,
-    /// How memory is to be cut, through which file of a boot loader, and how many nodes come of it.
+    /// How memory is to be cut, through which file of a boot loader, and the number of nodes that result.
     boots: [(&'static str, Writer, usize); 6],
 }
 
-/// One node of the hardware, and two. Pieces grow in steps of 32 MiB around holes, so fewer nodes can come
-/// of it than were asked for; what is left behind the last whole piece of a size belongs to that.
+/// One node of the hardware, and two. Pieces grow in steps of 32 MiB around holes, so fewer nodes can result
+/// than were asked for; what is left behind the last whole piece of a size belongs to that.
 const MACHINES: [Machine; 2] = [
     Machine {
         name: "one-node",

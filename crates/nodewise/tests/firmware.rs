@@ -1,7 +1,7 @@
 //! Firmware tables in real kernels: what the model makes of a guest's tables is what its kernel shows.
 //!
-//! The layouts of `tests/lab` have CPUs, memory and distances; here are those with an HMAT and caches
-//! before memory, a window of CXL memory, and an initiator that is no CPU.
+//! The layouts of `tests/lab` have CPUs, memory and distances; these are those with an HMAT and caches
+//! before memory, a window of CXL memory, and an initiator that is not a CPU.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
@@ -15,7 +15,7 @@ use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 use serde_json::Value;
 
-/// Stands between the two machines.
+/// Separates the two machines.
 const BETWEEN: &str = "--- as its kernel shows it ---";
 
 /// Both machines of a guest: of its tables, and as its kernel shows it. `None`, with the reason, where

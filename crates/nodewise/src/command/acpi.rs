@@ -93,7 +93,7 @@ fn of_tree(machine: &str, ram: Option<Ranges>) -> Result<Source, Failure> {
     }
 }
 
-/// Where RAM is. A map that cannot be read is one that is not there: what is made of the tables says then
+/// Where RAM is. A map that cannot be read is one that is missing: what is made of the tables says then
 /// that it is not known.
 fn ram_of(tree: &Tree) -> Option<Ranges> {
     source_boot::ram(tree).ok().flatten()

@@ -232,7 +232,7 @@ fn counts(all: usize) -> Vec<usize> {
     counts
 }
 
-/// Finds what came of ways.
+/// Finds the outcomes of ways.
 struct Reporter<'a> {
     ways: &'a [Way],
     survey: &'a Survey,

@@ -71,7 +71,7 @@ fn tell_unreadable(capture: &Capture) {
     }
 }
 
-/// Files that could not be read are told one by one up to this many.
+/// Files that could not be read are reported one by one up to this many.
 const TOLD: usize = 5;
 
 /// The machine as a machine file. Without identity it is made from the capture, which holds nothing
@@ -82,7 +82,7 @@ fn machine_file(input: &Input, with_identity: bool) -> String {
             let capture = Capture::of(tree, Identity::Without);
             let mut machine =
                 nodewise_source::sysfs::load(&capture.tree(), input.machine.origin.clone(), Detail::Full);
-            // What the capture does not say because it is no file: the page size of this kernel.
+            // What the capture does not say because it is not a file: the page size of this kernel.
             machine.page_size = machine.page_size.or(input.machine.page_size);
             machine_file::to_json(&machine)
         }

@@ -113,7 +113,7 @@ fn check(args: &Explain) -> Result<(), String> {
     }
 }
 
-/// What is missing where the size of a machine's huge pages is not known.
+/// The missing parts where the size of a machine's huge pages is not known.
 pub(super) fn no_huge_pages(machine: &Machine) -> String {
     let architecture = machine.architecture.as_deref().unwrap_or("this machine");
     let page = Bytes::new(page_bytes(machine));

@@ -55,7 +55,7 @@ pub fn run(args: &Io, global: &Global) -> Outcome {
     measuring::ended(!asked || report.has_figures(), &report.account, refused)
 }
 
-/// The devices of another machine, of which nothing but their nodes can be told.
+/// The devices of another machine, with nothing but their nodes known.
 fn listed(args: &Io, global: &Global, subjects: Vec<Subject>) -> Result<Report, Failure> {
     if !args.subjects.is_empty() || args.rdma_peer.is_some() {
         measuring::must_be_live(global, "io", " but to list devices: name none")?;

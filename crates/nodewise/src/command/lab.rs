@@ -57,7 +57,7 @@ fn stream(guest: &Guest, command: &[OsString]) -> Result<i32, GuestError> {
     guest.stream_watched(command, &mut stdout, &mut stderr, &mut watch)
 }
 
-/// The guest in words, then what QEMU is told about it.
+/// The guest in words, then QEMU's options for it.
 fn describe(layout: &Layout) -> String {
     let mut lines: Vec<String> = Vec::new();
     for node in &layout.nodes {

@@ -217,7 +217,7 @@ fn pool(input: &Input) -> Result<(), String> {
     }
 }
 
-/// A part of a region, in pages of so many bytes.
+/// A part of a region, in pages of this many bytes.
 fn part(written: &scenario::Part, page: u64) -> Result<Part, String> {
     let region = written.region.clone();
     let offset = written.offset.as_deref().map(|text| bytes("offset", text)).transpose()?;

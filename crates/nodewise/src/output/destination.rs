@@ -32,7 +32,7 @@ impl Destination {
     /// Writes it whole or not at all; a file of that name is replaced and keeps its permissions.
     ///
     /// # Errors
-    /// What the system says, with the path. Whoever has something else to show shows it all the same.
+    /// What the system says, with the path. Whoever has something else to show shows it anyway.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         write_file(&self.path, bytes, Overwrite::Replace).map_err(Failure::cannot)
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Backing, Mapping, Part, Written};
 
-/// An `[[event]]` as it stands in the file.
+/// An `[[event]]` as it is in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Event {

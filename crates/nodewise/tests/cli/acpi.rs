@@ -195,7 +195,7 @@ fn where_ram_is_decides_whether_tables_boot() {
     let shown = within(&folder, &["show", "--json", "--machine", "acpi:."], "80").ok_json();
     assert_eq!(shown["nodes"].as_array().unwrap().len(), 1, "{shown}");
     assert_eq!(within(&folder, &["acpi", "."], "160").code, Some(1));
-    // One that is named stands instead of it, whatever it holds.
+    // One that is named is instead of it, whatever it holds.
     let fine = tempfile::NamedTempFile::new().unwrap();
     fs::write(&fine, "00000000-7fffffff : System RAM\n").unwrap();
     fs::write(folder.path().join("iomem"), "no map\n").unwrap();

@@ -127,7 +127,7 @@ fn other_versions_of_the_programs_stand_under_the_circumstances() {
         serde_json::json!({ "what": "nodewise-tool", "before": "tools 1.0-1", "after": "tools 2.0-1" });
     let differences = ran.json()["differences"].as_array().unwrap().clone();
     assert!(differences.contains(&expected), "{differences:?}");
-    // A program that no package has is told as that.
+    // A program that no package has is reported as that.
     fs::remove_file(folder.path().join("dpkg-query")).unwrap();
     let search = format!("{}:/nowhere", folder.path().display());
     let ran = compare(&search, &["--against", &before, "--runs=1", "--json"]);

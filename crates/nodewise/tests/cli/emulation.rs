@@ -1,4 +1,4 @@
-//! Emulated nodes: boot files changed and taken back, and what is said of machines that have some.
+//! Emulated nodes: boot files changed and taken back, and the report on machines that have some.
 
 mod crash;
 mod eeprom;
@@ -15,10 +15,10 @@ pub const CMDLINE: &str =
     "console=serial0,115200 console=tty1 root=PARTUUID=4a5b-02 rootfstype=ext4 fsck.repair=yes rootwait\n";
 /// The same with four nodes.
 pub const EMULATED: &str = "console=serial0,115200 console=tty1 root=PARTUUID=4a5b-02 rootfstype=ext4 fsck.repair=yes numa=fake=4 numa_policy=interleave rootwait\n";
-/// The options of a kernel that emulates nodes, and where they stand.
+/// The options of a kernel that emulates nodes, and their place.
 const CONFIG: (&str, &str) =
     ("boot/config-6.12.25+rpt-rpi-2712", "CONFIG_NUMA=y\nCONFIG_NUMA_EMU=y\nCONFIG_NODES_SHIFT=4\n");
-/// Where the command line stands.
+/// The place of the command line.
 pub const PATH: &str = "boot/firmware/cmdline.txt";
 
 /// Runs a verb of `emulation` in an image.

@@ -348,7 +348,7 @@ fn many_nodes_are_told_in_few_lines() {
         let words = ["explain", "interleave:all", "--machine", "64x(1c 1G)"];
         let text = output(command(words).env("COLUMNS", columns.to_string())).ok();
         assert_eq!(wider(&text, columns), [""; 0]);
-        // Each node gives way in a step of its own.
+        // Each node yields in a step of its own.
         assert!(text.lines().count() < 64 * 7, "{}", text.lines().count());
         assert!(text.contains("2-63:Normal=250"), "{text}");
         // One after the other, with as many pages each: these are one step.

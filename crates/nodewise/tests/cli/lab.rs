@@ -12,7 +12,7 @@ fn a_dry_run_tells_the_guest_and_what_differs() {
     ] {
         let ran = run(&[&["lab", "--dry-run", "--machine", machine], options].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        // What QEMU is told is for the lab's own tests to hold.
+        // QEMU's options are for the lab's own tests to hold.
         let (nodes, qemu) = ran.stdout.split_once("qemu ").expect("the emulator's arguments come last");
         assert_eq!(qemu.matches("-numa node,").count(), nodes.lines().count(), "{qemu}");
         texts +=

@@ -78,7 +78,7 @@ fn what_cannot_be_given_is_refused_with_its_figure() {
 
 #[test]
 fn huge_pages_that_are_not_reserved_cost_their_cells_alone() {
-    // Of this size no machine keeps a pool that nobody has asked for.
+    // Of this size no machine keeps a pool that no one has asked for.
     let document = run(&["latency", "--json", "--quick", "--size=1M", "--huge=1G"]).ok_json();
     let (huge, small): (Vec<&Value>, Vec<&Value>) =
         cells(&document).iter().partition(|cell| cell["pages"] == "hugetlb");

@@ -1,6 +1,6 @@
 //! The built command as its users meet it: what it prints, where, how wide, and how it ends.
 //!
-//! `SNAPSHOTS=overwrite` writes the texts in `golden/` anew; read them before you keep them.
+//! `SNAPSHOTS=overwrite` writes the texts in `golden/` again; read them before you keep them.
 #![expect(clippy::unwrap_used, reason = "what a test does not expect is its failure")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 

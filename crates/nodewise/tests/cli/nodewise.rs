@@ -1,4 +1,4 @@
-//! Running the built command, and reading what comes of it.
+//! Running the built command, and reading its output.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Variables of whoever runs the tests that would show in what is printed.
 const VARIABLES: [&str; 6] = ["COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "TERM", "GLIBC_TUNABLES", "TMPDIR"];
 
-/// Begins a script that nodewise runs and that signals it: between the two stands a guard, whose parent
+/// Begins a script that nodewise runs and that signals it: between the two is a guard, whose parent
 /// this puts into `$nodewise`.
 pub const KNOW_NODEWISE: &str = "read -r _ _ _ nodewise _ < /proc/$PPID/stat";
 
@@ -82,7 +82,7 @@ pub fn without_variables(program: &str) -> Command {
     for variable in VARIABLES {
         command.env_remove(variable);
     }
-    // Folders of PATH that this user may not look into would show in what is said of programs.
+    // Folders of PATH that this user may not look into would show in messages on programs.
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
     command.stdin(Stdio::null());
     command
@@ -139,7 +139,7 @@ pub fn golden(name: &str, text: String) {
     snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV).eq(text, expected);
 }
 
-/// Lines that are wider than a terminal of so many columns.
+/// Lines that are wider than a terminal of this many columns.
 pub fn wider(text: &str, columns: usize) -> Vec<&str> {
     text.lines().filter(|line| line.chars().count() > columns).collect()
 }

@@ -144,7 +144,7 @@ fn a_folder_that_may_not_be_written_to_is_noticed_before_anything_is_measured() 
 #[test]
 fn figures_are_printed_although_the_disk_is_full_and_the_exit_code_says_so() {
     let folder = folder();
-    // A journal is refused where it is no ordinary file, before anything runs.
+    // A journal is refused where it is not an ordinary file, before anything runs.
     for case in cases().iter().filter(|case| !case.words.contains(&"--journal")) {
         let full = folder.path().join(format!("full{}", case.ending));
         let _ = fs::remove_file(&full);

@@ -71,7 +71,7 @@ fn the_programs_end_is_passed_on() {
     }
 }
 
-/// What is said of a program that cannot be started.
+/// The message for a program that cannot be started.
 #[track_caller]
 fn not_started(program: &Path, code: i32, message: &str) {
     let program = program.to_str().unwrap();

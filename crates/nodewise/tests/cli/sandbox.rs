@@ -1,4 +1,4 @@
-//! Running nodewise with less than a user has: as nobody, in an empty container, behind a filter.
+//! Running nodewise with less than a user has: as `nobody`, in an empty container, behind a filter.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,7 +26,7 @@ pub fn is_root() -> bool {
 }
 
 /// Copies a file that is to be executed. Another process writes it: a test that starts a program at
-/// this moment would hand it our writing descriptor, and nobody can execute what is being written.
+/// this moment would hand it our writing descriptor, and no one can execute what is being written.
 pub fn install(from: &Path, to: &Path, mode: u32) {
     let status = Command::new("install").arg("-m").arg(format!("{mode:o}")).args([from, to]).status();
     assert!(status.unwrap().success(), "{} could not be copied", from.display());
@@ -50,7 +50,7 @@ impl Public {
         self.folder.path().join("nodewise")
     }
 
-    /// nodewise as the user nobody.
+    /// nodewise as the user `nobody`.
     pub fn as_nobody(&self, arguments: &[&str]) -> Command {
         let mut command = without_variables("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
@@ -85,7 +85,7 @@ const POLICY_CALLS: [u32; 6] = [237, 238, 239, 256, 279, 450];
 #[cfg(target_arch = "aarch64")]
 const POLICY_CALLS: [u32; 6] = [235, 237, 236, 238, 239, 450];
 
-/// The call that tells where pages are.
+/// The call that shows where pages are.
 #[cfg(target_arch = "x86_64")]
 const MOVE_PAGES: [u32; 1] = [279];
 #[cfg(target_arch = "aarch64")]
@@ -106,7 +106,7 @@ pub fn filtered(errno: u32, arguments: &[&str]) -> Command {
     behind(&POLICY_CALLS, errno, arguments)
 }
 
-/// nodewise where policies can be set, and nobody can ask where pages are.
+/// nodewise where policies can be set, and no one can ask where pages are.
 pub fn without_move_pages(errno: u32, arguments: &[&str]) -> Command {
     behind(&MOVE_PAGES, errno, arguments)
 }

@@ -34,7 +34,7 @@ struct Shown {
 }
 
 /// Every machine that there is to show: specs, and captures of real machines. To read them all takes
-/// a while, so that the tests share what comes of it.
+/// a while, so that the tests share the result.
 fn shown() -> &'static [Shown] {
     static SHOWN: OnceLock<Vec<Shown>> = OnceLock::new();
     SHOWN.get_or_init(|| {

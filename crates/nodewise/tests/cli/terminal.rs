@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::nodewise::{a_memory_node, path, wider, without_variables};
 
-/// What a shell line writes to a terminal of so many columns, without carriage returns at line ends.
+/// What a shell line writes to a terminal of this many columns, without carriage returns at line ends.
 fn on_terminal(columns: u32, variables: &str, line: &str) -> String {
     typed_on_terminal(columns, variables, line, Stdio::null())
 }
@@ -104,7 +104,7 @@ fn the_keys_for_an_interrupt_end_a_study_and_not_its_program() {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("keys");
     assert!(Command::new("mkfifo").arg(&keys).status().unwrap().success());
-    // Open for both, so that nobody waits for the other end.
+    // Open for both, so that no one waits for the other end.
     let end = File::options().read(true).write(true).open(&keys).unwrap();
     // Once it runs, the program types Ctrl-C; it would end with 9 if the signal reached it as well.
     let program = format!("trap 'exit 9' INT; printf '\\003' > {}; sleep 100 & wait", keys.display());

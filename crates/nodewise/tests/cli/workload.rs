@@ -1,4 +1,4 @@
-//! `nodewise workload`: what it says of itself. How fast this machine is, is nobody's expectation.
+//! `nodewise workload`: what it says of itself. How fast this machine is, is no one's expectation.
 
 use serde_json::Value;
 

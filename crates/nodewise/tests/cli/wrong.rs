@@ -1,5 +1,5 @@
 //! Wrong usage: the message says what is wrong, where, and what would be right, and the exit code
-//! tells it from everything else.
+//! shows it from everything else.
 
 use crate::nodewise::{run, shell};
 

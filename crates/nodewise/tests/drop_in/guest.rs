@@ -14,7 +14,7 @@ use crate::verdict::{self, Plan, Verdict};
 /// Four nodes; the third has no memory and the fourth no CPUs.
 const MACHINE: &str = "2x(1c 512M) (1c) (512M); dist=20";
 
-/// Stands before a line with the verdict on the lines so far.
+/// Precedes a line with the verdict on the lines so far.
 const MARK: &str = "verdict ";
 
 /// Time that a guest has for a line, on a machine that is busy with other work.

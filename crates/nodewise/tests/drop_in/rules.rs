@@ -263,7 +263,7 @@ fn verified_offset(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
         && !ours.err.contains("at --verify")
 }
 
-/// The last line of a text, and what stands before it.
+/// The last line of a text, and what precedes it.
 fn last_line(text: &str) -> (&str, &str) {
     let begins = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
     (&text[begins..], &text[..begins])
@@ -343,7 +343,7 @@ fn json(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
     ours.err.contains(" '--json'") && (alone == *original || (decided && only_errors_differ(original, ours)))
 }
 
-/// A number that no process has is said to be none.
+/// A number that no process has is reported as none.
 fn migrated_process(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
     let number = line.words.iter().filter_map(|word| word.parse::<u128>().ok()).max().unwrap_or(0);
     let expected = with_errors(original, "migrate_pages: No such process\n".to_owned());

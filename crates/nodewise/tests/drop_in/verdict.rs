@@ -1,4 +1,4 @@
-//! Playing drawn lines with the original and with ours, and what came of it.
+//! Playing drawn lines with the original and with ours, and the outcome.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,14 +17,14 @@ use crate::{mask, rules};
 pub struct Plan {
     /// How many.
     pub lines: u64,
-    /// What they are drawn from.
+    /// The facts that they are drawn from.
     pub seed: u64,
     /// The number of the first.
     pub first: u64,
 }
 
 impl Plan {
-    /// How many lines that are, with those that are known: they stand before the first that is drawn.
+    /// How many lines that are, with those that are known: they precede the first that is drawn.
     pub fn all(&self) -> u64 {
         let known = if self.first == 0 { KNOWN.len() as u64 } else { 0 };
         known + self.lines
@@ -41,7 +41,7 @@ impl Plan {
     }
 }
 
-/// What came of the lines.
+/// The outcome of the lines.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// How many lines were played or refused.
@@ -103,7 +103,7 @@ pub fn played(
     Ok(verdict)
 }
 
-/// What the original does with a rewritten line.
+/// The effect of the original with a rewritten line.
 struct Reread {
     rule: &'static str,
     /// The rewritten line and its outcome; `None` where it names no node.

@@ -78,7 +78,7 @@ fn build() -> Result<Programs, Boot> {
     })
 }
 
-/// The build of the programs, which are told in JSON.
+/// The build of the programs, which is read from JSON.
 fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));

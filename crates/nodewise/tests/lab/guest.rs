@@ -24,7 +24,7 @@ const CHECKS: Duration = Duration::from_secs(1200);
 /// Memory that a guest may have.
 const MEMORY: Bytes = Bytes::from_gib(4);
 
-/// Stands before a line with the result of a check.
+/// Precedes a line with the result of a check.
 pub const MARK: &str = "check ";
 
 /// What a guest is, and what is done in it.
@@ -71,23 +71,23 @@ pub struct Guest {
     pub layout: String,
     pub plan: Plan,
     pub kernel: KernelChoice,
-    /// Whether the time that each check took is told.
+    /// Whether the time that each check took is reported.
     tells_times: bool,
     results: Arc<OnceLock<Boot>>,
 }
 
-/// What became of a guest.
+/// The outcome of a guest.
 #[derive(Clone)]
 pub enum Boot {
     /// Why there is no guest here; one line.
     Skipped(String),
-    /// What went wrong with the guest as a whole.
+    /// The error of the guest as a whole.
     Failed(String),
     /// Result by check.
     Done(BTreeMap<String, Checked>),
 }
 
-/// What came of a check.
+/// The outcome of a check.
 #[derive(Clone)]
 pub struct Checked {
     /// How long it took in the guest.

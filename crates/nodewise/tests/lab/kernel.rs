@@ -60,7 +60,7 @@ fn log() -> Vec<String> {
                 let line = text.lines().next().and_then(|line| line.split_once(';'));
                 lines.extend(line.map(|(_, text)| text.to_owned()));
             }
-            // Older lines made room for new ones; the next read goes on behind them.
+            // Older lines made room for new ones; the next read continues after them.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return lines,
             Err(error) => panic!("/dev/kmsg: {error}"),

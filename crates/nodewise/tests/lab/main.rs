@@ -91,7 +91,7 @@ fn main() {
         Arch::from_debian(text).unwrap_or_else(|| panic!("--arch={text}: expected amd64 or arm64"))
     });
     let fixed_kernel = asked.unwrap_or(DEFAULT_VERSION);
-    // Those of the table, unless so many others are asked for.
+    // Those of the table, unless this many others are asked for.
     let drawn: Vec<(&str, u64)> = match value("--soak") {
         None => DRAWN.iter().map(|(kernel, seed)| (asked.unwrap_or(kernel), *seed)).collect(),
         Some(_) => {
@@ -137,9 +137,10 @@ fn main() {
     libtest_mimic::run(&Arguments::from_iter(words), trials).exit();
 }
 
-/// Whether a word is an option of ours: `--soak=N` for so many drawn machines, from number `--first=N` on,
-/// `--scripts=N` for so many scripts on each, `--kernel=V` for another kernel, `--arch=A` for the architecture
-/// of drawn machines, `--times` for the time that each check took. `cargo xtask lab-soak` has words for them.
+/// Whether a word is an option of ours: `--soak=N` for this many drawn machines, from number `--first=N` on,
+/// `--scripts=N` for this many scripts on each, `--kernel=V` for another kernel, `--arch=A` for the
+/// architecture of drawn machines, `--times` for the time that each check took. `cargo xtask lab-soak` has
+/// words for them.
 fn is_own(word: &str) -> bool {
     let options = ["--soak=", "--first=", "--scripts=", "--kernel=", "--arch="];
     word == "--times" || options.iter().any(|option| word.starts_with(option))

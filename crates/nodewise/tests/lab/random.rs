@@ -21,7 +21,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// Yes in so many of a hundred cases.
+    /// Yes in this many of a hundred cases.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -94,7 +94,7 @@ pub fn machine(seed: u64) -> Drawn {
     Drawn { spec: format!("{}{distances}{tier}", parts.join(" ")), append: fake, qemu }
 }
 
-/// What the firmware says of nodes that have memory only, and of node 0 beside them.
+/// The firmware's facts about nodes that have memory only, and of node 0 beside them.
 fn tier(nodes: std::ops::Range<u64>, random: &mut Random) -> String {
     if nodes.is_empty() {
         return String::new();

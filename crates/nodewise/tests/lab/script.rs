@@ -14,7 +14,7 @@ const MOST_BLOCKS: u64 = 3;
 /// Small pages in a huge one.
 pub const BLOCK: u64 = 512;
 
-/// What a mapping is made of.
+/// The parts of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Small,
@@ -54,7 +54,7 @@ pub enum Call {
     /// Go to a CPU of this node.
     RunOn(NodeId),
     SetPolicy(MemPolicy),
-    /// A mapping of so many small pages.
+    /// A mapping of this many small pages.
     Map(Kind, u64),
     /// Touch these pages of a mapping, in this order.
     Touch(usize, Vec<u64>),
@@ -65,13 +65,13 @@ pub enum Call {
     Migrate(NodeSet, NodeSet),
     /// Each page to the node beside it.
     Move(usize, Vec<(u64, NodeId)>),
-    /// Start a program that touches so many pages.
+    /// Start a program that touches this many pages.
     Program(u64),
     /// Keep a mapping from children, from now on.
     Keep(usize),
     /// Have a child for so long.
     Fork(Vec<Step>),
-    /// With so many pages in the nodes' pools of huge pages, map some for so long.
+    /// With this many pages in the nodes' pools of huge pages, map some for so long.
     Pool {
         pools: Vec<(NodeId, u64)>,
         pages: u64,

@@ -76,7 +76,7 @@ fn zone(block: &str) -> Result<Zone, String> {
             min: number("min ")?,
             low: number("low ")?,
             high: number("high ")?,
-            // 6.1 does not tell it, and no walk asks for it.
+            // 6.1 does not report it, and no walk asks for it.
             promo: find(rest, "promo ").unwrap_or_default(),
         },
         reserves: [reserve.ok_or_else(|| format!("{head} has no protection"))?; 4],

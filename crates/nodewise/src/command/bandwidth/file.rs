@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::measuring::{self, Field, Forms, Measurement, Share};
 use crate::{input, live};
 
-/// The size of a file that nobody chose: larger than most caches, written within some 100 ms.
+/// The size of a file that no one chose: larger than most caches, written within some 100 ms.
 const SIZE: Bytes = Bytes::from_mib(256);
 /// The same with `--quick`.
 const QUICK: Bytes = Bytes::from_mib(64);

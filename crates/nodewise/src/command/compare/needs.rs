@@ -73,7 +73,7 @@ const NO_PATTERNS: &str = "APT::Cmd::Pattern-Only=true";
 /// and a name is that of a package, never a pattern.
 ///
 /// # Errors
-/// Without being root, without apt-get, when it fails, and when a program is missing all the same.
+/// Without being root, without apt-get, when it fails, and when a program is missing anyway.
 pub fn install(suite: &Suite) -> Result<(), Failure> {
     let lacking = Lacking::of(&suite.benchmarks);
     let Some(line) = lacking.apt_line() else { return Ok(()) };
@@ -83,7 +83,7 @@ pub fn install(suite: &Suite) -> Result<(), Failure> {
     output::tell(&format!("running {line}"));
     let mut command = Command::new("apt-get");
     command.args(["install", "--yes", "--no-remove", "-o", NO_PATTERNS, "--"]).args(lacking.packages());
-    // What it prints is no result of ours.
+    // What it prints is not a result of ours.
     command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).stdout(std::io::stderr());
     match command.status() {
         Ok(status) if status.success() => {}
@@ -99,7 +99,7 @@ pub fn install(suite: &Suite) -> Result<(), Failure> {
     still_missing(&lacking.needs).map_or(Ok(()), |why| Err(Failure::cannot(why)))
 }
 
-/// What is not there although its package was installed, as a sentence.
+/// The missing parts although its package was installed, as a sentence.
 fn still_missing(lacked: &[&Need]) -> Option<String> {
     let path = env::var_os("PATH");
     let one = |need: &&Need| match &need.origin {

@@ -32,7 +32,7 @@ use crate::failure::{Failure, INTERNAL};
 use crate::witness::{Steal, SystemWitness};
 use crate::{input, live, measuring, output, progress};
 
-/// Rounds unless told otherwise: enough for a verdict among 85 rows of two sessions.
+/// Rounds by default: enough for a verdict among 85 rows of two sessions.
 const ROUNDS: u32 = 7;
 /// Rounds of a first look.
 const QUICK: u32 = 3;
@@ -42,7 +42,7 @@ const MOST_ROUNDS: u32 = 200;
 /// Runs what can be run of a suite.
 ///
 /// # Errors
-/// Wrong options, a folder that cannot be made, and a suite of which nothing can be run.
+/// Wrong options, a folder that cannot be made, and a suite without anything that can be run.
 pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let budget = args.time.as_deref().map(|text| time("--time", text)).transpose()?;
     let input = input::load("live", Detail::Full)?;
@@ -83,10 +83,10 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     })
 }
 
-/// How many rounds, for so many rows in all tables.
+/// How many rounds, for this many rows in all tables.
 fn rounds(args: &Compare, budget: Option<Duration>, rows: usize) -> Rounds {
     let asked = if args.quick { Some(QUICK) } else { args.runs };
-    // Pairs need more of them than sessions do before any difference among so many rows can be shown.
+    // Pairs need more of them than sessions do before any difference among this many rows can be shown.
     let usual = if args.placements.is_some() { ROUNDS.max(blocks_needed(rows, ALPHA)) } else { ROUNDS };
     match budget {
         Some(budget) => Rounds::Within { budget, at_most: asked.unwrap_or(MOST_ROUNDS) },
@@ -94,7 +94,7 @@ fn rounds(args: &Compare, budget: Option<Duration>, rows: usize) -> Rounds {
     }
 }
 
-/// The suite without what is not installed, which is told.
+/// The suite without what is not installed, which is reported.
 fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
     let mut skipped = Vec::new();
     for benchmark in &suite.benchmarks {
@@ -167,7 +167,7 @@ fn benchmarks(count: usize) -> String {
     if count == 1 { "1 benchmark".to_owned() } else { format!("{count} benchmarks") }
 }
 
-/// The line that tells how far it is: drawn between runs only.
+/// The line that shows how far it is: drawn between runs only.
 struct Line {
     bar: ProgressBar,
     per_round: u64,

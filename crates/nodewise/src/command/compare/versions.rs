@@ -33,7 +33,7 @@ pub fn of(benchmarks: &[Benchmark]) -> BTreeMap<String, Option<String>> {
     names.into_iter().map(told).collect()
 }
 
-/// What a benchmark has here, as a list; `None` where it needs nothing of which a version is known.
+/// What a benchmark has here, as a list; `None` where it needs nothing with a known version.
 pub fn told(needs: &[Need], versions: &BTreeMap<String, Option<String>>) -> Option<String> {
     let known: BTreeSet<&str> =
         needs.iter().filter_map(|need| versions.get(&need.program)?.as_deref()).collect();
@@ -67,7 +67,7 @@ fn dpkg(options: &[&str], names: &[&String]) -> String {
 fn owners(text: &str) -> BTreeMap<String, Vec<String>> {
     let line = |line: &str| {
         let (packages, file) = line.split_once(": /")?;
-        // `diversion by PACKAGE from: FILE` is no package.
+        // `diversion by PACKAGE from: FILE` is not a package.
         let is_package = |name: &&str| !name.is_empty() && !name.contains(' ') && !name.starts_with('-');
         let packages: Vec<String> =
             packages.split(", ").filter(is_package).take(MOST).map(str::to_owned).collect();

@@ -19,7 +19,7 @@ use crate::measuring;
 
 /// How a saved session begins to differ from any machine.
 const SESSION: &str = "\"schema\": \"nodewise.suite/";
-/// As far into a file as that stands.
+/// The bytes of a file that are read for it.
 const HEAD: usize = 200;
 
 /// A time before the emulation.

@@ -54,7 +54,7 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
     let interleave = DefaultPolicy::interleave();
     let policy = match (&wish, &args.policy) {
         (Some(policy), _) => Policy::Set(policy),
-        // Who says none wants none, also where one stands already.
+        // Who says none wants none, also where one is already.
         (None, Some(_)) => Policy::Remove,
         (None, None) if loader.raspberry_pi => Policy::Set(&interleave),
         (None, None) => Policy::Leave,

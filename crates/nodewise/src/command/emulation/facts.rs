@@ -15,7 +15,7 @@ use crate::input::Input;
 /// Options that bring `numa=fake=`: Linux's own, and that of the first Raspberry Pi kernels.
 const OPTIONS: [&str; 2] = ["NUMA_EMU", "NUMA_EMULATION"];
 
-/// What is known of a machine.
+/// The known facts about a machine.
 pub(super) struct Facts {
     /// What its kernel wrote while it started.
     pub(super) log: Option<BootLog>,
@@ -34,8 +34,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Looks at a machine. What cannot be read counts as not there, but for the log, of which the
-    /// reason is kept.
+    /// Looks at a machine. What cannot be read counts as not there, except for the log, whose reason is kept.
     pub(super) fn of(input: &Input, is_live: bool) -> Self {
         let tree = input.tree();
         let release = input.machine.kernel.as_ref().map(KernelRelease::text);
@@ -86,7 +85,7 @@ impl Facts {
             log.and_then(|log| if log.emulated.is_empty() { log.whole.then_some(false) } else { Some(true) });
         // A board with one memory controller has no other way to several nodes.
         let by_board = (self.raspberry_pi().is_some() && machine.nodes.len() > 1).then_some(true);
-        // Nobody asked, so nobody did.
+        // No one asked, so no one did.
         let by_request = match (&self.command_line, self.command_line_fake()) {
             (Some(_), None) => Some(false),
             _ => None,

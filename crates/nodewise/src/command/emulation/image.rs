@@ -1,4 +1,4 @@
-//! What an image tells of the kernels that it will start: nothing of the machine that it is changed on.
+//! What an image shows of the kernels that it will start: nothing of the machine that it is changed on.
 
 use nodewise_boot::{BootError, Root, kernels};
 use nodewise_machine::printable::printable;
@@ -34,7 +34,7 @@ impl Image {
         Ok(Self { kernels: kernels::installed(root)?.into_iter().map(kernel).collect() })
     }
 
-    /// Whether its kernels emulate nodes; of several kernels that differ nobody knows which is started.
+    /// Whether its kernels emulate nodes; of several kernels that differ it is unknown which is started.
     pub(super) fn support(&self) -> Support {
         let told: Vec<(String, Option<Support>)> = self
             .kernels
@@ -94,7 +94,7 @@ fn of_kernel(release: &str, config: Option<&KernelConfig>, fake: &Fake) -> Optio
     }
 }
 
-/// What so many nodes need at least, where that is more than any such machine has for sure.
+/// What this many nodes need at least, where that is more than any such machine has for sure.
 fn of_memory(fake: &Fake) -> Option<String> {
     let Form::Count(count) = fake.form else { return None };
     let need = Bytes::new(LEAST.get() * u64::from(count));

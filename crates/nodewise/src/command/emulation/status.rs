@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, global: &Global) -> Outcome {
     Ok(0)
 }
 
-/// What an image tells: which kernels it has and what its boot files ask them for. What runs here, and on
+/// The facts of an image: which kernels it has and what its boot files ask them for. What runs here, and on
 /// which board, is another machine's.
 fn of_image(folder: &Path) -> Result<Status, Failure> {
     let root = Root::open(folder).map_err(Failure::usage)?;
@@ -57,7 +57,7 @@ fn of_image(folder: &Path) -> Result<Status, Failure> {
     })
 }
 
-/// What a machine tells: this one, or that of a file.
+/// The facts of a machine: this one, or that of a file.
 fn of_machine(args: &Args, global: &Global, is_live: bool) -> Result<Status, Failure> {
     let input = input::load(&global.machine, Detail::Full)?;
     let facts = Facts::of(&input, is_live);
@@ -86,13 +86,13 @@ fn of_machine(args: &Args, global: &Global, is_live: bool) -> Result<Status, Fai
     })
 }
 
-/// The folder that stands for `/` where nobody names one: of a capture that is a folder, its own.
+/// The folder that stands for `/` where no one names one: of a capture that is a folder, its own.
 fn boot_folder(global: &Global, is_live: bool) -> Option<&Path> {
     let named = Path::new(&global.machine);
     if is_live { Some(Path::new("/")) } else { Some(named).filter(|path| path.is_dir()) }
 }
 
-/// Where the words of a firmware stand.
+/// The file with the words of a firmware.
 const FIRMWARE: &str = "the firmware's device tree";
 
 /// What the running kernel was asked for, and by whom; and what of it is there again at the next start,
@@ -112,7 +112,7 @@ fn asked(facts: &Facts, next: &[Request]) -> (Vec<Request>, Vec<Request>) {
     let by_loader = is_board && facts.command_line_fake().is_some() && !others;
     let place = if by_loader { BY_LOADER } else { "the kernel's command line" };
     let kernel = facts.command_line.as_deref().and_then(|line| request(place, line));
-    // The policy of the loader's line is the device tree's, whose words stand in it too.
+    // The policy of the loader's line is the device tree's, whose words are in it too.
     let loaders = kernel.clone().filter(|_| by_loader);
     let loaders = loaders.map(|kernel| Request {
         place: "the boot loader, by itself".to_owned(),
@@ -124,7 +124,7 @@ fn asked(facts: &Facts, next: &[Request]) -> (Vec<Request>, Vec<Request>) {
     (firmware.into_iter().chain(kernel).collect(), again)
 }
 
-/// Where words stand that a Raspberry Pi's boot loader has put there by itself.
+/// The place of words that a Raspberry Pi's boot loader adds by itself.
 const BY_LOADER: &str = "the kernel's command line, put there by the boot loader";
 
 /// What the boot files ask for.
@@ -139,7 +139,7 @@ fn next_start(root: &Root) -> Result<Vec<Request>, BootError> {
     Ok(asked.map(request).collect())
 }
 
-/// What is special about a Raspberry Pi.
+/// The peculiarities of a Raspberry Pi.
 fn board(facts: &Facts, tree: &Tree, root: Option<&Root>, is_live: bool) -> Option<Board> {
     let number = facts.raspberry_pi()?;
     let built = boot::boot_loader_built(tree).ok().flatten();

@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A test from this machine to a server on another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// What is measured.
+    /// The measured quantity.
     pub kind: Kind,
     /// The RDMA device, by its kernel name.
     pub device: String,
@@ -78,7 +78,7 @@ impl Client {
     /// Runs it under a placement; `interrupt` ends it when it becomes true.
     ///
     /// # Errors
-    /// A placement that cannot be applied, a program that is not there or ends with an error (as when no
+    /// A placement that cannot be applied, a program that is missing or ends with an error (as when no
     /// server answers), and one that prints no table.
     pub fn run(&self, placement: &Placement, interrupt: &AtomicBool) -> Result<Table, ClientError> {
         let program = self.kind.program();

@@ -86,7 +86,7 @@ impl Subject {
         };
         let known = input.machine.device(&reference).is_some();
         let home = input.node_of(&reference);
-        // What is made by software is no device of the machine, but a disk all the same.
+        // What is made by software is not a device of the machine, but a disk anyway.
         let path = (class == DeviceClass::Block).then(|| device_file(name));
         let there = known || path.as_ref().is_some_and(|path| path.exists());
         match home {
@@ -103,7 +103,7 @@ impl Subject {
         Self::new(path.to_string_lossy().into_owned(), kind, home, Some(path.to_owned()))
     }
 
-    /// Something to read is opened once, so that what stands in the way is said once.
+    /// Something to read is opened once, so that what prevents it is said once.
     fn new(
         name: String,
         kind: Kind,

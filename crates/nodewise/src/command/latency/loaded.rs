@@ -26,7 +26,7 @@ use crate::failure::{Failure, Outcome};
 use crate::measuring::{self, Field, Forms, Measurement, Share};
 use crate::{input, live};
 
-/// What the traffic does by default: reads alone, more and more writes, and writes past the caches.
+/// The effect of the traffic by default: reads alone, more and more writes, and writes past the caches.
 const MIX: [Kernel; 4] = [Kernel::Read, Kernel::Mix2To1, Kernel::Mix1To1, Kernel::CopyNt];
 /// The part of the memory that a node has to spare which the buffers of a default size take.
 const SHARE: Share = Share { part: 8, nodes: 2 };
@@ -214,7 +214,7 @@ fn alone(cpu: CpuId, node: NodeId) -> Failure {
     ))
 }
 
-/// What is measured.
+/// The measured quantity.
 struct Plan<'a> {
     routes: &'a [Route],
     kernels: &'a [Kernel],
@@ -244,7 +244,7 @@ impl Plan<'_> {
         points
     }
 
-    /// The path of a route, from what came of the next points.
+    /// The path of a route, from the outcomes of the next points.
     fn path<'p>(
         &self,
         route: &Route,

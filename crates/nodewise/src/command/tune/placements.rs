@@ -21,7 +21,7 @@ use crate::placement::Resolver;
 use crate::{huge, live, usage};
 
 /// What is compared, and what is not and why: the placements that were named, those of a space, or those
-/// that make sense here, each with every number of threads. `asks` tells whether the program's words ask
+/// that make sense here, each with every number of threads. `asks` shows whether the program's words ask
 /// for that number.
 ///
 /// # Errors
@@ -162,7 +162,7 @@ pub fn named(words: &str, input: &Input) -> Result<Placement, String> {
 }
 
 /// Options of `run`, with or without the dashes, separated by blanks; and those that take nodes in the order
-/// in which they stand.
+/// in which they are.
 pub fn typed(words: &str) -> Result<(Place, Vec<&'static str>), String> {
     let dashed = |word: &str| if word.starts_with('-') { word.to_owned() } else { format!("--{word}") };
     let options = words.split_ascii_whitespace().filter(|word| *word != "default").map(dashed);

@@ -1,4 +1,4 @@
-//! How many threads a program is told to use, and how it is told.
+//! How many threads a program is to use, and how it gets that number.
 
 use nodewise_experiment::candidates::LeftOut;
 use nodewise_experiment::command::environment::THREAD_VARIABLES;
@@ -66,7 +66,7 @@ impl Count {
 }
 
 /// Each treatment with each number of threads. A program whose words ask for the number (`asks`) gets
-/// it there and nowhere else; others are told by the variables that libraries look at.
+/// it there and nowhere else; others get it through the variables that libraries look at.
 pub fn told(
     treatments: Vec<Treatment>,
     counts: &[Count],

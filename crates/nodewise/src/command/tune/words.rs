@@ -2,7 +2,7 @@
 
 use nodewise_machine::printable::quote;
 
-/// Splits a text as a shell does: at blanks, but for what stands between quotes or behind a backslash.
+/// Splits a text as a shell does: at blanks, but for what is between quotes or behind a backslash.
 /// Nothing else of a shell is meant, and what looks like it is refused.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ pub fn split(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// What stands before the closing quote. Between double quotes a backslash takes the next character
+/// What precedes the closing quote. Between double quotes a backslash takes the next character
 /// as it is, as it does outside.
 fn quoted(chars: &mut std::str::Chars<'_>, close: char, text: &str) -> Result<String, String> {
     let mut word = String::new();

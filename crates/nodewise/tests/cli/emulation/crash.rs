@@ -175,7 +175,7 @@ fn on_a_full_broken_or_read_only_disk_nothing_has_changed() {
             if ran.code == Some(0) {
                 assert!(states.iter().all(|new| *new), "{what}");
             } else if states.iter().any(|new| *new) {
-                // Done but for telling so: the output could not be written.
+                // Done except for the report: the output could not be written.
                 assert!(
                     states.iter().all(|new| *new) && ran.stderr.contains("cannot write the output"),
                     "{what}"

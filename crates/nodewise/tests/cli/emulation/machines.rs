@@ -1,4 +1,4 @@
-//! What is said of machines: two Raspberry Pis, as folders of their files, and machines that are none.
+//! Reports on machines: two Raspberry Pis, as folders of their files, and machines that are none.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn log() -> String {
            [    2.100000] mmc0: Command Queue Engine enabled, 31 tags\n"
 }
 
-/// A Raspberry Pi with so many nodes, started with these words; `log` is what its kernel wrote.
+/// A Raspberry Pi with this many nodes, started with these words; `log` is what its kernel wrote.
 fn board(nodes: u32, words: &str, log: &str) -> tempfile::TempDir {
     let list = if nodes == 1 { "0\n".to_owned() } else { format!("0-{}\n", nodes - 1) };
     let mut files: Vec<(String, String)> = [
@@ -132,7 +132,7 @@ fn what_an_emulation_brought_is_told() {
     assert!(text.contains("  memory        8 GiB before, 8 GiB now\n"), "{text}");
     assert!(text.contains("  new processes default before, interleave:0-7 now\n"), "{text}");
     assert!(text.contains("  figures       not saved then: nodewise compare --suite board --save"), "{text}");
-    // What the kernel of that time was asked for is told as it took it.
+    // What the kernel of that time was asked for is reported as it took it.
     for (kernel, policy) in [("6.12.25+rpt-rpi-2712", "interleave:0-1"), ("6.12.38+deb13-arm64", "default")] {
         let before = board(2, "numa_policy=interleave numa=fake=2\n", "");
         std::fs::write(before.path().join("proc/sys/kernel/osrelease"), kernel).unwrap();

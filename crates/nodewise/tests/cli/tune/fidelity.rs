@@ -1,4 +1,4 @@
-//! Programs that do not run as they are asked to, and those too short to tell.
+//! Programs that do not run as they are asked to, and those too short to judge.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::nodewise::{KNOW_NODEWISE, Ran, a_memory_node, output, path, run, without_variables};
 
-/// A server that is ready at once and stops when it is told to.
+/// A server that is ready at once and stops when it is asked to.
 const SERVER: &str = "sh -c 'trap \"exit 0\" TERM; echo ready; while :; do sleep 1000 & wait; done'";
 
 fn serve(server: &str, ready: &str, client: &str, options: &[&str]) -> Ran {
@@ -82,7 +82,7 @@ fn wrong_usage_of_servers_says_what_would_be_right() {
     wrong(run(&["tune", "--ready", "1", "true"]), "--serve");
 }
 
-/// Waits until processes whose numbers stand in a file are gone; hangs if they stay.
+/// Waits until processes whose numbers are in a file are gone; hangs if they stay.
 pub fn gone(pids: &Path, count: usize) {
     let text = fs::read_to_string(pids).unwrap();
     assert_eq!(text.lines().count(), count, "{text}");

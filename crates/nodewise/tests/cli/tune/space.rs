@@ -1,4 +1,4 @@
-//! `--space` and `--threads`: which candidates there are, and what a program is told.
+//! `--space` and `--threads`: which candidates there are, and what a program gets.
 
 use std::fs;
 

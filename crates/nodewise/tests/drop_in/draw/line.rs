@@ -73,8 +73,8 @@ const WITH_ARGUMENT: [(char, &str); 13] = [
 ];
 
 impl Line {
-    /// The arguments of numactl's options, in their order. An abbreviation is the first option that it may stand
-    /// for: a line with another is refused as a whole.
+    /// The arguments of numactl's options, in their order. An abbreviation is the first option that it may
+    /// stand for: a line with another is refused as a whole.
     pub fn arguments(&self) -> Vec<Argument> {
         let mut found = Vec::new();
         let mut at = 0;

@@ -66,7 +66,7 @@ pub fn placement(context: &Context) -> Result<(), String> {
 pub fn weights(context: &Context) -> Result<(), String> {
     let weight = |node: u32| line(&format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{node}"));
     let nodes: Vec<u32> = online_nodes().into_iter().filter(|node| memory_of(*node) > 0).collect();
-    // The first node with CPUs has to be among them: nobody would reach the others.
+    // The first node with CPUs has to be among them: no one would reach the others.
     let first = nodes.iter().copied().find(|node| !cpus_of(*node).is_empty());
     let Some(first) = first else { return Ok(()) };
     let second = nodes.iter().copied().find(|node| *node != first).ok_or("there is one node with memory")?;
@@ -115,7 +115,7 @@ pub fn cores(context: &Context) -> Result<(), String> {
     if first == last {
         return same("the exit code with one CPU", run(context, &words)?.status.code(), Some(3));
     }
-    // The clock of an emulated machine may be too slow for a line; where the lines are shows all the same.
+    // The clock of an emulated machine may be too slow for a line; where the lines are shows anyway.
     let document = document_of(context, &words, &[0, 3])?;
     let pairs = rows(&document, "pairs")?;
     let with_memory: BTreeSet<u32> = online_nodes().into_iter().filter(|node| memory_of(*node) > 0).collect();

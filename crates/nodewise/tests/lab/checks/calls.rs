@@ -19,7 +19,7 @@ use crate::random::Random;
 /// Calls of each user in each guest.
 const CALLS: u64 = 400;
 const PAGE: u64 = 4096;
-/// Those that are told in full when many differ.
+/// Those that are reported in full when many differ.
 const MOST_TOLD: usize = 6;
 /// Errors of different kinds that are drawn at least.
 const FEWEST: usize = 4;
@@ -27,7 +27,7 @@ const FEWEST: usize = 4;
 const PAGES: u64 = 4;
 /// Mappings that are made until three are side by side.
 const MOST_MAPPINGS: usize = 64;
-/// An ordinary user: nobody.
+/// An ordinary user: `nobody`.
 const USER: u32 = 65534;
 /// The first process, which belongs to root, and a number that none has.
 const FIRST: i32 = 1;

@@ -34,7 +34,7 @@ const PINNED: [(&str, &str); 3] = [
 ];
 
 /// A node is filled beyond its end under each policy: until then every page is where the model says, then it is
-/// where the model says for a node that has none; the node gives way at the page that the model says, as
+/// where the model says for a node that has none; the node yields at the page that the model says, as
 /// far as refills of the CPU's lists and what was reclaimed leave it exact; and all is counted.
 pub fn small_pages(context: &Context) -> Result<(), String> {
     let allowed = context.seen.nodes_with_memory();
@@ -91,8 +91,8 @@ fn above_low(zone: &ZoneState) -> u64 {
 struct Ballast(#[expect(dead_code, reason = "it is there to be there")] Vec<NodeBuffer>);
 
 impl Ballast {
-    /// Takes memory until a node has no more than so many pages above its low watermark: huge pages, because they
-    /// are there sooner, and small ones for what is left.
+    /// Takes memory until a node has no more than this many pages above its low watermark: huge pages,
+    /// because they are there sooner, and small ones for what is left.
     fn leaving(node: NodeId, room: u64) -> Result<Self, String> {
         let mut taken = Vec::new();
         let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node]));
@@ -200,9 +200,9 @@ impl<'a> Filling<'a> {
         touched.gained.compare(memory.counters(), Background::beside_a_full_node(self.drawn.kib / 4))
     }
 
-    /// How far the page at which the node gives way may be from the model's: by what the lists of the CPUs have when
-    /// it begins, and what that of its own may have when it ends, refills among them; by what the CPUs have
-    /// counted on their own; and by what others take and give.
+    /// How far the page at which the node yields may be from the model's: by what the lists of the CPUs have
+    /// when it begins, and what that of its own may have when it ends, refills among them; by what the CPUs
+    /// have counted on their own; and by what others take and give.
     fn bound(&self, zones: &[Zone]) -> u64 {
         let cpu = self.context.seen.cpus_of(self.drawn.cpu_node).first().map_or(0, CpuId::number);
         let own = zones.iter().filter(|zone| zone.state.node == self.full);
@@ -231,7 +231,7 @@ impl<'a> Filling<'a> {
         let mut states: Vec<_> = zones.iter().map(|zone| zone.state.clone()).collect();
         let mut own: Vec<_> = states.iter_mut().filter(|state| state.node == self.full).collect();
         match free {
-            // The zone that has the most to give has so many more.
+            // The zone that has the most to give has this many more.
             Free::As(more) => {
                 let richest = own.into_iter().max_by_key(|state| above_low(state));
                 let richest = richest.ok_or("the node has a zone")?;

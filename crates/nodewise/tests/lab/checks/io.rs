@@ -32,8 +32,8 @@ fn in_place(row: &Value, median: &str, pages: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Files in memory: written anew, written again and read, for every pair of nodes, in the kernel's own tmpfs
-/// and in a folder, which is empty afterwards.
+/// Files in memory: first written, then written again and read, for every pair of nodes, in the kernel's own
+/// tmpfs and in a folder, which is empty afterwards.
 pub fn files(context: &Context) -> Result<(), String> {
     let (memory, cpus) = nodes();
     let expected: BTreeSet<(u32, u32)> =

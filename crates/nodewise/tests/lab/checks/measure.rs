@@ -20,7 +20,7 @@ const SMALL: [&str; 5] = ["latency", "--quick", "--rounds=2", "--json", "--size=
 /// time would take most of them.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// The nodes with memory, and those with CPUs, as the kernel tells.
+/// The nodes with memory, and those with CPUs, as the kernel reports.
 pub(super) fn nodes() -> (BTreeSet<u32>, BTreeSet<u32>) {
     let memory = online_nodes().into_iter().filter(|node| memory_of(*node) > 0).collect();
     let cpus = online_nodes().into_iter().filter(|node| !cpus_of(*node).is_empty()).collect();
@@ -130,7 +130,7 @@ pub fn forbidden_node(context: &Context) -> Result<(), String> {
     Ok(())
 }
 
-/// More than a node has is refused with the figure; nobody is killed for it. So are huge pages that nobody
+/// More than a node has is refused with the figure; no one is killed for it. So are huge pages that no one
 /// has reserved.
 pub fn too_little_memory(context: &Context) -> Result<(), String> {
     let mut command = Command::new(context.path());

@@ -51,7 +51,7 @@ pub fn watermarks(context: &Context) -> Result<(), String> {
     for kib in ["8000", "20001", &before] {
         // Writing it makes the kernel work out all watermarks from the pages it manages now.
         set(kib)?;
-        // Reserves are worked out anew only when their ratios are written.
+        // Reserves are worked out again only when their ratios are written.
         let ratios = "/proc/sys/vm/lowmem_reserve_ratio";
         fs::write(ratios, kernel::line(ratios)?).map_err(|error| format!("{ratios}: {error}"))?;
         let json = context.json(&["zones", "--json"])?;

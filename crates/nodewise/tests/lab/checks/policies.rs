@@ -186,7 +186,7 @@ pub fn near_device(context: &Context) -> Result<(), String> {
 }
 
 pub fn huge_never(context: &Context) -> Result<(), String> {
-    // Under interleave small pages alternate and huge ones do not: the placement tells them apart,
+    // Under interleave small pages alternate and huge ones do not: the placement distinguishes them,
     // although the probe asks for huge pages.
     let probed = context.probe("--huge=never --interleave=all", 4 * 1024, "huge")?;
     in_turn(&probed, &memory_nodes(context), 1)

@@ -17,7 +17,7 @@ use crate::script::{Drawer, Script};
 use crate::setting::{self, Setting};
 use stage::Stage;
 
-/// Scripts that are told in full when many differ.
+/// Scripts that are reported in full when many differ.
 const MOST_TOLD: usize = 3;
 
 /// How long the kernel waits before it looks again for small pages to make huge ones of, and as long as any.

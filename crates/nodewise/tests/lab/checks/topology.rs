@@ -101,10 +101,10 @@ pub fn fallback_orders(context: &Context) -> Result<(), String> {
     same("possible nodes in the kernel's log", printed.keys().filter(possible).count(), printed.len())
 }
 
-/// Orders that a kernel builds anew when a node gains its first memory: those of nodes without CPUs come first
-/// now, which at boot they do not.
+/// Orders that a kernel builds again when a node gains its first memory: those of nodes without CPUs come
+/// first now, which at boot they do not.
 pub fn rebuilt_orders(context: &Context) -> Result<(), String> {
-    // A kernel that does not use what is plugged in on its own is told to.
+    // A kernel that does not use what is plugged in on its own is asked to.
     let blocks = fs::read_dir(BLOCKS).map_err(|error| format!("{BLOCKS}: {error}"))?;
     for block in blocks.filter_map(Result::ok).map(|entry| entry.path().join("state")) {
         let state = block.to_str().ok_or("the path of a block is text")?;

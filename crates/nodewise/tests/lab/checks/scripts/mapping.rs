@@ -27,7 +27,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// A mapping of so many pages that nobody has touched.
+    /// A mapping of this many pages that no one has touched.
     pub fn new(kind: Kind, pages: u64) -> Result<Self, String> {
         let size = Bytes::new(pages * PAGE);
         let own = |kind: PageKind| -> Result<Memory, CallError> {

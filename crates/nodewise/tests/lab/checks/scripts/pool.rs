@@ -24,7 +24,7 @@ fn path(node: NodeId, file: &str) -> String {
 struct Pools(Vec<(NodeId, u64)>);
 
 impl Pools {
-    /// Asks for so many pages; a node that has no room for them has fewer.
+    /// Asks for this many pages; a node that has no room for them has fewer.
     fn fill(asked: &[(NodeId, u64)]) -> Result<Self, String> {
         let mut pools = Self(asked.to_vec());
         for (node, pages) in &mut pools.0 {

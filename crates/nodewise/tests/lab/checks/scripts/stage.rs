@@ -251,7 +251,7 @@ pub fn same_nodes(what: &str, ours: &[Option<NodeId>], kernels: &[Option<NodeId>
     ))
 }
 
-/// The nodes of some pages of a task; `None` for one that is not there.
+/// The nodes of some pages of a task; `None` for one that is missing.
 pub fn located(task: Task, pages: Range<u64>) -> Result<Vec<Option<NodeId>>, String> {
     let mut nodes = Vec::new();
     let addresses = pages.map(|page| (page * PAGE) as usize);

@@ -17,7 +17,7 @@ use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert, proptest};
 /// Pages by node.
 type Pages = Vec<(NodeId, u64)>;
 
-/// What becomes of a program that touches this share of the machine's memory, from each node with CPUs:
+/// The outcome of a program that touches this share of the machine's memory, from each node with CPUs:
 /// its pages by node. `None` where the kernel refuses the policy.
 fn pages(machine: &Machine, policy: Option<&MemPolicy>, percent: u64) -> Option<Vec<Pages>> {
     let release = Release::of(machine.kernel.as_ref());
@@ -98,7 +98,7 @@ proptest! {
     }
 }
 
-/// What is no difference, as a share of all pages.
+/// What is not a difference, as a share of all pages.
 const SAME: f64 = 0.01;
 
 /// The largest share of the pages by which two outcomes differ on a node.
