@@ -69,7 +69,7 @@ const SUITES: [(&str, MakeSuite); 2] = [("start", start::suite), ("family", fami
 
 /// The comparison of bandwidths, which times no commands but reads what they print.
 const PEERS: &str = "peers";
-/// How many rounds there are unless told otherwise: of commands that take a millisecond, and of
+/// How many rounds there are by default: of commands that take a millisecond, and of
 /// measurements that take a second.
 const ROUNDS: usize = 1000;
 const PEERS_ROUNDS: usize = 9;

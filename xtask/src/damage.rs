@@ -57,7 +57,7 @@ const MOST_PACKED: u64 = 40_000;
 /// Most files of a capture that becomes an archive.
 const MOST_IN_ARCHIVE: usize = 2000;
 
-/// What became of a damaged machine, from good to bad.
+/// The outcome of a damaged machine, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     Unchanged,
@@ -104,7 +104,7 @@ impl Class {
     }
 }
 
-/// What became of a draw, and why that is a failure, if it is.
+/// The outcome of a draw, and why that is a failure, if it is.
 pub struct Verdict {
     class: Class,
     /// The kind of damage, of a single one to a file.

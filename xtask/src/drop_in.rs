@@ -11,7 +11,7 @@ use crate::program;
 pub struct DropIn {
     /// How many lines.
     pub lines: u64,
-    /// What they are drawn from.
+    /// The facts that they are drawn from.
     pub seed: u64,
     /// The number of the first.
     pub first: u64,

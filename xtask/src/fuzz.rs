@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::program;
 
-/// Runs the targets with these names, or all of them, each for so many seconds.
+/// Runs the targets with these names, or all of them, each for this many seconds.
 pub fn run(root: &Path, names: &[String], seconds: u32) -> Result<()> {
     install()?;
     let targets = targets(root)?;

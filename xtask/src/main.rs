@@ -125,7 +125,7 @@ enum Task {
         /// How many
         #[arg(long, default_value_t = 1000)]
         lines: u64,
-        /// What they are drawn from
+        /// The facts that they are drawn from
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// The number of the first line
@@ -209,7 +209,7 @@ enum Task {
         /// advice, 400 comparisons]
         #[arg(long)]
         studies: Option<u32>,
-        /// What they are drawn from
+        /// The facts that they are drawn from
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// Print one table only

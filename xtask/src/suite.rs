@@ -14,7 +14,7 @@ use self::account::Account;
 use crate::{program, setup, tidy};
 
 /// What the property tests draw from under CI: the same for every change, so that only what changed can
-/// fail it. At a desk each run draws anew, and what it finds becomes a test of its own.
+/// fail it. At a desk each run draws again, and what it finds becomes a test of its own.
 const SEED: &str = "20240613";
 
 /// A step: its name and how long it took.

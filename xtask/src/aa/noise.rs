@@ -45,7 +45,7 @@ impl Noise {
     }
 }
 
-/// Prints one number, drawn anew in each process.
+/// Prints one number, drawn afresh in each process.
 pub fn draw(noise: Noise) -> anyhow::Result<()> {
     let mut seed = [0; 8];
     std::fs::File::open("/dev/urandom")

@@ -22,7 +22,7 @@ impl Drop for Holder {
     }
 }
 
-/// A process with so many mappings: anonymous pages, readable and writable in turn, so that the
+/// A process with this many mappings: anonymous pages, readable and writable in turn, so that the
 /// kernel does not join neighbours.
 pub fn mappings(count: u32) -> Result<Holder> {
     let script = format!(
@@ -43,7 +43,7 @@ pub fn mappings(count: u32) -> Result<Holder> {
     Ok(holder)
 }
 
-/// So many processes that sleep.
+/// This many processes that sleep.
 pub fn sleepers(count: usize) -> Result<Vec<Holder>> {
     let sleeper = || {
         let child = Command::new("sleep").arg("3600").spawn().context("cannot start sleep")?;

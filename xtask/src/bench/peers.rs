@@ -156,7 +156,7 @@ fn verdict(goal: Goal, own: &[f64], peer: &[f64]) -> Option<String> {
     Some(format!("{ratio:.3}{words} | {} | {met}", goal.words()))
 }
 
-/// Calls each of so many once, beginning with another one in each round.
+/// Calls each of this many once, beginning with another one in each round.
 fn turns(round: usize, all: usize) -> impl Iterator<Item = usize> {
     (0..all).map(move |turn| (turn + round) % all)
 }

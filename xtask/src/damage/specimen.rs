@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::grammar;
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A file.
@@ -129,7 +129,7 @@ fn flatten(name: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
     }
 }
 
-/// What tells an item of a list from others: a number of its own, or what it is made of.
+/// The key that distinguishes an item of a list: a number of its own, or what it is made of.
 fn key_of(item: &Value) -> Option<String> {
     let key = |names: &[&str]| -> Option<String> {
         let parts: Option<Vec<String>> =

@@ -96,7 +96,7 @@ pub fn install(cache: &Cache) -> Result<Vec<String>> {
         command.env("DEBIAN_FRONTEND", "noninteractive");
         let update = command.get_args().any(|argument| argument == "update");
         match program::quiet(&mut command) {
-            // A foreign source that cannot be reached is no reason to stop; if it had something that
+            // A foreign source that cannot be reached is not a reason to stop; if it had something that
             // is needed, the installation says so.
             Err(error) if update => println!("packages: {error:#}"),
             result => result?,
@@ -117,7 +117,7 @@ fn installed<'a>(packages: &BTreeSet<&'a str>) -> Result<BTreeSet<&'a str>> {
         .args(packages)
         .output()
         .context("cannot start dpkg-query")?;
-    // It fails when one of them is unknown, and still tells of the others.
+    // It fails when one of them is unknown, and still reports the others.
     let text = String::from_utf8_lossy(&output.stdout);
     let names: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("installed ")).collect();
     Ok(packages.iter().copied().filter(|package| names.contains(package)).collect())

@@ -1,4 +1,4 @@
-//! What the compiler needs to build programs for guests of arm64.
+//! The needs of the compiler to build programs for guests of arm64.
 
 use crate::program;
 

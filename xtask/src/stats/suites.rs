@@ -7,7 +7,7 @@ use nodewise_experiment::verdict::ALPHA;
 use super::equal::beside;
 
 /// Plays comparisons and prints how often something was called faster or slower, how often intervals held the
-/// truth, and how often a gain was found of which that was stated; gives the rows in which more is false
+/// truth, and how often a gain was found whose detection was stated; gives the rows in which more is false
 /// than is promised.
 pub fn compare(comparisons: u32, seed: u64) -> Vec<String> {
     println!(

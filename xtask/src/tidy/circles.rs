@@ -1,8 +1,8 @@
 //! Imports that go round in a circle: a change of one file of such a circle may concern all others.
 //!
 //! A file imports another when it names a path in its module. That a module declares and re-exports its own
-//! children is no import, and tests may import what they like. Two files may import each other: the parts of
-//! one subject often do.
+//! children is not an import, and tests may import what they like. Two files may import each other: the parts
+//! of one subject often do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ fn reachable<'a>(from: &str, imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> 
     reached
 }
 
-/// The module of a file; `None` for a file of tests, and for what is no module of a crate.
+/// The module of a file; `None` for a file of tests, and for what is not a module of a crate.
 fn module_of(path: &str) -> Option<Vec<&str>> {
     let module = path.split_once("/src/")?.1.strip_suffix(".rs")?;
     let parts: Vec<&str> = module.split('/').collect();

@@ -80,7 +80,7 @@ fn entries(root: &str) -> Vec<(&str, usize)> {
         if let Some(title) = text.trim_start().strip_prefix("# ") {
             inside = title.trim() == "Modules";
         } else if inside {
-            // Between pairs of backquotes stand the odd pieces.
+            // The odd pieces are between pairs of backquotes.
             let names = text.split('`').skip(1).step_by(2);
             let files = names.filter(|name| name.ends_with(".rs") || name.ends_with('/'));
             entries.extend(files.map(|name| (name, number)));

@@ -102,7 +102,7 @@ impl<'a> Walker<'a> {
         self.found.push(NamedPath { line, path, next, previous });
     }
 
-    /// What stands between the braces of a `use`.
+    /// The text between the braces of a `use`.
     fn group(&mut self, prefix: &str) {
         while let Some(kind) = self.kind(0) {
             match kind {

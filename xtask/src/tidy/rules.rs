@@ -15,7 +15,7 @@ const READERS: [&str; 3] = ["source", "libnuma", "xtask"];
 /// Where the list of processes is read between `fork(2)` and the end of a process, without memory or locks,
 /// so that nothing of source can be called.
 const BETWEEN: &str = "crates/syscall/src/guard/";
-/// Where unsafe code may stand (invariant 3). In syscall its tests are included: they install filters
+/// Places where unsafe code is allowed (invariant 3). In syscall its tests are included: they install filters
 /// and look at memory by address.
 const UNSAFE: [&str; 3] = ["crates/syscall/", "crates/measure/src/kernel", "crates/libnuma/"];
 /// Crates that cannot forbid unsafe code as a whole.

@@ -147,7 +147,7 @@ fn comment_length(text: &str) -> usize {
     at.min(text.len())
 }
 
-/// Where the closing quote stands in text with escapes.
+/// The place of the closing quote in text with escapes.
 fn escaped_end(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {

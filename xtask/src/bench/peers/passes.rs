@@ -15,7 +15,7 @@ use super::{Goal, SAMPLE, fastest, members, rate, turns, verdict};
 /// Bytes that everything runs over: many times what caches hold, see the table of chases.
 const SIZE: Bytes = Bytes::from_mib(256);
 /// Before the rounds each peer runs once, and those that are this part of the best once more; those go on
-/// whose better figure is that part of the best of all, and no more than so many.
+/// whose better figure is that part of the best of all, and no more than this many.
 const HOPEFUL: f64 = 0.85;
 const NEAR: f64 = 0.95;
 const FINALISTS: usize = 3;
@@ -92,7 +92,7 @@ pub fn table(rounds: usize, cpus: &[CpuId], references: &[Reference], timer: &Ti
     Ok(())
 }
 
-/// All that compete for a goal with so many threads.
+/// All that compete for a goal with this many threads.
 struct Rivals<'a> {
     row: &'a Row,
     cpus: &'a [CpuId],

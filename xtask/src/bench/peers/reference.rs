@@ -29,7 +29,7 @@ pub struct Reference {
     _folder: Rc<TempDir>,
 }
 
-/// What is asked of it.
+/// Its task.
 pub struct Question<'a> {
     pub operation: &'a str,
     pub size: Bytes,
