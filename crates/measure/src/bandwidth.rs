@@ -30,7 +30,7 @@ use crate::team::{self, Member, Task};
 use crate::timer::Timer;
 use contest::Contest;
 
-pub use findings::{Finding, findings};
+pub use findings::{BandwidthFinding, findings};
 pub use report::{Report, WayReport};
 pub use weights::Weights;
 

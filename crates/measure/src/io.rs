@@ -26,7 +26,7 @@ use nodewise_stats::Direction;
 use nodewise_stats::median;
 use nodewise_stats::random::Random;
 
-pub use findings::{Finding, findings};
+pub use findings::{IoFinding, findings};
 pub use report::{DeviceReport, Home, Kind, Report, WayReport};
 pub use target::{Target, TargetError};
 

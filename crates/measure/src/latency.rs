@@ -28,7 +28,7 @@ use crate::survey::{Bench, Timed};
 use crate::timer::Timer;
 use nodewise_stats::random::Random;
 
-pub use findings::{Finding, findings};
+pub use findings::{LatencyFinding, findings};
 pub use report::{Lookup, Report};
 
 /// Loads in one sample: some 80 us where every load hits the first cache, some 15 ms in memory.

@@ -12,8 +12,8 @@
 //!   cell has no value, and questions to the system meanwhile
 //! - `stop.rs` what ends a measurement before it is complete: the user, or a limit of time
 //! - `survey.rs` the loop over the cells of a matrix, interleaved in rounds; in `survey/` what it leaves, the
-//!   figure of a cell, the survey as a whole (`survey/account.rs`), and what figures of pairs of nodes show
-//!   (`survey/pairs.rs`)
+//!   figure of a cell, the survey as a whole (`survey/account.rs`), what figures of pairs of nodes show
+//!   (`survey/pairs.rs`), and the frame of all findings (`survey/finding.rs`)
 //! - `latency.rs` latency of memory; in `latency/` the record of a matrix, what it shows, sweeps over sizes,
 //!   and the last-level cache that decides default sizes (`latency/cache.rs`); `latency/loaded.rs` latency
 //!   while others move data, in `latency/loaded/` these others (`latency/loaded/traffic.rs`), the record,

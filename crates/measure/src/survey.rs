@@ -15,6 +15,7 @@
 
 pub mod account;
 pub mod figure;
+pub mod finding;
 pub(crate) mod pairs;
 pub mod report;
 pub mod result;
@@ -27,6 +28,7 @@ use nodewise_syscall::clock::Clock;
 
 pub use account::{Account, Declared, Noise, extent};
 pub use figure::Figure;
+pub use finding::SurveyFinding;
 pub use report::CellReport;
 pub use result::{LeftOut, Marks, Outcome, Sample, Survey};
 

@@ -7,11 +7,11 @@ use nodewise_machine::NodeId;
 use super::report::{Report, WayReport};
 use super::weights::Weights;
 use crate::survey::pairs::{self, Measured};
-use crate::survey::{Declared, Noise};
+use crate::survey::{Declared, SurveyFinding};
 
 /// Something that bandwidths show.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub enum BandwidthFinding {
     /// The nodes have distances, and memory gives the same everywhere: one controller serves them.
     Nominal {
         /// The most over the least.
@@ -50,33 +50,24 @@ pub enum Finding {
     },
     /// What weights for weighted interleaving would be in proportion.
     Weights(Weights),
-    /// How far all of it can be believed.
-    Noise(Noise),
-}
-
-impl Finding {
-    /// Whether it says that figures may not repeat, here and now.
-    pub fn is_noise(&self) -> bool {
-        matches!(self, Self::Noise(noise) if noise.is_disturbance())
-    }
 }
 
 /// The contents of a report.
-pub fn findings(report: &Report) -> Vec<Finding> {
+pub fn findings(report: &Report) -> Vec<SurveyFinding<BandwidthFinding>> {
     let lookup = Lookup::of(report);
     let measured: Vec<Measured<'_>> =
         report.matrix.iter().filter_map(|way| Measured::of(&way.cell)).collect();
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<SurveyFinding<BandwidthFinding>> = Vec::new();
     match nominal(&measured, &lookup) {
-        Some(nominal) => findings.push(nominal),
-        None => findings.extend(asymmetric(&measured, &lookup)),
+        Some(nominal) => findings.push(SurveyFinding::Shown(nominal)),
+        None => findings.extend(asymmetric(&measured, &lookup).map(SurveyFinding::Shown)),
     }
-    findings.extend(hmat(&measured, &lookup));
+    findings.extend(hmat(&measured, &lookup).map(SurveyFinding::Shown));
     if let (Some(threads), Some(last)) = (report.knee(), report.scaling.last()) {
-        findings.push(Finding::Knee { threads, of: last.threads });
+        findings.push(SurveyFinding::Shown(BandwidthFinding::Knee { threads, of: last.threads }));
     }
-    findings.extend(report.weights().map(Finding::Weights));
-    findings.extend(report.account.noise(report.cells()).into_iter().map(Finding::Noise));
+    findings.extend(report.weights().map(|weights| SurveyFinding::Shown(BandwidthFinding::Weights(weights))));
+    findings.extend(report.account.noise(report.cells()).into_iter().map(SurveyFinding::Noise));
     findings
 }
 
@@ -99,12 +90,12 @@ impl<'a> Lookup<'a> {
     }
 }
 
-fn nominal(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+fn nominal(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<BandwidthFinding> {
     let (ratio, distance) = pairs::nominal(measured, |pair| lookup.declared(pair)?.distance)?;
-    Some(Finding::Nominal { ratio, distance })
+    Some(BandwidthFinding::Nominal { ratio, distance })
 }
 
-fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>) -> Option<Finding> {
+fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>) -> Option<BandwidthFinding> {
     let back = |pair: &Measured<'_>| {
         let there = lookup.ways.get(&(pair.from, pair.memory))?;
         let back = lookup.ways.get(&(pair.memory, pair.from))?;
@@ -112,14 +103,19 @@ fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>) -> Option<Find
         back.cell.figure.as_ref().filter(|_| there.threads == back.threads)
     };
     let found = pairs::asymmetric(measured, back)?;
-    Some(Finding::Asymmetric { way: found.way, there: found.median, back: found.other, pairs: found.pairs })
+    Some(BandwidthFinding::Asymmetric {
+        way: found.way,
+        there: found.median,
+        back: found.other,
+        pairs: found.pairs,
+    })
 }
 
-fn hmat(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+fn hmat(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<BandwidthFinding> {
     let told = |pair: &Measured<'_>| lookup.declared(pair)?.read_gb_per_s.filter(|told| *told > 0.0);
     let found = pairs::far_from_declared(measured, told)?;
     let pairs::Apart { way, median, other, pairs } = found;
-    Some(Finding::Hmat { way, measured: median, declared: other, pairs })
+    Some(BandwidthFinding::Hmat { way, measured: median, declared: other, pairs })
 }
 
 #[cfg(test)]
@@ -130,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::kernel::bandwidth::Kernel;
-    use crate::survey::{Account, CellReport};
+    use crate::survey::{Account, CellReport, Noise};
 
     /// A way of this many threads with a 1% interval.
     fn way(from: u32, memory: u32, threads: u32, median: f64) -> WayReport {
@@ -158,14 +154,16 @@ mod tests {
 
     const TWO: [&[u32]; 2] = [&[10, 21], &[21, 10]];
 
-    fn check(report: &Report, expected: &[Finding]) {
+    fn check(report: &Report, expected: &[SurveyFinding<BandwidthFinding>]) {
         assert_eq!(findings(report), expected);
     }
 
     #[test]
     fn a_symmetric_matrix_gives_weights_and_no_more() {
         let found = findings(&report(&[&[100.0, 50.0], &[50.0, 100.0]], &TWO));
-        let [Finding::Weights(weights)] = &found[..] else { panic!("{found:?}") };
+        let [SurveyFinding::Shown(BandwidthFinding::Weights(weights))] = &found[..] else {
+            panic!("{found:?}")
+        };
         assert_eq!(weights.weights.values().copied().collect::<Vec<_>>(), [1, 1]);
         check(&report(&[&[100.0]], &[&[10]]), &[]);
         check(&report(&[], &[]), &[]);
@@ -174,24 +172,31 @@ mod tests {
     #[test]
     fn a_slow_node_gets_a_smaller_weight() {
         let found = findings(&report(&[&[120.0, 40.0]], &[&[10, 20]]));
-        let [Finding::Weights(weights)] = &found[..] else { panic!("{found:?}") };
+        let [SurveyFinding::Shown(BandwidthFinding::Weights(weights))] = &found[..] else {
+            panic!("{found:?}")
+        };
         assert_eq!(weights.weights.values().copied().collect::<Vec<_>>(), [3, 1]);
     }
 
     #[test]
     fn nodes_that_give_the_same_have_nominal_distances() {
         let found = findings(&report(&[&[100.0, 101.0], &[100.5, 100.0]], &TWO));
-        assert_eq!(found[0], Finding::Nominal { ratio: 1.01, distance: 21 });
+        assert_eq!(found[0], SurveyFinding::Shown(BandwidthFinding::Nominal { ratio: 1.01, distance: 21 }));
     }
 
     #[test]
     fn a_way_back_that_gives_less_is_named_where_as_many_threads_ran() {
         let (node0, node1) = (NodeId::new(0), NodeId::new(1));
         let mut report = report(&[&[100.0, 60.0], &[40.0, 100.0]], &TWO);
-        let asymmetric = Finding::Asymmetric { way: (node0, node1), there: 60.0, back: 40.0, pairs: 1 };
+        let asymmetric = SurveyFinding::Shown(BandwidthFinding::Asymmetric {
+            way: (node0, node1),
+            there: 60.0,
+            back: 40.0,
+            pairs: 1,
+        });
         assert_eq!(findings(&report)[0], asymmetric);
         report.matrix[1].threads = 8;
-        assert!(matches!(findings(&report)[0], Finding::Weights(_)));
+        assert!(matches!(findings(&report)[0], SurveyFinding::Shown(BandwidthFinding::Weights(_))));
     }
 
     #[test]
@@ -201,7 +206,15 @@ mod tests {
         check(&report, &[]);
         report.declared[0].read_gb_per_s = Some(200.0);
         let way = (NodeId::new(0), NodeId::new(0));
-        check(&report, &[Finding::Hmat { way, measured: 100.0, declared: 200.0, pairs: 1 }]);
+        check(
+            &report,
+            &[SurveyFinding::Shown(BandwidthFinding::Hmat {
+                way,
+                measured: 100.0,
+                declared: 200.0,
+                pairs: 1,
+            })],
+        );
     }
 
     #[test]
@@ -209,6 +222,12 @@ mod tests {
         let mut report = report(&[&[100.0]], &[&[10]]);
         report.scaling = vec![way(0, 0, 1, 30.0), way(0, 0, 2, 60.0), way(0, 0, 4, 60.5)];
         report.account.interrupted = true;
-        check(&report, &[Finding::Knee { threads: 2, of: 4 }, Finding::Noise(Noise::Interrupted)]);
+        check(
+            &report,
+            &[
+                SurveyFinding::Shown(BandwidthFinding::Knee { threads: 2, of: 4 }),
+                SurveyFinding::Noise(Noise::Interrupted),
+            ],
+        );
     }
 }

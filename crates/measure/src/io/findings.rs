@@ -3,7 +3,7 @@
 use nodewise_machine::NodeId;
 
 use super::{Access, DeviceReport, Report, WayReport};
-use crate::survey::{Figure, Noise};
+use crate::survey::{Figure, SurveyFinding};
 use nodewise_stats::Direction;
 
 /// Two nodes differ when one is this much better than the other and their intervals are apart.
@@ -11,7 +11,7 @@ const DIFFERENT: f64 = 1.05;
 
 /// Something that reading devices shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub enum IoFinding {
     /// Buffers on one node cost more than on another.
     Far {
         /// The device.
@@ -25,26 +25,17 @@ pub enum Finding {
         /// The node that the device hangs on, where it is known.
         home: Option<NodeId>,
     },
-    /// How far all of it can be believed.
-    Noise(Noise),
-}
-
-impl Finding {
-    /// Whether it says that the figures may not repeat.
-    pub const fn is_noise(&self) -> bool {
-        matches!(self, Self::Noise(noise) if noise.is_disturbance())
-    }
 }
 
 /// The contents of a report.
-pub fn findings(report: &Report) -> Vec<Finding> {
+pub fn findings(report: &Report) -> Vec<SurveyFinding<IoFinding>> {
     let far = report.devices.iter().flat_map(|device| Access::ALL.map(|access| far(device, access)));
-    let mut findings: Vec<Finding> = far.flatten().collect();
-    findings.extend(report.account.noise(report.cells()).into_iter().map(Finding::Noise));
+    let mut findings: Vec<SurveyFinding<IoFinding>> = far.flatten().map(SurveyFinding::Shown).collect();
+    findings.extend(report.account.noise(report.cells()).into_iter().map(SurveyFinding::Noise));
     findings
 }
 
-fn far(device: &DeviceReport, access: Access) -> Option<Finding> {
+fn far(device: &DeviceReport, access: Access) -> Option<IoFinding> {
     let measured = |way: &'_ WayReport| way.cell.figure.map(|figure| (way.cell.memory, figure));
     let of_access = device.ways.iter().filter(|way| way.access == access);
     let mut figures: Vec<(NodeId, Figure)> = of_access.filter_map(measured).collect();
@@ -57,7 +48,7 @@ fn far(device: &DeviceReport, access: Access) -> Option<Finding> {
         Direction::HigherIsBetter => (*most, *least),
     };
     let home = device.home.node();
-    (apart && times > DIFFERENT).then(|| Finding::Far {
+    (apart && times > DIFFERENT).then(|| IoFinding::Far {
         device: device.name.clone(),
         access,
         nodes,
@@ -94,11 +85,11 @@ mod tests {
         let nodes: Vec<(u32, u32)> = found
             .iter()
             .map(|finding| match finding {
-                Finding::Far { nodes: (best, worst), times, home, .. } => {
+                SurveyFinding::Shown(IoFinding::Far { nodes: (best, worst), times, home, .. }) => {
                     assert!(*times > 1.0 && *home == Some(NodeId::new(1)));
                     (best.number(), worst.number())
                 }
-                Finding::Noise(noise) => panic!("{noise:?}"),
+                SurveyFinding::Noise(noise) => panic!("{noise:?}"),
             })
             .collect();
         assert_eq!(nodes, Vec::from_iter(expected), "{access:?} {medians:?}");

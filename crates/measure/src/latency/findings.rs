@@ -4,13 +4,13 @@ use nodewise_machine::NodeId;
 use nodewise_syscall::PageKind;
 
 use super::report::{Lookup, Report};
-use crate::survey::Noise;
+use crate::survey::SurveyFinding;
 use crate::survey::pairs::{self, Measured};
 use nodewise_stats::median;
 
 /// Something that the matrix shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub enum LatencyFinding {
     /// The nodes have distances, and memory costs the same everywhere: one controller serves them.
     Nominal {
         /// The largest median over the least.
@@ -49,45 +49,36 @@ pub enum Finding {
         /// How many pairs differ.
         pairs: usize,
     },
-    /// How far all of it can be believed.
-    Noise(Noise),
-}
-
-impl Finding {
-    /// Whether it says that figures may not repeat, here and now.
-    pub fn is_noise(&self) -> bool {
-        matches!(self, Self::Noise(noise) if noise.is_disturbance())
-    }
 }
 
 /// The contents of a report.
-pub fn findings(report: &Report) -> Vec<Finding> {
+pub fn findings(report: &Report) -> Vec<SurveyFinding<LatencyFinding>> {
     let Some(pages) = report.page_kinds().first().copied() else { return Vec::new() };
     let lookup = Lookup::of(report);
     let of_kind = report.cells.iter().filter(|cell| cell.pages == pages);
     let measured: Vec<Measured<'_>> = of_kind.filter_map(Measured::of).collect();
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<SurveyFinding<LatencyFinding>> = Vec::new();
     if let Some(nominal) = nominal(&measured, &lookup) {
-        findings.push(nominal);
+        findings.push(SurveyFinding::Shown(nominal));
     } else {
-        findings.extend(asymmetric(&measured, &lookup, pages));
-        findings.extend(slit(&measured, &lookup, pages));
+        findings.extend(asymmetric(&measured, &lookup, pages).map(SurveyFinding::Shown));
+        findings.extend(slit(&measured, &lookup, pages).into_iter().map(SurveyFinding::Shown));
     }
-    findings.extend(hmat(&measured, &lookup));
-    findings.extend(report.account.noise(report.cells.iter()).into_iter().map(Finding::Noise));
+    findings.extend(hmat(&measured, &lookup).map(SurveyFinding::Shown));
+    findings.extend(report.account.noise(report.cells.iter()).into_iter().map(SurveyFinding::Noise));
     findings
 }
 
-fn nominal(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+fn nominal(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<LatencyFinding> {
     let distance = |pair: &Measured<'_>| lookup.declared(pair.from, pair.memory)?.distance;
     let (ratio, distance) = pairs::nominal(measured, distance)?;
-    Some(Finding::Nominal { ratio, distance })
+    Some(LatencyFinding::Nominal { ratio, distance })
 }
 
-fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>, pages: PageKind) -> Option<Finding> {
+fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>, pages: PageKind) -> Option<LatencyFinding> {
     let back = |pair: &Measured<'_>| lookup.cell(pair.memory, pair.from, pages)?.figure.as_ref();
     let found = pairs::asymmetric(measured, back)?;
-    Some(Finding::Asymmetric {
+    Some(LatencyFinding::Asymmetric {
         way: found.way,
         there_ns: found.median,
         back_ns: found.other,
@@ -96,7 +87,7 @@ fn asymmetric<'a>(measured: &[Measured<'a>], lookup: &Lookup<'a>, pages: PageKin
 }
 
 /// Distances whose pairs cost something else than they say.
-fn slit(measured: &[Measured<'_>], lookup: &Lookup<'_>, pages: PageKind) -> Vec<Finding> {
+fn slit(measured: &[Measured<'_>], lookup: &Lookup<'_>, pages: PageKind) -> Vec<LatencyFinding> {
     let mut ratios: std::collections::BTreeMap<u32, Vec<f64>> = std::collections::BTreeMap::new();
     for pair in measured.iter().filter(|pair| pair.from != pair.memory) {
         let local = lookup.cell(pair.from, pair.from, pages).and_then(|cell| cell.figure.as_ref());
@@ -108,17 +99,17 @@ fn slit(measured: &[Measured<'_>], lookup: &Lookup<'_>, pages: PageKind) -> Vec<
     let finding = |(distance, ratios): (u32, Vec<f64>)| {
         let ratio = median(&ratios)?;
         let far = pairs::is_far(ratio, f64::from(distance) / 10.0);
-        far.then_some(Finding::Slit { distance, ratio, pairs: ratios.len() })
+        far.then_some(LatencyFinding::Slit { distance, ratio, pairs: ratios.len() })
     };
     ratios.into_iter().filter_map(finding).collect()
 }
 
-fn hmat(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<Finding> {
+fn hmat(measured: &[Measured<'_>], lookup: &Lookup<'_>) -> Option<LatencyFinding> {
     let told = |(from, memory): (NodeId, NodeId)| lookup.declared(from, memory)?.read_latency_ns;
     let known = |pair: &Measured<'_>| told((pair.from, pair.memory)).filter(|told| *told > 0).map(f64::from);
     let found = pairs::far_from_declared(measured, known)?;
     let declared_ns = told(found.way)?;
-    Some(Finding::Hmat { way: found.way, measured_ns: found.median, declared_ns, pairs: found.pairs })
+    Some(LatencyFinding::Hmat { way: found.way, measured_ns: found.median, declared_ns, pairs: found.pairs })
 }
 
 #[cfg(test)]
@@ -128,7 +119,7 @@ mod tests {
     use nodewise_machine::Bytes;
 
     use super::*;
-    use crate::survey::{Account, CellReport};
+    use crate::survey::{Account, CellReport, Noise};
     use nodewise_stats::Interval;
 
     /// A matrix of huge pages with 1% intervals, and the distances beside it.
@@ -156,7 +147,10 @@ mod tests {
     #[test]
     fn nodes_that_cost_the_same_have_nominal_distances() {
         let found = findings(&report(&[&[80.0, 81.0], &[80.5, 80.0]], &TWO));
-        assert_eq!(found, [Finding::Nominal { ratio: 81.0 / 80.0, distance: 21 }]);
+        assert_eq!(
+            found,
+            [SurveyFinding::Shown(LatencyFinding::Nominal { ratio: 81.0 / 80.0, distance: 21 })]
+        );
         // All at distance 10: nothing is claimed, so nothing is nominal.
         assert_eq!(findings(&report(&[&[80.0, 81.0], &[80.5, 80.0]], &[&[10, 10], &[10, 10]])), []);
     }
@@ -167,14 +161,22 @@ mod tests {
         let (node0, node1) = (NodeId::new(0), NodeId::new(1));
         assert_eq!(
             found,
-            [Finding::Asymmetric { way: (node1, node0), there_ns: 190.0, back_ns: 165.0, pairs: 1 }]
+            [SurveyFinding::Shown(LatencyFinding::Asymmetric {
+                way: (node1, node0),
+                there_ns: 190.0,
+                back_ns: 165.0,
+                pairs: 1
+            })]
         );
     }
 
     #[test]
     fn distances_that_are_not_the_cost_are_named_once_each() {
         let found = findings(&report(&[&[100.0, 130.0], &[130.0, 100.0]], &TWO));
-        assert_eq!(found, [Finding::Slit { distance: 21, ratio: 1.3, pairs: 2 }]);
+        assert_eq!(
+            found,
+            [SurveyFinding::Shown(LatencyFinding::Slit { distance: 21, ratio: 1.3, pairs: 2 })]
+        );
     }
 
     #[test]
@@ -187,7 +189,12 @@ mod tests {
         let way = (NodeId::new(0), NodeId::new(1));
         assert_eq!(
             findings(&report),
-            [Finding::Hmat { way, measured_ns: 210.0, declared_ns: 140, pairs: 1 }]
+            [SurveyFinding::Shown(LatencyFinding::Hmat {
+                way,
+                measured_ns: 210.0,
+                declared_ns: 140,
+                pairs: 1
+            })]
         );
     }
 
@@ -205,15 +212,19 @@ mod tests {
         assert_eq!(
             found,
             [
-                Finding::Noise(Noise::Interrupted),
-                Finding::Noise(Noise::Stolen { share: 0.05 }),
-                Finding::Noise(Noise::Others { cpus: 0.8 }),
-                Finding::Noise(Noise::Disturbed { cells: 1, of: 1 }),
-                Finding::Noise(Noise::Uncertain { cells: 1, of: 1, widest: 0.1 }),
+                SurveyFinding::Noise(Noise::Interrupted),
+                SurveyFinding::Noise(Noise::Stolen { share: 0.05 }),
+                SurveyFinding::Noise(Noise::Others { cpus: 0.8 }),
+                SurveyFinding::Noise(Noise::Disturbed { cells: 1, of: 1 }),
+                SurveyFinding::Noise(Noise::Uncertain { cells: 1, of: 1, widest: 0.1 }),
             ]
         );
         assert_eq!(found.iter().filter(|finding| finding.is_noise()).count(), 4);
         report.cells[0].figure = None;
-        assert_eq!(findings(&report), [Finding::Noise(Noise::Interrupted)], "noise has changed nothing");
+        assert_eq!(
+            findings(&report),
+            [SurveyFinding::Noise(Noise::Interrupted)],
+            "noise has changed nothing"
+        );
     }
 }

@@ -29,7 +29,7 @@ use crate::team::{self, Away, Member};
 use crate::timer::{Moment, Timer};
 use nodewise_stats::quantile;
 
-pub use findings::{Finding, findings};
+pub use findings::{LoadedFinding, findings};
 pub use knee::{Knee, knee};
 pub use report::{Curve, Path, Point, Report};
 use traffic::{Load, Meanwhile};

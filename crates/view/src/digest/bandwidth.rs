@@ -1,13 +1,13 @@
 //! What a report of bandwidths shows, as matrices, rows and sentences.
 
-use nodewise_measure::bandwidth::{Finding, Report, WayReport, Weights, findings};
+use nodewise_measure::bandwidth::{BandwidthFinding, Report, WayReport, Weights, findings};
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::survey::extent;
 use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, missing, noise_sentence, pages_words};
+use crate::digest::survey::{Ending, Told, missing, pages_words};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
 pub fn matrix(report: &Report) -> Matrix {
@@ -55,38 +55,37 @@ pub fn kernel_rows(report: &Report) -> Vec<KernelRow<'_>> {
 }
 
 /// A finding as a sentence.
-pub fn sentence(finding: &Finding) -> String {
+fn sentence(finding: &BandwidthFinding) -> String {
     match finding {
-        Finding::Nominal { ratio, distance } => format!(
+        BandwidthFinding::Nominal { ratio, distance } => format!(
             "distances are nominal: memory gives the same everywhere (within {:.1} %), though distances go up \
              to {distance}; one controller serves all nodes",
             (ratio - 1.0) * 100.0
         ),
-        Finding::Asymmetric { way: (from, memory), there, back, pairs } => {
+        BandwidthFinding::Asymmetric { way: (from, memory), there, back, pairs } => {
             let more = if *pairs > 1 { format!("; {pairs} pairs differ so") } else { String::new() };
             format!(
                 "the matrix is asymmetric: node {from} to node {memory} has {there:.1} GB/s, the way back \
                  {back:.1} GB/s{more}"
             )
         }
-        Finding::Hmat { way: (from, memory), measured, declared, pairs } => format!(
+        BandwidthFinding::Hmat { way: (from, memory), measured, declared, pairs } => format!(
             "the firmware (HMAT) says {declared:.1} GB/s from node {from} to node {memory}, measured \
              {measured:.1} GB/s ({} {} by more than 15 %)",
             plural(*pairs, "pair"),
             by_count(pairs, "differs", "differ")
         ),
-        Finding::Knee { threads, of } => format!(
+        BandwidthFinding::Knee { threads, of } => format!(
             "{} {} what {of} do: more wait for memory",
             plural(*threads, "thread"),
             by_count(threads, "gives", "give")
         ),
-        Finding::Weights(weights) => format!(
+        BandwidthFinding::Weights(weights) => format!(
             "weights for weighted interleaving in proportion: {} (within {:.0} %; --apply-weights=FILE sets \
              them and keeps the old ones in FILE)",
             weights_words(weights),
             weights.error * 100.0
         ),
-        Finding::Noise(noise) => noise_sentence(noise),
     }
 }
 
@@ -108,11 +107,15 @@ pub fn knee_words(report: &Report) -> String {
         .map_or_else(|| "no knee".to_owned(), |threads| format!("knee: {}", plural(threads, "thread")))
 }
 
+/// What it shows, and how far that can be believed.
+pub fn told(report: &Report) -> Vec<Told> {
+    findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
+}
+
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
-    let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
     let how = [method(report), COUNTED.to_owned()];
-    Ending::of_cells(how, &report.account, report.cells(), report.size, findings(report).iter().map(told))
+    Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
         .with_not_reached(not_reached(report))
 }
 

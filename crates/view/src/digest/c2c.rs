@@ -8,7 +8,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::counts::plural;
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, by_reason, missing, noise_sentence, proof_sentence};
+use crate::digest::survey::{Ending, Told, by_reason, missing, proof_sentence};
 
 /// What a transfer is, in a line.
 const fn transfer_words(transfer: Transfer) -> &'static str {
@@ -97,11 +97,10 @@ fn refusals(report: &Report) -> Vec<(String, String)> {
 
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
-    let told = |sentence| Told { sentence, is_noise: true };
     Ending {
         how: [method(report)].into_iter().chain(proof(report)).collect(),
         not_measured: refusals(report),
-        findings: remarks(report).into_iter().map(told).collect(),
+        findings: remarks(report),
     }
     .with_not_reached(missing("pair", report.pairs.iter().map(is_reached)))
 }
@@ -136,14 +135,15 @@ fn proof(report: &Report) -> Option<String> {
 }
 
 /// What should be known before the figures are believed.
-pub fn remarks(report: &Report) -> Vec<String> {
+pub fn remarks(report: &Report) -> Vec<Told> {
     let around = report.account.stolen().into_iter().chain(report.account.others());
-    let mut remarks: Vec<String> = around.map(|noise| noise_sentence(&noise)).collect();
+    let mut remarks: Vec<Told> = around.map(|noise| Told::of_noise(&noise)).collect();
     let disturbed = report.pairs.iter().filter(|of| of.figure.is_some() && of.disturbed).count();
     if disturbed > 0 {
         let of = report.pairs.iter().filter(|of| of.figure.is_some()).count();
-        remarks.push(format!("too noisy: {disturbed} of {of} pairs (marked !) were disturbed"));
+        let sentence = format!("too noisy: {disturbed} of {of} pairs (marked !) were disturbed");
+        remarks.push(Told { sentence, is_noise: true });
     }
-    remarks.extend(report.account.shortened().map(|why| noise_sentence(&why)));
+    remarks.extend(report.account.shortened().map(|why| Told::of_noise(&why)));
     remarks
 }

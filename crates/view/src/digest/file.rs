@@ -5,7 +5,7 @@ use nodewise_measure::survey::{CellReport, extent};
 use nodewise_stats::Direction;
 
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, missing, noise_sentence};
+use crate::digest::survey::{Ending, Told, missing};
 
 /// What is done, as a title.
 const fn operation_words(operation: Operation) -> &'static str {
@@ -32,28 +32,25 @@ pub fn matrices(report: &FileReport) -> Vec<Matrix> {
 }
 
 /// A finding as a sentence.
-pub fn sentence(finding: &FileFinding) -> String {
+fn sentence(finding: &FileFinding) -> String {
     match finding {
         FileFinding::Far { operation, from, nodes: (best, worst), times } => format!(
             "{}: CPUs of node {from} get {times:.2} times more from a file on node {best} than on node {worst}",
             operation_words(*operation)
         ),
-        FileFinding::Noise(noise) => noise_sentence(noise),
     }
+}
+
+/// What it shows, and how far that can be believed.
+pub fn told(report: &FileReport) -> Vec<Told> {
+    file_findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
 
 /// How the report ends.
 pub fn ending(report: &FileReport) -> Ending {
-    let told = |finding: &FileFinding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
     let how = [method(report), COUNTED.to_owned()];
-    Ending::of_cells(
-        how,
-        &report.account,
-        report.cells(),
-        report.size,
-        file_findings(report).iter().map(told),
-    )
-    .with_not_reached(missing("cell", report.cells().map(CellReport::is_reached)))
+    Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
+        .with_not_reached(missing("cell", report.cells().map(CellReport::is_reached)))
 }
 
 /// How it was measured, in one line.

@@ -1,9 +1,9 @@
 //! What a report of devices shows, as words and sentences.
 
-use nodewise_measure::io::{Access, DeviceReport, Finding, Home, Kind, LARGE, Report, SMALL, findings};
+use nodewise_measure::io::{Access, DeviceReport, Home, IoFinding, Kind, LARGE, Report, SMALL, findings};
 use nodewise_measure::survey::{CellReport, extent};
 
-use crate::digest::survey::{Ending, Told, missing, noise_sentence, proof, refusals};
+use crate::digest::survey::{Ending, Told, missing, proof, refusals};
 
 /// What a device is, in words.
 const fn kind_words(kind: Kind) -> &'static str {
@@ -37,9 +37,9 @@ pub fn reader(device: &DeviceReport) -> Option<String> {
 }
 
 /// A finding as a sentence.
-pub fn sentence(finding: &Finding) -> String {
+fn sentence(finding: &IoFinding) -> String {
     match finding {
-        Finding::Far { device, access, nodes: (best, worst), times, home } => {
+        IoFinding::Far { device, access, nodes: (best, worst), times, home } => {
             let what = match access {
                 Access::Sequential => "bandwidth",
                 Access::Random => "latency",
@@ -52,19 +52,22 @@ pub fn sentence(finding: &Finding) -> String {
                 "{device}: buffers on node {best}{near} have {times:.2} times better {what} than on node {worst}"
             )
         }
-        Finding::Noise(noise) => noise_sentence(noise),
     }
+}
+
+/// What it shows, and how far that can be believed.
+pub fn told(report: &Report) -> Vec<Told> {
+    findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
 
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
-    let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
     let counted = method(report).map(|method| [method, COUNTED.to_owned()]);
     let proof = counted.as_ref().and_then(|_| proof(report.cells(), report.size));
     Ending {
         how: counted.into_iter().flatten().chain(proof).collect(),
         not_measured: report.devices.iter().flat_map(refusals_of).collect(),
-        findings: findings(report).iter().map(told).collect(),
+        findings: told(report).into_iter().collect(),
     }
     .with_not_reached(missing("way", report.cells().map(CellReport::is_reached)))
 }

@@ -1,13 +1,13 @@
 //! What a report of latencies shows, as matrices and sentences.
 
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::latency::{Finding, Lookup, Report, findings};
+use nodewise_measure::latency::{LatencyFinding, Lookup, Report, findings};
 use nodewise_measure::survey::{CellReport, Figure, extent};
 use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, missing, noise_sentence, pages_words};
+use crate::digest::survey::{Ending, Told, missing, pages_words};
 
 /// Which figure of a cell a matrix shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,39 +50,42 @@ pub fn page_walks(report: &Report) -> Option<Matrix> {
 }
 
 /// A finding as a sentence.
-pub fn sentence(finding: &Finding) -> String {
+fn sentence(finding: &LatencyFinding) -> String {
     match finding {
-        Finding::Nominal { ratio, distance } => format!(
+        LatencyFinding::Nominal { ratio, distance } => format!(
             "distances are nominal: memory costs the same everywhere (within {:.1} %), though distances go \
              up to {distance}; one controller serves all nodes",
             (ratio - 1.0) * 100.0
         ),
-        Finding::Asymmetric { way: (from, memory), there_ns, back_ns, pairs } => {
+        LatencyFinding::Asymmetric { way: (from, memory), there_ns, back_ns, pairs } => {
             let more = if *pairs > 1 { format!("; {pairs} pairs differ so") } else { String::new() };
             format!(
                 "the matrix is asymmetric: node {from} to node {memory} costs {there_ns:.0} ns, the way back \
                  {back_ns:.0} ns{more}"
             )
         }
-        Finding::Slit { distance, ratio, pairs } => format!(
+        LatencyFinding::Slit { distance, ratio, pairs } => format!(
             "distance {distance} says {:.1} times local, measured {ratio:.2} times ({})",
             f64::from(*distance) / 10.0,
             plural(*pairs, "pair")
         ),
-        Finding::Hmat { way: (from, memory), measured_ns, declared_ns, pairs } => format!(
+        LatencyFinding::Hmat { way: (from, memory), measured_ns, declared_ns, pairs } => format!(
             "the firmware (HMAT) says {declared_ns} ns from node {from} to node {memory}, measured \
              {measured_ns:.0} ns ({} {} by more than 15 %)",
             plural(*pairs, "pair"),
             by_count(pairs, "differs", "differ")
         ),
-        Finding::Noise(noise) => noise_sentence(noise),
     }
+}
+
+/// What it shows, and how far that can be believed.
+pub fn told(report: &Report) -> Vec<Told> {
+    findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
 
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
-    let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
-    let told = findings(report).into_iter().map(|finding| told(&finding));
+    let told = told(report).into_iter();
     Ending::of_cells([method(report)], &report.account, report.cells.iter(), report.size, told)
         .with_not_reached(missing("cell", report.cells.iter().map(CellReport::is_reached)))
 }

@@ -1,10 +1,10 @@
 //! What curves of latency under load show, in words.
 
-use nodewise_measure::latency::loaded::{Curve, Finding, Knee, Path, Report, findings};
+use nodewise_measure::latency::loaded::{Curve, Knee, LoadedFinding, Path, Report, findings};
 use nodewise_measure::survey::{CellReport, extent};
 
 use crate::digest::counts::{by_count, cpu_names};
-use crate::digest::survey::{Ending, Told, digits, missing, noise_sentence, pages_words};
+use crate::digest::survey::{Ending, Told, digits, missing, pages_words};
 
 /// What GB/s and ns mean here.
 const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
@@ -46,11 +46,15 @@ pub fn knee_words(path: &Path, curve: &Curve) -> Option<String> {
     })
 }
 
+/// What it shows, and how far that can be believed.
+pub fn told(report: &Report) -> Vec<Told> {
+    findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
+}
+
 /// How the report ends.
 pub fn ending(report: &Report) -> Ending {
-    let told = |finding: &Finding| Told { sentence: sentence(finding), is_noise: finding.is_noise() };
     let how = [method(report), COUNTED.to_owned()];
-    Ending::of_cells(how, &report.account, report.cells(), report.size, findings(report).iter().map(told))
+    Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
         .with_not_reached(missing("point", report.cells().map(CellReport::is_reached)))
 }
 
@@ -68,12 +72,11 @@ pub fn method(report: &Report) -> String {
 }
 
 /// A finding as a sentence.
-pub fn sentence(finding: &Finding) -> String {
+fn sentence(finding: &LoadedFinding) -> String {
     match finding {
-        Finding::SharedCore { cpu, node } => format!(
+        LoadedFinding::SharedCore { cpu, node } => format!(
             "CPU {cpu}, which chases, shares its core with a CPU that moves data: node {node} has no other core to \
              use; part of what a load waits for is the core"
         ),
-        Finding::Noise(noise) => noise_sentence(noise),
     }
 }

@@ -8,7 +8,7 @@ use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::cache::LastLevel;
-use nodewise_measure::survey::{Account, CellReport, LeftOut, Noise};
+use nodewise_measure::survey::{Account, CellReport, LeftOut, Noise, SurveyFinding};
 
 use crate::digest::counts::plural;
 
@@ -30,6 +30,22 @@ pub struct Told {
     pub sentence: String,
     /// Whether it says that figures may not repeat.
     pub is_noise: bool,
+}
+
+impl Told {
+    /// A finding of a survey; `sentence` makes one of what its instrument shows.
+    pub fn of<F>(finding: &SurveyFinding<F>, sentence: impl Fn(&F) -> String) -> Self {
+        let is_noise = finding.is_noise();
+        match finding {
+            SurveyFinding::Shown(shown) => Self { sentence: sentence(shown), is_noise },
+            SurveyFinding::Noise(noise) => Self::of_noise(noise),
+        }
+    }
+
+    /// A reason to believe figures less.
+    pub fn of_noise(noise: &Noise) -> Self {
+        Self { sentence: noise_sentence(noise), is_noise: noise.is_disturbance() }
+    }
 }
 
 impl Ending {

@@ -7,7 +7,7 @@ use nodewise_measure::latency::sweep::SweepReport;
 use nodewise_measure::survey::extent;
 
 use crate::digest::counts::each_once;
-use crate::digest::survey::{Ending, Told, missing, noise_sentence};
+use crate::digest::survey::{Ending, Told, missing};
 
 /// What a way through a buffer is called.
 pub fn pattern_words(pattern: Pattern) -> String {
@@ -34,13 +34,8 @@ pub fn short(size: Bytes) -> String {
 
 /// The end of the report. Reasons are among what it shows: levels that were found may be wrong for them.
 pub fn ending(report: &SweepReport) -> Ending {
-    let told = |sentence| Told { sentence, is_noise: true };
-    Ending {
-        how: vec![method(report)],
-        not_measured: Vec::new(),
-        findings: reasons(report).into_iter().map(told).collect(),
-    }
-    .with_not_reached(missing("size", report.chases.iter().map(|chase| chase.cell.is_reached())))
+    Ending { how: vec![method(report)], not_measured: Vec::new(), findings: reasons(report) }
+        .with_not_reached(missing("size", report.chases.iter().map(|chase| chase.cell.is_reached())))
 }
 
 /// How it was measured, in one line.
@@ -56,11 +51,12 @@ pub fn method(report: &SweepReport) -> String {
 }
 
 /// Whether it was too noisy, and why chases have no figure, each reason once.
-fn reasons(report: &SweepReport) -> Vec<String> {
+fn reasons(report: &SweepReport) -> Vec<Told> {
+    let noisy = |sentence| Told { sentence, is_noise: true };
     let noise = report.noise().map(|(disturbed, of)| {
         format!("too noisy: {disturbed} of {of} were disturbed; the levels found need not be true")
     });
     let refused = report.chases.iter().filter_map(|chase| chase.cell.refused.clone());
-    let shortened = report.account.shortened().map(|why| noise_sentence(&why));
-    noise.into_iter().chain(shortened).chain(each_once(refused)).collect()
+    let shortened = report.account.shortened().map(|why| Told::of_noise(&why));
+    noise.map(noisy).into_iter().chain(shortened).chain(each_once(refused).into_iter().map(noisy)).collect()
 }

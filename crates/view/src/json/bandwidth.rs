@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::id::Id as _;
 use nodewise_machine::{Bytes, CpuId};
-use nodewise_measure::bandwidth::{Report, WayReport, findings};
+use nodewise_measure::bandwidth::{Report, WayReport};
 use nodewise_measure::survey::Declared;
 use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::reading::{Saved, items, kernel, node, positive};
-use crate::digest::bandwidth::sentence;
+use crate::digest::bandwidth::told;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.bandwidth/1";
@@ -103,7 +103,7 @@ impl Document {
             all_nodes: report.everywhere.as_ref().map(WayJson::of),
             interleave_weights: weights,
             declared: report.declared.iter().map(DeclaredJson::of).collect(),
-            findings: findings(report).iter().map(sentence).collect(),
+            findings: told(report).into_iter().map(|told| told.sentence).collect(),
         }
     }
 

@@ -100,7 +100,7 @@ impl Document {
             candidate_cpus: report.candidates,
             groups: report.groups().iter().map(GroupJson::of).collect(),
             pairs: report.pairs.iter().map(PairJson::of).collect(),
-            findings: remarks(report),
+            findings: remarks(report).into_iter().map(|told| told.sentence).collect(),
         }
     }
 

@@ -2,14 +2,14 @@
 //! to be drawn.
 
 use nodewise_machine::Bytes;
-use nodewise_measure::bandwidth::file::{BLOCK, FileReport, FileWayReport, Operation, Place, file_findings};
+use nodewise_measure::bandwidth::file::{BLOCK, FileReport, FileWayReport, Operation, Place};
 use serde::{Deserialize, Serialize};
 
 use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::reading::{Saved, items, named};
-use crate::digest::file::sentence;
+use crate::digest::file::told;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.file_bandwidth/1";
@@ -31,7 +31,7 @@ pub fn file(report: &FileReport) -> String {
         folder,
         account: AccountJson::of(&report.account),
         files: report.ways.iter().map(WayJson::of).collect(),
-        findings: file_findings(report).iter().map(sentence).collect(),
+        findings: told(report).into_iter().map(|told| told.sentence).collect(),
     })
 }
 

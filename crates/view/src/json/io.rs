@@ -1,14 +1,14 @@
 //! `nodewise.io/1`: devices, where they hang, and what reading them gave.
 
 use nodewise_machine::{Bytes, NodeId};
-use nodewise_measure::io::{Access, DeviceReport, Home, LARGE, Report, SMALL, WayReport, findings};
+use nodewise_measure::io::{Access, DeviceReport, Home, LARGE, Report, SMALL, WayReport};
 use serde::Serialize;
 
 use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::perftest::ComparisonJson;
 use super::pretty;
-use crate::digest::io::sentence;
+use crate::digest::io::told;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.io/1";
@@ -23,7 +23,7 @@ pub fn io(report: &Report) -> String {
         small_block_bytes: SMALL.get(),
         account: AccountJson::of(&report.account),
         devices: report.devices.iter().map(DeviceJson::of).collect(),
-        findings: findings(report).iter().map(sentence).collect(),
+        findings: told(report).into_iter().map(|told| told.sentence).collect(),
     })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_machine::{Bytes, NodeId};
-use nodewise_measure::latency::{Lookup, Report, findings};
+use nodewise_measure::latency::{Lookup, Report};
 use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{CellReport, Declared, Marks};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use super::cells::{AccountJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::reading::{Fields, Saved, items, node, pages, set};
-use crate::digest::latency::sentence;
+use crate::digest::latency::told;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.latency/1";
@@ -124,7 +124,7 @@ impl Document {
             cells: report.cells.iter().map(CellJson::of).collect(),
             page_walks: pairs.into_iter().filter_map(walk).collect(),
             declared: report.declared.iter().map(DeclaredJson::of).collect(),
-            findings: findings(report).iter().map(sentence).collect(),
+            findings: told(report).into_iter().map(|told| told.sentence).collect(),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use nodewise_machine::Bytes;
 use nodewise_measure::kernel::bandwidth::Kernel;
-use nodewise_measure::latency::loaded::{Curve, Knee, Path, Point, Report, findings};
+use nodewise_measure::latency::loaded::{Curve, Knee, Path, Point, Report};
 use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::conditions::ConditionsJson;
 use super::latency::CellJson;
 use super::pretty;
 use super::reading::{Saved, items, kernel, node, pages, positive, set};
-use crate::digest::loaded::sentence;
+use crate::digest::loaded::told;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.latency_loaded/1";
@@ -112,7 +112,7 @@ impl Document {
             traffic_size_bytes: report.traffic_size.get(),
             account: AccountJson::of(&report.account),
             paths: report.paths.iter().map(PathJson::of).collect(),
-            findings: findings(report).iter().map(sentence).collect(),
+            findings: told(report).into_iter().map(|told| told.sentence).collect(),
         }
     }
 

@@ -5,7 +5,7 @@ use nodewise_machine::{Bytes, NodeId};
 use super::{FileWay, Operation, Place};
 use crate::cell::Refusal;
 use crate::latency::best_cpu;
-use crate::survey::{Account, CellReport, Figure, Noise, Outcome};
+use crate::survey::{Account, CellReport, Figure, Outcome, SurveyFinding};
 use nodewise_stats::Direction;
 
 /// Two nodes differ when one gives this much more than the other and their intervals are apart.
@@ -68,22 +68,16 @@ pub enum FileFinding {
         /// How many times the best is better than the worst: above 1.
         times: f64,
     },
-    /// How far all of it can be believed.
-    Noise(Noise),
-}
-
-impl FileFinding {
-    /// Whether it says that the figures may not repeat.
-    pub const fn is_noise(&self) -> bool {
-        matches!(self, Self::Noise(noise) if noise.is_disturbance())
-    }
 }
 
 /// What a report shows: for each operation the row with the largest difference.
-pub fn file_findings(report: &FileReport) -> Vec<FileFinding> {
-    let mut findings: Vec<FileFinding> =
-        Operation::ALL.into_iter().filter_map(|operation| far(report, operation)).collect();
-    findings.extend(report.account.noise(report.cells()).into_iter().map(FileFinding::Noise));
+pub fn file_findings(report: &FileReport) -> Vec<SurveyFinding<FileFinding>> {
+    let mut findings: Vec<SurveyFinding<FileFinding>> = Operation::ALL
+        .into_iter()
+        .filter_map(|operation| far(report, operation))
+        .map(SurveyFinding::Shown)
+        .collect();
+    findings.extend(report.account.noise(report.cells()).into_iter().map(SurveyFinding::Noise));
     findings
 }
 

@@ -4,7 +4,7 @@ use nodewise_syscall::{Task as Caller, affinity};
 use super::*;
 use crate::cell::Glance;
 use crate::cell::facts::NoFacts;
-use crate::survey::{Account, CellReport, Outcome, Pace, Surveyor};
+use crate::survey::{Account, CellReport, Outcome, Pace, SurveyFinding, Surveyor};
 use nodewise_stats::Direction;
 use nodewise_syscall::clock::Monotonic;
 
@@ -90,11 +90,11 @@ fn the_row_with_the_largest_difference_is_a_finding() {
         let found: Vec<((u32, u32), u32)> = found
             .iter()
             .map(|finding| match finding {
-                FileFinding::Far { from, nodes, times, .. } => {
+                SurveyFinding::Shown(FileFinding::Far { from, nodes, times, .. }) => {
                     assert_eq!(*times, 1.5);
                     ((nodes.0.number(), nodes.1.number()), from.number())
                 }
-                FileFinding::Noise(noise) => panic!("{noise:?}"),
+                SurveyFinding::Noise(noise) => panic!("{noise:?}"),
             })
             .collect();
         assert_eq!(found, expected, "{cells:?}");

@@ -3,11 +3,11 @@
 use nodewise_machine::{CpuId, NodeId};
 
 use super::report::Report;
-use crate::survey::Noise;
+use crate::survey::SurveyFinding;
 
 /// Something that the curves show.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub enum LoadedFinding {
     /// The CPU that chases shares its core with one that moves data: what it waits for is not memory
     /// alone.
     SharedCore {
@@ -16,24 +16,19 @@ pub enum Finding {
         /// The node whose CPUs move data.
         node: NodeId,
     },
-    /// How far all of it can be believed.
-    Noise(Noise),
-}
-
-impl Finding {
-    /// Whether it says that figures may not repeat, here and now.
-    pub fn is_noise(&self) -> bool {
-        matches!(self, Self::Noise(noise) if noise.is_disturbance())
-    }
 }
 
 /// What a report shows, apart from its knees.
-pub fn findings(report: &Report) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub fn findings(report: &Report) -> Vec<SurveyFinding<LoadedFinding>> {
+    let mut findings: Vec<SurveyFinding<LoadedFinding>> = Vec::new();
     for path in report.paths.iter().filter(|path| path.shares_core) {
-        let shared = path.idle.cpus.first().map(|cpu| Finding::SharedCore { cpu, node: path.traffic_from });
+        let shared = path
+            .idle
+            .cpus
+            .first()
+            .map(|cpu| SurveyFinding::Shown(LoadedFinding::SharedCore { cpu, node: path.traffic_from }));
         findings.extend(shared.filter(|shared| !findings.contains(shared)));
     }
-    findings.extend(report.account.noise(report.cells()).into_iter().map(Finding::Noise));
+    findings.extend(report.account.noise(report.cells()).into_iter().map(SurveyFinding::Noise));
     findings
 }

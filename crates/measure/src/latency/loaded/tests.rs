@@ -5,7 +5,7 @@ use super::report::cell;
 use super::*;
 use crate::cell::facts::NoFacts;
 use crate::latency::Pattern;
-use crate::survey::{Account, Outcome, Pace, Survey, Surveyor};
+use crate::survey::{Account, Outcome, Pace, Survey, SurveyFinding, Surveyor};
 use nodewise_stats::Direction;
 
 const NODE: NodeId = NodeId::new(0);
@@ -181,7 +181,7 @@ fn a_shared_core_is_said_once() {
         paths: vec![path.clone(), path],
     };
     let cpu = best_cpu(&own_cpus()).unwrap();
-    assert_eq!(findings(&report)[..1], [Finding::SharedCore { cpu, node: NODE }]);
+    assert_eq!(findings(&report)[..1], [SurveyFinding::Shown(LoadedFinding::SharedCore { cpu, node: NODE })]);
     assert_eq!(findings(&report).iter().filter(|finding| !finding.is_noise()).count(), 1);
 }
 

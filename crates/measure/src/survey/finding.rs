@@ -1,0 +1,19 @@
+//! A finding of any survey: what its instrument shows, or how far that can be believed.
+
+use super::Noise;
+
+/// A finding of a survey. `F` has the instrument's own kinds; noise is the same for all.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SurveyFinding<F> {
+    /// What the figures show.
+    Shown(F),
+    /// How far all of it can be believed.
+    Noise(Noise),
+}
+
+impl<F> SurveyFinding<F> {
+    /// Whether it says that figures may not repeat, here and now. An early end is no disturbance.
+    pub const fn is_noise(&self) -> bool {
+        matches!(self, Self::Noise(noise) if noise.is_disturbance())
+    }
+}
