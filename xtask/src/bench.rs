@@ -57,7 +57,6 @@ impl Pair {
 /// What a suite compares.
 struct Suite {
     pairs: Vec<Pair>,
-    /// What must stay alive meanwhile.
     holders: Vec<fixture::Holder>,
 }
 

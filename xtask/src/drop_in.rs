@@ -9,7 +9,6 @@ use crate::program;
 
 /// What is played, where, and beside what.
 pub struct DropIn {
-    /// How many lines.
     pub lines: u64,
     /// The facts that they are drawn from.
     pub seed: u64,

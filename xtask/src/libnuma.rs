@@ -27,7 +27,6 @@ pub struct Destination {
     pub out: Option<PathBuf>,
     /// What stands for that folder where it is used.
     pub prefix: Option<PathBuf>,
-    /// The folder of libraries.
     pub libdir: Option<PathBuf>,
     /// Debian's folder of libraries for the machine.
     pub multiarch: bool,

@@ -13,7 +13,6 @@ use crate::{program, setup};
 pub struct Soak {
     /// The kernel, by the start of its release.
     pub kernel: String,
-    /// Its architecture.
     pub arch: Arch,
     /// The number of the first machine.
     pub first: u64,

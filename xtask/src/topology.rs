@@ -24,7 +24,6 @@ const RECORDS: &str = "crates/source/tests/corpus/topology/records";
 struct Peer {
     /// Its name, and the ending of its records.
     name: &'static str,
-    /// Its version.
     version: fn() -> Result<String>,
     /// What it says of the machine in a folder; `None` where it refuses the folder.
     facts: fn(&Path) -> Result<Option<BTreeSet<String>>>,

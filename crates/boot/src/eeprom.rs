@@ -63,24 +63,16 @@ impl BankLow {
 /// Why the EEPROM's configuration was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum EepromError {
-    /// The program is missing.
     #[error("rpi-eeprom-config is not installed: only a Raspberry Pi 4 or 5 has an EEPROM that it can set")]
     NoProgram,
     /// The program could not be started.
     #[error("cannot start rpi-eeprom-config: {0}")]
     Start(#[source] std::io::Error),
-    /// The program failed.
     #[error("rpi-eeprom-config failed: {}", quote(said))]
-    Failed {
-        /// What it said.
-        said: String,
-    },
+    Failed { said: String },
     /// What it printed is not a configuration.
     #[error("rpi-eeprom-config printed no configuration that can be changed: {}", printable(why))]
-    NotUnderstood {
-        /// Why not.
-        why: String,
-    },
+    NotUnderstood { why: String },
 }
 
 /// The value that holds for every board, if there is one.

@@ -9,7 +9,6 @@ pub enum Refusal {
     /// It is not UTF-8 text, or holds a zero byte.
     #[error("it is not text")]
     NotText,
-    /// Nothing is in it.
     #[error("it is empty: a command line names at least the root file system")]
     Empty,
     /// A command line in several lines.
@@ -49,13 +48,11 @@ pub enum Refusal {
     Expansion {
         /// The line, from 1.
         line: usize,
-        /// The variable.
         name: &'static str,
     },
     /// An assignment that is made twice.
     #[error("{name} is assigned twice, on lines {first} and {second}")]
     Twice {
-        /// The variable.
         name: &'static str,
         /// The line of the first.
         first: usize,
@@ -64,13 +61,7 @@ pub enum Refusal {
     },
     /// A program writes the file again.
     #[error("{by} generates it, from {from}: change that and run {by}")]
-    Generated {
-        /// The program.
-        by: &'static str,
-        /// Its input.
-        from: &'static str,
-    },
-    /// It includes another file.
+    Generated { by: &'static str, from: &'static str },
     #[error("its line {line} includes another file")]
     Includes {
         /// The line, from 1.
@@ -88,14 +79,8 @@ pub enum Refusal {
         /// The line, from 1.
         line: usize,
     },
-    /// Another file takes precedence.
     #[error("{} also sets {name}, and takes precedence", quote(path))]
-    Overridden {
-        /// The other file.
-        path: String,
-        /// The setting.
-        name: &'static str,
-    },
+    Overridden { path: String, name: &'static str },
 }
 
 /// Why nothing was changed, or not everything.
@@ -103,26 +88,13 @@ pub enum Refusal {
 pub enum BootError {
     /// The folder that is to stand for `/` cannot be opened.
     #[error("cannot open {}: {}", quote(path), words(*errno))]
-    Root {
-        /// The folder.
-        path: String,
-        /// The system's error.
-        errno: Errno,
-    },
+    Root { path: String, errno: Errno },
     /// A file could not be read.
     #[error("cannot read {}: {}", printable(path), words(*errno))]
-    Read {
-        /// The file.
-        path: String,
-        /// The system's error.
-        errno: Errno,
-    },
+    Read { path: String, errno: Errno },
     /// What should be a file is something else, or far too large.
     #[error("{} is not a regular file of at most 1 MiB", printable(path))]
-    NotAFile {
-        /// The path.
-        path: String,
-    },
+    NotAFile { path: String },
     /// There is nothing that could be changed.
     #[error(
         "no boot loader is known here: there is none of {looked}; {}by hand: {by_hand}",
@@ -131,61 +103,35 @@ pub enum BootError {
     NoLoader {
         /// The files that were looked for.
         looked: String,
-        /// What may be the reason.
         hint: Option<&'static str>,
-        /// The alternative.
         by_hand: String,
     },
     /// There is a boot loader whose file is not changed here.
     #[error("{path} is there, but nodewise does not change it; by hand: {by_hand}: {place}")]
     ByHand {
-        /// The file.
         path: &'static str,
         /// Where the words belong in it, and what to run then.
         place: &'static str,
-        /// The remedy.
         by_hand: String,
     },
     /// A file is not understood.
     #[error("{} is left alone: {refusal}; by hand: {by_hand}", printable(path))]
-    Refused {
-        /// The file.
-        path: String,
-        /// Why.
-        refusal: Refusal,
-        /// The alternative.
-        by_hand: String,
-    },
+    Refused { path: String, refusal: Refusal, by_hand: String },
     /// A file changed between reading and writing.
     #[error("{} was changed by somebody else meanwhile: try again", printable(path))]
-    Changed {
-        /// The file.
-        path: String,
-    },
+    Changed { path: String },
     /// Another process is at it.
     #[error("another nodewise is changing files in {}: try again when it is done", printable(folder))]
-    Busy {
-        /// The folder.
-        folder: String,
-    },
+    Busy { folder: String },
     /// A file could not be written.
     #[error("cannot write {}: {}", printable(path), words(*errno))]
-    Write {
-        /// The file.
-        path: String,
-        /// The system's error.
-        errno: Errno,
-    },
+    Write { path: String, errno: Errno },
     /// A file could not be written, and nothing has changed.
     #[error("{source}; all files are as they were")]
-    Unchanged {
-        /// Why not.
-        source: Box<Self>,
-    },
+    Unchanged { source: Box<Self> },
     /// A change came to its end half way, and not every file before that could be restored.
     #[error("{source}; {}", still_new(left))]
     HalfDone {
-        /// Why it ended.
         source: Box<Self>,
         /// The files that stay changed, and why each could not be restored.
         left: Vec<(String, Errno)>,
@@ -193,7 +139,6 @@ pub enum BootError {
     /// Taking back came to its end half way.
     #[error("{source}; taken back before that: {}", listed(done))]
     HalfTakenBack {
-        /// Why it ended.
         source: Box<Self>,
         /// The files that are as they were before their last change.
         done: Vec<String>,
@@ -204,12 +149,7 @@ pub enum BootError {
         printable(path),
         printable(backup)
     )]
-    Undone {
-        /// The file.
-        path: String,
-        /// The newest backup.
-        backup: String,
-    },
+    Undone { path: String, backup: String },
 }
 
 fn words(errno: Errno) -> String {

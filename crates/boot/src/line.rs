@@ -40,7 +40,6 @@ pub enum Policy<'a> {
     Leave,
     /// It is taken out wherever it is.
     Remove,
-    /// It is this one.
     Set(&'a DefaultPolicy),
 }
 

@@ -50,9 +50,7 @@ const MOST_CONFIGS: usize = 16;
 /// How a file holds a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is one.
     Line,
-    /// GRUB's defaults.
     Grub,
     /// An entry of the Boot Loader Specification.
     Entry,

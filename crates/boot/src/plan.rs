@@ -11,9 +11,7 @@ use crate::{cmdline_txt, entry, extlinux, grub, line, store, uboot_env};
 pub struct Edit {
     /// The file, seen from the root.
     pub path: String,
-    /// Its text.
     pub before: String,
-    /// What its text is to be.
     pub after: String,
 }
 
@@ -82,7 +80,6 @@ pub fn undo(root: &Root) -> Result<Plan, BootError> {
 /// What a boot file asks the next kernel for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The file.
     pub path: String,
     /// The text behind `numa=fake=`.
     pub fake: Option<String>,

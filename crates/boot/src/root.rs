@@ -28,9 +28,7 @@ pub struct Root {
 /// Where a path leads: a folder, and a name in it that is not a link.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// The folder.
     pub(crate) folder: OwnedFd,
-    /// The name.
     pub(crate) name: OsString,
     /// The folder's path, seen from the root.
     pub(crate) path: String,

@@ -30,7 +30,6 @@ const SUFFIX: &str = ".nodewise";
 /// A file that was written, and where its old contents are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The file.
     pub path: String,
     /// The backup; for a restored file the one it was restored from, which is gone.
     pub backup: String,
@@ -318,7 +317,6 @@ enum Over {
 /// Why a file was not put in place, or not safely.
 struct Failed {
     errno: Errno,
-    /// Whether it has its name already.
     in_place: bool,
 }
 

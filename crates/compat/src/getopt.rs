@@ -18,7 +18,6 @@ use crate::release::Settings;
 /// Whether an option has an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// None.
     None,
     /// Always one: `-mX`, `-m X`, `--membind=X`, `--membind X`.
     Required,
@@ -31,7 +30,6 @@ pub enum Argument {
 pub struct Long {
     /// Its name, without the hyphens.
     pub name: &'static str,
-    /// Whether it has an argument.
     pub argument: Argument,
     /// What it is reported as; long options with the same value are the same option.
     pub value: char,
@@ -42,7 +40,6 @@ pub struct Long {
 pub struct Short {
     /// The letter, which is also what it is reported as.
     pub letter: char,
-    /// Whether it has an argument.
     pub argument: Argument,
 }
 
@@ -58,11 +55,9 @@ pub enum Operands {
 /// The options of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<'s> {
-    /// The short ones.
     pub shorts: &'s [Short],
     /// The long ones, in the order in which ambiguous ones are listed.
     pub longs: &'s [Long],
-    /// What operands do.
     pub operands: Operands,
 }
 
@@ -78,9 +73,7 @@ impl Spec<'_> {
 /// An option that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which.
     pub value: char,
-    /// Its argument.
     pub argument: Option<OsString>,
 }
 
@@ -90,13 +83,11 @@ pub struct Found {
 pub enum Wrong {
     /// No long option begins like this.
     Unrecognized(OsString),
-    /// Several do.
     Ambiguous(OsString, Vec<&'static str>),
     /// A long option's argument is missing.
     LongNeeds(&'static str),
     /// A long option has none.
     LongHasNone(&'static str),
-    /// No such letter.
     Invalid(u8),
     /// A short option's argument is missing.
     ShortNeeds(char),
@@ -130,7 +121,6 @@ fn shown(word: &OsStr) -> String {
 pub struct Getopt<'a> {
     spec: Spec<'a>,
     words: &'a [OsString],
-    /// The next word.
     at: usize,
     /// Letters of a word that are still to come.
     letters: &'a [u8],

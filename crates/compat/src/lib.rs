@@ -56,7 +56,6 @@ pub use release::{Release, Settings};
 pub enum Tool {
     /// Shows the machine, or runs a program under a policy.
     Numactl,
-    /// Shows where memory is.
     Numastat,
     /// Moves the pages of a process.
     Migratepages,
@@ -92,11 +91,9 @@ impl Tool {
 /// A tool with all that decides what it does.
 #[derive(Debug)]
 pub struct Call<'t> {
-    /// Which tool.
     pub tool: Tool,
     /// The name it was called by (`argv[0]`), which precedes some messages.
     pub program: OsString,
-    /// What follows on the command line.
     pub args: Vec<OsString>,
     /// The environment's settings for the imitation.
     pub settings: Settings,

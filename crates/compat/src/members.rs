@@ -30,18 +30,14 @@ use crate::warning::Warnings;
 /// What the numbers may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// What the cpuset allows.
     Allowed,
-    /// What is there.
     Everything,
 }
 
 /// What a set of nodes is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Memory.
     Memory,
-    /// Running on their CPUs.
     Cpus,
 }
 

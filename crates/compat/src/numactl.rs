@@ -62,7 +62,6 @@ struct Session<'c> {
     /// `--hardware` of 2.0.19, which waits for the other options.
     hardware: bool,
     style: CpuStyle,
-    /// What was said about shared memory.
     shared: shared::Request,
     /// What the process was started with: later strings are about these.
     cpus_at_start: OnceCell<CpuSet>,

@@ -18,7 +18,6 @@ pub use nodes::MOST_NODES;
 /// A placement that is worth trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its name in tables.
     pub name: String,
     /// The placement, in its simplest form.
     pub placement: Placement,
@@ -27,7 +26,6 @@ pub struct Candidate {
 /// A placement that is not tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its name.
     pub name: String,
     /// Why, as the second half of a sentence: `the same as default here`.
     pub why: String,
@@ -38,7 +36,6 @@ pub struct LeftOut {
 pub struct Candidates {
     /// Placements with different effects, the default first.
     pub chosen: Vec<Candidate>,
-    /// The others, with reasons.
     pub left_out: Vec<LeftOut>,
 }
 

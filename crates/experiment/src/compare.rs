@@ -55,11 +55,9 @@ pub struct Table {
 pub struct Row {
     /// The name of the benchmark.
     pub benchmark: String,
-    /// Its threads.
     pub threads: u32,
     /// The unit of its values.
     pub unit: String,
-    /// Which way is better.
     pub direction: Direction,
     /// Whether it moves more memory than the caches hold.
     pub memory_traffic: bool,
@@ -69,14 +67,12 @@ pub struct Row {
     pub after: Option<f64>,
     /// The change; `None` where one side has no value.
     pub change: Option<Change>,
-    /// The conclusion.
     pub verdict: Verdict,
 }
 
 /// A change of speed, as a ratio: 1.08 is 8 % faster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// The estimate.
     pub ratio: f64,
     /// The range that holds the true ratio with 95 % confidence; `None` where there are too few rounds for
     /// one.
@@ -92,9 +88,7 @@ pub struct Change {
 /// The conclusion about a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Faster.
     Better,
-    /// Slower.
     Worse,
     /// No difference was shown; which is not that there is none.
     NoDifference,
@@ -102,7 +96,6 @@ pub enum Verdict {
     TooFewRounds {
         /// The rounds of the side that has fewer.
         rounds: usize,
-        /// How many it takes.
         needed: usize,
     },
     /// The two sides have run different things under one name, so nothing can be concluded; how they differ.
@@ -114,7 +107,6 @@ pub enum Verdict {
 /// The geometric mean of the rows with one number of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mean {
-    /// The number of threads.
     pub threads: u32,
     /// How many rows it is of.
     pub rows: usize,
@@ -206,7 +198,6 @@ fn in_order(pairs: Vec<Pair<'_>>) -> Vec<Pair<'_>> {
 struct Side<'a> {
     case: Option<&'a CaseRecord>,
     arm: Option<&'a ArmRecord>,
-    /// Why there is nothing.
     why: String,
 }
 

@@ -32,7 +32,6 @@ use threads::Threads;
 /// A tool that starts programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// numactl.
     Numactl,
     /// A drop-in of a systemd service.
     Systemd,
@@ -40,25 +39,17 @@ pub enum Target {
     Docker,
     /// `podman run`.
     Podman,
-    /// Slurm's srun.
     Slurm,
-    /// Open MPI's mpirun.
     Mpi,
     /// A Kubernetes pod and the kubelet's settings.
     K8s,
-    /// A libvirt domain.
     Libvirt,
     /// The environment of an OpenMP program.
     OpenMp,
-    /// PyTorch's torchrun.
     Torchrun,
-    /// Java.
     Jvm,
-    /// MongoDB's server.
     Mongod,
-    /// MySQL's or MariaDB's server.
     Mysqld,
-    /// PostgreSQL's server.
     Postgres,
 }
 
@@ -148,9 +139,7 @@ impl std::error::Error for Unsaid {}
 /// Full paths, for tools that do not look for programs as a shell does; `None` where one is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// Of nodewise.
     pub nodewise: Option<String>,
-    /// Of the program.
     pub program: Option<String>,
 }
 

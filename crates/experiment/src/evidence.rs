@@ -15,11 +15,9 @@ pub use nodewise_syscall::perf::Counter;
 /// What was counted during one run. `None`, and no entry: the kernel does not say.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Evidence {
-    /// What the CPUs did.
     pub cpu: Option<CpuTime>,
     /// The CPU time of the program and its children.
     pub own: Option<Duration>,
-    /// NodeCounters on each node.
     pub allocations: BTreeMap<NodeId, NodeCounters<Option<u64>>>,
     /// Pages that were moved.
     pub moves: Moves,
@@ -37,7 +35,6 @@ pub struct CpuTime {
     pub all: Duration,
     /// In programs, and in the kernel for them.
     pub busy: Duration,
-    /// Taken by the hypervisor.
     pub stolen: Option<Duration>,
 }
 
@@ -51,7 +48,6 @@ pub struct Moves {
     pub migrated: Option<u64>,
     /// Should have been moved, and were not.
     pub failed: Option<u64>,
-    /// Moved by NUMA balancing.
     pub balanced: Option<u64>,
     /// Faults that balancing caused to see who uses a page.
     pub hints: Option<u64>,
@@ -91,7 +87,6 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 pub struct Disturbance {
     /// What the hypervisor took; `None` where the kernel does not say.
     pub stolen: Option<f64>,
-    /// What other programs used.
     pub others: f64,
 }
 

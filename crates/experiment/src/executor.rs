@@ -25,11 +25,8 @@ pub const THREADS: &str = "{threads}";
 /// One of the things compared: a treatment with its place in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arm {
-    /// Which one.
     pub id: ArmId,
-    /// Its name in tables.
     pub name: String,
-    /// Where it runs.
     pub placement: Placement,
     /// Variables that its environment has besides those of nodewise's own.
     pub environment: BTreeMap<String, String>,
@@ -54,7 +51,6 @@ pub enum Ending {
     Done,
     /// The program ended by itself with another code.
     Code(i32),
-    /// A signal ended it.
     Signal(i32),
     /// It could not be started; why.
     NotStarted(String),
@@ -180,7 +176,6 @@ pub struct Surroundings {
 /// What one run of a program left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// How it ended.
     pub ending: Ending,
     /// From the start of the program to its end; `None` when it did not start.
     pub wall: Option<Duration>,
@@ -194,9 +189,7 @@ pub struct Run {
     pub residency: Option<Residency>,
     /// How far it ran as its arm asks; `None` when nothing is asked for, or nothing was seen.
     pub fidelity: Option<Fidelity>,
-    /// What else the machine did.
     pub surroundings: Surroundings,
-    /// What the kernel counted.
     pub evidence: Evidence,
     /// The last lines of its standard error, where it failed and wrote any. As it wrote them: not
     /// fit for a terminal.
@@ -261,7 +254,6 @@ pub fn last_line(complaint: Option<&str>) -> String {
 /// Why a run could not be prepared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unprepared {
-    /// How the preparation ended.
     pub ending: Ending,
     /// The last lines of its standard error, where it wrote any. As it wrote them: not fit for a terminal.
     pub complaint: Option<String>,

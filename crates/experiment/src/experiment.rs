@@ -33,14 +33,11 @@ pub enum Event<'a> {
         number: u32,
         /// The block it belongs to.
         block: Block,
-        /// What runs.
         arm: &'a Arm,
     },
-    /// A run has ended.
     Ended(&'a Record),
     /// The warm-up is over and the number of blocks is fixed.
     Fixed {
-        /// Measured blocks to come.
         rounds: u32,
         /// The fewest blocks that can show a difference; more than `rounds` when the time does not
         /// allow them.
@@ -70,11 +67,9 @@ impl<F: FnMut(Event<'_>)> Observer for F {
 
 /// The needs of an experiment besides its plan.
 pub struct Experiment<'a> {
-    /// Runs the arms.
     pub executor: &'a mut dyn Executor,
     /// Reports how much of the budget is spent.
     pub clock: &'a dyn Clock,
-    /// Receives an event.
     pub observer: &'a mut dyn Observer,
     /// Ends the experiment when it becomes true, between runs or, by the executor, inside one.
     pub interrupt: &'a AtomicBool,

@@ -140,11 +140,8 @@ fn arm_words(arm: &crate::executor::Arm) -> String {
 /// One thing in which two studies differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is.
     pub what: String,
-    /// In the journal.
     pub there: String,
-    /// Now.
     pub here: String,
 }
 
@@ -153,13 +150,7 @@ pub struct Difference {
 pub enum JournalError {
     /// It cannot be read or written.
     #[error("cannot {what} the journal: {}", io_words(.why))]
-    File {
-        /// What was tried.
-        what: &'static str,
-        /// Why it failed.
-        why: io::Error,
-    },
-    /// Another nodewise writes it.
+    File { what: &'static str, why: io::Error },
     #[error("the journal is in use by another nodewise")]
     InUse,
     /// It is a device, a pipe or the like.
@@ -173,7 +164,6 @@ pub enum JournalError {
     Line {
         /// Which, from 1.
         line: usize,
-        /// What was expected there.
         expected: String,
     },
     /// It holds the runs of another study.
@@ -184,9 +174,7 @@ pub enum JournalError {
     OutOfOrder {
         /// Which run, from 1.
         run: usize,
-        /// What it is of.
         there: String,
-        /// What comes there.
         here: String,
     },
 }
@@ -198,7 +186,6 @@ pub struct Contents {
     pub head: Option<Head>,
     /// Whether it was begun when races did not go on with crosses.
     pub is_older: bool,
-    /// The runs.
     pub records: VecDeque<Record>,
     /// How many bytes are whole lines; what is behind them was cut by a crash.
     pub whole: u64,

@@ -43,12 +43,10 @@ impl Metric {
 /// Why a text is not a pattern for a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Not a regular expression.
     #[error("{} is not a regular expression: {reason}", quote(.text))]
     Syntax {
         /// The text that was read.
         text: String,
-        /// The fault in it.
         reason: String,
     },
     /// It does not say which part of a match is the number.
@@ -64,24 +62,14 @@ pub enum PatternError {
 /// Why no number could be taken from a program's output.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MetricError {
-    /// The pattern matches nowhere.
     #[error("nothing in the output matches {}", quote(.pattern))]
-    NoMatch {
-        /// The pattern.
-        pattern: String,
-    },
+    NoMatch { pattern: String },
     /// What it matched is not a number.
     #[error("{} in the output is not a number", quote(.text))]
-    NotANumber {
-        /// What it matched.
-        text: String,
-    },
+    NotANumber { text: String },
     /// A ratio needs numbers above zero.
     #[error("the number {number} in the output cannot be compared: only numbers above 0 have ratios")]
-    NotPositive {
-        /// The number.
-        number: f64,
-    },
+    NotPositive { number: f64 },
 }
 
 /// A regular expression with one group, which is the number.

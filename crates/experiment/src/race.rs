@@ -72,9 +72,7 @@ impl Rules {
 /// An arm that is shown to be worse than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Out {
-    /// The arm.
     pub arm: ArmId,
-    /// After which block.
     pub block: Block,
     /// The arm that it is worse than.
     pub by: ArmId,

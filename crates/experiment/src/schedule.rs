@@ -70,7 +70,6 @@ impl fmt::Display for Block {
 /// One run in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
-    /// What runs.
     pub arm: ArmId,
     /// Which of its runs in this block, from 0; only the baseline has more than one.
     pub replicate: u8,

@@ -50,7 +50,6 @@ impl Patience {
 pub struct Service {
     /// The server; it stays in the foreground.
     pub server: Program,
-    /// What says that it is ready.
     pub ready: Ready,
     /// The client; its time limit is that of a run.
     pub client: Program,

@@ -23,11 +23,9 @@ pub struct Record {
     pub block: Block,
     /// Its place in the block, from 0.
     pub place: u32,
-    /// What ran.
     pub slot: Slot,
     /// When it began, from the beginning of the experiment.
     pub began: Duration,
-    /// What it left.
     pub run: Run,
     /// Others spoilt it and it was run again: it does not count.
     pub set_aside: bool,
@@ -43,11 +41,9 @@ impl Record {
 /// An arm that failed too often to go on with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dropped {
-    /// The arm.
     pub arm: ArmId,
     /// The block with the failure that was one too many.
     pub block: Block,
-    /// How it failed there.
     pub ending: Ending,
     /// What the program said when it failed. As it wrote it: not fit for a terminal.
     pub complaint: Option<String>,
@@ -65,11 +61,9 @@ pub struct TooShort {
 /// How an experiment ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// All blocks were run.
     Completed,
     /// The best is known: see [`Study::race`].
     Settled,
-    /// The user ended it.
     Interrupted,
     /// The time was up before the last block.
     BudgetSpent,
@@ -95,9 +89,7 @@ impl From<Unprepared> for End {
 /// A finished experiment: every run in order, and nothing concluded from them.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// What was to be done.
     pub plan: Plan,
-    /// The circumstances.
     pub conditions: Conditions,
     /// How many measured blocks were decided on; `None` when it ended before that.
     pub rounds: Option<u32>,
@@ -107,9 +99,7 @@ pub struct Study {
     pub dropped: Vec<Dropped>,
     /// The state of the race, where there is one.
     pub race: Standing,
-    /// How it ended.
     pub end: End,
-    /// How long it took.
     pub took: Duration,
     /// Of a server: what waits for it and drives it.
     pub service: Option<Drive>,
@@ -124,9 +114,7 @@ pub struct Study {
 /// How a server was driven, in words. As they were given: not fit for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drive {
-    /// What said that it was ready.
     pub ready: String,
-    /// The client.
     pub client: Vec<String>,
 }
 

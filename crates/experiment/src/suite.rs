@@ -36,9 +36,7 @@ pub const SHIPPED: [(&str, &str); 2] = [
 /// A set of benchmarks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suite {
-    /// What it is called in tables.
     pub title: String,
-    /// What it is for.
     pub about: Option<String>,
     /// Data that its benchmarks work on.
     pub inputs: Vec<Input>,
@@ -51,15 +49,12 @@ pub struct Suite {
 pub struct Benchmark {
     /// Its name in tables, unique in the suite.
     pub name: String,
-    /// What it does.
     pub about: Option<String>,
-    /// What is run and timed.
     pub command: Command,
     /// What is run before the first run, not timed.
     pub prepare: Option<Command>,
     /// What is run before every run, not timed.
     pub prepare_each: Option<Command>,
-    /// What is compared.
     pub metric: Gauge,
     /// With how many threads it runs.
     pub threads: Vec<Threads>,
@@ -75,7 +70,6 @@ pub struct Benchmark {
 /// What is compared, and what a table writes behind it.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    /// The metric.
     pub metric: Metric,
     /// Its unit: `s` for time.
     pub unit: String,
@@ -107,7 +101,6 @@ impl PartialEq for Gauge {
 /// With how many threads a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// This many.
     Count(u32),
     /// One for each CPU that may be used.
     All,
@@ -118,14 +111,12 @@ pub enum Threads {
 pub struct Need {
     /// Its name, or its path from the root.
     pub program: String,
-    /// Where it comes from.
     pub origin: Origin,
 }
 
 /// Where a program comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A package of Debian.
     Package(String),
     /// Not Debian: an address for people.
     Address(String),
@@ -134,9 +125,7 @@ pub enum Origin {
 /// A benchmark with a number of threads: a row's cell in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// The benchmark.
     pub benchmark: &'a Benchmark,
-    /// With this many threads.
     pub threads: u32,
     /// The inputs of its suite.
     pub inputs: &'a [Input],

@@ -68,7 +68,6 @@ pub const MOST_RUNS: f64 = 0.5;
 /// A machine and arms whose costs are known.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What disturbs the runs.
     pub kind: Kind,
     /// What the arms cost, as logarithms; the baseline is the first and costs 0.
     pub costs: Vec<f64>,
@@ -249,11 +248,8 @@ impl Outcome {
 /// What many studies of one design came to: counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Studies.
     pub studies: u32,
-    /// Those that were wrong.
     pub wrong: u32,
-    /// Those that were certain.
     pub certain: u32,
     /// Those that were certain and wrong.
     pub certain_and_wrong: u32,
@@ -331,7 +327,6 @@ fn is_above(costs: &Costs, one: ArmId, other: ArmId, more: f64, level: f64) -> b
 /// A race and fixed designs over the same settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The race.
     pub race: Tally,
     /// Studies in which it went on with crosses.
     pub crossed: u32,

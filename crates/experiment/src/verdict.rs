@@ -40,15 +40,11 @@ pub const RESAMPLES: u32 = 10_000;
 /// The values of one arm, in the unit of the metric: seconds for time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many there are.
     pub runs: usize,
-    /// Their median.
     pub median: f64,
     /// Their median distance from it.
     pub deviation: f64,
-    /// The smallest.
     pub least: f64,
-    /// The largest.
     pub most: f64,
 }
 
@@ -67,7 +63,6 @@ impl Summary {
 /// The difference between an arm and the baseline, as a ratio of the two: 0.87 is 13 % less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// The estimate.
     pub ratio: f64,
     /// The range that holds the true ratio with 95 % confidence; `None` where there are too few blocks for
     /// one.
@@ -96,7 +91,6 @@ pub enum Verdict {
     Baseline,
     /// Better than the baseline: faster, when time is what counts.
     Better,
-    /// Worse than the baseline.
     Worse,
     /// No difference was shown; which is not that there is none.
     NoDifference,
@@ -104,7 +98,6 @@ pub enum Verdict {
     TooFewRounds {
         /// In how many blocks there is something to compare.
         blocks: usize,
-        /// How many it takes.
         needed: u32,
     },
     /// It dropped out of the race as worse than another arm before it was known how it compares with
@@ -119,7 +112,6 @@ pub enum Verdict {
 /// The result of one arm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArmResult {
-    /// The arm.
     pub arm: ArmId,
     /// Its values; `None` when no run of it gave one.
     pub summary: Option<Summary>,
@@ -132,14 +124,12 @@ pub struct ArmResult {
     pub fidelity: Option<Fidelity>,
     /// The metrics that decide nothing, in the order of the plan.
     pub also: Vec<Option<Also>>,
-    /// The conclusion.
     pub verdict: Verdict,
 }
 
 /// A metric that is shown of an arm and decides nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Also {
-    /// Its values.
     pub summary: Summary,
     /// The ratio to the baseline with its 95 % interval, which takes some blocks; `None` for the baseline
     /// itself, and where fewer than two blocks have both.
@@ -164,26 +154,19 @@ pub struct Control {
 pub enum Advice {
     /// Use this arm: the best of those that are better than the baseline.
     Use {
-        /// It.
         best: ArmId,
         /// Others that are better than the baseline and not shown to be worse than the best.
         as_good: Vec<ArmId>,
     },
     /// No arm is better than the baseline.
     Keep {
-        /// Those that are worse.
         worse: Vec<ArmId>,
         /// The largest of the smallest detectable changes of the arms that showed no difference, as a
         /// share: a gain below it can have been missed. `None` when all are worse.
         smallest_detectable: Option<f64>,
     },
     /// There are not enough blocks to say anything.
-    TooFewRounds {
-        /// How many were measured.
-        blocks: u32,
-        /// How many it takes.
-        needed: u32,
-    },
+    TooFewRounds { blocks: u32, needed: u32 },
     /// The program does not work without any placement.
     BaselineFailed(Dropped),
     /// No arm could be compared.
@@ -197,7 +180,6 @@ pub struct Analysis {
     pub control: Option<Control>,
     /// The arms in the order of the plan, the baseline first.
     pub arms: Vec<ArmResult>,
-    /// The remedy.
     pub advice: Advice,
 }
 

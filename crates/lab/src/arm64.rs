@@ -48,7 +48,6 @@ const WORDS: &str = "console=ttyAMA0 loglevel=7 panic=-1";
 /// Everything that a guest needs but its nodes and its programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lab {
-    /// QEMU.
     pub qemu: PathBuf,
     /// The kernel that its guests boot.
     pub kernel: Kernel,
@@ -99,7 +98,6 @@ impl Lab {
 /// A guest that can be run.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    /// Its nodes.
     pub layout: Layout,
     lab: Lab,
     init: PathBuf,

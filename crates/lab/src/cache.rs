@@ -34,12 +34,7 @@ pub enum CacheError {
     NoHome,
     /// Guests could not use it.
     #[error("the cache folder {} does not work for the lab: {reason} (XDG_CACHE_HOME can name another)", quote(&path.to_string_lossy()))]
-    Unsuitable {
-        /// The folder.
-        path: PathBuf,
-        /// The fault in it.
-        reason: &'static str,
-    },
+    Unsuitable { path: PathBuf, reason: &'static str },
 }
 
 /// The lab's cache folder.

@@ -68,7 +68,6 @@ pub(crate) fn folder() -> io::Result<tempfile::TempDir> {
 
 /// How a boot ended.
 pub(crate) enum End {
-    /// The emulator ended.
     Ended,
     /// It was stopped because its time was over.
     TimedOut,
@@ -78,7 +77,6 @@ pub(crate) enum End {
 
 /// What a boot left.
 pub(crate) struct Report {
-    /// How it ended.
     pub end: End,
     /// Whether the guest came as far as starting the command.
     pub started: bool,

@@ -48,9 +48,7 @@ pub enum Threads {
 /// A guest that can be run.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    /// Its nodes.
     pub layout: Layout,
-    /// Its kernel.
     pub kernel: Kernel,
     /// The programs it is built with.
     pub tools: Tools,
@@ -80,9 +78,7 @@ pub struct Output {
     /// Its exit status as a shell gives it: 126 when it cannot be executed, 127 when it does not
     /// exist, 128 and the number of the signal that killed it.
     pub status: i32,
-    /// What it wrote to standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
     pub stderr: Vec<u8>,
 }
 
@@ -94,35 +90,22 @@ pub enum GuestError {
     NoCommand,
     /// The kernel's command line cannot hold this.
     #[error("{} cannot be added to the kernel's command line: {reason}", quote(words))]
-    Append {
-        /// What was to be added.
-        words: String,
-        /// Why not.
-        reason: &'static str,
-    },
+    Append { words: String, reason: &'static str },
     /// The scratch folder cannot be shared.
     #[error("the scratch folder {} cannot be shared with the guest: {source}", quote(&path.to_string_lossy()))]
-    Scratch {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Scratch { path: PathBuf, source: io::Error },
     /// The host could not prepare or start it.
     #[error("cannot start a guest: {0}")]
     Start(#[source] io::Error),
     /// What the command wrote could not be passed on.
     #[error("cannot write the output of the guest's command: {0}")]
     Output(#[source] io::Error),
-    /// Its kernel gave up.
     #[error("the guest's kernel panicked: {reason}; its console:{console}")]
     Panicked {
-        /// The kernel's own word.
         reason: String,
         /// The lines of its console around that.
         console: Tail,
     },
-    /// It took too long.
     #[error("the guest was stopped after {} s{}", after.as_secs_f64(), told("the end of its console", console))]
     TimedOut {
         /// How long it was given.

@@ -25,7 +25,6 @@ pub enum ArchiveError {
     /// Its size does not fit the format.
     #[error("{} has {size} bytes: a first file system takes files of less than 4 GiB", quote(name))]
     TooLarge {
-        /// Its name.
         name: String,
         /// Its bytes.
         size: usize,

@@ -67,7 +67,6 @@ pub fn compare_releases(a: &str, b: &str) -> Ordering {
 /// A kernel that can be booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its image.
     pub image: PathBuf,
     /// Its release; `None` for a file, which only shows it when booted.
     pub release: Option<KernelRelease>,
@@ -79,7 +78,6 @@ pub enum KernelError {
     /// The cache has none of that version.
     #[error("no kernel {} for {} in {}{}: name an image, such as --kernel=/boot/vmlinuz-VERSION, or fetch it in a clone of nodewise with `cargo xtask lab-setup{} --kernel {}`", printable(version), arch.debian(), printable(&folder.to_string_lossy()), list(there), option(*arch), printable(version))]
     NotFetched {
-        /// The version asked for.
         version: String,
         /// The architecture it is for.
         arch: Arch,
@@ -91,9 +89,7 @@ pub enum KernelError {
     /// The file cannot be read.
     #[error("cannot read the kernel image {}", quote(&path.to_string_lossy()))]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// The system's error.
         #[source]
         source: io::Error,
     },

@@ -17,10 +17,8 @@ pub enum LabError {
     /// There is no cache folder.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// Programs are missing.
     #[error(transparent)]
     Tools(#[from] ToolsError),
-    /// The kernel is missing.
     #[error(transparent)]
     Kernel(#[from] KernelError),
 }
@@ -28,7 +26,6 @@ pub enum LabError {
 /// Everything that a guest needs but its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lab {
-    /// The programs.
     pub tools: Tools,
     /// The kernel that its guests boot.
     pub kernel: Kernel,

@@ -60,10 +60,7 @@ pub struct GuestNode {
 pub enum LayoutError {
     /// It has more nodes than QEMU can build.
     #[error("a machine of {nodes} nodes does not fit into the lab: QEMU builds at most {MOST_NODES}")]
-    TooManyNodes {
-        /// How many it has.
-        nodes: usize,
-    },
+    TooManyNodes { nodes: usize },
     /// No node can hold the kernel.
     #[error("no node of this machine has memory: a kernel needs some to run in")]
     NoMemory,

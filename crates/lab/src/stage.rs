@@ -7,7 +7,6 @@ use std::fmt;
 pub enum Stage {
     /// The emulator starts: the console is empty.
     Emulator,
-    /// The kernel starts.
     Kernel,
     /// The first program runs, which mounts and starts what the command needs.
     Init,

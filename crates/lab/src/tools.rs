@@ -8,7 +8,6 @@ use crate::cache::{Cache, VIRTME_VERSION};
 /// A program that the lab needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its name.
     pub name: &'static str,
     /// The package of Debian and Ubuntu that has it.
     pub package: &'static str,
@@ -51,12 +50,8 @@ const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// Why guests cannot be built here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
-    /// Programs are missing.
     #[error("the lab lacks {}: install what is missing with {}", names.join(", "), installing(names))]
-    Missing {
-        /// Their names.
-        names: Vec<String>,
-    },
+    Missing { names: Vec<String> },
     /// Guests run the host's programs, so host and guest are of one architecture.
     #[error("the lab builds x86-64 machines only: this one is {architecture}")]
     Architecture {
@@ -68,7 +63,6 @@ pub enum ToolsError {
 /// The programs, found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
-    /// QEMU.
     pub qemu: PathBuf,
     /// `virtme-run` of virtme-ng.
     pub virtme: PathBuf,

@@ -13,7 +13,6 @@ use crate::words::{self, WORD_BITS, Word};
 /// `struct bitmask` of numa.h.
 #[repr(C)]
 pub struct Bitmask {
-    /// Bits.
     pub size: c_ulong,
     /// `size` bits in whole words.
     pub maskp: *mut Word,

@@ -14,7 +14,6 @@ use crate::words::{Word, words_for};
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Nodemask {
-    /// Its words.
     pub words: [Word; words_for(Self::BITS)],
 }
 

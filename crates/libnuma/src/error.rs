@@ -20,7 +20,6 @@ pub fn report(what: &CStr) {
 /// The text of a warning behind its format. Texts have no characters that drive a terminal.
 #[derive(Clone, Copy)]
 pub enum Arguments<'a> {
-    /// Nothing.
     None,
     /// `%s`.
     Text(&'a CStr),

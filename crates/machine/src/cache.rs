@@ -6,11 +6,8 @@ use crate::units::Bytes;
 /// The contents of a cache: `cache/indexN/type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CacheKind {
-    /// Data only.
     Data,
-    /// Instructions only.
     Instruction,
-    /// Both.
     Unified,
 }
 
@@ -34,9 +31,7 @@ impl CacheKind {
 pub struct Cache {
     /// 1 is nearest to the core.
     pub level: u8,
-    /// Its contents.
     pub kind: CacheKind,
-    /// Its size.
     pub size: Option<Bytes>,
     /// Bytes per line: `coherency_line_size`.
     pub line_size: Option<u32>,

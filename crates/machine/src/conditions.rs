@@ -12,15 +12,11 @@ use crate::{CpuSet, KernelRelease, Machine, NodeSet};
 pub struct Conditions {
     /// The program and its arguments. As they were given: not fit for a terminal.
     pub command: Vec<String>,
-    /// When it began.
     pub began: Option<SystemTime>,
-    /// The version of nodewise.
     pub nodewise_version: Option<String>,
-    /// The kernel.
     pub kernel: Option<KernelRelease>,
     /// The architecture as `uname -m` names it.
     pub architecture: Option<String>,
-    /// What the CPUs call themselves.
     pub cpu_model: Option<String>,
     /// The hypervisor this machine runs on, where it says that it runs on one.
     pub hypervisor: Option<String>,

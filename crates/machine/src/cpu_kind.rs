@@ -25,7 +25,6 @@ pub struct CpuKind {
     pub capacity: Option<u32>,
     /// The highest frequency among them, in kHz.
     pub max_frequency_khz: Option<u32>,
-    /// The CPUs.
     pub cpus: CpuSet,
 }
 

@@ -17,7 +17,6 @@ use crate::units::Bytes;
 pub struct PciAddress {
     /// The PCI domain (segment); more than 16 bits behind some controllers.
     pub domain: u32,
-    /// The bus.
     pub bus: u8,
     /// The device on the bus, below 32.
     pub device: u8,
@@ -42,7 +41,6 @@ impl fmt::Debug for PciAddress {
 pub struct DeviceError {
     /// The text that was read.
     pub text: String,
-    /// The expected form.
     pub expected: &'static str,
 }
 
@@ -139,9 +137,7 @@ impl DeviceClass {
 /// A name that the kernel gave to a device, and its class: `net eth0`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceName {
-    /// The class.
     pub class: DeviceClass,
-    /// The name.
     pub name: String,
 }
 
@@ -153,9 +149,7 @@ pub struct Device {
     pub pci: Option<PciAddress>,
     /// The 24-bit PCI class code: class, subclass, interface.
     pub class_code: Option<u32>,
-    /// PCI vendor.
     pub vendor: Option<u16>,
-    /// PCI device.
     pub device: Option<u16>,
     /// Its kernel names, sorted.
     pub names: Vec<DeviceName>,
@@ -175,7 +169,6 @@ pub struct Device {
 pub struct DaxMemory {
     /// The node that it belongs to once it is ordinary memory: `target_node`. Linux 5.1.
     pub node: Option<NodeId>,
-    /// Its size.
     pub size: Option<Bytes>,
 }
 

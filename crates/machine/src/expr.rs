@@ -27,7 +27,6 @@ use crate::set::{IdSet, column};
 /// One item of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// One number.
     One(u32),
     /// Two numbers and what lies between them.
     Range(u32, u32),
@@ -48,7 +47,6 @@ pub enum SetExpr {
         invert: bool,
         /// `+`: numbers count positions among those that may be used.
         relative: bool,
-        /// The items.
         items: Vec<Item>,
     },
 }
@@ -84,7 +82,6 @@ pub enum ExprError {
         word: &'static str,
         /// Where it goes wrong, counted in characters from 1.
         column: usize,
-        /// The expected form there.
         expected: String,
     },
     /// A device that is not of the grammar.
@@ -95,16 +92,13 @@ pub enum ExprError {
     DoesNotExist {
         /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
-        /// The number.
         number: u32,
-        /// What exists, as a list.
         existing: String,
     },
     /// A number that exists and may not be used.
     NotAllowed {
         /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
-        /// The number.
         number: u32,
         /// The name of the limit.
         limit: String,
@@ -115,16 +109,12 @@ pub enum ExprError {
     NoSuchPosition {
         /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
-        /// The position.
         position: u32,
-        /// How many there are.
         count: usize,
     },
     /// `same` without an option before it.
     NothingBefore,
-    /// The expression names nothing.
     Empty {
-        /// The text, printed again.
         text: String,
         /// The kind of thing that is named: `node`, `CPU`.
         word: &'static str,
@@ -167,9 +157,7 @@ fn plural(list: &str) -> &'static str {
 /// Whether an expression may hold devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// Yes: nodes.
     Accepted,
-    /// No: CPUs.
     Refused,
 }
 
@@ -182,7 +170,6 @@ struct Reading<I> {
 
 /// Why a device cannot stand in an expression.
 enum NoDevice {
-    /// None can.
     Refused,
     /// It is not of the grammar.
     Invalid(DeviceError),

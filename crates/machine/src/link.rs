@@ -14,7 +14,6 @@ use std::fmt;
 pub struct PciLink {
     /// Speed now. Devices lower it to save power.
     pub speed: Option<u32>,
-    /// Lanes in use.
     pub width: Option<u32>,
     /// The highest speed of the device.
     pub max_speed: Option<u32>,

@@ -18,7 +18,6 @@ use crate::units::Bytes;
 /// Where a machine's data came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The running kernel.
     Live,
     /// A capture: a directory or archive of raw files. Holds its path as the user gave it.
     Capture(String),
@@ -49,7 +48,6 @@ pub struct Machine {
     pub origin: Origin,
     /// The architecture as `uname -m` names it.
     pub architecture: Option<String>,
-    /// The kernel.
     pub kernel: Option<KernelRelease>,
     /// The size of an ordinary page.
     pub page_size: Option<Bytes>,
@@ -77,7 +75,6 @@ pub struct Machine {
     pub tiers: Vec<Tier>,
     /// Devices, those on PCI first and in order of address.
     pub devices: Vec<Device>,
-    /// Kernel settings.
     pub settings: Settings,
     /// CPUs that the process which looked may use; `None` when that is not known.
     pub allowed_cpus: Option<CpuSet>,

@@ -8,7 +8,6 @@ use crate::units::Bytes;
 /// A value in a node's meminfo: sizes carry `kB` in the file, counts carry nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeminfoValue {
-    /// A size.
     Size(Bytes),
     /// A plain number, as of `HugePages_Total`.
     Count(u64),
@@ -19,7 +18,6 @@ pub enum MeminfoValue {
 pub struct MeminfoField {
     /// The kernel's name: `MemTotal`, `Active(anon)`.
     pub name: String,
-    /// Its value.
     pub value: MeminfoValue,
 }
 
@@ -66,7 +64,6 @@ impl HugePool {
 pub struct MemorySideCache {
     /// 1 is nearest to the memory's users.
     pub level: u8,
-    /// Its size.
     pub size: Option<Bytes>,
     /// Bytes per line.
     pub line_size: Option<u32>,
@@ -186,8 +183,6 @@ pub struct Access {
 /// `/sys/devices/virtual/memory_tiering/memory_tierN/nodelist`, Linux 6.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tier {
-    /// Its number.
     pub id: TierId,
-    /// The nodes in it.
     pub nodes: NodeSet,
 }

@@ -125,7 +125,6 @@ impl fmt::Display for OddityKind {
 /// One thing that is wrong or unusual: a sentence, and where it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oddity {
-    /// Its kind.
     pub kind: OddityKind,
     /// The file it was seen in, from the root of the machine (`/sys/...`), if it was one file.
     pub path: Option<String>,

@@ -167,9 +167,7 @@ impl fmt::Debug for ModeFlags {
 /// A memory policy: mode, flags and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemPolicy {
-    /// How nodes are chosen.
     pub mode: PolicyMode,
-    /// Modifiers of the mode.
     pub flags: ModeFlags,
     /// The nodes it speaks of; empty for `Default` and `Local`.
     pub nodes: NodeSet,
@@ -205,7 +203,6 @@ impl fmt::Display for MemPolicy {
 pub struct PolicyError {
     /// The text that was read.
     pub text: String,
-    /// The expected form.
     pub expected: String,
 }
 

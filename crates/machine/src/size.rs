@@ -26,7 +26,6 @@ const RESERVED: (u64, Bytes) = (8, Bytes::from_mib(512));
 /// Memory of a node that programs do not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldBack {
-    /// RAM of the node.
     pub present: Bytes,
     /// `MemTotal`: what the allocator manages.
     pub managed: Bytes,

@@ -58,7 +58,6 @@ pub const MOST_CPUS: u32 = 8192;
 /// CPUs of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuPart {
-    /// Packages in the node.
     pub packages: u32,
     /// Cores per package.
     pub cores: u32,
@@ -71,9 +70,7 @@ pub struct CpuPart {
 pub struct CachePart {
     /// 1 to 4.
     pub level: u8,
-    /// Its contents.
     pub kind: CacheKind,
-    /// Size of one.
     pub size: Bytes,
     /// How many cores share one.
     pub cores: u32,
@@ -86,27 +83,22 @@ pub struct NodePart {
     pub cpus: Option<CpuPart>,
     /// Its memory; `None` for a node without.
     pub memory: Option<Bytes>,
-    /// Its caches.
     pub caches: Vec<CachePart>,
     /// Its huge page pools: page size and number of pages.
     pub huge: Vec<(Bytes, u64)>,
-    /// Its memory tier.
     pub tier: Option<TierId>,
 }
 
 /// A group: something repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// How often.
     pub count: u32,
-    /// What.
     pub body: Body,
 }
 
 /// What a group repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// A node.
     Node(NodePart),
     /// A package with these nodes.
     Package(Vec<Group>),
@@ -119,7 +111,6 @@ pub enum Distances {
     Remote(u32),
     /// 10 to itself, the first inside a package, the second between packages.
     Packages(u32, u32),
-    /// Row by row.
     Matrix(Vec<Vec<u32>>),
 }
 
@@ -149,7 +140,6 @@ pub struct AccessPart {
 /// A parsed spec. Printing it gives a text that parses to an equal spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Packages and nodes.
     pub groups: Vec<Group>,
     /// Distances; `None` for the kernel's default of 10 and 20.
     pub distances: Option<Distances>,
@@ -157,15 +147,10 @@ pub struct Spec {
     pub ids: Option<NodeSet>,
     /// Order of CPU numbers over threads.
     pub smt: ThreadOrder,
-    /// Firmware attributes.
     pub accesses: Vec<AccessPart>,
-    /// Devices and their nodes.
     pub devices: Vec<(DeviceRef, NodeId)>,
-    /// Weights of weighted interleave.
     pub weights: Vec<(NodeId, u32)>,
-    /// The kernel.
     pub kernel: Option<KernelRelease>,
-    /// The architecture.
     pub architecture: Option<String>,
 }
 

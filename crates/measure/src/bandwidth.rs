@@ -40,7 +40,6 @@ pub struct Way {
     /// Which CPUs reach for the memory of which node, each with a thread of its own. One cell; or
     /// several, that run at the same time and on memory of their own.
     pub cells: Vec<Cell>,
-    /// What they do.
     pub kernel: Kernel,
 }
 

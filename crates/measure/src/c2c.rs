@@ -82,7 +82,6 @@ pub struct Pair {
     pub from: CpuId,
     /// The node that the line's memory is on.
     pub home: NodeId,
-    /// The timed part.
     pub transfer: Transfer,
 }
 

@@ -83,7 +83,6 @@ impl Access {
 pub struct Way {
     /// The device or the file.
     pub path: PathBuf,
-    /// How.
     pub access: Access,
     /// The CPUs near the device, and the memory of the buffer.
     pub cell: Cell,

@@ -51,11 +51,9 @@ pub enum Pattern {
 /// What is chased: a cell, with the size of its buffer and the way through it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Chase {
-    /// Which CPUs, which memory.
     pub cell: Cell,
     /// The size of the buffer; whole lines of it are used.
     pub size: Bytes,
-    /// The way.
     pub pattern: Pattern,
 }
 

@@ -25,7 +25,6 @@ pub use parse::{NoTable, Problem};
 /// A table: a row for each size of message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The measured values.
     pub kind: Kind,
     /// The columns that it has, in their order.
     pub columns: Vec<Column>,

@@ -67,7 +67,6 @@ pub struct Timed {
     pub value: f64,
     /// The speed of the CPU around it.
     pub probe: Option<Probe>,
-    /// What happened meanwhile.
     pub meanwhile: Glance,
     /// What else was measured at the same time.
     pub beside: Option<Beside>,
@@ -168,7 +167,6 @@ pub struct Surveyor<'a> {
     pub facts: &'a mut dyn Facts,
     /// Reports how much of the budget is spent.
     pub clock: &'a dyn Clock,
-    /// Receives the progress.
     pub observer: &'a mut dyn FnMut(Progress),
 }
 

@@ -32,7 +32,6 @@ const WARM_UP: Duration = Duration::from_millis(1);
 /// The effect of a thread, and where.
 #[derive(Debug)]
 pub struct Member<'a> {
-    /// Its CPU.
     pub cpu: CpuId,
     /// Its part of the memory; each word of it belongs to this thread alone.
     pub part: &'a mut [u64],
@@ -41,7 +40,6 @@ pub struct Member<'a> {
 /// What all threads do.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
-    /// What is done.
     pub kernel: Kernel,
     /// In which ways, one after the other over the same memory.
     pub variants: &'a [Variant],
@@ -173,9 +171,7 @@ fn work_at(member: Member<'_>, task: Task<'_>, timer: &Timer, shared: &Shared) -
 pub(crate) struct Away {
     /// How often it had to leave.
     switches: u64,
-    /// For how long.
     lost: Duration,
-    /// Of how much.
     time: Duration,
     is_unknown: bool,
 }

@@ -24,40 +24,29 @@ pub use stream::{StreamOptions, StreamResult};
 pub enum WorkloadError {
     /// The memory could not be had.
     #[error("no memory for {size}: expected a smaller size")]
-    NoMemory {
-        /// How much was wanted.
-        size: Bytes,
-    },
+    NoMemory { size: Bytes },
     /// There is nothing to run over.
     #[error("{size} is too small for {threads} thread{}: expected at least {least}", if *.threads == 1 { "" } else { "s" })]
     TooSmall {
-        /// How much was wanted.
         size: Bytes,
-        /// Threads to share it.
         threads: u32,
         /// The least that works.
         least: Bytes,
     },
     /// Nothing was to be done.
     #[error("0 {what} were asked for: expected 1 or more")]
-    Nothing {
-        /// Of what.
-        what: &'static str,
-    },
+    Nothing { what: &'static str },
     /// A thread could not be started.
     #[error("thread {number} of {threads} could not be started: {reason}")]
     NoThread {
         /// Which, from 1.
         number: u32,
-        /// Of how many.
         threads: u32,
-        /// Why.
         reason: String,
     },
     /// It took less time than the clock can show.
     #[error("{elapsed:?} is too short for the clock, which steps by {step:?}: expected a larger size")]
     TooShort {
-        /// How long it took.
         elapsed: Duration,
         /// The smallest difference that the clock shows.
         step: Duration,

@@ -99,7 +99,6 @@ fn room_to_spare(managed: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub(crate) to: NodeId,
-    /// Whether it comes from slow memory.
     promotes: bool,
     /// Room beyond the promotion mark that there has to be.
     spare: Option<u64>,

@@ -52,7 +52,6 @@ pub struct Read {
     pub from: NodeId,
     /// The node of the memory.
     pub to: NodeId,
-    /// How much.
     pub bytes: u64,
 }
 
@@ -81,7 +80,6 @@ pub enum Bottleneck {
 pub struct Cost {
     /// The least time that all reads take, s.
     pub seconds: f64,
-    /// Its bound.
     pub bottleneck: Bottleneck,
 }
 

@@ -24,7 +24,6 @@ pub enum Errno {
     Efault,
     /// A node that does not exist or has no memory.
     Enodev,
-    /// An argument without meaning.
     Einval,
     /// A call that this kernel does not have.
     Enosys,

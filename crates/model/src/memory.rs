@@ -18,7 +18,6 @@ use crate::zones::{self, Zone, ZoneKind};
 /// Pages of the memory's size ([`Memory::page_bytes`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneState {
-    /// Its node.
     pub node: NodeId,
     /// Which zone of the node.
     pub kind: ZoneKind,
@@ -26,7 +25,6 @@ pub struct ZoneState {
     pub managed: u64,
     /// Free pages, without those in the lists of the CPUs.
     pub free: u64,
-    /// When it yields.
     pub marks: Watermarks,
     /// Pages kept from requests that may use higher zones, by [`ZoneKind::ALL`].
     pub reserves: [u64; 4],

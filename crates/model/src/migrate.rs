@@ -66,7 +66,6 @@ pub fn check_move(node: NodeId, with_memory: &NodeSet, allowed: &NodeSet) -> Res
 /// What `mbind(2)` is to do about pages that are there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Present {
-    /// No flag: they stay.
     Stay,
     /// `MPOL_MF_STRICT`: refuse if one lies outside the nodes.
     Refuse,

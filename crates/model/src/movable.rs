@@ -29,7 +29,6 @@ const fn largest_block(layout: Layout) -> u64 {
 /// How much memory is kept for movable pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Movable {
-    /// None.
     #[default]
     None,
     /// All but this much: `kernelcore=`.
@@ -41,7 +40,6 @@ pub enum Movable {
 /// An amount of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// A size.
     Size(Bytes),
     /// A part of all RAM, in hundredths.
     Percent(u64),

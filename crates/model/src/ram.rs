@@ -104,7 +104,6 @@ const MOST_SMALL: u64 = 1 << 16;
 pub enum Unknown {
     /// The kernel does not say how much memory these nodes have.
     Sizes(NodeSet),
-    /// It has no nodes.
     Nodes,
     /// This model does not know the zones of the architecture.
     Zones(String),

@@ -34,7 +34,6 @@ const UNMAP: u32 = 4;
 pub enum Lru {
     /// The multi-generational one, on where a distribution builds it so ([`lru_gen_enabled`](nodewise_machine::Settings::lru_gen_enabled)).
     Generations,
-    /// The older one.
     Lists,
 }
 

@@ -25,13 +25,9 @@ const PER_TIER: u64 = 128;
 /// Latency in ns, bandwidth in MB/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Performance {
-    /// Latency of a read.
     pub read_latency_ns: u32,
-    /// Latency of a write.
     pub write_latency_ns: u32,
-    /// Bandwidth of reads.
     pub read_bandwidth_mb_per_s: u32,
-    /// Bandwidth of writes.
     pub write_bandwidth_mb_per_s: u32,
 }
 

@@ -13,7 +13,6 @@ use crate::walk::{Mark, Outcome};
 pub struct Passed {
     /// The kernel's name for it.
     pub function: &'static str,
-    /// What it does here.
     pub does: String,
 }
 

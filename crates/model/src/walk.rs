@@ -51,7 +51,6 @@ impl Class {
 /// Memory that is touched page after page by one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The policy in force.
     pub policy: &'a Policy,
     /// The weights of the nodes.
     pub weights: &'a Weights,
@@ -81,9 +80,7 @@ pub enum Mark {
 /// Pages that came from one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share {
-    /// The node.
     pub node: NodeId,
-    /// Its zone.
     pub kind: ZoneKind,
     /// The watermark that the zone passed.
     pub mark: Mark,
@@ -107,7 +104,6 @@ pub struct OutOfMemory {
     pub pages: u64,
     /// The nodes that the request could use.
     pub inside: NodeSet,
-    /// What kept it from the others.
     pub constraint: Constraint,
 }
 

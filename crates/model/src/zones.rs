@@ -23,7 +23,6 @@ pub enum ZoneKind {
     Dma,
     /// Below 4 GiB.
     Dma32,
-    /// The rest.
     Normal,
     /// Only for pages that can be moved: those of programs.
     Movable,
@@ -58,7 +57,6 @@ impl fmt::Display for ZoneKind {
 /// A zone of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its node.
     pub node: NodeId,
     /// Which zone of the node.
     pub kind: ZoneKind,
@@ -85,7 +83,6 @@ const END_OF_32_BITS: u64 = 4 << 30;
 /// What decides over the limits of zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The architecture.
     pub architecture: Architecture,
     /// Bytes of a page.
     pub page: u64,

@@ -21,7 +21,6 @@ pub const NOT_FOUND: u8 = 127;
 /// What a verb ends with when it does not end well.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code.
     pub code: u8,
     /// The fault, where, and what would be right.
     pub message: String,

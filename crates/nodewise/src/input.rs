@@ -13,7 +13,6 @@ use crate::{firmware, supplied};
 
 /// A machine, and its files where it was read from some.
 pub struct Input {
-    /// The machine.
     pub machine: Machine,
     tree: Option<Tree>,
 }

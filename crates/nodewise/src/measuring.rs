@@ -311,13 +311,9 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
 
 /// A result in every form that it is shown in; only those that are wanted are made.
 pub struct Forms<'a> {
-    /// The picture.
     pub svg: &'a dyn Fn() -> String,
-    /// The document.
     pub json: &'a dyn Fn() -> String,
-    /// For spreadsheets.
     pub csv: &'a dyn Fn() -> String,
-    /// For people.
     pub text: &'a dyn Fn(&Style) -> String,
 }
 

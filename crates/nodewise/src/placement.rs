@@ -15,7 +15,6 @@ pub type FindNode<'a> = dyn Fn(&DeviceRef) -> Result<NodeId, String> + 'a;
 /// A placement, and what has to be said about how it came about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The placement.
     pub placement: Placement,
     /// Sentences for standard error: what was replaced by what, and why.
     pub notes: Vec<String>,
@@ -23,11 +22,9 @@ pub struct Resolved {
 
 /// Options and the machine they are to have a meaning on.
 pub struct Resolver<'a> {
-    /// What was typed.
     pub place: &'a Place,
     /// Node options in the order in which they were typed, for `same`.
     pub order: Vec<&'static str>,
-    /// The machine.
     pub machine: &'a Machine,
     /// Finds the nodes of devices.
     pub find: &'a FindNode<'a>,

@@ -21,7 +21,6 @@ pub struct Progress {
 struct Pace {
     /// Runs of a round now.
     per_round: u32,
-    /// Whether it can end sooner.
     is_race: bool,
     /// Rounds at most; `None` before the warm-up is over.
     rounds: Option<u32>,

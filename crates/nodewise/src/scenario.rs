@@ -34,7 +34,6 @@ pub struct Scenario {
     pub machine: Option<String>,
     /// What `--kernel` would say.
     pub kernel: Option<String>,
-    /// Swap, as a size.
     pub swap: Option<String>,
     /// What `kernel.numa_balancing` says.
     pub numa_balancing: Option<u32>,

@@ -23,7 +23,6 @@ use crate::input::Input;
 pub struct Zones {
     /// By node and then lowest first.
     pub rows: Vec<Row>,
-    /// Where they come from.
     pub basis: Basis,
     /// Bytes of a page.
     pub page: u64,

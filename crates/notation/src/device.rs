@@ -7,17 +7,13 @@ use crate::number::{self, Base};
 /// A kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A network interface.
     Net,
-    /// A disk or partition.
     Block,
     /// The disk that a file or file system is on.
     File,
     /// The interface through which a host is reached.
     Host,
-    /// A PCI function.
     Pci,
-    /// An RDMA device.
     Infiniband,
     /// A GPU or accelerator, by its number.
     Gpu,
@@ -26,13 +22,10 @@ pub enum Kind {
 /// A device as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device<'a> {
-    /// Its kind.
     pub kind: Kind,
     /// Whether the originals know the word for the kind: they say `netdev:` and not `net:`.
     pub original: bool,
-    /// What stands behind the colon.
     pub name: &'a [u8],
-    /// The whole.
     pub text: &'a [u8],
 }
 
@@ -77,9 +70,7 @@ pub fn class_name(name: &[u8], dots: Dots) -> Option<&[u8]> {
 /// Where a PCI function is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PciFunction {
-    /// The segment.
     pub domain: u32,
-    /// The bus.
     pub bus: u8,
     /// The device, below 32.
     pub device: u8,

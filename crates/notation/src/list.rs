@@ -36,14 +36,12 @@ impl Span {
 pub struct Fault {
     /// The byte, counted from 0.
     pub at: usize,
-    /// What would have been right there.
     pub expected: Expected,
 }
 
 /// What would have been right at a place of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// A number.
     Number,
     /// A number behind this character.
     NumberAfter(char),

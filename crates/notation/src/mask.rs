@@ -20,7 +20,6 @@ pub enum Width {
 pub struct Group {
     /// The number of the lowest of them: a multiple of 32.
     pub first: u64,
-    /// The bits.
     pub bits: u32,
     /// How many digits they were written with: 4 bits each.
     pub digits: usize,
@@ -41,7 +40,6 @@ impl Group {
 pub struct Fault {
     /// The byte, counted from 0.
     pub at: usize,
-    /// What would have been right there.
     pub expected: Expected,
 }
 

@@ -84,7 +84,6 @@ struct Digits<'a> {
     value: Option<u64>,
     /// Whether a hyphen stands before them.
     negative: bool,
-    /// What follows.
     rest: &'a [u8],
 }
 

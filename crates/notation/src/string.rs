@@ -14,7 +14,6 @@ use crate::number::{self, Base};
 /// What differs between the strings of the originals and those of `nodewise run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grammar {
-    /// The numbers.
     pub numbers: Numbers,
     /// Where `all` may stand.
     pub all: All,
@@ -36,7 +35,6 @@ pub enum Numbers {
 pub enum All {
     /// As the last item: the originals compare the rest of the string with it.
     Last,
-    /// As any item.
     Anywhere,
 }
 
@@ -116,7 +114,6 @@ pub struct Marks {
 pub struct Fault<'a, F> {
     /// The rest of the string from there.
     pub rest: &'a [u8],
-    /// The reason.
     pub reason: Reason<F>,
 }
 
@@ -135,7 +132,6 @@ pub enum Reason<F> {
     Unparseable,
     /// Text behind an item that carries no string on.
     Behind,
-    /// A device without members.
     Device(F),
 }
 

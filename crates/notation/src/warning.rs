@@ -74,16 +74,13 @@ pub const DEVICE_NAME: Warning = warning(28, c"Illegal characters in `%s' specif
 /// What a string names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Nodes.
     Nodes,
-    /// CPUs.
     Cpus,
 }
 
 /// The argument of a warning about a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument<'a> {
-    /// A number.
     Number(u64),
     /// A part of what was typed.
     Typed(&'a [u8]),

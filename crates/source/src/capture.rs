@@ -22,7 +22,6 @@ pub use output::{CaptureError, Overwrite, Written, check_file, write_file};
 pub enum Identity {
     /// Serial numbers, UUIDs, MAC addresses, host and user names are left out.
     Without,
-    /// They are let in.
     With,
 }
 

@@ -32,13 +32,11 @@ pub enum NoNode {
         "the kernel does not know the node of {0}: neither it nor a bridge above it has a numa_node, and its local CPUs are not those of one node"
     )]
     NotKnown(String),
-    /// Software only.
     #[error("{0} has no node: it is made by software, without a device behind it")]
     Virtual(String),
     /// Devices on different nodes behind it.
     #[error("{device} spans {}", node_names(.nodes))]
     SeveralNodes {
-        /// The device.
         device: String,
         /// The nodes of what is behind it.
         nodes: NodeSet,
@@ -48,16 +46,10 @@ pub enum NoNode {
     LiveOnly(String),
     /// A file that cannot be looked at.
     #[error("cannot find the device of {path}: {cause}")]
-    File {
-        /// The file.
-        path: String,
-        /// Why, in words.
-        cause: String,
-    },
+    File { path: String, cause: String },
     /// A file system without a block device of its own.
     #[error("{path} lies on {filesystem}, which has no block device of its own")]
     NoBlockDevice {
-        /// The file.
         path: String,
         /// The file system: `tmpfs`.
         filesystem: &'static str,
@@ -70,7 +62,6 @@ pub enum NoNode {
     Host {
         /// The host, as the user named it.
         host: String,
-        /// Why, in words.
         cause: String,
     },
 }

@@ -28,9 +28,7 @@ pub struct Memory {
 /// What this process may use. `None`: the file does not say.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Allowed {
-    /// CPUs.
     pub cpus: Option<CpuSet>,
-    /// Nodes.
     pub nodes: Option<NodeSet>,
 }
 
@@ -169,9 +167,7 @@ pub fn interleave_weight(tree: &Tree, node: NodeId) -> Result<Option<u32>, FileE
 /// A device by its entry in `/sys`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceEntry<'n> {
-    /// A network interface.
     Net(&'n str),
-    /// A disk or partition.
     Block(&'n str),
     /// A disk or partition by its numbers.
     BlockNumber(u32, u32),

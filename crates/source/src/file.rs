@@ -8,7 +8,6 @@ use crate::tree::{ReadError, Tree};
 /// Why a file that is there gave no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// It is not as it should be.
@@ -16,7 +15,6 @@ pub enum FileError {
     Parse {
         /// The file, fit for a terminal.
         path: String,
-        /// What is wrong in it.
         error: ParseError,
     },
 }

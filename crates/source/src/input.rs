@@ -20,7 +20,6 @@ const MOST_BYTES: u64 = 256 << 20;
 /// A machine, and the files it was read from, if it was.
 #[derive(Debug)]
 pub struct Input {
-    /// The machine.
     pub machine: Machine,
     /// Its files; `None` for a machine file and a spec.
     pub tree: Option<Tree>,
@@ -29,44 +28,26 @@ pub struct Input {
 /// Why a text names no machine. Every message begins with the text itself.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// Nothing of this name.
     #[error("{0} does not exist: expected {FORMS}")]
     Missing(String),
-    /// A file without content.
     #[error("{0} is empty: expected {FORMS}")]
     Empty(String),
     /// A file of another kind.
     #[error("{path} is {what}: expected {FORMS}")]
     OtherKind {
-        /// The file.
         path: String,
         /// What it is: `a PNG image`.
         what: &'static str,
     },
     /// A file that cannot be read.
     #[error("cannot read {path}: {cause}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        cause: String,
-    },
+    Unreadable { path: String, cause: String },
     /// A capture that is none.
     #[error("capture {path}: {source}")]
-    Capture {
-        /// The folder or archive.
-        path: String,
-        /// The fault in it.
-        source: OpenError,
-    },
+    Capture { path: String, source: OpenError },
     /// A machine file that is none.
     #[error("machine file {path}: {source}")]
-    MachineFile {
-        /// The file.
-        path: String,
-        /// The fault in it.
-        source: MachineFileError,
-    },
+    MachineFile { path: String, source: MachineFileError },
     /// A spec that is none.
     #[error(transparent)]
     Spec(#[from] SpecError),

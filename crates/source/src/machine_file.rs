@@ -60,7 +60,6 @@ pub enum MachineFileError {
     TooMany {
         /// What there is too much of: `nodes`.
         what: &'static str,
-        /// How many there are.
         count: usize,
         /// How many would be read.
         most: usize,

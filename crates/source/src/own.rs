@@ -9,7 +9,6 @@ use crate::tree::Tree;
 /// The known facts about the process that looks. `None`: nothing says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Own {
-    /// Its status.
     pub status: ProcessStatus,
     /// Whether it is in a user namespace other than the first.
     pub user_namespace: Option<bool>,

@@ -43,7 +43,6 @@ use nodewise_machine::printable::quote;
 pub struct ParseError {
     /// The line, from 1.
     pub line: u32,
-    /// The expected form there.
     pub expected: String,
     /// What is there, cut after 120 characters and otherwise as it was read.
     pub found: String,
@@ -116,9 +115,7 @@ impl Problems {
 /// What could be read of a text, and what was wrong in the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Parsed<T> {
-    /// What could be read.
     pub value: T,
-    /// What could not.
     pub problems: Problems,
 }
 

@@ -40,9 +40,7 @@ pub fn cpu_times(tree: &Tree) -> Result<Option<Parsed<ProcStat>>, ReadError> {
 pub enum Resource {
     /// A CPU to run on.
     Cpu,
-    /// Memory: reclaim, swap, refaults.
     Memory,
-    /// A disk.
     Io,
 }
 

@@ -27,7 +27,6 @@ const HALVINGS: u32 = 30;
 pub struct Aligned {
     /// The run that is compared.
     pub run: f64,
-    /// What it is compared with.
     pub others: Vec<f64>,
 }
 

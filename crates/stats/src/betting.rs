@@ -30,7 +30,6 @@ pub(super) const STAKES: [f64; 6] = [0.15, 0.3, 0.5, 0.7, 0.85, 0.97];
 /// The capital of a bettor who began with 1, over the rounds so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bet {
-    /// By stake.
     capital: [f64; STAKES.len()],
     /// The most that there was after any round.
     peak: f64,

@@ -23,9 +23,7 @@ use crate::random::Random;
 /// A range of values that holds the true one with a stated confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
     pub low: f64,
-    /// Its upper end.
     pub high: f64,
 }
 

@@ -5,6 +5,5 @@
 pub enum Direction {
     /// Times, events, memory in use.
     LowerIsBetter,
-    /// Rates.
     HigherIsBetter,
 }

@@ -58,15 +58,10 @@ pub enum Call {
         policy: MemPolicy,
     },
     /// `get_mempolicy(2)`.
-    GetMempolicy {
-        /// What was asked.
-        query: PolicyQuery,
-    },
+    GetMempolicy { query: PolicyQuery },
     /// `mbind(2)`.
     Mbind {
-        /// Start of the range.
         address: usize,
-        /// Its length.
         length: Bytes,
         /// The policy that was to hold there.
         policy: MemPolicy,
@@ -75,9 +70,7 @@ pub enum Call {
     },
     /// `set_mempolicy_home_node(2)`.
     SetHomeNode {
-        /// Start of the range.
         address: usize,
-        /// Its length.
         length: Bytes,
         /// The node from which its allocations were to start.
         node: NodeId,
@@ -102,46 +95,28 @@ pub enum Call {
     },
     /// `sched_setaffinity(2)`.
     SchedSetaffinity {
-        /// The thread.
         task: Task,
         /// The CPUs it was to run on.
         cpus: CpuSet,
     },
     /// `sched_getaffinity(2)`.
-    SchedGetaffinity {
-        /// The thread.
-        task: Task,
-    },
+    SchedGetaffinity { task: Task },
     /// `getcpu(2)`.
     Getcpu,
     /// `prctl(2)` with `PR_SET_THP_DISABLE`.
-    SetThpDisable {
-        /// What was to hold.
-        setting: TransparentHuge,
-    },
+    SetThpDisable { setting: TransparentHuge },
     /// `prctl(2)` with `PR_GET_THP_DISABLE`.
     GetThpDisable,
     /// `mmap(2)` of anonymous memory.
     Mmap {
-        /// How much.
         length: Bytes,
         /// In which pages.
         pages: PageKind,
     },
     /// `madvise(2)`.
-    Madvise {
-        /// Start of the range.
-        address: usize,
-        /// Its length.
-        length: Bytes,
-        /// What was advised.
-        advice: Advice,
-    },
+    Madvise { address: usize, length: Bytes, advice: Advice },
     /// `wait4(2)`.
-    Wait4 {
-        /// The child.
-        pid: u32,
-    },
+    Wait4 { pid: u32 },
 }
 
 impl Call {

@@ -63,7 +63,6 @@ pub enum Limit {
 pub struct Explanation {
     /// The call with its arguments.
     pub what: String,
-    /// What kind of limit it met.
     pub limit: Limit,
     /// Why it failed, with the limit in numbers where there is one.
     pub cause: String,

@@ -117,7 +117,6 @@ impl fmt::Debug for Errno {
 pub struct CallError {
     /// The call with its arguments.
     pub call: Call,
-    /// What it failed with.
     pub errno: Errno,
 }
 
@@ -138,7 +137,6 @@ impl From<CallError> for io::Error {
 /// Why a policy could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The call failed.
     #[error(transparent)]
     Call(#[from] CallError),
     /// The kernel answered with a mode that is newer than nodewise.

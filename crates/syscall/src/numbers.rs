@@ -14,7 +14,6 @@ const WORDS: usize = 513;
 /// Where a pointer to a node mask points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pointer {
-    /// It is null.
     Null,
     /// An address that no program can read.
     Unreadable,

@@ -32,7 +32,6 @@ impl PageScope {
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PageLocation {
-    /// On this node.
     Node(NodeId),
     /// Nowhere: not allocated yet, or swapped out (`ENOENT`).
     NotPresent,

@@ -85,7 +85,6 @@ pub enum NotCounted {
     /// The kernel was built without.
     #[error("this kernel counts no events (CONFIG_PERF_EVENTS)")]
     NotInKernel,
-    /// Something else.
     #[error("{0}")]
     Other(Errno),
 }

@@ -15,7 +15,6 @@ pub struct Segment(c_int);
 /// In which pages a new segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPages {
-    /// Small ones.
     Small,
     /// Those of the default huge size, from the pool.
     Huge,

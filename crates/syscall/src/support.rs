@@ -15,7 +15,6 @@ use crate::raw;
 /// Whether a call or a mode can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Availability {
-    /// It works.
     Present,
     /// This kernel does not have it: it is too old, or was built without it; or a filter says so.
     Absent,

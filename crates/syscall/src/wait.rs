@@ -77,7 +77,6 @@ fn duration(time: libc::timeval) -> Duration {
 pub struct Finished {
     /// How: with a code, or by a signal.
     pub status: ExitStatus,
-    /// What it used.
     pub usage: Usage,
 }
 

@@ -7,7 +7,6 @@
 /// Whether a text has ANSI colour. The command decides (terminal, `NO_COLOR`, `--color`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Colour {
-    /// Plain text.
     #[default]
     Never,
     /// ANSI sequences for bold, dim and two colours.
@@ -64,14 +63,12 @@ impl Style {
 /// What a piece of text is, and so how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Ink {
-    /// Ordinary text.
     #[default]
     Plain,
     /// Headings and the few numbers a reader looks for first.
     Strong,
     /// What is needed, but rarely read: column heads, units, the distance of a node to itself.
     Faint,
-    /// Things to type.
     Accent,
     /// What differs from the ordinary: memory-only nodes, full nodes, oddities.
     Notable,

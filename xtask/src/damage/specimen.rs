@@ -14,11 +14,8 @@ use super::grammar;
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// A file.
     File(Vec<u8>),
-    /// A symbolic link.
     Link(String),
-    /// A folder.
     Folder,
     /// A file that cannot be read.
     Closed,
@@ -29,13 +26,10 @@ pub type Files = BTreeMap<String, Content>;
 
 /// A machine.
 pub struct Specimen {
-    /// Its name.
     pub name: String,
-    /// Its files.
     pub files: Files,
     /// The same as a tree.
     pub memory: Memory,
-    /// What nodewise reads of it.
     pub machine: Machine,
     /// Its files that nodewise reads, by their place in the grammar.
     pub targets: Vec<(usize, Vec<String>)>,

@@ -46,9 +46,7 @@ struct Failure {
 enum Section {
     #[default]
     Running,
-    /// What passing tests printed.
     Successes,
-    /// What failing tests printed.
     Failures,
     /// The names of the tests that failed, a second time.
     Names,

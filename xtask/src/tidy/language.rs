@@ -15,7 +15,6 @@ enum Area {
     Help,
     /// README, docs, scenarios and the other pages.
     Pages,
-    /// Comments and doc comments.
     Comments,
     /// First lines of doc comments that are a clause and not a noun phrase or an imperative.
     FirstLines,
@@ -250,7 +249,6 @@ enum Head {
     Heading,
     /// The first line of a doc comment.
     FirstLine,
-    /// Prose.
     Body,
 }
 

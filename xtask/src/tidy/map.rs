@@ -12,7 +12,6 @@ use super::Finding;
 pub struct Root {
     /// Its path in the repository.
     pub path: String,
-    /// The text.
     pub text: String,
 }
 

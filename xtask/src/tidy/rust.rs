@@ -14,7 +14,6 @@ pub struct Literal {
 pub struct Source {
     /// The text with comments and the contents of literals blanked; lines and columns stay.
     pub code: String,
-    /// Its string literals.
     pub literals: Vec<Literal>,
     /// Its comments: one entry per line comment, one per block comment.
     pub comments: Vec<Literal>,

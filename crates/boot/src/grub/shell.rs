@@ -7,11 +7,9 @@ use crate::error::Refusal;
 /// An assignment that is alone on its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Assignment<'a> {
-    /// The variable.
     pub(super) name: &'a str,
     /// The line on which it begins, from 1.
     pub(super) line: usize,
-    /// Its value.
     pub(super) value: Value,
 }
 
@@ -22,7 +20,6 @@ pub(super) enum Value {
     Bare(Range<usize>),
     /// Inside of one pair of quotes, with nothing that the shell would change.
     Quoted(Range<usize>),
-    /// Anything else.
     Other(Range<usize>),
 }
 

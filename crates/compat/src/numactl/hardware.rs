@@ -13,7 +13,6 @@ use crate::release::{Release, Settings};
 /// How the CPUs of a node are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CpuStyle {
-    /// One by one.
     Numbers,
     /// As ranges, with their count: `0-15, 128-143 (32)`.
     Ranges,
@@ -32,7 +31,6 @@ struct Shown {
 pub(super) struct Hardware {
     ids: NodeSet,
     nodes: Vec<Shown>,
-    /// Sentences for stderr.
     pub(super) problems: Vec<String>,
     /// Whether the CPUs of a node are left out, and in 2.0.19 the line feed too, because the
     /// originals cannot read them.

@@ -44,7 +44,6 @@ struct Region {
     /// Where the policy's part begins in the mapping, in bytes: a file is mapped from its offset on,
     /// a segment whole.
     start: usize,
-    /// How long it is.
     length: usize,
     /// Where it begins in the file or segment, in bytes.
     offset: u64,

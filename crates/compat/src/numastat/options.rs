@@ -35,7 +35,6 @@ pub struct Options {
 /// The column that rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortBy {
-    /// That of all nodes.
     Total,
     /// That of one node; of all where there is no such node.
     Node(NodeId),
@@ -53,7 +52,6 @@ impl SortBy {
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Tables.
     Show(Options),
     /// `-V`: the version, after the output for the processes before it.
     Version(Vec<OsString>),

@@ -18,7 +18,6 @@ const MOST_COMMAND_BYTES: usize = 2048;
 /// The processes that were asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Chosen {
-    /// By number.
     pub pids: Vec<Pid>,
     /// Whether numbers were asked for that no process can have.
     pub impossible: bool,
@@ -34,7 +33,6 @@ impl Chosen {
 /// A process, as far as it could be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
-    /// Its number.
     pub pid: Pid,
     /// Its name; `None` when it is gone.
     pub name: Option<Vec<u8>>,

@@ -15,13 +15,9 @@ pub struct Stop;
 
 /// One run.
 pub struct Session<'c> {
-    /// The machine's files.
     pub tree: &'c Tree,
-    /// Which release is imitated.
     pub settings: Settings,
-    /// Where tables go.
     pub out: &'c mut dyn Write,
-    /// Where errors go.
     pub err: &'c mut dyn Write,
     /// Whether something that was asked for could not be shown.
     pub incomplete: bool,

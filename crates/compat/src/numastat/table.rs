@@ -23,7 +23,6 @@ const MOST_NAME_WIDTH: usize = 24;
 /// How numbers and columns are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Digits behind the point.
     pub decimals: usize,
     /// Whether columns are as narrow as their content.
     pub compact: bool,
@@ -40,7 +39,6 @@ pub struct Style {
 pub struct Row {
     /// The name, fit to be printed.
     pub name: Vec<u8>,
-    /// The numbers.
     pub cells: Vec<Option<f64>>,
 }
 
@@ -68,7 +66,6 @@ pub struct Table {
     pub heads: Vec<String>,
     /// The head of the names.
     pub corner: &'static str,
-    /// The rows.
     pub rows: Vec<Row>,
     /// The sum below the others, behind a line of dashes.
     pub sum: Option<Row>,

@@ -14,7 +14,6 @@ pub(super) struct Cores {
     threads: bool,
     /// Cores by last-level cache.
     by_cache: Vec<CpuSet>,
-    /// Cores by node.
     by_node: Vec<CpuSet>,
 }
 

@@ -17,7 +17,6 @@ use crate::executor::{Ending, NoWitness};
 /// The end of a run, and what the program printed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Printed {
-    /// How it ended.
     pub ending: Ending,
     /// The end of its standard output.
     pub stdout: String,

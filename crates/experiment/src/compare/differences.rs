@@ -12,7 +12,6 @@ pub struct Difference {
     pub what: String,
     /// Before; `None` where it is not known.
     pub before: Option<String>,
-    /// After.
     pub after: Option<String>,
 }
 

@@ -7,9 +7,7 @@ use crate::executor::Arm;
 /// What goes with a placement besides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
-    /// Nothing was said.
     Untold,
-    /// By the variables.
     Variables(u32),
     /// In the words of the program, which hold the number.
     Words(u32),

@@ -32,13 +32,11 @@ pub(super) enum Entry {
     Study(StudyJson),
     /// A sitting begins: the time, in seconds since 1970.
     Sitting {
-        /// When.
         began_unix_s: u64,
         /// Which version of nodewise writes it, where that is noted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         nodewise: Option<String>,
     },
-    /// A run that ended.
     Run(Box<RunJson>),
 }
 

@@ -28,9 +28,7 @@ use nodewise_machine::placement::Placement;
 pub struct Crossed {
     /// The arm that was within the margin of the best of those tried alone.
     pub best: ArmId,
-    /// After which block.
     pub block: Block,
-    /// The crosses.
     pub arms: Vec<ArmId>,
 }
 

@@ -29,20 +29,15 @@ pub enum ReadyError {
         /// The data that was read.
         text: String,
     },
-    /// Not a regular expression.
     #[error("{} is neither a port nor a regular expression: {reason}", quote(.text))]
     Syntax {
         /// The data that was read.
         text: String,
-        /// The fault in it.
         reason: String,
     },
     /// Somebody else has the port.
     #[error("port {port} answers before the server is started: expected a free port")]
-    Taken {
-        /// The port.
-        port: u16,
-    },
+    Taken { port: u16 },
 }
 
 impl Ready {

@@ -17,7 +17,6 @@ use nodewise_stats::power::blocks_needed;
 /// until something is significant finds something every time, unless by [`crate::race`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounds {
-    /// This many.
     Exactly(u32),
     /// As many as fit into a time, judged by the warm-up block, which counts too.
     Within {
@@ -62,9 +61,7 @@ impl HangLimit {
 /// What is done to a program before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Treatment {
-    /// Its name in tables.
     pub name: String,
-    /// Where the program runs.
     pub placement: Placement,
     /// Variables to add to its environment, such as `OMP_NUM_THREADS`.
     pub environment: BTreeMap<String, String>,
@@ -96,11 +93,9 @@ impl From<Candidate> for Treatment {
 pub struct Plan {
     /// The things compared; the first is the baseline.
     arms: Vec<Arm>,
-    /// What is compared.
     pub metric: Metric,
     /// What else is shown of every arm, and decides nothing.
     pub also: Vec<Metric>,
-    /// How many blocks.
     pub rounds: Rounds,
     /// By which rules arms drop out before the last block, and when the best is known; `None`: every
     /// arm runs in every block.

@@ -25,7 +25,6 @@ pub struct Command {
 /// Why a text is not a command of a suite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// Nothing to run.
     #[error("the command is empty: expected a line for the shell")]
     Empty,
     /// A byte that no argument can hold.
@@ -39,11 +38,9 @@ pub enum CommandError {
 /// What is filled in.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// The number of threads.
     pub threads: u32,
     /// The folder of the inputs.
     pub inputs: &'a Path,
-    /// This program.
     pub nodewise: &'a Path,
 }
 

@@ -38,25 +38,17 @@ pub trait Stage {
 pub enum Event<'a> {
     /// A run is about to begin.
     Begins {
-        /// Its round.
         block: Block,
-        /// What runs.
         case: &'a Case<'a>,
-        /// Under which placement.
         arm: &'a Arm,
     },
-    /// A run has ended.
     Ended,
-    /// The warm-up is over.
     Fixed {
-        /// Rounds to come.
         rounds: u32,
-        /// Runs in each.
         runs: u32,
     },
     /// A case is given up under a placement.
     GivenUp {
-        /// The case.
         case: &'a Case<'a>,
         /// Why; fit to be shown.
         why: &'a str,
@@ -70,19 +62,15 @@ pub struct Agenda<'a> {
     pub cases: &'a [Case<'a>],
     /// The placements, the one that others are compared with first; at least one.
     pub arms: &'a [Arm],
-    /// How many rounds.
     pub rounds: Rounds,
-    /// What the order is drawn from.
     pub seed: u64,
 }
 
 /// What running needs.
 pub struct Conductor<'a> {
-    /// Starts the programs.
     pub stage: &'a mut dyn Stage,
     /// Reports how much of the time is spent.
     pub clock: &'a dyn Clock,
-    /// Receives an event.
     pub observer: &'a mut dyn FnMut(Event<'_>),
     /// Ends it when it becomes true.
     pub interrupt: &'a AtomicBool,
@@ -95,9 +83,7 @@ pub struct Outcome {
     pub cases: Vec<CaseRecord>,
     /// Measured rounds that were begun.
     pub rounds: u32,
-    /// How it ended.
     pub end: End,
-    /// How long it took.
     pub took: Duration,
 }
 

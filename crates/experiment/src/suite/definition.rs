@@ -14,11 +14,9 @@ use crate::metric::Metric;
 /// suite, with their places not filled in: not fit for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// What is run and timed.
     pub command: String,
     /// What is run before the first run.
     pub prepare: Option<String>,
-    /// What is run before every run.
     pub prepare_each: Option<String>,
     /// What is compared: `wall`, or the pattern of a number that is printed.
     pub metric: String,

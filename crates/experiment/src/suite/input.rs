@@ -12,9 +12,7 @@ use nodewise_stats::random::Random;
 pub struct Input {
     /// Its name in the folder of the inputs: letters, digits, `.`, `_` and `-`.
     pub name: String,
-    /// Its contents.
     pub content: Content,
-    /// What it is drawn from.
     pub seed: u64,
 }
 
@@ -22,10 +20,7 @@ pub struct Input {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A file of words and sentences, about as compressible as prose.
-    Text {
-        /// Its size.
-        size: Bytes,
-    },
+    Text { size: Bytes },
     /// A folder with a program in C: this many files and a Makefile that makes `program` of them.
     C {
         /// Files besides the one with `main`.

@@ -18,37 +18,29 @@ pub struct Session {
     pub suite: String,
     /// Where the figures come from, when nodewise has not measured them.
     pub origin: Option<String>,
-    /// The circumstances.
     pub conditions: Conditions,
     /// More of them, under the names that tables give them: `microcode`, `kernel command line`.
     pub settings: BTreeMap<String, String>,
     /// The programs that benchmarks need, with the packages of Debian that they are of and their versions
     /// (`xz-utils 5.4.1-1`); `None` for a program that no package has. Empty where that was not noted.
     pub tools: BTreeMap<String, Option<String>>,
-    /// What the order was drawn from.
     pub seed: u64,
     /// Measured rounds that were begun.
     pub rounds: u32,
-    /// How it ended.
     pub end: End,
-    /// How long it took.
     pub took: Duration,
     /// The names of the placements, the one that others are compared with first.
     pub placements: Vec<String>,
     /// What was run, in the order of the suite.
     pub cases: Vec<CaseRecord>,
-    /// What was not run.
     pub skipped: Vec<Skipped>,
 }
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// All rounds were run.
     Completed,
-    /// The user ended it.
     Interrupted,
-    /// The time was up.
     BudgetSpent,
 }
 
@@ -57,11 +49,9 @@ pub enum End {
 pub struct CaseRecord {
     /// The name of the benchmark.
     pub benchmark: String,
-    /// Its threads.
     pub threads: u32,
     /// The unit of its values; empty where it has none.
     pub unit: String,
-    /// Which way is better.
     pub direction: Direction,
     /// Whether it moves more memory than the caches hold.
     pub memory_traffic: bool,
@@ -98,7 +88,6 @@ pub struct Sample {
 /// A benchmark that was not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its name.
     pub benchmark: String,
     /// With this many threads; `None`: with any.
     pub threads: Option<u32>,

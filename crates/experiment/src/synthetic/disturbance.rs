@@ -106,7 +106,6 @@ pub struct Disturbed {
     random: Random,
     /// How many there were; the recorded series begins at any of its runs.
     runs: usize,
-    /// What stays from run to run.
     level: f64,
 }
 

@@ -22,9 +22,7 @@ use nodewise_stats::share::share_interval;
 /// What is played: this many arms, the default among them, and rounds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Design {
-    /// Arms.
     pub arms: u32,
-    /// Rounds.
     pub rounds: u32,
 }
 
@@ -87,7 +85,6 @@ fn printed() -> Metric {
 /// What studies of equal arms said: counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FalseSayings {
-    /// Studies.
     pub studies: u32,
     /// An arm was called better than the default.
     pub better: u32,
@@ -97,7 +94,6 @@ pub struct FalseSayings {
     pub out: u32,
     /// Another arm than the default was to be used.
     pub used: u32,
-    /// Any of these.
     pub any: u32,
     /// Rounds of all of them.
     pub rounds: u64,

@@ -33,16 +33,13 @@ const ROWS: u32 = 5;
 pub enum Compared {
     /// This many placements with the first, in one session.
     Placements(u32),
-    /// Two sessions.
     Sessions,
 }
 
 /// What is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Design {
-    /// What is compared.
     pub compared: Compared,
-    /// Rounds of a session.
     pub rounds: u32,
 }
 
@@ -157,9 +154,7 @@ pub struct Tally {
     pub faster: u32,
     /// A row was called slower.
     pub slower: u32,
-    /// Either.
     pub any: u32,
-    /// Rows with an interval.
     pub rows: u32,
     /// Those whose interval held the truth.
     pub rows_held: u32,

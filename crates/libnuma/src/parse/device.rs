@@ -31,7 +31,6 @@ pub fn node(device: Device<'_>) -> Option<usize> {
 
 /// The kernel's facts about a device's place.
 enum Place {
-    /// This node.
     Node(usize),
     /// No device on the way up to the root has a node; the bytes of the path of the first that
     /// could have.

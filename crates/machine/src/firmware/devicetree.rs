@@ -7,7 +7,6 @@
 /// A value that should be one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeProperty {
-    /// The property is missing.
     Missing,
     /// It is, and is not a number of 32 bits.
     Malformed,
@@ -69,10 +68,7 @@ pub struct DistanceMap {
 pub struct NumaTree {
     /// `model` of the machine. Foreign text.
     pub model: Option<String>,
-    /// CPUs.
     pub cpus: Vec<TreeCpu>,
-    /// Memory.
     pub memory: Vec<TreeMemory>,
-    /// Distances.
     pub distance_map: Option<DistanceMap>,
 }

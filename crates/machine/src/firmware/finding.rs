@@ -13,7 +13,6 @@ pub enum Rule {
     Checksum,
     /// A structure is as long as its fields, and ends before its table does.
     StructureLength,
-    /// What is counted is there.
     Count,
     /// A structure is of a type that is known.
     Type,

@@ -71,15 +71,11 @@ structure! {
 pub enum DataType {
     /// Latency of reads and of writes.
     AccessLatency,
-    /// Latency of reads.
     ReadLatency,
-    /// Latency of writes.
     WriteLatency,
     /// Bandwidth of reads and of writes.
     AccessBandwidth,
-    /// Bandwidth of reads.
     ReadBandwidth,
-    /// Bandwidth of writes.
     WriteBandwidth,
 }
 
@@ -133,7 +129,6 @@ pub struct Locality {
     pub initiators: Vec<u32>,
     /// The domains of the targets.
     pub targets: Vec<u32>,
-    /// The entries.
     pub entries: Vec<u16>,
 }
 

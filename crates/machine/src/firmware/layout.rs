@@ -5,7 +5,6 @@
 /// The contents of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number.
     Number(u64),
     /// Bytes that are not a number: an id in ASCII, a handle, a list of distances.
     Bytes(Vec<u8>),
@@ -20,7 +19,6 @@ pub struct Field {
     pub width: usize,
     /// Its name in the specification.
     pub name: &'static str,
-    /// Its value.
     pub value: Value,
 }
 
@@ -320,7 +318,6 @@ mod tests {
     use super::*;
 
     structure! {
-        /// For the tests.
         Sample {
             /// A number.
             number: u16, "Number";

@@ -14,7 +14,6 @@ pub const FIXED: usize = 44;
 /// The table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slit {
-    /// Its header.
     pub header: TableHeader,
     /// The declared number of rows and columns.
     pub localities: u64,

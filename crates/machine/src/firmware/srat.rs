@@ -55,7 +55,6 @@ impl ProcessorApic {
 }
 
 structure! {
-    /// A range of memory.
     Memory {
         /// The domain.
         proximity_domain: u32, "Proximity Domain";
@@ -93,7 +92,6 @@ structure! {
 }
 
 structure! {
-    /// A CPU of Arm's.
     Gicc {
         /// The domain.
         proximity_domain: u32, "Proximity Domain";
@@ -138,7 +136,6 @@ structure! {
 }
 
 structure! {
-    /// A CPU of RISC-V's.
     Rintc {
         /// Reserved.
         reserved: u16, "Reserved";

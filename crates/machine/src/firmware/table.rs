@@ -57,7 +57,6 @@ pub struct Entry<E> {
     pub offset: usize,
     /// The reserved field in its head, where there is one.
     pub reserved: u16,
-    /// What it says.
     pub body: E,
     /// Bytes that its length has more than its fields.
     pub extra: Vec<u8>,
@@ -80,11 +79,9 @@ impl<E: Entries> Entry<E> {
 /// A table that is a list of structures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subtables<H, E> {
-    /// Its header.
     pub header: TableHeader,
     /// The fields before the first structure.
     pub fixed: H,
-    /// The structures.
     pub entries: Vec<Entry<E>>,
     /// Bytes at the end that cannot be taken apart.
     pub rest: Vec<u8>,
@@ -106,9 +103,7 @@ impl<H: Layout, E: Entries> Subtables<H, E> {
 /// A table that nodewise does not take apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
-    /// Its header.
     pub header: TableHeader,
-    /// What follows the header.
     pub bytes: Vec<u8>,
 }
 
@@ -117,17 +112,14 @@ pub struct Other {
 pub enum Table {
     /// Which CPUs, memory and devices are near to one another.
     Srat(Srat),
-    /// Distances.
     Slit(Slit),
     /// Latency, bandwidth, and caches before memory.
     Hmat(Hmat),
-    /// Windows of CXL memory.
     Cedt(Cedt),
     /// How far the machine can grow.
     Msct(Msct),
     /// Interrupt controllers, and with them the CPUs.
     Madt(Madt),
-    /// Any other.
     Other(Other),
 }
 
@@ -152,7 +144,6 @@ pub struct Tables {
     /// The tables, in the order in which they were found; of two of a kind the first is the one
     /// that counts.
     pub tables: Vec<Table>,
-    /// What is wrong.
     pub findings: Vec<Finding>,
 }
 

@@ -20,7 +20,6 @@ pub struct ListError {
     pub word: &'static str,
     /// Where it stops being a list, counted in characters from 1.
     pub column: usize,
-    /// The expected form there.
     pub expected: String,
 }
 

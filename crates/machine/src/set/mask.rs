@@ -19,7 +19,6 @@ pub struct MaskError {
     pub word: &'static str,
     /// Where it stops being a mask, counted in characters from 1.
     pub column: usize,
-    /// The expected form there.
     pub expected: String,
 }
 

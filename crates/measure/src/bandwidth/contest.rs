@@ -20,7 +20,6 @@ const TIME: Duration = Duration::from_millis(2);
 /// How a contest is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contest {
-    /// With finals.
     Whole,
     /// Every variant is tried once.
     Short,

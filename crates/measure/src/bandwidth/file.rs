@@ -40,7 +40,6 @@ pub enum Operation {
     Write,
     /// Writes a file that has its pages already.
     Rewrite,
-    /// Reads a file.
     Read,
 }
 
@@ -72,7 +71,6 @@ pub enum Place {
 pub struct FileWay {
     /// The CPUs of the program (one is used), and the node of the file's pages.
     pub cell: Cell,
-    /// What it does.
     pub operation: Operation,
 }
 

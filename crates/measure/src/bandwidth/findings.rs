@@ -38,14 +38,12 @@ pub enum BandwidthFinding {
         measured: f64,
         /// What the firmware declares, GB/s.
         declared: f64,
-        /// How many pairs differ.
         pairs: usize,
     },
     /// More threads than these gain next to nothing.
     Knee {
         /// This many give what all give.
         threads: usize,
-        /// All.
         of: usize,
     },
     /// What weights for weighted interleaving would be in proportion.

@@ -17,11 +17,9 @@ const GAIN: f64 = 0.05;
 /// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WayReport {
-    /// The actions taken.
     pub kernel: Kernel,
     /// How, in words; `None` where there was no contest.
     pub variant: Option<String>,
-    /// Threads.
     pub threads: usize,
     /// Whether all nodes were used at the same time, each by its own CPUs; the cell then names the
     /// first of them.

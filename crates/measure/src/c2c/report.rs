@@ -50,9 +50,7 @@ pub struct PairReport {
     pub refused: Option<String>,
     /// Where the memory was before samples were taken.
     pub before: Option<Placed>,
-    /// And after them.
     pub after: Option<Placed>,
-    /// Whether it is marked as disturbed.
     pub disturbed: bool,
 }
 
@@ -84,9 +82,7 @@ impl PairReport {
 pub struct Group {
     /// How the CPUs are related.
     pub relation: Relation,
-    /// What was timed.
     pub transfer: Transfer,
-    /// Where the memory is.
     pub home: Home,
     /// How many pairs have a figure.
     pub pairs: usize,
@@ -105,7 +101,6 @@ pub struct Report {
     pub account: Account,
     /// CPUs that could have been measured; some represent all.
     pub candidates: usize,
-    /// The pairs.
     pub pairs: Vec<PairReport>,
 }
 

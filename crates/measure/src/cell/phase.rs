@@ -12,17 +12,9 @@ pub enum Phase {
     /// Looking for the last-level cache.
     LastLevel,
     /// Writing to every page of new memory.
-    Filling {
-        /// How much.
-        size: Bytes,
-        /// On which node.
-        node: NodeId,
-    },
+    Filling { size: Bytes, node: NodeId },
     /// Asking the kernel where the pages of a node's memory are.
-    Locating {
-        /// The node.
-        node: NodeId,
-    },
+    Locating { node: NodeId },
     /// Drawing the random order of a chase.
     Drawing {
         /// The size of what is chased.
@@ -34,10 +26,7 @@ pub enum Phase {
         node: NodeId,
     },
     /// Looking for the fastest variant of a kernel.
-    Contest {
-        /// The kernel.
-        kernel: Kernel,
-    },
+    Contest { kernel: Kernel },
 }
 
 impl fmt::Display for Phase {

@@ -9,7 +9,6 @@ pub enum Refusal {
     /// The node has too little memory to spare; taking it would call the OOM killer.
     #[error("node {node} has {available} to spare, {needed} are needed: try a smaller --size")]
     TooLittleMemory {
-        /// The node.
         node: NodeId,
         /// Memory that can be had there.
         available: Bytes,
@@ -22,7 +21,6 @@ pub enum Refusal {
          needed: try a smaller --size"
     )]
     NearLimit {
-        /// What is left below the limit.
         available: Bytes,
         /// The needs of the cell.
         needed: Bytes,
@@ -30,7 +28,6 @@ pub enum Refusal {
     /// The node's memory may not be used here.
     #[error("node {node} is outside of this cpuset's memory nodes {allowed}")]
     Forbidden {
-        /// The node.
         node: NodeId,
         /// Those that may be used.
         allowed: NodeSet,
@@ -42,7 +39,6 @@ pub enum Refusal {
         size.bytes()
     )]
     TooFewHugePages {
-        /// The node.
         node: NodeId,
         /// The size of the pages.
         size: HugePageSize,
@@ -56,7 +52,6 @@ pub enum Refusal {
     NotHuge {
         /// What came in huge pages.
         got: Bytes,
-        /// All of the memory.
         wanted: Bytes,
     },
     /// Not all pages are on the node: nothing is measured there.
@@ -71,25 +66,16 @@ pub enum Refusal {
     },
     /// The CPU cannot be used, or could not be kept.
     #[error("CPU {cpu} is not online, or not allowed to this process any more")]
-    CpuLost {
-        /// The CPU.
-        cpu: CpuId,
-    },
+    CpuLost { cpu: CpuId },
     /// No CPU of the node may be used.
     #[error("no CPU of node {node} may be used by this process")]
-    NoCpu {
-        /// The node.
-        node: NodeId,
-    },
+    NoCpu { node: NodeId },
     /// A call was refused; `nodewise_syscall::explain` says what is behind it.
     #[error("{0}")]
     Call(CallError),
     /// The memory could not be had from this process's address space.
     #[error("no memory for {needed}: expected a smaller --size")]
-    NoMemory {
-        /// How much.
-        needed: Bytes,
-    },
+    NoMemory { needed: Bytes },
     /// It took less time than the clock can show.
     #[error("a sample is too short for the clock: expected a larger --size")]
     TooShort,

@@ -14,9 +14,7 @@ const DIFFERENT: f64 = 1.05;
 pub enum IoFinding {
     /// Buffers on one node cost more than on another.
     Far {
-        /// The device.
         device: String,
-        /// How it was read.
         access: Access,
         /// The best node, and the worst.
         nodes: (NodeId, NodeId),

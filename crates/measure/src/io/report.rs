@@ -10,13 +10,9 @@ use crate::survey::{Account, CellReport, Outcome};
 /// What a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A disk.
     Block,
-    /// A file on one.
     File,
-    /// A network interface.
     Network,
-    /// An RDMA device.
     Rdma,
     /// Nothing that could be found.
     Unknown,
@@ -38,7 +34,6 @@ impl Kind {
 /// Where a device hangs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// On this node.
     Node(NodeId),
     /// No one knows; why, in a sentence.
     Unknown(String),
@@ -77,9 +72,7 @@ impl WayReport {
 pub struct DeviceReport {
     /// What it is called: its kernel name, or the path of a file. Foreign text.
     pub name: String,
-    /// What it is.
     pub kind: Kind,
-    /// Where it hangs.
     pub home: Home,
     /// How much it holds; `None` where that is not known, or means nothing.
     pub size: Option<Bytes>,

@@ -23,72 +23,38 @@ pub struct Target {
 /// Why something cannot be read. Paths are fit to be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// It is a directory.
     #[error("{path} is a directory: expected a block device or a file")]
-    Directory {
-        /// Its path.
-        path: String,
-    },
+    Directory { path: String },
     /// It is something else that has no blocks.
     #[error("{path} is neither a block device nor a file")]
-    NoBlocks {
-        /// Its path.
-        path: String,
-    },
+    NoBlocks { path: String },
     /// Its file system refuses direct I/O.
     #[error(
         "{path} lies on a file system without direct I/O (O_DIRECT), and reads through the page cache do not \
          measure of a device: expected a file on a disk, or see nodewise bandwidth --file"
     )]
-    NoDirect {
-        /// Its path.
-        path: String,
-    },
+    NoDirect { path: String },
     /// There is too little in it.
     #[error("{path} has {size}: expected {SMALL} or more")]
-    TooSmall {
-        /// Its path.
-        path: String,
-        /// What it has.
-        size: Bytes,
-    },
+    TooSmall { path: String, size: Bytes },
     /// It may not be read.
     #[error("{path} cannot be read: permission denied (block devices are for root and the group disk)")]
-    Denied {
-        /// Its path.
-        path: String,
-    },
+    Denied { path: String },
     /// Its mode would let this process read it, and something else does not.
     #[error(
         "{path} cannot be read: operation not permitted (the devices of this container, or control group, are \
          limited)"
     )]
-    NotPermitted {
-        /// Its path.
-        path: String,
-    },
+    NotPermitted { path: String },
     /// The kernel refuses to open it.
     #[error("{path} cannot be opened: {why}")]
-    NotOpened {
-        /// Its path.
-        path: String,
-        /// Why, in words.
-        why: String,
-    },
+    NotOpened { path: String, why: String },
     /// A read failed: the device has gone, or is broken.
     #[error("{path} cannot be read: {why}")]
-    NotRead {
-        /// Its path.
-        path: String,
-        /// Why, in words.
-        why: String,
-    },
+    NotRead { path: String, why: String },
     /// It has become shorter since it was opened.
     #[error("{path} has become shorter while it was read")]
-    Shorter {
-        /// Its path.
-        path: String,
-    },
+    Shorter { path: String },
 }
 
 impl Target {

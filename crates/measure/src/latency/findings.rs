@@ -31,7 +31,6 @@ pub enum LatencyFinding {
     },
     /// Measured ratios differ from the distances that the kernel reports.
     Slit {
-        /// The distance.
         distance: u32,
         /// The median over pairs with that distance of their cost against the local one.
         ratio: f64,
@@ -46,7 +45,6 @@ pub enum LatencyFinding {
         measured_ns: f64,
         /// What the firmware declares, ns.
         declared_ns: u32,
-        /// How many pairs differ.
         pairs: usize,
     },
 }

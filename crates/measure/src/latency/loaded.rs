@@ -63,7 +63,6 @@ pub struct Loaded {
 pub struct Traffic {
     /// A thread on each of its CPUs, and their memory.
     pub cell: Cell,
-    /// What they do.
     pub kernel: Kernel,
     /// The pause after each 4 KiB of an array, ns; 0 for none.
     pub pause_ns: u32,

@@ -15,7 +15,6 @@ pub struct Report {
     pub account: Account,
     /// The size of each buffer.
     pub size: Bytes,
-    /// The cells.
     pub cells: Vec<CellReport>,
     /// The firmware's facts about the same pairs.
     pub declared: Vec<Declared>,

@@ -23,9 +23,7 @@ const NEAR: f64 = 1.6;
 pub struct ChaseReport {
     /// The size of its buffer.
     pub size: Bytes,
-    /// The way through it.
     pub pattern: Pattern,
-    /// The outcome of it.
     pub cell: CellReport,
 }
 
@@ -34,7 +32,6 @@ pub struct ChaseReport {
 pub struct Claimed {
     /// Its name: `L1d`.
     pub name: String,
-    /// Its size.
     pub size: Bytes,
 }
 

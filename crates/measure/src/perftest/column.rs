@@ -119,7 +119,6 @@ impl Column {
 pub(super) enum Head {
     /// The size of messages in bytes.
     Size,
-    /// How many were sent.
     Iterations,
     /// A value; what is printed times the factor is in the column's unit.
     Value(Column, f64),

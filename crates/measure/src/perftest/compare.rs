@@ -14,7 +14,6 @@ pub struct Side {
     pub label: String,
     /// The node of the buffers, where that is known.
     pub node: Option<NodeId>,
-    /// The table.
     pub table: Table,
 }
 
@@ -30,7 +29,6 @@ pub struct Comparison {
 pub struct Extremes {
     /// The size at which it comes off best, and its value there as a multiple of the first's.
     pub best: (Bytes, f64),
-    /// And worst.
     pub worst: (Bytes, f64),
 }
 

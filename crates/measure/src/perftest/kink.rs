@@ -21,7 +21,6 @@ const BEND: f64 = 1.3;
 pub struct Kink {
     /// The sizes: the one before, the one of the kink, the one behind.
     pub sizes: [Bytes; 3],
-    /// The values there.
     pub values: [f64; 3],
     /// How much the curve bends: how many times more the value would have to grow for each doubling of the
     /// size to go on as before.

@@ -20,7 +20,6 @@ const OTHERS: f64 = 0.25;
 /// A survey as a whole.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Account {
-    /// The circumstances.
     pub conditions: Conditions,
     /// The seed of the order of samples, and of all else that is drawn.
     pub seed: u64,
@@ -50,23 +49,14 @@ pub enum Noise {
         /// Of one CPU's time, of 1.
         share: f64,
     },
-    /// Other programs ran.
     Others {
         /// CPUs that they used on average.
         cpus: f64,
     },
     /// Some cells stay disturbed after they were measured once more.
-    Disturbed {
-        /// How many.
-        cells: usize,
-        /// Of how many.
-        of: usize,
-    },
-    /// Some intervals are wide.
+    Disturbed { cells: usize, of: usize },
     Uncertain {
-        /// How many.
         cells: usize,
-        /// Of how many.
         of: usize,
         /// The widest: half of it as a share of the median.
         widest: f64,

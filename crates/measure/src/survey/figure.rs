@@ -13,7 +13,6 @@ pub struct Figure {
     pub interval: Option<Interval>,
     /// The best sample of all: what the hardware does when nothing disturbs it.
     pub best: f64,
-    /// Rounds.
     pub rounds: usize,
     /// Samples in all of them.
     pub samples: usize,

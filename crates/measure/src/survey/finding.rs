@@ -5,7 +5,6 @@ use super::Noise;
 /// A finding of a survey. `F` has the instrument's own kinds; noise is the same for all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SurveyFinding<F> {
-    /// What the figures show.
     Shown(F),
     /// How far all of it can be believed.
     Noise(Noise),

@@ -21,7 +21,6 @@ pub(crate) struct Measured<'a> {
     pub(crate) from: NodeId,
     /// The node of the memory.
     pub(crate) memory: NodeId,
-    /// Its figure.
     pub(crate) figure: &'a Figure,
 }
 
@@ -42,9 +41,7 @@ impl<'a> Measured<'a> {
 pub(crate) struct Apart {
     /// The pair: node of the CPUs, node of the memory.
     pub(crate) way: (NodeId, NodeId),
-    /// Its median.
     pub(crate) median: f64,
-    /// What that is held against.
     pub(crate) other: f64,
     /// How many pairs have values that differ.
     pub(crate) pairs: usize,

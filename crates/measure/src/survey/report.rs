@@ -16,7 +16,6 @@ pub struct CellReport {
     pub cpus: CpuSet,
     /// The node of the memory.
     pub memory: NodeId,
-    /// What the memory was made of.
     pub pages: PageKind,
     /// The figure; `None` for a cell that was refused, whose pages moved, or without samples.
     pub figure: Option<Figure>,
@@ -24,11 +23,8 @@ pub struct CellReport {
     pub refused: Option<String>,
     /// Where its pages were before samples were taken.
     pub before: Option<Placed>,
-    /// And after them.
     pub after: Option<Placed>,
-    /// What disturbed it.
     pub marks: Marks,
-    /// Whether it is marked as disturbed.
     pub disturbed: bool,
     /// Whether it was measured once more for that.
     pub again: bool,

@@ -29,7 +29,6 @@ pub struct Marks {
     pub slower: usize,
     /// Samples with any of these.
     pub disturbed: usize,
-    /// All samples.
     pub samples: usize,
 }
 
@@ -47,7 +46,6 @@ pub struct Outcome {
     pub rounds: Vec<Vec<Sample>>,
     /// Where its memory was before samples were taken: of all rounds, that with the least in place.
     pub before: Option<Placed>,
-    /// And after them.
     pub after: Option<Placed>,
     /// Why it has no value, or lost it on the way.
     pub refusal: Option<Refusal>,
@@ -156,11 +154,8 @@ fn worse(one: Option<Placed>, other: Option<Placed>) -> Option<Placed> {
 pub struct LeftOut {
     /// Whole rounds that were done.
     pub rounds: u32,
-    /// Rounds that were planned.
     pub of_rounds: u32,
-    /// Cells without any sample.
     pub cells: usize,
-    /// All cells.
     pub of_cells: usize,
     /// Disturbed cells that were not measured once more.
     pub disturbed: usize,
@@ -175,7 +170,6 @@ pub struct Survey {
     pub interrupted: bool,
     /// The parts that a limit of time has left out.
     pub left_out: Option<LeftOut>,
-    /// How long it took.
     pub took: Duration,
     /// What happened around it, from its beginning to its end.
     pub meanwhile: Glance,

@@ -16,7 +16,6 @@ const LOADS: u64 = 1 << 16;
 /// The command to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChaseOptions {
-    /// Size of the chain.
     pub size: Bytes,
     /// How many times 65,536 loads are timed; a first, untimed lap proves that the chain is one
     /// cycle.
@@ -38,15 +37,12 @@ impl ChaseOptions {
 pub struct ChaseResult {
     /// Size of the chain: of whole lines.
     pub size: Bytes,
-    /// Its lines.
     pub lines: u64,
     /// Nanoseconds per load of each sample, in order.
     pub ns_per_load: Vec<f64>,
     /// Time to make the chain and to prove it.
     pub setup: Duration,
-    /// Time of all samples.
     pub timed: Duration,
-    /// The clock.
     pub timer: Timer,
 }
 

@@ -46,16 +46,13 @@ pub enum Basis {
     Most(Bytes),
     /// A quarter of the memory of the smallest node, of this size.
     Memory(Bytes),
-    /// The user.
     Chosen,
 }
 
 /// A size and what decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// How much.
     pub bytes: Bytes,
-    /// Why.
     pub basis: Basis,
 }
 

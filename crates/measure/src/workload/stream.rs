@@ -26,7 +26,6 @@ const ELEMENT: u64 = 24;
 /// The command to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// What is done with each element.
     pub operation: Operation,
     /// Size of the three arrays of all threads together.
     pub size: Bytes,
@@ -34,7 +33,6 @@ pub struct StreamOptions {
     pub threads: u32,
     /// How often they are passed over, each time timed for itself; a first pass is not.
     pub passes: u32,
-    /// What the arrays are filled from.
     pub seed: u64,
 }
 
@@ -50,11 +48,9 @@ impl StreamOptions {
 /// The measured values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamResult {
-    /// What was done with each element.
     pub operation: Operation,
     /// Size of the arrays: of whole elements.
     pub size: Bytes,
-    /// Threads that shared them.
     pub threads: u32,
     /// Bytes that the program read and wrote in one pass; see [`Operation::bytes_per_element`].
     pub bytes_per_pass: Bytes,
@@ -64,7 +60,6 @@ pub struct StreamResult {
     pub setup: Duration,
     /// Time of the timed passes.
     pub timed: Duration,
-    /// The clock.
     pub timer: Timer,
 }
 

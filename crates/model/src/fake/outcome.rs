@@ -12,7 +12,6 @@ use crate::zonelist::{BuiltAt, FallbackOrders};
 /// Whose way to cut memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Linux's own.
     Mainline,
     /// That of the Raspberry Pi kernels 6.6: slices of addresses, CPUs on node 0, distances 20.
     RaspberryPi66,
@@ -31,13 +30,11 @@ impl Kind {
 /// An emulated node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulatedNode {
-    /// The node.
     pub id: NodeId,
     /// The node it is cut from.
     pub physical: NodeId,
     /// Its ranges, the end behind the last byte, in the order in which they were made.
     pub ranges: Vec<(u64, u64)>,
-    /// RAM in them.
     pub memory: Bytes,
     /// The CPUs that it lists.
     pub cpus: CpuSet,
@@ -46,9 +43,7 @@ pub struct EmulatedNode {
 /// The outcome of an emulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulation {
-    /// The nodes by number.
     pub nodes: Vec<EmulatedNode>,
-    /// Distances between them.
     pub distances: NodeMatrix<u32>,
     /// The order in which each falls back.
     pub orders: FallbackOrders,

@@ -43,7 +43,6 @@ pub struct Booted {
     pub reserved: Vec<Range>,
     /// RAM, as it was given or taken for granted.
     pub ram: Vec<Span>,
-    /// Nodes that are possible.
     pub possible: NodeSet,
     /// Nodes that are there when the kernel has booted.
     pub online: NodeSet,
@@ -55,7 +54,6 @@ pub struct Booted {
     pub distances: NodeMatrix<u32>,
     /// The HMAT's figures, where there is one that the kernel takes.
     pub(super) attributes: Option<Attributes>,
-    /// The text to print.
     pub notes: Vec<Note>,
 }
 

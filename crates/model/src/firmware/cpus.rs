@@ -18,7 +18,6 @@ const BROADCAST: (u32, u32) = (0xff, u32::MAX);
 /// A CPU as the kernel will have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BootedCpu {
-    /// Its number.
     pub id: CpuId,
     /// How the tables name it.
     pub name: CpuName,
@@ -30,7 +29,6 @@ pub struct BootedCpu {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lost<'a> {
     pub(super) architecture: Architecture,
-    /// Nodes with RAM.
     pub(super) with_ram: &'a NodeSet,
 }
 

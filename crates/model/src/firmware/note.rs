@@ -39,7 +39,6 @@ impl NoteKind {
 /// A note on a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Of what kind.
     pub kind: NoteKind,
     /// The table: `SRAT`, or `device tree`.
     pub table: &'static str,

@@ -43,11 +43,8 @@ pub const MEMS_ALLOWED: u64 = 4;
 /// The process that a call is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// The caller.
     Own,
-    /// None has the number.
     Missing,
-    /// Another.
     Other {
         /// The nodes that its cpuset allows.
         allowed: NodeSet,
@@ -60,21 +57,14 @@ pub enum Process {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `set_mempolicy(2)`.
-    SetPolicy {
-        /// Mode and flags.
-        mode: u32,
-        /// The nodes.
-        mask: Mask,
-    },
+    SetPolicy { mode: u32, mask: Mask },
     /// `mbind(2)`. Of the mode the kernel looks at 32 bits only.
     Bind {
-        /// Where it begins.
         address: u64,
         /// How many bytes.
         length: u64,
         /// Mode and flags of the policy.
         mode: u32,
-        /// The nodes.
         mask: Mask,
         /// What is to happen to pages that are there.
         flags: u32,
@@ -83,31 +73,23 @@ pub enum Call {
     GetPolicy {
         /// Whether there is a pointer for a mask.
         has_mask: bool,
-        /// The number beside it.
         maxnode: u64,
-        /// The address.
         address: u64,
-        /// The request.
         flags: u64,
     },
     /// `set_mempolicy_home_node(2)`.
     SetHome {
-        /// Where it begins.
         address: u64,
         /// How many bytes.
         length: u64,
-        /// The node.
         node: u64,
-        /// None are known.
         flags: u64,
     },
     /// `migrate_pages(2)`.
     Migrate {
         /// Whose pages.
         process: Process,
-        /// Where from.
         old: Mask,
-        /// Where to.
         new: Mask,
     },
     /// `move_pages(2)`, whose lists can be read and written to.
@@ -147,15 +129,12 @@ pub struct Caller<'a> {
     pub scope: Scope<'a>,
     /// What it is built for: addresses of arm64 may carry a tag.
     pub architecture: Architecture,
-    /// Nodes that are there.
     pub online: &'a NodeSet,
-    /// Nodes that have memory.
     pub with_memory: &'a NodeSet,
     /// Nodes that can be: the number behind the highest of `/sys/devices/system/node/possible`.
     pub nr_node_ids: u32,
     /// Whether it has `CAP_SYS_NICE`.
     pub is_privileged: bool,
-    /// Its own policy.
     pub policy: &'a Policy,
     /// What it has mapped, in the order of the addresses.
     pub mappings: &'a [Mapping],

@@ -31,13 +31,10 @@ use page::{Backing, Home, Page, Size};
 /// The common parts for all programs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surroundings {
-    /// Nodes that have memory.
     pub with_memory: NodeSet,
-    /// Nodes that are there.
     pub online: NodeSet,
     /// Number of nodes that the kernel is built for.
     pub max_nodes: u32,
-    /// Which kernel.
     pub release: Release,
     /// The weights of the nodes.
     pub weights: Weights,

@@ -16,7 +16,6 @@ const WORD: u64 = 64;
 /// What a pointer to a node mask points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bits {
-    /// It is null.
     Null,
     /// Memory in which the bits of these nodes are set, and no others as far as it is read.
     Of(NodeSet),
@@ -27,7 +26,6 @@ pub enum Bits {
 /// A node mask as a program passes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
-    /// The pointer.
     pub bits: Bits,
     /// The argument `maxnode`.
     pub maxnode: u64,

@@ -18,7 +18,6 @@ pub struct Scope<'a> {
     pub allowed: &'a NodeSet,
     /// Number of nodes that the kernel is built for (`MAX_NUMNODES`).
     pub max_nodes: u32,
-    /// Which kernel.
     pub release: Release,
 }
 
@@ -27,7 +26,6 @@ pub struct Scope<'a> {
 pub struct Policy {
     /// How nodes are chosen. `Default` where there is no policy.
     pub mode: PolicyMode,
-    /// Modifiers of the mode.
     pub flags: ModeFlags,
     /// The nodes it works with.
     pub nodes: NodeSet,

@@ -25,7 +25,6 @@ pub struct Mapping {
     pub region: String,
     /// How many pages of 4 KiB; huge pages are whole.
     pub pages: u64,
-    /// Its parts.
     pub backing: Backing,
     /// The policy that `mbind(2)` gives it before it is touched.
     pub policy: Option<MemPolicy>,
@@ -58,7 +57,6 @@ pub enum Act {
     Start {
         /// The node of the CPU.
         cpu_node: NodeId,
-        /// Its own policy.
         policy: MemPolicy,
         /// The nodes that its cpuset allows.
         allowed: NodeSet,
@@ -69,7 +67,6 @@ pub enum Act {
     Allocate(Mapping),
     /// It writes to every page.
     Touch(Part),
-    /// It gives memory back.
     Free {
         /// The name of the memory.
         region: String,
@@ -78,7 +75,6 @@ pub enum Act {
     SetPolicy(MemPolicy),
     /// `mbind(2)` of memory that is there.
     Bind {
-        /// Which memory.
         part: Part,
         /// The policy that it is to have.
         policy: MemPolicy,
@@ -87,25 +83,19 @@ pub enum Act {
     },
     /// `set_mempolicy_home_node(2)`.
     SetHome {
-        /// Which memory.
         part: Part,
-        /// Its home node.
         node: NodeId,
     },
     /// `move_pages(2)` of all pages of some memory to one node.
     MovePages {
-        /// Which memory.
         part: Part,
-        /// Where to.
         node: NodeId,
         /// `MPOL_MF_MOVE_ALL`, with `CAP_SYS_NICE`.
         all: bool,
     },
     /// `migrate_pages(2)`, with `CAP_SYS_NICE`.
     Migrate {
-        /// From these nodes.
         old: NodeSet,
-        /// To these.
         new: NodeSet,
     },
     /// It goes to a CPU of another node.
@@ -121,7 +111,6 @@ pub enum Act {
     /// It runs for a while and uses all its memory: what is demoted, promoted or follows the CPU by then
     /// has done so.
     Balance,
-    /// It ends.
     End,
     /// `vm.nr_hugepages` is written.
     ResizePool {

@@ -21,7 +21,6 @@ pub(super) enum To {
     Node(NodeId),
     /// Where new pages of a policy would come from.
     Policy(Policy),
-    /// To a disk.
     Swap,
 }
 
@@ -31,7 +30,6 @@ pub(super) struct Move<'a> {
     pub cpu_node: NodeId,
     /// The nodes that may be used.
     pub allowed: &'a NodeSet,
-    /// Where to.
     pub to: To,
     /// At most this many pages of 4 KiB; huge pages are whole.
     pub most: u64,

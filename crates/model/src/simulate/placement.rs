@@ -11,7 +11,6 @@ use super::run::At;
 /// Whose memory it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// A program's.
     Program(String),
     /// A file's: what no one who runs has touched.
     File(String),
@@ -25,11 +24,9 @@ pub enum Owner {
 /// Pages of 4 KiB.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Placement {
-    /// By node.
     pub nodes: BTreeMap<NodeId, u64>,
     /// Those of them that are another's too, who started earlier: by node.
     pub common: BTreeMap<NodeId, u64>,
-    /// On a disk.
     pub swapped: u64,
 }
 

@@ -13,9 +13,7 @@ use crate::zones::ZoneKind;
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum At {
-    /// In memory.
     Zone(NodeId, ZoneKind),
-    /// On a disk.
     Swap,
 }
 

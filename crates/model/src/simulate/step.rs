@@ -11,21 +11,9 @@ use crate::walk::OutOfMemory;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
     /// Pages of 4 KiB went to a disk.
-    Swapped {
-        /// Where they were.
-        node: NodeId,
-        /// How many.
-        pages: u64,
-    },
+    Swapped { node: NodeId, pages: u64 },
     /// Pages of 4 KiB went to slower memory.
-    Demoted {
-        /// Where they were.
-        node: NodeId,
-        /// Where they are.
-        to: NodeId,
-        /// How many.
-        pages: u64,
-    },
+    Demoted { node: NodeId, to: NodeId, pages: u64 },
 }
 
 /// Why a program was killed.
@@ -40,9 +28,7 @@ pub enum Cause {
 /// A program that was killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Killed {
-    /// Which.
     pub program: String,
-    /// Why.
     pub cause: Cause,
     /// Pages of 4 KiB that it had, by node.
     pub had: Vec<(NodeId, u64)>,
@@ -74,7 +60,6 @@ pub struct Step {
     pub reliefs: Vec<Relief>,
     /// Who was killed, in order.
     pub killed: Vec<Killed>,
-    /// Why nothing happened.
     pub skipped: Option<Skipped>,
     /// Whose memory is elsewhere now, and where; `None` for who is gone.
     pub changed: Vec<(Owner, Option<Placement>)>,

@@ -32,24 +32,11 @@ pub enum TablesError {
     /// Neither a file nor a folder.
     #[error("{0} does not exist: expected ACPI tables (files, or a folder of them)")]
     Missing(String),
-    /// It cannot be read.
     #[error("cannot read {path}: {cause}{}", hint(*is_permission))]
-    Unreadable {
-        /// The file or folder.
-        path: String,
-        /// Why.
-        cause: String,
-        /// Whether it is open to others.
-        is_permission: bool,
-    },
+    Unreadable { path: String, cause: String, is_permission: bool },
     /// Nothing in it is a table.
     #[error("{path} holds no ACPI table{}", first(findings))]
-    NoTable {
-        /// The file or folder.
-        path: String,
-        /// What was found instead.
-        findings: Vec<Finding>,
-    },
+    NoTable { path: String, findings: Vec<Finding> },
     /// The machine has no such folder.
     #[error("{FOLDER} is missing: this machine has no ACPI, or its capture does not hold the tables")]
     NoFirmware,

@@ -25,14 +25,12 @@ const TOP: &str = "machine";
 pub enum Overwrite {
     /// It stays, and writing fails.
     Refuse,
-    /// It is replaced.
     Replace,
 }
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Files and links.
     pub files: usize,
     /// Bytes on disk, as far as it is one file.
     pub bytes: u64,
@@ -52,14 +50,8 @@ pub enum CaptureError {
     /// A folder of this name is there, with something in it.
     #[error("{0} is a folder with files in it, which is never replaced: nothing was written")]
     FolderExists(String),
-    /// The system refused.
     #[error("cannot write {path}: {cause}")]
-    Write {
-        /// The file or folder.
-        path: String,
-        /// Why, in words.
-        cause: String,
-    },
+    Write { path: String, cause: String },
 }
 
 /// What a name asks for.

@@ -7,9 +7,7 @@ use super::filter::Filter;
 
 /// One line of the policy.
 pub struct Rule {
-    /// What is saved.
     pub pattern: &'static str,
-    /// How.
     pub kind: Kind,
     /// Why it is wanted, or why it may be let in.
     pub why: &'static str,
@@ -18,9 +16,7 @@ pub struct Rule {
 /// How something is saved.
 #[derive(Clone, Copy)]
 pub enum Kind {
-    /// A file, whole.
     File,
-    /// A file, reduced.
     Reduced(Filter),
     /// A file that says whose machine it is.
     Private,

@@ -46,11 +46,8 @@ fn resolve(host: &str) -> Result<IpAddr, String> {
 /// Where a packet would go.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// To this machine itself.
     Own,
-    /// Nowhere.
     None,
-    /// Through this interface.
     Through(String),
 }
 

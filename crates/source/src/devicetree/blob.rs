@@ -18,7 +18,6 @@ const LONGEST_NAME: usize = 128;
 pub struct DtbError {
     /// Bytes from the start.
     pub offset: usize,
-    /// The sentence.
     pub text: String,
 }
 
@@ -33,7 +32,6 @@ pub enum Event<'a> {
     Begin(&'a [u8]),
     /// A property of the node that began last and has not ended: name and value.
     Property(&'a [u8], &'a [u8]),
-    /// The node ends.
     End,
 }
 

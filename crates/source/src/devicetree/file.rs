@@ -11,22 +11,10 @@ use crate::tree::read_bounded;
 /// Why there is no tree.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// It cannot be read.
     #[error("cannot read {path}: {cause}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        cause: String,
-    },
-    /// It is none.
+    Unreadable { path: String, cause: String },
     #[error("{path}: {source}")]
-    NoTree {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        source: DtbError,
-    },
+    NoTree { path: String, source: DtbError },
 }
 
 /// Reads what the device tree in a file says of nodes.

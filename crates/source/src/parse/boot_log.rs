@@ -19,7 +19,6 @@ pub struct NodeRange {
     pub start: u64,
     /// The first byte behind it.
     pub end: u64,
-    /// The node.
     pub node: NodeId,
 }
 

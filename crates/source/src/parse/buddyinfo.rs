@@ -16,9 +16,7 @@ const MOST_ORDERS: usize = 64;
 /// Free blocks of one zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeBlocks {
-    /// Its node.
     pub node: NodeId,
-    /// The zone's name.
     pub zone: String,
     /// Free blocks by order: `blocks[n]` of 2^n pages each.
     pub blocks: Vec<u64>,

@@ -8,7 +8,6 @@ use super::ParseError;
 /// Words to choose from, and the chosen one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The word in brackets.
     pub chosen: String,
     /// Every word, the chosen one included, in the kernel's order.
     pub words: Vec<String>,

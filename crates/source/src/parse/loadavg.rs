@@ -8,15 +8,11 @@ use super::{ParseError, digits};
 /// How many tasks ran or waited, averaged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadAverage {
-    /// Over one minute.
     pub one_minute: f64,
-    /// Over five minutes.
     pub five_minutes: f64,
-    /// Over fifteen minutes.
     pub fifteen_minutes: f64,
     /// Tasks that want to run now.
     pub runnable: u64,
-    /// Tasks that exist.
     pub tasks: u64,
 }
 

@@ -12,7 +12,6 @@ pub struct Mount {
     pub folder: String,
     /// Its type: `cgroup2`, `tmpfs`.
     pub kind: String,
-    /// Its options.
     pub options: Vec<String>,
 }
 

@@ -23,7 +23,6 @@ use super::{Parsed, Problems, digits, kib, lines, unescape};
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Mapping {
-    /// Where it starts.
     pub start: u64,
     /// Its policy in the kernel's words, as it was read.
     pub policy_text: String,
@@ -31,7 +30,6 @@ pub struct Mapping {
     pub policy: Option<MemPolicy>,
     /// The file behind it, escapes decoded and otherwise as it was read.
     pub file: Option<String>,
-    /// Its kind of mapping.
     pub kind: MappingKind,
     /// Whether it is made of pages from a huge page pool (`huge`).
     pub huge: bool,

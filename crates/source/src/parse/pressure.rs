@@ -20,7 +20,6 @@ pub struct Stall {
     pub avg60: f64,
     /// Percent of the last five minutes.
     pub avg300: f64,
-    /// Microseconds since boot.
     pub total_us: u64,
 }
 
@@ -29,7 +28,6 @@ pub struct Stall {
 pub struct Pressure {
     /// At least one task waited.
     pub some: Option<Stall>,
-    /// Every task waited.
     pub full: Option<Stall>,
 }
 

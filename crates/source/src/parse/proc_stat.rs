@@ -14,19 +14,14 @@ use super::{Parsed, digits, lines};
 /// Time since boot by what it was spent on. `None`: this release does not count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CpuTimes {
-    /// In programs.
     pub user: u64,
     /// In programs of low priority.
     pub nice: u64,
-    /// In the kernel.
     pub system: u64,
-    /// With nothing to do.
     pub idle: u64,
     /// With nothing to do but a disk to wait for.
     pub iowait: Option<u64>,
-    /// In interrupts.
     pub irq: Option<u64>,
-    /// In deferred interrupts.
     pub softirq: Option<u64>,
     /// Taken by the hypervisor for other machines. Linux 2.6.11.
     pub steal: Option<u64>,
@@ -44,9 +39,7 @@ impl CpuTimes {
 /// What `/proc/stat` says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ProcStat {
-    /// All CPUs together.
     pub total: Option<CpuTimes>,
-    /// Each online CPU.
     pub cpus: Vec<(CpuId, CpuTimes)>,
     /// Tasks that run or want to.
     pub running: Option<u64>,

@@ -11,7 +11,6 @@ use super::{Parsed, digits, kib, lines, set};
 /// A seccomp mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seccomp {
-    /// No filter.
     Off,
     /// Only read, write, exit and sigreturn.
     Strict,
@@ -26,7 +25,6 @@ pub struct ProcessStatus {
     pub name: Option<String>,
     /// Its state: `R`, `S`, `D`, `Z` and so on.
     pub state: Option<char>,
-    /// Its parent.
     pub parent: Option<u32>,
     /// How many threads it has.
     pub threads: Option<u32>,

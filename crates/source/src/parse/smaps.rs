@@ -12,9 +12,7 @@ use super::{Parsed, kib, lines};
 /// One mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Where it starts.
     pub start: u64,
-    /// Where it ends.
     pub end: u64,
     /// Anonymous memory of it in transparent huge pages. `None`: this release does not print it.
     pub anon_huge: Option<Bytes>,

@@ -28,7 +28,6 @@ pub struct ZoneInfo {
 /// One zone, in pages. `None`: this release does not print it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its node.
     pub node: NodeId,
     /// Its name: `DMA`, `DMA32`, `Normal`, `Movable`, `Device`.
     pub name: String,

@@ -240,7 +240,6 @@ impl Counted {
 struct Sharing {
     /// Maps of sharing CPUs that lack the CPU that lists them; some firmware leaves them empty.
     without_own: Counted,
-    /// Caches without a map.
     missing: Counted,
     /// Those without a map, with the CPU that lists each, and its folder.
     unsaid: Vec<(CpuId, String, Cache)>,

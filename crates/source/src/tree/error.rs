@@ -12,7 +12,6 @@ use rustix::io::Errno;
 pub struct ReadError {
     /// The file, fit for a terminal.
     pub path: String,
-    /// Why.
     #[source]
     pub cause: ReadCause,
 }
@@ -71,10 +70,8 @@ impl std::error::Error for ReadCause {}
 /// Why something is not a capture. The name of the file is the caller's to add.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The system refused.
     #[error("{0}")]
     Io(String),
-    /// A file without content.
     #[error("the file is empty")]
     Empty,
     /// A file of another kind.
@@ -91,10 +88,8 @@ pub enum OpenError {
     /// Something is beyond a limit.
     #[error("{0} holds more than {size}, the most that is read", size = Bytes::new(*.1))]
     TooLarge(&'static str, u64),
-    /// Too many files.
     #[error("the archive holds more than {0} files and folders, the most that are read")]
     TooMany(usize),
-    /// No machine in it.
     #[error("it holds neither sys/ nor proc/, so it is not a capture of a machine")]
     NoMachine,
     /// The inside of `sys` or `proc`.
@@ -102,7 +97,6 @@ pub enum OpenError {
         "it is the inside of {0}/, not a capture: expected the folder that holds {0}/ (this machine itself is live)"
     )]
     Inside(&'static str),
-    /// Several machines.
     #[error("it holds several machines ({}): unpack it and give one of the folders", .0.join(", "))]
     Several(Vec<String>),
 }

@@ -5,11 +5,9 @@
 pub enum Format {
     /// Nothing in it, or nothing but white space.
     Empty,
-    /// Compressed with gzip.
     Gzip,
     /// Compressed with bzip2.
     Bzip2,
-    /// A tar archive.
     Tar,
     /// JSON, by its first brace.
     Json,

@@ -39,7 +39,6 @@ pub struct Circumstances {
 /// The kind of filter on a process's system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SeccompMode {
-    /// None.
     Off,
     /// `read`, `write`, `_exit` and `sigreturn` alone.
     Strict,
@@ -61,13 +60,10 @@ pub enum Container {
     Docker,
     /// `podman`, and others that use its profile (`buildah`, CRI-O).
     Podman,
-    /// A pod of Kubernetes.
     Kubernetes,
-    /// A service of systemd.
     SystemdService,
     /// `systemd-nspawn`.
     Nspawn,
-    /// LXC, Incus or LXD.
     Lxc,
 }
 

@@ -108,7 +108,6 @@ fn watch(line: RawFd, program: pid_t) -> ! {
 /// The guard's input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Nothing.
     None,
     /// To ask the program's process group to end.
     Terminate,

@@ -8,9 +8,7 @@ use nodewise_model::firmware::Booted;
 pub struct Acpi<'a> {
     /// Where they come from, as the user named it.
     pub source: &'a str,
-    /// The tables.
     pub tables: &'a Tables,
-    /// What a kernel makes of them.
     pub booted: &'a Booted,
 }
 

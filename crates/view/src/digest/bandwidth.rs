@@ -30,9 +30,7 @@ pub fn median(way: &WayReport) -> Option<f64> {
 /// The known facts about one kernel near its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelRow<'a> {
-    /// The kernel.
     pub kernel: Kernel,
-    /// With one thread.
     pub one: Option<&'a WayReport>,
     /// With all threads of the node.
     pub all: Option<&'a WayReport>,

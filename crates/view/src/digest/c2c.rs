@@ -61,7 +61,6 @@ fn median(report: &PairReport) -> Option<f64> {
 pub struct Row {
     /// How the CPUs are related.
     pub relation: Relation,
-    /// Where the memory is.
     pub home: Home,
     /// The outcome of each transfer that was measured.
     pub groups: Vec<Option<Group>>,

@@ -39,7 +39,6 @@ impl Share {
 pub struct CacheGroup {
     /// The size of one; `None` when the kernel does not say.
     pub size: Option<Bytes>,
-    /// Who shares one.
     pub share: Share,
     /// How many there are; of caches whose sharing is unknown, how many kinds of them.
     pub count: usize,
@@ -53,7 +52,6 @@ type Groups = BTreeMap<(Option<Bytes>, Share), usize>;
 pub struct CacheLevel {
     /// 1 is nearest to the core.
     pub level: u8,
-    /// What they hold.
     pub kind: CacheKind,
     /// The short name: `L1d`, `L3`.
     pub name: String,

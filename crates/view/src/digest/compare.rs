@@ -13,9 +13,7 @@ use crate::digest::counts::{each_once, plural};
 pub struct Shown<'a> {
     /// The session before the change, or the only one.
     pub before: &'a Session,
-    /// The one after it.
     pub after: Option<&'a Session>,
-    /// What they show.
     pub comparison: &'a Comparison,
 }
 

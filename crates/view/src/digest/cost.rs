@@ -35,9 +35,7 @@ impl Access {
 /// The part of the memory that is on one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
-    /// The node.
     pub node: NodeId,
-    /// How much is there.
     pub bytes: u64,
     /// Latency from the CPU's node, ns.
     pub latency_ns: f64,
@@ -52,13 +50,10 @@ pub struct Part {
 pub struct Reading {
     /// Threads that read, all on the CPU's node.
     pub threads: u32,
-    /// How they read.
     pub access: Access,
-    /// Where the memory is.
     pub parts: Vec<Part>,
     /// The least time, s.
     pub seconds: f64,
-    /// Its bound.
     pub bottleneck: Bottleneck,
 }
 

@@ -15,9 +15,7 @@ pub struct Counts {
     pub books: Option<usize>,
     /// Packages; `None` when the kernel does not say to which one every CPU belongs.
     pub packages: Option<usize>,
-    /// Cores.
     pub cores: usize,
-    /// Online CPUs: threads.
     pub cpus: usize,
     /// CPUs that are there and not online.
     pub offline: usize,

@@ -8,7 +8,6 @@ use nodewise_machine::{Device, DeviceClass, DeviceRef, Machine, NodeId};
 /// A device with the names a reader can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownDevice<'a> {
-    /// The device.
     pub device: &'a Device,
     /// What to call it, best name first: `gpu:0`, `net:eth0`. Foreign text: kernel names.
     pub names: Vec<String>,

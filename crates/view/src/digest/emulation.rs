@@ -32,7 +32,6 @@ pub struct Request {
 pub enum When {
     /// The one that the running kernel results from.
     Running,
-    /// The next.
     Next,
 }
 
@@ -49,7 +48,6 @@ impl When {
 /// What is in force, by its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// Nodes that are there.
     pub nodes: usize,
     /// Whether they are emulated; `None` where the kernel log that says so is lost or may not be read.
     pub is_emulated: Option<bool>,
@@ -62,7 +60,6 @@ pub struct Effect {
 /// The peculiarities of a Raspberry Pi.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Board {
-    /// Its model.
     pub model: String,
     /// `SDRAM_BANKLOW` as it is set, or why it is not known.
     pub banklow: Option<Result<BankLow, String>>,
@@ -79,7 +76,6 @@ pub struct Board {
 /// Which bits of an address choose a bank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BankLow {
-    /// The value.
     pub value: u8,
     /// Whether it is set, or the boot loader's own.
     pub is_set: bool,
@@ -96,9 +92,7 @@ pub struct Status {
     pub image: Option<String>,
     /// The release of its kernel.
     pub kernel: Option<String>,
-    /// Whether it can.
     pub support: Support,
-    /// Who asks.
     pub requests: Vec<Request>,
     /// What could not be read of the boot files, in words.
     pub boot_files: Option<String>,
@@ -109,11 +103,9 @@ pub struct Status {
     pub ignored: Option<Vec<String>>,
     /// Why the kernel log could not be read.
     pub no_log: Option<String>,
-    /// Of a Raspberry Pi.
     pub board: Option<Board>,
     /// Files that set `numa_policy` where it does nothing, with the line.
     pub vain: Vec<(String, u32)>,
-    /// The consequences for programs.
     pub advice: Vec<String>,
 }
 
@@ -122,7 +114,6 @@ pub struct Status {
 pub struct Planned<'a> {
     /// The word: `numa=fake=8`.
     pub word: &'a str,
-    /// Which kernel, in words.
     pub kernel: &'a str,
     /// Whether ranges are those of the kernel's log, or assumed.
     pub basis: Basis,
@@ -135,7 +126,6 @@ pub struct Planned<'a> {
 /// One condition of an emulation that works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What must hold.
     pub what: &'static str,
     /// Whether it does; `None` where that is not known.
     pub holds: Option<bool>,
@@ -180,11 +170,9 @@ impl Figures {
 /// Whether an emulation works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Each condition.
     pub checks: Vec<Check>,
     /// What it brought, where there is something to compare with.
     pub brought: Option<Brought>,
-    /// The consequences for programs.
     pub advice: Vec<String>,
 }
 
@@ -209,15 +197,11 @@ pub struct ChangedFile {
 /// A change of boot files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Whether it was only tried.
     pub is_dry: bool,
-    /// The files.
     pub files: Vec<ChangedFile>,
     /// Files that were right already.
     pub right: Vec<String>,
-    /// What the reader should know.
     pub remarks: Vec<String>,
-    /// What has to be done next.
     pub next: Vec<String>,
 }
 

@@ -11,7 +11,6 @@ use super::study::seconds_words;
 /// What was counted, in the order in which it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counted {
-    /// Time on CPUs.
     CpuTime,
     /// The most memory that a process had at once.
     MaxRss,
@@ -33,7 +32,6 @@ pub enum Counted {
     Moved,
     /// Pages that NUMA balancing moved.
     Balanced,
-    /// An event.
     Event(Counter),
     /// The share of the CPUs' time that other programs used.
     Others,
@@ -147,7 +145,6 @@ impl Counted {
 /// What was counted of several arms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Medians {
-    /// What was counted.
     pub counted: Counted,
     /// The median of each arm; `None` where nothing is known of any of its runs.
     values: Vec<Option<f64>>,

@@ -23,13 +23,11 @@ const BYTES: u64 = 100_000_000_000;
 /// A placement, and what a program reaches under it whose data one thread has written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
-    /// Its name in tables.
     pub placement: &'static str,
     /// All threads together, reading in order, bytes per second.
     pub bandwidth: f64,
     /// The mean latency of a load at random, ns.
     pub latency_ns: f64,
-    /// What bounds the bandwidth.
     pub bottleneck: Bottleneck,
 }
 

@@ -48,7 +48,6 @@ pub struct Matrix<I = NodeId> {
     pub unit: &'static str,
     /// More about that, in a line that begins with the unit.
     pub remark: String,
-    /// Which values are good.
     pub direction: Direction,
     cells: BTreeMap<(I, I), Entry>,
 }

@@ -13,13 +13,11 @@ pub enum NodeKind {
     MemoryOnly,
     /// No CPUs, and it is not known whether there is memory.
     NoCpus,
-    /// CPUs and no memory.
     CpuOnly,
     /// CPUs none of which is online, and memory as far as is known.
     CpusOffline,
     /// Neither CPUs nor memory, but something else that reaches for memory.
     Initiator,
-    /// Neither CPUs nor memory.
     Empty,
 }
 

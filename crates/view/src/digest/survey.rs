@@ -19,14 +19,12 @@ pub struct Ending {
     pub how: Vec<String>,
     /// What could not be measured: where, and why.
     pub not_measured: Vec<(String, String)>,
-    /// What it shows.
     pub findings: Vec<Told>,
 }
 
 /// A finding as it is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// A sentence.
     pub sentence: String,
     /// Whether it says that figures may not repeat.
     pub is_noise: bool,

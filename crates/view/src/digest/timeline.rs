@@ -22,9 +22,7 @@ pub struct Moment {
     pub at_s: f64,
     /// Whose step; empty where it is the system's.
     pub program: String,
-    /// The step.
     pub act: Act,
-    /// Its outcome.
     pub step: Step,
     /// Bytes of a page.
     pub page: u64,
@@ -32,20 +30,16 @@ pub struct Moment {
     pub zones: Vec<ZoneState>,
     /// What the counters of the nodes have gained.
     pub counters: BTreeMap<NodeId, NodeCounters>,
-    /// What a reader should not miss.
     pub findings: Vec<Finding>,
 }
 
 /// A scenario that was played.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// Its name.
     pub title: String,
-    /// Its subject.
     pub about: Option<String>,
     /// The machine, in words of whoever named it.
     pub machine: String,
-    /// Which kernel.
     pub release: Release,
     /// Where the zones come from.
     pub basis: Basis,
@@ -53,7 +47,6 @@ pub struct Timeline {
     pub before: Memory,
     /// The memory after the last step.
     pub after: Memory,
-    /// The steps, in order.
     pub moments: Vec<Moment>,
     /// Who has memory after the last step.
     pub placements: BTreeMap<Owner, Placement>,

@@ -123,7 +123,6 @@ pub struct Walk<'a> {
     pub policy: &'a Policy,
     /// Whether it is the system's, for programs that have set none.
     pub is_systems: bool,
-    /// What kind of memory is touched.
     pub kind: Kind,
     /// The number of the first page, where it was named.
     pub first_page: Option<u64>,
@@ -133,15 +132,11 @@ pub struct Walk<'a> {
     pub allowed: &'a NodeSet,
     /// How many bytes were asked for; `None` for as much as there is.
     pub size_bytes: Option<u64>,
-    /// Which kernel.
     pub release: Release,
     /// Where the figures come from.
     pub basis: Basis,
-    /// Memory before the request.
     pub before: &'a Memory,
-    /// Memory after it.
     pub after: &'a Memory,
-    /// Its outcome.
     pub outcome: &'a Outcome,
     /// The functions that were passed, where they were asked for.
     pub trace: &'a [Passed],
@@ -152,7 +147,6 @@ pub struct Walk<'a> {
 /// A node before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeChange {
-    /// The node.
     pub node: NodeId,
     /// Free pages before.
     pub before: u64,
@@ -160,7 +154,6 @@ pub struct NodeChange {
     pub after: u64,
     /// Pages of its caches that were given up on the way (`vm.zone_reclaim_mode`).
     pub reclaimed: u64,
-    /// What its counters gained.
     pub counters: NodeCounters,
 }
 

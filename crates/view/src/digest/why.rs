@@ -31,7 +31,6 @@ const FEWER: [Counted; 7] = [
 pub enum Difference {
     /// The share of the program's own memory on a node.
     Memory(NodeId),
-    /// Something that was counted.
     Counted(Counted),
 }
 

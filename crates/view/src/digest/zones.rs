@@ -11,7 +11,6 @@ use super::walk::Basis;
 /// A zone: where it is, and how full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Where it is.
     pub zone: Zone,
     /// How full. Watermarks are those in force, a boost included.
     pub state: ZoneState,
@@ -24,7 +23,6 @@ pub struct Row {
 pub struct Zones<'a> {
     /// By node and then lowest first.
     pub rows: &'a [Row],
-    /// Where they come from.
     pub basis: Basis,
     /// Bytes of a page.
     pub page: u64,
@@ -77,7 +75,6 @@ pub enum Told {
 /// The fallback order of every node.
 #[derive(Clone, Copy, Debug)]
 pub struct Orders<'a> {
-    /// The model's answer.
     pub orders: &'a FallbackOrders,
     /// What it says of orders built at the other moment.
     pub others: &'a FallbackOrders,
@@ -87,9 +84,7 @@ pub struct Orders<'a> {
     pub zones: &'a [Zone],
     /// Where the zones come from.
     pub basis: Basis,
-    /// Whose rules these are.
     pub release: Release,
-    /// The kernel's own answer.
     pub told: &'a Told,
 }
 
@@ -148,7 +143,6 @@ pub fn in_words(order: &[NodeId], most: usize) -> Words {
 /// An order in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
-    /// The words.
     pub text: String,
     /// Whether nodes at the end are only counted.
     pub is_cut: bool,

@@ -278,7 +278,6 @@ struct ArmJson<'a> {
     threads: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     environment: Vec<VariableJson<'a>>,
-    /// Medians over its runs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counted: BTreeMap<&'static str, f64>,
     /// Runs that others spoilt: made again, and not.

@@ -13,19 +13,15 @@ pub const STACK: &str = "Arial,Helvetica,'Liberation Sans','DejaVu Sans',sans-se
 /// How heavy text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Weight {
-    /// Ordinary.
     #[default]
     Regular,
-    /// Bold.
     Bold,
 }
 
 /// A size and a weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Font {
-    /// Size in px.
     pub size: f64,
-    /// Weight.
     pub weight: Weight,
 }
 

@@ -10,13 +10,9 @@ use crate::svg::font::Font;
 /// A rectangle; px, y downwards.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Rect {
-    /// Left edge.
     pub x: f64,
-    /// Upper edge.
     pub y: f64,
-    /// Width.
     pub width: f64,
-    /// Height.
     pub height: f64,
 }
 
@@ -58,15 +54,12 @@ impl Rect {
 /// What a frame is, and so how it is painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The whole picture.
     Page,
     /// Holds others and is not painted.
     Group,
-    /// A package.
     Package,
     /// Holds one frame that stands for several; painted as a pile of it.
     Pile,
-    /// A node with CPUs.
     Node,
     /// A node without CPUs, and everything else that is not an ordinary node.
     MemoryNode,
@@ -76,15 +69,12 @@ pub enum Role {
     Thread,
     /// A CPU that is slower than others of the machine.
     SlowThread,
-    /// Memory, to scale.
     Memory,
     /// The part of it that is in use.
     Used,
-    /// A GPU or accelerator.
     Compute,
     /// A network or RDMA device.
     Network,
-    /// A disk.
     Disk,
     /// A device of another kind.
     OtherDevice,
@@ -96,7 +86,6 @@ pub enum Role {
     Category(u8),
     /// The same, drawn as an outline.
     OutlinedCategory(u8),
-    /// Everything outside the categories.
     Rest,
 }
 
@@ -112,7 +101,6 @@ impl Role {
 pub enum Anchor {
     /// To the right of it.
     Start,
-    /// Around it.
     Middle,
     /// To the left of it.
     End,
@@ -121,11 +109,8 @@ pub enum Anchor {
 /// How a text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Ordinary.
     Plain,
-    /// Secondary.
     Faint,
-    /// What differs from the ordinary.
     Notable,
     /// On a [`Role::Thread`].
     OnThread,
@@ -149,13 +134,10 @@ impl Tone {
 pub struct Label {
     /// Its point, left to right.
     pub x: f64,
-    /// Its baseline.
     pub y: f64,
-    /// Size and weight.
     pub font: Font,
     /// On which side of its point it is.
     pub anchor: Anchor,
-    /// How it looks.
     pub tone: Tone,
     /// The text, fit to be shown.
     pub text: String,
@@ -210,7 +192,6 @@ impl Label {
 pub enum Pen {
     /// A line of a scale, behind everything.
     Grid,
-    /// A limit: dashed.
     Limit,
     /// One of several series, by its place; in the colours of [`Role::Category`].
     Series(u8),
@@ -219,9 +200,7 @@ pub enum Pen {
 /// A line through points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stroke {
-    /// Its points, px.
     pub points: Vec<(f64, f64)>,
-    /// How it looks.
     pub pen: Pen,
     /// The radius of a ring around each point, px; 0 for none.
     pub ring: f64,
@@ -230,17 +209,13 @@ pub struct Stroke {
 /// A rectangle of the picture with what is in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// Where it is.
     pub area: Rect,
-    /// What it is.
     pub role: Role,
     /// Its id in the SVG, unique in the picture: `node-3`.
     pub id: Option<String>,
     /// What a viewer shows when the pointer rests on it.
     pub tip: Option<String>,
-    /// Its texts.
     pub labels: Vec<Label>,
-    /// The frames inside.
     pub children: Vec<Frame>,
     /// Lines over what is inside; their points lie inside, and they may cross.
     pub strokes: Vec<Stroke>,

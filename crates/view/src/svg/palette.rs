@@ -14,9 +14,7 @@ pub enum Theme {
     /// Light, and dark where the viewer asks for it (`prefers-color-scheme`).
     #[default]
     Auto,
-    /// Light.
     Light,
-    /// Dark.
     Dark,
 }
 

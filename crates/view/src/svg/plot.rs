@@ -21,7 +21,6 @@ pub(super) const KNEE: f64 = 6.0;
 pub(super) struct Plot {
     /// The width of the frame, scale and room on the right included.
     pub(super) frame: f64,
-    /// Its height.
     pub(super) height: f64,
     /// Room on its right, for the rings of points at its edge.
     pub(super) right: f64,

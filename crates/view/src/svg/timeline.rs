@@ -99,7 +99,6 @@ struct Drawn<'t> {
     /// The programs with a colour, in the order in which they appear.
     names: Vec<&'t str>,
     stages: Vec<Stage>,
-    /// When each step is.
     times: Vec<f64>,
     /// Width of a band with its name.
     width: f64,

@@ -13,9 +13,7 @@ use crate::text::show::head;
 /// A command to try, and what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint<'a> {
-    /// What to type.
     pub command: &'a str,
-    /// Its outcome.
     pub purpose: &'a str,
 }
 

@@ -16,16 +16,13 @@ const LAST_COLUMN: usize = 16;
 /// On which side the cells of a column are flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Texts.
     Left,
-    /// Numbers.
     Right,
 }
 
 /// Whether a column may be left out where the table is too wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// Never.
     Always,
     /// Yes, those with the smallest number first.
     Unless(u8),
@@ -33,11 +30,9 @@ pub(crate) enum Keep {
 
 /// A column of a table.
 pub(crate) struct Column {
-    /// What is above it.
     pub(crate) head: &'static str,
     /// The alignment of its cells.
     pub(crate) align: Align,
-    /// Whether it may be left out.
     pub(crate) keep: Keep,
 }
 

@@ -25,7 +25,6 @@ use crate::text::line::{Line, Page};
 pub enum Extent {
     /// The conclusion and what it rests on; long lists are folded.
     Brief,
-    /// Everything that is known.
     All,
 }
 

@@ -25,7 +25,6 @@ pub struct Reference {
     /// Its name in the table.
     pub name: &'static str,
     path: PathBuf,
-    /// Holds the program.
     _folder: Rc<TempDir>,
 }
 

@@ -119,7 +119,6 @@ pub(super) fn verify(region: &Region, settings: Settings, out: &mut dyn Write) -
 struct Check<'o> {
     out: &'o mut dyn Write,
     status: u8,
-    /// Where the region begins.
     address: usize,
     /// The node of the next interleaved page.
     next: Option<NodeId>,

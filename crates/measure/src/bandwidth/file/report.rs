@@ -14,7 +14,6 @@ const DIFFERENT: f64 = 1.05;
 /// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileWayReport {
-    /// The actions taken.
     pub operation: Operation,
     /// Its figure in GB/s of the program, and where the file's pages were.
     pub cell: CellReport,
@@ -36,7 +35,6 @@ pub struct FileReport {
     pub account: Account,
     /// The size of each file.
     pub size: Bytes,
-    /// Where the files were.
     pub place: Place,
     /// Every operation for each pair of a node with CPUs and a node with memory.
     pub ways: Vec<FileWayReport>,
@@ -59,7 +57,6 @@ impl FileReport {
 pub enum FileFinding {
     /// From one node, files on one node are faster than files on another.
     Far {
-        /// The actions taken.
         operation: Operation,
         /// The node of the CPUs.
         from: NodeId,

@@ -103,9 +103,7 @@ impl Shape {
 /// A way to run a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant {
-    /// Which instructions.
     pub instructions: Instructions,
-    /// In which order.
     pub shape: Shape,
     /// How many bytes ahead what is read is prefetched; 0 leaves that to the processor.
     pub ahead: u32,

@@ -11,7 +11,6 @@ pub enum LoadedFinding {
     /// The CPU that chases shares its core with one that moves data: what it waits for is not memory
     /// alone.
     SharedCore {
-        /// The CPU that chases.
         cpu: CpuId,
         /// The node whose CPUs move data.
         node: NodeId,

@@ -14,7 +14,6 @@ use nodewise_stats::Direction;
 pub struct Report {
     /// The survey as a whole.
     pub account: Account,
-    /// What all memory is made of.
     pub pages: PageKind,
     /// The size of the buffer that is chased through.
     pub size: Bytes,
@@ -27,13 +26,11 @@ pub struct Report {
 /// One chase, and the traffic of some CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
-    /// The chase without traffic.
     pub idle: CellReport,
     /// The 90th percentile of its latency, over blocks of loads: its median over the rounds, ns.
     pub idle_p90_ns: Option<f64>,
     /// The node of the CPUs that move data.
     pub traffic_from: NodeId,
-    /// These CPUs.
     pub traffic_cpus: CpuSet,
     /// The node of their memory.
     pub traffic_memory: NodeId,
@@ -46,7 +43,6 @@ pub struct Path {
 /// Latency against bandwidth, for one kind of traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What the others do.
     pub kernel: Kernel,
     /// How, in words; `None` where there was no contest.
     pub variant: Option<String>,

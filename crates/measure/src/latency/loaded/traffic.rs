@@ -22,9 +22,7 @@ const WARM_UP: Duration = Duration::from_millis(1);
 /// What the threads do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What is done with the memory.
     pub kernel: Kernel,
-    /// In which way.
     pub variant: Variant,
     /// The pause after each 4 KiB of an array, ns; 0 for none.
     pub pause_ns: u32,
@@ -33,7 +31,6 @@ pub struct Load {
 /// Something that was measured while threads moved data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Meanwhile<T> {
-    /// The outcome of it.
     pub result: T,
     /// When it began and ended: the window in which bytes are counted.
     pub window: (Moment, Moment),

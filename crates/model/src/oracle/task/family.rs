@@ -22,7 +22,6 @@ use crate::memory::Memory;
 pub enum Member {
     /// The program that has forked.
     Parent,
-    /// The child.
     Child,
 }
 

@@ -26,7 +26,6 @@ pub fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
 
 /// What some benchmarks need and is not here.
 pub struct Lacking<'a> {
-    /// The programs.
     pub needs: Vec<&'a Need>,
 }
 

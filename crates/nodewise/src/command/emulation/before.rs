@@ -24,7 +24,6 @@ const HEAD: usize = 200;
 
 /// A time before the emulation.
 pub(super) enum Before {
-    /// A machine.
     Machine(Box<Machine>),
     /// A session of `nodewise compare`, with the path of its file.
     Figures(Box<Session>, String),

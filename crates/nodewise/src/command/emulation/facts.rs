@@ -27,7 +27,6 @@ pub(super) struct Facts {
     pub(super) board: Option<String>,
     /// What its firmware's device tree asks for.
     pub(super) firmware: Option<String>,
-    /// Its command line.
     pub(super) command_line: Option<String>,
     /// The policy of a new process.
     pub(super) policy: Option<String>,

@@ -12,7 +12,6 @@ use nodewise_view::digest::walk::Basis;
 pub(super) struct Ground {
     /// The machine with the nodes of its hardware, also where it runs with emulated ones.
     pub(super) hardware: Machine,
-    /// Where RAM is.
     pub(super) ram: Vec<Range>,
     /// The ranges of the hardware's nodes, holes included.
     pub(super) blocks: Vec<Range>,

@@ -24,7 +24,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Where the servers wait.
 pub struct Peer<'a> {
-    /// The host.
     pub host: &'a str,
     /// The port of the latency server; that of the bandwidth server is the next.
     pub port: Option<u16>,

@@ -22,7 +22,6 @@ const ALONE: u32 = 3;
 /// What is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// What the user named.
     No,
     /// A built-in workload, on several nodes with memory.
     SeveralNodes,

@@ -21,7 +21,6 @@ pub const MOST_ROUNDS: u32 = 200;
 
 /// What runs in a run.
 pub enum Subject {
-    /// A program.
     Program(Program),
     /// A server and its client.
     Service(Box<Service>),
@@ -33,19 +32,15 @@ pub struct Named {
     pub command: Vec<OsString>,
     /// Of a server, what drives it.
     pub drive: Option<Drive>,
-    /// What runs before every run.
     pub prepare: Option<Prepare>,
     /// How long is waited before every run at most.
     pub cool_down: Option<Duration>,
-    /// What runs.
     pub subject: Subject,
 }
 
 /// A command before every run.
 pub struct Prepare {
-    /// Its words.
     pub words: Vec<String>,
-    /// What runs.
     pub program: Program,
 }
 

@@ -48,7 +48,6 @@ pub struct Space {
 /// Options of `run` without dashes, separated by blanks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The options.
     pub words: String,
     /// The words of the file that they come from.
     pub origins: Vec<Origin>,

@@ -13,7 +13,6 @@ const MOST: u32 = 1 << 16;
 /// A number of threads, or what it follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// This many.
     Exactly(u32),
     /// As many as CPUs that the placement allows.
     Cpus,

@@ -22,7 +22,6 @@ pub enum Use {
     Heap,
     /// The stack of the main thread (`stack`).
     Stack,
-    /// All else.
     Private,
 }
 
@@ -45,7 +44,6 @@ impl Use {
 /// The memory of a process on one node, by use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnNode {
-    /// The node.
     pub node: NodeId,
     by_use: [Bytes; Use::ALL.len()],
 }
@@ -106,7 +104,6 @@ pub struct Summing {
     line: u32,
     /// The last line that was taken apart, behind its address.
     like_before: Vec<u8>,
-    /// What it counts.
     pages: Vec<(NodeId, u64)>,
     of: Use,
     page_size: Option<Bytes>,

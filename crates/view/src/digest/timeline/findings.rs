@@ -15,7 +15,6 @@ use crate::digest::walk::{consequence, size_of};
 pub enum Kind {
     /// The kernel refused a call.
     Refused,
-    /// A program was killed.
     Killed,
     /// A request found no room, and no one could be killed.
     Missing,
@@ -47,9 +46,7 @@ impl Kind {
 /// A sentence about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its subject.
     pub kind: Kind,
-    /// The sentence.
     pub sentence: String,
 }
 

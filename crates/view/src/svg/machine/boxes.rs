@@ -23,7 +23,6 @@ const PILE: f64 = 8.0;
 /// The arrangement of boxes and cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
-    /// Packages side by side.
     pub(super) boxes: usize,
     /// Nodes of a package side by side.
     pub(super) cards: usize,

@@ -91,7 +91,6 @@ pub(super) struct Rest {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scene {
     pub(super) boxes: Vec<PackageBox>,
-    /// Nodes without CPUs.
     pub(super) loose: Vec<Card>,
     /// Nodes that are not drawn.
     pub(super) rest: Rest,

@@ -10,9 +10,7 @@
 pub(super) enum Vision {
     /// All three kinds of cones.
     Normal,
-    /// No green.
     Deuteranopia,
-    /// No red.
     Protanopia,
 }
 

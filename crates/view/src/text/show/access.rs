@@ -48,9 +48,7 @@ const fn cost(access: &Access) -> Cost {
 /// From where a line's memory is reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum From {
-    /// Each node from itself.
     Itself,
-    /// From these nodes.
     Nodes(NodeSet),
 }
 
