@@ -70,7 +70,7 @@ enum Task {
         /// Rounds that each has at most
         #[arg(long, default_value_t = 40)]
         runs: u32,
-        /// What the orders of runs are drawn from; each study has its own
+        /// Random seed of the orders of runs; each study has its own
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// Run nodewise tune, with four equal placements, on a command that prints a number with this noise
@@ -93,13 +93,13 @@ enum Task {
         /// Its size in megabytes of 10^6 bytes
         #[arg(long, default_value_t = 200)]
         megabytes: u64,
-        /// What the words are drawn from
+        /// Random seed of the words
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
     /// Compare nodewise with its peers, side by side in one run
     Bench {
-        /// What to compare: start, family, peers
+        /// Benchmarks to run: start, family, peers
         #[arg(default_value = "start")]
         suite: String,
         /// How often each command runs [default: 1000; peers: 9]
@@ -114,7 +114,7 @@ enum Task {
         /// The number of the first machine, to see one again
         #[arg(long, default_value_t = 0)]
         first: u64,
-        /// What the damages are drawn from
+        /// Random seed of the damages
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },

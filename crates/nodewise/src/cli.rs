@@ -1,4 +1,4 @@
-//! What can be typed, as clap types: one file per verb, no logic.
+//! The command line, as clap types: one file per verb, no logic.
 //!
 //! The doc comments here are the help texts. Options that place a program are shared by `run` and
 //! by `tune --placement`; they are in [`place`].

@@ -44,7 +44,7 @@ impl Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Output that could not be written: a full disk is no mistake of ours.
+    /// Output that could not be written: a full disk, for example.
     fn from(error: io::Error) -> Self {
         Self::new(CANNOT, format_args!("cannot write the output: {}", io_words(&error)))
     }

@@ -154,7 +154,7 @@ fn effects(crate_name: &str, named: &NamedPath, is_test: bool) -> Option<String>
 fn unsafe_code(path: &str, named: &NamedPath) -> Option<String> {
     let allowed = UNSAFE.iter().any(|allowed| path.starts_with(allowed));
     (named.path == "unsafe" && !allowed)
-        .then(|| "unsafe: it stands in syscall, libnuma and measure's kernels only".to_owned())
+        .then(|| "unsafe: allowed in syscall, libnuma and measure's kernels only".to_owned())
 }
 
 fn allow(named: &NamedPath) -> Option<String> {

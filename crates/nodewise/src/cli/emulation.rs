@@ -26,7 +26,7 @@ pub struct Emulation {
     pub kind: Kind,
 }
 
-/// What to do about emulation.
+/// A step of emulation.
 #[derive(Debug, Subcommand)]
 pub enum Kind {
     /// Shows the kernel's support, the requested emulation, and the active one

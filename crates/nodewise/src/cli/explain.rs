@@ -82,7 +82,7 @@ pub struct Explain {
     pub supplied: super::Supplied,
 }
 
-/// What kind of memory a request touches: who has its policy, and what says whose turn a page is.
+/// Kind of memory that a request touches: it decides which policy applies and how turns are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Memory {
     /// Private memory of a program, by the policy of its mapping or of its task

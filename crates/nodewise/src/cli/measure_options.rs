@@ -45,7 +45,7 @@ pub struct MeasureOptions {
     pub svg: Option<Destination>,
 }
 
-/// What is measured beside small pages.
+/// Pages that are measured beside small ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Huge {
     /// Nothing.

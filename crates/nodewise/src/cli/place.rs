@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, ValueEnum};
 
-/// What a placement is made of. The names are numactl's where it has them.
+/// Parts of a placement. The names are numactl's where it has them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Place {
     /// Memory only from these nodes

@@ -55,7 +55,7 @@ pub struct Tune {
     /// too short for the warm-up and one round, the study ends at once
     #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
-    /// What to compare: wall (time from start to end), cpu (time on CPUs), rss (most memory at once),
+    /// Metric to compare: wall (time from start to end), cpu (time on CPUs), rss (most memory at once),
     /// node-loads, node-load-misses or dTLB-misses (counted by the CPU), or a regular expression with one
     /// group, which is a number that the program prints (the last match counts); of several the first
     /// decides, and the others are shown [default: wall]

@@ -116,7 +116,7 @@ fn checked(size: Bytes) -> Result<Bytes, Failure> {
         Ok(size)
     } else {
         Err(Failure::usage(format_args!(
-            "--size: {size} cannot be measured with: expected {least} to {most}"
+            "--size: {size} is not a size to measure with: expected {least} to {most}"
         )))
     }
 }

@@ -111,7 +111,7 @@ fn is_before_arm(machine: &Machine, kind: KernelKind) -> bool {
     kind == KernelKind::Mainline && Architecture::of(machine) == Architecture::Arm && is_old
 }
 
-/// What is missing when nobody says how memory is to be cut.
+/// The message when no option says how to cut memory.
 const NOTHING_ASKED: &str = "how is memory to be cut? --count N, --node-size SIZE or --per-node N says so; only a Raspberry Pi 4 or 5 has a usual number";
 
 /// The text behind `numa=fake=` for what was typed, or for the board; `None` where neither says.

@@ -106,7 +106,7 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
         &["--operation=memset"],
         "\"memset\" is not an operation: expected one of read, write, write-NT, copy,",
     );
-    check(&["--size=1K"], "--size: 1 KiB is no size to measure with: expected 256 KiB to 16 TiB");
+    check(&["--size=1K"], "--size: 1 KiB is not a size to measure with: expected 256 KiB to 16 TiB");
     check(&["--nodes=9999"], "--nodes: node 9999 does not exist");
     check(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise bandwidth");
     check(&["--dry-run"], "--dry-run goes with --apply-weights or --undo-weights");
@@ -117,13 +117,13 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     check(&["--undo-weights=/etc/hostname"], "holds no weights: line 1 is ");
     check(&["--undo-weights=x", "--quick"], "--quick");
     check(&["--from=/no/such"], "--from: cannot read \"/no/such\": no such file or directory");
-    check(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise bandwidth: ");
+    check(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is not a result of nodewise bandwidth: ");
     check(&["--from=a.json", "--operation=copy"], "--operation");
     check(&["--from=a.json", "--apply-weights=b"], "--apply-weights");
     let cores = |words: &[&str], expected: &str| wrong("c2c", words, expected);
     cores(&["--transfer=ping"], "\"ping\" is not a transfer: expected hand-over, dirty, clean");
     cores(&["--huge=thp"], "--huge-pages has no meaning with c2c");
-    cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is no result of nodewise c2c: ");
+    cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is not a result of nodewise c2c: ");
     cores(&["--from=a.json", "--quick"], "--quick");
     cores(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise c2c");
 }

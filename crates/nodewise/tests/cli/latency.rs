@@ -239,7 +239,7 @@ fn options_of_one_form_are_refused_with_another() {
     check(&["--sweep", "--table"], "--table");
     check(&["--sizes=2K"], "--sizes has no meaning without --table or --sweep");
     check(&["--sweep", "--sizes=2K,4K"], "--sizes: a sweep takes one, its largest");
-    check(&["--table", "--sizes=1B"], "--sizes: 1 B is no size of a column: expected 64 B to 16 GiB");
+    check(&["--table", "--sizes=1B"], "--sizes: 1 B is not a column size: expected 64 B to 16 GiB");
     check(&["--sweep", "--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise latency");
 }
 

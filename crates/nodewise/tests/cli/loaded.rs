@@ -119,7 +119,7 @@ fn nodes_kernels_and_pauses_that_are_not_there_are_wrong_usage() {
     check(&["--loaded", "--pauses=1000001"], "1000001");
     check(&["--loaded", "--sweep"], "--sweep");
     check(&["--loaded", "--from=a.json"], "--from");
-    check(&["--loaded", "--size=1K"], "--size: 1 KiB is no size of a buffer");
+    check(&["--loaded", "--size=1K"], "--size: 1 KiB is not a buffer size");
     check(&["--loaded", "--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise latency");
     check(&["--mix=read"], "--loaded");
     check(&["--traffic=0:0"], "--loaded");

@@ -198,7 +198,7 @@ fn cpus(
             None => {
                 let names = Binding::ALL.map(Binding::name).join(", ");
                 let what = format!(
-                    "cpus: {} is no choice of CPUs: expected all, {names}, a list as 0-3, or an option of \
+                    "cpus: {} is not a choice of CPUs: expected all, {names}, a list such as 0-3, or an option of \
                      nodewise run",
                     quote(name)
                 );
@@ -337,11 +337,11 @@ mod tests {
         );
         fails(
             "cpus = ['near']",
-            "line 1, column 9: cpus: \"near\" is no choice of CPUs: expected all, compact, spread",
+            "line 1, column 9: cpus: \"near\" is not a choice of CPUs: expected all, compact, spread",
         );
         fails(
             "\nthreads = [0]",
-            "line 2, column 12: threads: \"0\" is no number of threads: expected 1 to 65536",
+            "line 2, column 12: threads: \"0\" is not a number of threads: expected 1 to 65536",
         );
         fails("threads = [1.5]", "line 1, column 11: expected a number of threads");
         fails("memory = 'x'", "line 1, column 10: invalid type: string");
