@@ -34,7 +34,7 @@ impl BankLow {
         self.0
     }
 
-    /// What the bootloader takes where nothing is set: by the number of the model, since 2024-12-07.
+    /// Returns the bootloader's default where nothing is set: by the number of the model, since 2024-12-07.
     pub const fn default_of(model: u8) -> Option<Self> {
         match model {
             4 => Some(Self(3)),
@@ -70,7 +70,7 @@ pub enum EepromError {
     Start(#[source] std::io::Error),
     #[error("rpi-eeprom-config failed: {}", quote(said))]
     Failed { said: String },
-    /// What it printed is not a configuration.
+    /// Output of the program that is not a configuration.
     #[error("rpi-eeprom-config printed no configuration that can be changed: {}", printable(why))]
     NotUnderstood { why: String },
 }

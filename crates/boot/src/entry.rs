@@ -57,7 +57,7 @@ pub fn words(text: &str) -> Option<String> {
     Some(of("options").collect::<Vec<_>>().join(" "))
 }
 
-/// What follows a key, the line's end included.
+/// Returns the text after a key, the line's end included.
 fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.trim_start_matches([' ', '\t']).strip_prefix(key)?;
     let value = rest.trim_start_matches([' ', '\t']);

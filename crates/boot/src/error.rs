@@ -92,7 +92,7 @@ pub enum BootError {
     /// A file could not be read.
     #[error("cannot read {}: {}", printable(path), words(*errno))]
     Read { path: String, errno: Errno },
-    /// What should be a file is something else, or far too large.
+    /// Something else in the place of a file, or a file that is far too large.
     #[error("{} is not a regular file of at most 1 MiB", printable(path))]
     NotAFile { path: String },
     /// There is nothing that could be changed.

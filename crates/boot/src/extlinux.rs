@@ -78,7 +78,7 @@ fn entries(text: &str) -> Result<Vec<Entry>, Refusal> {
     Ok(entries.into_iter().filter(|(_, starts)| *starts).map(|(entry, _)| entry).collect())
 }
 
-/// What follows a keyword, the line's end included.
+/// Returns the text after a keyword, the line's end included.
 fn value_of<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
     let rest = line.trim_start_matches([' ', '\t']);
     let (word, rest) = rest.split_at_checked(keyword.len())?;

@@ -94,7 +94,7 @@ fn only<'a, 't>(
     Ok(first)
 }
 
-/// What replaces which part of the file.
+/// Returns the part of the file to replace, and its replacement; `None` where nothing changes.
 fn edited(
     text: &str,
     found: &Assignment,

@@ -22,7 +22,7 @@ struct Setting {
     word: Option<String>,
 }
 
-/// What is to become of a command line.
+/// A change to a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     settings: Vec<Setting>,
@@ -33,7 +33,7 @@ pub const FAKE: &str = "numa=fake=";
 /// How the word begins that gives Raspberry Pi kernels another default policy.
 pub const POLICY: &str = "numa_policy=";
 
-/// What is to become of the default policy of Raspberry Pi kernels, `numa_policy=`.
+/// A change to the default policy of Raspberry Pi kernels, `numa_policy=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy<'a> {
     /// It stays as it is, or is missing.

@@ -82,7 +82,7 @@ impl Loader {
     }
 }
 
-/// What looks as if the boot partition of an image were not where it belongs.
+/// Returns a hint where the boot partition of an image does not seem to be where it belongs.
 fn not_mounted(root: &Root) -> Result<Option<&'static str>, BootError> {
     // The firmware's own files, as they lie in that partition.
     if root.stat("/cmdline.txt")?.is_some() && root.stat("/config.txt")?.is_some() {

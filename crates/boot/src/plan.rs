@@ -1,4 +1,4 @@
-//! What is to be changed, worked out before anything is.
+//! The changes to boot files, worked out before anything is changed.
 
 use crate::error::{BootError, Refusal};
 use crate::line::Change;
@@ -22,7 +22,7 @@ pub struct Plan {
     pub edits: Vec<Edit>,
     /// Of a plan that takes back: the backup behind each of the edits.
     pub backups: Vec<String>,
-    /// What a person has to do then, as commands or sentences, in this order.
+    /// The steps left for a person to do then, as commands or sentences, in this order.
     pub next: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub fn undo(root: &Root) -> Result<Plan, BootError> {
     Ok(plan)
 }
 
-/// What a boot file asks the next kernel for.
+/// The requests of a boot file to the next kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub path: String,
@@ -87,7 +87,7 @@ pub struct Asked {
     pub policy: Option<String>,
 }
 
-/// What the boot files ask the next kernel for; files that ask for nothing are left out.
+/// Lists the requests of the boot files to the next kernel; files that ask for nothing are left out.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -111,7 +111,7 @@ pub fn asked(root: &Root) -> Result<Vec<Asked>, BootError> {
     Ok(asked)
 }
 
-/// What has to be done after these files have changed.
+/// Lists the steps to take after these files have changed.
 fn next(root: &Root, loader: &Loader, edits: &[Edit]) -> Result<Vec<String>, BootError> {
     let changed = |path: &str| edits.iter().any(|edit| edit.path == path && edit.before != edit.after);
     let mut next: Vec<String> = Vec::new();
@@ -138,7 +138,7 @@ fn has_entry(root: &Root, loader: &Loader) -> Result<bool, BootError> {
     Ok(false)
 }
 
-/// What is to be done where the command line is built into the images that the firmware starts.
+/// The step where the command line is built into the images that the firmware starts.
 const IMAGES: &str =
     "rebuild the kernel images (kernel-install add-all, mkinitcpio -P or dracut --regenerate-all --uefi)";
 

@@ -16,7 +16,7 @@ use nodewise_machine::{MemPolicy, ModeFlags, NodeSet, PolicyMode};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultPolicy(MemPolicy);
 
-/// What there is to choose from.
+/// The forms to choose from.
 const FORMS: &str = "default, local, prefer:0, bind:0-3, interleave or interleave:0-3, with static or \
                      relative as in interleave=static:0-3";
 
@@ -64,7 +64,7 @@ impl FromStr for DefaultPolicy {
     }
 }
 
-/// Whether they are one flag of those that a mount option has, or none.
+/// Whether the flags are none, or one of those that a mount option has.
 fn takes_flags(flags: ModeFlags) -> bool {
     [ModeFlags::NONE, ModeFlags::STATIC_NODES, ModeFlags::RELATIVE_NODES].contains(&flags)
 }

@@ -107,7 +107,7 @@ fn restore(place: &Locked, backup: &str) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What taking back would restore in a file: the file as it is and as it was, and the backup.
+/// Returns the change that taking back would make to a file: the file as it is and as it was, and the backup.
 ///
 /// # Errors
 /// A file that has backups, none of which was made when the file became what it is.
@@ -400,7 +400,7 @@ fn backups(place: &Place) -> Result<Vec<(String, String)>, Errno> {
     Ok(found.into_iter().map(|(named, backup)| (backup.clone(), named.hash.to_owned())).collect())
 }
 
-/// What the name of a backup says.
+/// The parts of a backup's name.
 #[derive(Debug, PartialEq, Eq)]
 struct Named<'a> {
     /// The moment: the later, the larger.

@@ -8,7 +8,7 @@ pub(crate) fn two() -> Change {
     Change::emulate("2", Policy::Leave).expect("a number is plain")
 }
 
-/// What an editor makes of a text for [`two`].
+/// Compares an editor's result for a text and [`two`] with the expected one.
 #[track_caller]
 pub(crate) fn check(
     edit: impl Fn(&str, &Change) -> Result<String, Refusal>,

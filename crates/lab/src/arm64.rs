@@ -41,8 +41,7 @@ const ARCHIVE: &str = "initramfs";
 /// The CPU: one that all versions of QEMU's machine have, without what is slow to emulate (pointer
 /// authentication).
 const CPU: &str = "cortex-a57";
-/// What is on the kernel's command line: its console, what it writes there, and that it ends when it
-/// panics.
+/// The kernel's command line: its console, its messages there, and that it ends when it panics.
 const WORDS: &str = "console=ttyAMA0 loglevel=7 panic=-1";
 
 /// Everything that a guest needs but its nodes and its programs.

@@ -1,4 +1,4 @@
-//! What a guest's console and its emulator had to say when a run went wrong. Pure.
+//! The messages of a guest's console and of its emulator when a run went wrong. Pure.
 
 use std::fmt;
 

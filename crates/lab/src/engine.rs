@@ -75,7 +75,7 @@ pub(crate) enum End {
     Output(io::Error),
 }
 
-/// What a boot left.
+/// Result of a boot.
 pub(crate) struct Report {
     pub end: End,
     /// Whether the guest came as far as starting the command.

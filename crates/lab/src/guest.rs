@@ -72,7 +72,7 @@ pub struct Guest {
     pub threads: Threads,
 }
 
-/// What a command in a guest left.
+/// Result of a command in a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Its exit status as a shell gives it: 126 when it cannot be executed, 127 when it does not
@@ -97,7 +97,7 @@ pub enum GuestError {
     /// The host could not prepare or start it.
     #[error("cannot start a guest: {0}")]
     Start(#[source] io::Error),
-    /// What the command wrote could not be passed on.
+    /// Output of the command that could not be passed on.
     #[error("cannot write the output of the guest's command: {0}")]
     Output(#[source] io::Error),
     #[error("the guest's kernel panicked: {reason}; its console:{console}")]

@@ -21,7 +21,7 @@ use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 /// The kernel's console.
 const CONSOLE: &str = "/dev/console";
-/// What is mounted, and where below the root.
+/// The file systems to mount, and where below the root.
 const MOUNTS: [(&str, &str); 7] = [
     ("proc", "proc"),
     ("sysfs", "sys"),

@@ -95,7 +95,7 @@ pub enum KernelError {
     },
 }
 
-/// What makes lab-setup fetch kernels of this architecture.
+/// Names the option that makes lab-setup fetch kernels of this architecture.
 fn option(arch: Arch) -> String {
     if arch == Arch::default() { String::new() } else { format!(" --arch {}", arch.debian()) }
 }

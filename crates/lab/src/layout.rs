@@ -75,7 +75,7 @@ pub struct Layout {
     pub shape: Shape,
     /// Distances between the guest's nodes; every cell is set and legal in a SLIT.
     pub distances: NodeMatrix<u32>,
-    /// What the guest's HMAT says of the cost of accesses; empty when it gets none.
+    /// The costs of accesses in the guest's HMAT; empty when it gets none.
     pub accesses: Vec<AccessCell>,
     /// Every deviation from the machine, in words, one sentence each.
     pub notes: Vec<String>,

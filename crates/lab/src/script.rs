@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// What a shell makes of an argument that was quoted.
+    /// Returns a quoted argument as a shell reads it.
     fn through_a_shell(argument: &OsStr) -> Vec<u8> {
         let mut line = b"printf %s ".to_vec();
         line.extend(quote(argument));

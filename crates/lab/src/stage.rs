@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a guest is doing until its command runs.
+/// A stage of a guest until its command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The emulator starts: the console is empty.

@@ -26,7 +26,7 @@ pub const QEMU_ARM: Program = Program {
     purpose: "emulates machines of arm64",
 };
 
-/// What starts the emulator, of whichever guests.
+/// The program that starts the emulator, of whichever guests.
 pub const SETSID: Program =
     Program { name: "setsid", package: "util-linux", purpose: "makes the guest one group of processes" };
 
@@ -41,7 +41,7 @@ pub const PROGRAMS: [Program; 6] = [
     SETSID,
 ];
 
-/// What builds the guest's first file system and QEMU's command line.
+/// The program that builds the guest's first file system and QEMU's command line.
 const VIRTME: &str = "virtme-ng";
 
 /// Where administrators' programs are; not in the `PATH` of every user.
@@ -104,7 +104,7 @@ fn installing(names: &[String]) -> String {
     apt.into_iter().chain(pip).collect::<Vec<_>>().join(" and ")
 }
 
-/// The names of those programs that are not there.
+/// The names of the missing programs.
 pub(crate) fn missing(programs: &[Program]) -> Vec<String> {
     let absent = programs.iter().filter(|program| find_program(program.name).is_none());
     absent.map(|program| program.name.to_owned()).collect()

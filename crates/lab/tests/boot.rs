@@ -58,7 +58,7 @@ for cpu in $(ls -d cpu[0-9]* | sed s/cpu// | sort -n); do
 done
 "#;
 
-/// What the guest's kernel should answer, by the layout.
+/// Returns the answer that the guest's kernel should give, by the layout.
 fn expected(layout: &Layout) -> String {
     let with = |keep: &dyn Fn(&GuestNode) -> bool| -> nodewise_machine::NodeSet {
         layout.nodes.iter().filter(|node| keep(node)).map(|node| node.id).collect()
@@ -143,7 +143,7 @@ fn sparse_asymmetric_nodes_with_an_hmat_boot() {
     );
 }
 
-/// What passes between host and guest: arguments, output, status, folders, variables.
+/// Passing of arguments, output, status, folders and variables between host and guest.
 #[test]
 fn a_command_runs_as_if_it_were_here() {
     let Some(lab) = lab("a_command_runs_as_if_it_were_here") else { return };

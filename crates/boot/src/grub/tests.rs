@@ -107,7 +107,7 @@ fn a_snippet_that_has_the_last_word_is_found() {
     check("# GRUB_CMDLINE_LINUX=\"numa=fake=8\"\n", None);
 }
 
-/// What the shell makes of a file: both variables. `None` where it refuses the file.
+/// Lets the shell read a file, and returns both variables. `None` where it refuses the file.
 fn shell(text: &str) -> Option<(String, String)> {
     let script = format!("{text}\nprintf '%s\\n%s' \"$GRUB_CMDLINE_LINUX\" \"$GRUB_CMDLINE_LINUX_DEFAULT\"");
     let output = Command::new("sh").args(["-c", &script]).env_clear().output().expect("sh is there");

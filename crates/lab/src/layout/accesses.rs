@@ -5,7 +5,7 @@ use nodewise_machine::{Access, AccessClass, Machine, NodeId, NodeMatrix, NodeSet
 
 use super::GuestNode;
 
-/// What the HMAT says of one initiator and one target. `None`: nothing.
+/// The HMAT's figures for one initiator and one target. `None`: it has none.
 ///
 /// # Units
 /// As the kernel prints them in `/sys/devices/system/node/nodeN/access0/initiators/`: latency in
@@ -58,8 +58,8 @@ pub(super) fn between(
     cells
 }
 
-/// What the machine says of reaching this memory from nodes that have CPUs in the guest, and which
-/// they are.
+/// Finds the machine's figures for reaching this memory from nodes that have CPUs in the guest, and
+/// those nodes.
 fn best_access<'a>(
     machine: &'a Machine,
     nodes: &[GuestNode],

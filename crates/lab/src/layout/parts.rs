@@ -1,4 +1,4 @@
-//! What of each node goes into the guest, and in which order.
+//! The parts of each node that go into the guest, and their order.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) struct Part {
     pub threads: BTreeSet<u32>,
     /// The packages of its CPUs, ascending; empty where they are not known.
     pub packages: Vec<PackageId>,
-    /// Whether it has memory, of a known size or not.
+    /// Whether the node has memory, of a known size or not.
     pub has_memory: bool,
     /// The size of its memory where that is known.
     pub memory: Option<Bytes>,
