@@ -110,7 +110,7 @@ mod recorded {
         REPORTED.with_borrow_mut(|reported| reported.push(warning.with(&arguments).to_string()));
     }
 
-    /// What was reported by this thread since the last call.
+    /// Takes the reports of this thread since the last call.
     pub fn reported() -> Vec<String> {
         REPORTED.take()
     }

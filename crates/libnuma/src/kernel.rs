@@ -257,7 +257,7 @@ pub fn read_link(path: &CStr, buffer: &mut [u8]) -> Result<usize, Failed> {
     Ok(count as usize)
 }
 
-/// What a file is and on which device.
+/// Asks for the status of a file: its kind and its device.
 pub fn status(path: &CStr) -> Option<libc::statx> {
     let mut status = MaybeUninit::<libc::statx>::uninit();
     let (here, mask) = (c_long::from(libc::AT_FDCWD), c_ulong::from(libc::STATX_TYPE));

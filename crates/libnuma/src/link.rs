@@ -1,4 +1,4 @@
-//! What a library without the standard library must bring when it is linked.
+//! The parts that a library without the standard library must bring when it is linked.
 
 use core::panic::PanicInfo;
 

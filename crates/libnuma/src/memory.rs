@@ -17,7 +17,7 @@ unsafe extern "C" {
     safe fn nodewise_libnuma_thread() -> *mut Thread;
 }
 
-/// What a thread set for its calls. The zeros are the defaults.
+/// The settings of a thread for its calls. The zeros are the defaults.
 #[repr(C)]
 struct Thread {
     /// Whether a node is only preferred where it would be bound to.

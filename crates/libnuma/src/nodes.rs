@@ -104,7 +104,7 @@ pub extern "C" fn numa_get_mems_allowed() -> *mut Bitmask {
 /// How large a node is, in bytes.
 pub struct Size {
     pub total: c_longlong,
-    /// What is free; `None` when the kernel does not say.
+    /// The free part; `None` when the kernel does not say.
     pub free: Option<c_longlong>,
 }
 

@@ -30,7 +30,7 @@ type Message = Text<1024>;
 /// The grammar of 2.0.19 as Debian 13 has it: built with a C library that knows binary numbers.
 const GRAMMAR: Grammar = Grammar::original(Base::PrefixedOrBinary);
 
-/// What a list is of, and what it can name.
+/// The subject of a list, and the members that it can name.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     subject: Subject,

@@ -105,8 +105,8 @@ pub fn pci_function(text: &[u8]) -> Option<Result<PciFunction, NoSuchFunction>> 
     Some(address().ok_or(NoSuchFunction))
 }
 
-/// Hexadecimal numbers at the beginning of a text with these characters between them, as `unsigned int` of C, and
-/// how many there are. A separator that is NUL ends them.
+/// Reads hexadecimal numbers at the beginning of a text, with these characters between them, each cut to the
+/// `unsigned int` of C, and counts them. A separator that is NUL ends them.
 fn fields(text: &[u8], separators: [u8; 3]) -> ([u32; 4], usize) {
     let mut found = [0; 4];
     let mut count = 0;

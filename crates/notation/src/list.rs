@@ -39,7 +39,7 @@ pub struct Fault {
     pub expected: Expected,
 }
 
-/// What would have been right at a place of a list.
+/// The text that would have been right at a place of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     Number,

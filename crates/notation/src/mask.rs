@@ -43,7 +43,7 @@ pub struct Fault {
     pub expected: Expected,
 }
 
-/// What would have been right at a place of a mask.
+/// The text that would have been right at a place of a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// A digit, or the end of the group.
@@ -70,7 +70,7 @@ pub fn groups(text: &[u8], width: Width) -> Groups<'_> {
 /// Made by [`groups`].
 #[derive(Clone, Debug)]
 pub struct Groups<'a> {
-    /// What stands before the groups that were read; `None` behind the first.
+    /// The text before the groups that were read; `None` behind the first.
     rest: Option<&'a [u8]>,
     first: u64,
     unlimited: bool,
@@ -107,7 +107,7 @@ impl Iterator for Groups<'_> {
         let text = self.rest.take()?;
         let group = self.group(text);
         if let Ok(Group { at, .. }) = group {
-            // A comma stands before a group, and none before eight digits of a longer one.
+            // A comma precedes a group, but not eight digits of a longer one.
             let end = if self.unlimited { Some(at) } else { at.checked_sub(1) };
             self.rest =
                 end.and_then(|end| text.get(..end)).filter(|rest| !(self.unlimited && rest.is_empty()));

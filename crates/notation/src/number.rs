@@ -49,8 +49,8 @@ fn value_of(byte: u8) -> Option<u32> {
 
 /// A number at the beginning of a text, and what follows it. `None` where there is no digit.
 ///
-/// White space and a sign may stand in front; a negative number wraps around, one that is too large is the
-/// largest.
+/// White space and a sign may precede the digits; a negative number wraps around, one that is too large is
+/// the largest.
 ///
 /// # Source
 /// `strtoul(3)` with 64 bits.
@@ -82,7 +82,7 @@ pub fn unpadded(text: &[u8]) -> &[u8] {
 struct Digits<'a> {
     /// Their number; `None` when it is too large.
     value: Option<u64>,
-    /// Whether a hyphen stands before them.
+    /// Whether a hyphen precedes them.
     negative: bool,
     rest: &'a [u8],
 }

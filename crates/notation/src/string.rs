@@ -11,13 +11,13 @@
 use crate::device::{self, Device};
 use crate::number::{self, Base};
 
-/// What differs between the strings of the originals and those of `nodewise run`.
+/// The differences between the strings of the originals and those of `nodewise run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grammar {
     pub numbers: Numbers,
-    /// Where `all` may stand.
+    /// The places where `all` may appear.
     pub all: All,
-    /// What a range is whose end is below its start.
+    /// The meaning of a range whose end is below its start.
     pub backwards: Backwards,
 }
 
@@ -30,7 +30,7 @@ pub enum Numbers {
     Digits,
 }
 
-/// Where `all` may stand.
+/// The places where `all` may appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum All {
     /// As the last item: the originals compare the rest of the string with it.
@@ -71,7 +71,7 @@ pub enum Others {
     Usable,
 }
 
-/// What a string can name.
+/// The members that a string can name.
 pub trait Members {
     /// A member.
     type Member: Copy;
@@ -100,7 +100,7 @@ pub trait Members {
     fn put_device(&mut self, device: Device<'_>) -> Option<Result<(), Self::Failure>>;
 }
 
-/// What stood in front of the items.
+/// The marks in front of the items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Marks {
     /// `!`: the others are meant.
@@ -120,7 +120,7 @@ pub struct Fault<'a, F> {
 /// Why a string names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason<F> {
-    /// A number, named here, that is no member.
+    /// A number, named here, that is not a member.
     OutOfRange(u64),
     /// The same at the end of a range.
     EndOutOfRange(u64),

@@ -37,7 +37,7 @@ pub const CPU_OUT_OF_RANGE: Warning = warning(9, c"cpu argument %s is out of ran
 pub const CPU_END_OUT_OF_RANGE: Warning = warning(9, c"cpu argument %s out of range\n");
 /// A range without an end.
 pub const CPU_MISSING: Warning = warning(9, c"missing cpu argument %s\n");
-/// What is neither number nor word.
+/// A text that is neither number nor word.
 pub const CPU_UNPARSEABLE: Warning = warning(9, c"unparseable cpu description `%s'\n");
 /// A node that may not be named.
 pub const NODE_OUT_OF_RANGE: Warning = warning(10, c"node argument %ld is out of range\n");
@@ -45,12 +45,12 @@ pub const NODE_OUT_OF_RANGE: Warning = warning(10, c"node argument %ld is out of
 pub const NODE_END_OUT_OF_RANGE: Warning = warning(10, c"node argument %ld out of range\n");
 /// A range without an end.
 pub const NODE_MISSING: Warning = warning(10, c"missing node argument %s\n");
-/// What is neither number, word nor device.
+/// A text that is neither number, word nor device.
 pub const NODE_UNPARSEABLE: Warning = warning(10, c"unparseable node description `%s'\n");
 /// Several preferred nodes for a kernel that takes one.
 pub const ONE_PREFERRED: Warning =
     warning(10, c"Unable to handle MANY preferred nodes. Falling back to first node\n");
-/// A file that is not there.
+/// A file that does not exist.
 pub const NO_FILE: Warning = warning(11, c"Cannot stat file %s");
 /// A file on no disk.
 pub const NO_BLOCK_DEVICE: Warning = warning(15, c"Cannot find block device %u:%u in sysfs for `%s'");
@@ -71,7 +71,7 @@ pub const NODE_UNREADABLE: Warning = warning(26, c"Cannot read node mask for %s 
 /// A device with a name that no device has.
 pub const DEVICE_NAME: Warning = warning(28, c"Illegal characters in `%s' specification");
 
-/// What a string names.
+/// The members that a string names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Nodes,

@@ -20,7 +20,7 @@ const UNSEEN: f64 = 1.0;
 /// How often a range of shifts is halved: to a hundredth of a thousandth of itself.
 const HALVINGS: u32 = 17;
 
-/// What a bet would find with noise like this.
+/// The probability that a bet detects a difference, given noise like this.
 #[derive(Clone, Debug)]
 pub struct Detection {
     /// The differences of the compared run to the others of its round, one list for each choice of that run.

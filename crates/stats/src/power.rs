@@ -1,4 +1,4 @@
-//! What a study of a given size can and cannot see.
+//! Statistical power: differences that a study of a given size can and cannot detect.
 
 use super::distribution::{normal_quantile, student_quantile};
 

@@ -35,7 +35,7 @@ pub fn interface(host: &[u8]) -> Option<Name> {
 struct Address {
     storage: libc::sockaddr_storage,
     length: libc::socklen_t,
-    /// Whether it is that of the host, which is this machine then.
+    /// Whether the address is that of the host, which is this machine then.
     is_host: bool,
 }
 

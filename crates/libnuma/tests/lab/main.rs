@@ -165,7 +165,7 @@ fn debians_programs_and_ours_do_the_same_with_both_libraries() {
     assert!(edges.ends_with("good\nrc 0\n"), "{edges}");
 }
 
-/// What the program `edges` said, which is run with our library alone.
+/// Returns the output of the program `edges`, which is run with our library alone.
 fn ours_alone(text: &str) -> String {
     sections(text, "alone").into_values().collect()
 }

@@ -50,7 +50,7 @@ pub fn library() -> Option<&'static Path> {
     LIBRARY.get_or_init(build).as_deref()
 }
 
-/// What a program wrote, both streams.
+/// Returns the output of a program, both streams.
 pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
