@@ -1,4 +1,4 @@
-//! What a range of memory is to be made of, and who is to have it.
+//! Advice about a range of memory: the pages that it is made of, and the processes that get it.
 
 use nodewise_machine::Bytes;
 

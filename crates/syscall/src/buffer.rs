@@ -21,7 +21,7 @@ const PART: usize = 16 << 20;
 const PART_ASKED: usize = 256 << 20;
 
 impl PageKind {
-    /// What a buffer of this kind is aligned and rounded to, in bytes.
+    /// Returns the alignment of a buffer of this kind, to which its size is rounded too, in bytes.
     fn alignment(self) -> Option<usize> {
         match self {
             Self::Small => Some(raw::page_size()),

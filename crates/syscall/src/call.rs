@@ -65,7 +65,7 @@ pub enum Call {
         length: Bytes,
         /// The policy that was to hold there.
         policy: MemPolicy,
-        /// What was to happen to pages that are there already.
+        /// The treatment of pages that exist already.
         options: BindOptions,
     },
     /// `set_mempolicy_home_node(2)`.

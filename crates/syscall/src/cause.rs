@@ -1,4 +1,4 @@
-//! What follows an error: its cause, what limits us, and what would mend it.
+//! The explanation of an error: its cause, the limit behind it, and what would mend it.
 //!
 //! One number means many things: `EINVAL` from `set_mempolicy(2)` is an old kernel, a cpuset, a
 //! node without memory or a wrong combination of arguments. [`explain`] distinguishes them by the
@@ -23,7 +23,7 @@ pub use circumstances::{Circumstances, Container, SeccompMode};
 use crate::call::Call;
 use crate::error::{CallError, Errno};
 
-/// What kind of limit an error comes from; the part of an [`Explanation`] for programs.
+/// The kind of limit that an error results from; the part of an [`Explanation`] for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// A seccomp filter takes the call away.
@@ -66,7 +66,7 @@ pub struct Explanation {
     pub limit: Limit,
     /// Why it failed, with the limit in numbers where there is one.
     pub cause: String,
-    /// What would make it work, as an advice; `None` where nothing is known to.
+    /// Advice that would make it work; `None` where no such advice is known.
     pub mend: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub fn explain(error: &CallError, circumstances: &Circumstances) -> Explanation 
     Explanation { what: error.call.to_string(), limit, cause, mend }
 }
 
-/// What a rule finds; the call is added by [`explain`].
+/// Result of a rule; the call is added by [`explain`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     limit: Limit,
@@ -178,7 +178,7 @@ pub(crate) mod tests {
     use nodewise_machine::{Bytes, CpuSet, KernelRelease, MemPolicy, NodeId, NodeSet, PolicyMode};
     use proptest::prelude::{any, prop_assert, proptest};
 
-    /// What a failed call is explained as, in one line.
+    /// Compares the explanation of a failed call, in one line, with the expected one.
     pub(crate) fn check(
         call: Call,
         errno: Errno,

@@ -1,4 +1,4 @@
-//! What a failed call leaves: its number, and the call with its arguments.
+//! Error of a failed call: its number, and the call with its arguments.
 
 use std::fmt;
 use std::io;
@@ -86,7 +86,7 @@ impl Errno {
         NAMES.iter().find(|(errno, _)| *errno == self).map(|(_, name)| *name)
     }
 
-    /// What the C library says the last call of this thread failed with.
+    /// Returns the error of this thread's last call, as the C library says.
     pub(crate) fn last() -> Self {
         Self(io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }

@@ -25,7 +25,7 @@ use crate::error::CallError;
 use crate::setup::{Setup, StartError};
 use crate::wait::{Finished, Running};
 
-/// What the guard sends, one after the other: the number of the program, and how it ended.
+/// A message of the guard; the first is the number of the program, the second how it ended.
 type Message = [u8; size_of::<c_int>()];
 
 /// A program under guard. When this is dropped, the program and all that it has started are ended.

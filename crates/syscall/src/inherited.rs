@@ -1,4 +1,4 @@
-//! What this process was started with, as it was before the Rust runtime changed it.
+//! The state that this process was started with, as it was before the Rust runtime changed it.
 //!
 //! Before `main`, the runtime (or [`prepare`](crate::prepare) in its place) ignores SIGPIPE and opens
 //! `/dev/null` in the place of standard streams that are closed; when the runtime starts a program it

@@ -14,8 +14,8 @@
 //! - `arguments.rs` arguments of the calls, as data
 //! - `raw.rs` the system calls, one function each, nothing clever; `call.rs` a call as data, and how it is
 //!   written in a message
-//! - `error.rs` what a failed call leaves; `cause.rs` what stands behind it: cause, limit and mend; in
-//!   `cause/` a file per family of calls, and the facts that tell causes apart
+//! - `error.rs` error of a failed call; `cause.rs` its explanation: cause, limit and mend; in `cause/` a file
+//!   per family of calls, and the facts that distinguish causes
 //! - `clock.rs` monotonic time, behind a trait
 //! - `perf.rs` events that are counted in a program and its children
 //! - `setup.rs` a placement for a program, prepared once and applied with nothing but system calls; in

@@ -21,7 +21,7 @@ pub enum Pointer {
     Bits(Vec<u32>),
 }
 
-/// What a pointer points to, for as long as a call takes.
+/// The memory that a pointer points to, for as long as a call takes.
 enum Target {
     Null,
     Unreadable,

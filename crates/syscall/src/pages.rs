@@ -44,7 +44,7 @@ pub enum PageLocation {
 }
 
 impl PageLocation {
-    /// What a status of `move_pages(2)` means.
+    /// Decodes a status of `move_pages(2)`.
     pub fn from_status(status: i32) -> Self {
         if let Ok(node) = u32::try_from(status) {
             return Self::Node(NodeId::new(node));

@@ -106,7 +106,7 @@ pub struct Counting {
     file: File,
 }
 
-/// What is from the kernel: `struct perf_event_attr` in its first form, which every release reads.
+/// The kernel's `struct perf_event_attr` in its first form, which every release reads.
 ///
 /// # Source
 /// `include/uapi/linux/perf_event.h`, `PERF_ATTR_SIZE_VER0`; Linux 2.6.31.
@@ -156,7 +156,7 @@ impl Counting {
         Ok(Self { file: raw::perf_event_open(&attributes)?.into() })
     }
 
-    /// What was counted up to now; `None` where the CPU was too busy with other counters to count at
+    /// Returns the count up to now; `None` where the CPU was too busy with other counters to count at
     /// all. One that counted part of the time is scaled up to all of it.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::raw;
 
 pub use start::StartError;
 
-/// What a program is to be started with: CPUs, huge pages and memory policy, each only where given.
+/// The settings to start a program with: CPUs, huge pages and memory policy, each only where given.
 ///
 /// The masks are computed when a part is set, so that applying costs the system calls and nothing
 /// else: no memory is allocated and no lock taken, which is what the moment between `fork(2)` and

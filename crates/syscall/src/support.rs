@@ -36,7 +36,7 @@ impl Availability {
         }
     }
 
-    /// Whether it works.
+    /// Whether the call works.
     pub const fn is_present(self) -> bool {
         matches!(self, Self::Present)
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Availability {
     }
 }
 
-/// What this kernel offers this thread.
+/// The calls and features that this kernel offers this thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
     /// `get_mempolicy(2)`.

@@ -10,7 +10,7 @@ use crate::call::{Call, Task};
 use crate::error::{CallError, Errno};
 use crate::raw;
 
-/// What a process used, together with the children it waited for.
+/// The resources that a process used, together with the children it waited for.
 ///
 /// # Source
 /// `struct rusage` of `wait4(2)`; `getrusage(2)` explains the fields that Linux fills.
@@ -52,8 +52,8 @@ impl Usage {
         self.user.saturating_add(self.system)
     }
 
-    /// What the calling thread has used up to now; [`Usage::max_rss`] is that of its process.
-    /// `None` where a filter forbids to ask.
+    /// Returns the resources that the calling thread has used up to now; [`Usage::max_rss`] is that of its
+    /// process. `None` where a filter forbids to ask.
     ///
     /// # Source
     /// `getrusage(2)`, `RUSAGE_THREAD`, Linux 2.6.26.

@@ -4,8 +4,7 @@ use nodewise_machine::{CpuSet, KernelRelease, NodeSet};
 
 use crate::support::Support;
 
-/// What is known about this process and this machine. `None`: not known; then no conclusion is
-/// drawn from it.
+/// Known facts about this process and this machine. `None`: not known; then no conclusion is drawn from it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Circumstances {
     /// `uname -r`.
@@ -30,7 +29,7 @@ pub struct Circumstances {
     /// Whether the process is in a user namespace other than the first: `/proc/self/uid_map` is
     /// not the one line that maps every user to itself.
     pub user_namespace: Option<bool>,
-    /// What the process is contained in, where something shows it.
+    /// The container that the process is in, where something shows it.
     pub container: Option<Container>,
     /// Which calls work here at all: [`Support::probe`].
     pub support: Option<Support>,
@@ -53,7 +52,7 @@ impl SeccompMode {
     }
 }
 
-/// What starts the process and gives it its filter.
+/// The manager that starts the process and gives it its filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Container {
     /// `docker`, and `containerd` by hand (`nerdctl`).

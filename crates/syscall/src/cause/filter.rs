@@ -43,7 +43,7 @@ fn without_numa(call: &Call) -> Finding {
     Finding::new(Limit::KernelBuild, cause).mend("boot a kernel that has it")
 }
 
-/// What a kernel lacks that does not have the call. Memory policies come with `CONFIG_NUMA`; page
+/// Names the feature that a kernel without the call lacks. Memory policies come with `CONFIG_NUMA`; page
 /// migration needs `CONFIG_MIGRATION` as well, which every NUMA configuration selects.
 fn feature(call: &Call) -> &'static str {
     match call {
@@ -111,7 +111,7 @@ fn filtered(call: &Call, errno: Errno, circumstances: &Circumstances) -> Finding
     Finding::new(Limit::Seccomp, cause).mend(mend(call, circumstances))
 }
 
-/// What a profile asks for before it lets a call through.
+/// The condition under which a profile lets a call through.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gate {
     /// Docker's and containerd's default profiles allow it with `CAP_SYS_NICE` (moby#37242,

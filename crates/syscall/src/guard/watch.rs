@@ -192,7 +192,7 @@ fn ended(child: pid_t) -> Option<c_int> {
     }
 }
 
-/// What there is to know of a child; `None` for a process that is none of ours.
+/// Returns the state of a child; `None` for a process that is not one of ours.
 fn look(child: pid_t) -> Option<libc::siginfo_t> {
     let id = libc::id_t::try_from(child).ok()?;
     let mut information = MaybeUninit::<libc::siginfo_t>::zeroed();

@@ -34,7 +34,7 @@ pub fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// What is known here, gathered as `nodewise` does.
+/// Gathers the known facts here, as `nodewise` does.
 pub fn circumstances() -> Circumstances {
     let seccomp = status("Seccomp").and_then(|mode| SeccompMode::from_number(mode.parse().ok()?));
     let capabilities = status("CapEff").and_then(|mask| u64::from_str_radix(&mask, 16).ok());

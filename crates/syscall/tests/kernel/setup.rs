@@ -22,7 +22,7 @@ fn whole_setup() -> Option<Setup> {
     }
 }
 
-/// What a program writes to its standard output under a setup.
+/// Returns what a program writes to its standard output under a setup.
 fn output_of(setup: &Setup, program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::piped());

@@ -17,7 +17,7 @@ fn filter_in(container: Option<Container>) -> Circumstances {
     Circumstances { seccomp: Some(SeccompMode::Filter), container, ..Circumstances::default() }
 }
 
-/// What blocks a call under docker's default profile, with the mend line that must come.
+/// Checks a call that docker's default profile blocks, with the mend line that must come.
 fn check_mend(container: Container, call: Call, expected: &str) {
     let name = call.name();
     let what = call.to_string();
@@ -212,7 +212,7 @@ fn a_home_node_on_an_old_kernel_is_the_kernel_even_under_a_filter() {
     );
 }
 
-/// What a probe would have found, with one answer for the page calls.
+/// Returns the result of a probe with one answer for the page calls.
 fn support(pages: Availability) -> Support {
     let present = Availability::Present;
     Support {
