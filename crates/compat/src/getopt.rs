@@ -31,7 +31,7 @@ pub struct Long {
     /// Its name, without the hyphens.
     pub name: &'static str,
     pub argument: Argument,
-    /// What it is reported as; long options with the same value are the same option.
+    /// The character that it is reported as; long options with the same value are the same option.
     pub value: char,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Getopt<'a> {
         Self { spec, words, at: 0, letters: &[], operands: Vec::new() }
     }
 
-    /// What is not an option, in order: all operands once the options have come to an end.
+    /// Returns the words that are not options, in order: all operands once the options have come to an end.
     pub fn operands(self) -> Vec<OsString> {
         self.operands.into_iter().chain(&self.words[self.at..]).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! What the tools ask of the kernel about their own process.
+//! Questions of the tools to the kernel about their own process.
 //!
 //! It is a trait, so that a test can say what a kernel of another machine would answer, and a
 //! capture what it holds.
@@ -109,7 +109,7 @@ impl Kernel for Running {
     }
 }
 
-/// What a capture knows of the process that made it. Nothing can be set there.
+/// The facts in a capture about the process that made it. Nothing can be set there.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'t>(pub &'t Tree);
 

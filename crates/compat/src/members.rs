@@ -1,4 +1,4 @@
-//! What strings of nodes and CPUs can name on this machine.
+//! Members that strings of nodes and CPUs can name on this machine.
 //!
 //! | string of | may be named | `+` counts, `all` is | `!` inverts within |
 //! |---|---|---|---|
@@ -27,14 +27,14 @@ use crate::nodestring::{Invalid, Members};
 use crate::release::{Release, Settings};
 use crate::warning::Warnings;
 
-/// What the numbers may be.
+/// The range of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Allowed,
     Everything,
 }
 
-/// What a set of nodes is for.
+/// The purpose of a set of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Memory,
@@ -67,7 +67,7 @@ impl<'t> NodeCpus<'t> {
     }
 }
 
-/// What a set of nodes can be made of.
+/// The nodes that a set can be made of.
 #[derive(Debug)]
 pub struct Nodes<'t> {
     tree: &'t Tree,
@@ -200,7 +200,7 @@ impl Members<NodeId> for Nodes<'_> {
     }
 }
 
-/// What a set of CPUs can be made of.
+/// The CPUs that a set can be made of.
 #[derive(Debug)]
 pub struct Cpus {
     strict: bool,

@@ -26,9 +26,9 @@ use crate::{Call, Release, node_argument, report, strerror};
 
 /// A point is written for this much memory.
 const POINT: usize = 10 << 20;
-/// What the C library's allocator takes from the kernel alone, so that nothing else is in its pages.
+/// A size that the C library's allocator takes from the kernel alone, so that nothing else is in its pages.
 const ALONE: usize = 1 << 20;
-/// What is written to memory.
+/// The byte that is written to memory.
 const FILLING: u8 = 0xff;
 
 const POLICIES: [(&str, PolicyMode); 6] = [
@@ -40,7 +40,7 @@ const POLICIES: [(&str, PolicyMode); 6] = [
     ("default", PolicyMode::Default),
 ];
 
-/// What the options say.
+/// The values of the options.
 #[derive(Debug)]
 struct Options {
     /// `-f`: what memory is backed by, with its name.
@@ -221,7 +221,7 @@ fn compare(
     true
 }
 
-/// What is written to.
+/// The memory that is written to.
 enum Memory {
     /// Memory of this process, used in part: whole pages, and none that hold anything
     /// else.

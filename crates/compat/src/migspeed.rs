@@ -173,7 +173,7 @@ fn measure(
     1
 }
 
-/// What cannot be done.
+/// A step that failed.
 enum Failure {
     Memory,
     Bind(Errno),

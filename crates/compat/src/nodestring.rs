@@ -17,7 +17,7 @@ use crate::warning::Warnings;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid;
 
-/// What can be named, and what the words stand for.
+/// The members that can be named, and the meanings of the words.
 pub trait Members<I: Id> {
     /// Whether a number may be in a string.
     fn may_name(&self, id: I) -> bool;
@@ -31,7 +31,7 @@ pub trait Members<I: Id> {
     /// The digits that a number may have.
     fn base(&self) -> Base;
 
-    /// What a number is taken for: the originals count with 32 bits.
+    /// Returns the number that a number is taken for: the originals count with 32 bits.
     fn counts(&self, number: u64) -> u64;
 
     /// A number in a warning.

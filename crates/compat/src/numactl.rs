@@ -43,7 +43,7 @@ struct Session<'c> {
     kernel: &'c dyn Kernel,
     out: &'c mut dyn Write,
     warnings: Warnings<'c>,
-    /// What node and CPU strings may name: `--all`.
+    /// The members that node and CPU strings may name: `--all`.
     scope: Scope,
     /// The nodes that were named last, for `same`.
     nodes: Option<NodeSet>,
@@ -63,7 +63,7 @@ struct Session<'c> {
     hardware: bool,
     style: CpuStyle,
     shared: shared::Request,
-    /// What the process was started with: later strings are about these.
+    /// The CPUs that the process was started with: later strings are about these.
     cpus_at_start: OnceCell<CpuSet>,
     node_cpus: NodeCpus<'c>,
 }

@@ -1,4 +1,4 @@
-//! What the small tools did, as JSON behind `--json`.
+//! The results of the small tools, as JSON behind `--json`.
 
 use std::io::Write;
 

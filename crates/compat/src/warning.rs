@@ -1,4 +1,4 @@
-//! Warnings in the words of libnuma, of which each number comes once per process.
+//! Warnings in the words of libnuma; each number comes once per process.
 
 use std::fmt::Display;
 use std::io::Write;

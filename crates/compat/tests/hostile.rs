@@ -1,5 +1,5 @@
-//! What is typed may hold anything: escape sequences, bytes that are not UTF-8, absurd numbers. Each tool
-//! refuses it, in words that drive no terminal.
+//! Arguments may hold anything: escape sequences, bytes that are not UTF-8, absurd numbers. Each tool
+//! refuses them, in words that drive no terminal.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::getopt::{Argument, Long, Operands, Short, Spec};
 use crate::release::{Release, Settings};
 
-/// What options without a letter are reported as.
+/// The characters that options without a letter are reported as.
 pub(super) const CPU_COMPRESS: char = '1';
 pub(super) const VERSION: char = '2';
 pub(super) const JSON: char = '3';

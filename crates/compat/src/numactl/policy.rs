@@ -97,7 +97,7 @@ impl Session<'_> {
             || members::allowed_nodes(self.call.tree, self.kernel).contains(NodeId::new(0))
     }
 
-    /// What a refused call leaves on stderr.
+    /// Reports a refused call on stderr.
     pub(super) fn failed(&mut self, call: &str, doing: &str, errno: Errno) -> Stop {
         let error = strerror(errno);
         let _ = writeln!(self.warnings.err(), "{call}: {error}");

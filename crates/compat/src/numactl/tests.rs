@@ -1,4 +1,4 @@
-//! What the recorded outputs of the originals do not cover: captures, JSON, our own additions.
+//! Cases beyond the recorded outputs of the originals: captures, JSON, our own additions.
 
 use super::*;
 use crate::Tool;

@@ -1,8 +1,8 @@
 //! Numbers with digits behind the point, rounded as the C library rounds: to the nearest, and of two
 //! equally near to the even one.
 
-/// What the numbers of numastat's tables are whole multiples of: a KiB is a 1,024th of a MiB, and a
-/// page a 256th.
+/// Parts of one; the numbers of numastat's tables are whole multiples of a part: a KiB is a 1,024th of a MiB,
+/// and a page a 256th.
 const PARTS: u64 = 1024;
 
 /// A number with this many digits behind the point: as `format!("{value:.decimals$}")`, which takes ten times

@@ -41,7 +41,7 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// What is joined to `-s`: only digits name a node.
+    /// Reads the text that is joined to `-s`: only digits name a node.
     fn from_argument(argument: Option<&OsStr>) -> Self {
         let digits = argument.and_then(OsStr::to_str).filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
         let node = digits.and_then(|digits| digits.parse().ok()).filter(|node| *node < NodeId::LIMIT);
@@ -49,7 +49,7 @@ impl SortBy {
     }
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     Show(Options),

@@ -1,11 +1,11 @@
-//! What the rows of a table are sorted by.
+//! The order of the rows of a table.
 
 use super::options::SortBy;
 use super::table::Table;
 
 /// The value of a blank or missing cell.
 const NOTHING: f64 = 0.0;
-/// What the originals find where no number is: a piece of a pointer, tiny as a number.
+/// The number that the originals find in the place of a missing one: a piece of a pointer, tiny as a number.
 const TINY: f64 = f64::MIN_POSITIVE;
 
 /// The key of every row: its cell in the column of the node, or in the last one.

@@ -194,7 +194,7 @@ pub fn table_of_one(nodes: &[NodeId], sums: &Sums) -> Table {
     table
 }
 
-/// What a row of the table is called.
+/// Names a row of the table.
 pub const fn name(of: Use) -> &'static str {
     match of {
         Use::Huge => "Huge",

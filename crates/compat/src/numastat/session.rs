@@ -1,4 +1,4 @@
-//! What one run of numastat reads from and writes to.
+//! The input and the output of one run of numastat.
 
 use std::io::Write;
 

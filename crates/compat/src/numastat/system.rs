@@ -58,7 +58,7 @@ const OLD_FIELDS: &[&str] = &[
     "KReclaimable",
 ];
 
-/// What the files of one name say, by node. One whose file cannot be read is left out.
+/// The contents of the files of one name, by node. One whose file cannot be read is left out.
 pub type ByNode<T> = Vec<(NodeId, T)>;
 
 /// The numbers of a directory's nodes, ascending.

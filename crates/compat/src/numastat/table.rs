@@ -155,7 +155,7 @@ impl Table {
     }
 }
 
-/// What of a table is shown, with its widths.
+/// The part of a table that is shown, with its widths.
 struct Shown<'t> {
     table: &'t Table,
     style: Style,

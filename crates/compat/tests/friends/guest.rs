@@ -157,7 +157,7 @@ fn read(text: &str) -> Answers {
     answers
 }
 
-/// What happens in the guest.
+/// Runs the part in the guest.
 pub fn inside(words: &[OsString]) {
     let topology = TOPOLOGIES.into_iter().find(|topology| topology.files[0] == words[1]);
     let topology = topology.expect("the test names a topology of its own");

@@ -1,4 +1,4 @@
-//! What of an answer varies from run to run.
+//! The parts of an answer that vary from run to run.
 
 /// Status, standard output and standard error.
 pub type Answer = (i32, String, String);

@@ -1,4 +1,4 @@
-//! What this program is in a guest: the tools, and those of the recorder's programs that their
+//! The roles of this program in a guest: the tools, and those of the recorder's programs that their
 //! commands use.
 
 use std::ffi::{OsString, c_long};

@@ -1,4 +1,4 @@
-//! What a command answers, and what of it may vary.
+//! The answer of a command, and the parts of it that may vary.
 
 use nodewise_compat::numactl::USAGE;
 

@@ -19,12 +19,12 @@ pub struct Context<'r> {
 }
 
 impl Context<'_> {
-    /// What is expected where the settings are strict, given what is recorded, masked.
+    /// Returns the expected answer where the settings are strict, given the recorded one, masked.
     pub fn expected_strictly(&self, recorded: &Answer) -> Answer {
         cases::even_strictly(self).unwrap_or_else(|| recorded.clone())
     }
 
-    /// What is expected where the settings are not strict, given what is recorded, masked.
+    /// Returns the expected answer where the settings are not strict, given the recorded one, masked.
     pub fn expected(&self, recorded: &Answer) -> Answer {
         cases::of(self).unwrap_or_else(|| shown::plain(self, recorded))
     }

@@ -15,7 +15,7 @@ use crate::record::Record;
 use crate::scripted::Scripted;
 use crate::words;
 
-/// What a stream has got so far.
+/// The bytes that a stream has got so far.
 #[derive(Clone, Default)]
 struct Stream(Rc<RefCell<Vec<u8>>>);
 

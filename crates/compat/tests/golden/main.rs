@@ -75,7 +75,7 @@ fn count(folder: &Path) -> Result<(), Failed> {
     if here == 0 { Err("there are no records".into()) } else { Ok(()) }
 }
 
-/// What this program is when it is called by another name, in a guest.
+/// Plays the role of this program when it is called by another name, in a guest.
 fn personality() -> Option<i32> {
     let mut words = std::env::args_os();
     let name = words.next()?;

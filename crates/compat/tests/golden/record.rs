@@ -12,15 +12,14 @@ use serde::Deserialize;
 pub struct Record {
     /// The release, in words: `numactl 2.0.16-1 (Debian bookworm)`.
     pub tool: String,
-    /// What the commands around it are about.
+    /// The subject of the commands around it.
     pub section: String,
     /// The words of the command with a blank between them; quotes are lost.
     pub cmd: String,
     /// Its exit status, as a shell gives it.
     pub rc: i32,
-    /// What it printed; the full usage text is `<NUMACTL-USAGE>` or `<NUMASTAT-USAGE>`.
+    /// Standard output; the full usage text is `<NUMACTL-USAGE>` or `<NUMASTAT-USAGE>`.
     pub stdout: String,
-    /// What it complained about.
     pub stderr: String,
 }
 

@@ -1,4 +1,4 @@
-//! What numastat printed, read back into numbers.
+//! The output of numastat, read back into numbers.
 
 /// A table: its title, the heads of its columns, and its rows by name. Sections of a folded table
 /// are one.
@@ -9,7 +9,7 @@ pub struct Printed {
     pub rows: Vec<(String, Vec<String>)>,
 }
 
-/// What a column is about.
+/// The subject of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
     Node(u32),

@@ -90,7 +90,7 @@ struct Cell {
     candidates: Vec<i64>,
 }
 
-/// What the sum of some cells may be: those of a row, of a node, or all.
+/// The range of the sum of some cells: those of a row, of a node, or all.
 struct Sum {
     row: Option<usize>,
     node: Option<u32>,
