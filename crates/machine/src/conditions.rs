@@ -37,7 +37,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// What a machine shows of them; the rest is left unknown.
+    /// Takes those that a machine shows; the rest is left unknown.
     pub fn of(machine: &Machine) -> Self {
         Self {
             kernel: machine.kernel.clone(),

@@ -8,7 +8,7 @@ use crate::set::CpuSet;
 pub struct Cpu {
     /// Its number: `cpuN`.
     pub id: CpuId,
-    /// Whether it is in `/sys/devices/system/cpu/online`.
+    /// Whether the CPU is in `/sys/devices/system/cpu/online`.
     pub online: bool,
     /// The node it belongs to. Where several nodes claim it (an oddity), the lowest of them.
     pub node: Option<NodeId>,

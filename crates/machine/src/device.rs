@@ -179,14 +179,14 @@ const PROCESSING_ACCELERATOR: u32 = 0x12;
 const CONTROLLER_3D: u32 = 0x0302;
 
 impl Device {
-    /// Whether it computes: a 3D controller or processing accelerator, or something with a name in
+    /// Whether the device computes: a 3D controller or processing accelerator, or something with a name in
     /// the accelerator class.
     pub fn is_compute(&self) -> bool {
         self.class_code.is_some_and(|code| code >> 16 == PROCESSING_ACCELERATOR || code >> 8 == CONTROLLER_3D)
             || self.names.iter().any(|name| name.class == DeviceClass::Accelerator)
     }
 
-    /// Whether it is a display adapter of any kind, the server's management console included.
+    /// Whether the device is a display adapter of any kind, the server's management console included.
     pub fn is_display(&self) -> bool {
         self.class_code.is_some_and(|code| code >> 16 == DISPLAY)
             || self.names.iter().any(|name| name.class == DeviceClass::Gpu)
@@ -218,7 +218,7 @@ pub enum DeviceRef {
 }
 
 impl DeviceRef {
-    /// What each kind looks like, for messages.
+    /// The form of each kind, for messages.
     pub const KINDS: &'static str = "gpu:N, net:IF, block:DEV, ib:DEV, file:PATH, ip:HOST or pci:ADDR";
 
     /// Whether a text begins like a device, so that the rest of it belongs to the device's name.

@@ -1,4 +1,4 @@
-//! What a user types to name nodes or CPUs.
+//! Expressions with which a user names nodes or CPUs.
 //!
 //! The grammar is [`Grammar::NODEWISE`] of the crate `notation`, with `same` for the whole; devices name nodes only.
 //!
@@ -54,13 +54,13 @@ pub enum SetExpr {
 /// Finds the nodes of a device; the error is a finished sentence.
 pub type FindDevice<'a, I> = dyn Fn(&DeviceRef) -> Result<IdSet<I>, String> + 'a;
 
-/// What an expression is resolved against.
+/// The sets that an expression is resolved against.
 pub struct Scope<'a, I> {
     /// Those that this machine has.
     pub existing: &'a IdSet<I>,
     /// Those that may be named one by one.
     pub allowed: &'a IdSet<I>,
-    /// What limits `allowed`, for messages: `this cpuset's memory nodes`.
+    /// The limit behind `allowed`, for messages: `this cpuset's memory nodes`.
     pub limit: &'a str,
     /// Those that `all`, `!` and `+` speak of: what this process uses already. For CPUs these can
     /// be fewer than it could be given, as under `taskset`.
@@ -102,7 +102,7 @@ pub enum ExprError {
         number: u32,
         /// The name of the limit.
         limit: String,
-        /// What may be used, as a list.
+        /// The ids that may be used, as a list.
         allowed: String,
     },
     /// A position beyond the number of those that may be used.
@@ -168,7 +168,7 @@ struct Reading<I> {
     kind: PhantomData<I>,
 }
 
-/// Why a device cannot stand in an expression.
+/// Why a device cannot appear in an expression.
 enum NoDevice {
     Refused,
     /// It is not of the grammar.
@@ -244,7 +244,7 @@ impl SetExpr {
         Ok(Self::Items { invert: marks.inverse, relative: marks.relative, items: reading.items })
     }
 
-    /// What the expression names on a machine; never empty.
+    /// Returns the ids that the expression names on a machine; never empty.
     ///
     /// The ends of a range must exist and be allowed; ids between them that do not exist or are
     /// not allowed are left out, so that `0-8` works where only 0 and 8 exist.

@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-/// What the ids of a kind have in common: a word for messages and an upper bound.
+/// The common properties of the ids of a kind: a word for messages and an upper bound.
 pub trait Id: Copy + Ord + fmt::Debug + fmt::Display + 'static {
-    /// What one such thing is called: `node`, `CPU`.
+    /// The word for one such thing: `node`, `CPU`.
     const WORD: &'static str;
     /// Ids are below this number. Text that names a larger one is refused instead of making a set
     /// of that size: a hostile `0-4294967295` must not cost half a gigabyte.

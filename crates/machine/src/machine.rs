@@ -80,7 +80,7 @@ pub struct Machine {
     pub allowed_cpus: Option<CpuSet>,
     /// Memory nodes that the process which looked may use; `None` when that is not known.
     pub allowed_nodes: Option<NodeSet>,
-    /// What is wrong or unusual: findings of the source first, then those of [`Machine::check`].
+    /// Wrong or unusual facts: findings of the source first, then those of [`Machine::check`].
     pub oddities: Vec<Oddity>,
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong or unusual about a machine, or about the files that describe it.
+//! Oddities: wrong or unusual facts of a machine, or of the files that describe it.
 
 use std::fmt;
 

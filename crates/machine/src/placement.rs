@@ -26,7 +26,7 @@ pub struct Placement {
 /// Huge pages for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HugePages {
-    /// Whether it may get transparent ones. Where the kernel gives them only to programs that ask,
+    /// Permission to get transparent ones, or none. Where the kernel gives them only to programs that ask,
     /// `Allowed` means that its malloc is set to request them.
     Transparent(TransparentHuge),
     /// Its malloc takes them from the pools (hugetlb) while these have any, and transparent ones or small
@@ -71,8 +71,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What the process that looked at this machine may use; all of the machine where that is not
-    /// known.
+    /// Returns the CPUs and nodes that the process that looked at this machine may use; all of the machine
+    /// where that is not known.
     pub fn of(machine: &Machine) -> Self {
         let online = machine.online_cpus();
         let cpus = match &machine.allowed_cpus {

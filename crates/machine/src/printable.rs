@@ -95,7 +95,7 @@ pub fn errno_words(errno: i32) -> String {
     }
 }
 
-/// What an error of the standard library says, in the system's words where it has a number.
+/// Returns the message of an error of the standard library, in the system's words where it has a number.
 pub fn io_words(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), errno_words)
 }

@@ -1,4 +1,4 @@
-//! What the kernel is set to do about memory, and which kernel it is.
+//! The kernel's release, and its settings about memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,8 @@ impl KernelRelease {
         (self.major, self.minor)
     }
 
-    /// Whether it is built for the Raspberry Pi: `6.12.25+rpt-rpi-2712`, `6.8.0-1013-raspi`, `6.6.31-v8+`.
+    /// Whether the kernel is built for the Raspberry Pi: `6.12.25+rpt-rpi-2712`, `6.8.0-1013-raspi`,
+    /// `6.6.31-v8+`.
     pub fn is_raspberry_pi(&self) -> bool {
         ["rpi", "raspi", "-v8"].iter().any(|word| self.text.contains(word))
     }
@@ -87,7 +88,8 @@ pub struct Settings {
     pub command_line: Option<String>,
 }
 
-/// What a kernel's command line says of a parameter, value by value. Words behind `--` are not the kernel's.
+/// Returns the values of a parameter on a kernel's command line, one by one. Words behind `--` are not the
+/// kernel's.
 pub fn parameter<'t>(line: &'t str, name: &'t str) -> impl Iterator<Item = &'t str> {
     let words = line.split_ascii_whitespace().take_while(|word| *word != "--");
     words.filter_map(move |word| word.strip_prefix(name)?.strip_prefix('='))

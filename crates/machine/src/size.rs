@@ -19,8 +19,8 @@ use crate::units::Bytes;
 
 /// The kernel's own counts of nodes and system agree to one in this many.
 const AGREEMENT: u64 = 100;
-/// What a kernel reserves at boot: page structures (1.6 %), its image, a crash kernel. More than this
-/// part of a node and this much is worth a word.
+/// The memory that a kernel reserves at boot: page structures (1.6 %), its image, a crash kernel. More than
+/// this part of a node and this much is worth a word.
 const RESERVED: (u64, Bytes) = (8, Bytes::from_mib(512));
 
 /// Memory of a node that programs do not get.

@@ -76,7 +76,7 @@ pub struct CachePart {
     pub cores: u32,
 }
 
-/// What is written between the parentheses of a node.
+/// The text between the parentheses of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NodePart {
     /// Its CPUs; `None` for a memory-only node.
@@ -96,7 +96,7 @@ pub struct Group {
     pub body: Body,
 }
 
-/// What a group repeats.
+/// The contents that a group repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     Node(NodePart),

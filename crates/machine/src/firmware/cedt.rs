@@ -9,7 +9,7 @@ use super::table::Subtables;
 
 /// The signature of the table.
 pub const SIGNATURE: [u8; 4] = *b"CEDT";
-/// What a window's encoded number of ways stands for, from 0 on; from 8 on it is 3, 6 and 12.
+/// The number of ways by a window's encoded number, from 0 on; from 8 on it is 3, 6 and 12.
 const WAYS: [u8; 5] = [1, 2, 4, 8, 16];
 
 /// The table.
@@ -32,7 +32,7 @@ structure! {
 }
 
 structure! {
-    /// What a [`FixedWindow`] begins with.
+    /// The first part of a [`FixedWindow`].
     FixedWindowHead {
         /// Reserved.
         reserved1: u32, "Reserved";
@@ -48,7 +48,7 @@ structure! {
         reserved2: u16, "Reserved";
         /// How much each bridge takes in its turn, encoded.
         granularity: u32, "Granularity";
-        /// What may be mapped: bit 0 type 2, 1 type 3, 2 volatile, 3 persistent, 4 fixed.
+        /// The memory that may be mapped: bit 0 type 2, 1 type 3, 2 volatile, 3 persistent, 4 fixed.
         restrictions: u16, "Restrictions";
         /// The class of quality of service.
         qtg_id: u16, "QtgId";
@@ -105,7 +105,7 @@ impl Layout for FixedWindow {
 }
 
 structure! {
-    /// What an [`InterleaveMath`] begins with.
+    /// The first part of an [`InterleaveMath`].
     InterleaveMathHead {
         /// Reserved.
         reserved: u16, "Reserved";

@@ -1,4 +1,4 @@
-//! What a device tree says of nodes.
+//! Nodes in a device tree.
 //!
 //! # Source
 //! `Documentation/devicetree/bindings/numa.txt`: the property `numa-node-id` of CPUs and memory, and
@@ -63,7 +63,7 @@ pub struct DistanceMap {
     pub triples: Option<Vec<[u32; 3]>>,
 }
 
-/// What a device tree says of nodes, in the order of the tree.
+/// The facts of a device tree about nodes, in the order of the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaTree {
     /// `model` of the machine. Foreign text.

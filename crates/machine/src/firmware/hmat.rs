@@ -45,11 +45,11 @@ structure! {
 }
 
 structure! {
-    /// What a [`Locality`] begins with.
+    /// The first part of a [`Locality`].
     LocalityHead {
         /// Bits 3:0: the memory (0) or which of its caches.
         flags: u8, "Flags";
-        /// What the entries are: see [`DataType`].
+        /// The quantity of the entries: see [`DataType`].
         data_type: u8, "Data Type";
         /// The smallest transfer for which they hold, as a power of two.
         min_transfer_size: u8, "Min Transfer Size";
@@ -61,12 +61,12 @@ structure! {
         targets: u32, "Target Proximity Domains #";
         /// Reserved.
         reserved2: u32, "Reserved";
-        /// What an entry is multiplied with.
+        /// The factor of an entry.
         base_unit: u64, "Entry Base Unit";
     }
 }
 
-/// What the entries of a [`Locality`] are.
+/// The quantity of the entries of a [`Locality`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DataType {
     /// Latency of reads and of writes.
@@ -95,7 +95,7 @@ impl DataType {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Whether it is a latency.
+    /// Whether the quantity is a latency.
     pub const fn is_latency(self) -> bool {
         matches!(self, Self::AccessLatency | Self::ReadLatency | Self::WriteLatency)
     }
@@ -192,7 +192,7 @@ impl Layout for Locality {
 }
 
 structure! {
-    /// What a [`MemorySideCache`] begins with.
+    /// The first part of a [`MemorySideCache`].
     MemorySideCacheHead {
         /// The domain of the memory.
         memory_domain: u32, "Memory Proximity Domain";

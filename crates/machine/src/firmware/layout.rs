@@ -34,7 +34,7 @@ pub trait Word: Sized {
     fn take(bytes: &mut &[u8]) -> Option<Self>;
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);
-    /// What it shows.
+    /// Returns its value for display.
     fn value(&self) -> Value;
 }
 
@@ -120,7 +120,7 @@ pub trait Entries: Sized {
     /// The structure's name in the specification; `None` for a kind that is not known.
     fn name(&self) -> Option<&'static str>;
 
-    /// Whether it could be read.
+    /// Whether the structure could be read.
     fn is_understood(&self) -> bool;
 
     /// Appends the structure without its head.

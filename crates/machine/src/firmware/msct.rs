@@ -27,7 +27,7 @@ structure! {
 }
 
 structure! {
-    /// What domains can hold at most.
+    /// The most that domains can hold.
     DomainMaximum {
         /// The first domain.
         first: u32, "Domain Range Start";
@@ -43,6 +43,6 @@ structure! {
 entries! {
     /// A structure of the MSCT.
     MsctEntry, Head::Short;
-    /// What domains can hold at most, in the first revision.
+    /// The most that domains can hold, in the first revision.
     1 DomainMaximum(DomainMaximum) "Maximum Proximity Domain Information"
 }
