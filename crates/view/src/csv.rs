@@ -49,8 +49,8 @@ fn extent(figure: Option<&Figure>) -> [String; 2] {
     [known(figure.map(|figure| figure.rounds)), known(figure.map(|figure| figure.samples))]
 }
 
-/// What follows a cell's figure: how often it was measured, how quietly, and how many pages were in
-/// place.
+/// Returns the fields behind a cell's figure: how often it was measured, how quietly, and how many pages were
+/// in place.
 fn backing(cell: &CellReport) -> Vec<String> {
     let mut fields = extent(cell.figure.as_ref()).to_vec();
     fields.extend([

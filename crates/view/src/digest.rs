@@ -1,4 +1,4 @@
-//! What a reader wants to know, worked out once for every form in which it is shown.
+//! Facts that a reader wants to know, worked out once for every form in which they are shown.
 //!
 //! Pure functions from a [`Machine`](nodewise_machine::Machine) or a
 //! [`Study`](nodewise_experiment::study::Study) to small values; no words about layout here, and nothing

@@ -60,17 +60,17 @@ impl Style {
     }
 }
 
-/// What a piece of text is, and so how it looks.
+/// The kind of a piece of text, and so its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Ink {
     #[default]
     Plain,
     /// Headings and the few numbers a reader looks for first.
     Strong,
-    /// What is needed, but rarely read: column heads, units, the distance of a node to itself.
+    /// Text that is needed, but rarely read: column heads, units, the distance of a node to itself.
     Faint,
     Accent,
-    /// What differs from the ordinary: memory-only nodes, full nodes, oddities.
+    /// Text that differs from the ordinary: memory-only nodes, full nodes, oddities.
     Notable,
 }
 

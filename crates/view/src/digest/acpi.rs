@@ -3,7 +3,7 @@
 use nodewise_machine::firmware::Tables;
 use nodewise_model::firmware::Booted;
 
-/// What is shown of tables.
+/// The facts of tables that are shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Acpi<'a> {
     /// Where they come from, as the user named it.

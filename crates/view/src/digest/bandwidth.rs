@@ -1,4 +1,4 @@
-//! What a report of bandwidths shows, as matrices, rows and sentences.
+//! Matrices, rows and sentences of a report of bandwidths.
 
 use nodewise_measure::bandwidth::{BandwidthFinding, Report, WayReport, Weights, findings};
 use nodewise_measure::kernel::bandwidth::Kernel;
@@ -105,7 +105,7 @@ pub fn knee_words(report: &Report) -> String {
         .map_or_else(|| "no knee".to_owned(), |threads| format!("knee: {}", plural(threads, "thread")))
 }
 
-/// What it shows, and how far that can be believed.
+/// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &Report) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a report of core-to-core latencies shows, as matrices, rows and sentences.
+//! Matrices, rows and sentences of a report of core-to-core latencies.
 
 use nodewise_machine::CpuId;
 use nodewise_measure::c2c::report::{Group, Home};
@@ -10,7 +10,7 @@ use crate::digest::counts::plural;
 use crate::digest::matrix::{Entry, Matrix};
 use crate::digest::survey::{Ending, Told, by_reason, missing, proof_sentence};
 
-/// What a transfer is, in a line.
+/// Describes a transfer in a line.
 const fn transfer_words(transfer: Transfer) -> &'static str {
     match transfer {
         Transfer::HandOver => "a line both write: half a round trip",
@@ -56,7 +56,7 @@ fn median(report: &PairReport) -> Option<f64> {
     Some(report.figure.as_ref()?.median)
 }
 
-/// What pairs of one relation come to, with the memory at one home.
+/// The result of the pairs of one relation, with the memory at one home.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// How the CPUs are related.
@@ -125,7 +125,7 @@ pub fn method(report: &Report) -> String {
     )
 }
 
-/// What was proven of the placement, in one line: the worst over all pairs with a figure.
+/// Describes the proof of the placement, in one line: the worst over all pairs with a figure.
 fn proof(report: &Report) -> Option<String> {
     let pairs = || report.pairs.iter().filter(|of| of.figure.is_some());
     let before = pairs().filter_map(|of| of.before.as_ref()?.share()).reduce(f64::min)?;
@@ -133,7 +133,7 @@ fn proof(report: &Report) -> Option<String> {
     Some(proof_sentence("lines", before, after))
 }
 
-/// What should be known before the figures are believed.
+/// Returns the remarks to read before the figures are believed.
 pub fn remarks(report: &Report) -> Vec<Told> {
     let around = report.account.stolen().into_iter().chain(report.account.others());
     let mut remarks: Vec<Told> = around.map(|noise| Told::of_noise(&noise)).collect();

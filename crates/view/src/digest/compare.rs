@@ -1,4 +1,4 @@
-//! What text, JSON, lines with commas and pictures say of suites and their comparison.
+//! Facts of suites and their comparison, for text, JSON, lines with commas and pictures.
 
 use nodewise_experiment::compare::differences::{Difference, differences};
 use nodewise_experiment::compare::{Comparison, Row, Table, Verdict};
@@ -8,7 +8,7 @@ use nodewise_experiment::suite::session::{End, Session};
 use crate::digest::change::stolen_words;
 use crate::digest::counts::{each_once, plural};
 
-/// What is shown: two sessions, or one whose placements are compared.
+/// The sessions that are shown: two, or one whose placements are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     /// The session before the change, or the only one.
@@ -23,7 +23,7 @@ impl Shown<'_> {
         self.after.map_or_else(Vec::new, |after| differences(self.before, after))
     }
 
-    /// What is compared, in one line.
+    /// Names the compared sessions, in one line.
     pub fn head(&self) -> String {
         let rounds = |session: &Session| plural(session.rounds, "round");
         let what = match self.after {
@@ -112,7 +112,7 @@ fn with_reason(table: &Table, reason: fn(&Verdict) -> Option<&String>) -> Vec<St
     table.rows.iter().filter_map(row).collect()
 }
 
-/// What no one can say of a session that was saved without what its benchmarks run.
+/// Describes the gap in a session that was saved without what its benchmarks run.
 pub fn undefined(session: &Session) -> Option<&'static str> {
     let lacks = session.origin.is_none() && session.cases.iter().any(|case| case.definition.is_none());
     lacks.then_some("saved without its commands: whether the benchmarks themselves have changed is not known")
@@ -148,7 +148,7 @@ pub const fn end_words(end: End) -> Option<&'static str> {
     }
 }
 
-/// What the hypervisor took from a run, where it is worth a word.
+/// Describes the time that the hypervisor took from a run, where it is worth a word.
 pub fn stolen(session: &Session) -> Option<String> {
     let samples = session.cases.iter().flat_map(|case| &case.arms).flat_map(|arm| &arm.samples);
     stolen_words(samples.filter_map(|sample| sample.steal_share))

@@ -1,4 +1,4 @@
-//! What reading the memory of a request costs, as text and JSON show it.
+//! The cost of reading the memory of a request, as text and JSON show it.
 
 use nodewise_machine::NodeId;
 use nodewise_model::cost::{Bottleneck, CHASING, Costs, Profile, Read, STREAMING, Unknown};
@@ -39,13 +39,13 @@ pub struct Part {
     pub bytes: u64,
     /// Latency from the CPU's node, ns.
     pub latency_ns: f64,
-    /// What the link from there carries, bytes per second, where that is known.
+    /// Bandwidth of the link from there, bytes per second, where that is known.
     pub link: Option<f64>,
-    /// What the node's memory gives, bytes per second, where that is known.
+    /// Bandwidth of the node's memory, bytes per second, where that is known.
     pub controller: Option<f64>,
 }
 
-/// What reading the memory of a request once costs.
+/// The cost of reading the memory of a request once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// Threads that read, all on the CPU's node.

@@ -98,7 +98,7 @@ pub fn headline(machine: &Machine) -> String {
     format!("{cpus}, {memory} in {}", plural(machine.nodes.len(), "node"))
 }
 
-/// What runs on it: architecture, kernel, page size, CPUs that are offline. Foreign text; empty
+/// Describes the platform: architecture, kernel, page size, CPUs that are offline. Foreign text; empty
 /// when nothing is known.
 pub fn platform(machine: &Machine) -> String {
     let mut facts: Vec<String> = machine.architecture.iter().cloned().collect();

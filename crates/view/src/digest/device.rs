@@ -9,7 +9,7 @@ use nodewise_machine::{Device, DeviceClass, DeviceRef, Machine, NodeId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownDevice<'a> {
     pub device: &'a Device,
-    /// What to call it, best name first: `gpu:0`, `net:eth0`. Foreign text: kernel names.
+    /// Its names, best first: `gpu:0`, `net:eth0`. Foreign text: kernel names.
     pub names: Vec<String>,
     /// Maker and model as far as is known: `NVIDIA 10de:2330`; of a DAX device its size and the node that its
     /// memory would be: `744.2 GiB for node 7`.

@@ -1,4 +1,4 @@
-//! What a table of distances says, in words where words are exact, in classes of like nodes where
+//! A table of distances in sentences: in words where words are exact, in classes of like nodes where
 //! not.
 
 use std::collections::{BTreeMap, BTreeSet};

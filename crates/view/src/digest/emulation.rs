@@ -45,11 +45,11 @@ impl When {
     }
 }
 
-/// What is in force, by its effect.
+/// The emulation in force, by its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     pub nodes: usize,
-    /// Whether they are emulated; `None` where the kernel log that says so is lost or may not be read.
+    /// Whether the nodes are emulated; `None` where the kernel log that says so is lost or may not be read.
     pub is_emulated: Option<bool>,
     /// Nodes of the hardware below, where they are known.
     pub hardware_nodes: Option<usize>,
@@ -77,7 +77,7 @@ pub struct Board {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BankLow {
     pub value: u8,
-    /// Whether it is set, or the boot loader's own.
+    /// Whether the value is set, or the boot loader's own.
     pub is_set: bool,
     /// The address from its highest bit down.
     pub layout: &'static str,
@@ -94,9 +94,9 @@ pub struct Status {
     pub kernel: Option<String>,
     pub support: Support,
     pub requests: Vec<Request>,
-    /// What could not be read of the boot files, in words.
+    /// Why the boot files could not be read, in words.
     pub boot_files: Option<String>,
-    /// What is there; `None` of an image, in which nothing runs.
+    /// The effect in force; `None` of an image, in which nothing runs.
     pub effect: Option<Effect>,
     /// Words of the command line on nodes that nothing in the kernel knows; `None` where the kernel
     /// log does not reach back.
@@ -109,7 +109,7 @@ pub struct Status {
     pub advice: Vec<String>,
 }
 
-/// What an emulation would be.
+/// The result that an emulation would have.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned<'a> {
     /// The word: `numa=fake=8`.
@@ -127,7 +127,7 @@ pub struct Planned<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub what: &'static str,
-    /// Whether it does; `None` where that is not known.
+    /// Whether the condition holds; `None` where that is not known.
     pub holds: Option<bool>,
     /// How this is known, or what is wrong.
     pub reason: String,
@@ -171,7 +171,7 @@ impl Figures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     pub checks: Vec<Check>,
-    /// What it brought, where there is something to compare with.
+    /// The machine before and after, where there is something to compare with.
     pub brought: Option<Brought>,
     pub advice: Vec<String>,
 }
@@ -205,7 +205,7 @@ pub struct Changed {
     pub next: Vec<String>,
 }
 
-/// What follows from nodes for programs: the opposite for emulated and for real ones.
+/// Returns the consequences of nodes for programs: the opposite for emulated and for real ones.
 ///
 /// # Source
 /// Why interleaving pays on a board with one memory controller: the description of the patches that

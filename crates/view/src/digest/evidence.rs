@@ -1,4 +1,4 @@
-//! What was counted while the runs of a study went on: for each arm the median over its runs.
+//! Counts taken while the runs of a study went on: for each arm the median over its runs.
 
 use nodewise_experiment::evidence::Counter;
 use nodewise_experiment::schedule::ArmId;
@@ -8,7 +8,7 @@ use nodewise_stats::median;
 
 use super::study::seconds_words;
 
-/// What was counted, in the order in which it is shown.
+/// A counted quantity; the variants are in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counted {
     CpuTime,
@@ -60,7 +60,7 @@ impl Counted {
         Self::Stolen,
     ];
 
-    /// What is above its column.
+    /// Returns the head of its column.
     pub const fn head(self) -> &'static str {
         match self {
             Self::CpuTime => "CPU time",
@@ -103,7 +103,7 @@ impl Counted {
         }
     }
 
-    /// What was counted of a run; `None` where it is not known.
+    /// Returns the count of a run; `None` where it is not known.
     fn of(self, record: &Record) -> Option<f64> {
         let (usage, evidence) = (record.run.usage.as_ref(), &record.run.evidence);
         let count = |count: Option<u64>| count.map(|count| count as f64);
@@ -142,7 +142,7 @@ impl Counted {
     }
 }
 
-/// What was counted of several arms.
+/// The counts of several arms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Medians {
     pub counted: Counted,

@@ -1,4 +1,4 @@
-//! What a placement is worth on a server that has nodes: an example from the model of costs, for those whose
+//! The value of a placement on a server that has nodes: an example from the model of costs, for those whose
 //! machine has one node.
 
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ const PLACEMENTS: [(&str, Parts); 3] = [
     ("interleave all", &[(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1)]),
 ];
 
-/// What the model predicts for them.
+/// Returns the model's predictions for them.
 ///
 /// # Errors
 /// A way that the server lacks.

@@ -1,4 +1,4 @@
-//! What a report of files in memory shows, as matrices and sentences.
+//! Matrices and sentences of a report of files in memory.
 
 use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place, file_findings};
 use nodewise_measure::survey::{CellReport, extent};
@@ -7,7 +7,7 @@ use nodewise_stats::Direction;
 use crate::digest::matrix::{Entry, Matrix};
 use crate::digest::survey::{Ending, Told, missing};
 
-/// What is done, as a title.
+/// Names an operation, as a title.
 const fn operation_words(operation: Operation) -> &'static str {
     match operation {
         Operation::Write => "write, a new file",
@@ -41,7 +41,7 @@ fn sentence(finding: &FileFinding) -> String {
     }
 }
 
-/// What it shows, and how far that can be believed.
+/// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &FileReport) -> Vec<Told> {
     file_findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }

@@ -1,11 +1,11 @@
-//! What a report of devices shows, as words and sentences.
+//! Words and sentences of a report of devices.
 
 use nodewise_measure::io::{Access, DeviceReport, Home, IoFinding, Kind, LARGE, Report, SMALL, findings};
 use nodewise_measure::survey::{CellReport, extent};
 
 use crate::digest::survey::{Ending, Told, missing, proof, refusals};
 
-/// What a device is, in words.
+/// Names the kind of a device, in words.
 const fn kind_words(kind: Kind) -> &'static str {
     match kind {
         Kind::Block => "block device",
@@ -16,7 +16,7 @@ const fn kind_words(kind: Kind) -> &'static str {
     }
 }
 
-/// What a device is, how much it holds, and where it hangs: `block device, 256 GiB, on node 0`.
+/// Describes a device: its kind, its size, and where it hangs: `block device, 256 GiB, on node 0`.
 pub fn about(device: &DeviceReport) -> String {
     if device.kind == Kind::Unknown {
         return kind_words(device.kind).to_owned();
@@ -55,7 +55,7 @@ fn sentence(finding: &IoFinding) -> String {
     }
 }
 
-/// What it shows, and how far that can be believed.
+/// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &Report) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
@@ -72,7 +72,7 @@ pub fn ending(report: &Report) -> Ending {
     .with_not_reached(missing("way", report.cells().map(CellReport::is_reached)))
 }
 
-/// What was not read: the device as a whole, or its ways by reason.
+/// Lists the parts that were not read: the device as a whole, or its ways by reason.
 fn refusals_of(device: &DeviceReport) -> Vec<(String, String)> {
     let whole = device.refused.iter().map(|why| (device.name.clone(), why.clone()));
     let place = |(place, why): (String, String)| (format!("{}, {place}", device.name), why);
@@ -95,6 +95,6 @@ pub fn method(report: &Report) -> Option<String> {
     })
 }
 
-/// What the figures are, in one line.
+/// The meaning of the figures, in one line.
 const COUNTED: &str = "GB/s are 10^9 bytes that the device gave; us is the median of the reads of a sample, from \
                            the call to its return; both the median over rounds";

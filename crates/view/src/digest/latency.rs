@@ -1,4 +1,4 @@
-//! What a report of latencies shows, as matrices and sentences.
+//! Matrices and sentences of a report of latencies.
 
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::latency::{LatencyFinding, Lookup, Report, findings};
@@ -78,7 +78,7 @@ fn sentence(finding: &LatencyFinding) -> String {
     }
 }
 
-/// What it shows, and how far that can be believed.
+/// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &Report) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }

@@ -1,4 +1,4 @@
-//! What curves of latency under load show, in words.
+//! Curves of latency under load, in words.
 
 use nodewise_measure::latency::loaded::{Curve, Knee, LoadedFinding, Path, Report, findings};
 use nodewise_measure::survey::{CellReport, extent};
@@ -6,7 +6,7 @@ use nodewise_measure::survey::{CellReport, extent};
 use crate::digest::counts::{by_count, cpu_names};
 use crate::digest::survey::{Ending, Told, digits, missing, pages_words};
 
-/// What GB/s and ns mean here.
+/// The meaning of GB/s and ns here.
 const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
                            more, for what is written is read before; the knee is where a load takes twice its \
                            idle time";
@@ -46,7 +46,7 @@ pub fn knee_words(path: &Path, curve: &Curve) -> Option<String> {
     })
 }
 
-/// What it shows, and how far that can be believed.
+/// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &Report) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }

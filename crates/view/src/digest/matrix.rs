@@ -8,13 +8,13 @@ use nodewise_stats::Direction;
 
 use crate::digest::survey::decimals;
 
-/// What is on the sides of a matrix.
+/// The places on the sides of a matrix.
 pub trait Place: Copy + Ord + Display {
     /// Before the number of a row: `node`.
     const ROW: &str;
     /// Above the heads of the rows: what rows are, and what columns.
     const CORNER: &str;
-    /// What rows and columns are, in words.
+    /// The meaning of rows and columns, in words.
     const SIDES: &str;
 }
 
@@ -35,14 +35,14 @@ impl Place for CpuId {
 pub struct Entry {
     /// The value; `None` for a cell that was refused.
     pub value: Option<f64>,
-    /// Whether it was disturbed and stayed so.
+    /// Whether the cell was disturbed and stayed so.
     pub disturbed: bool,
 }
 
 /// A value for each pair of a node with CPUs and a node with memory, or of two CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix<I = NodeId> {
-    /// What it shows: `huge pages`.
+    /// The subject of the values: `huge pages`.
     pub title: String,
     /// The unit of its values: `ns`.
     pub unit: &'static str,
@@ -97,7 +97,7 @@ impl<I: Place> Matrix<I> {
         self.cells.values().filter_map(|entry| entry.value)
     }
 
-    /// What every cell is held against. It looks at all cells: made once, it serves for each.
+    /// Returns the scale for every cell. It looks at all cells: made once, it serves for each.
     pub fn scale(&self) -> Scale {
         let best = match self.direction {
             Direction::LowerIsBetter => self.values().reduce(f64::min),
@@ -108,7 +108,7 @@ impl<I: Place> Matrix<I> {
     }
 }
 
-/// What the cells of a matrix have in common: the best of them, and how they are written.
+/// The common scale of the cells of a matrix: the best of them, and how they are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// The best value; `None` without any.

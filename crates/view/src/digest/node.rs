@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::{Bytes, CpuId, CpuSet, HugePool, Machine, Node, NodeId, NodeSet, PackageId, TierId};
 
-/// What a node has.
+/// The kind of a node, by what it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeKind {
     /// CPUs, and memory as far as is known.
@@ -22,7 +22,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// What the node is.
+    /// Returns the kind of a node.
     pub fn of(machine: &Machine, node: &Node) -> Self {
         let size = node.memory_total();
         let no_memory = size.is_some() && !node.has_memory();

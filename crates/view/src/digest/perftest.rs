@@ -1,4 +1,4 @@
-//! What tables of perftest show side by side, in words.
+//! Tables of perftest side by side, in words.
 
 use nodewise_machine::Bytes;
 use nodewise_measure::perftest::{Comparison, Kind, Kink, Side, kinks};
@@ -6,7 +6,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::survey::digits;
 
-/// What is compared, as a title.
+/// Names the compared quantity, as a title.
 pub const fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::Latency => "Latency by size of message",
@@ -14,7 +14,7 @@ pub const fn title(kind: Kind) -> &'static str {
     }
 }
 
-/// What its numbers are.
+/// Describes its numbers.
 pub const fn remark(kind: Kind) -> &'static str {
     match kind {
         Kind::Latency => "us one way, median of the messages",
@@ -49,7 +49,7 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     far.chain(kinks).collect()
 }
 
-/// What could not be read, as sentences.
+/// Lists the parts that could not be read, as sentences.
 pub fn problems(comparison: &Comparison) -> Vec<String> {
     let of = |side: &Side| {
         let label = side.label.clone();

@@ -1,4 +1,4 @@
-//! What text and JSON both say about a study.
+//! Facts of a study that text and JSON share.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub fn metric_value(value: f64, metric: &Metric) -> String {
     }
 }
 
-/// What is compared or shown.
+/// Names the metric that is compared or shown.
 pub fn metric_name(metric: &Metric) -> String {
     match metric {
         Metric::Wall => "wall time".to_owned(),
@@ -61,7 +61,8 @@ pub fn metric_name(metric: &Metric) -> String {
     }
 }
 
-/// What others ran when a study began, where that is worth a word: a quarter of the CPUs or more.
+/// Describes the load of other programs when a study began, where that is worth a word: a quarter of the CPUs
+/// or more.
 pub fn load_words(conditions: &Conditions) -> Option<String> {
     let load = conditions.load?;
     let cpus = conditions.allowed_cpus.as_ref()?.len();

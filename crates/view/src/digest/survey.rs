@@ -1,5 +1,5 @@
-//! What a survey says of itself whatever was measured: how far it can be believed, what was proven, what
-//! could not be measured.
+//! Facts of a survey, whatever was measured: how far it can be believed, what was proven, what could not be
+//! measured.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,7 +17,7 @@ use crate::digest::counts::plural;
 pub struct Ending {
     /// How it was measured and what its figures are, a line each.
     pub how: Vec<String>,
-    /// What could not be measured: where, and why.
+    /// Cells without a measurement: where, and why.
     pub not_measured: Vec<(String, String)>,
     pub findings: Vec<Told>,
 }
@@ -26,7 +26,7 @@ pub struct Ending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub sentence: String,
-    /// Whether it says that figures may not repeat.
+    /// Whether the finding says that figures may not repeat.
     pub is_noise: bool,
 }
 
@@ -90,7 +90,7 @@ pub fn missing(what: &str, are_reached: impl Iterator<Item = bool>) -> Option<St
     (missing > 0).then(|| format!("{missing} of {}", plural(all, what)))
 }
 
-/// What pages are called in a table's title.
+/// Names a kind of pages for a table's title.
 pub fn pages_words(pages: PageKind) -> String {
     match pages {
         PageKind::Small => "small pages".to_owned(),
@@ -233,7 +233,7 @@ fn place(cells: &[&CellReport], several_kinds: bool) -> String {
     format!("{where_}{pages}")
 }
 
-/// What decided how much memory was used, in one line; `None` where the user did.
+/// Returns the reason for the amount of memory used, in one line; `None` where the user chose it.
 pub fn sizing(account: &Account) -> Option<String> {
     let LastLevel { claimed, found, is_cut_short } = account.last_level?;
     let claimed = claimed.map_or_else(|| "none".to_owned(), |size| size.to_string());
@@ -245,7 +245,7 @@ pub fn sizing(account: &Account) -> Option<String> {
     Some(format!("sizes by the last-level cache: a short sweep {found}, the system claims {claimed}"))
 }
 
-/// What was proven of the placement, in one line: the worst over all cells with a figure.
+/// Describes the proof of the placement, in one line: the worst over all cells with a figure.
 pub fn proof<'c>(cells: impl Iterator<Item = &'c CellReport>, size: Bytes) -> Option<String> {
     let measured: Vec<&CellReport> = cells.filter(|cell| cell.figure.is_some()).collect();
     let cells = || measured.iter().copied();
@@ -264,7 +264,7 @@ pub fn proof<'c>(cells: impl Iterator<Item = &'c CellReport>, size: Bytes) -> Op
     Some(format!("{}{huge}", proof_sentence("pages", before, after)))
 }
 
-/// What was proven: the worst shares that lay where they should be.
+/// Describes a proof: the worst shares that lay where they should be.
 pub fn proof_sentence(what: &str, before: f64, after: Option<f64>) -> String {
     format!(
         "{what} on the node they should be on (move_pages): {} before, {} after",

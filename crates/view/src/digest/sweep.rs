@@ -1,4 +1,4 @@
-//! What latencies by the size of what is chased show, in words.
+//! Latencies by the size of the chased memory, in words.
 
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::cell::PageKind;
@@ -9,7 +9,7 @@ use nodewise_measure::survey::extent;
 use crate::digest::counts::each_once;
 use crate::digest::survey::{Ending, Told, missing};
 
-/// What a way through a buffer is called.
+/// Names a way through a buffer.
 pub fn pattern_words(pattern: Pattern) -> String {
     match pattern {
         Pattern::Random => "random (latency)".to_owned(),
@@ -50,7 +50,7 @@ pub fn method(report: &SweepReport) -> String {
     )
 }
 
-/// Whether it was too noisy, and why chases have no figure, each reason once.
+/// Says whether the sweep was too noisy, and why chases have no figure, each reason once.
 fn reasons(report: &SweepReport) -> Vec<Told> {
     let noisy = |sentence| Told { sentence, is_noise: true };
     let noise = report.noise().map(|(disturbed, of)| {

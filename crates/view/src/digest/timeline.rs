@@ -28,7 +28,7 @@ pub struct Moment {
     pub page: u64,
     /// The zones that have more or fewer free pages than before, as they are after it.
     pub zones: Vec<ZoneState>,
-    /// What the counters of the nodes have gained.
+    /// The gains of the nodes' counters.
     pub counters: BTreeMap<NodeId, NodeCounters>,
     pub findings: Vec<Finding>,
 }
@@ -162,7 +162,7 @@ impl Timeline {
     }
 }
 
-/// What counters have gained, by node, where they have.
+/// Returns the gains of counters, by node, where they have any.
 fn gained(
     old: &BTreeMap<NodeId, NodeCounters>,
     new: &BTreeMap<NodeId, NodeCounters>,

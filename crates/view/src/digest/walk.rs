@@ -50,7 +50,7 @@ impl Basis {
         }
     }
 
-    /// What the reader should know of it; `None` where the figures are those of a kernel.
+    /// Returns the note that the reader needs on it; `None` where the figures are those of a kernel.
     pub const fn note(self) -> Option<&'static str> {
         match self {
             Self::Kernel => None,
@@ -69,7 +69,7 @@ impl Basis {
     }
 }
 
-/// What kind of memory is touched.
+/// The kind of memory that is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Private memory: turns go by addresses.
@@ -121,7 +121,7 @@ pub fn consequence(end: &OutOfMemory, memory: &Memory) -> String {
 pub struct Walk<'a> {
     /// The policy as the kernel keeps it.
     pub policy: &'a Policy,
-    /// Whether it is the system's, for programs that have set none.
+    /// Whether the policy is the system's, for programs that have set none.
     pub is_systems: bool,
     pub kind: Kind,
     /// The number of the first page, where it was named.
@@ -140,7 +140,7 @@ pub struct Walk<'a> {
     pub outcome: &'a Outcome,
     /// The functions that were passed, where they were asked for.
     pub trace: &'a [Passed],
-    /// What reading the memory costs, where that was asked for.
+    /// The cost of reading the memory, where that was asked for.
     pub reading: Option<&'a Reading>,
 }
 

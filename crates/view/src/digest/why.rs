@@ -15,7 +15,7 @@ const SHARES_APART: f64 = 0.1;
 const TIMES: f64 = 1.5;
 const LEAST_COUNT: f64 = 1000.0;
 
-/// What can explain a gain, the most direct first: with less of each, a program waits less.
+/// The counts that can explain a gain, the most direct first: with less of each, a program waits less.
 const FEWER: [Counted; 7] = [
     Counted::Event(Counter::NodeLoadMisses),
     Counted::Event(Counter::TlbLoadMisses),
@@ -26,7 +26,7 @@ const FEWER: [Counted; 7] = [
     Counted::MinorFaults,
 ];
 
-/// What differs.
+/// The quantity that differs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
     /// The share of the program's own memory on a node.
@@ -78,7 +78,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// What is counted, behind a number.
+/// Names a counted quantity, behind a number.
 const fn noun(counted: Counted) -> &'static str {
     match counted {
         Counted::Local => "of allocations were local",

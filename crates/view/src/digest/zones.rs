@@ -14,7 +14,7 @@ pub struct Row {
     pub zone: Zone,
     /// How full. Watermarks are those in force, a boost included.
     pub state: ZoneState,
-    /// What a boost adds to every watermark at the moment; `None` where no kernel says.
+    /// The pages that a boost adds to every watermark at the moment; `None` where no kernel says.
     pub boost: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ pub enum Told {
 #[derive(Clone, Copy, Debug)]
 pub struct Orders<'a> {
     pub orders: &'a FallbackOrders,
-    /// What it says of orders built at the other moment.
+    /// The orders as built at the other moment.
     pub others: &'a FallbackOrders,
     /// When the orders were built.
     pub built: BuiltAt,
@@ -89,7 +89,7 @@ pub struct Orders<'a> {
 }
 
 impl Orders<'_> {
-    /// What is to be said where the rules of the orders were others.
+    /// Returns the remark on orders whose rules were others.
     pub fn remark(&self) -> Option<&'static str> {
         let is_old = self.release < Release::new(5, 16);
         is_old.then_some(

@@ -35,7 +35,7 @@ pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
     saved.contents::<Document>(SCHEMA)?.read()
 }
 
-/// What is derived of the ways is written for readers and not read.
+/// The document. Values derived of the ways are written for readers and not read.
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,

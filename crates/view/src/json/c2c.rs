@@ -36,7 +36,7 @@ pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
     saved.contents::<Document>(SCHEMA)?.read()
 }
 
-/// What is derived of the pairs is written for readers and not read.
+/// The document. Values derived of the pairs are written for readers and not read.
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,

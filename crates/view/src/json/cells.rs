@@ -1,4 +1,4 @@
-//! What every survey and every cell of one has in its document, whatever was measured.
+//! Parts of the documents of every survey and of every cell of one, whatever was measured.
 
 use std::time::Duration;
 
@@ -156,7 +156,7 @@ pub(super) struct ReachJson {
     huge_page_bytes: Option<u64>,
 }
 
-/// What follows a figure: how often it was measured, where that was, and how quietly.
+/// The fields behind a figure: how often it was measured, where that was, and how quietly.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BackingJson {
     rounds: usize,

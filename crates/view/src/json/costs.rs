@@ -1,5 +1,4 @@
-//! What results of `nodewise latency` and `nodewise bandwidth` say of ways to memory, for what a placement
-//! costs.
+//! Ways to memory in results of `nodewise latency` and `nodewise bandwidth`, for the costs of a placement.
 
 use nodewise_machine::NodeId;
 use nodewise_measure::cell::PageKind;

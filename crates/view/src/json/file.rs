@@ -49,7 +49,7 @@ pub fn read(saved: &Saved<'_>) -> Result<FileReport, String> {
     })
 }
 
-/// What is derived of the ways is written for readers and not read.
+/// The document. Values derived of the ways are written for readers and not read.
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,

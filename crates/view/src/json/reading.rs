@@ -58,8 +58,8 @@ fn fault(error: &serde_json::Error) -> String {
     printable(&error.to_string()).into_owned()
 }
 
-/// What the items of a list say, where there are no more than this many. What is wrong with one is reported
-/// with its place.
+/// Reads the items of a list, where there are no more than this many. An error in one is reported with its
+/// place.
 pub(super) fn items<J, R>(
     name: &str,
     items: Vec<J>,
@@ -139,7 +139,7 @@ pub(super) fn interval([low, high]: [f64; 2]) -> Result<Interval, String> {
     (low <= high).then_some(interval).ok_or_else(|| format!("an interval from {low} to {high} is none"))
 }
 
-/// What the fields of a figure hold.
+/// The contents of a figure's fields.
 pub(super) struct Fields {
     /// In which unit, as the names of the fields end: `ns`.
     pub(super) unit: &'static str,

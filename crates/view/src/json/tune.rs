@@ -175,7 +175,7 @@ fn failure(end: &End) -> Option<String> {
     }
 }
 
-/// What is compared; also that of a benchmark.
+/// The metric that is compared; also that of a benchmark.
 #[derive(Serialize)]
 pub(super) struct MetricJson<'a> {
     kind: &'static str,

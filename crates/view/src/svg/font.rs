@@ -46,7 +46,7 @@ const BOLD: [u16; 95] = [
     716, 716, 493, 595, 478, 712, 652, 924, 645, 652, 582, 712, 365, 712, 838, // p to ~
 ];
 
-/// What any other character is taken for; few are wider.
+/// The width that any other character is taken to have; few are wider.
 const OTHER: u16 = 1100;
 
 impl Font {

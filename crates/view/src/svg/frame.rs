@@ -51,7 +51,7 @@ impl Rect {
     }
 }
 
-/// What a frame is, and so how it is painted.
+/// The kind of a frame, and so how it is painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Page,
@@ -213,7 +213,7 @@ pub struct Frame {
     pub role: Role,
     /// Its id in the SVG, unique in the picture: `node-3`.
     pub id: Option<String>,
-    /// What a viewer shows when the pointer rests on it.
+    /// The text that a viewer shows when the pointer rests on it.
     pub tip: Option<String>,
     pub labels: Vec<Label>,
     pub children: Vec<Frame>,

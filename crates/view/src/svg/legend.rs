@@ -1,4 +1,4 @@
-//! What the colours of a picture stand for: the entries of a legend.
+//! The meanings of the colours of a picture: the entries of a legend.
 
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stroke, Tone};
 use crate::svg::plot::{POINT, pen};

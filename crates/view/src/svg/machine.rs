@@ -32,7 +32,7 @@ pub const HEIGHT: f64 = 820.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Detail {
     cores: CoreSize,
-    /// What is drawn once where several are alike.
+    /// The parts that are drawn once where several are alike.
     fold: Fold,
     /// Most devices of a node that are named; the others are counted.
     devices: usize,
@@ -41,7 +41,7 @@ struct Detail {
     most: usize,
 }
 
-/// What is drawn once where several are alike. Each includes those before it.
+/// The parts that are drawn once where several are alike. Each variant includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fold {
     Nothing,

@@ -1,4 +1,4 @@
-//! What pictures of curves have alike: a plot with lines and numbers along both scales, and how curves are
+//! Common parts of pictures of curves: a plot with lines and numbers along both scales, and how curves are
 //! drawn.
 
 use crate::svg::frame::{Anchor, Frame, Label, Pen, Role, Stroke, Tone};

@@ -1,4 +1,4 @@
-//! What pictures of measurements have alike: the width of what is drawn, margins, fonts, and how they begin
+//! Common parts of pictures of measurements: the width of what is drawn, margins, fonts, and how they begin
 //! and end.
 
 use crate::digest::counts::plural;
@@ -6,7 +6,7 @@ use crate::digest::survey::Ending;
 use crate::svg::font::Font;
 use crate::svg::frame::{Stack, Tone};
 
-/// What is drawn, px, and the empty room around it.
+/// The width of what is drawn, px, and the empty room around it.
 pub(super) const WIDTH: f64 = 940.0;
 pub(super) const MARGIN: f64 = 24.0;
 pub(super) const TITLE: Font = Font::bold(18.0);

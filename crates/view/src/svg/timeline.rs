@@ -80,7 +80,7 @@ fn colour(at: usize) -> Role {
     Role::Category(category(at))
 }
 
-/// What the programs that have no name of their own are, and memory that is free.
+/// The roles of the programs that have no name of their own, and of free memory.
 const OTHERS: Role = Role::Rest;
 const FREE: Role = Role::Memory;
 
@@ -181,7 +181,7 @@ impl<'t> Drawn<'t> {
         frame
     }
 
-    /// What each program has of a node in a stage, from the bottom up.
+    /// Draws the pages that each program has of a node in a stage, from the bottom up.
     fn column(&self, stage: &Stage, node: NodeId, managed: u64, (width, height): (f64, f64)) -> Vec<Frame> {
         let mut bottom = height;
         let mut parts = Vec::new();

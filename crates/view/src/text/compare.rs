@@ -219,7 +219,7 @@ fn pivot(table: &Compared, page: &mut Page) {
 }
 
 const MEAN: &str = "geometric mean";
-/// What a row below a table says of a column.
+/// The cell of a row below a table, from the mean of its column.
 type OfMean = fn(&Mean) -> Line;
 /// The rows below a table: their names, and what they say of the mean of a column.
 const MEANS: [(&str, OfMean); 4] = [

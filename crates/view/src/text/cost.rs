@@ -1,4 +1,4 @@
-//! What reading the memory of a request costs: a section of `nodewise explain`.
+//! The cost of reading the memory of a request: a section of `nodewise explain`.
 
 use nodewise_machine::Bytes;
 use nodewise_model::cost::Bottleneck;
@@ -35,7 +35,7 @@ pub(super) fn reading(page: &mut Page, reading: &Reading, from: u32) {
     page.line(2, &Line::from(text.as_str()));
 }
 
-/// What keeps it from being faster.
+/// Describes the bottleneck.
 fn bound(bottleneck: Bottleneck) -> String {
     match bottleneck {
         Bottleneck::Threads(node) => {

@@ -34,7 +34,7 @@ pub fn placement(machine: &Machine, placement: &Placement, orders: &FallbackOrde
     page.finish()
 }
 
-/// What the rows of the table speak of: nodes whose CPUs touch pages, or nodes whose turn it is.
+/// Returns the nodes of the table's rows: nodes whose CPUs touch pages, or nodes whose turn it is.
 fn origins(machine: &Machine, placement: &Placement, policy: &MemPolicy, allowed: &NodeSet) -> Vec<NodeId> {
     match policy.mode {
         PolicyMode::Interleave | PolicyMode::WeightedInterleave => {

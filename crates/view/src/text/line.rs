@@ -222,7 +222,7 @@ impl Page {
 }
 
 impl Line {
-    /// What comes after the first `skip` characters and the blanks that follow them.
+    /// Returns the rest after the first `skip` characters and the blanks that follow them.
     fn after(&self, skip: usize) -> Self {
         let mut rest = Self::new();
         let mut left = skip;

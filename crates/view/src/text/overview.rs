@@ -17,7 +17,7 @@ pub struct Hint<'a> {
     pub purpose: &'a str,
 }
 
-/// What to try first.
+/// The commands to try first.
 pub const HINTS: [Hint<'static>; 5] = [
     Hint { command: "nodewise show", purpose: "the machine in full" },
     Hint { command: "nodewise tune -- CMD", purpose: "CMD's fastest placement" },

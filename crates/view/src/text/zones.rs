@@ -206,7 +206,7 @@ fn own_zones(orders: &Orders<'_>) -> Table {
     table
 }
 
-/// What the kernel itself says of its orders.
+/// Writes how the orders in the kernel's own log differ from these.
 fn told(orders: &Orders<'_>, page: &mut Page) {
     const HEADING: &str = "The kernel's own orders";
     match orders.told {

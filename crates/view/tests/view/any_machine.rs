@@ -7,7 +7,7 @@ use nodewise_machine::{
 };
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop, prop_oneof};
 
-/// What a node is made from.
+/// The parts that a node is made from.
 #[derive(Clone, Debug)]
 struct NodeSeed {
     gap: u32,

@@ -16,8 +16,8 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, propte
 use crate::golden::check as golden;
 use crate::picture::tidy;
 
-/// What made-up cells cost: 80 ns on the own node, 60 ns more for the other half of the machine, and
-/// 45 ns more in small pages.
+/// Returns a made-up cell: 80 ns on the own node, 60 ns more for the other half of the machine, and 45 ns
+/// more in small pages.
 fn cell(from: u32, memory: u32, nodes: u32, pages: PageKind) -> CellReport {
     let far = from / nodes.div_ceil(2) != memory / nodes.div_ceil(2);
     let remote = if from == memory { 0.0 } else { 20.0 };

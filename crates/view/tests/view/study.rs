@@ -65,7 +65,7 @@ impl Executor for Player {
 }
 
 impl Player {
-    /// What is counted of a run on four CPUs. Others spoil every seventh.
+    /// Returns the counts of a run on four CPUs. Others spoil every seventh.
     fn evidence(&self, local: bool, seconds: f64) -> Evidence {
         let others = if self.run % 7 == 0 { 1.2 } else { 0.004 };
         let (here, there) = if local { (250_000, 12) } else { (155_000, 95_000) };
@@ -261,7 +261,7 @@ fn the_json_twin_says_the_same() {
     assert!(json["example"].is_null());
 }
 
-/// What one run of a placement is seen to do.
+/// The observed effect of one run of a placement.
 type Seen = fn(bool) -> Run;
 
 /// Why the second placement, which is better, is called so.

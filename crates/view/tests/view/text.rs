@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::any_machine::any_machine;
 
-/// What must hold of any text: it fits, it holds nothing that drives a terminal, it ends cleanly.
+/// Checks that a text fits, holds nothing that drives a terminal, and ends cleanly.
 fn fits(text: &str, width: usize) -> Result<(), TestCaseError> {
     for line in text.lines() {
         prop_assert!(line.width() <= width, "{} columns of {width}: {line:?}", line.width());

@@ -203,7 +203,7 @@ fn call(act: &Act, page: u64) -> String {
     }
 }
 
-/// What is so after the refusal.
+/// Describes the state after the refusal.
 const fn after(act: &Act) -> &'static str {
     match act {
         Act::Start { .. } => ": it does not start",

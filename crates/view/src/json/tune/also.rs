@@ -1,4 +1,4 @@
-//! What is shown of an arm besides the metric that decides: how far it ran as asked, and other metrics.
+//! Facts of an arm besides the metric that decides: how far it ran as asked, and other metrics.
 
 use nodewise_experiment::executor::{Arm, Run};
 use nodewise_experiment::fidelity::Fidelity;

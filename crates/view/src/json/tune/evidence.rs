@@ -1,4 +1,4 @@
-//! What the kernel counted during one run, as it is in a sample.
+//! The kernel's counts during one run, as they are in a sample.
 
 use nodewise_experiment::evidence::Evidence;
 use nodewise_machine::{NodeCounters, NodeId};

@@ -1,4 +1,4 @@
-//! What placements are worth on a server with nodes: the example of the first look.
+//! The value of placements on a server with nodes: the example of the first look.
 
 use nodewise_model::cost::Bottleneck;
 use serde::Serialize;

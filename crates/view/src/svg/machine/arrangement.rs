@@ -23,7 +23,7 @@ pub(super) struct Space {
     pub(super) least: f64,
     /// The widest they may be.
     pub(super) most: f64,
-    /// What else the page is wide: panel and margins.
+    /// The other parts of the page's width: panel and margins.
     pub(super) beside: f64,
     /// The height that the panel takes anyway.
     pub(super) height: f64,

@@ -1,4 +1,4 @@
-//! What is alike is drawn once.
+//! Folding: parts that are alike are drawn once.
 
 use nodewise_machine::NodeSet;
 

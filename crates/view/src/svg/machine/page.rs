@@ -71,14 +71,14 @@ fn levels(machine: &Machine, stack: &mut Stack) {
     }
 }
 
-/// What the boxes around cores are, where there are any.
+/// Describes the boxes around cores, where there are any.
 fn cache_word(scene: &Scene) -> Option<String> {
     let blocks = scene.boxes.iter().flat_map(|of_box| &of_box.cards).flat_map(|card| &card.blocks);
     let cache = blocks.filter_map(|block| block.cache.as_deref()).next()?;
     Some(format!("boxes around them are {} caches", cache.split(' ').next().unwrap_or(cache)))
 }
 
-/// What the two shades of cells stand for, where CPUs differ in speed.
+/// Draws the legend of the two shades of cells, where CPUs differ in speed.
 fn kinds(machine: &Machine, stack: &mut Stack) {
     let kinds = machine.cpu_kinds();
     if kinds.len() < 2 {

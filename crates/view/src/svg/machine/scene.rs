@@ -1,4 +1,4 @@
-//! What a picture shows of a machine, before it is known where it is.
+//! The contents of a picture of a machine, before they have places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,7 +176,7 @@ impl PackageBox {
     }
 }
 
-/// What every card needs, looked up once.
+/// The facts that every card needs, looked up once.
 struct Facts<'a> {
     machine: &'a Machine,
     core_of: BTreeMap<CpuId, CpuId>,

@@ -1,4 +1,4 @@
-//! What a kernel makes of the tables, and what is wrong with them.
+//! The nodes that a kernel makes of the tables, and the errors in these.
 
 use nodewise_machine::firmware::Tables;
 use nodewise_machine::{Bytes, NodeId};

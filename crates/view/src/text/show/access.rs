@@ -33,7 +33,7 @@ pub(super) fn tiers(machine: &Machine, page: &mut Page) {
     table.write(page);
 }
 
-/// What is reported of one way to memory; ways that agree share a line.
+/// The reported figures of one way to memory; ways that agree share a line.
 type Cost = (Option<u32>, Option<u32>, Option<u32>, Option<u32>);
 
 const fn cost(access: &Access) -> Cost {

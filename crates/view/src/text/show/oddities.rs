@@ -1,4 +1,4 @@
-//! What is wrong or unusual, with the files where it was seen.
+//! Wrong or unusual facts, with the files where they were seen.
 
 use nodewise_machine::Machine;
 

@@ -1,4 +1,4 @@
-//! What is reported of scenarios: as text, as JSON, and in a picture.
+//! Reports of scenarios: as text, as JSON, and in a picture.
 
 use super::*;
 use crate::digest::walk::Basis;

@@ -99,7 +99,7 @@ fn gained(study: &Study, effect: &Effect) -> String {
     format!("{size} {what} than the default{interval}")
 }
 
-/// What was done: how many placements and rounds, how long, what counts.
+/// Describes the study: how many placements and rounds, how long, what counts.
 pub(super) fn head(study: &Study) -> String {
     let better = match study.plan.metric.direction() {
         Direction::LowerIsBetter => "less",

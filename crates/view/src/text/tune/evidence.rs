@@ -11,7 +11,7 @@ use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-/// What was counted, as far as it says something, and which runs others spoilt.
+/// Writes the counts, as far as they say something, and which runs others spoilt.
 pub(super) fn write(study: &Study, analysis: &Analysis, extent: Extent, page: &mut Page) {
     if extent == Extent::Brief {
         return;

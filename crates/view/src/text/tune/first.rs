@@ -54,7 +54,7 @@ pub fn too_short(nodes: usize, why: &str, style: &Style) -> String {
     page.finish()
 }
 
-/// What else than nodes can make a difference here, in one sentence.
+/// Names the other things than nodes that can make a difference here, in one sentence.
 fn gain(study: &Study, analysis: &Analysis) -> String {
     match &analysis.advice {
         Advice::Use { best, .. } => {
@@ -166,7 +166,7 @@ fn elsewhere(page: &mut Page) {
     page.line(4, &Line::new().with(Ink::Faint, text));
 }
 
-/// What to try next, each as a command with its reason.
+/// Writes the next things to try, each as a command with its reason.
 fn next(page: &mut Page) {
     page.heading("Next", "");
     for (text, why) in [
@@ -181,7 +181,7 @@ fn next(page: &mut Page) {
     }
 }
 
-/// What most readers try next, and its reason.
+/// The command that most readers try next, and its reason.
 const PROGRAM: (&str, &str) = ("nodewise tune -- PROGRAM", "the best placement for a program of yours");
 
 fn command(text: &str, why: &str, page: &mut Page) {
