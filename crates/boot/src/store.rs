@@ -185,7 +185,7 @@ pub fn sweep(root: &Root) -> Result<Vec<String>, BootError> {
     Ok(removed)
 }
 
-/// What [`sweep`] would remove.
+/// Lists the files that [`sweep`] would remove.
 ///
 /// # Errors
 /// What cannot be read.

@@ -25,7 +25,7 @@ pub trait Members<I: Id> {
     /// The members that `+` counts and `all` stands for.
     fn all(&self) -> &IdSet<I>;
 
-    /// What `!` makes of a set.
+    /// Returns the set that `!` makes of a set.
     fn inverse(&self, set: &IdSet<I>) -> IdSet<I>;
 
     /// The digits that a number may have.

@@ -65,7 +65,7 @@ pub struct Scope<'a, I> {
     /// Those that `all`, `!` and `+` speak of: what this process uses already. For CPUs these can
     /// be fewer than it could be given, as under `taskset`.
     pub own: &'a IdSet<I>,
-    /// What `same` stands for, if an option came before.
+    /// The set that `same` stands for, if an option came before.
     pub same: Option<&'a IdSet<I>>,
     /// Finds the nodes of a device. `None`: no devices here.
     pub device: Option<&'a FindDevice<'a, I>>,

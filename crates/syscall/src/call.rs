@@ -34,7 +34,7 @@ impl fmt::Display for Task {
     }
 }
 
-/// What `get_mempolicy(2)` was asked.
+/// A question to `get_mempolicy(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyQuery {
     /// The policy of the calling thread.

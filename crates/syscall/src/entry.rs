@@ -20,7 +20,7 @@ macro_rules! entry {
     };
 }
 
-/// What Rust's own start does to the standard streams and to SIGPIPE, for [`entry!`](crate::entry).
+/// Prepares the standard streams and SIGPIPE as Rust's own start does, for [`entry!`](crate::entry).
 pub fn prepare() {
     crate::inherited::prepare();
 }

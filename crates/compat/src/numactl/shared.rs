@@ -20,7 +20,7 @@ use crate::release::Release;
 
 mod dump;
 
-/// What `--length` and its like have said.
+/// The request of `--length` and its like.
 #[derive(Debug)]
 pub(super) struct Request {
     /// The option that came last, for complaints.

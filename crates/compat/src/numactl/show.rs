@@ -12,7 +12,7 @@ use super::Session;
 use crate::members;
 use crate::release::Release;
 
-/// What `--show` says.
+/// The facts that `--show` prints.
 struct Shown {
     policy: MemPolicy,
     /// The node of the next page, where pages are interleaved.

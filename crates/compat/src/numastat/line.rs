@@ -41,7 +41,7 @@ impl Line {
     }
 }
 
-/// What `NUMASTAT_WIDTH` says: the number at its beginning from 1 to 10,000,000, or else the usual
+/// Reads the width in `NUMASTAT_WIDTH`: the number at its beginning from 1 to 10,000,000, or else the usual
 /// width.
 pub fn from_variable(value: &OsStr) -> usize {
     let text = value.to_string_lossy();

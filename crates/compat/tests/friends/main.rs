@@ -85,7 +85,7 @@ fn trials_of(file: &'static str, records: Vec<Record>, guest: &Guest) -> Vec<Tri
     groups.into_iter().map(trial).collect()
 }
 
-/// What `docs/compat.md` says is different by default: processes that cannot be read.
+/// Whether `docs/compat.md` says that the answer is different by default: processes that cannot be read.
 fn is_deliberate(record: &Record) -> bool {
     record.stderr.contains("Can't read")
 }

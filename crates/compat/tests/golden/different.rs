@@ -14,7 +14,7 @@ pub struct Context<'r> {
     pub file: &'r str,
     pub record: &'r Record,
     pub release: Release,
-    /// What `numactl -H` of the same release answered on the same machine, masked.
+    /// The answer of `numactl -H` of the same release on the same machine, masked.
     pub hardware: Option<Answer>,
 }
 

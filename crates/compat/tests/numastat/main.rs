@@ -28,7 +28,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 static HELD_IN_STRICT: AtomicUsize = AtomicUsize::new(0);
 static ALL: AtomicUsize = AtomicUsize::new(0);
 
-/// What `docs/compat.md` says is different by default.
+/// Whether `docs/compat.md` says that the answer is different by default.
 fn is_deliberate(record: &Record) -> bool {
     let cmd = record.cmd.as_str();
     let no_such_process = record.stderr.contains("Can't read");

@@ -79,7 +79,7 @@ impl Placement {
         self.cpu_and_memory_options(scope)
     }
 
-    /// What `nodewise run` and `numactl` call by the same names.
+    /// Returns the options that `nodewise run` and `numactl` call by the same names.
     fn cpu_and_memory_options(&self, scope: &Scope) -> Option<Vec<String>> {
         let mut options = Vec::new();
         if let Some(cpus) = &self.cpus {

@@ -1,4 +1,4 @@
-//! What `nodewise` alone prints: this machine in a few lines, and what to try next.
+//! Output of `nodewise` alone: this machine in a few lines, and the commands to try next.
 
 use nodewise_machine::{Bytes, Machine, Node, NodeSet, check::node_names};
 

@@ -1,4 +1,4 @@
-//! What `nodewise show` prints: everything about a machine, a section for each thing.
+//! Output of `nodewise show`: everything about a machine, a section for each thing.
 //!
 //! A section without content is left out. At any width of [`NARROWEST`](crate::style::NARROWEST)
 //! columns or more no line is longer than the width; columns shrink in a fixed order, lists go on below their
