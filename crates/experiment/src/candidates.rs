@@ -31,7 +31,7 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// What is tried and what is not.
+/// The placements to try and those left out.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Candidates {
     /// Placements with different effects, the default first.

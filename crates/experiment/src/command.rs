@@ -160,7 +160,7 @@ impl<'a> CommandExecutor<'a> {
     }
 }
 
-/// What a run that ended under a placement is worth.
+/// Judges a run that ended under a placement.
 pub(crate) fn judge(ended: Ended, metrics: &Metrics, placement: &Placement, output: &Output) -> Run {
     let Finished { status, usage } = ended.finished;
     let (ending, printed) = match ended.cut_short {

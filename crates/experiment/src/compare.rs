@@ -1,5 +1,5 @@
-//! What two sessions of a suite show, or two placements in one: changes with intervals, their geometric
-//! mean, and a word for each.
+//! Comparison of two sessions of a suite, or of two placements in one: changes with intervals, their
+//! geometric mean, and a word for each.
 //!
 //! A change is one of speed, so that up is better whatever the metric: half the time and twice the rate
 //! are both +100 %. All of it is worked out in logarithms, where a gain and the loss that undoes it are
@@ -28,7 +28,7 @@ use nodewise_stats::{Interval, median};
 /// How often the rounds of a row are drawn again for an interval.
 const RESAMPLES: u32 = 4000;
 
-/// What is shown.
+/// Result of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// A table for each thing that is compared with the first.
@@ -38,9 +38,9 @@ pub struct Comparison {
 /// One thing against another, benchmark by benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What is compared: a placement, or `after`.
+    /// The side that is compared: a placement, or `after`.
     pub subject: String,
-    /// With what: a placement, or `before`.
+    /// The side it is compared with: a placement, or `before`.
     pub reference: String,
     /// Whether their runs were taken in pairs.
     pub paired: bool,
@@ -59,7 +59,7 @@ pub struct Row {
     /// The unit of its values.
     pub unit: String,
     pub direction: Direction,
-    /// Whether it moves more memory than the caches hold.
+    /// Whether the benchmark moves more memory than the caches hold.
     pub memory_traffic: bool,
     /// The median of the reference; `None` where it has no value.
     pub before: Option<f64>,
@@ -228,7 +228,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// What the two sides say by themselves; why nothing, where that is so.
+    /// Contrasts the two sides by themselves; says why that is impossible, where it is.
     fn contrast(&self) -> Result<Contrast, Verdict> {
         let [before, after] = &self.sides;
         let missing = |why: String| Err(Verdict::Missing(why));
@@ -271,7 +271,7 @@ struct Draft<'a> {
     subject: String,
     reference: String,
     pairs: Vec<Pair<'a>>,
-    /// What the rows say by themselves; why one says nothing.
+    /// The contrast of each row by itself, or why it has none.
     contrasts: Vec<Result<Contrast, Verdict>>,
     /// For the intervals of its rows.
     with: Resampling,

@@ -13,7 +13,7 @@ pub const MARGIN_MILLICELSIUS: i32 = 5000;
 /// How often the temperature is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What cooling down needs of the world.
+/// The temperature and the pauses that cooling down needs.
 pub trait Climate {
     /// How hot the CPUs are, in thousandths of a degree Celsius; `None` where it is unknown.
     fn millicelsius(&mut self) -> Option<i32>;
@@ -21,7 +21,7 @@ pub trait Climate {
     fn pause(&mut self, time: Duration);
 }
 
-/// What cooling down came to.
+/// Summary of the cooling down in a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoolDown {
     /// How long is waited before one run at most.
@@ -50,7 +50,7 @@ impl<'a> Cooling<'a> {
         Self { climate, interrupt, sum }
     }
 
-    /// What it has come to.
+    /// Returns the summary so far.
     pub const fn sum(&self) -> CoolDown {
         self.sum
     }

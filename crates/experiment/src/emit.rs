@@ -120,7 +120,7 @@ impl FromStr for Target {
 pub struct Emitted {
     /// Lines to type or to put into a file; comments in them say which file.
     pub text: String,
-    /// What the reader should know beside it, a sentence each.
+    /// Remarks for the reader beside it, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -282,7 +282,7 @@ impl Wish<'_> {
         joined(self.threads.assignments().into_iter().chain([line]))
     }
 
-    /// What a tool without a word for huge pages leaves out.
+    /// Notes that a tool without a word for huge pages leaves them out.
     fn huge_note(&self) -> Option<String> {
         let huge = self.placement.huge?;
         let kind = if huge == HugePages::Pool { "" } else { "transparent " };

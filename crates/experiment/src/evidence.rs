@@ -1,4 +1,4 @@
-//! What the kernel counted while a program ran: where its memory came from, what was moved, and who
+//! Counts of the kernel while a program ran: where its memory came from, what was moved, and who
 //! else was at work.
 //!
 //! The counters are those of the whole system, so they hold what other programs did too. How much
@@ -12,7 +12,7 @@ use std::time::Duration;
 use nodewise_machine::{NodeCounters, NodeId};
 pub use nodewise_syscall::perf::Counter;
 
-/// What was counted during one run. `None`, and no entry: the kernel does not say.
+/// Counts of one run. `None`, and no entry: the kernel does not say.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Evidence {
     pub cpu: Option<CpuTime>,
@@ -67,7 +67,7 @@ impl Evidence {
         (all > 0).then(|| local as f64 / all as f64)
     }
 
-    /// What others did meanwhile; `None` where it is not known, or too little time passed to say.
+    /// Computes what others did meanwhile; `None` where it is not known, or too little time passed to say.
     pub fn disturbance(&self) -> Option<Disturbance> {
         let (cpu, own) = (self.cpu?, self.own?);
         let share = |time: Duration| time.as_secs_f64() / cpu.all.as_secs_f64();
@@ -82,10 +82,10 @@ impl Evidence {
 /// that one at either end is two in a hundred.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 
-/// What others did during a run, as shares of all CPUs' time, of 1.
+/// The work of others during a run, as shares of all CPUs' time, of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disturbance {
-    /// What the hypervisor took; `None` where the kernel does not say.
+    /// The share that the hypervisor took; `None` where the kernel does not say.
     pub stolen: Option<f64>,
     pub others: f64,
 }

@@ -1,4 +1,4 @@
-//! What runs an arm, and what a run leaves.
+//! The interface that runs an arm, and the result of a run.
 //!
 //! The experiment knows nothing of processes: it asks an [`Executor`] for a run and keeps the
 //! [`Run`]. [`crate::command`] starts real programs; a test plays recorded times. What a run cannot
@@ -30,7 +30,7 @@ pub struct Arm {
     pub placement: Placement,
     /// Variables that its environment has besides those of nodewise's own.
     pub environment: BTreeMap<String, String>,
-    /// What stands for `{threads}` in its command.
+    /// The number that replaces `{threads}` in its command.
     pub threads: Option<u32>,
 }
 
@@ -164,7 +164,7 @@ impl Residency {
     }
 }
 
-/// What else the machine did during a run. `None`: the kernel does not say.
+/// The state of the rest of the machine during a run. `None`: the kernel does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Surroundings {
     /// The share of the CPUs' time that the hypervisor gave to others, of 1.
@@ -173,7 +173,7 @@ pub struct Surroundings {
     pub load: Option<f64>,
 }
 
-/// What one run of a program left.
+/// Result of one run of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub ending: Ending,
@@ -183,7 +183,7 @@ pub struct Run {
     pub printed: Option<f64>,
     /// Other numbers it printed, by the pattern that finds them: see [`crate::study::Plan::also`].
     pub also_printed: BTreeMap<String, f64>,
-    /// What it used; `None` when it did not start.
+    /// The resources it used; `None` when it did not start.
     pub usage: Option<Usage>,
     /// Where its pages were when it had the most of them.
     pub residency: Option<Residency>,
@@ -266,7 +266,7 @@ impl std::fmt::Display for Unprepared {
     }
 }
 
-/// What can run an arm once.
+/// Runs an arm once.
 pub trait Executor {
     /// Does what comes before a run of this arm: not timed, and no part of the run.
     ///
@@ -284,7 +284,7 @@ pub trait Executor {
     fn run(&mut self, arm: &Arm) -> Run;
 }
 
-/// What sees from outside what a run cannot see of itself.
+/// Observer of a run from outside, for what the run cannot see of itself.
 pub trait Witness {
     /// Called before the program starts.
     fn before(&mut self);
@@ -298,7 +298,7 @@ pub trait Witness {
     }
     /// Called after the program has ended: what the machine did since [`Witness::before`].
     fn after(&mut self) -> Surroundings;
-    /// What the kernel counted between [`Witness::before`] and [`Witness::after`]; called after both.
+    /// Returns the kernel's counts between [`Witness::before`] and [`Witness::after`]; called after both.
     fn evidence(&mut self) -> Evidence {
         Evidence::default()
     }

@@ -75,7 +75,7 @@ pub struct Experiment<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
-/// What remembers the runs of a study beyond its process: those of an earlier sitting come from it,
+/// The memory of a study's runs beyond its process: those of an earlier sitting come from it,
 /// and every finished one goes to it.
 pub trait Ledger {
     /// The run of an earlier sitting that comes next, which has to be this one; `None` when there are
@@ -304,7 +304,7 @@ impl Experiment<'_> {
     }
 }
 
-/// What arms are estimated to cost beside the baseline, worked out only where it is asked for.
+/// The estimated costs of arms beside the baseline, worked out only where they are asked for.
 struct Estimates<'a> {
     study: &'a Study,
     costs: OnceCell<Costs>,
@@ -345,7 +345,7 @@ impl Limits {
         self.hang.into_iter().chain(self.budget).min()
     }
 
-    /// Whether it was the time of the study that ended a run that did not end well.
+    /// Whether the time of the study ended a run that did not end well.
     fn is_cut_by_budget(&self, run: &Run) -> bool {
         let is_over = |limit: Duration| run.wall.is_some_and(|wall| wall >= limit);
         self.budget.is_some_and(is_over) && !self.hang.is_some_and(is_over)

@@ -20,7 +20,7 @@ use nodewise_stats::mean;
 /// changes what is compared.
 pub const HELD: f64 = 0.9;
 
-/// What one look at a program and its children saw.
+/// One look at a program and its children.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Look {
     /// Where all of their pages are; `None` where that could not be read.
@@ -134,7 +134,7 @@ impl Fidelity {
         fidelity.least().map(|_| fidelity)
     }
 
-    /// What did not hold, as a sentence without its end; `None` when all did.
+    /// Says what did not hold, as a sentence without its end; `None` when all did.
     pub fn why(&self, asked: &Placement) -> Option<String> {
         if self.held(asked) {
             return None;

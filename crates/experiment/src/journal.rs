@@ -34,7 +34,7 @@ pub use entry::SCHEMA;
 /// The largest journal that is read: a run takes about a kilobyte.
 const MOST_READ: u64 = 1 << 30;
 
-/// What is studied: two journals with equal heads can be one.
+/// The subject of a study: two journals with equal heads can be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The seed of the order of runs.
@@ -44,7 +44,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// What is studied by a plan under these conditions; `more` are facts that neither holds.
+    /// Describes the study of a plan under these conditions; `more` are facts that neither holds.
     ///
     /// How many rounds are run, and which runs are repeated, may differ between sittings.
     pub fn of(plan: &Plan, conditions: &Conditions, more: &[(&str, String)]) -> Self {
@@ -182,9 +182,9 @@ pub enum JournalError {
 /// The contents of a journal.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// What is studied; `None` while nothing is written.
+    /// The subject of the study; `None` while nothing is written.
     pub head: Option<Head>,
-    /// Whether it was begun when races did not go on with crosses.
+    /// Whether the journal was begun when races did not go on with crosses.
     pub is_older: bool,
     pub records: VecDeque<Record>,
     /// How many bytes are whole lines; what is behind them was cut by a crash.

@@ -1,4 +1,4 @@
-//! What is compared: the time a program takes, what it uses, or a number that it prints.
+//! Quantity that is compared: the time a program takes, what it uses, or a number that it prints.
 
 use nodewise_machine::printable::quote;
 use nodewise_stats::Direction;
@@ -8,7 +8,7 @@ use regex_lite::Regex;
 /// Longest end of a program's output that is searched for a number.
 pub const SEARCHED_BYTES: usize = 256 << 10;
 
-/// What is compared.
+/// The compared quantity.
 #[derive(Clone, Debug)]
 pub enum Metric {
     /// The time from the start of the program to its end; lower is better.
@@ -64,7 +64,7 @@ pub enum PatternError {
 pub enum MetricError {
     #[error("nothing in the output matches {}", quote(.pattern))]
     NoMatch { pattern: String },
-    /// What it matched is not a number.
+    /// The text it matched is not a number.
     #[error("{} in the output is not a number", quote(.text))]
     NotANumber { text: String },
     /// A ratio needs numbers above zero.

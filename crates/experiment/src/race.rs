@@ -85,7 +85,7 @@ pub struct Standing {
     pub out: Vec<Out>,
     /// The arm that is at most the margin worse than the best; `None` while that is open.
     pub settled: Option<ArmId>,
-    /// What it was settled for before it went on with crosses, where it did.
+    /// The state in which it was settled before it went on with crosses, where it did.
     pub crossed: Option<Crossed>,
 }
 
@@ -241,7 +241,7 @@ impl Race {
     }
 }
 
-/// What is shown about ordered pairs of arms, by whatever evidence.
+/// Relations shown between ordered pairs of arms, by whatever evidence.
 pub(crate) struct Shown<M, B> {
     /// That the first costs more than the second.
     pub costs_more: M,

@@ -20,7 +20,7 @@ pub const BASELINE_RUNS: u8 = 2;
 pub struct ArmId(u32);
 
 impl ArmId {
-    /// What all others are compared with.
+    /// The arm that all others are compared with.
     pub const BASELINE: Self = Self(0);
 
     /// The arm with this number; 0 is the baseline.
@@ -33,7 +33,7 @@ impl ArmId {
         self.0
     }
 
-    /// Whether it is the baseline.
+    /// Whether the arm is the baseline.
     pub fn is_baseline(self) -> bool {
         self == Self::BASELINE
     }

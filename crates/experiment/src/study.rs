@@ -1,4 +1,4 @@
-//! What an experiment leaves: the plan, every run in order, and how it ended.
+//! Record of an experiment: the plan, every run in order, and how it ended.
 
 mod plan;
 
@@ -45,7 +45,7 @@ pub struct Dropped {
     /// The block with the failure that was one too many.
     pub block: Block,
     pub ending: Ending,
-    /// What the program said when it failed. As it wrote it: not fit for a terminal.
+    /// The program's message when it failed. As it wrote it: not fit for a terminal.
     pub complaint: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub enum End {
     BaselineFailed(Dropped),
     /// No arm was left to compare.
     AllDropped,
-    /// What comes before every run did not work.
+    /// The preparation before a run did not work.
     PreparationFailed(Unprepared),
 }
 
@@ -170,8 +170,8 @@ impl Study {
         runs
     }
 
-    /// What all arms cost, those that have dropped out of the race too; without those that were given up
-    /// or whose treatment does not hold.
+    /// Computes the costs of all arms, also of those that have dropped out of the race; without those that
+    /// were given up or whose treatment does not hold.
     pub fn costs(&self) -> Costs {
         let sign = self.sign();
         let costs = |arm: ArmId| {
@@ -187,14 +187,14 @@ impl Study {
         arms.filter(|arm| self.dropped(*arm).is_none() && self.held(*arm))
     }
 
-    /// What the runs of each measured block cost, in order: a list of logarithms for each arm of the plan.
+    /// Returns the costs of the runs in each measured block, in order: a list of logarithms for each arm.
     pub fn costs_by_block(&self) -> impl Iterator<Item = (Block, Vec<Vec<f64>>)> {
         let blocks = self.records.chunk_by(|one, next| one.block == next.block);
         let blocks = blocks.filter(|records| records.first().is_some_and(|one| one.block != Block::WarmUp));
         blocks.filter_map(|records| Some((records.first()?.block, self.costs_in(records))))
     }
 
-    /// What the runs of the last block cost.
+    /// Returns the costs of the runs in the last block.
     pub fn costs_of_last_block(&self) -> Vec<Vec<f64>> {
         let last = self.records.chunk_by(|one, next| one.block == next.block).next_back();
         self.costs_in(last.unwrap_or_default())
@@ -209,7 +209,7 @@ impl Study {
         costs
     }
 
-    /// What makes logarithms costs: less is better.
+    /// Returns the factor that makes logarithms costs: less is better.
     fn sign(&self) -> f64 {
         match self.plan.metric.direction() {
             Direction::LowerIsBetter => 1.0,

@@ -51,23 +51,23 @@ pub struct Benchmark {
     pub name: String,
     pub about: Option<String>,
     pub command: Command,
-    /// What is run before the first run, not timed.
+    /// The command before the first run, not timed.
     pub prepare: Option<Command>,
-    /// What is run before every run, not timed.
+    /// The command before every run, not timed.
     pub prepare_each: Option<Command>,
     pub metric: Gauge,
     /// With how many threads it runs.
     pub threads: Vec<Threads>,
     /// Programs it needs, and where they come from.
     pub needs: Vec<Need>,
-    /// Whether it moves more memory than the caches hold. A benchmark that does not cannot gain from
+    /// Whether the benchmark moves more memory than the caches hold. One that does not cannot gain from
     /// where memory is.
     pub memory_traffic: bool,
     /// A run that takes longer has failed.
     pub timeout: Duration,
 }
 
-/// What is compared, and what a table writes behind it.
+/// The compared quantity, and what a table writes behind it.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     pub metric: Metric,

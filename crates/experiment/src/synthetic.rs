@@ -53,7 +53,7 @@ const RESAMPLES: u32 = 100;
 /// Most arms besides the baseline.
 const MOST_ARMS: usize = 12;
 
-/// What thousands of studies must keep: the share whose advice is more than the margin worse than the best.
+/// Bound that thousands of studies must keep: the share whose advice is over the margin worse than the best.
 pub const MOST_WRONG: f64 = 0.05;
 
 /// The same of studies whose race was settled.
@@ -69,7 +69,7 @@ pub const MOST_RUNS: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub kind: Kind,
-    /// What the arms cost, as logarithms; the baseline is the first and costs 0.
+    /// The costs of the arms, as logarithms; the baseline is the first and costs 0.
     pub costs: Vec<f64>,
     /// How much of a gain is left when it comes on top of another; `None` where arms are of one kind.
     pub together: Option<f64>,
@@ -109,7 +109,7 @@ impl Setting {
         Self { together: Some(together), ..setting }
     }
 
-    /// What the arms do: nothing but be different things, or set parts of a placement in turn.
+    /// Returns the treatments of the arms: merely distinct, or setting parts of a placement in turn.
     fn treatments(&self) -> Vec<Treatment> {
         let placement = |arm: u32| match (self.together, arm % 3) {
             (None, _) => Placement::DEFAULT,
@@ -218,7 +218,7 @@ impl Executor for Played<'_> {
     }
 }
 
-/// What one study came to.
+/// Result of one study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether the advice is worse than the best arm by more than the margin.
@@ -245,7 +245,7 @@ impl Outcome {
     }
 }
 
-/// What many studies of one design came to: counts.
+/// Results of many studies of one design: counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub studies: u32,

@@ -11,7 +11,7 @@ pub struct TomlError {
     pub line: usize,
     /// The character in that line, from 1.
     pub column: usize,
-    /// What is wrong and what would be right; fit to be shown.
+    /// The fault and what would be right; fit to be shown.
     pub what: String,
 }
 

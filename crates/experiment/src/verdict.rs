@@ -1,4 +1,4 @@
-//! What a study shows, and what it does not.
+//! Conclusions from a study, and what it does not show.
 //!
 //! An arm is compared with the baseline block by block, by the logarithm of the ratio of their
 //! values: a slow block is slow for both. The baseline runs twice in a block, and its two runs are never
@@ -173,7 +173,7 @@ pub enum Advice {
     NothingToCompare,
 }
 
-/// What a study shows.
+/// Conclusions from a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// The noise; `None` when fewer than two blocks hold both runs of the baseline.

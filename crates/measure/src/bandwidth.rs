@@ -54,7 +54,7 @@ impl Way {
         self.cells.iter().flat_map(|cell| cell.cpus.iter()).collect()
     }
 
-    /// What decides which variant is fastest.
+    /// Returns the facts that decide which variant is fastest.
     fn kind(&self) -> Kind {
         let remote = self.cells.iter().any(|cell| cell.from != cell.memory);
         let pages = self.cells.first().map_or(PageKind::Small, |cell| cell.pages);
@@ -83,7 +83,7 @@ pub struct BandwidthBench {
 /// The share of a limited time that contests may take, until they are held only for new kernels and without finals.
 const FOR_CONTESTS: f64 = 0.2;
 
-/// What won the contests, and what time these took.
+/// The winners of the contests, and the time these took.
 #[derive(Debug, Default)]
 struct Winners {
     variants: HashMap<Kind, Variant>,
@@ -100,7 +100,7 @@ impl Winners {
         if is_over { Contest::Short } else { Contest::Whole }
     }
 
-    /// What won for the same kernel in another kind.
+    /// Returns the winner for the same kernel in another kind.
     fn of_kernel(&self, kernel: Kernel) -> Option<Variant> {
         // Of several always the same: the fewest differences from the usual first.
         let known = self.variants.iter().filter(|(kind, _)| kind.kernel == kernel);

@@ -48,7 +48,7 @@ pub enum Pattern {
     Stride(u32),
 }
 
-/// What is chased: a cell, with the size of its buffer and the way through it.
+/// Parameters of a chase: a cell, with the size of its buffer and the way through it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Chase {
     pub cell: Cell,
@@ -72,7 +72,7 @@ impl Chase {
         u32::try_from(places).ok().filter(|places| *places > 0).map(|places| places as usize)
     }
 
-    /// What a drawn order takes beside the buffer: two numbers of 4 bytes for each line.
+    /// Returns the memory of a drawn order beside the buffer: two numbers of 4 bytes for each line.
     fn beside(&self) -> Bytes {
         match self.pattern {
             Pattern::Random => Bytes::new(self.size.get() / 8),

@@ -1,4 +1,4 @@
-//! What each way to memory costs: the loops that are timed, and the surveys around them.
+//! The cost of each way to memory: the loops that are timed, and the surveys around them.
 //!
 //! Nothing here reads a file of the kernel or prints: facts of the system that a cell needs come through a
 //! trait that the caller fills.

@@ -1,4 +1,4 @@
-//! What perftest prints (`ib_send_lat`, `ib_send_bw` and their kin): the latency or the bandwidth of an
+//! Output of perftest (`ib_send_lat`, `ib_send_bw` and their kin): the latency or the bandwidth of an
 //! RDMA device by the size of messages.
 //!
 //! [`Table::parse`] reads one print-out, [`Comparison`] lays several side by side: the same test with its
@@ -30,11 +30,11 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The rows by size, each size once.
     pub rows: BTreeMap<Bytes, Row>,
-    /// What could not be read; the rest is there anyway.
+    /// The lines that could not be read; the rest is there anyway.
     pub problems: Vec<Problem>,
 }
 
-/// What was measured with messages of one size.
+/// Measured values for messages of one size.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Row {
     /// How many messages were sent.

@@ -1,4 +1,4 @@
-//! What ends a measurement before it is complete: the user, or the end of its time.
+//! End of a measurement before it is complete: by the user, or at the end of its time.
 
 use std::fmt;
 use std::sync::Arc;

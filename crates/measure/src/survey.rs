@@ -63,22 +63,22 @@ pub trait Bench {
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
-    /// What came out, in the unit of the survey.
+    /// The result, in the unit of the survey.
     pub value: f64,
     /// The speed of the CPU around it.
     pub probe: Option<Probe>,
     pub meanwhile: Glance,
-    /// What else was measured at the same time.
+    /// Other values that were measured at the same time.
     pub beside: Option<Beside>,
 }
 
-/// What a sample shows beside its value, where that is a latency under load.
+/// Further values of a sample that is a latency under load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beside {
     /// The 90th percentile of that of which the value is the median, ns.
     pub p90: f64,
-    /// What others moved meanwhile, GB/s (10^9 bytes per second) that the program names; `None` where
-    /// no one did.
+    /// The rate of the others' traffic, GB/s (10^9 bytes per second) that the program names; `None` where
+    /// there was none.
     pub load: Option<f64>,
 }
 

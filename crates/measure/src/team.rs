@@ -37,7 +37,7 @@ pub struct Member<'a> {
     pub part: &'a mut [u64],
 }
 
-/// What all threads do.
+/// The work of all threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     pub kernel: Kernel,
@@ -45,11 +45,11 @@ pub struct Task<'a> {
     pub variants: &'a [Variant],
     /// For how long each, from when the last thread has started; every thread ends the piece it is at.
     pub time: Duration,
-    /// What ends it before it is complete: looked at while parts are filled, and before each variant.
+    /// The signal to end before it is complete: looked at while parts are filled, and before each variant.
     pub stop: &'a Stop,
 }
 
-/// What a team did in the time in which all of it was running.
+/// The work of a team in the time in which all of it was running.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     /// Bytes per second that the program read and wrote.
@@ -102,7 +102,7 @@ pub fn run(
     Ok((0..task.variants.len()).map(of_variant).collect())
 }
 
-/// What the threads with these tracks did in the time in which all of them were running.
+/// Computes the throughput of the threads with these tracks in the time in which all were running.
 pub(crate) fn throughput(tracks: &[Track], kernel: Kernel, timer: &Timer) -> Result<Throughput, Refusal> {
     let window = Window::of(tracks).filter(|window| timer.resolves(window.length()));
     let Some(window) = window else { return Err(Refusal::TooShort) };
@@ -119,7 +119,7 @@ pub(crate) fn throughput(tracks: &[Track], kernel: Kernel, timer: &Timer) -> Res
     })
 }
 
-/// What the threads of a team share. None of it is written while the clock runs: that all have
+/// State shared by the threads of a team. None of it is written while the clock runs: that all have
 /// started is seen once, and then is in every cache.
 struct Shared {
     together: Barrier,
@@ -129,7 +129,7 @@ struct Shared {
     origin: Moment,
 }
 
-/// What one thread leaves.
+/// Result of one thread.
 struct Done {
     /// Its progress with each variant.
     tracks: Vec<Track>,

@@ -45,7 +45,7 @@ impl Source {
         Moment { nanos: u64::try_from(nanos).unwrap_or(0) }
     }
 
-    /// What one question costs, and the smallest step between two answers.
+    /// Measures the cost of one question, and the smallest step between two answers.
     fn calibrate(self) -> (Duration, Duration) {
         let blocks = (0..BLOCKS).map(|_| self.calibrate_block());
         // The least of several blocks: this thread is not alone on its CPU.

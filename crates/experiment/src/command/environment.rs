@@ -31,7 +31,7 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// What makes these additions equally large.
+    /// Computes the padding that makes these additions equally large.
     pub fn over<'a>(additions: impl Iterator<Item = &'a BTreeMap<String, String>>) -> Self {
         Self { largest: additions.map(size).max().unwrap_or(0) }
     }

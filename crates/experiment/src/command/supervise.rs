@@ -28,7 +28,7 @@ pub(crate) struct Ended {
     pub seen: Look,
 }
 
-/// What a run is watched with.
+/// The limit, the interrupt flag and the witness with which a run is watched.
 pub(crate) struct Supervision<'a> {
     pub limit: Option<Duration>,
     pub interrupt: &'a AtomicBool,

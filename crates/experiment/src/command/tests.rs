@@ -215,7 +215,7 @@ fn what_a_program_leaves_running_is_ended_after_it() {
     assert_eq!(run.ending, Ending::Done);
 }
 
-/// What is seen at a look: more pages, and another CPU.
+/// Returns what is seen at a look: more pages, and another CPU.
 fn seen_at(look: u64) -> Look {
     let by_node = BTreeMap::from([(NodeId::new(0), Bytes::from_mib(look))]);
     let threads = vec![(CpuSet::from([look as u32 + 100_000]), 1)];

@@ -8,7 +8,7 @@ use nodewise_machine::conditions::Conditions;
 /// A circumstance that is not the same before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is: `kernel`, `governor`.
+    /// Its name: `kernel`, `governor`.
     pub what: String,
     /// Before; `None` where it is not known.
     pub before: Option<String>,

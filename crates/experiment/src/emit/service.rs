@@ -148,7 +148,7 @@ impl Database {
     }
 }
 
-/// What the drop-in of a database cannot say of threads: the server's own command is not ours to write.
+/// Notes that the drop-in of a database cannot set threads: the server's own command is not ours to write.
 fn threads_note(wish: &Wish<'_>) -> Option<String> {
     match wish.threads {
         Threads::Untold => None,

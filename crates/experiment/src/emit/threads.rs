@@ -4,7 +4,7 @@
 use crate::command::environment::THREAD_VARIABLES;
 use crate::executor::Arm;
 
-/// What goes with a placement besides it.
+/// How the number of threads goes with a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
     Untold,

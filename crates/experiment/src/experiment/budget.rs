@@ -1,4 +1,4 @@
-//! What the time of a study allows. The budget holds everything that a study does: the warm-up,
+//! Time limit of a study. The budget holds everything that a study does: the warm-up,
 //! preparations, waiting for the CPUs to cool down. It is kept within the length of one run.
 
 use std::time::Duration;

@@ -55,7 +55,7 @@ impl From<&Head> for StudyJson {
 }
 
 impl StudyJson {
-    /// Whether it is of the schema before.
+    /// Whether the study is of the schema before.
     pub fn is_older(&self) -> bool {
         self.schema == BEFORE
     }

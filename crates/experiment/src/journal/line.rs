@@ -9,7 +9,7 @@
 
 use nodewise_machine::fnv::fnv_1a;
 
-/// What a line begins with.
+/// The beginning of every line.
 const START: &str = "{\"check\":\"";
 
 /// Digits of the checksum.

@@ -23,8 +23,8 @@ fn race(rounds: u32) -> Plan {
     plan(2, Rounds::Exactly(rounds), 7).with_race(Rules::DEFAULT)
 }
 
-/// What an arm takes in its nth run: fixed by what runs and when, so that it does not matter in which
-/// sitting; one arm is slower, and one run in nine fails.
+/// Plays the nth run of an arm: its time is fixed by what runs and when, so that it does not matter in
+/// which sitting; one arm is slower, and one run in nine fails.
 fn play(arm: u32, nth: usize) -> Run {
     let wobble = ((nth * 7919 + 13) % 101) as f64 / 5000.0;
     let seconds = if arm == 1 { 1.1 } else { 1.0 } + wobble;
@@ -72,7 +72,7 @@ fn path(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("journal")
 }
 
-/// What must be the same however often a study was broken off.
+/// Collects what must be the same however often a study was broken off.
 fn outcome(study: &Study) -> (String, Vec<Record>, Duration, End) {
     let analysis = Analysis::of(study);
     (format!("{:?} {:?}", analysis.advice, study.race), study.records.clone(), study.took, study.end.clone())

@@ -23,7 +23,7 @@ use crate::schedule::{ArmId, Block};
 use crate::study::Treatment;
 use nodewise_machine::placement::Placement;
 
-/// What a race was settled for when it went on with crosses.
+/// The state in which a race was settled when it went on with crosses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crossed {
     /// The arm that was within the margin of the best of those tried alone.

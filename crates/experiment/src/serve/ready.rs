@@ -11,7 +11,7 @@ use crate::command::output::Output;
 /// How long a connection to this machine may take.
 const CONNECT: Duration = Duration::from_millis(200);
 
-/// What says that a server is ready.
+/// Sign by which a server is known to be ready.
 #[derive(Clone, Debug)]
 pub enum Ready {
     /// It accepts connections at this port of this machine.

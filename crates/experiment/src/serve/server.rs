@@ -39,7 +39,7 @@ impl Server {
         self.program.program()
     }
 
-    /// What it last complained of.
+    /// Returns its last complaint.
     pub fn complaint(&self) -> Option<String> {
         self.output.complaint()
     }

@@ -1,4 +1,4 @@
-//! What an experiment is to do: the things compared, how often, and by which rules.
+//! Plan of an experiment: the things compared, how often, and by which rules.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl HangLimit {
     }
 }
 
-/// What is done to a program before it is compared.
+/// The treatment of a program before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Treatment {
     pub name: String,
@@ -75,7 +75,7 @@ impl Treatment {
         Self { name: name.into(), placement, environment: BTreeMap::new(), threads: None }
     }
 
-    /// What an arm of a plan is.
+    /// Returns the treatment of an arm of a plan.
     pub fn of(arm: &Arm) -> Self {
         let Arm { name, placement, environment, threads, .. } = arm.clone();
         Self { name, placement, environment, threads }
@@ -88,13 +88,13 @@ impl From<Candidate> for Treatment {
     }
 }
 
-/// What an experiment is to do.
+/// Plan of an experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The things compared; the first is the baseline.
     arms: Vec<Arm>,
     pub metric: Metric,
-    /// What else is shown of every arm, and decides nothing.
+    /// Metrics that are shown too of every arm, and decide nothing.
     pub also: Vec<Metric>,
     pub rounds: Rounds,
     /// By which rules arms drop out before the last block, and when the best is known; `None`: every
@@ -107,7 +107,7 @@ pub struct Plan {
     pub repeats: Option<Repeats>,
     /// When a run is taken to hang; `None`: never.
     pub hang_limit: Option<HangLimit>,
-    /// What the order of runs and the resamples are drawn from.
+    /// The seed of the order of runs and of the resamples.
     pub seed: u64,
 }
 

@@ -35,7 +35,7 @@ pub enum CommandError {
     NoSuchPlace(String),
 }
 
-/// What is filled in.
+/// The values of the places in a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub threads: u32,

@@ -21,7 +21,7 @@ use crate::study::Rounds;
 use nodewise_stats::random::Random;
 use nodewise_syscall::clock::Clock;
 
-/// What starts the programs.
+/// Runs the programs of a suite.
 pub trait Stage {
     /// Does what a case needs before its first run.
     ///
@@ -33,7 +33,7 @@ pub trait Stage {
     fn run(&mut self, case: &Case<'_>, arm: &Arm) -> Run;
 }
 
-/// What is reported while a suite runs, between runs only.
+/// Progress of a suite, reported between runs only.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A run is about to begin.
@@ -55,7 +55,7 @@ pub enum Event<'a> {
     },
 }
 
-/// What is to be run.
+/// The cases and arms to be run.
 #[derive(Clone, Copy, Debug)]
 pub struct Agenda<'a> {
     /// The cases, in the order of the table.
@@ -66,7 +66,7 @@ pub struct Agenda<'a> {
     pub seed: u64,
 }
 
-/// What running needs.
+/// The stage, the clock and the observer of a suite's runs.
 pub struct Conductor<'a> {
     pub stage: &'a mut dyn Stage,
     /// Reports how much of the time is spent.
@@ -76,7 +76,7 @@ pub struct Conductor<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
-/// What was run.
+/// Result of running an agenda.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The cases, in the order of the agenda.

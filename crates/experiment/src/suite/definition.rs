@@ -1,5 +1,5 @@
-//! What a benchmark runs, kept with its figures: a comparison of two sessions is one of the machine only
-//! where both have run the same.
+//! Definition of a benchmark, kept with its figures: a comparison of two sessions is one of the machine
+//! only where both have run the same.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::command::Command;
 use super::input::{Content, Input};
 use crate::metric::Metric;
 
-/// What decides the figures of a case besides its threads and the machine. Commands as they are in the
-/// suite, with their places not filled in: not fit for a terminal.
+/// The facts that decide the figures of a case besides its threads and the machine. Commands as they are
+/// in the suite, with their places not filled in: not fit for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     pub command: String,
-    /// What is run before the first run.
+    /// The command before the first run.
     pub prepare: Option<String>,
     pub prepare_each: Option<String>,
-    /// What is compared: `wall`, or the pattern of a number that is printed.
+    /// The compared quantity: `wall`, or the pattern of a number that is printed.
     pub metric: String,
     /// The inputs that its commands name, each with what it is generated from.
     pub inputs: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ impl Definition {
     }
 }
 
-/// What an input is generated from.
+/// Describes what an input is generated from.
 fn source(input: &Input) -> String {
     match input.content {
         Content::Text { size } => format!("text of {} bytes, seed {}", size.get(), input.seed),

@@ -1,4 +1,4 @@
-//! What a suite leaves that was run once: every sample, the circumstances, and what was not run.
+//! Record of one run of a suite: every sample, the circumstances, and what was not run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Session {
     pub took: Duration,
     /// The names of the placements, the one that others are compared with first.
     pub placements: Vec<String>,
-    /// What was run, in the order of the suite.
+    /// The cases that were run, in the order of the suite.
     pub cases: Vec<CaseRecord>,
     pub skipped: Vec<Skipped>,
 }
@@ -53,9 +53,9 @@ pub struct CaseRecord {
     /// The unit of its values; empty where it has none.
     pub unit: String,
     pub direction: Direction,
-    /// Whether it moves more memory than the caches hold.
+    /// Whether the case moves more memory than the caches hold.
     pub memory_traffic: bool,
-    /// What was run; `None` where that was not noted.
+    /// The definition of what was run; `None` where that was not noted.
     pub definition: Option<Definition>,
     /// Its runs under each placement, in the order of [`Session::placements`].
     pub arms: Vec<ArmRecord>,
@@ -79,7 +79,7 @@ pub struct Sample {
     pub round: u32,
     /// Which of its runs in this round, from 0.
     pub replicate: u8,
-    /// What was measured, above 0.
+    /// The measured value, above 0.
     pub value: f64,
     /// The share of the CPUs' time that the hypervisor gave to others meanwhile, of 1.
     pub steal_share: Option<f64>,

@@ -1,4 +1,4 @@
-//! What may disturb the runs of equal arms: shapes of noise that no advice may fall for.
+//! Disturbances for the runs of equal arms: shapes of noise that no advice may fall for.
 //!
 //! Other than [`super::Kind`], whose strengths are drawn from what real machines show, these are fixed and
 //! go to extremes: each broke, or could break, a test that trusts a model of the noise.
@@ -99,7 +99,7 @@ impl Disturbance {
     }
 }
 
-/// What the runs of one experiment cost more, one after the other.
+/// The extra costs of the runs of one experiment, one after the other.
 #[derive(Clone, Debug)]
 pub struct Disturbed {
     what: Disturbance,
@@ -110,7 +110,7 @@ pub struct Disturbed {
 }
 
 impl Disturbed {
-    /// What the next run costs more, as a logarithm.
+    /// Draws the extra cost of the next run, as a logarithm.
     pub fn next_run(&mut self) -> f64 {
         self.runs += 1;
         let random = &mut self.random;

@@ -19,7 +19,7 @@ use nodewise_machine::placement::Placement;
 use nodewise_stats::Interval;
 use nodewise_stats::share::share_interval;
 
-/// What is played: this many arms, the default among them, and rounds at most.
+/// The size of a played study: this many arms, the default among them, and rounds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Design {
     pub arms: u32,
@@ -82,7 +82,7 @@ fn printed() -> Metric {
     )
 }
 
-/// What studies of equal arms said: counts.
+/// Statements of studies of equal arms: counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FalseSayings {
     pub studies: u32,
@@ -163,7 +163,7 @@ pub fn rounds_until_shown(
     (0..studies).map(shown).collect()
 }
 
-/// What studies of an arm with a known gain came to: counts.
+/// Results of studies of an arm with a known gain: counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
     /// Studies of equal arms that stated which gain would be found with 80 % power.

@@ -1,4 +1,4 @@
-//! What disturbs runs on real machines: seven kinds, each with a strength of its own.
+//! Noise as on real machines: seven kinds, each with a strength of its own.
 
 use std::f64::consts::TAU;
 
@@ -87,7 +87,7 @@ enum Process {
     HeavyTailed { scale: f64 },
 }
 
-/// What the runs of one experiment cost more, one after the other.
+/// The extra costs of the runs of one experiment, one after the other.
 #[derive(Clone, Debug)]
 pub struct Noise {
     random: Random,
@@ -95,7 +95,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// What the next run costs more, as a logarithm.
+    /// Draws the extra cost of the next run, as a logarithm.
     pub fn next_run(&mut self) -> f64 {
         let random = &mut self.random;
         match &mut self.process {

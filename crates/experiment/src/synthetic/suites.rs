@@ -28,7 +28,7 @@ const RESAMPLES: u32 = 400;
 /// The rows of each suite.
 const ROWS: u32 = 5;
 
-/// What is compared.
+/// The kind of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// This many placements with the first, in one session.
@@ -36,7 +36,7 @@ pub enum Compared {
     Sessions,
 }
 
-/// What is played.
+/// The kind and the length of a played suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Design {
     pub compared: Compared,
@@ -145,7 +145,7 @@ fn session(disturbance: Disturbance, placements: u32, rounds: u32, gain: f64, se
     }
 }
 
-/// What comparisons came to: counts.
+/// Results of comparisons: counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Comparisons of what is equal.

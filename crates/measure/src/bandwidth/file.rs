@@ -33,7 +33,7 @@ pub const BLOCK: Bytes = Bytes::MIB;
 /// How long a CPU spins before a sample.
 const WARM_UP: Duration = Duration::from_millis(1);
 
-/// What is done with a file.
+/// Operation on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Writes an empty file: the kernel takes a page, clears or fills it, for each page of it.
@@ -81,7 +81,7 @@ pub struct FileBench {
     size: Bytes,
     place: Place,
     files: HashMap<NodeId, PlacedFile>,
-    /// What is handed over, near the CPU that does: its first writer.
+    /// The data that is handed over, near the CPU that does: its first writer.
     blocks: HashMap<CpuId, NodeBuffer>,
 }
 

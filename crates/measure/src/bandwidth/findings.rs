@@ -1,4 +1,4 @@
-//! What bandwidths show, and how far they can be believed.
+//! Findings from bandwidths, and how far they can be believed.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub enum BandwidthFinding {
         way: (NodeId, NodeId),
         /// Its median, GB/s.
         measured: f64,
-        /// What the firmware declares, GB/s.
+        /// The bandwidth that the firmware declares, GB/s.
         declared: f64,
         pairs: usize,
     },
@@ -46,7 +46,7 @@ pub enum BandwidthFinding {
         threads: usize,
         of: usize,
     },
-    /// What weights for weighted interleaving would be in proportion.
+    /// Weights for weighted interleaving in proportion to the bandwidths.
     Weights(Weights),
 }
 

@@ -42,8 +42,8 @@ impl WayReport {
         Some(Self { kernel: way.kernel, variant, threads: way.threads(), everywhere, cell })
     }
 
-    /// What is read because it is written makes this much more on the bus than the program names, at
-    /// most: 1 for no more.
+    /// Returns the factor by which the bus moves more than the program names, at most, as memory is read
+    /// because it is written: 1 for no more.
     pub fn bus_factor(&self) -> f64 {
         let traffic = self.kernel.traffic(GROUP);
         traffic.bus() as f64 / traffic.program() as f64

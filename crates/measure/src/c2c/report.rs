@@ -77,7 +77,7 @@ impl PairReport {
     }
 }
 
-/// What pairs of one kind come to.
+/// Summary of the pairs of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Group {
     /// How the CPUs are related.
@@ -110,7 +110,7 @@ impl Report {
         distinct(self.pairs.iter().flat_map(|report| [report.pair.to, report.pair.from]))
     }
 
-    /// What was timed, in the order of tables.
+    /// Returns the transfers that were timed, in the order of tables.
     pub fn transfers(&self) -> Vec<Transfer> {
         distinct(self.pairs.iter().map(|report| report.pair.transfer))
     }
@@ -128,7 +128,7 @@ impl Report {
         })
     }
 
-    /// What each kind of pairs comes to, nearest first.
+    /// Summarizes each kind of pairs, nearest first.
     pub fn groups(&self) -> Vec<Group> {
         let mut groups = Vec::new();
         for relation in Relation::ALL {

@@ -1,4 +1,4 @@
-//! What measuring has to know of the system and may not look up itself.
+//! Facts of the system that measuring needs and may not look up itself.
 
 use std::time::Duration;
 
@@ -38,12 +38,12 @@ pub trait Facts {
         None
     }
 
-    /// What has happened up to now to the calling thread and around it.
+    /// Counts what has happened up to now to the calling thread and around it.
     fn glance(&mut self) -> Glance {
         Glance::default()
     }
 
-    /// What ends the measurement before it is complete.
+    /// Returns the signal that ends the measurement before it is complete.
     fn stop(&self) -> &Stop {
         &NEVER
     }
@@ -78,7 +78,7 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// What has come between an earlier glance and this one.
+    /// Computes what has come between an earlier glance and this one.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let time = |now: Option<Duration>, then: Option<Duration>| Some(now?.saturating_sub(then?));

@@ -5,7 +5,7 @@ use nodewise_syscall::{NodeBuffer, PageCounts, PageKind};
 
 use super::{Facts, Phase, Refusal};
 
-/// What a node must have left when the memory of a cell is taken: it is not ours alone, and page
+/// Memory that a node must have left when that of a cell is taken: it is not ours alone, and page
 /// tables need some too.
 const LEFT_FREE: Bytes = Bytes::from_mib(32);
 
@@ -26,7 +26,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// What the counts of a buffer say of one node.
+    /// Evaluates the counts of a buffer for one node.
     pub fn of(counts: &PageCounts, node: NodeId, huge: Option<Bytes>) -> Self {
         let elsewhere = counts.node_set().difference(&NodeSet::from([node.number()]));
         Self { on_node: counts.on(node), pages: counts.total(), elsewhere, huge }

@@ -1,4 +1,4 @@
-//! What happens between samples and may take its time, for whoever watches.
+//! Work between samples that may take its time, for whoever watches.
 
 use std::fmt;
 

@@ -50,7 +50,7 @@ pub enum Refusal {
     /// The kernel gave none, or too few, transparent huge pages.
     #[error("only {got} of {wanted} came in transparent huge pages: the system gives none, or has none free")]
     NotHuge {
-        /// What came in huge pages.
+        /// Memory that came in huge pages.
         got: Bytes,
         wanted: Bytes,
     },

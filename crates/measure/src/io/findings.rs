@@ -1,4 +1,4 @@
-//! What reading devices shows, and how far it can be believed.
+//! Findings from reading devices, and how far they can be believed.
 
 use nodewise_machine::NodeId;
 

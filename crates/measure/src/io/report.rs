@@ -7,7 +7,7 @@ use crate::cell::Refusal;
 use crate::perftest::Comparison;
 use crate::survey::{Account, CellReport, Outcome};
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Block,
@@ -70,7 +70,7 @@ impl WayReport {
 /// A device and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReport {
-    /// What it is called: its kernel name, or the path of a file. Foreign text.
+    /// Its kernel name, or the path of a file. Foreign text.
     pub name: String,
     pub kind: Kind,
     pub home: Home,
@@ -78,9 +78,9 @@ pub struct DeviceReport {
     pub size: Option<Bytes>,
     /// Why nothing was read, in words.
     pub refused: Option<String>,
-    /// What was read: for each node, in each way.
+    /// The results of reading: for each node, in each way.
     pub ways: Vec<WayReport>,
-    /// What perftest printed for buffers on each node: latency, bandwidth.
+    /// The output of perftest for buffers on each node: latency, bandwidth.
     pub perftest: Vec<Comparison>,
 }
 

@@ -1,4 +1,4 @@
-//! What is read: a block device or a file, opened for direct I/O.
+//! Source of reads: a block device or a file, opened for direct I/O.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Seek as _, SeekFrom};

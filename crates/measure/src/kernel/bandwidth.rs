@@ -40,7 +40,7 @@ const STRIDE_WORDS: usize = STRIDE / 8;
 
 /// The memory of a loop in assembly: pointers that are good for all of its groups.
 struct Body {
-    /// What is written, or read where nothing else is.
+    /// The array that is written, or read where nothing else is.
     a: *mut u64,
     /// The first source; anything where there is none.
     b: *const u64,

@@ -107,7 +107,7 @@ pub struct Position<'a> {
 }
 
 impl PartialEq for Position<'_> {
-    /// Whether it is the same line.
+    /// Whether the two positions are the same line.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.link, other.link)
     }

@@ -3,7 +3,7 @@
 //! Plain loops, as a compiler makes them of a program's own. The operations and the way of counting
 //! their bytes are those of McCalpin's STREAM, rewritten.
 
-/// What is done with each element.
+/// Operation on each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// `a = b`.
@@ -43,7 +43,7 @@ impl Operation {
         }
     }
 
-    /// What it makes of one element.
+    /// Computes its result for one element.
     fn of(self, b: f64, c: f64, s: f64) -> f64 {
         match self {
             Self::Copy => b,

@@ -25,8 +25,8 @@ const LEAST: Bytes = Bytes::from_mib(4);
 /// millisecond in memory, so that some of them fall between what else runs on the CPU.
 const TIMES: usize = 24;
 const LOADS: usize = 1 << 11;
-/// What costs at most this part of a load from the largest size is in a cache. A buffer of a cache's own
-/// size costs a third of memory or less, one that is twice as large two thirds.
+/// The most that a load from a cache costs, as a part of a load from the largest size. A buffer of a
+/// cache's own size costs a third of memory or less, one that is twice as large two thirds.
 const IN_CACHE: f64 = 0.5;
 
 /// Lines between two questions whether to go on.

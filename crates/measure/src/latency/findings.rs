@@ -1,4 +1,4 @@
-//! What a matrix of latencies shows, and how far it can be believed.
+//! Findings from a matrix of latencies, and how far they can be believed.
 
 use nodewise_machine::NodeId;
 use nodewise_syscall::PageKind;
@@ -43,7 +43,7 @@ pub enum LatencyFinding {
         way: (NodeId, NodeId),
         /// Its median, ns.
         measured_ns: f64,
-        /// What the firmware declares, ns.
+        /// The latency that the firmware declares, ns.
         declared_ns: u32,
         pairs: usize,
     },

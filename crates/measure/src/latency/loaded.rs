@@ -54,11 +54,11 @@ const BLOCKS: usize = 8192;
 pub struct Loaded {
     /// The chase; the best of its CPUs is used.
     pub chase: Chase,
-    /// What others do meanwhile; `None` for the idle latency.
+    /// The traffic of others meanwhile; `None` for the idle latency.
     pub traffic: Option<Traffic>,
 }
 
-/// What threads on other CPUs do while one chases.
+/// The traffic of threads on other CPUs while one chases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Traffic {
     /// A thread on each of its CPUs, and their memory.
@@ -69,7 +69,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// What decides which variant is fastest: kernel, pages, whether the memory is near.
+    /// Returns the facts that decide which variant is fastest: kernel, pages, whether the memory is near.
     fn kind(&self) -> Kind {
         (self.kernel, self.cell.pages, self.cell.from == self.cell.memory)
     }

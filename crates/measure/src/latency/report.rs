@@ -68,7 +68,7 @@ impl<'a> Lookup<'a> {
         self.cells.get(&(from, memory, pages)).copied()
     }
 
-    /// What a page walk adds to a load, ns: the median in small pages above that in huge ones.
+    /// Returns the cost of a page walk in a load, ns: the median in small pages above that in huge ones.
     pub fn page_walk_ns(&self, from: NodeId, memory: NodeId) -> Option<f64> {
         let median = |pages| Some(self.cell(from, memory, pages)?.figure.as_ref()?.median);
         Some(median(PageKind::Small)? - median(self.huge?)?)

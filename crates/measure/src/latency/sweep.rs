@@ -53,7 +53,7 @@ pub struct Level {
     pub holds: Bytes,
     /// The cost of a load there, ns.
     pub ns: f64,
-    /// Whether it goes on to the largest size: it may hold more than was tried.
+    /// Whether the level goes on to the largest size: it may hold more than was tried.
     pub is_last: bool,
 }
 

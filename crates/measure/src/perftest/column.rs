@@ -2,7 +2,7 @@
 
 use nodewise_stats::Direction;
 
-/// What a table is about.
+/// The quantity of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// How long a message takes, one way, in us.
@@ -104,7 +104,7 @@ impl Column {
         }
     }
 
-    /// What a table with this column is about; `None` for columns that both kinds can have.
+    /// Returns the kind of a table with this column; `None` for columns that both kinds can have.
     pub(super) const fn kind(self) -> Option<Kind> {
         match self {
             Self::BandwidthPeak | Self::BandwidthAverage | Self::MessageRate => Some(Kind::Bandwidth),
@@ -114,7 +114,7 @@ impl Column {
     }
 }
 
-/// What is above the values of a column.
+/// The head of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Head {
     /// The size of messages in bytes.

@@ -26,7 +26,7 @@ const MOST_QUOTED: usize = 60;
 pub struct Problem {
     /// The line, from 1.
     pub line: usize,
-    /// What would be right, and what is there.
+    /// The fault: what would be right, and what is there.
     pub what: String,
 }
 

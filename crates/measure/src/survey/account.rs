@@ -31,7 +31,7 @@ pub struct Account {
     pub interrupted: bool,
     /// The parts that a limit of time has left out.
     pub left_out: Option<LeftOut>,
-    /// What happened around it, from its beginning to its end.
+    /// Events around the survey, from its beginning to its end.
     pub meanwhile: Glance,
     /// The cache that decided how much memory was used; `None` where the user did.
     pub last_level: Option<LastLevel>,
@@ -156,7 +156,7 @@ pub fn extent<'f>(figures: impl Iterator<Item = &'f Figure>) -> (usize, usize) {
     figures.fold((0, 0), |(rounds, samples), figure| (rounds.max(figure.rounds), samples.max(figure.samples)))
 }
 
-/// What there is, each once, ascending.
+/// Collects the items that there are, each once, ascending.
 pub(crate) fn distinct<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort_unstable();

@@ -3,7 +3,7 @@
 use nodewise_stats::Direction;
 use nodewise_stats::{Interval, median, median_interval};
 
-/// What the samples of a cell come to.
+/// Summary of the samples of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     /// The median over rounds of their medians: what a program gets.

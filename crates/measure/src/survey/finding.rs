@@ -11,7 +11,7 @@ pub enum SurveyFinding<F> {
 }
 
 impl<F> SurveyFinding<F> {
-    /// Whether it says that figures may not repeat, here and now. An early end is no disturbance.
+    /// Whether the finding says that figures may not repeat, here and now. An early end is not a disturbance.
     pub const fn is_noise(&self) -> bool {
         matches!(self, Self::Noise(noise) if noise.is_disturbance())
     }

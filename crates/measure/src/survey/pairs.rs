@@ -1,4 +1,4 @@
-//! What the figures of pairs of nodes show, whether they are times or rates: that distances are
+//! Findings from the figures of pairs of nodes, whether they are times or rates: that distances are
 //! nominal, that ways there and back differ, that the firmware declares something else.
 
 use nodewise_machine::NodeId;

@@ -26,12 +26,13 @@ pub struct CellReport {
     pub after: Option<Placed>,
     pub marks: Marks,
     pub disturbed: bool,
-    /// Whether it was measured once more for that.
+    /// Whether the cell was measured once more for that.
     pub again: bool,
 }
 
 impl CellReport {
-    /// Whether it has a result: a figure, or a reason why not. The survey ended before the others.
+    /// Whether the cell has a result: a figure, or a reason why not.
+    /// The survey ended before it reached the others.
     pub fn is_reached(&self) -> bool {
         self.figure.is_some() || self.refused.is_some()
     }

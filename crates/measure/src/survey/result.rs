@@ -1,4 +1,4 @@
-//! What a survey leaves: a record for each cell, with all that was noticed about it.
+//! Result of a survey: a record for each cell, with all that was noticed about it.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub after: Option<Placed>,
     /// Why it has no value, or lost it on the way.
     pub refusal: Option<Refusal>,
-    /// Whether it was measured once more because it was disturbed.
+    /// Whether the cell was measured once more because it was disturbed.
     pub again: bool,
 }
 
@@ -89,7 +89,8 @@ impl Outcome {
         }
     }
 
-    /// Whether it has a result: a sample, or a reason why not. The survey ended before the others.
+    /// Whether the cell has a result: a sample, or a reason why not.
+    /// The survey ended before it reached the others.
     pub fn is_reached(&self) -> bool {
         self.refusal.is_some() || self.rounds.iter().any(|round| !round.is_empty())
     }
@@ -115,7 +116,7 @@ impl Outcome {
         self.after.as_ref().is_some_and(|placed| !placed.is_full())
     }
 
-    /// What disturbed its samples.
+    /// Returns the disturbances of its samples.
     pub fn marks(&self) -> Marks {
         let samples = || self.rounds.iter().flatten();
         let quickest = samples().filter_map(|sample| sample.probe).map(|probe| probe.ns_per_step);
@@ -149,7 +150,7 @@ fn worse(one: Option<Placed>, other: Option<Placed>) -> Option<Placed> {
     }
 }
 
-/// What a survey did not do in order to end in time.
+/// The parts that a survey left out in order to end in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// Whole rounds that were done.
@@ -161,7 +162,7 @@ pub struct LeftOut {
     pub disturbed: usize,
 }
 
-/// What a survey leaves.
+/// Result of a survey.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     /// The outcome of each cell, in their order.
@@ -171,7 +172,7 @@ pub struct Survey {
     /// The parts that a limit of time has left out.
     pub left_out: Option<LeftOut>,
     pub took: Duration,
-    /// What happened around it, from its beginning to its end.
+    /// Events around the survey, from its beginning to its end.
     pub meanwhile: Glance,
     /// The seed of the order of samples.
     pub seed: u64,

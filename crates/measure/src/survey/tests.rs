@@ -54,7 +54,7 @@ struct Script<'a> {
     noise: u32,
     round: u32,
     prepare_millis: u64,
-    /// What preparing a cell for the first time takes beside that.
+    /// The additional time of preparing a cell for the first time.
     once_millis: u64,
     prepared: BTreeSet<&'static str>,
     sample_millis: u64,

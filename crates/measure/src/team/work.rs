@@ -45,14 +45,14 @@ pub struct Work<'a> {
     done: u64,
 }
 
-/// What was done with a piece.
+/// Operations done on a piece.
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
     /// The last factor; `None` before the first.
     factor: Option<f64>,
     /// The sum of the bits of all factors.
     added: u64,
-    /// What the last pass returned.
+    /// The sum that the last pass returned.
     sum: u64,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Work<'a> {
         self.check_sum()
     }
 
-    /// What a word of `a` should be.
+    /// Returns the expected value of a word of `a`.
     fn expected(&self, at: usize, range: std::ops::Range<usize>, factor: f64, added: u64) -> u64 {
         let mut word = [content(0, at)];
         let (b, c) = ([content(1, at)], [content(2, at)]);
@@ -211,7 +211,7 @@ pub fn burst(kernel: Kernel) -> usize {
     burst_pages(kernel) * PAGE
 }
 
-/// What the arrays are filled with: whole numbers, never all equal, for memory full of one value
+/// Returns the initial word of an array: whole numbers, never all equal, for memory full of one value
 /// is special to some processors and hypervisors.
 fn content(array: usize, at: usize) -> u64 {
     let mixed = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((array as u64) << 56);

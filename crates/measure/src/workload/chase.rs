@@ -20,7 +20,7 @@ pub struct ChaseOptions {
     /// How many times 65,536 loads are timed; a first, untimed lap proves that the chain is one
     /// cycle.
     pub samples: u32,
-    /// What the order of the chain is drawn from.
+    /// The seed of the order of the chain.
     pub seed: u64,
 }
 

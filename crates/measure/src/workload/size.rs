@@ -34,7 +34,7 @@ const MOST_TEAM: Bytes = Bytes::from_gib(2);
 /// placements it has only one.
 const PART_OF_NODE: u64 = 4;
 
-/// What decided a size.
+/// The basis of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Four times the last-level cache of this size.

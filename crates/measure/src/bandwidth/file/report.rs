@@ -67,7 +67,7 @@ pub enum FileFinding {
     },
 }
 
-/// What a report shows: for each operation the row with the largest difference.
+/// Findings of a report: for each operation the row with the largest difference.
 pub fn file_findings(report: &FileReport) -> Vec<SurveyFinding<FileFinding>> {
     let mut findings: Vec<SurveyFinding<FileFinding>> = Operation::ALL
         .into_iter()

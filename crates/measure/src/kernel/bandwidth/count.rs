@@ -1,8 +1,8 @@
-//! What is measured, and how many bytes that is: for the program, and on the bus.
+//! The measured kernels, and their bytes: for the program, and on the bus.
 
 use std::fmt;
 
-/// What is done with the memory.
+/// Operation on the memory.
 ///
 /// The arithmetic ones are those of McCalpin's STREAM. The mixes read and update one array in place,
 /// so that reads and writes are in the same proportion for the program and on the bus.
@@ -159,12 +159,12 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// What the program names: STREAM's way of counting.
+    /// Bytes that the program names: STREAM's way of counting.
     pub const fn program(self) -> u64 {
         self.read + self.written
     }
 
-    /// What crosses the bus at most.
+    /// Bytes that cross the bus at most.
     pub const fn bus(self) -> u64 {
         self.program() + self.allocated
     }

@@ -8,7 +8,7 @@ use crate::kernel::chase::LINE;
 /// The arrays of a pass, as words of 8 bytes; arithmetic takes them for numbers (`f64`).
 #[derive(Debug)]
 pub struct Arrays<'a> {
-    /// What is written, or read by the kernels of one array.
+    /// The array that is written, or read by the kernels of one array.
     pub a: &'a mut [u64],
     /// The first source, as long as `a`; empty where the kernel has none.
     pub b: &'a [u64],

@@ -1,5 +1,5 @@
-//! What each kernel does, in plain Rust: the definition that the loops in assembly are held to, and
-//! what runs their heads and tails.
+//! The kernels in plain Rust: the definition that the loops in assembly are held to, and
+//! the code that runs their heads and tails.
 
 use super::STRIDE_WORDS;
 

@@ -9,7 +9,7 @@ use super::count::Kernel;
 /// Which instructions touch the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Instructions {
-    /// What the compiler makes of plain Rust.
+    /// The instructions that the compiler makes of plain Rust.
     Portable,
     /// 16 bytes at a time; every x86-64 has it.
     Sse2,

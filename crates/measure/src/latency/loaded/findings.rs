@@ -1,4 +1,4 @@
-//! What curves of loaded latency show, and how far they can be believed.
+//! Findings from curves of loaded latency, and how far they can be believed.
 
 use nodewise_machine::{CpuId, NodeId};
 
@@ -17,7 +17,7 @@ pub enum LoadedFinding {
     },
 }
 
-/// What a report shows, apart from its knees.
+/// Returns the findings of a report, apart from its knees.
 pub fn findings(report: &Report) -> Vec<SurveyFinding<LoadedFinding>> {
     let mut findings: Vec<SurveyFinding<LoadedFinding>> = Vec::new();
     for path in report.paths.iter().filter(|path| path.shares_core) {

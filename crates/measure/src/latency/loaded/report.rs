@@ -59,7 +59,7 @@ pub struct Point {
     pub cell: CellReport,
     /// The 90th percentile of the latency, over blocks of loads: its median over the rounds, ns.
     pub p90_ns: Option<f64>,
-    /// What the traffic moved meanwhile, GB/s that the program names; the chase not counted.
+    /// The rate of the traffic meanwhile, GB/s that the program names; the chase not counted.
     pub load: Option<Figure>,
 }
 

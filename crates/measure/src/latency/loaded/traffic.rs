@@ -19,7 +19,7 @@ use crate::timer::{Moment, Timer};
 /// How long a thread spins on its CPU before it fills its part.
 const WARM_UP: Duration = Duration::from_millis(1);
 
-/// What the threads do.
+/// The work of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     pub kernel: Kernel,
@@ -95,7 +95,7 @@ impl Drop for EndsThreads<'_> {
     }
 }
 
-/// What one thread leaves.
+/// Result of one thread.
 struct Done {
     track: Track,
     switched: Option<u64>,

@@ -36,7 +36,7 @@ impl Guarded {
     }
 }
 
-/// What a pass of a variant leaves: the sum, the target, and whether it stayed inside.
+/// Returns what a pass of a variant leaves: the sum, the target, and whether it stayed inside.
 fn result(
     kernel: Kernel,
     variant: Variant,
