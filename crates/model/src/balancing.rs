@@ -36,7 +36,7 @@ impl Balancing {
     /// No page moves.
     pub const OFF: Self = Self { places: false, promotes: false };
 
-    /// What a number in the file means.
+    /// Interprets a number in the file.
     pub const fn of(setting: u32) -> Self {
         Self { places: setting & 1 != 0, promotes: setting & 2 != 0 }
     }
@@ -63,7 +63,7 @@ pub struct User<'a> {
     pub is_hot: bool,
 }
 
-/// What balancing has moved.
+/// Pages that balancing has moved.
 ///
 /// # Units
 /// Pages of 4 KiB.
@@ -105,7 +105,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// What a zone has to have more free pages than, for this many to come.
+    /// Returns the number of free pages that a zone has to exceed, for this many to come.
     fn mark(self, zone: &ZoneState, pages: u64) -> u64 {
         match self.spare {
             Some(spare) => zone.marks.promo + spare,

@@ -32,7 +32,7 @@ pub const CHASING: f64 = 64.0;
 pub struct Way {
     /// Read latency of an idle machine, ns.
     pub latency_ns: f64,
-    /// What the link carries, bytes per second; `None` where only the controller bounds it.
+    /// The rate of the link, bytes per second; `None` where only the controller bounds it.
     pub bandwidth: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ pub struct Way {
 pub struct Costs {
     /// Ways: `ways.get(from, to)`.
     pub ways: NodeMatrix<Way>,
-    /// What each node's controller gives, bytes per second.
+    /// The rate of each node's controller, bytes per second.
     pub controllers: BTreeMap<NodeId, f64>,
 }
 
@@ -64,7 +64,7 @@ pub struct Profile {
     pub under_way: f64,
 }
 
-/// What bounds the time.
+/// The part that bounds the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottleneck {
     /// The threads on this node wait for latency: more of them would be faster.

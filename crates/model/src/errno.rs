@@ -1,4 +1,4 @@
-//! What a call answers when the kernel refuses it.
+//! The answer of a call that the kernel refuses.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 /// `errno(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Errno {
-    /// What needs a capability that the caller lacks, or a process that it may not touch.
+    /// The call needs a capability that the caller lacks, or a process that it may not touch.
     Eperm,
     /// A range without any policy where one is needed; a page that is missing.
     Enoent,

@@ -15,7 +15,7 @@ use crate::policy::set::Policy;
 use crate::policy::{Path, path};
 use crate::zonelist::FallbackOrders;
 
-/// What took the place of a page that was to move.
+/// The replacement of a page that was to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaced {
     /// A free page of the pool, on this node.

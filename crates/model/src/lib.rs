@@ -1,4 +1,4 @@
-//! What the kernel will do with memory, as pure functions of a machine.
+//! Predictions of the kernel's handling of memory, as pure functions of a machine.
 //!
 //! The rules are behaviour seen on real kernels (6.1 to 6.18), written down in words and implemented
 //! from those words. Each function names the kernel function it mirrors and the releases it holds

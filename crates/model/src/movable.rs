@@ -62,7 +62,7 @@ impl Amount {
 }
 
 impl Movable {
-    /// What a kernel's command line asks for. `kernelcore=` counts before `movablecore=`; of several
+    /// Reads the request of a kernel's command line. `kernelcore=` counts before `movablecore=`; of several
     /// of a kind the last counts.
     pub fn of_command_line(text: &str) -> Self {
         let value = |name: &str| parameter(text, name).filter_map(Amount::parse).last();

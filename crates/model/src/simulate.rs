@@ -64,7 +64,7 @@ pub struct Simulation {
     max_nodes: u32,
     release: Release,
     online: NodeSet,
-    /// What counts where a program has set no policy.
+    /// The policy that counts where a program has set none.
     system: Policy,
     tiers: Option<Tiers>,
     demotion: bool,

@@ -107,7 +107,7 @@ pub struct OutOfMemory {
     pub constraint: Constraint,
 }
 
-/// What keeps a request from nodes that may still have memory.
+/// The limit that keeps a request from nodes that may still have memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Constraint {
     /// Nothing: all nodes are at their minimum.

@@ -80,7 +80,7 @@ const END_OF_31_BITS: u64 = 2 << 30;
 /// First byte that 32 bits cannot address.
 const END_OF_32_BITS: u64 = 4 << 30;
 
-/// What decides over the limits of zones.
+/// The facts that decide the limits of zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub architecture: Architecture,

@@ -45,7 +45,7 @@ pub fn kernel_config(tree: &Tree, release: &str) -> Result<Option<KernelConfig>,
     Ok(tree.read_text(&format!("/boot/config-{release}"))?.map(|text| kernel_config::parse(&text)))
 }
 
-/// What the kernel wrote while it started.
+/// Reads the log that the kernel wrote while it started.
 ///
 /// # Errors
 /// A log that this user may not read.

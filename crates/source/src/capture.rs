@@ -25,7 +25,7 @@ pub enum Identity {
     With,
 }
 
-/// What is saved under a path.
+/// The saved object at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
     File(Vec<u8>),

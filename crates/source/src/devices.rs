@@ -24,7 +24,7 @@ pub enum NoNode {
     DoesNotExist {
         /// The device, as the user named it.
         device: String,
-        /// What exists, in words: `this machine has net:eth0, net:ib0`.
+        /// The existing ones, in words: `this machine has net:eth0, net:ib0`.
         existing: String,
     },
     /// The kernel says -1, as on most machines with one node.
@@ -199,7 +199,7 @@ impl Finder<'_> {
     }
 }
 
-/// What else of its kind a machine has.
+/// Lists the devices of the same kind that a machine has.
 fn names_like(device: &DeviceRef, machine: &Machine) -> Vec<String> {
     match device {
         DeviceRef::Gpu(_) => (0..machine.gpus().len()).map(|index| format!("gpu:{index}")).collect(),

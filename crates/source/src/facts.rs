@@ -25,7 +25,7 @@ pub struct Memory {
     pub free: Option<Bytes>,
 }
 
-/// What this process may use. `None`: the file does not say.
+/// The CPUs and nodes that this process may use. `None`: the file does not say.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Allowed {
     pub cpus: Option<CpuSet>,
@@ -127,7 +127,7 @@ pub fn present_cpus(tree: &Tree) -> Result<Option<CpuSet>, FileError> {
     file::value(tree, &format!("{CPUS}/present"), set::list::<CpuId>)
 }
 
-/// What this process may use.
+/// Reads which CPUs and nodes this process may use.
 ///
 /// # Source
 /// `Cpus_allowed` and `Mems_allowed` of `/proc/self/status`.

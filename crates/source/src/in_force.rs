@@ -1,4 +1,4 @@
-//! What placement is in force in running processes: the CPUs their threads may use, the policy over
+//! The placement in force in running processes: the CPUs their threads may use, the policy over
 //! their memory, and where that memory is.
 //!
 //! What was asked for is what a program starts with. It may choose for itself later, and what it
@@ -32,7 +32,7 @@ pub struct InForce {
     pub memory: Vec<(MemPolicy, BTreeMap<NodeId, Bytes>)>,
 }
 
-/// What is in force in these processes; what cannot be read of one of them is left out.
+/// Returns the placement in force in these processes; what cannot be read of one of them is left out.
 ///
 /// # Source
 /// `/proc/PID/task`, and of each thread `Cpus_allowed_list` in `/proc/TID/status`;

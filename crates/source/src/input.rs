@@ -36,7 +36,7 @@ pub enum InputError {
     #[error("{path} is {what}: expected {FORMS}")]
     OtherKind {
         path: String,
-        /// What it is: `a PNG image`.
+        /// Its kind: `a PNG image`.
         what: &'static str,
     },
     /// A file that cannot be read.

@@ -58,7 +58,7 @@ pub enum MachineFileError {
     /// It is larger than any machine.
     #[error("it has {count} {what}, more than the {most} that are read")]
     TooMany {
-        /// What there is too much of: `nodes`.
+        /// The things there are too many of: `nodes`.
         what: &'static str,
         count: usize,
         /// How many would be read.
@@ -131,7 +131,7 @@ fn reader(schema: &str) -> String {
     format!("; it is a result: {command} reads it")
 }
 
-/// Only the schema, to tell a file of another kind before its fields are looked at.
+/// Only the schema, to distinguish a file of another kind before its fields are looked at.
 #[derive(Deserialize)]
 struct Head {
     schema: Option<String>,

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Own {
     pub status: ProcessStatus,
-    /// Whether it is in a user namespace other than the first.
+    /// Whether the process is in a user namespace other than the first.
     pub user_namespace: Option<bool>,
     /// The word for what contains it, as in the container interface of systemd: `docker`, `podman`,
     /// `kubernetes`, `lxc`, `systemd-nspawn`.
@@ -44,7 +44,7 @@ fn is_first_namespace(text: &str) -> bool {
     text.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// What contains the process, by the traces that it leaves.
+/// Returns the word for what contains the process, by the traces that it leaves.
 fn container(tree: &Tree) -> Option<String> {
     if let Ok(Some(word)) = tree.read_text("/run/systemd/container") {
         let word = word.trim();

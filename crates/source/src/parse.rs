@@ -44,7 +44,7 @@ pub struct ParseError {
     /// The line, from 1.
     pub line: u32,
     pub expected: String,
-    /// What is there, cut after 120 characters and otherwise as it was read.
+    /// The text that is there, cut after 120 characters and otherwise as it was read.
     pub found: String,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// What was wrong in a text of many lines: the first few errors, and how many more there were.
+/// The faults in a text of many lines: the first few errors, and how many more there were.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Problems {
     /// The first errors.
@@ -112,7 +112,7 @@ impl Problems {
     }
 }
 
-/// What could be read of a text, and what was wrong in the rest.
+/// The readable part of a text, and the faults in the rest.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Parsed<T> {
     pub value: T,

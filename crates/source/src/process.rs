@@ -40,7 +40,7 @@ impl fmt::Display for Pid {
     }
 }
 
-/// What a process is and may do; `None` when there is no such process.
+/// Reads the state and the rights of a process; `None` when there is no such process.
 ///
 /// # Source
 /// `/proc/PID/status`.

@@ -30,10 +30,10 @@ pub(crate) use reader::{Reader, number_behind};
 /// capture is always read in full, so that all its oddities are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What placing a program needs: nodes with CPUs, memory and distances, which CPUs are online,
+    /// The facts that placing a program needs: nodes with CPUs, memory and distances, which CPUs are online,
     /// what this process may use, and whether huge pages are given.
     Nodes,
-    /// What a text shows: in addition siblings and package of each CPU, the last-level caches, devices
+    /// The facts that a text shows: in addition siblings and package of each CPU, last-level caches, devices
     /// that have kernel names, huge page pools where there are any, and settings; firmware attributes,
     /// tiers and what decides between nodes where there are several.
     Overview,

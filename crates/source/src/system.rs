@@ -27,7 +27,7 @@ pub fn load_average(tree: &Tree) -> Result<Option<LoadAverage>, FileError> {
     file::value(tree, "/proc/loadavg", loadavg::parse)
 }
 
-/// What the CPUs spent their time on: `/proc/stat`. Two readings give the share that was stolen.
+/// Reads the times of the CPUs by use: `/proc/stat`. Two readings give the share that was stolen.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -177,7 +177,7 @@ fn policies(tree: &Tree) -> Vec<String> {
     if policies.is_empty() { below("/sys/devices/system/cpu", "cpu", "/cpufreq") } else { policies }
 }
 
-/// What the CPUs call themselves: on x86 `model name`, on other architectures `cpu`, `uarch`, or on
+/// Reads the CPUs' own name: on x86 `model name`, on other architectures `cpu`, `uarch`, or on
 /// boards the line `Model` or `Hardware`. Fit for a terminal.
 ///
 /// # Source

@@ -10,8 +10,8 @@ use crate::tree::Tree;
 /// The folder of the sensors.
 const ZONES: &str = "/sys/class/thermal";
 
-/// What sensors of running CPUs can show, in thousandths of a degree Celsius: anything else comes from a
-/// sensor that is off or broken (the kernel's own word for that is -274000).
+/// Temperatures that sensors of running CPUs can show, in thousandths of a degree Celsius: anything else
+/// comes from a sensor that is off or broken (the kernel's own word for that is -274000).
 const CREDIBLE: std::ops::RangeInclusive<i32> = -40_000..=150_000;
 
 /// The hottest sensor of a CPU, in thousandths of a degree Celsius; `None` where there is none, or none can

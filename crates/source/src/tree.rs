@@ -114,7 +114,7 @@ impl Tree {
         matches!(self.kind, Kind::Live(_))
     }
 
-    /// What was strange about the archive: sentences for the list of oddities.
+    /// Returns the oddities of the archive: sentences for the list of oddities.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -212,7 +212,7 @@ impl Tree {
         result.map_err(|cause| ReadError::new(path, cause))
     }
 
-    /// What a symbolic link says, as it is there; `None` when there is no link of this name.
+    /// Reads the text of a symbolic link, as it is there; `None` when there is no link of this name.
     ///
     /// # Errors
     /// A link that cannot be read.

@@ -49,8 +49,8 @@ pub struct Emulation {
     pub orders: FallbackOrders,
 }
 
-/// What a kernel that is started with `numa=fake=` makes of a machine; `None` where it gives up and
-/// has the nodes of the hardware.
+/// Emulates a machine under a kernel that is started with `numa=fake=`; `None` where the kernel gives up
+/// and has the nodes of the hardware.
 ///
 /// `ram` is where there is memory, `blocks` are the ranges of the physical nodes, holes included.
 pub fn emulate(

@@ -16,7 +16,7 @@ use crate::distance::default_distances;
 use crate::ram::{Architecture, Range};
 use crate::release::{Change, Release};
 
-/// What the tables do not say.
+/// Facts that the tables do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     /// Where RAM is, as the firmware's memory map has it. `None`: in every range of the tables that
@@ -128,7 +128,7 @@ impl Booted {
     }
 }
 
-/// What a kernel makes of these tables.
+/// Computes the nodes that a kernel makes of these tables.
 pub fn boot(tables: &Tables, setting: &Setting) -> Booted {
     let mut notes = Vec::new();
     let architecture = architecture(tables, &mut notes);

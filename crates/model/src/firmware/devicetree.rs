@@ -19,7 +19,7 @@ use crate::ram::{Architecture, Range};
 const TABLE: &str = "device tree";
 const ARCHITECTURE: Architecture = Architecture::Arm;
 
-/// What a kernel makes of a device tree.
+/// Computes the nodes that a kernel makes of a device tree.
 pub fn boot(tree: &NumaTree, setting: &Setting) -> Booted {
     let mut notes = Vec::new();
     let mut booted = several(tree, setting, &mut notes).unwrap_or_else(|why| {

@@ -172,7 +172,7 @@ impl Attributes {
         caches
     }
 
-    /// What sysfs shows for a node's memory.
+    /// Returns the access figures that sysfs shows for a node's memory.
     pub(super) fn access(&self, target: NodeId, class: AccessClass, with_cpus: &NodeSet) -> Option<Access> {
         let counts = |node: NodeId| class == AccessClass::Any || with_cpus.contains(node);
         let cell = |from: NodeId| self.cells.get(&(from, target)).copied().unwrap_or(UNKNOWN);

@@ -37,11 +37,11 @@ pub(super) struct Block {
     pub(super) offset: usize,
     /// Whether the table marks it as memory that can be added later.
     pub(super) is_hot_pluggable: bool,
-    /// Whether it keeps its contents, so that it is not RAM.
+    /// Whether the memory keeps its contents, so that it is not RAM.
     pub(super) is_persistent: bool,
 }
 
-/// What was read of an SRAT.
+/// The contents of an SRAT.
 #[derive(Clone, Debug)]
 pub(super) struct Affinities {
     pub(super) domains: Domains,

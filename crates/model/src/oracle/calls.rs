@@ -66,7 +66,7 @@ pub enum Call {
         /// Mode and flags of the policy.
         mode: u32,
         mask: Mask,
-        /// What is to happen to pages that are there.
+        /// Flags that say what is to happen to pages that are there.
         flags: u32,
     },
     /// `get_mempolicy(2)`, whose pointers may be written to.
@@ -127,16 +127,16 @@ impl Mapping {
 pub struct Caller<'a> {
     /// Its cpuset, and which kernel.
     pub scope: Scope<'a>,
-    /// What it is built for: addresses of arm64 may carry a tag.
+    /// The architecture it is built for: addresses of arm64 may carry a tag.
     pub architecture: Architecture,
     pub online: &'a NodeSet,
     pub with_memory: &'a NodeSet,
     /// Nodes that can be: the number behind the highest of `/sys/devices/system/node/possible`.
     pub nr_node_ids: u32,
-    /// Whether it has `CAP_SYS_NICE`.
+    /// Whether the caller has `CAP_SYS_NICE`.
     pub is_privileged: bool,
     pub policy: &'a Policy,
-    /// What it has mapped, in the order of the addresses.
+    /// Its mappings, in the order of the addresses.
     pub mappings: &'a [Mapping],
 }
 

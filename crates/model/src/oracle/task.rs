@@ -280,7 +280,7 @@ impl Task {
         outcome.zones().first().map(|(node, kind, _)| (*node, *kind))
     }
 
-    /// Whether it has a page, touched or not.
+    /// Whether the page is mapped, touched or not.
     pub fn is_mapped(&self, page: u64) -> bool {
         self.pages.contains_key(&page)
     }

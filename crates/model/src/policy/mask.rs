@@ -13,7 +13,7 @@ const MOST_BITS: u64 = 8 * 4096;
 /// Bits of a word.
 const WORD: u64 = 64;
 
-/// What a pointer to a node mask points to.
+/// The memory that a pointer to a node mask points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bits {
     Null,

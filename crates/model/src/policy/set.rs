@@ -129,7 +129,7 @@ impl Policy {
         MemPolicy { mode: self.mode, flags: self.flags, nodes }
     }
 
-    /// What a program sees of [`Policy::reported`] in a mask that is wide enough: the kernel copies
+    /// Returns [`Policy::reported`] as a program sees it in a mask that is wide enough: the kernel copies
     /// whole words, so nodes that were asked for are reported up to the next multiple of 64 of the nodes
     /// that can be (`nr_node_ids`), and not beyond. Seen on 6.12.
     pub fn told(&self, nr_node_ids: u32) -> MemPolicy {
@@ -139,7 +139,7 @@ impl Policy {
         policy
     }
 
-    /// What it works with, as the walk reads it.
+    /// Returns the policy it works with, as the walk reads it.
     pub fn effective(&self) -> MemPolicy {
         MemPolicy { mode: self.mode, flags: self.flags, nodes: self.nodes.clone() }
     }

@@ -1,4 +1,4 @@
-//! What programs and the system do, and why they cannot.
+//! Acts of programs and of the system, and why they cannot be done.
 
 use std::ops::Range;
 
@@ -78,7 +78,7 @@ pub enum Act {
         part: Part,
         /// The policy that it is to have.
         policy: MemPolicy,
-        /// What is to be done about pages that are elsewhere.
+        /// Flags that say what is to be done about pages that are elsewhere.
         flags: Flags,
     },
     /// `set_mempolicy_home_node(2)`.

@@ -1,4 +1,4 @@
-//! What comes round and round over the pages of a region, so that its size costs nothing.
+//! Values that recur over the pages of a region, so that its size costs nothing.
 //!
 //! A cycle begins at page 0 and not where the region does: that is how the kernel lets turns fall, by the
 //! number of a page.

@@ -2,8 +2,8 @@
 //! another program has too are copied.
 //!
 //! # Source
-//! `do_wp_page`: memory in common with a child is copied by whoever writes to it. `do_swap_page`: swapped pages remember no node, and
-//! are placed anew; 5.15 to at least 7.2.
+//! `do_wp_page`: memory in common with a child is copied by whoever writes to it. `do_swap_page`: swapped
+//! pages remember no node, and are placed again; 5.15 to at least 7.2.
 
 use std::ops::Range;
 

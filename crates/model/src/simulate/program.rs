@@ -12,7 +12,7 @@ use crate::policy::set::Policy;
 /// A program, in the order in which they started.
 pub(super) type Id = u32;
 
-/// What is mapped, in the order in which it was first.
+/// The number of a mapped object, in the order in which it was first mapped.
 pub(super) type ObjectId = u32;
 
 /// A program.
@@ -44,7 +44,7 @@ pub(super) struct Region {
     pub policies: Spans<Policy>,
 }
 
-/// What is mapped.
+/// The kind of a mapped object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Private,
@@ -77,7 +77,7 @@ impl Program {
         self.regions.values().find(|region| region.object == object)
     }
 
-    /// What it has mapped, and which pages of it.
+    /// Lists the objects it has mapped, and which pages of each.
     pub fn mapped(&self) -> Vec<(ObjectId, Range<u64>)> {
         self.regions.values().map(|region| (region.object, region.pages.clone())).collect()
     }

@@ -1,4 +1,4 @@
-//! What holds for ranges of pages, as the policies of mappings do.
+//! Values for ranges of pages, such as the policies of mappings.
 
 use std::ops::Range;
 

@@ -7,7 +7,7 @@ use super::placement::{Owner, Placement};
 use crate::errno::Errno;
 use crate::walk::OutOfMemory;
 
-/// What the kernel did to have room.
+/// A measure that the kernel took to have room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relief {
     /// Pages of 4 KiB went to a disk.
@@ -54,9 +54,9 @@ pub struct Step {
     pub swapped_in: u64,
     /// The answer of a call that the kernel refused. Others of its pages may have been changed.
     pub refused: Option<Errno>,
-    /// What could not be given, and why, where there is no one to kill.
+    /// The pages that could not be given, and why, where there is no one to kill.
     pub missing: Option<OutOfMemory>,
-    /// What was done to have room, in order.
+    /// The measures that were taken to have room, in order.
     pub reliefs: Vec<Relief>,
     /// Who was killed, in order.
     pub killed: Vec<Killed>,

@@ -10,11 +10,11 @@ use crate::memory::{Memory, ZoneState};
 pub(super) struct Stop {
     /// Its index.
     pub(super) zone: usize,
-    /// Whether it is reclaimed before the next is tried.
+    /// Whether the zone is reclaimed before the next is tried.
     pub(super) reclaims: bool,
 }
 
-/// What zones can give.
+/// The pages that zones can give.
 #[derive(Clone, Copy)]
 pub(super) struct Stock<'a> {
     zones: &'a [ZoneState],

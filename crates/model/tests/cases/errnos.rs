@@ -17,7 +17,7 @@ const LOCAL: u32 = 4;
 const MANY: u32 = 5;
 const WEIGHTED: u32 = 6;
 
-/// What a call leaves: the mode that is then in force, the nodes it works with, and those it reports.
+/// Checks what a call leaves: the mode that is then in force, the nodes it works with, and those it reports.
 fn check_mask(word: u32, nodes: &[u32], maxnode: u64, expected: Result<(u32, &[u32], &[u32]), Errno>) {
     let set = |numbers: &[u32]| numbers.iter().copied().map(NodeId::new).collect::<NodeSet>();
     let result = Policy::set(word, &Mask { bits: Bits::Of(set(nodes)), maxnode }, scope(&all()));

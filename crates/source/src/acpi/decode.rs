@@ -11,7 +11,7 @@ use super::values;
 
 /// The largest table that is taken apart: the distances of 1,024 domains have one MiB.
 const MOST_BYTES: usize = 2 << 20;
-/// What is reported of one table; beyond that it is counted.
+/// The number of findings that are reported of one table; beyond that they are counted.
 const MOST_FINDINGS: usize = 50;
 
 /// Decodes a table. What is wrong is added to the findings, and the rest still comes; without a
@@ -179,7 +179,7 @@ impl Reader<'_> {
         Some((Entry { offset, reserved, body, extra: extra.to_vec() }, &bytes[length..]))
     }
 
-    /// What is strange about a structure that could be taken.
+    /// Notes oddities of a structure that could be taken.
     fn judge<E: Entries>(
         &mut self,
         offset: usize,
@@ -237,7 +237,7 @@ impl Reader<'_> {
 
 /// The fields before the first structure.
 trait Fallback {
-    /// What stands for fields that are cut short.
+    /// Returns the replacement for fields that are cut short.
     fn fallback() -> Self;
 
     /// The declared place of the first structure, in tables that declare it.

@@ -28,7 +28,7 @@ pub enum Overwrite {
     Replace,
 }
 
-/// What was written.
+/// Size of what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub files: usize,
@@ -54,7 +54,7 @@ pub enum CaptureError {
     Write { path: String, cause: String },
 }
 
-/// What a name asks for.
+/// The form of a capture, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Folder,

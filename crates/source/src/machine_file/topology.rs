@@ -306,7 +306,7 @@ impl From<CpuFile> for Cpu {
     }
 }
 
-/// What the CPUs' own fields add up to, for readers of the file; it is not read back.
+/// A kind of CPU, summed up from the CPUs' own fields for readers of the file; it is not read back.
 #[derive(Serialize)]
 pub(super) struct CpuKindFile {
     name: String,

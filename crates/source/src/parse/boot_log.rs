@@ -1,4 +1,4 @@
-//! What a kernel wrote while it started about its memory, its nodes and its parameters.
+//! Messages of a starting kernel about its memory, its nodes and its parameters.
 //!
 //! # Source
 //! The kernel log: records of `/dev/kmsg` (`6,100,0,-;text`, Linux 3.5) or the lines of dmesg(1)
@@ -22,7 +22,7 @@ pub struct NodeRange {
     pub node: NodeId,
 }
 
-/// What was found in the log.
+/// Facts found in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct BootLog {
     /// Whether the beginning is there: what a log without it does not say may have been lost.

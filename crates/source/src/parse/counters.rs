@@ -63,7 +63,7 @@ pub fn parse(text: &str) -> Parsed<Counters> {
     parsed
 }
 
-/// What the kernel's counter names are made of.
+/// Whether the text has the form of the kernel's counter names.
 pub(super) fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

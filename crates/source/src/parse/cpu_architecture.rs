@@ -16,7 +16,7 @@ const LINES: [(&str, &str, &str); 10] = [
     ("CPU Family", "Loongson-64bit", "loongarch64"),
     ("cpu", "sun4", "sparc64"),
 ];
-/// What names a 64-bit POWER processor.
+/// The beginnings of names of 64-bit POWER processors.
 const POWER: [&str; 3] = ["POWER", "PPC970", "A2"];
 /// A flag of x86 processors that run in 64 bits.
 const LONG_MODE: &str = "lm";

@@ -30,7 +30,7 @@ pub struct CpuInfo {
     seen: CpuSet,
 }
 
-/// What the lines of one processor said so far.
+/// The lines of one processor so far.
 #[derive(Default)]
 struct Block {
     cpu: Option<CpuId>,

@@ -85,7 +85,7 @@ fn field(line: &str, node: NodeId) -> Result<MeminfoField, String> {
     Ok(MeminfoField { name: name.to_owned(), value })
 }
 
-/// What the kernel's names are like: `Active(anon)`, `HugePages_Total`.
+/// Whether the text has the form of the kernel's names: `Active(anon)`, `HugePages_Total`.
 fn is_name(name: &str) -> bool {
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'(' | b')');
     name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(in_name)

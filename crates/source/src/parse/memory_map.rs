@@ -10,7 +10,7 @@ use super::{ParseError, lines};
 
 /// Ranges that are kept at most: a firmware's map has room for some hundreds.
 const MOST: usize = 4096;
-/// What RAM is called in either map.
+/// The name of RAM in either map.
 pub(crate) const RAM: &str = "System RAM";
 
 /// Reads the ranges of RAM: each the first byte, and the first behind it. Other lines are passed over.

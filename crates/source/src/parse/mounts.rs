@@ -1,4 +1,4 @@
-//! What is mounted where.
+//! The mounted file systems and their folders.
 //!
 //! # Source
 //! `/proc/mounts`: `device folder type options 0 0`, with octal escapes in the first two.
@@ -16,7 +16,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Whether it was mounted with this option.
+    /// Whether the file system was mounted with this option.
     pub fn has(&self, option: &str) -> bool {
         self.options.iter().any(|known| known == option)
     }

@@ -1,4 +1,4 @@
-//! What no file of the kernel says, as hwloc saves it in a capture.
+//! Facts that no file of the kernel holds, as hwloc saves them in a capture.
 //!
 //! # Source
 //! `/proc/hwloc-nofile-info` of a capture: `OSRelease: 5.15.0`, `Architecture: aarch64`,

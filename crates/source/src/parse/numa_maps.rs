@@ -31,7 +31,7 @@ pub struct Mapping {
     /// The file behind it, escapes decoded and otherwise as it was read.
     pub file: Option<String>,
     pub kind: MappingKind,
-    /// Whether it is made of pages from a huge page pool (`huge`).
+    /// Whether the mapping is made of pages from a huge page pool (`huge`).
     pub huge: bool,
     /// Pages per node, in the order of the line.
     pub pages: Vec<(NodeId, u64)>,
@@ -53,7 +53,7 @@ pub struct Mapping {
     pub writeback: Option<u64>,
 }
 
-/// What a mapping is.
+/// The kind of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MappingKind {
     /// A file or anonymous memory.

@@ -1,4 +1,4 @@
-//! What the CPUs spent their time on.
+//! The times of the CPUs, by what they spent them on.
 //!
 //! # Source
 //! `/proc/stat`.

@@ -1,4 +1,4 @@
-//! What a process is and may do.
+//! The state and the rights of a process.
 //!
 //! # Source
 //! `/proc/PID/status`: `Name:\tvalue` lines.
@@ -38,7 +38,7 @@ pub struct ProcessStatus {
     pub seccomp: Option<Seccomp>,
     /// Its effective capabilities as bits.
     pub effective_capabilities: Option<u64>,
-    /// Whether it can gain no further privilege. Linux 4.10.
+    /// Whether the process can gain no further privilege. Linux 4.10.
     pub no_new_privileges: Option<bool>,
 }
 

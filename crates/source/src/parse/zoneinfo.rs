@@ -33,7 +33,7 @@ pub struct Zone {
     pub name: String,
     /// Free pages, without those in the lists of the CPUs.
     pub free: Option<u64>,
-    /// What is added to every watermark for a while after fragmentation. Linux 5.19.
+    /// The addition to every watermark for a while after fragmentation. Linux 5.19.
     pub boost: Option<u64>,
     /// Below this, allocations reclaim by themselves.
     pub min: Option<u64>,

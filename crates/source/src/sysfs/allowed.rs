@@ -1,4 +1,4 @@
-//! What the process that looked may use.
+//! The CPUs and nodes that the process that looked may use.
 
 use nodewise_machine::{CpuSet, Machine, NodeSet};
 

@@ -209,7 +209,7 @@ fn agree<T: PartialEq>(known: &mut Option<T>, other: Option<T>) -> bool {
     }
 }
 
-/// What alike findings have in common: the first is shown, the others are counted.
+/// Findings that are alike: the first is shown, the others are counted.
 #[derive(Default)]
 struct Counted {
     first: Option<(String, String)>,

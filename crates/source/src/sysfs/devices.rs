@@ -52,7 +52,7 @@ pub(crate) fn all(tree: &Tree, nodes: &BTreeMap<NodeId, Node>, basis: Basis) -> 
     machine.devices
 }
 
-/// What may decide where a device is.
+/// The facts that may decide where a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Basis {
     /// Only `numa_node` of the device or of a bridge above it.
@@ -215,8 +215,8 @@ fn nvme_subsystem(path: &str) -> Option<&str> {
     path.get(..above.len() + "/nvme-subsystem/".len() + name.len())
 }
 
-/// What a device is stacked upon: the parts of a volume, a mirror or a bond. A partition of one is
-/// asked through the disk above it.
+/// Lists the devices that a device is stacked upon: the parts of a volume, a mirror or a bond. A partition
+/// of one is asked through the disk above it.
 pub(crate) fn lower(reader: &mut Reader<'_>, path: &str) -> Vec<String> {
     let folders = [Some(path), path.rsplit_once('/').map(|(above, _)| above)];
     let mut lower = Vec::new();
@@ -357,7 +357,7 @@ impl Homes<'_> {
     }
 }
 
-/// What a device's own `numa_node` says; `None` for -1, and for a missing node.
+/// Reads a device's own `numa_node`; `None` for -1, and for a missing node.
 fn own_node(reader: &mut Reader<'_>, folder: &str, nodes: &NodeSet) -> Option<NodeId> {
     let path = format!("{folder}/numa_node");
     let node: u32 = reader.value(&path, number::number_or_unknown).flatten()?;

@@ -1,4 +1,4 @@
-//! What was strange in the files.
+//! Oddities in the files.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub(super) struct Findings {
     told: Vec<Oddity>,
     /// Files with bytes behind their text.
     strays: BTreeSet<String>,
-    /// What was noted already: a file can be read more than once.
+    /// The oddities noted already: a file can be read more than once.
     known: BTreeSet<(Option<String>, Option<u32>, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the memory information of nodes says twice.
+//! Comparison of the memory information that is given twice for a node.
 
 use std::collections::BTreeSet;
 

@@ -303,7 +303,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub(crate) fn finish(mut self) -> Vec<Oddity> {
         if !self.trusts_files() {
             self.neighbours.note(&mut self.findings);

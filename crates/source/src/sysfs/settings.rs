@@ -34,7 +34,7 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
     }
 }
 
-/// What decides between nodes.
+/// Reads the settings that decide between nodes.
 fn read_between_nodes(reader: &mut Reader<'_>, settings: &mut Settings) {
     settings.numa_balancing = reader.value("/proc/sys/kernel/numa_balancing", number::number);
     settings.zone_reclaim_mode = reader.value("/proc/sys/vm/zone_reclaim_mode", number::number);

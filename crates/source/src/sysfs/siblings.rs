@@ -1,4 +1,4 @@
-//! What the files of CPUs say of one another.
+//! Comparison of the statements that files of CPUs make about one another.
 //!
 //! Each CPU lists the threads of its core and the CPUs of its cluster, die and package, as a mask and as a list,
 //! under an old and a new name, beside the numbers of these. The kernel makes all of them from one table, so

@@ -19,7 +19,7 @@ pub(super) const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OF
 
 /// The number of the error that an argument is invalid.
 const INVALID: i32 = Errno::INVAL.raw_os_error();
-/// What the kernel gives of an attribute at once.
+/// The bytes of an attribute that the kernel gives at once.
 const PAGE: usize = 4096;
 /// A line is cut here, so that a file without line feeds costs no more memory than this.
 pub(crate) const MOST_LINE_BYTES: usize = 64 << 10;
@@ -34,7 +34,7 @@ pub(super) enum End {
     Short,
 }
 
-/// What is at the end of `open`: not there is `None`, everything else keeps its reason.
+/// Interprets the result of `open`: not there is `None`, everything else keeps its reason.
 pub(super) fn found<T>(result: Result<T, Errno>) -> Result<Option<T>, ReadCause> {
     match result {
         Ok(value) => Ok(Some(value)),

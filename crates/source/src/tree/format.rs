@@ -1,4 +1,4 @@
-//! What a file is, by its first bytes. Names are not trusted: a capture may be called anything.
+//! The kind of a file, by its first bytes. Names are not trusted: a capture may be called anything.
 
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

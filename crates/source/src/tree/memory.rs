@@ -231,7 +231,7 @@ impl Memory {
         }
     }
 
-    /// What a path leads to.
+    /// Finds the entry that a path leads to.
     fn resolve(&self, path: &str, follow: Follow) -> Result<Option<usize>, ReadCause> {
         let mut way = vec![self.root];
         let mut pending: Vec<&str> = steps(path).collect();

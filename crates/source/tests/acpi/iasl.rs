@@ -69,7 +69,7 @@ fn bytes_of(printed: &Printed) -> Vec<u8> {
     number.to_le_bytes()[..printed.width].to_vec()
 }
 
-/// What our decoder says is at each byte: from the fields, not from the bytes of the table.
+/// Returns our decoder's content of each byte: from the fields, not from the bytes of the table.
 fn said(table: &Table) -> BTreeMap<usize, u8> {
     let mut fields = Vec::new();
     table.header().fields(0, &mut fields);

@@ -201,7 +201,7 @@ fn check(case: &Case, folder: &Path) -> Result<(), Failed> {
     check_numactl(&machine, &numactl::parse(&text)?, case.numactl)
 }
 
-/// What must hold of any machine: it survives its JSON, and a capture of the capture loads alike.
+/// Checks what must hold of any machine: it survives its JSON, and a capture of the capture loads alike.
 fn check_round_trips(tree: &Tree, machine: &Machine) -> Result<(), Failed> {
     let json = machine_file::to_json(machine);
     same("the machine file", &machine_file::from_json(&json)?, machine)?;

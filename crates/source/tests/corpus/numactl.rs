@@ -15,7 +15,7 @@ pub struct Node {
     pub free_mib: Option<u64>,
 }
 
-/// What numactl shows.
+/// Output of numactl.
 #[derive(Default)]
 pub struct Hardware {
     /// The nodes.

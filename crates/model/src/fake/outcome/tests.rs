@@ -5,7 +5,7 @@ fn range(start: u64, end: u64, node: u32) -> Range {
     Range { start, end, node: NodeId::new(node) }
 }
 
-/// What Linux 6.12 made of two nodes of 768 MiB in a guest.
+/// Returns what Linux 6.12 made of two nodes of 768 MiB in a guest.
 fn guest() -> (Machine, Vec<Range>, Vec<Range>) {
     let machine = spec::machine("2x(1c 768M); dist=20; arch=x86_64; kernel=6.12.107").unwrap();
     let ram = vec![range(0x1000, 0x9f000, 0), range(0x10_0000, 0x5ffd_f000, 0)];

@@ -143,7 +143,7 @@ impl Task {
             }
         }
         memory.free(old.0, old.1, count);
-        // Parts of the old page that nobody has any more were given back before.
+        // Parts of the old page that no one has any more were given back before.
         memory.free(new.0, new.1, (1 << order) - count);
     }
 

@@ -30,7 +30,7 @@ impl Backing {
     }
 }
 
-/// What a page is in memory.
+/// The size of a page in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     Small,
@@ -54,7 +54,7 @@ pub(super) struct Page {
     pub home: Option<Home>,
     /// Whether this program has touched it, and not only another that has the same file.
     pub mapped: bool,
-    /// What it is, once it is there.
+    /// Its size, once it is there.
     pub size: Size,
     /// Whether this program has written to it, so that it holds more than zeros.
     pub written: bool,
@@ -77,7 +77,7 @@ impl Page {
         }
     }
 
-    /// Whether it is a page of a file.
+    /// Whether the page is one of a file.
     pub const fn is_file(&self) -> bool {
         matches!(self.backing, Backing::File { .. })
     }

@@ -1,4 +1,4 @@
-//! What holds whatever is played: drawn acts on a machine with little room.
+//! Properties that hold whatever is played: drawn acts on a machine with little room.
 
 use nodewise_machine::PolicyMode;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};

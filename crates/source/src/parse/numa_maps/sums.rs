@@ -13,7 +13,7 @@ use super::super::{Parsed, Problems};
 /// count for each of 1,024 nodes.
 const MOST_LINE_BYTES: usize = 64 << 10;
 
-/// What a mapping is to a process.
+/// The use of a mapping in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Use {
     /// From a pool of huge pages (`huge`).
@@ -49,7 +49,7 @@ pub struct OnNode {
 }
 
 impl OnNode {
-    /// What is of one use.
+    /// Returns the memory of one use.
     pub fn of(&self, of: Use) -> Bytes {
         self.by_use[of as usize]
     }
@@ -70,7 +70,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// What is on a node; `None` when no line names it.
+    /// Returns the memory on a node; `None` when no line names it.
     pub fn on(&self, node: NodeId) -> Option<&OnNode> {
         self.nodes.binary_search_by_key(&node, |on| on.node).ok().map(|at| &self.nodes[at])
     }
