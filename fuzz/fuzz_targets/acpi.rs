@@ -37,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// What is written is read back the same, and is written the same again.
+/// Checks that a written table is read back the same, and is written the same again.
 fn check(table: &Table) {
     let mut findings = Vec::new();
     let written = encode(table);

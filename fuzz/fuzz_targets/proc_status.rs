@@ -1,4 +1,4 @@
-//! What is read of a status is printed as the kernel prints it and read back the same.
+//! Round trip of a status: what is read of it is printed as the kernel prints it and read back the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -8,7 +8,7 @@ use nodewise_view::json::{self, Saved};
 use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg, file_svg, latency_svg, loaded_svg, sweep_svg};
 use nodewise_view::{Style, csv, text};
 
-/// What is shown of a document: its JSON twin, and all other forms in one.
+/// The output for a document: its JSON twin, and all other forms in one.
 type Shown = (String, String);
 
 fn show(document: &str) -> Result<Shown, String> {

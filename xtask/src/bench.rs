@@ -54,7 +54,7 @@ impl Pair {
     }
 }
 
-/// What a suite compares.
+/// The pairs that a suite compares.
 struct Suite {
     pairs: Vec<Pair>,
     holders: Vec<fixture::Holder>,
@@ -117,7 +117,7 @@ pub fn run(root: &Path, suite: &str, rounds: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// What was found of one command.
+/// Measured values of one command.
 struct Row {
     us: f64,
     counts: count::Counts,

@@ -98,7 +98,7 @@ impl Class {
         }
     }
 
-    /// Whether it must not happen.
+    /// Whether the outcome must not happen.
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Silent | Self::Crashed | Self::Hung)
     }
@@ -112,7 +112,7 @@ pub struct Verdict {
     detail: String,
 }
 
-/// What is damaged.
+/// The things that are damaged.
 struct Subjects {
     specimens: Vec<Specimen>,
     archives: Vec<Archive>,

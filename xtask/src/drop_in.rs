@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::program;
 
-/// What is played, where, and beside what.
+/// The lines to play, where, and beside what.
 pub struct DropIn {
     pub lines: u64,
     /// The facts that they are drawn from.

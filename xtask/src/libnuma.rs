@@ -25,7 +25,7 @@ fn own() -> Option<Arch> {
 pub struct Destination {
     /// The folder that it is written to.
     pub out: Option<PathBuf>,
-    /// What stands for that folder where it is used.
+    /// The path that replaces that folder where it is used.
     pub prefix: Option<PathBuf>,
     pub libdir: Option<PathBuf>,
     /// Debian's folder of libraries for the machine.

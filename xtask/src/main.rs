@@ -1,4 +1,4 @@
-//! What is done to nodewise rather than by it: `cargo xtask --help`.
+//! Tasks done to nodewise rather than by it: `cargo xtask --help`.
 //!
 //! # Modules
 //!

@@ -13,7 +13,7 @@ pub fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// What apt-get installs packages by, without a question.
+/// The words by which apt-get installs packages, without a question.
 pub const INSTALL: [&str; 4] = ["install", "-q", "-y", "--no-install-recommends"];
 
 /// Adds a target to the compiler; `false` where it has it.

@@ -9,7 +9,7 @@ use nodewise_lab::Arch;
 
 use crate::{program, setup};
 
-/// What is played, and where.
+/// The machines to play, and where.
 pub struct Soak {
     /// The kernel, by the start of its release.
     pub kernel: String,

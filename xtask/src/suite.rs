@@ -13,7 +13,7 @@ use nodewise_lab::lab::TEST_VARIABLE;
 use self::account::Account;
 use crate::{program, setup, tidy};
 
-/// What the property tests draw from under CI: the same for every change, so that only what changed can
+/// The seed of the property tests under CI: the same for every change, so that only what changed can
 /// fail it. At a desk each run draws again, and what it finds becomes a test of its own.
 const SEED: &str = "20240613";
 

@@ -28,7 +28,7 @@ pub struct Finding {
     path: String,
     /// The line, counted from 1.
     line: usize,
-    /// What is wrong and what would be right.
+    /// The fault and what would be right.
     message: String,
 }
 

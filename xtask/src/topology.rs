@@ -25,7 +25,7 @@ struct Peer {
     /// Its name, and the ending of its records.
     name: &'static str,
     version: fn() -> Result<String>,
-    /// What it says of the machine in a folder; `None` where it refuses the folder.
+    /// Its facts about the machine in a folder; `None` where it refuses the folder.
     facts: fn(&Path) -> Result<Option<BTreeSet<String>>>,
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::program::{cargo, quiet, read};
 
-/// What disturbs the number.
+/// The disturbance of the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Noise {
     /// One of two levels 35 % apart, each in half of the runs, with 2 % of jitter

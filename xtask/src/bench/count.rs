@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::plain;
 
-/// What one run took.
+/// The cost of one run.
 pub struct Counts {
     pub instructions: u64,
     pub system_calls: u64,
@@ -41,7 +41,7 @@ fn system_calls(words: &[&str]) -> Result<u64> {
     Ok(calls.count() as u64)
 }
 
-/// What a command writes to standard error.
+/// Returns what a command writes to standard error.
 fn complaint(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output();
     let output =

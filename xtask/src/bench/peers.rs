@@ -90,7 +90,7 @@ fn fastest(kernel: Kernel, memory: &mut PlacedMemory, cpus: &[CpuId], timer: &Ti
     Ok(contest::of_team(kernel, Contest::Whole, timer, facts, memory, |memory| Ok(members(memory, cpus)))?)
 }
 
-/// What these threads move in a sample, GB/s.
+/// Measures the rate of these threads in a sample, GB/s.
 fn rate(kernel: Kernel, variant: Variant, members: Vec<Member<'_>>, timer: &Timer) -> Result<f64> {
     let task = Task { kernel, variants: &[variant], time: SAMPLE, stop: &Stop::NEVER };
     let results = team::run(members, task, timer)?;
@@ -103,7 +103,7 @@ fn cpus(timer: &Timer) -> Vec<CpuId> {
     numbers.map(CpuId::new).filter(|cpu| Seat::take(*cpu, Duration::ZERO, timer).is_ok()).collect()
 }
 
-/// What the packages call themselves.
+/// Lists the packages with their versions.
 fn versions() -> Vec<String> {
     let version = |package: &&str| {
         let output = Command::new("dpkg-query").args(["-W", "-f=${Version}", package]).output().ok()?;
@@ -112,7 +112,7 @@ fn versions() -> Vec<String> {
     PACKAGES.iter().filter_map(version).collect()
 }
 
-/// What a ratio should be. Goals are given with two decimals, and so ratios are compared with them.
+/// The goal for a ratio. Goals are given with two decimals, and so ratios are compared with them.
 #[derive(Clone, Copy, Debug)]
 enum Goal {
     /// As much as this or more.

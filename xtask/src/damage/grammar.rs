@@ -249,7 +249,7 @@ fn version(text: &str) -> bool {
     rest.is_some_and(|rest| is_plain(rest) && rest.split(' ').next().is_some_and(is_release))
 }
 
-/// What hwloc-gather-topology writes.
+/// Whether the text has the form that hwloc-gather-topology writes.
 fn no_file_info(text: &str) -> bool {
     let line = |line: &str| {
         let (name, value) = line.split_once(": ").unwrap_or_default();

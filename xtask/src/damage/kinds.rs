@@ -7,7 +7,7 @@ use super::specimen::{Content, Specimen};
 /// A change of one path; `None` takes away what is there.
 pub type Change = (String, Option<Content>);
 
-/// What happens to a file.
+/// The kind of damage to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Damage {
     BitFlipped,

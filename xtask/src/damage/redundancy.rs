@@ -1,4 +1,4 @@
-//! What the files of a machine say twice, compared without nodewise.
+//! Facts that the files of a machine state twice, compared without nodewise.
 //!
 //! Each rule reads the raw texts again, in its own few lines, and gives a sentence for each contradiction. A damage
 //! that adds one was one that could be seen.
@@ -88,7 +88,7 @@ fn mask(text: &str) -> Option<Set> {
     Some(digits.iter().rev().enumerate().flat_map(bits).collect())
 }
 
-/// What is online is there, and what is there is possible.
+/// Checks that what is online is there, and that what is there is possible.
 fn lists(texts: &Texts<'_>, found: &mut BTreeSet<String>) {
     for folder in [CPUS, NODES] {
         let names = [
@@ -283,7 +283,7 @@ fn size(texts: &Texts<'_>, file: &dyn Fn(&str) -> String, name: &str, found: &mu
     }
 }
 
-/// What the process may use is there as a mask and as a list.
+/// Checks that the CPUs and nodes the process may use are there as a mask and as a list.
 fn process(texts: &Texts<'_>, found: &mut BTreeSet<String>) {
     let Some(text) = texts.get("/proc/self/status") else { return };
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));

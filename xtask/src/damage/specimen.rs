@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::grammar;
 
-/// What is at a path.
+/// The content at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     File(Vec<u8>),

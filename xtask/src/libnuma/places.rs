@@ -13,7 +13,7 @@ pub const VERSION: &str = "2.0.19.1";
 pub struct Places {
     /// The folder that everything is written below.
     pub out: PathBuf,
-    /// What stands for that folder where the library is used.
+    /// The path that replaces that folder where the library is used.
     prefix: PathBuf,
     /// The folder of libraries below both.
     libdir: PathBuf,

@@ -24,7 +24,7 @@ pub fn unversioned(root: &Path, arch: Arch) -> Result<Vec<String>> {
     Ok(names.iter().filter_map(|line| Some(line.split_once("@@")?.0.to_owned())).collect())
 }
 
-/// What a library has and the list has not, and the other way round.
+/// Lists the symbols that a library has and the list has not, and the other way round.
 pub fn compare(root: &Path, arch: Arch, tools: &Tools, library: &Path) -> Result<Vec<String>> {
     let text = program::read(tools.command("readelf", root).args(["--dyn-syms", "--wide"]).arg(library))?;
     Ok(differences(&list(root, arch)?, &parse(&text)))

@@ -15,7 +15,7 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 /// Where the keys of Debian's archive are installed, on Ubuntu too.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// What is done with packages.
+/// The purpose of getting packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// They are installed, beside those of the system.

@@ -153,7 +153,7 @@ fn apt_get(arguments: &[&str]) -> Command {
     command
 }
 
-/// What to say of the QEMU that is there.
+/// Returns a note on the QEMU that is there.
 fn qemu_note() -> String {
     let version = PROGRAMS
         .iter()

@@ -12,7 +12,7 @@ use std::fmt;
 const MESSAGE_LINES: usize = 12;
 /// Programs whose time the summary names.
 const LONGEST: usize = 6;
-/// Stands in front of a reason in what tests print.
+/// The text in front of a reason in what tests print.
 const SKIPPED: &str = "skipped: ";
 
 /// The account of one run of `cargo test`, filled line by line.
@@ -107,7 +107,7 @@ impl Account {
 
     fn reason(&mut self, line: &str) {
         let Some(at) = line.find(SKIPPED) else { return };
-        // In front of it may stand what was skipped, or a test's name that differs from line to line.
+        // In front of it may be what was skipped, or a test's name that differs from line to line.
         let (subject, reason) = (line[..at].trim(), &line[at + SKIPPED.len()..]);
         let reason = if subject.is_empty() || subject.contains("::") {
             reason.to_owned()

@@ -12,7 +12,7 @@ use crate::program;
 /// Crates, each with those it uses; the names without `nodewise-`.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// What the crates of this workspace use of each other, by cargo's word. Dependencies of tests do
+/// Reads which crates of this workspace use which others, by cargo's word. Dependencies of tests do
 /// not count: a test may use what it likes.
 pub fn dependencies(root: &Path) -> Result<Uses> {
     let mut command = program::cargo(root);

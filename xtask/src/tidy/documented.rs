@@ -31,8 +31,8 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// What a line of code makes public: `fn open`, `struct Tree`. Not modules, whose files have a first line of their
-/// own, and not what `use` passes on.
+/// Returns the item that a line of code makes public: `fn open`, `struct Tree`. Not modules, whose files
+/// have a first line of their own, and not what `use` passes on.
 fn public_item(code: &str) -> Option<String> {
     let mut words = code.trim_start().strip_prefix("pub ")?.split_ascii_whitespace();
     loop {

@@ -20,7 +20,7 @@ pub(super) fn version() -> Result<String> {
     Ok(text.split_ascii_whitespace().last().unwrap_or_default().to_owned())
 }
 
-/// What it says of the machine below a folder.
+/// Reads hwloc's facts about the machine below a folder.
 pub(super) fn facts(folder: &Path) -> Result<Option<BTreeSet<String>>> {
     let mut command = Command::new(LSTOPO);
     command.arg("--input").arg(folder).args(["--if", "fsroot", "--of", "xml", "--disallowed"]);

@@ -17,7 +17,7 @@ pub(super) fn version() -> Result<String> {
     Ok(text.split_ascii_whitespace().last().unwrap_or_default().to_owned())
 }
 
-/// What it says of the machine below a folder; `None` where it cannot count the CPUs.
+/// Reads lscpu's facts about the machine below a folder; `None` where it cannot count the CPUs.
 pub(super) fn facts(folder: &Path) -> Result<Option<BTreeSet<String>>> {
     let lscpu = |words: &[&str]| {
         let mut command = Command::new("lscpu");

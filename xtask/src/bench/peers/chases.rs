@@ -26,7 +26,7 @@ const WINDOW: usize = 4096;
 const HUGE: PageKind = PageKind::TransparentHuge;
 const SMALL: PageKind = PageKind::Small;
 
-/// What is chased.
+/// Parameters of a chase.
 struct Row {
     operation: &'static str,
     size: Bytes,

@@ -1,4 +1,4 @@
-//! What traffic moves while another CPU chases, beside what the same thread moves alone: the threads of
+//! Rate of traffic while another CPU chases, beside that of the same thread alone: the threads of
 //! `nodewise latency --loaded` are to load memory as much as they can.
 
 use anyhow::{Context, Result};

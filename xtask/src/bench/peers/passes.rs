@@ -22,7 +22,7 @@ const FINALISTS: usize = 3;
 
 const THP: PageKind = PageKind::TransparentHuge;
 
-/// What is compared, and the ratio to the best peer that is to be reached.
+/// The compared kernel, and the ratio to the best peer that is to be reached.
 struct Row {
     name: &'static str,
     kernel: Kernel,
