@@ -1,4 +1,4 @@
-//! What measuring asks of the running system and of the user.
+//! Facts of the running system and options of the user that measuring needs.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -18,7 +18,7 @@ pub const NOT_EXECUTABLE: u8 = 126;
 /// `run`: the program is not found.
 pub const NOT_FOUND: u8 = 127;
 
-/// What a verb ends with when it does not end well.
+/// Result of a verb that does not end well.
 #[derive(Debug)]
 pub struct Failure {
     pub code: u8,
@@ -50,5 +50,5 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// What a verb gives back: an exit code, or a failure.
+/// Result of a verb: an exit code, or a failure.
 pub type Outcome = Result<u8, Failure>;

@@ -7,8 +7,8 @@ use nodewise_machine::{HugePool, Machine};
 
 /// The variable that tunes glibc's malloc.
 pub const TUNABLES: &str = "GLIBC_TUNABLES";
-/// What malloc asks for (glibc 2.35): 1 for transparent ones with `madvise(2)`, else the size of the pages
-/// of the pool that it maps (`MAP_HUGETLB`).
+/// The pages that malloc asks for (glibc 2.35): 1 for transparent ones with `madvise(2)`, else the size of
+/// the pages of the pool that it maps (`MAP_HUGETLB`).
 const HUGETLB: &str = "glibc.malloc.hugetlb";
 
 /// The variable with its value that makes a program ask for huge pages: for those of the pool, or where the

@@ -1,4 +1,4 @@
-//! What comes in: the machine that `--machine` names, and files that an option names.
+//! Input: the machine that `--machine` names, and files that an option names.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the verbs share that measure memory: options to cells and a pace, a survey with its line of
+//! Parts shared by the verbs that measure memory: options to cells and a pace, a survey with its line of
 //! progress, and where the results go.
 
 pub mod line;
@@ -68,7 +68,7 @@ impl Measurement {
         Ok(Self { clock: Arc::new(Monotonic::start()), interrupt: interrupt()?, line })
     }
 
-    /// What to measure with on this machine, on this many nodes.
+    /// Returns the facts for measuring on this machine, on this many nodes.
     pub fn facts(self, machine: &Machine, options: &MeasureOptions, nodes: usize) -> LiveFacts {
         let mut stop = Stop::on(self.interrupt);
         if options.quick && options.rounds.is_none() {
@@ -88,7 +88,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// What the options leave of a machine.
+    /// Selects the part of a machine that the options leave.
     ///
     /// # Errors
     /// Options that name what is missing, and a machine where nothing is left.
@@ -290,7 +290,8 @@ pub fn conduct<B: Bench>(
         .conduct(bench, cells, pace, seed)
 }
 
-/// What becomes true when the user, or the system, wants an end; listened for from the first call on.
+/// Returns a flag that becomes true when the user, or the system, wants an end; listened for from the first
+/// call on.
 ///
 /// # Errors
 /// A signal that cannot be listened for.

@@ -76,7 +76,7 @@ impl Pace {
         Some(self.budget.map_or(left, |budget| left.min(budget.saturating_sub(elapsed))))
     }
 
-    /// What is done now, in words.
+    /// Says in words what is done now.
     fn words(&self, arm: &str, elapsed: Duration) -> String {
         let (Some(rounds), Some(left)) = (self.rounds, self.left(elapsed)) else {
             return format!("warm-up {} of {}: {arm}", self.ended + 1, self.per_round);

@@ -83,7 +83,7 @@ pub struct Mapping {
     pub policy: Option<String>,
 }
 
-/// What new memory is made of.
+/// The kind of new memory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backing {
     Small,

@@ -15,7 +15,7 @@ use nodewise_machine::printable::{printable, quote};
 use crate::cli::Cli;
 use crate::nearest::nearest;
 
-/// The verbs that were typed, as far as they are any: `nodewise workload stream`. Verbs stand where
+/// The verbs that were typed, as far as they are any: `nodewise workload stream`. Verbs are where
 /// clap sees them, not at the first word without a dash: that one may be the value of an option.
 pub fn typed_verbs(command: Command) -> Vec<String> {
     let matches = command.ignore_errors(true).try_get_matches();

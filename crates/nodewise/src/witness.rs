@@ -145,7 +145,7 @@ fn moves(counters: &Counters) -> Moves {
     }
 }
 
-/// What was counted between two moments. A counter that went back says nothing.
+/// Computes the counts between two moments. A counter that went back says nothing.
 fn between(before: &Evidence, after: &Evidence) -> Evidence {
     let grown = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
     let cpu = cpu_between(before.cpu, after.cpu);
@@ -229,7 +229,7 @@ mod tests {
         check(at(20, Some(1)), at(10, Some(1)), None);
     }
 
-    /// What a look sees of a script that was started under a placement and then waits for its input.
+    /// Returns the look at a script that was started under a placement and then waits for its input.
     fn seen_of(script: &str, placement: &Placement) -> Look {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());

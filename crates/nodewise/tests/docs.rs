@@ -26,7 +26,7 @@ const PERFTEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/pe
 
 /// A fenced block.
 struct Block {
-    /// What follows the backquotes.
+    /// The text after the backquotes.
     kind: String,
     /// The line of its fence, from 1.
     line: usize,

@@ -88,7 +88,7 @@ impl Writer {
     }
 }
 
-/// What runs in a guest: `$1` is nodewise, `$2` the folder that the host reads.
+/// The script that runs in a guest: `$1` is nodewise, `$2` the folder that the host reads.
 const SCRIPT: &str = "\
 set -e
 for cut in \"$3\" \"$4\"; do \"$1\" emulation plan \"$cut\" --json > \"$2/plan$cut\"; done
@@ -195,7 +195,7 @@ fn json(path: &Path) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What a kernel made, read from its log and from sysfs without any parser of nodewise's.
+/// The nodes that a kernel made, read from its log and from sysfs without any parser of nodewise's.
 struct Kernel {
     /// Node, first and last byte of every piece.
     pieces: BTreeSet<(u64, u64, u64)>,

@@ -130,7 +130,7 @@ const fn sample_time(options: &MeasureOptions) -> Duration {
     }
 }
 
-/// What is measured, by table.
+/// The ways to measure, by table.
 struct Plan {
     matrix: Vec<Way>,
     kernels: Vec<Way>,

@@ -78,7 +78,7 @@ fn with_distances(text: String, distances: &[u8]) -> String {
     format!("{cut}:{entries}")
 }
 
-/// What follows `numa=fake=`.
+/// Parses the text that follows `numa=fake=`.
 fn parsed(text: &str) -> Result<Fake, Failure> {
     text.parse().map_err(|error| Failure::usage(format_args!("numa=fake={error}")))
 }

@@ -178,7 +178,7 @@ fn home(args: &Explain, policy: &Policy, input: &Input, release: Release) -> Res
     Ok(Some(node))
 }
 
-/// What reading the memory of a request costs.
+/// Computes the cost of reading the memory of a request.
 fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Reading>, Failure> {
     let mut costs = Costs::of(machine);
     type Reader = fn(&str, &mut Costs) -> Result<(), String>;

@@ -257,7 +257,7 @@ fn leftover(runs: usize) -> Failure {
     ))
 }
 
-/// What a journal has to agree with.
+/// Returns the head that a journal has to agree with.
 fn head(
     plan: &Plan,
     args: &Tune,
@@ -306,7 +306,7 @@ fn emit(
     Ok(())
 }
 
-/// What is about to be done, in one line.
+/// Says in one line what is about to be done.
 fn beginning(args: &Tune, plan: &Plan) -> String {
     let what = match (&args.serve, args.command.is_empty()) {
         (Some(_), _) => "the server",

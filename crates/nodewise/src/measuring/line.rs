@@ -17,7 +17,7 @@ pub struct ProgressLine {
     shown: RefCell<Shown>,
 }
 
-/// What the line shows.
+/// The contents of the line.
 #[derive(Default)]
 struct Shown {
     phase: Option<Phase>,
@@ -112,7 +112,7 @@ fn set_style(bar: &ProgressBar, template: &str) {
     }
 }
 
-/// What is at the end of the line: the time that is left, what is done more than once, what is under way.
+/// Writes the end of the line: the time that is left, what is done more than once, what is under way.
 fn words(shown: &Shown) -> String {
     let left = shown.survey.and_then(|progress| progress.left);
     let left = left.map(|left| format!("{} left", seconds(left.as_secs())));

@@ -62,7 +62,7 @@ enum Deed<'e> {
     Demotion(bool),
 }
 
-/// What can be done: the key, what belongs to it, and what an event says there.
+/// A deed that can be done: its key, the keys that belong to it, and what an event says there.
 type Known<'e> = (&'static str, &'static [&'static str], Option<Deed<'e>>);
 
 fn known(event: &Event) -> [Known<'_>; 16] {

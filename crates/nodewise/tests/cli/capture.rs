@@ -7,7 +7,7 @@ use nodewise_machine::Machine;
 
 use crate::nodewise::{command, live, output, run, shell};
 
-/// What stays the same while a machine runs.
+/// Extracts what stays the same while a machine runs.
 fn lasting(machine: &Machine) -> impl PartialEq + std::fmt::Debug + use<> {
     let nodes: Vec<_> =
         machine.nodes.values().map(|node| (node.id, node.cpus.clone(), node.memory_total())).collect();
@@ -146,7 +146,7 @@ fn captures_do_not_identify_the_machine() {
     }
 }
 
-/// What would identify the machine that runs the tests, as far as this user can read it.
+/// Collects what would identify the machine that runs the tests, as far as this user can read it.
 fn secrets() -> Vec<String> {
     let mut files = vec!["/etc/machine-id".into(), "/proc/sys/kernel/random/boot_id".into()];
     files.extend(

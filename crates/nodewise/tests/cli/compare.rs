@@ -226,7 +226,7 @@ impl Lacking {
         )
     }
 
-    /// What apt-get was asked for.
+    /// Returns the requests to apt-get.
     fn asked(&self) -> String {
         fs::read_to_string(self.0.path().join("asked")).unwrap_or_default()
     }

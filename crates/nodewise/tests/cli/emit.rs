@@ -17,7 +17,7 @@ fn emitted(tool: &str, options: &str, program: &str) -> String {
     run(&words).ok()
 }
 
-/// What systemd says of a unit of this text; what it says of this machine is not ours.
+/// Returns systemd's messages about a unit of this text; those about this machine are not ours.
 fn systemd_on(unit: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let service = folder.path().join("numa.service");

@@ -1,4 +1,4 @@
-//! What a new user reads first.
+//! The first texts that a new user reads.
 
 use crate::nodewise::{command, golden, output, run, wider};
 
@@ -7,7 +7,7 @@ const MACHINE: &str = "2x(2x(6c2t 128G l3=32M/6c)); dist=11,20; dev=net:eth0@1; 
 /// Tools that nodewise is under other names: they have their own words and their own width.
 const PERSONALITIES: [&str; 5] = ["numactl", "numastat", "migratepages", "migspeed", "memhog"];
 
-/// What can be typed before `--help`: nothing, each verb, and what some verbs are followed by.
+/// Lists the words that can be typed before `--help`: none, each verb, and what some verbs are followed by.
 fn verbs() -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
     let mut next = 0;

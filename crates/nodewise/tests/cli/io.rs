@@ -14,7 +14,7 @@ fn io(words: &[&str]) -> crate::nodewise::Ran {
     run(&[&["io"], &SMALL[..], words].concat())
 }
 
-/// What perftest prints, with a kink of the latency at 16 KiB and a line that is none.
+/// Output of perftest, with a kink of the latency at 16 KiB and a line that is none.
 const FAR: &str = "\
 ---------------------------------------------------------------------------------------
                     Send Latency Test

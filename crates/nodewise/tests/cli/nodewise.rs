@@ -15,7 +15,7 @@ const VARIABLES: [&str; 6] = ["COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "TERM", "
 /// this puts into `$nodewise`.
 pub const KNOW_NODEWISE: &str = "read -r _ _ _ nodewise _ < /proc/$PPID/stat";
 
-/// What a command left.
+/// Result of a command.
 pub struct Ran {
     /// The exit code; `None` when a signal ended it.
     pub code: Option<i32>,
@@ -151,8 +151,8 @@ pub fn missing(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// What was recorded on real machines, in a folder of the corpus: `captures`. The corpus is `data`, or the folder
-/// that `NODEWISE_CORPUS` names.
+/// Lists the records of real machines in a folder of the corpus: `captures`. The corpus is `data`, or the
+/// folder that `NODEWISE_CORPUS` names.
 pub fn corpus(folder: &str) -> Vec<PathBuf> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
     let folder = std::env::var_os("NODEWISE_CORPUS").map_or(data, PathBuf::from).join(folder);

@@ -14,7 +14,7 @@ struct Case {
     words: Vec<&'static str>,
     /// The ending that the name of the file needs.
     ending: &'static str,
-    /// Whether it prints what it found beside the file.
+    /// Whether the command prints what it found beside the file.
     prints: bool,
 }
 
@@ -70,7 +70,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// What the cases need: a suite whose benchmark leaves a mark, a session of it, and a file with data.
+/// Makes the files for the cases: a suite whose benchmark leaves a mark, a session of it, and a data file.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display();

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::nodewise::{a_memory_node, path, wider, without_variables};
 
-/// What a shell line writes to a terminal of this many columns, without carriage returns at line ends.
+/// Returns what a shell line writes to a terminal of this many columns, without carriage returns at line
+/// ends.
 fn on_terminal(columns: u32, variables: &str, line: &str) -> String {
     typed_on_terminal(columns, variables, line, Stdio::null())
 }

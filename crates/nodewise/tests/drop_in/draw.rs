@@ -24,7 +24,7 @@ pub fn line(seed: u64, number: u64) -> Line {
     }
 }
 
-/// What is drawn from.
+/// Source of random draws.
 pub struct Dice(Random);
 
 impl Dice {

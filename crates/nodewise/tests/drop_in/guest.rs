@@ -77,7 +77,7 @@ fn stripped(program: &Path) -> PathBuf {
     if done.is_ok_and(|status| status.success()) { small } else { program.to_owned() }
 }
 
-/// What happens in the guest. The last verdict on standard output is that on all lines.
+/// Plays the lines in the guest. The last verdict on standard output is that on all lines.
 pub fn inside(plan: Plan, root: &str, nodewise: &str) -> Result<(), String> {
     let original = Original::unpacked(root)?;
     let start = Instant::now();

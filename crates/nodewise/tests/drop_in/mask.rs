@@ -1,4 +1,4 @@
-//! What of an outcome varies from run to run, or is known to be worded otherwise.
+//! Parts of an outcome that vary from run to run, or are known to be worded otherwise.
 
 use crate::draw::Line;
 use crate::play::Outcome;

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use crate::draw::Line;
 use crate::original::Original;
 
-/// What a line did.
+/// Outcome of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The exit status, as a shell gives it.

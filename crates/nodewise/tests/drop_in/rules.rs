@@ -14,7 +14,7 @@ pub struct Rule {
     pub name: &'static str,
     /// Whether the rule holds with strict settings too.
     pub strict: bool,
-    /// Whether it is why the two outcomes, the original's first, differ.
+    /// Whether the rule is why the two outcomes, the original's first, differ.
     covers: fn(&Line, &Outcome, &Outcome) -> bool,
 }
 

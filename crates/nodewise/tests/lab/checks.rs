@@ -26,7 +26,7 @@ use crate::nodewise::Context;
 /// A check: what does not hold, as a message.
 pub type Check = fn(&Context) -> Result<(), String>;
 
-/// What the model of the allocator says against what the kernel does; on drawn machines too.
+/// Checks of the model of the allocator against what the kernel does; on drawn machines too.
 pub const MODEL: &[(&str, Check)] = &[
     ("the_firmwares_tables_give_the_kernels_nodes", firmware::tables),
     ("the_model_gives_the_kernels_fallback_orders", topology::fallback_orders),
@@ -44,8 +44,8 @@ pub const MODEL: &[(&str, Check)] = &[
     ("a_page_of_a_pool_leaves_a_free_one_for_the_next", pools::moved),
 ];
 
-/// What nodewise says of the machine, and where it places programs. Nothing but nodewise is needed for
-/// these, so guests without the host's programs have them too.
+/// Checks of what nodewise says of the machine, and where it places programs. Nothing but nodewise is
+/// needed for these, so guests without the host's programs have them too.
 pub const PLACEMENT: &[(&str, Check)] = &[
     ("the_guest_has_the_nodes_of_the_layout", topology::layout),
     ("show_json_equals_what_the_kernel_says", topology::show_json),

@@ -27,7 +27,7 @@ const MEMORY: Bytes = Bytes::from_gib(4);
 /// Precedes a line with the result of a check.
 pub const MARK: &str = "check ";
 
-/// What a guest is, and what is done in it.
+/// The machine of a guest, and the work that is done in it.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub arch: Arch,
@@ -92,7 +92,7 @@ pub enum Boot {
 pub struct Checked {
     /// How long it took in the guest.
     seconds: String,
-    /// What does not hold; empty where all does.
+    /// A description of what does not hold; empty where all does.
     message: String,
 }
 

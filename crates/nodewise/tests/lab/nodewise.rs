@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::guest::Plan;
 use crate::random::Random;
 
-/// What checks know: the layout that was asked for, and the program under test.
+/// The facts that checks know: the layout that was asked for, and the program under test.
 pub struct Context {
     /// The machine of the spec.
     pub wanted: Machine,
@@ -21,7 +21,7 @@ pub struct Context {
     nodewise: PathBuf,
 }
 
-/// What the probe saw.
+/// The findings of the probe.
 pub struct Probed {
     /// The page number of the first page: its address / 4096.
     pub first_page: u64,

@@ -1,4 +1,4 @@
-//! What a session notes of the system besides [`nodewise_machine::conditions`]: what a change before the
+//! Circumstances of a session besides [`nodewise_machine::conditions`]: anything that a change before the
 //! next session may be, or may come with.
 
 use std::collections::BTreeMap;

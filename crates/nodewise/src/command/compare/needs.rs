@@ -1,4 +1,4 @@
-//! What benchmarks need: looking for programs, and installing Debian's packages.
+//! Needs of benchmarks: looking for programs, and installing Debian's packages.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -24,7 +24,7 @@ pub fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     env::split_paths(path?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// What some benchmarks need and is not here.
+/// The programs that some benchmarks need and that are not here.
 pub struct Lacking<'a> {
     pub needs: Vec<&'a Need>,
 }
@@ -37,7 +37,7 @@ impl<'a> Lacking<'a> {
         Self { needs: needs.filter(|need| find(&need.program, path.as_deref()).is_none()).collect() }
     }
 
-    /// What is lacking and where it comes from, as a sentence; `None` where nothing is.
+    /// Says what is lacking and where it comes from, as a sentence; `None` where nothing is.
     pub fn sentence(&self) -> Option<String> {
         let programs: Vec<&str> = self.needs.iter().map(|need| need.program.as_str()).collect();
         let addresses = self.needs.iter().filter_map(|need| match &need.origin {

@@ -33,7 +33,7 @@ pub fn of(benchmarks: &[Benchmark]) -> BTreeMap<String, Option<String>> {
     names.into_iter().map(told).collect()
 }
 
-/// What a benchmark has here, as a list; `None` where it needs nothing with a known version.
+/// Lists the versions a benchmark has here; `None` where it needs nothing with a known version.
 pub fn told(needs: &[Need], versions: &BTreeMap<String, Option<String>>) -> Option<String> {
     let known: BTreeSet<&str> =
         needs.iter().filter_map(|need| versions.get(&need.program)?.as_deref()).collect();
@@ -54,7 +54,8 @@ fn names_of(path: &Path) -> Vec<String> {
     [real, short].into_iter().flatten().filter(is_plain).map(str::to_owned).collect()
 }
 
-/// What dpkg-query prints; nothing where there is none. It fails where it knows one name of several.
+/// Returns the output of dpkg-query; nothing where there is none. It fails where it knows
+/// one name of several.
 fn dpkg(options: &[&str], names: &[&String]) -> String {
     let mut command = Command::new("dpkg-query");
     command.args(options).args(names).env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::null());

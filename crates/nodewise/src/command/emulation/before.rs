@@ -47,7 +47,7 @@ impl Before {
         Ok(Self::Machine(Box::new(machine)))
     }
 
-    /// What is different now.
+    /// Compares that time with now.
     pub(super) fn brought(&self, now: &Machine, facts: &Facts) -> Brought {
         let policy = self.policy().zip(facts.policy.clone());
         let kernels = self.kernel().zip(now.kernel.as_ref().map(|kernel| kernel.text().to_owned()));

@@ -24,13 +24,13 @@ use crate::cli::emulation::{Disable, Enable, Target, Undo};
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 
-/// What is said instead of a policy where none is wanted.
+/// The word instead of a policy where none is wanted.
 const NO_POLICY: &str = "none";
 /// The name under which an EEPROM's configuration is kept, beside the command line.
 const EEPROM: &str = "rpi-eeprom-config";
 /// Where that is on a system without a command line to be beside of.
 const FIRMWARE: &str = "/boot/firmware/";
-/// What it is called in a difference.
+/// Its name in a difference.
 const EEPROM_SHOWN: &str = "EEPROM (rpi-eeprom-config)";
 
 /// Runs `emulation enable`.
@@ -77,7 +77,7 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
     show(&shown, &args.target, global)
 }
 
-/// What the next kernel, of this system or of an image, will not make of such words.
+/// Lists what the next kernel, of this system or of an image, will not make of such words.
 fn remarks(own: Option<&Own>, root: &Root, fake: &Fake) -> Result<Vec<String>, Failure> {
     match own {
         Some(own) => Ok(own.remarks(fake)),
@@ -230,7 +230,7 @@ impl Own {
         Ok(Self { facts: Facts::of(&input, true), machine: input.machine })
     }
 
-    /// What the reader should know before the next start.
+    /// Lists remarks that the reader should know before the next start.
     fn remarks(&self, fake: &Fake) -> Vec<String> {
         let ground = Ground::of(&self.machine, self.facts.log.as_ref());
         foresee(fake, &self.machine, &self.facts, &ground).1.into_iter().collect()

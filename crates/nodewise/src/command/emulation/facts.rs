@@ -1,4 +1,4 @@
-//! What this machine says of emulation: its kernel's options and log, its command lines, its board.
+//! Facts about emulation on this machine: its kernel's options and log, its command lines, its board.
 
 use nodewise_boot::eeprom::BankLow;
 use nodewise_boot::line;
@@ -17,7 +17,7 @@ const OPTIONS: [&str; 2] = ["NUMA_EMU", "NUMA_EMULATION"];
 
 /// The known facts about a machine.
 pub(super) struct Facts {
-    /// What its kernel wrote while it started.
+    /// The log that its kernel wrote while it started.
     pub(super) log: Option<BootLog>,
     /// Why that is not known.
     pub(super) no_log: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Facts {
     pub(super) support: Support,
     /// The model of its board.
     pub(super) board: Option<String>,
-    /// What its firmware's device tree asks for.
+    /// The request of its firmware's device tree.
     pub(super) firmware: Option<String>,
     pub(super) command_line: Option<String>,
     /// The policy of a new process.
@@ -77,7 +77,7 @@ impl Facts {
         BankLow::default_of(self.raspberry_pi()?).map(BankLow::nodes)
     }
 
-    /// What is in force.
+    /// Returns the emulation in force.
     pub(super) fn effect(&self, machine: &Machine) -> Effect {
         let log = self.log.as_ref();
         let by_log =

@@ -1,4 +1,4 @@
-//! What an emulation cuts: the machine's RAM and the nodes of its hardware.
+//! Ground that an emulation cuts: the machine's RAM and the nodes of its hardware.
 
 use nodewise_machine::{Machine, MemoryMap, NodeId};
 use nodewise_model::Release;

@@ -1,4 +1,4 @@
-//! What an image shows of the kernels that it will start: nothing of the machine that it is changed on.
+//! Facts of an image about the kernels that it will start: nothing of the machine that it is changed on.
 
 use nodewise_boot::{BootError, Root, kernels};
 use nodewise_machine::printable::printable;
@@ -54,7 +54,7 @@ impl Image {
         }
     }
 
-    /// What its kernels will not make of such words, as far as that can be known without the machine.
+    /// Lists what its kernels will not make of such words, as far as that can be known without the machine.
     pub(super) fn remarks(&self, fake: &Fake) -> Vec<String> {
         if self.kernels.is_empty() {
             return vec![format!("whether this image's kernel emulates nodes is not known: {NO_KERNEL}")];
@@ -67,7 +67,7 @@ impl Image {
 
 const NO_KERNEL: &str = "there is no config-RELEASE in its /boot, and no folder of modules";
 
-/// What one kernel will not make.
+/// Says what one kernel will not make.
 fn of_kernel(release: &str, config: Option<&KernelConfig>, fake: &Fake) -> Option<String> {
     let shown = printable(release);
     let Some(config) = config else {
@@ -94,7 +94,7 @@ fn of_kernel(release: &str, config: Option<&KernelConfig>, fake: &Fake) -> Optio
     }
 }
 
-/// What this many nodes need at least, where that is more than any such machine has for sure.
+/// Says how much memory this many nodes need at least, where that is more than any such machine has for sure.
 fn of_memory(fake: &Fake) -> Option<String> {
     let Form::Count(count) = fake.form else { return None };
     let need = Bytes::new(LEAST.get() * u64::from(count));

@@ -95,9 +95,9 @@ fn boot_folder(global: &Global, is_live: bool) -> Option<&Path> {
 /// The file with the words of a firmware.
 const FIRMWARE: &str = "the firmware's device tree";
 
-/// What the running kernel was asked for, and by whom; and what of it is there again at the next start,
-/// whatever the boot files say: on a Raspberry Pi the words of the firmware's device tree, and those of a
-/// boot loader that asks by itself.
+/// Returns the requests to the running kernel, and by whom; and those of them that are there again at the
+/// next start, whatever the boot files say: on a Raspberry Pi the words of the firmware's device tree,
+/// and those of a boot loader that asks by itself.
 fn asked(facts: &Facts, next: &[Request]) -> (Vec<Request>, Vec<Request>) {
     let request = |place: &str, line: &str| {
         let of = |prefix| line::value(line, prefix).map(str::to_owned);
@@ -127,7 +127,7 @@ fn asked(facts: &Facts, next: &[Request]) -> (Vec<Request>, Vec<Request>) {
 /// The place of words that a Raspberry Pi's boot loader adds by itself.
 const BY_LOADER: &str = "the kernel's command line, put there by the boot loader";
 
-/// What the boot files ask for.
+/// Reads the requests of the boot files.
 fn next_start(root: &Root) -> Result<Vec<Request>, BootError> {
     let asked = plan::asked(root)?.into_iter();
     let request = |asked: plan::Asked| Request {

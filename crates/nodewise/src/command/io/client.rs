@@ -44,7 +44,7 @@ pub enum ClientError {
         program: &'static str,
         /// How it ended.
         ending: Ending,
-        /// What it said last.
+        /// Its last message.
         complaint: Option<String>,
     },
     /// It ended well, and what it printed holds no table.

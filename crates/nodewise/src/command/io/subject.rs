@@ -1,4 +1,4 @@
-//! What a user names, or all that there is: devices and files, each with its node.
+//! Subjects that a user names, or all that there are: devices and files, each with its node.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
@@ -12,9 +12,9 @@ use crate::input::Input;
 
 /// A device or a file.
 pub struct Subject {
-    /// What is known before anything is read.
+    /// The facts that are known before anything is read.
     pub report: DeviceReport,
-    /// What to read; `None` for what has no blocks.
+    /// The file to read; `None` for a subject that has no blocks.
     pub path: Option<PathBuf>,
 }
 
@@ -44,7 +44,7 @@ fn all(input: &Input) -> Vec<Subject> {
 }
 
 impl Subject {
-    /// What a word names: `net:eth0`, a path, or a kernel name.
+    /// Finds the subject that a word names: `net:eth0`, a path, or a kernel name.
     fn named(word: &str, input: &Input) -> Self {
         if DeviceRef::starts(word) {
             return match word.parse() {

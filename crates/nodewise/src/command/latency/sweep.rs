@@ -45,7 +45,7 @@ pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
     show(&measure(args, &machine, &field, measurement)?, shape, args, global)
 }
 
-/// What chases of many sizes are shown as.
+/// The form in which chases of many sizes are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A staircase, and the caches that it shows.

@@ -19,7 +19,7 @@ const BUDGET: Duration = Duration::from_secs(25);
 /// The rounds of a study in which nothing is compared.
 const ALONE: u32 = 3;
 
-/// What is tuned.
+/// The kind of program that is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
     No,

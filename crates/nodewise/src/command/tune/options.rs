@@ -19,14 +19,14 @@ use crate::failure::{Failure, INTERNAL};
 /// Most rounds when only the time is limited.
 pub const MOST_ROUNDS: u32 = 200;
 
-/// What runs in a run.
+/// The subject of a run.
 pub enum Subject {
     Program(Program),
     /// A server and its client.
     Service(Box<Service>),
 }
 
-/// What runs, in the words in which it was given.
+/// The subject, in the words in which it was given.
 pub struct Named {
     /// The program that is placed.
     pub command: Vec<OsString>,
@@ -45,7 +45,7 @@ pub struct Prepare {
 }
 
 impl Named {
-    /// What the options name; without a program the built-in workload of this name.
+    /// Reads the subject that the options name; without a program the built-in workload of this name.
     ///
     /// # Errors
     /// Options that contradict each other or do not read.
@@ -134,7 +134,7 @@ fn command(args: &Tune, workload: &str) -> Result<Vec<OsString>, Failure> {
     Ok(vec![own.into(), "workload".into(), workload.into()])
 }
 
-/// What is compared, and what else is shown.
+/// Reads the compared metric, and those that are shown too.
 ///
 /// # Errors
 /// A pattern that does not read, a direction that contradicts the metric, and what is named twice.

@@ -20,9 +20,9 @@ use crate::input::Input;
 use crate::placement::Resolver;
 use crate::{huge, live, usage};
 
-/// What is compared, and what is not and why: the placements that were named, those of a space, or those
-/// that make sense here, each with every number of threads. `asks` shows whether the program's words ask
-/// for that number.
+/// Collects the compared treatments, and those left out with the reason: the placements that were named,
+/// those of a space, or those that make sense here, each with every number of threads. `asks` shows
+/// whether the program's words ask for that number.
 ///
 /// # Errors
 /// Options and files that do not read, or name what this machine does not have.

@@ -41,7 +41,7 @@ pub struct Space {
     pub options: Vec<Options>,
     /// How many threads; empty where the file does not say.
     pub threads: Vec<Count>,
-    /// What this machine has no sets of CPUs for.
+    /// The choices that this machine has no sets of CPUs for.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -170,7 +170,7 @@ fn memory(axis: Option<Vec<Spanned<String>>>, toml: &TomlText<'_>) -> Vec<Option
     axis.iter().map(one).collect()
 }
 
-/// What is wrong with a value, with its place.
+/// Describes the fault of a value, with its place.
 fn wrong<T>(toml: &TomlText<'_>, value: &Spanned<T>, what: &str) -> String {
     toml.fault(value.span().start, what).to_string()
 }

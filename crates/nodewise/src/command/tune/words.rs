@@ -39,7 +39,7 @@ pub fn split(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// What precedes the closing quote. Between double quotes a backslash takes the next character
+/// Reads the text up to the closing quote. Between double quotes a backslash takes the next character
 /// as it is, as it does outside.
 fn quoted(chars: &mut std::str::Chars<'_>, close: char, text: &str) -> Result<String, String> {
     let mut word = String::new();

@@ -125,7 +125,7 @@ fn at_each_call(
     runs
 }
 
-/// Whether it was killed: a call that is not made again in another run kills nothing.
+/// Whether the command was killed: a call that is not made again in another run kills nothing.
 fn killed_at(root: &Path, files: &[File], name: &str, number: u32) -> bool {
     let inject = format!("inject={name}:signal=KILL:when={number}");
     let ran = traced(root, &["-o", "/dev/null", "-e", &inject]);

@@ -15,7 +15,7 @@ case $1 in
 *) cat \"$EEPROM\" ;;
 esac
 ";
-/// What it prints at first.
+/// The configuration that it prints at first.
 const CONFIG: &str = "[all]\nBOOT_UART=1\nSDRAM_BANKLOW=1\n";
 /// The command line of the board.
 const LINE: &str = "root=a rootwait\n";

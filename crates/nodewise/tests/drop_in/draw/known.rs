@@ -41,7 +41,7 @@ pub const KNOWN: &[&str] = &[
     "migratepages 0b0 0 0",
     "memhog 0b1k",
     "migspeed -p 0b1 0 0",
-    // Two devices, the second of which has no node.
+    // Two devices; the second has no node.
     "numactl -p pci:0:0.0 -w file:/proc/self/status probe",
     "numactl -p pci:0:0.0 -i file:/proc/self/status probe",
     // Pages that a failing --verify brings in.

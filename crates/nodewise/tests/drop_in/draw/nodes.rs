@@ -2,7 +2,7 @@
 
 use super::Dice;
 
-/// What a string names.
+/// The things that a string names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// Nodes.

@@ -4,7 +4,7 @@ use super::line::{OptionNames, spell};
 use super::nodes::{self, Named};
 use super::{Dice, Line};
 
-/// What an option takes.
+/// The argument that an option takes.
 #[derive(Clone, Copy)]
 enum Takes {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the nodes count while pages are given, beside what the model counts.
+//! Counters of the nodes while pages are given, beside those of the model.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ const FIELDS: [(&str, Field); 6] = [
     ("other_node", |counters| counters.other),
 ];
 
-/// What the nodes counted from one moment to another.
+/// The counts of the nodes from one moment to another.
 pub struct Gained {
     before: BTreeMap<u32, NodeCounters>,
     after: BTreeMap<u32, NodeCounters>,
@@ -86,10 +86,10 @@ impl Gained {
     }
 }
 
-/// What the model counts, by node.
+/// The counts of the model, by node.
 pub type Counted = BTreeMap<NodeId, NodeCounters>;
 
-/// What the model counted since another time.
+/// Computes the counts of the model since another time.
 pub fn since(now: &Counted, before: &Counted) -> Counted {
     let gained = |(node, now): (&NodeId, &NodeCounters)| {
         let before = before.get(node).copied().unwrap_or_default();

@@ -18,7 +18,8 @@ use crate::nodewise::Context;
 const ACPI: &str = "/sys/firmware/acpi/tables";
 const TREE: &str = "/sys/firmware/fdt";
 
-/// What no kernel for a PC takes for RAM, whatever the memory map says: the first page, and the BIOS area.
+/// The memory that no kernel for a PC takes for RAM, whatever the memory map says:
+/// the first page, and the BIOS area.
 const NOT_RAM: [(u64, u64); 2] = [(0, PAGE), (0xa_0000, 0x10_0000)];
 
 /// Nodes, ranges of memory to the byte, CPUs, distances and orders of fallback that follow from the tables, and
@@ -39,7 +40,7 @@ pub fn tables(context: &Context) -> Result<(), String> {
     emulated(&emulation.ok_or("the model's kernel does not emulate nodes here")?, &booted)
 }
 
-/// What the model makes of the tables and the memory map.
+/// Computes the nodes that the model makes of the tables and the memory map.
 fn booted(context: &Context) -> Result<Booted, String> {
     match Architecture::of(&context.seen) {
         Architecture::X86 => {
@@ -93,7 +94,7 @@ fn bounds(ranges: Vec<Range>) -> Vec<(u32, u64, u64)> {
     ranges.into_iter().map(|range| (range.node.number(), range.start, range.end - 1)).collect()
 }
 
-/// What nodewise shows of the machine: from the tables, and from the kernel's files.
+/// Checks what nodewise shows of the machine: from the tables, and from the kernel's files.
 fn shown(context: &Context, booted: &Booted) -> Result<(), String> {
     let firmware = match Architecture::of(&context.seen) {
         Architecture::X86 => format!("acpi:{ACPI}"),

@@ -24,9 +24,9 @@ const OTHERS: u64 = 64;
 const MOST: u64 = 24_000;
 const FEWEST: u64 = 100;
 
-/// What is pinned down while nodes are filled. A CPU keeps pages from what was freed before, up to an eighth of
-/// a zone, and takes what it needs in refills that grow: now both are as small as can be. And no watermark
-/// is raised for a while because the kernel had to break up a block.
+/// The settings that are pinned down while nodes are filled. A CPU keeps pages from what was freed before, up
+/// to an eighth of a zone, and takes what it needs in refills that grow: now both are as small as can be.
+/// And no watermark is raised for a while because the kernel had to break up a block.
 const PINNED: [(&str, &str); 3] = [
     ("/proc/sys/vm/percpu_pagelist_high_fraction", "1000000"),
     ("/proc/sys/vm/watermark_boost_factor", "0"),
@@ -183,7 +183,8 @@ impl<'a> Filling<'a> {
         self.compare_counters(&zones, &touched, of_full(&touched.nodes))
     }
 
-    /// What is counted follows from where the pages are: with a node that has as many to give as it gave.
+    /// Checks that the counts follow from where the pages are: with a node that has as many to give
+    /// as it gave.
     fn compare_counters(&self, zones: &[Zone], touched: &Touched, gave: u64) -> Result<(), String> {
         let mut more = 0;
         loop {
@@ -220,7 +221,7 @@ impl<'a> Filling<'a> {
         Ok(runs.iter().map(|(node, _)| *node).collect())
     }
 
-    /// What the model makes of the request.
+    /// Plays the request in the model.
     fn played(
         &self,
         zones: &[Zone],

@@ -1,4 +1,4 @@
-//! What cannot be: the message names the cause, the limit and what would be right.
+//! Impossible requests: the message names the cause, the limit and what would be right.
 
 use std::process::Command;
 

@@ -26,7 +26,8 @@ use crate::script::{any_policy, homes};
 const POLICIES: u64 = 400;
 const REQUESTS: u64 = 60;
 
-/// What the kernel takes policies by: the nodes that may be used, and how many it is built for.
+/// Returns the facts by which the kernel takes policies: the nodes that may be used, and how many it is
+/// built for.
 pub fn scope<'a>(context: &Context, allowed: &'a NodeSet) -> Scope<'a> {
     let max_nodes = Architecture::of(&context.seen).max_nodes();
     Scope { allowed, max_nodes, release: release(context) }
@@ -40,7 +41,7 @@ fn number(zone: &Value, field: &str) -> Result<u64, String> {
     zone[field].as_u64().ok_or_else(|| format!("{field} is missing in {zone}"))
 }
 
-/// What a zone's figures are compared by.
+/// The names by which a zone's figures are compared.
 const FIGURES: [&str; 6] =
     ["managed_pages", "min_pages", "low_pages", "high_pages", "promo_pages", "reserve_from_programs_pages"];
 
@@ -136,7 +137,7 @@ pub struct Touched {
     pub address: u64,
     /// The node of every page of 4 KiB, as the kernel numbers them.
     pub nodes: Vec<u32>,
-    /// What was counted meanwhile.
+    /// The counts of the nodes meanwhile.
     pub gained: Gained,
 }
 
@@ -198,7 +199,7 @@ impl Drawn {
         Ok(runs.iter().flat_map(|(node, pages)| std::iter::repeat_n(*node, *pages as usize)).collect())
     }
 
-    /// What the model makes of it, in runs or (`one_by_one`) with the node of every page.
+    /// Plays it in the model, in runs or (`one_by_one`) with the node of every page.
     pub fn played(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! What nodewise says of the machine against what the kernel says, and against what was asked for.
+//! Checks of nodewise's facts about the machine against those of the kernel, and against what was asked for.
 
 use std::fs;
 

@@ -22,7 +22,7 @@ use crate::cpuset::Cpuset;
 use crate::nodewise::{Context, probed};
 use crate::script::{BLOCK, Call, Kind, Part, Script};
 
-/// What the kernel and the model have of a script so far.
+/// The state of the kernel and of the model in a script so far.
 pub struct Stage<'a> {
     pub context: &'a Context,
     group: &'a Cpuset,
@@ -224,7 +224,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What a call of `mbind(2)` is to do about pages that are there.
+/// Converts the options of a call of `mbind(2)` for pages that are there.
 pub const fn present(options: BindOptions) -> Present {
     match (options.moving, options.strict) {
         (Some(_), _) => Present::Move,

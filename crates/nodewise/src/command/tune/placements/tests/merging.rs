@@ -98,7 +98,7 @@ proptest! {
     }
 }
 
-/// What is not a difference, as a share of all pages.
+/// The largest share of all pages that is not a difference.
 const SAME: f64 = 0.01;
 
 /// The largest share of the pages by which two outcomes differ on a node.
