@@ -210,7 +210,7 @@ impl Counters {
         Self(counters.iter().filter_map(open).collect())
     }
 
-    /// What they have counted; without those that could not be.
+    /// Reads the counts; without the counters that could not be read.
     pub fn read(self) -> BTreeMap<Counter, u64> {
         let read =
             |(counter, mut counting): (Counter, Counting)| Some((counter, counting.read().ok().flatten()?));

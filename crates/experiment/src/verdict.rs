@@ -239,7 +239,7 @@ impl Analysis {
     }
 }
 
-/// What `blocks` blocks that an arm shares with the baseline say about it. A difference that is shown is
+/// Concludes from the `blocks` blocks that an arm shares with the baseline. A difference that is shown is
 /// one, however few they are.
 fn conclude(effect: Option<&Effect>, blocks: usize, needed: u32, direction: Direction) -> Verdict {
     match effect {

@@ -116,8 +116,8 @@ impl Pace {
         Self { rounds, samples, budget: None }
     }
 
-    /// What `--quick` promises to take at most, from the first word to the last: 15 s on one node, 60 s on
-    /// eight or more.
+    /// Returns the most time that `--quick` promises to take, from the first word to the last: 15 s on one
+    /// node, 60 s on eight or more.
     pub fn quick_limit(nodes: usize) -> Duration {
         let seconds = 15.0 + 45.0 * (nodes.saturating_sub(1) as f64 / 7.0);
         Duration::from_secs_f64(seconds.min(60.0))

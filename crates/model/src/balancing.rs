@@ -23,7 +23,7 @@ use crate::release::Change;
 use crate::tier::Tiers;
 use crate::zones::ZoneKind;
 
-/// What `kernel.numa_balancing` is set to.
+/// The value of `kernel.numa_balancing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balancing {
     /// Bit 0: pages follow the CPU.

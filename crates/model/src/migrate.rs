@@ -63,7 +63,7 @@ pub fn check_move(node: NodeId, with_memory: &NodeSet, allowed: &NodeSet) -> Res
     }
 }
 
-/// What `mbind(2)` is to do about pages that are there already.
+/// The treatment by `mbind(2)` of pages that are there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Present {
     Stay,

@@ -40,7 +40,7 @@ const MOST_QUICK: Bytes = Bytes::from_mib(256);
 /// The largest size of the sweep that looks for the last-level cache: four times most of them.
 const MOST_SWEPT: Bytes = Bytes::from_mib(512);
 
-/// What `--quick` keeps of its time for reading the machine before, and giving memory back and printing after.
+/// Time that `--quick` keeps for reading the machine before, and giving memory back and printing after.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// The share of the time that is left which the search for the last-level cache may take.

@@ -30,12 +30,12 @@ const MOST_STEPS: usize = 10_000;
 pub struct Scenario {
     pub title: String,
     pub about: Option<String>,
-    /// What `--machine` would say.
+    /// The machine, as `--machine` would name it.
     pub machine: Option<String>,
-    /// What `--kernel` would say.
+    /// The kernel, as `--kernel` would name it.
     pub kernel: Option<String>,
     pub swap: Option<String>,
-    /// What `kernel.numa_balancing` says.
+    /// The value of `kernel.numa_balancing`.
     pub numa_balancing: Option<u32>,
     /// By time; at the same time as they are written, starts first.
     pub steps: Vec<Step>,

@@ -6,7 +6,7 @@ use nodewise_lab::TESTED_VERSIONS;
 
 use crate::scenario;
 
-/// What `--version` and `nodewise version` print: the first line is for programs.
+/// Returns the output of `--version` and `nodewise version`: the first line is for programs.
 pub fn text() -> String {
     let names = |shipped: &[(&'static str, &str)]| {
         shipped.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! What `--machine` names, turned into a machine; except tables of the firmware, which a kernel's model has
+//! Machines that `--machine` names, loaded; except tables of the firmware, which a kernel's model has
 //! to turn into one.
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::sysfs::{self, Detail};
 use crate::tree::format::Format;
 use crate::tree::{OpenError, ReadCause, Tree, read_bounded};
 
-/// What `--machine` accepts, for messages.
+/// The values that `--machine` accepts, for messages.
 pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE) or a spec as \"4x(8c 64G)\"";
 /// The largest file that is read: a large archive.
 const MOST_BYTES: u64 = 256 << 20;

@@ -1,5 +1,5 @@
-//! What `cargo test` did, read from its output: what ran and how long it took, what failed and why, and what was
-//! skipped for which reason.
+//! Account of `cargo test`, read from its output: what ran and how long it took, what failed and why, and
+//! what was skipped for which reason.
 //!
 //! A test that cannot run passes and prints `skipped: REASON`. libtest shows what passing tests print only with
 //! `--show-output`, and then all of it: [`Account::line`] keeps the reasons and says which lines a person should

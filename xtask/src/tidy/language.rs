@@ -242,7 +242,7 @@ struct Passage {
     words: Vec<(usize, String)>,
 }
 
-/// What a passage begins with.
+/// The beginning of a passage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     /// A heading of a page, or a commit's subject.

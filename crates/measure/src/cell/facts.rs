@@ -8,7 +8,7 @@ use nodewise_syscall::HugePageSize;
 use super::{Phase, Refusal};
 use crate::stop::Stop;
 
-/// What [`Facts`] that know of no end say of it.
+/// The signal of [`Facts`] that know of no end.
 static NEVER: Stop = Stop::NEVER;
 
 /// Facts that only files of the kernel, or the user, supply. `None` means that the kernel does not say.

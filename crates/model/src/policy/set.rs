@@ -54,7 +54,8 @@ impl Policy {
         Self { mode: PolicyMode::Bind, nodes: NodeSet::from_iter([node]), ..Self::DEFAULT }
     }
 
-    /// What `set_mempolicy(2)` and `mbind(2)` make of a mode word (`mode | flags`) and a node mask.
+    /// Makes a policy of a mode word (`mode | flags`) and a node mask, as `set_mempolicy(2)` and `mbind(2)`
+    /// do.
     ///
     /// # Errors
     /// `EINVAL`, for all that this release refuses.
@@ -122,8 +123,8 @@ impl Policy {
         Ok(())
     }
 
-    /// What `get_mempolicy(2)` shows of it: with flags the nodes that were asked for, else those it
-    /// works with.
+    /// Returns the policy that `get_mempolicy(2)` shows: with flags the nodes that were asked for, else those
+    /// it works with.
     pub fn reported(&self) -> MemPolicy {
         let nodes = self.asked.as_ref().unwrap_or(&self.nodes).clone();
         MemPolicy { mode: self.mode, flags: self.flags, nodes }

@@ -1,4 +1,4 @@
-//! What `numastat` counts for 2,000 pages of a CPU of node 0. The kernel's own few pages, which were
+//! Counts of `numastat` for 2,000 pages of a CPU of node 0. The kernel's own few pages, which were
 //! counted in the records too, are not the model's.
 
 use nodewise_machine::{NodeCounters, PolicyMode};

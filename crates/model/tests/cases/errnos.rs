@@ -1,4 +1,4 @@
-//! What `set_mempolicy(2)` answers.
+//! Answers of `set_mempolicy(2)`.
 
 use nodewise_machine::{NodeId, NodeSet};
 use nodewise_model::policy::mask::Bits;

@@ -30,7 +30,7 @@ pub fn run(args: &Show, global: &Global) -> Outcome {
     Ok(0)
 }
 
-/// What `nodewise` without a verb prints.
+/// Prints the output of `nodewise` without a verb.
 pub fn overview(global: &Global) -> Outcome {
     let machine = input::load(&global.machine, Detail::Overview)?.machine;
     output::print(&text::overview(&machine, &HINTS, &output::style(global.color)))?;

@@ -112,7 +112,7 @@ fn set_style(bar: &ProgressBar, template: &str) {
     }
 }
 
-/// Writes the end of the line: the time that is left, what is done more than once, what is under way.
+/// Composes the end of the line: the time that is left, what is done more than once, what is under way.
 fn words(shown: &Shown) -> String {
     let left = shown.survey.and_then(|progress| progress.left);
     let left = left.map(|left| format!("{} left", seconds(left.as_secs())));

@@ -7,7 +7,7 @@ use crate::sandbox::has;
 
 const TWO_NODES: &str = "2x(4c 8G)";
 
-/// What `run --emit` prints for two nodes.
+/// Returns the output of `run --emit` for two nodes.
 #[track_caller]
 fn emitted(tool: &str, options: &str, program: &str) -> String {
     let words = ["run", "--machine", TWO_NODES, "--emit", tool];
@@ -170,7 +170,7 @@ fn a_study_writes_its_best_placement() {
     );
 }
 
-/// What `tune --emit` prints for a program that is better with one thread than with two.
+/// Returns the output of `tune --emit` for a program that is better with one thread than with two.
 #[track_caller]
 fn study_of_threads(tool: &str) -> String {
     let emit = format!("--emit={tool}");

@@ -205,7 +205,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// What `uname(2)` and `getpagesize(3)` say, in hwloc's words.
+/// Returns the facts of `uname(2)` and `getpagesize(3)`, in hwloc's words.
 pub(super) fn nofile_info(identity: Identity) -> String {
     let names = rustix::system::uname();
     let word = |text: &std::ffi::CStr| printable(&text.to_string_lossy()).into_owned();

@@ -36,7 +36,7 @@ impl CpuTimes {
     }
 }
 
-/// What `/proc/stat` says.
+/// The contents of `/proc/stat`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ProcStat {
     pub total: Option<CpuTimes>,

@@ -9,7 +9,7 @@ use std::arch::asm;
 use super::Body;
 use super::variant::Shape;
 
-/// What `dc zva` has to zero at once for these loops: a line of 64 bytes. Nearly all cores do.
+/// The bytes that `dc zva` has to zero at once for these loops: a line of 64. Nearly all cores do.
 const BLOCK: u64 = 64;
 
 /// Whether a program may use `dc zva` here, and it zeroes lines of 64 bytes.

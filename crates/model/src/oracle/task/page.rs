@@ -82,7 +82,7 @@ impl Page {
         matches!(self.backing, Backing::File { .. })
     }
 
-    /// What `mbind(2)` leaves. The policy of a file is one for all who have it.
+    /// Sets the policy as `mbind(2)` leaves it. The policy of a file is one for all who have it.
     pub fn set_policy(&mut self, policy: &Option<Policy>) {
         self.policy.clone_from(policy);
         self.copy = policy.clone().filter(|_| self.is_file());

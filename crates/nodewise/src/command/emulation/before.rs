@@ -1,4 +1,4 @@
-//! What `verify --against` compares with: a machine as it was, or figures that were saved then.
+//! State that `verify --against` compares with: a machine as it was, or figures that were saved then.
 
 use std::path::Path;
 

@@ -148,7 +148,7 @@ struct Eeprom {
 }
 
 impl Eeprom {
-    /// What `enable --banklow` makes of it.
+    /// Makes the change of `enable --banklow`.
     fn with(bits: BankLow, path: String, shown: &mut Changed) -> Result<Self, Failure> {
         let before = eeprom::read(None).map_err(Failure::cannot)?;
         let after = eeprom::with_banklow(&before, bits).map_err(Failure::cannot)?;
@@ -156,7 +156,7 @@ impl Eeprom {
         Ok(Self { before, after, path, backup: String::new() })
     }
 
-    /// What `undo` makes of it; `None` where nothing was kept.
+    /// Makes the change of `undo`; `None` where nothing was kept.
     fn back(root: &Root, shown: &mut Changed) -> Result<Option<Self>, Failure> {
         // Not every system has an EEPROM, and one without has nothing to take back.
         let Ok(before) = eeprom::read(None) else { return Ok(None) };

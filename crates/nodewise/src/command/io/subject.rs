@@ -14,7 +14,7 @@ use crate::input::Input;
 pub struct Subject {
     /// The facts that are known before anything is read.
     pub report: DeviceReport,
-    /// The file to read; `None` for a subject that has no blocks.
+    /// The path to read; `None` for a subject that has no blocks.
     pub path: Option<PathBuf>,
 }
 

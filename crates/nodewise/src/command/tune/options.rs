@@ -1,4 +1,4 @@
-//! What `tune` compares, how often, and in which program: options to values.
+//! Options of `tune` as values: what it compares, how often, and in which program.
 
 use std::ffi::OsString;
 use std::time::Duration;
