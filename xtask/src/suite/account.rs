@@ -21,7 +21,7 @@ pub struct Account {
     programs: Vec<Program>,
     failures: Vec<Failure>,
     /// Reasons, and how often each was given in which program.
-    skipped: BTreeMap<(String, String), usize>,
+    skipped: BTreeMap<String, BTreeMap<String, usize>>,
     section: Section,
 }
 
@@ -102,19 +102,24 @@ impl Account {
     }
 
     fn skip(&mut self, reason: String) {
-        *self.skipped.entry((self.current(), reason)).or_insert(0) += 1;
+        let program = self.current();
+        *self.skipped.entry(reason).or_default().entry(program).or_insert(0) += 1;
     }
 
     fn reason(&mut self, line: &str) {
         let Some(at) = line.find(SKIPPED) else { return };
         // In front of it may be what was skipped, or a test's name that differs from line to line.
         let (subject, reason) = (line[..at].trim(), &line[at + SKIPPED.len()..]);
-        let reason = if subject.is_empty() || subject.contains("::") {
-            reason.to_owned()
-        } else {
+        // Tests of one program print side by side, and the end of another's line may follow: `skipok`.
+        let end =
+            self.skipped.keys().find(|known| reason.starts_with(*known)).map_or(reason.len(), String::len);
+        let reason = &reason[..end];
+        // Words without a blank in front are the name of a test, which the reason does not need.
+        self.skip(if subject.contains(' ') && !subject.contains("::") {
             format!("{subject}: {reason}")
-        };
-        self.skip(reason);
+        } else {
+            reason.to_owned()
+        });
     }
 
     fn failure(&mut self, line: &str) {
@@ -196,9 +201,12 @@ impl fmt::Display for Account {
         } else {
             writeln!(f, "skipped:")?;
         }
-        for ((program, reason), times) in &self.skipped {
-            let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
-            writeln!(f, "  {program}: {reason}{times}")?;
+        for (reason, programs) in &self.skipped {
+            let counts: Vec<String> = programs
+                .iter()
+                .map(|(name, times)| if *times > 1 { format!("{name} {times} times") } else { name.clone() })
+                .collect();
+            writeln!(f, "  {reason} ({})", counts.join(", "))?;
         }
         for failure in &self.failures {
             writeln!(f, "failed: {}: {}", failure.program, failure.test)?;
@@ -245,7 +253,7 @@ test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
 
 running 4 tests
 arm::one skipped: no programs for it
-arm::two skipped: no programs for it
+arm::two skipped: no programs for itok
 test arm::one ... ok
 test arm::two ... ok
 test x ... FAILED
@@ -275,9 +283,9 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 ran: 7 tests in 3 programs, 1 failed
   1839.8 s  lab
 skipped:
-  lab: no programs for it (2 times)
-  nodewise: bwrap cannot make namespaces here
-  nodewise: two_quick (ignored): takes half a minute
+  bwrap cannot make namespaces here (nodewise)
+  no programs for it (lab 2 times)
+  two_quick (ignored): takes half a minute (nodewise)
 failed: lab: x
   got None, expected Some(2048)
   on 2x(2c 768M)

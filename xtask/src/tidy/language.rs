@@ -28,7 +28,7 @@ const LIMITS: [(Area, &str, usize); 6] = [
     (Area::Help, "help", 0),
     (Area::Pages, "pages", 0),
     (Area::Comments, "comments", 50),
-    (Area::FirstLines, "first lines", 894),
+    (Area::FirstLines, "first lines", 0),
     (Area::Subjects, "commit subjects", 0),
 ];
 

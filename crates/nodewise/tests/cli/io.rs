@@ -246,7 +246,7 @@ fn files_in_memory_are_on_the_nodes_that_are_named_and_leave_nothing() {
     for (words, expected) in [
         (["--file", "--operation=copy"], "--operation"),
         (["--file", "--matrix"], "--matrix"),
-        (["--file", "--size=1K"], "--size: 1 KiB cannot be measured with"),
+        (["--file", "--size=1K"], "--size: 1 KiB is not a size to measure with"),
     ] {
         let ran = run(&[&["bandwidth"], &words[..]].concat());
         assert!(ran.code == Some(2) && ran.stderr.contains(expected), "{words:?}: {}", ran.stderr);
