@@ -39,7 +39,8 @@ fn number(value: &Value, name: &str) -> u32 {
 /// Every pair of a node with CPUs and a node with memory has a figure, with a thread on each of the CPUs
 /// and every page on the node.
 pub fn placement(context: &Context) -> Result<(), String> {
-    let words = ["bandwidth", "--quick", "--rounds=2", "--json", "--matrix", "--huge=never", "--size=4M"];
+    let words =
+        ["bandwidth", "--quick", "--rounds=2", "--json", "--matrix", "--huge-pages=never", "--size=4M"];
     let document = document(context, &words)?;
     let with = |has: fn(u32) -> bool| online_nodes().into_iter().filter(move |node| has(*node));
     let expected: BTreeSet<(u32, u32)> = with(|node| !cpus_of(node).is_empty())
@@ -79,7 +80,7 @@ pub fn weights(context: &Context) -> Result<(), String> {
         "--quick",
         "--rounds=2",
         "--matrix",
-        "--huge=never",
+        "--huge-pages=never",
         "--size=4M",
         "--json",
         &named,

@@ -21,7 +21,7 @@ const SMALL: [&str; 9] = [
     "--quick",
     "--rounds=2",
     "--size=4M",
-    "--huge=never",
+    "--huge-pages=never",
     "--mix=read",
     "--pauses=0,5000",
 ];

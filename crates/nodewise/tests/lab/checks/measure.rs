@@ -114,7 +114,7 @@ pub fn forbidden_node(context: &Context) -> Result<(), String> {
     let group = Cpuset::new("0", "1")?;
     let mut words = vec![context.path()];
     words.extend(SMALL);
-    words.push("--huge=never");
+    words.push("--huge-pages=never");
     let document = document(start(&mut group.command(&words))?, 0)?;
     for cell in cells(&document)? {
         let (from, memory) = (node_of(cell, "from_node"), node_of(cell, "memory_node"));
@@ -148,7 +148,7 @@ pub fn too_little_memory(context: &Context) -> Result<(), String> {
         }
     }
     let mut command = Command::new(context.path());
-    let document = self::document(start(command.args(SMALL).arg("--huge=2M"))?, 0)?;
+    let document = self::document(start(command.args(SMALL).arg("--huge-pages=2M"))?, 0)?;
     for cell in cells(&document)? {
         let (why, node) = (cell["refused"].as_str().unwrap_or_default(), node_of(cell, "memory_node"));
         let expected = if cell["pages"] == "small" {
@@ -156,7 +156,7 @@ pub fn too_little_memory(context: &Context) -> Result<(), String> {
         } else {
             format!(
                 "node {node} has 0 free huge pages of 2 MiB, 2 are needed: reserve them in its pool \
-                 (nr_hugepages), or use --huge=thp"
+                 (nr_hugepages), or use --huge-pages=thp"
             )
         };
         same("why", why, &expected)?;
@@ -173,7 +173,7 @@ pub fn lost_cpu(context: &Context) -> Result<(), String> {
         // The only CPU of this layout's only node with CPUs.
         return Ok(());
     };
-    let mut child = start(Command::new(context.path()).args(SMALL).arg("--huge=never"))?;
+    let mut child = start(Command::new(context.path()).args(SMALL).arg("--huge-pages=never"))?;
     let status = format!("/proc/{}/status", child.id());
     let own = format!("Cpus_allowed_list:\t{cpu}");
     while !fs::read_to_string(&status).unwrap_or_default().lines().any(|line| line == own) {
