@@ -32,12 +32,13 @@ const fn rewritten(name: &'static str) -> Rule {
 }
 
 /// The rules.
-pub const RULES: [Rule; 17] = [
+pub const RULES: [Rule; 18] = [
     always("control characters", control_characters),
     always("device numbers", device_numbers),
     always("count beyond --all", count_beyond_all),
     always("processes beyond 2^31", processes_beyond),
     always("memhog's short file", short_file),
+    always("crashes", crashes),
     plain("numbers beyond 2^32", numbers_beyond),
     plain("nodes of devices", dots_in_names),
     plain("shared policies", shared_policies),
@@ -106,6 +107,13 @@ fn control_characters(line: &Line, original: &Outcome, ours: &Outcome) -> bool {
     };
     (original.out != visible(&original.out) || original.err != visible(&original.err))
         && sorted(original, &original.out) == sorted(ours, &ours.out)
+}
+
+/// The original dies of SIGSEGV in memory of an impossible size; nodewise refuses it after the same deeds.
+fn crashes(_: &Line, original: &Outcome, ours: &Outcome) -> bool {
+    const SIGSEGV: i32 = 128 + 11;
+    let refused = ours.status == 1 && !ours.err.is_empty();
+    original.status == SIGSEGV && refused && original.out == ours.out && original.effects == ours.effects
 }
 
 /// The originals search the disks for a file's and name what they looked at last.
