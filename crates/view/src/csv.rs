@@ -1,4 +1,4 @@
-//! Measured matrices as lines with commas, a line per cell, for spreadsheets and scripts.
+//! Results as lines with commas, a line per cell or placement, for spreadsheets and scripts.
 
 mod bandwidth;
 mod c2c;
@@ -9,6 +9,7 @@ mod latency;
 mod loaded;
 mod perftest;
 mod sweep;
+mod tune;
 
 use nodewise_measure::cell::{PageKind, Placed};
 use nodewise_measure::survey::{CellReport, Figure};
@@ -22,6 +23,7 @@ pub use latency::latency;
 pub use loaded::loaded;
 pub use perftest::perftest;
 pub use sweep::sweep;
+pub use tune::tune;
 
 /// Which cell it is: nodes, CPUs, pages.
 fn names(cell: &CellReport) -> Vec<String> {

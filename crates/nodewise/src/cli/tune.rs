@@ -21,6 +21,7 @@ Examples:
   nodewise tune --metric 'Triad: +([0-9.]+)' --higher-is-better -- ./stream
   nodewise tune --metric wall --metric rss --metric 'latency ([0-9.]+)' -- ./bench
   nodewise tune --time 10m --json -- make -j8 > study.json
+  nodewise tune --csv -- ./solver > study.csv
   nodewise tune --journal study.journal --time 2h -- ./solver
   nodewise tune --prepare 'cat sample.tar' -- zstd -q -f sample.tar -o /dev/null
   nodewise tune --prepare \"sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'\" -- ./load data
@@ -106,14 +107,17 @@ pub struct Tune {
     /// Also print the best placement and its number of threads for another tool: numactl,
     /// systemd, docker, podman, slurm, mpi, k8s, libvirt, openmp, torchrun, jvm, mongod, mysqld or
     /// postgres
-    #[arg(long, value_name = "TOOL")]
+    #[arg(long, value_name = "TOOL", help_heading = "Output")]
     pub emit: Option<String>,
     /// Show everything: all placements, why others were not tried, pages and counters
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "csv"], help_heading = "Output")]
     pub all: bool,
     /// Print JSON: every sample and the conditions
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
+    /// Print CSV, one line per placement
+    #[arg(long, conflicts_with = "emit", help_heading = "Output")]
+    pub csv: bool,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,

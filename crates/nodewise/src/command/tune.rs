@@ -36,7 +36,7 @@ use nodewise_syscall::perf::Counting;
 use nodewise_view::digest::example::predicted;
 use nodewise_view::digest::study::duration;
 use nodewise_view::text::Extent;
-use nodewise_view::{json, text};
+use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::tune::Tune;
@@ -89,7 +89,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         (false, true) => plan.with_race(Rules::DEFAULT).with_crossing(),
     };
     let plan = if args.run_limit.is_none() { plan.with_hang_limit(HangLimit::DEFAULT) } else { plan };
-    if !args.json {
+    if !is_for_programs(args) {
         output::tell(&beginning(args, &plan));
     }
     let paths = full_paths(named.command.first());
@@ -112,6 +112,8 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
             target.map(|target| (target, &paths)),
             &example,
         ))?;
+    } else if args.csv {
+        output::print(&csv::tune(&study, &analysis, &scope))?;
     } else if matches!(study.end, End::BudgetTooShort(_)) {
         // What the first runs took is in the sentence that follows.
     } else if first == First::OneNode {
@@ -129,7 +131,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         if !is_too_short {
             return Err(why);
         }
-        if !args.json {
+        if !is_for_programs(args) {
             output::print(&text::tune::too_short(scope.memory_nodes.len(), &why.message, &style))?;
         }
     }
@@ -138,6 +140,11 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         // A study that others should not build on says so to scripts, too.
         None => text::nothing_works(&study).map_or(Ok(0), |why| Err(Failure::cannot(printable(&why)))),
     }
+}
+
+/// Whether the output is read by programs: nothing is said beside it.
+const fn is_for_programs(args: &Tune) -> bool {
+    args.json || args.csv
 }
 
 /// Why nothing was measured: the time is too short for a round, which the warm-up has shown.
@@ -176,7 +183,9 @@ fn conduct(
     let head = head(&plan, args, &named, &conditions);
     let mut sensors = Sensors::new();
     let mut cooling = named.cool_down.map(|most| Cooling::begin(&mut sensors, most, &interrupt));
-    if cooling.as_ref().is_some_and(|cooling| cooling.sum().began_millicelsius.is_none()) && !args.json {
+    if cooling.as_ref().is_some_and(|cooling| cooling.sum().began_millicelsius.is_none())
+        && !is_for_programs(args)
+    {
         output::tell("no temperature of the CPUs is known here: --cool-down waits for nothing");
     }
     let executor: Box<dyn Executor> = match named.subject {
@@ -212,7 +221,7 @@ fn conduct(
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
             let past = journal.past();
             journal.begin(&head, now, Some(env!("CARGO_PKG_VERSION"))).map_err(|error| fail(&error))?;
-            if past > 0 && !args.json {
+            if past > 0 && !is_for_programs(args) {
                 output::tell(&format!("resuming after {past} runs recorded in the journal"));
             }
             let study = experiment.conduct_with(plan, conditions, journal);

@@ -93,6 +93,22 @@ fn json_holds_every_sample_and_the_conditions() {
 }
 
 #[test]
+fn csv_has_a_header_and_a_line_per_placement_and_nothing_beside_it() {
+    let slower = "if grep -q ' bind' /proc/self/numa_maps; then echo score: 20; else echo score: 10; fi";
+    let ran = tune(&["--csv", "--metric=score: ([0-9.]+)"], slower);
+    assert_eq!(ran.stderr, "", "with --csv nothing else is said");
+    let text = ran.ok();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].starts_with("placement,run_options,threads,metric,unit,runs,"), "{text}");
+    assert!(lines[1].starts_with("default,,,score: ([0-9.]+),,"), "{text}");
+    assert!(lines[1].ends_with(",10,,,,,,baseline"), "{text}");
+    let node = a_memory_node();
+    assert!(lines[2].starts_with(&format!("memory of node {node},--membind={node},,score: ")), "{text}");
+    assert!(lines[2].contains(",20,100,100,100,") && lines[2].ends_with(",worse"), "{text}");
+}
+
+#[test]
 fn a_seed_fixes_the_order() {
     let order = |seed: &str| {
         let words = [

@@ -10,7 +10,7 @@ use nodewise_experiment::metric::Metric;
 use nodewise_experiment::schedule::ArmId;
 use nodewise_experiment::shell;
 use nodewise_experiment::study::Study;
-use nodewise_experiment::verdict::ArmResult;
+use nodewise_experiment::verdict::{ArmResult, Verdict};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::{Bytes, NodeSet};
@@ -47,6 +47,29 @@ pub fn metric_value(value: f64, metric: &Metric) -> String {
         Metric::Printed(..) if value >= 1000.0 => format!("{value:.0}"),
         Metric::Printed(..) if value >= 10.0 => format!("{value:.2}"),
         Metric::Printed(..) => format!("{value:.4}"),
+    }
+}
+
+/// The unit of a metric's values, for programs; `None` for counts and for numbers that the program prints.
+pub const fn metric_unit(metric: &Metric) -> Option<&'static str> {
+    match metric {
+        Metric::Wall | Metric::CpuTime => Some("s"),
+        Metric::MaxRss => Some("bytes"),
+        Metric::Counted(_) | Metric::Printed(..) => None,
+    }
+}
+
+/// The verdict about a placement, for programs.
+pub const fn verdict_name(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Baseline => "baseline",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no_difference_shown",
+        Verdict::TooFewRounds { .. } => "too_few_rounds",
+        Verdict::Out(_) => "out_of_the_race",
+        Verdict::NotAsAsked(_) => "not_as_asked",
+        Verdict::Failed(_) => "failed",
     }
 }
 

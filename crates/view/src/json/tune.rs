@@ -19,7 +19,7 @@ use super::{ends, pretty};
 use crate::digest::change::direction_name;
 use crate::digest::evidence::Counted;
 use crate::digest::example::Predicted;
-use crate::digest::study::{command_lines, seen};
+use crate::digest::study::{command_lines, metric_unit, seen, verdict_name};
 use also::{AlsoJson, FidelityJson};
 use example::ExampleJson;
 use sample::SampleJson;
@@ -200,13 +200,14 @@ impl<'a> MetricJson<'a> {
 
     pub(super) fn of(metric: &'a Metric) -> Self {
         let better = Some(direction_name(metric.direction()));
+        let unit = metric_unit(metric);
         match metric {
-            Metric::Wall => Self { kind: "wall", unit: Some("s"), pattern: None, better },
-            Metric::CpuTime => Self { kind: "cpu", unit: Some("s"), pattern: None, better },
-            Metric::MaxRss => Self { kind: "rss", unit: Some("bytes"), pattern: None, better },
-            Metric::Counted(counter) => Self { kind: counter.name(), unit: None, pattern: None, better },
+            Metric::Wall => Self { kind: "wall", unit, pattern: None, better },
+            Metric::CpuTime => Self { kind: "cpu", unit, pattern: None, better },
+            Metric::MaxRss => Self { kind: "rss", unit, pattern: None, better },
+            Metric::Counted(counter) => Self { kind: counter.name(), unit, pattern: None, better },
             Metric::Printed(pattern, _) => {
-                Self { kind: "printed", unit: None, pattern: Some(pattern.text()), better }
+                Self { kind: "printed", unit, pattern: Some(pattern.text()), better }
             }
         }
     }
@@ -362,7 +363,7 @@ impl<'a> ArmJson<'a> {
                 rounds_for_margin: effect.blocks_for_target,
                 shown: effect.is_shown,
             }),
-            verdict: verdict_word(&result.verdict),
+            verdict: verdict_name(&result.verdict),
             reason,
             pages: study.residency(result.arm).as_ref().map(pages),
             seen_bytes: seen(study, result.arm).map(|(seen, _)| seen.get()),
@@ -421,19 +422,6 @@ impl RaceJson {
                 arms: crossed.arms.iter().copied().map(ArmId::number).collect(),
             }),
         }
-    }
-}
-
-fn verdict_word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Baseline => "baseline",
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference => "no_difference_shown",
-        Verdict::TooFewRounds { .. } => "too_few_rounds",
-        Verdict::Out(_) => "out_of_the_race",
-        Verdict::NotAsAsked(_) => "not_as_asked",
-        Verdict::Failed(_) => "failed",
     }
 }
 

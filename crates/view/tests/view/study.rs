@@ -20,7 +20,7 @@ use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeCounters, NodeId, spec};
 use nodewise_view::digest::example::predicted;
 use nodewise_view::digest::why::Why;
 use nodewise_view::text::Extent;
-use nodewise_view::{Style, json, text};
+use nodewise_view::{Style, csv, json, text};
 
 use crate::golden::check;
 
@@ -259,6 +259,61 @@ fn the_json_twin_says_the_same() {
     assert_eq!((&why["default"], &why["best"]), (&0.62.into(), &1.0.into()));
     assert!(words.contains(&format!("Why: {}", why["sentence"].as_str().unwrap())), "{text}");
     assert!(json["example"].is_null());
+}
+
+/// The fields of a line of CSV without the quotes around those that hold commas.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut is_quoted = false;
+    for one in line.chars() {
+        match one {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => fields.push(String::new()),
+            one => fields.last_mut().expect("there is a first one").push(one),
+        }
+    }
+    fields
+}
+
+#[test]
+fn the_csv_has_a_line_for_each_placement_with_what_json_says() {
+    let (study, scope, candidates) = play();
+    let analysis = Analysis::of(&study);
+    let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let csv = csv::tune(&study, &analysis, &scope);
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let arms = json["arms"].as_array().unwrap();
+    assert_eq!(lines.clone().count(), arms.len());
+    for (line, arm) in lines.zip(arms) {
+        let fields = fields(line);
+        assert_eq!(fields.len(), head.len(), "{line}");
+        let field = |name: &str| fields[head.iter().position(|head| *head == name).expect(name)].as_str();
+        assert_eq!(field("placement"), arm["name"]);
+        assert_eq!(field("verdict"), arm["verdict"]);
+        assert_eq!((field("metric"), field("unit")), ("wall time", "s"));
+        let options: Vec<&str> =
+            arm["run_options"].as_array().unwrap().iter().flat_map(|o| o.as_str()).collect();
+        assert_eq!(field("run_options"), options.join(" "));
+        assert_eq!(field("runs"), arm["summary"]["runs"].as_u64().unwrap_or(0).to_string());
+        assert_eq!(field("failures"), arm["failures"].to_string());
+        assert_eq!(field("median").parse().ok(), arm["summary"]["median"].as_f64());
+        let effect = &arm["effect"];
+        for (name, ratio) in [
+            ("change_percent", &effect["ratio"]),
+            ("interval_low_percent", &effect["ratio_interval_95"][0]),
+            ("interval_high_percent", &effect["ratio_interval_95"][1]),
+        ] {
+            let expected =
+                ratio.as_f64().map_or(String::new(), |ratio| format!("{:.3}", (ratio - 1.0) * 100.0));
+            let shown = field(name).parse::<f64>().map_or(String::new(), |shown| format!("{shown:.3}"));
+            assert_eq!(shown, expected, "{name} of {line}");
+        }
+    }
+    let best = csv.lines().find(|line| line.starts_with("local to node 0,")).unwrap();
+    assert!(best.starts_with("local to node 0,--cpunodebind=0 --membind=0,,wall time,s,"), "{best}");
+    assert!(best.ends_with(",better"), "{best}");
 }
 
 /// The observed effect of one run of a placement.
