@@ -26,6 +26,7 @@ pub mod matrix;
 pub mod node;
 pub mod oddity;
 pub mod perftest;
+pub mod placements;
 pub mod study;
 pub mod survey;
 pub mod sweep;

@@ -8,6 +8,7 @@
 
 pub mod bandwidth;
 pub mod c2c;
+mod changes;
 pub mod compare;
 pub mod file;
 pub mod font;
@@ -26,6 +27,7 @@ mod sheet;
 pub mod sweep;
 mod threads;
 pub mod timeline;
+pub mod tune;
 mod writer;
 
 pub use bandwidth::bandwidth_svg;
@@ -41,3 +43,4 @@ pub use palette::Theme;
 pub use perftest::perftest_svg;
 pub use sweep::sweep_svg;
 pub use timeline::timeline_svg;
+pub use tune::tune_svg;

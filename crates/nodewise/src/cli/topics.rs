@@ -165,7 +165,7 @@ run --huge sets GLIBC_TUNABLES for the program that it starts.
 Verbs with a result take these options:
 
   --json         prints the result as JSON with every figure; each document names its schema and version
-  --csv          prints one line per cell, with commas
+  --csv          prints one line per cell or placement, with commas
   --svg FILE     writes a picture into FILE
   --from FILE    shows a result that --json printed, without measuring; --svg and --csv work on it too
 

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::output::Destination;
+
 /// Runs a program under many placements and names the best
 ///
 /// Every round runs the program once under each placement, in a new random order, and twice under the default:
@@ -21,7 +23,7 @@ Examples:
   nodewise tune --metric 'Triad: +([0-9.]+)' --higher-is-better -- ./stream
   nodewise tune --metric wall --metric rss --metric 'latency ([0-9.]+)' -- ./bench
   nodewise tune --time 10m --json -- make -j8 > study.json
-  nodewise tune --csv -- ./solver > study.csv
+  nodewise tune --csv --svg study.svg -- ./solver > study.csv
   nodewise tune --journal study.journal --time 2h -- ./solver
   nodewise tune --prepare 'cat sample.tar' -- zstd -q -f sample.tar -o /dev/null
   nodewise tune --prepare \"sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'\" -- ./load data
@@ -118,6 +120,9 @@ pub struct Tune {
     /// Print CSV, one line per placement
     #[arg(long, conflicts_with = "emit", help_heading = "Output")]
     pub csv: bool,
+    /// Also draw the placements as SVG into FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub svg: Option<Destination>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,

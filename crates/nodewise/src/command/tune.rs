@@ -34,7 +34,9 @@ use nodewise_source::Detail;
 use nodewise_syscall::clock::Monotonic;
 use nodewise_syscall::perf::Counting;
 use nodewise_view::digest::example::predicted;
+use nodewise_view::digest::placements::Placements;
 use nodewise_view::digest::study::duration;
+use nodewise_view::svg::{Theme, tune_svg};
 use nodewise_view::text::Extent;
 use nodewise_view::{csv, json, text};
 
@@ -43,6 +45,7 @@ use crate::cli::tune::Tune;
 use crate::command::run::full_paths;
 use crate::failure::{Failure, Outcome};
 use crate::input;
+use crate::output::destination;
 use crate::progress::Progress;
 use crate::witness::{CountingWitness, Steal};
 use crate::{live, measuring, output};
@@ -52,6 +55,7 @@ use options::{Named, Subject};
 
 /// Runs the verb.
 pub fn run(args: &Tune, global: &Global) -> Outcome {
+    destination::check([&args.svg])?;
     let input = input::load("live", Detail::Full)?;
     let first = First::of(args, &input.machine);
     let (metric, also) = match first {
@@ -98,6 +102,8 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let analysis = Analysis::of(&study);
     let style = output::style(global.color);
     let is_too_short = first.is_too_short(args, &study.end, &scope);
+    let placements = Placements::of(&study, &analysis, &scope);
+    let drawn = draw(args, &placements);
     if args.json {
         let example = if first == First::OneNode || is_too_short {
             predicted().unwrap_or_default()
@@ -113,7 +119,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
             &example,
         ))?;
     } else if args.csv {
-        output::print(&csv::tune(&study, &analysis, &scope))?;
+        output::print(&csv::tune(&placements))?;
     } else if matches!(study.end, End::BudgetTooShort(_)) {
         // What the first runs took is in the sentence that follows.
     } else if first == First::OneNode {
@@ -135,10 +141,26 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
             output::print(&text::tune::too_short(scope.memory_nodes.len(), &why.message, &style))?;
         }
     }
+    drawn?;
     match journal.as_mut().and_then(Journal::failure) {
         Some(failure) => Err(unusable(args.journal.as_deref(), &failure)),
         // A study that others should not build on says so to scripts, too.
         None => text::nothing_works(&study).map_or(Ok(0), |why| Err(Failure::cannot(printable(&why)))),
+    }
+}
+
+/// Draws the placements where that is asked for. The result is shown before a picture that cannot be written
+/// is an error.
+fn draw(args: &Tune, placements: &Placements) -> Result<(), Failure> {
+    match &args.svg {
+        Some(picture) if placements.is_measured() => {
+            picture.write(tune_svg(placements, Theme::Auto).as_bytes())
+        }
+        Some(_) => {
+            output::tell("nothing was measured, so there is no picture");
+            Ok(())
+        }
+        None => Ok(()),
     }
 }
 

@@ -109,6 +109,34 @@ fn csv_has_a_header_and_a_line_per_placement_and_nothing_beside_it() {
 }
 
 #[test]
+fn the_picture_has_a_row_per_placement_and_where_nothing_ran_there_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("study.svg");
+    let option = format!("--svg={}", picture.display());
+    let study = json(&[&option, "--runs=2"], "exit 0");
+    let svg = fs::read_to_string(&picture).unwrap();
+    for words in ["Change of wall time by placement: sh -c", "2 placements, 2 rounds in", "too few rounds: 2"]
+    {
+        assert!(svg.contains(words), "{words} is not in {svg}");
+    }
+    for arm in study["arms"].as_array().unwrap() {
+        assert!(svg.contains(&format!(">{}<", arm["name"].as_str().unwrap())), "{svg}");
+    }
+    fs::remove_file(&picture).unwrap();
+    let ran = tune(&[&option], "exit 3");
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing was measured, so there is no picture"), "{}", ran.stderr);
+    assert!(!picture.exists());
+    let ran = tune(&["--svg=/nonexistent/study.svg"], "exit 0");
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(3), ""),
+        "it is found out before the study: {}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn a_seed_fixes_the_order() {
     let order = |seed: &str| {
         let words = [

@@ -10,7 +10,7 @@ use nodewise_experiment::metric::Metric;
 use nodewise_experiment::schedule::ArmId;
 use nodewise_experiment::shell;
 use nodewise_experiment::study::Study;
-use nodewise_experiment::verdict::{ArmResult, Verdict};
+use nodewise_experiment::verdict::ArmResult;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::Scope;
 use nodewise_machine::{Bytes, NodeSet};
@@ -56,20 +56,6 @@ pub const fn metric_unit(metric: &Metric) -> Option<&'static str> {
         Metric::Wall | Metric::CpuTime => Some("s"),
         Metric::MaxRss => Some("bytes"),
         Metric::Counted(_) | Metric::Printed(..) => None,
-    }
-}
-
-/// The verdict about a placement, for programs.
-pub const fn verdict_name(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Baseline => "baseline",
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference => "no_difference_shown",
-        Verdict::TooFewRounds { .. } => "too_few_rounds",
-        Verdict::Out(_) => "out_of_the_race",
-        Verdict::NotAsAsked(_) => "not_as_asked",
-        Verdict::Failed(_) => "failed",
     }
 }
 

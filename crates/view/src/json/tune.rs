@@ -10,7 +10,7 @@ use nodewise_experiment::metric::Metric;
 use nodewise_experiment::race::{Out, Rules};
 use nodewise_experiment::schedule::ArmId;
 use nodewise_experiment::study::{End, Study};
-use nodewise_experiment::verdict::{Advice, Analysis, ArmResult, Verdict};
+use nodewise_experiment::verdict::{Advice, Analysis, ArmResult};
 use nodewise_machine::placement::{HugePages, Placement, Scope};
 use serde::Serialize;
 
@@ -19,7 +19,8 @@ use super::{ends, pretty};
 use crate::digest::change::direction_name;
 use crate::digest::evidence::Counted;
 use crate::digest::example::Predicted;
-use crate::digest::study::{command_lines, metric_unit, seen, verdict_name};
+use crate::digest::placements::{VerdictKind, reason};
+use crate::digest::study::{command_lines, metric_unit, seen};
 use also::{AlsoJson, FidelityJson};
 use example::ExampleJson;
 use sample::SampleJson;
@@ -330,15 +331,6 @@ impl<'a> ArmJson<'a> {
     fn of(study: &'a Study, result: &ArmResult, scope: &Scope) -> Self {
         let arm = study.plan.arm(result.arm);
         let (repeated, spoilt) = study.spoilt(result.arm);
-        let reason = match &result.verdict {
-            Verdict::Failed(dropped) => Some(dropped.ending.to_string()),
-            Verdict::NotAsAsked(fidelity) => fidelity.why(&arm.placement),
-            Verdict::Out(out) => Some(format!("after {}", out.block)),
-            Verdict::TooFewRounds { blocks, needed } => {
-                Some(format!("{blocks} rounds of the {needed} it takes"))
-            }
-            _ => None,
-        };
         Self {
             arm: result.arm.number(),
             name: &arm.name,
@@ -363,8 +355,8 @@ impl<'a> ArmJson<'a> {
                 rounds_for_margin: effect.blocks_for_target,
                 shown: effect.is_shown,
             }),
-            verdict: verdict_name(&result.verdict),
-            reason,
+            verdict: VerdictKind::of(&result.verdict).name(),
+            reason: reason(study, result),
             pages: study.residency(result.arm).as_ref().map(pages),
             seen_bytes: seen(study, result.arm).map(|(seen, _)| seen.get()),
             fidelity: FidelityJson::of_arm(arm, result),

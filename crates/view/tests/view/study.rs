@@ -17,12 +17,17 @@ use nodewise_experiment::verdict::Analysis;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeCounters, NodeId, spec};
+use nodewise_view::digest::change::change_words;
 use nodewise_view::digest::example::predicted;
+use nodewise_view::digest::placements::{PlacementChange, PlacementRow, Placements, VerdictKind};
 use nodewise_view::digest::why::Why;
+use nodewise_view::svg::tune::tune_page;
+use nodewise_view::svg::{Theme, tune_svg};
 use nodewise_view::text::Extent;
 use nodewise_view::{Style, csv, json, text};
 
 use crate::golden::check;
+use crate::picture::tidy;
 
 /// Plays a program that takes 1 s, 10 % less where its pages are local, and cannot run interleaved.
 struct Player {
@@ -232,7 +237,7 @@ fn the_json_twin_says_the_same() {
         };
         assert!(row.contains(verdict), "{row} should say {verdict}");
         if let Some(ratio) = arm["effect"]["ratio"].as_f64() {
-            assert!(row.contains(&nodewise_view::digest::change::change_words(ratio, 1)), "{row}");
+            assert!(row.contains(&change_words(ratio, 1)), "{row}");
         }
     }
     let samples = json["samples"].as_array().unwrap();
@@ -281,7 +286,7 @@ fn the_csv_has_a_line_for_each_placement_with_what_json_says() {
     let analysis = Analysis::of(&study);
     let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let csv = csv::tune(&study, &analysis, &scope);
+    let csv = csv::tune(&Placements::of(&study, &analysis, &scope));
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let arms = json["arms"].as_array().unwrap();
@@ -314,6 +319,62 @@ fn the_csv_has_a_line_for_each_placement_with_what_json_says() {
     let best = csv.lines().find(|line| line.starts_with("local to node 0,")).unwrap();
     assert!(best.starts_with("local to node 0,--cpunodebind=0 --membind=0,,wall time,s,"), "{best}");
     assert!(best.ends_with(",better"), "{best}");
+}
+
+#[test]
+fn the_picture_keeps_the_rules_of_pictures_and_says_what_the_table_says() {
+    let (mut study, scope, candidates) = play();
+    study.conditions.cpu_model = Some("A CPU".to_owned());
+    study.conditions.began = Some(std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+    let analysis = Analysis::of(&study);
+    let placements = Placements::of(&study, &analysis, &scope);
+    tidy(&tune_page(&placements)).unwrap();
+    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::All, &Style::plain(160));
+    for theme in [Theme::Light, Theme::Dark, Theme::Auto] {
+        let svg = tune_svg(&placements, theme);
+        let document = roxmltree::Document::parse(&svg).expect("the picture is well-formed");
+        let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
+        let all = texts.join("\n");
+        assert!(text.contains(&placements.words()), "{text}");
+        for words in ["A CPU", "2023-11-14", "6.12", "./solver 'input one.dat'", &placements.words()] {
+            assert!(all.contains(words), "{words} is not in {all}");
+        }
+        assert!(all.contains("use: nodewise run --cpunodebind=0 --membind=0"), "{all}");
+        for row in &placements.rows {
+            assert!(texts.contains(&row.name.as_str()), "{} is not in {all}", row.name);
+            assert!(
+                texts.iter().any(|text| row
+                    .verdict_words(&placements.metric)
+                    .starts_with(text.trim_end_matches("...")))
+            );
+            let change = row.change.map(|change| change_words(change.ratio, 1));
+            assert!(change.is_none_or(|change| all.contains(&change) && text.contains(&change)), "{all}");
+        }
+    }
+}
+
+#[test]
+fn a_picture_of_many_placements_is_cut_and_one_of_none_has_no_bars() {
+    let (study, scope, _) = play();
+    let mut placements = Placements::of(&study, &Analysis::of(&study), &scope);
+    let best = placements.rows[1].clone();
+    placements
+        .rows
+        .extend((0..100).map(|at| PlacementRow { name: format!("{at} {}", "x".repeat(90)), ..best.clone() }));
+    tidy(&tune_page(&placements)).unwrap();
+    assert!(
+        tune_svg(&placements, Theme::Auto)
+            .contains(&format!("and {} placements more", placements.rows.len() - 60))
+    );
+    // A ratio that no scale holds, and a reason longer than its column.
+    placements.rows.truncate(2);
+    placements.rows[1].change = Some(PlacementChange { ratio: 1e12, ..best.change.unwrap() });
+    placements.rows[1].verdict = VerdictKind::Failed;
+    placements.rows[1].reason = Some("could not be started: ".repeat(9));
+    tidy(&tune_page(&placements)).unwrap();
+    placements.rows.truncate(1);
+    placements.noise = None;
+    tidy(&tune_page(&placements)).unwrap();
 }
 
 /// The observed effect of one run of a placement.
@@ -431,7 +492,7 @@ fn told_alike(json: &serde_json::Value, text: &str) {
     assert!(arms[0]["fidelity"].is_null(), "nothing is asked of the default");
     assert_eq!((&json["also"][0]["kind"], &json["also"][1]["kind"]), (&"cpu".into(), &"node-loads".into()));
     let cpu = arms[1]["also"][0]["ratio"].as_f64().expect("both have values");
-    assert!(words.contains(&nodewise_view::digest::change::change_words(cpu, 1)), "{text}");
+    assert!(words.contains(&change_words(cpu, 1)), "{text}");
     assert!(arms[1]["also"][1].is_null());
     assert!(words.contains("Shown too node-loads not known: this CPU does not count it"), "{text}");
     for counted in ["numa_hit", "numa_foreign"] {
