@@ -23,7 +23,7 @@ Examples:
   nodewise tune --metric 'Triad: +([0-9.]+)' --higher-is-better -- ./stream
   nodewise tune --metric wall --metric rss --metric 'latency ([0-9.]+)' -- ./bench
   nodewise tune --time 10m --json -- make -j8 > study.json
-  nodewise tune --csv --svg study.svg -- ./solver > study.csv
+  nodewise tune --from study.json --svg study.svg
   nodewise tune --journal study.journal --time 2h -- ./solver
   nodewise tune --prepare 'cat sample.tar' -- zstd -q -f sample.tar -o /dev/null
   nodewise tune --prepare \"sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'\" -- ./load data
@@ -123,6 +123,17 @@ pub struct Tune {
     /// Also draw the placements as SVG into FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
+    /// Show a result of --json without running anything: its placements as a table, CSV or SVG; with --json the
+    /// whole document
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["placement", "space", "threads", "runs", "no_race", "time", "metric",
+                              "higher_is_better", "run_limit", "seed", "repeats", "journal", "prepare",
+                              "cool_down", "serve", "emit", "all", "command"],
+        help_heading = "Output"
+    )]
+    pub from: Option<PathBuf>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,

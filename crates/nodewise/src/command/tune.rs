@@ -36,6 +36,7 @@ use nodewise_syscall::perf::Counting;
 use nodewise_view::digest::example::predicted;
 use nodewise_view::digest::placements::Placements;
 use nodewise_view::digest::study::duration;
+use nodewise_view::json::Saved;
 use nodewise_view::svg::{Theme, tune_svg};
 use nodewise_view::text::Extent;
 use nodewise_view::{csv, json, text};
@@ -56,6 +57,9 @@ use options::{Named, Subject};
 /// Runs the verb.
 pub fn run(args: &Tune, global: &Global) -> Outcome {
     destination::check([&args.svg])?;
+    if let Some(path) = &args.from {
+        return show_saved(path, args, global);
+    }
     let input = input::load("live", Detail::Full)?;
     let first = First::of(args, &input.machine);
     let (metric, also) = match first {
@@ -147,6 +151,23 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         // A study that others should not build on says so to scripts, too.
         None => text::nothing_works(&study).map_or(Ok(0), |why| Err(Failure::cannot(printable(&why)))),
     }
+}
+
+/// Shows the placements of a study that was saved; as JSON all of it, as it was written.
+fn show_saved(path: &Path, args: &Tune, global: &Global) -> Outcome {
+    let (document, placements) = measuring::read_saved_as("--from", path, "tune --json", |text| {
+        let placements = json::tune::read(&Saved::of(text)?)?;
+        Ok((text.to_owned(), placements))
+    })?;
+    let drawn = draw(args, &placements);
+    if args.json {
+        output::print_json(&document)?;
+    } else if args.csv {
+        output::print(&csv::tune(&placements))?;
+    } else {
+        output::print(&text::tune::saved(&placements, &output::style(global.color)))?;
+    }
+    drawn.map(|()| 0)
 }
 
 /// Draws the placements where that is asked for. The result is shown before a picture that cannot be written

@@ -137,6 +137,37 @@ fn the_picture_has_a_row_per_placement_and_where_nothing_ran_there_is_none() {
 }
 
 #[test]
+fn a_saved_study_is_shown_in_every_form_without_running_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (saved, first, second) = (path("study.json"), path("first.svg"), path("second.svg"));
+    let score = "--metric=score: ([0-9.]+)";
+    let written = tune(&["--json", "--svg", &first, score], "echo score: 10").ok();
+    fs::write(&saved, &written).unwrap();
+    let from = |options: &[&str]| run(&[&["tune", "--from", &saved], options].concat());
+    let text = from(&[]).ok();
+    assert!(text.starts_with("no placement helps\n2 placements, 6 rounds in "), "{text}");
+    assert!(text.contains("baseline") && text.contains("score: "), "{text}");
+    let drawn = from(&["--json", "--svg", &second]);
+    assert_eq!(drawn.stderr, "");
+    assert_eq!(drawn.ok(), written, "all of the document");
+    assert_eq!(fs::read(&first).unwrap(), fs::read(&second).unwrap());
+    let csv = from(&["--csv"]).ok();
+    assert!(csv.lines().nth(1).unwrap().ends_with(",10,,,,,,baseline"), "{csv}");
+    for options in [&["--runs=2"][..], &["--repeats=0"], &["--all"], &["true"]] {
+        assert_eq!(from(options).code, Some(2), "{options:?} has no meaning with --from");
+    }
+    fs::write(&saved, "{\"schema\": \"nodewise.latency/1\"}").unwrap();
+    let wrong = from(&[]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(
+        wrong.stderr.contains("is not a result of nodewise tune --json: its schema is"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
 fn a_seed_fixes_the_order() {
     let order = |seed: &str| {
         let words = [

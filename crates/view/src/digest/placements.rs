@@ -69,7 +69,8 @@ pub enum VerdictKind {
 }
 
 impl VerdictKind {
-    const ALL: [Self; 8] = [
+    /// All of them.
+    pub const ALL: [Self; 8] = [
         Self::Baseline,
         Self::Better,
         Self::Worse,
@@ -106,11 +107,6 @@ impl VerdictKind {
             Self::NotAsAsked => "not_as_asked",
             Self::Failed => "failed",
         }
-    }
-
-    /// The verdict of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 

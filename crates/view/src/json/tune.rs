@@ -29,8 +29,11 @@ use why::WhyJson;
 mod also;
 mod evidence;
 mod example;
+mod read;
 mod sample;
 mod why;
+
+pub use read::read;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.tune/2";

@@ -8,6 +8,7 @@ mod first;
 mod notes;
 mod pages;
 mod results;
+mod saved;
 
 pub use first::{first, too_short};
 use nodewise_experiment::candidates::LeftOut;
@@ -16,6 +17,7 @@ use nodewise_experiment::journal;
 use nodewise_experiment::study::{Dropped, End, Study};
 use nodewise_experiment::verdict::Analysis;
 use nodewise_machine::placement::Scope;
+pub use saved::saved;
 
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};

@@ -8,6 +8,7 @@ mod io;
 mod latency;
 mod loaded;
 mod picture;
+mod placements;
 mod saved;
 mod server;
 mod study;

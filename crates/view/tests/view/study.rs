@@ -19,15 +19,11 @@ use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeCounters, NodeId, spec};
 use nodewise_view::digest::change::change_words;
 use nodewise_view::digest::example::predicted;
-use nodewise_view::digest::placements::{PlacementChange, PlacementRow, Placements, VerdictKind};
 use nodewise_view::digest::why::Why;
-use nodewise_view::svg::tune::tune_page;
-use nodewise_view::svg::{Theme, tune_svg};
 use nodewise_view::text::Extent;
-use nodewise_view::{Style, csv, json, text};
+use nodewise_view::{Style, json, text};
 
 use crate::golden::check;
-use crate::picture::tidy;
 
 /// Plays a program that takes 1 s, 10 % less where its pages are local, and cannot run interleaved.
 struct Player {
@@ -134,7 +130,8 @@ impl Clock for Ticking {
     }
 }
 
-fn play() -> (Study, Scope, Candidates) {
+/// The study of that program on a machine with two nodes, with its scope and candidates.
+pub fn play() -> (Study, Scope, Candidates) {
     let mut machine = spec::machine("2x(2c 8G); dist=21; kernel=6.12").expect("the spec is one");
     machine.settings.transparent_hugepage = Some("always".to_owned());
     let candidates = Candidates::of(&machine);
@@ -264,117 +261,6 @@ fn the_json_twin_says_the_same() {
     assert_eq!((&why["default"], &why["best"]), (&0.62.into(), &1.0.into()));
     assert!(words.contains(&format!("Why: {}", why["sentence"].as_str().unwrap())), "{text}");
     assert!(json["example"].is_null());
-}
-
-/// The fields of a line of CSV without the quotes around those that hold commas.
-fn fields(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut is_quoted = false;
-    for one in line.chars() {
-        match one {
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => fields.push(String::new()),
-            one => fields.last_mut().expect("there is a first one").push(one),
-        }
-    }
-    fields
-}
-
-#[test]
-fn the_csv_has_a_line_for_each_placement_with_what_json_says() {
-    let (study, scope, candidates) = play();
-    let analysis = Analysis::of(&study);
-    let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let csv = csv::tune(&Placements::of(&study, &analysis, &scope));
-    let mut lines = csv.lines();
-    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
-    let arms = json["arms"].as_array().unwrap();
-    assert_eq!(lines.clone().count(), arms.len());
-    for (line, arm) in lines.zip(arms) {
-        let fields = fields(line);
-        assert_eq!(fields.len(), head.len(), "{line}");
-        let field = |name: &str| fields[head.iter().position(|head| *head == name).expect(name)].as_str();
-        assert_eq!(field("placement"), arm["name"]);
-        assert_eq!(field("verdict"), arm["verdict"]);
-        assert_eq!((field("metric"), field("unit")), ("wall time", "s"));
-        let options: Vec<&str> =
-            arm["run_options"].as_array().unwrap().iter().flat_map(|o| o.as_str()).collect();
-        assert_eq!(field("run_options"), options.join(" "));
-        assert_eq!(field("runs"), arm["summary"]["runs"].as_u64().unwrap_or(0).to_string());
-        assert_eq!(field("failures"), arm["failures"].to_string());
-        assert_eq!(field("median").parse().ok(), arm["summary"]["median"].as_f64());
-        let effect = &arm["effect"];
-        for (name, ratio) in [
-            ("change_percent", &effect["ratio"]),
-            ("interval_low_percent", &effect["ratio_interval_95"][0]),
-            ("interval_high_percent", &effect["ratio_interval_95"][1]),
-        ] {
-            let expected =
-                ratio.as_f64().map_or(String::new(), |ratio| format!("{:.3}", (ratio - 1.0) * 100.0));
-            let shown = field(name).parse::<f64>().map_or(String::new(), |shown| format!("{shown:.3}"));
-            assert_eq!(shown, expected, "{name} of {line}");
-        }
-    }
-    let best = csv.lines().find(|line| line.starts_with("local to node 0,")).unwrap();
-    assert!(best.starts_with("local to node 0,--cpunodebind=0 --membind=0,,wall time,s,"), "{best}");
-    assert!(best.ends_with(",better"), "{best}");
-}
-
-#[test]
-fn the_picture_keeps_the_rules_of_pictures_and_says_what_the_table_says() {
-    let (mut study, scope, candidates) = play();
-    study.conditions.cpu_model = Some("A CPU".to_owned());
-    study.conditions.began = Some(std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
-    let analysis = Analysis::of(&study);
-    let placements = Placements::of(&study, &analysis, &scope);
-    tidy(&tune_page(&placements)).unwrap();
-    let text = text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::All, &Style::plain(160));
-    for theme in [Theme::Light, Theme::Dark, Theme::Auto] {
-        let svg = tune_svg(&placements, theme);
-        let document = roxmltree::Document::parse(&svg).expect("the picture is well-formed");
-        let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
-        let all = texts.join("\n");
-        assert!(text.contains(&placements.words()), "{text}");
-        for words in ["A CPU", "2023-11-14", "6.12", "./solver 'input one.dat'", &placements.words()] {
-            assert!(all.contains(words), "{words} is not in {all}");
-        }
-        assert!(all.contains("use: nodewise run --cpunodebind=0 --membind=0"), "{all}");
-        for row in &placements.rows {
-            assert!(texts.contains(&row.name.as_str()), "{} is not in {all}", row.name);
-            assert!(
-                texts.iter().any(|text| row
-                    .verdict_words(&placements.metric)
-                    .starts_with(text.trim_end_matches("...")))
-            );
-            let change = row.change.map(|change| change_words(change.ratio, 1));
-            assert!(change.is_none_or(|change| all.contains(&change) && text.contains(&change)), "{all}");
-        }
-    }
-}
-
-#[test]
-fn a_picture_of_many_placements_is_cut_and_one_of_none_has_no_bars() {
-    let (study, scope, _) = play();
-    let mut placements = Placements::of(&study, &Analysis::of(&study), &scope);
-    let best = placements.rows[1].clone();
-    placements
-        .rows
-        .extend((0..100).map(|at| PlacementRow { name: format!("{at} {}", "x".repeat(90)), ..best.clone() }));
-    tidy(&tune_page(&placements)).unwrap();
-    assert!(
-        tune_svg(&placements, Theme::Auto)
-            .contains(&format!("and {} placements more", placements.rows.len() - 60))
-    );
-    // A ratio that no scale holds, and a reason longer than its column.
-    placements.rows.truncate(2);
-    placements.rows[1].change = Some(PlacementChange { ratio: 1e12, ..best.change.unwrap() });
-    placements.rows[1].verdict = VerdictKind::Failed;
-    placements.rows[1].reason = Some("could not be started: ".repeat(9));
-    tidy(&tune_page(&placements)).unwrap();
-    placements.rows.truncate(1);
-    placements.noise = None;
-    tidy(&tune_page(&placements)).unwrap();
 }
 
 /// The observed effect of one run of a placement.
