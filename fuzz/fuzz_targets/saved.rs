@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use nodewise_machine::printable::printable;
 use nodewise_view::json::{self, Saved};
-use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg, file_svg, latency_svg, loaded_svg, sweep_svg};
+use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg, file_svg, latency_svg, loaded_svg, sweep_svg, tune_svg};
 use nodewise_view::{Style, csv, text};
 
 /// The output for a document: its JSON twin, and all other forms in one.
@@ -41,6 +41,12 @@ fn show(document: &str) -> Result<Shown, String> {
             let of = json::sweep::read(&saved)?;
             let text = text::sweep::table(&of, &style);
             (json::sweep::table(&of), [csv::sweep(&of), text, sweep_svg(&of, Theme::Auto)].concat())
+        }
+        json::tune::SCHEMA => {
+            let of = json::tune::read(&saved)?;
+            // A document of a study is printed as it is: only its placements are read.
+            let text = text::tune::saved(&of, &style);
+            (document.to_owned(), [csv::tune(&of), text, tune_svg(&of, Theme::Auto)].concat())
         }
         _ => {
             let of = json::latency::read(&saved)?;
