@@ -17,7 +17,7 @@ use crate::svg::sheet::{self, HEAD, MARGIN, SMALL, TEXT, WIDTH};
 /// Room for names on the left, for medians beside them, and for verdicts on the right.
 const NAMES: f64 = 200.0;
 const MEDIANS: f64 = 80.0;
-const VERDICTS: f64 = 150.0;
+const VERDICTS: f64 = 260.0;
 /// Height of a row.
 const ROW: f64 = BAR + STRIP + 7.0;
 /// Most rows that are drawn: a picture of more is not a picture.

@@ -120,6 +120,10 @@ fn a_picture_of_many_placements_is_cut_and_one_of_none_has_no_bars() {
     placements.rows[1].verdict = VerdictKind::Failed;
     placements.rows[1].reason = Some("could not be started: ".repeat(9));
     tidy(&tune_page(&placements)).unwrap();
+    // The longest verdict of an ordinary study is whole.
+    placements.rows[1].verdict = VerdictKind::TooFewRounds;
+    placements.rows[1].reason = Some("10 rounds of the 12 it takes".to_owned());
+    assert!(tune_svg(&placements, Theme::Auto).contains("too few rounds: 10 rounds of the 12 it takes<"));
     placements.rows.truncate(1);
     placements.noise = None;
     tidy(&tune_page(&placements)).unwrap();
