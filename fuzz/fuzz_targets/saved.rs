@@ -5,7 +5,9 @@
 use libfuzzer_sys::fuzz_target;
 use nodewise_machine::printable::printable;
 use nodewise_view::json::{self, Saved};
-use nodewise_view::svg::{Theme, bandwidth_svg, c2c_svg, file_svg, latency_svg, loaded_svg, sweep_svg, tune_svg};
+use nodewise_view::svg::{
+    Theme, bandwidth_svg, c2c_svg, file_svg, io_svg, latency_svg, loaded_svg, perftest_svg, sweep_svg, tune_svg,
+};
 use nodewise_view::{Style, csv, text};
 
 /// The output for a document: its JSON twin, and all other forms in one.
@@ -26,6 +28,15 @@ fn show(document: &str) -> Result<Shown, String> {
         json::c2c::SCHEMA => {
             let of = json::c2c::read(&saved)?;
             (json::c2c(&of), [csv::c2c(&of), text::c2c(&of, &style), c2c_svg(&of, Theme::Auto)].concat())
+        }
+        json::io::SCHEMA => {
+            let of = json::io::read(&saved)?;
+            (json::io(&of), [csv::io(&of), text::io(&of, &style), io_svg(&of, Theme::Auto)].concat())
+        }
+        json::perftest::SCHEMA => {
+            let of = json::perftest::read(&saved)?;
+            let svg = perftest_svg(&of, Theme::Auto);
+            (json::perftest(&of), [csv::perftest(&of), text::perftest(&of, &style), svg].concat())
         }
         json::loaded::SCHEMA => {
             let of = json::loaded::read(&saved)?;

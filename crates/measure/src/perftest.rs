@@ -43,6 +43,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row of these values, each in the unit of its column.
+    pub fn new(iterations: Option<u64>, values: BTreeMap<Column, f64>) -> Self {
+        Self { iterations, values }
+    }
+
     /// A value, in the unit of its column; `None` for a column that the table does not have.
     pub fn get(&self, column: Column) -> Option<f64> {
         self.values.get(&column).copied()
@@ -50,6 +55,13 @@ impl Row {
 }
 
 impl Table {
+    /// A table of these rows; its columns are those in which a row has a value.
+    pub fn new(kind: Kind, rows: BTreeMap<Bytes, Row>, problems: Vec<Problem>) -> Self {
+        let has = |column: &Column| rows.values().any(|row| row.get(*column).is_some());
+        let columns = Column::ALL.into_iter().filter(has).collect();
+        Self { kind, columns, rows, problems }
+    }
+
     /// The value by which tables of a kind are compared, of one size: the typical (median) latency, or the
     /// average where there is no typical one; the average bandwidth.
     pub fn value(&self, size: Bytes) -> Option<f64> {

@@ -19,6 +19,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All.
+    pub const ALL: [Self; 5] = [Self::Block, Self::File, Self::Network, Self::Rdma, Self::Unknown];
+
     /// The word for text and JSON.
     pub const fn word(self) -> &'static str {
         match self {

@@ -48,7 +48,7 @@ impl Kind {
     }
 
     /// The columns by which tables are compared, the best first.
-    pub(super) const fn compared(self) -> &'static [Column] {
+    pub const fn compared(self) -> &'static [Column] {
         match self {
             Self::Latency => &[Column::Typical, Column::Average],
             Self::Bandwidth => &[Column::BandwidthAverage, Column::BandwidthPeak],
@@ -86,6 +86,22 @@ pub enum Column {
 }
 
 impl Column {
+    /// All, in their order.
+    pub const ALL: [Self; 12] = [
+        Self::Minimum,
+        Self::Maximum,
+        Self::Typical,
+        Self::Average,
+        Self::Deviation,
+        Self::Percentile99,
+        Self::Percentile999,
+        Self::Transactions,
+        Self::BandwidthPeak,
+        Self::BandwidthAverage,
+        Self::MessageRate,
+        Self::CpuUse,
+    ];
+
     /// Its name in JSON and in lines with commas, with the unit.
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,7 +121,7 @@ impl Column {
     }
 
     /// Returns the kind of a table with this column; `None` for columns that both kinds can have.
-    pub(super) const fn kind(self) -> Option<Kind> {
+    pub const fn kind(self) -> Option<Kind> {
         match self {
             Self::BandwidthPeak | Self::BandwidthAverage | Self::MessageRate => Some(Kind::Bandwidth),
             Self::CpuUse => None,

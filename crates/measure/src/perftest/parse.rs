@@ -13,6 +13,7 @@ use nodewise_machine::printable::quote;
 
 use super::column::Head;
 use super::{Column, Kind, Row, Table};
+use crate::survey::figure::rounded;
 
 /// More rows than any test has: `-a` goes through 23 sizes.
 const MOST_ROWS: usize = 1024;
@@ -188,7 +189,10 @@ impl Reader {
                 }
                 Some(Head::Value(column, factor)) => {
                     let value = positive(word).ok_or_else(|| wrong("a number of 0 or more"))?;
-                    row.values.insert(*column, value * factor);
+                    // A product has more digits than were printed: it keeps those that JSON has.
+                    let is_in_unit = (factor - 1.0).abs() < f64::EPSILON;
+                    let value = if is_in_unit { value } else { rounded(value * factor) };
+                    row.values.insert(*column, value);
                 }
                 None => {}
             }

@@ -11,8 +11,8 @@ use super::measure_options::MeasureOptions;
 /// Disks and files are opened read-only and read with direct I/O, in large sequential blocks and in random
 /// blocks of 4 KiB, by a CPU near the device, into a buffer on each node. The kernel confirms the node of each
 /// buffer before and after. RDMA devices are measured with perftest (ib_send_lat, ib_send_bw) once per node,
-/// when a server waits on another host. --from shows earlier output of perftest, side by side. Ctrl-C ends it
-/// with the figures so far.
+/// when a server waits on another host. --from shows an earlier result of --json, or output of perftest side by
+/// side. Ctrl-C ends it with the figures so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,6 +20,8 @@ Examples:
   nodewise io /data/big.file            the disk that a file is on
   nodewise io nvme0n1 net:eth0 --quick
   nodewise io mlx5_2 --rdma-peer far-host
+  nodewise io nvme0n1 --json > disk.json   to show later, with --from
+  nodewise io --from disk.json
   nodewise io --from near=local.txt far=membind1.txt --svg lat.svg
 
 DEVICE is a name as nodewise show has it (nvme0n1, block:nvme0n1, net:eth0, ib:mlx5_0), FILE a path. \
@@ -47,14 +49,15 @@ pub struct Io {
     #[arg(long, value_name = "PORT", requires = "rdma_peer", help_heading = "RDMA",
           value_parser = clap::value_parser!(u16).range(1..65535))]
     pub rdma_port: Option<u16>,
-    /// Show output of perftest from these files without measuring; the first is the baseline
+    /// Show a result of --json, or output of perftest from these files with the first as the baseline, without
+    /// measuring
     #[arg(
         long,
         value_name = "[LABEL=]FILE",
         num_args = 1..,
         conflicts_with_all = ["subjects", "quick", "thorough", "huge", "cpus", "nodes", "seed", "size",
                               "rdma_peer"],
-        help_heading = "RDMA"
+        help_heading = "Output"
     )]
     pub from: Vec<PathBuf>,
 }

@@ -41,11 +41,16 @@ pub fn run(args: &Io, global: &Global) -> Outcome {
         let input = input::load(&global.machine, Detail::Full)?;
         listed(args, global, subject::find(&args.subjects, &input))?
     };
+    show(&report, args, global)
+}
+
+/// Shows a report as the options want it.
+fn show(report: &Report, args: &Io, global: &Global) -> Outcome {
     let forms = Forms {
-        svg: &|| io_svg(&report, Theme::Auto),
-        json: &|| json::io(&report),
-        csv: &|| csv::io(&report),
-        text: &|style| text::io(&report, style),
+        svg: &|| io_svg(report, Theme::Auto),
+        json: &|| json::io(report),
+        csv: &|| csv::io(report),
+        text: &|style| text::io(report, style),
     };
     measuring::show(&args.measure, global, &forms)?;
     let refused = |device: &DeviceReport| device.refused.is_some() || !device.ways.is_empty();

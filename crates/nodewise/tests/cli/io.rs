@@ -170,6 +170,74 @@ fn tables_of_perftest_stand_side_by_side_in_every_form() {
 }
 
 #[test]
+fn results_are_shown_again_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let near = format!("near={}", written(folder.path(), "a.txt", NEAR));
+    let far = written(folder.path(), "far.txt", FAR);
+    let machine = "--machine=2x(2c 4G); dist=21; dev=net:eth0@1";
+    // The file may lie where there is no direct I/O; then its result is that.
+    let file = [&["io"], &SMALL[..], &[path()]].concat();
+    let checks = [(file, "Devices"), (vec!["io", machine], "Devices")];
+    let tables = vec!["io", "--from", &near, &far];
+    for (words, head) in checks.into_iter().chain([(tables, "Latency by size")]) {
+        let measured = run(&[&["io", "--json"], &words[1..]].concat());
+        let saved = written(folder.path(), "a.json", &measured.stdout);
+        let from = format!("--from={saved}");
+        let again = |more: &[&str]| {
+            let ran = run(&[&["io", &from], more].concat());
+            assert_eq!(ran.code, measured.code, "{words:?}: {}", ran.stderr);
+            ran.stdout
+        };
+        assert_eq!(again(&["--json"]), measured.stdout);
+        assert!(again(&["--csv"]).lines().count() > 1);
+        let picture = folder.path().join("a.svg");
+        let text = again(&["--svg", picture.to_str().unwrap()]);
+        assert!(text.starts_with(head), "{text}");
+        if !words.contains(&path()) {
+            // Nothing is measured: both say the same.
+            assert_eq!(text, run(&words).ok());
+        }
+        assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg "));
+        let narrow = output(command(["io", &from]).env("COLUMNS", "60"));
+        assert!(wider(&narrow.stdout, 60).is_empty(), "{}", narrow.stdout);
+    }
+}
+
+#[test]
+fn files_that_are_no_result_or_do_not_go_together_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = run(&["io", "--json", "--machine=2x(2c 4G); dist=21; dev=net:eth0@1"]).ok();
+    let of = |name: &str, text: &str| written(folder.path(), name, text);
+    let result = of("a.json", &whole);
+    let check = |files: &[&str], expected: &str| {
+        let ran = run(&[&["io", "--from"], files].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{files:?}");
+        assert!(ran.stderr.contains(expected), "{files:?}: {}", ran.stderr);
+    };
+    let print_out = of("b.txt", NEAR);
+    let mixed = "b.txt\" is not: expected one result alone, or only output of perftest";
+    check(&[&result, &print_out], mixed);
+    check(&[&print_out, &result], mixed);
+    check(&[&result, &of("c.json", &whole)], "c.json\" are two results of nodewise io: expected one");
+    check(&[&format!("near={result}")], "a result of nodewise io, which takes no label: leave out \"near=\"");
+    let no_result = "is not a result of nodewise io: ";
+    check(&[&of("d.json", &whole[..whole.len() / 2])], &format!("d.json\" {no_result}EOF while parsing"));
+    let other = whole.replace("nodewise.io/", "nodewise.c2c/");
+    check(&[&of("e.json", &other)], &format!("e.json\" {no_result}its schema is \"nodewise.c2c/1\""));
+    let hostile = whole.replace("\"node\": 1", "\"node\": 4294967295");
+    check(&[&of("f.json", &hostile)], &format!("f.json\" {no_result}devices[0]: node 4294967295 is beyond"));
+    let deep = "{\"schema\":".to_owned() + &"[".repeat(1 << 20);
+    check(&[&of("g.json", &deep)], &format!("g.json\" {no_result}"));
+    let binary = folder.path().join("h.json");
+    fs::write(&binary, [b'{', 0xff, 0xfe]).unwrap();
+    check(&[binary.to_str().unwrap()], "--from: cannot read ");
+    // The contents decide, not the name.
+    let renamed = of("k.txt", &whole);
+    assert!(run(&["io", "--from", &renamed]).ok().starts_with("Devices"));
+    assert!(run(&["io", "--from", &of("k.json", NEAR)]).ok().starts_with("Latency"));
+}
+
+#[test]
 fn the_recorded_tables_are_shown_whole() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/perftest");
     let names = ["near=lat-local", "far=lat-membind1", "near=bw-local", "far=bw-membind1"];
@@ -198,7 +266,8 @@ fn wrong_words_and_files_without_tables_are_wrong_usage() {
     };
     check(
         &["--from", &none],
-        "none.txt\": it holds no table of perftest: expected a line that begins with #bytes",
+        "none.txt\": it is not JSON of nodewise io, and it holds no table of perftest: expected a line that \
+         begins with #bytes",
     );
     check(&["--from", "/no/such"], "--from: cannot read \"/no/such\": no such file or directory");
     check(&["--size=1K", path()], "--size: 1 KiB is not a buffer size: expected 4 KiB to 64 GiB");

@@ -5,25 +5,9 @@ use nodewise_measure::perftest::{Column, Comparison};
 use super::{known, quoted};
 use crate::digest::perftest::kink_sizes;
 
-/// The columns with values, of both kinds of table.
-const COLUMNS: [Column; 12] = [
-    Column::Minimum,
-    Column::Maximum,
-    Column::Typical,
-    Column::Average,
-    Column::Deviation,
-    Column::Percentile99,
-    Column::Percentile999,
-    Column::Transactions,
-    Column::BandwidthPeak,
-    Column::BandwidthAverage,
-    Column::MessageRate,
-    Column::CpuUse,
-];
-
 /// Writes all values; one that is not known is empty.
 pub fn perftest(comparisons: &[Comparison]) -> String {
-    let names = COLUMNS.map(Column::name).join(",");
+    let names = Column::ALL.map(Column::name).join(",");
     let mut text = format!("table,side,memory_node,size_bytes,iterations,{names},ratio_to_first,kink\n");
     comparisons.iter().for_each(|comparison| write(comparison, &mut text));
     text
@@ -40,7 +24,7 @@ fn write(comparison: &Comparison, text: &mut String) {
                 size.get().to_string(),
                 known(row.iterations),
             ];
-            fields.extend(COLUMNS.map(|column| known(row.get(column))));
+            fields.extend(Column::ALL.map(|column| known(row.get(column))));
             fields.push(known(comparison.ratio(at, *size)));
             fields.push(kinks.contains(size).to_string());
             text.push_str(&(fields.join(",") + "\n"));

@@ -159,8 +159,8 @@ pub(super) struct ReachJson {
 /// The fields behind a figure: how often it was measured, where that was, and how quietly.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BackingJson {
-    rounds: usize,
-    samples: usize,
+    pub(super) rounds: usize,
+    pub(super) samples: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,6 +186,16 @@ impl ReachJson {
 
     /// The cell that this is, with what it gave and what follows that.
     pub(super) fn read(self, rate: &GbPerSJson, backing: BackingJson) -> Result<CellReport, String> {
+        let figure = rate.read(backing.rounds, backing.samples)?;
+        self.read_with(figure, backing)
+    }
+
+    /// The cell that this is, with a figure that is read already.
+    pub(super) fn read_with(
+        self,
+        figure: Option<Figure>,
+        backing: BackingJson,
+    ) -> Result<CellReport, String> {
         let marks =
             Marks { disturbed: backing.disturbed_samples, samples: backing.samples, ..Marks::default() };
         Ok(CellReport {
@@ -193,7 +203,7 @@ impl ReachJson {
             cpus: set("cpus", &self.cpus)?,
             memory: node(self.memory_node)?,
             pages: pages(&self.pages, self.huge_page_bytes)?,
-            figure: rate.read(backing.rounds, backing.samples)?,
+            figure,
             refused: backing.refused,
             before: backing.placed_before.map(PlacedJson::read).transpose()?,
             after: backing.placed_after.map(PlacedJson::read).transpose()?,

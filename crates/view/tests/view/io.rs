@@ -64,7 +64,7 @@ fn table(head: &str, values: &[f64]) -> Table {
         .expect("it is one")
 }
 
-fn comparisons(sides: u32) -> Vec<Comparison> {
+pub(crate) fn comparisons(sides: u32) -> Vec<Comparison> {
     let latency = |node: u32| {
         let far = 1.0 + 0.4 * f64::from(node.min(3));
         // The far side has a fall behind 32 bytes.
@@ -79,7 +79,7 @@ fn comparisons(sides: u32) -> Vec<Comparison> {
 }
 
 /// A disk, one that went away, a file system without direct I/O, a network interface and an RDMA device.
-fn report(nodes: u32) -> Report {
+pub(crate) fn report(nodes: u32) -> Report {
     let of = |memory: u32| {
         let far = if memory == 0 { 1.0 } else { 1.3 };
         let way = |access, median| WayReport { access, cell: cell(0, memory, median) };

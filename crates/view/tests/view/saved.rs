@@ -1,12 +1,14 @@
 //! Documents that are read back: what was written is written again to the letter, and what is not a result is
 //! refused with the field and what would be right.
 
+use nodewise_measure::perftest::{Comparison, Side, Table};
 use nodewise_view::json::{self, Saved};
+use nodewise_view::svg::{Theme, io_svg};
 use nodewise_view::{Style, csv, text};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
 use crate::bandwidth::{cores, report, troubled};
-use crate::io::files;
+use crate::io::{comparisons, files, report as devices};
 
 /// Reads a document and writes it again.
 fn again(document: &str) -> Result<String, String> {
@@ -14,6 +16,8 @@ fn again(document: &str) -> Result<String, String> {
     match saved.schema() {
         json::bandwidth::SCHEMA => json::bandwidth::read(&saved).map(|report| json::bandwidth(&report)),
         json::file::SCHEMA => json::file::read(&saved).map(|report| json::file(&report)),
+        json::io::SCHEMA => json::io::read(&saved).map(|report| json::io(&report)),
+        json::perftest::SCHEMA => json::perftest::read(&saved).map(|tables| json::perftest(&tables)),
         _ => json::c2c::read(&saved).map(|report| json::c2c(&report)),
     }
 }
@@ -25,7 +29,9 @@ fn a_document_is_written_again_to_the_letter() {
     pairs.pairs[1].refused = Some("CPU 7 is not online, or not allowed to this process any more".to_owned());
     pairs.pairs[1].after = None;
     let bandwidths = [report(1), report(8), troubled()].map(|report| json::bandwidth(&report));
-    for document in bandwidths.into_iter().chain([json::file(&files(2)), json::c2c(&pairs)]) {
+    let others = [json::file(&files(2)), json::c2c(&pairs), json::perftest(&comparisons(3))];
+    let disks = [1, 8].map(|nodes| json::io(&devices(nodes)));
+    for document in bandwidths.into_iter().chain(others).chain(disks) {
         assert_eq!(again(&document).as_ref(), Ok(&document));
     }
 }
@@ -43,6 +49,59 @@ fn every_form_of_what_was_read_is_that_of_what_was_measured() {
     let read = json::c2c::read(&Saved::of(&document).unwrap()).unwrap();
     assert_eq!(text::c2c(&read, &style), text::c2c(&measured, &style));
     assert_eq!(read, measured);
+    let measured = devices(3);
+    let document = json::io(&measured);
+    let read = json::io::read(&Saved::of(&document).unwrap()).unwrap();
+    assert_eq!(text::io(&read, &style), text::io(&measured, &style));
+    assert_eq!(csv::io(&read), csv::io(&measured));
+    assert_eq!(io_svg(&read, Theme::Auto), io_svg(&measured, Theme::Auto));
+    let document = json::perftest(&comparisons(3));
+    assert_eq!(json::perftest::read(&Saved::of(&document).unwrap()), Ok(comparisons(3)));
+}
+
+#[test]
+fn rates_of_perftest_in_its_older_unit_are_read_back() {
+    let text =
+        " #bytes #iterations BW peak[MB/sec] BW average[MB/sec]\n 2 1000 6.41 6.13\n 4 1000 13.33 0.00\n";
+    let side = |label: &str| Side { label: label.to_owned(), node: None, table: Table::parse(text).unwrap() };
+    let measured = Comparison::of(vec![side("near"), side("far")]);
+    let document = json::perftest(&measured);
+    assert_eq!(json::perftest::read(&Saved::of(&document).unwrap()), Ok(measured));
+}
+
+#[test]
+fn a_result_of_devices_is_refused_with_the_field_and_what_would_be_right() {
+    let document = json::io(&devices(2));
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(document.contains(from), "{from}");
+        let refused = again(&document.replacen(from, to, 1)).unwrap_err();
+        assert!(refused.contains(expected), "{refused}");
+    };
+    check("io/1", "io/9", "its schema is \"nodewise.io/9\": expected nodewise.c2c/1");
+    check(
+        "\"kind\": \"block\"",
+        "\"kind\": \"\\u001b[2J\"",
+        "devices[0]: kind is \"\\x1b[2J\": expected block, file",
+    );
+    check("\"node\": 0", "\"node\": 4000000000", "devices[0]: node 4000000000 is beyond");
+    check("\"node\": 0", "\"knot\": 0", "devices[0]: expected either node or node_unknown");
+    check(
+        "\"access\": \"sequential\"",
+        "\"access\": \"fast\"",
+        "devices[0]: reads[0]: access is \"fast\": expected sequential, random",
+    );
+    check("\"median_us\": 84.0", "\"median_us\": -1", "reads[1]: median_us is -1: expected a number above 0");
+    check("\"median_us\"", "\"medium\"", "devices[0]: reads[1]: median_us is missing");
+    check("\"buffer_bytes\": 16777216", "\"buffer_bytes\": -1", "invalid value");
+    let of_tables = "devices[4]: perftest[0]: ";
+    let rate = format!("{of_tables}sides[0]: rows[0]: typical_us is 1e300: expected a number from 1e-9");
+    check("\"typical_us\": 1.2", "\"typical_us\": 1e300", &rate);
+    check("\"kind\": \"latency\"", "\"kind\": \"weight\"", &format!("{of_tables}kind is \"weight\""));
+    check("\"size_bytes\": 4,", "\"size_bytes\": 2,", "sides[0]: rows has two of 2 bytes: expected one");
+    let none = document.replace("typical_us", "hours");
+    let refused = again(&none).unwrap_err();
+    let expected = "rows has none with a value to compare: expected typical_us or average_us";
+    assert!(refused.contains(expected), "{refused}");
 }
 
 #[test]
@@ -133,7 +192,9 @@ proptest! {
 
     #[test]
     fn a_cut_or_changed_document_is_read_or_refused(share in 0.0..0.999_f64, byte in any::<u8>()) {
-        for whole in [json::bandwidth(&report(1)), json::c2c(&cores(2)), json::file(&files(1))] {
+        let devices = [json::io(&devices(1)), json::perftest(&comparisons(1))];
+        let others = [json::bandwidth(&report(1)), json::c2c(&cores(2)), json::file(&files(1))];
+        for whole in others.into_iter().chain(devices) {
             let at = (whole.trim_end().len() as f64 * share) as usize;
             prop_assert!(again(&whole[..at]).is_err());
             let mut changed = whole.into_bytes();
