@@ -16,12 +16,12 @@ type Shown = (String, String);
 fn show(document: &str) -> Result<Shown, String> {
     let (saved, style) = (Saved::of(document)?, Style::plain(60));
     Ok(match saved.schema() {
-        json::bandwidth::SCHEMA => {
+        schema if json::bandwidth::READ.contains(&schema) => {
             let of = json::bandwidth::read(&saved)?;
             let svg = bandwidth_svg(&of, Theme::Auto);
             (json::bandwidth(&of), [csv::bandwidth(&of), text::bandwidth(&of, &style), svg].concat())
         }
-        json::file::SCHEMA => {
+        schema if json::file::READ.contains(&schema) => {
             let of = json::file::read(&saved)?;
             (json::file(&of), [csv::file(&of), text::file(&of, &style), file_svg(&of, Theme::Auto)].concat())
         }
@@ -29,7 +29,7 @@ fn show(document: &str) -> Result<Shown, String> {
             let of = json::c2c::read(&saved)?;
             (json::c2c(&of), [csv::c2c(&of), text::c2c(&of, &style), c2c_svg(&of, Theme::Auto)].concat())
         }
-        json::io::SCHEMA => {
+        schema if json::io::READ.contains(&schema) => {
             let of = json::io::read(&saved)?;
             (json::io(&of), [csv::io(&of), text::io(&of, &style), io_svg(&of, Theme::Auto)].concat())
         }

@@ -72,7 +72,9 @@ fn show(report: &Report, args: &Bandwidth, global: &Global) -> Outcome {
 /// Shows what `--json` has written, as its schema says.
 fn show_again(path: &Path, args: &Bandwidth, global: &Global) -> Outcome {
     measuring::saved_report(path, "bandwidth", |saved| match saved.schema() {
-        json::file::SCHEMA => json::file::read(saved).map(|report| file::show(&report, args, global)),
+        schema if json::file::READ.contains(&schema) => {
+            json::file::read(saved).map(|report| file::show(&report, args, global))
+        }
         _ => json::bandwidth::read(saved).map(|report| show(&report, args, global)),
     })?
 }

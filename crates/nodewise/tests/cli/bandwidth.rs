@@ -18,7 +18,7 @@ fn wrong(verb: &str, words: &[&str], expected: &str) {
 #[test]
 fn every_way_of_this_machine_is_measured_where_it_says_or_says_why_not() {
     let document = run(&[&["bandwidth", "--json"], &SMALL[..]].concat()).ok_json();
-    assert_eq!(document["schema"], "nodewise.bandwidth/1");
+    assert_eq!(document["schema"], "nodewise.bandwidth/2");
     assert_eq!(document["size_bytes"], 1 << 20);
     for table in ["matrix", "kernels"] {
         let ways = document[table].as_array().unwrap();

@@ -45,7 +45,7 @@ fn a_file_is_read_into_the_memory_of_each_node_or_it_is_said_why_not() {
     let document = ran.json();
     assert_eq!(
         (&document["schema"], &document["buffer_bytes"]),
-        (&"nodewise.io/1".into(), &(256 << 10).into())
+        (&"nodewise.io/2".into(), &(256 << 10).into())
     );
     let device = &document["devices"][0];
     assert_eq!((&device["name"], &device["kind"]), (&path().into(), &"file".into()));
@@ -223,7 +223,7 @@ fn files_that_are_no_result_or_do_not_go_together_are_wrong_usage() {
     let no_result = "is not a result of nodewise io: ";
     check(&[&of("d.json", &whole[..whole.len() / 2])], &format!("d.json\" {no_result}EOF while parsing"));
     let other = whole.replace("nodewise.io/", "nodewise.c2c/");
-    check(&[&of("e.json", &other)], &format!("e.json\" {no_result}its schema is \"nodewise.c2c/1\""));
+    check(&[&of("e.json", &other)], &format!("e.json\" {no_result}its schema is \"nodewise.c2c/2\""));
     let hostile = whole.replace("\"node\": 1", "\"node\": 4294967295");
     check(&[&of("f.json", &hostile)], &format!("f.json\" {no_result}devices[0]: node 4294967295 is beyond"));
     let deep = "{\"schema\":".to_owned() + &"[".repeat(1 << 20);
@@ -283,7 +283,7 @@ fn wrong_words_and_files_without_tables_are_wrong_usage() {
 fn files_in_memory_are_on_the_nodes_that_are_named_and_leave_nothing() {
     let words = ["bandwidth", "--file", "--quick", "--size=1M", "--seed=1"];
     let document = run(&[&words[..], &["--json"]].concat()).ok_json();
-    assert_eq!(document["schema"], "nodewise.file_bandwidth/1");
+    assert_eq!(document["schema"], "nodewise.file_bandwidth/2");
     let files = document["files"].as_array().unwrap();
     assert!(!files.is_empty() && files.len() % 3 == 0, "{document}");
     for file in files {

@@ -1,4 +1,4 @@
-//! `nodewise.bandwidth/1`: bandwidths of memory, with how each way was measured. Written, and read back
+//! `nodewise.bandwidth/2`: bandwidths of memory, with how each way was measured. Written, and read back
 //! to be drawn.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,10 @@ use super::reading::{Saved, items, kernel, node, positive};
 use crate::digest::bandwidth::told;
 
 /// The schema of the document.
-pub const SCHEMA: &str = "nodewise.bandwidth/1";
+pub const SCHEMA: &str = "nodewise.bandwidth/2";
+
+/// The schemas of documents that are read. Version 1 had the number of disturbed samples without causes.
+pub const READ: [&str; 2] = [SCHEMA, "nodewise.bandwidth/1"];
 
 /// More ways than any machine has, for documents that are read: 1,024 nodes either way.
 const MOST_WAYS: usize = 1024 * 1024;
@@ -32,7 +35,7 @@ pub fn bandwidth(report: &Report) -> String {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
-    saved.contents::<Document>(SCHEMA)?.read()
+    saved.contents_of::<Document>(&READ)?.read()
 }
 
 /// The document. Values derived of the ways are written for readers and not read.

@@ -145,6 +145,48 @@ impl PlacedJson {
     }
 }
 
+/// How many samples were disturbed, by cause and in all.
+#[derive(Serialize, Deserialize)]
+pub(super) struct MarksJson {
+    stolen: usize,
+    switched: usize,
+    faulted: usize,
+    slower: usize,
+    any: usize,
+    of: usize,
+}
+
+impl MarksJson {
+    pub(super) const fn of(marks: &Marks) -> Self {
+        let Marks { stolen, switched, faulted, slower, disturbed, samples } = *marks;
+        Self { stolen, switched, faulted, slower, any: disturbed, of: samples }
+    }
+
+    pub(super) const fn read(self) -> Marks {
+        let Self { stolen, switched, faulted, slower, any, of } = self;
+        Marks { stolen, switched, faulted, slower, disturbed: any, samples: of }
+    }
+}
+
+/// Disturbed samples as documents of version 1 of other schemas than `nodewise.latency` had them, too: their
+/// number, without the causes.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "disturbed_samples is neither an object nor, as in version 1, a number")]
+enum DisturbedJson {
+    Marks(MarksJson),
+    Number(usize),
+}
+
+impl DisturbedJson {
+    /// The marks of this many samples.
+    fn read(self, samples: usize) -> Marks {
+        match self {
+            Self::Marks(marks) => marks.read(),
+            Self::Number(disturbed) => Marks { disturbed, samples, ..Marks::default() },
+        }
+    }
+}
+
 /// Who reached for what.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ReachJson {
@@ -169,7 +211,7 @@ pub(super) struct BackingJson {
     placed_after: Option<PlacedJson>,
     disturbed: bool,
     measured_again: bool,
-    disturbed_samples: usize,
+    disturbed_samples: DisturbedJson,
 }
 
 impl ReachJson {
@@ -196,8 +238,7 @@ impl ReachJson {
         figure: Option<Figure>,
         backing: BackingJson,
     ) -> Result<CellReport, String> {
-        let marks =
-            Marks { disturbed: backing.disturbed_samples, samples: backing.samples, ..Marks::default() };
+        let marks = backing.disturbed_samples.read(backing.samples);
         Ok(CellReport {
             from: node(self.from_node)?,
             cpus: set("cpus", &self.cpus)?,
@@ -224,7 +265,7 @@ impl BackingJson {
             placed_after: cell.after.as_ref().map(PlacedJson::of),
             disturbed: cell.disturbed,
             measured_again: cell.again,
-            disturbed_samples: cell.marks.disturbed,
+            disturbed_samples: DisturbedJson::Marks(MarksJson::of(&cell.marks)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `nodewise.file_bandwidth/1`: files in memory whose pages are on a chosen node. Written, and read back
+//! `nodewise.file_bandwidth/2`: files in memory whose pages are on a chosen node. Written, and read back
 //! to be drawn.
 
 use nodewise_machine::Bytes;
@@ -12,7 +12,10 @@ use super::reading::{Saved, items, named};
 use crate::digest::file::told;
 
 /// The schema of the document.
-pub const SCHEMA: &str = "nodewise.file_bandwidth/1";
+pub const SCHEMA: &str = "nodewise.file_bandwidth/2";
+
+/// The schemas of documents that are read. Version 1 had the number of disturbed samples without causes.
+pub const READ: [&str; 2] = [SCHEMA, "nodewise.file_bandwidth/1"];
 
 /// More than any machine has, for documents that are read: 1,024 nodes either way, three operations.
 const MOST_WAYS: usize = 3 * 1024 * 1024;
@@ -40,7 +43,7 @@ pub fn file(report: &FileReport) -> String {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn read(saved: &Saved<'_>) -> Result<FileReport, String> {
-    let document: Document = saved.contents(SCHEMA)?;
+    let document: Document = saved.contents_of(&READ)?;
     Ok(FileReport {
         account: document.account.read(document.conditions.read())?,
         size: Bytes::new(document.size_bytes),

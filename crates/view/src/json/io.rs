@@ -1,4 +1,4 @@
-//! `nodewise.io/1`: devices, where they hang, and what reading them gave. Written, and read back to be drawn.
+//! `nodewise.io/2`: devices, where they hang, and what reading them gave. Written, and read back to be drawn.
 
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::io::{Access, DeviceReport, Home, Kind, LARGE, Report, SMALL, WayReport};
@@ -14,7 +14,10 @@ use super::reading::{Fields, Saved, items, named, node};
 use crate::digest::io::told;
 
 /// The schema of the document.
-pub const SCHEMA: &str = "nodewise.io/1";
+pub const SCHEMA: &str = "nodewise.io/2";
+
+/// The schemas of documents that are read. Version 1 had the number of disturbed samples without causes.
+pub const READ: [&str; 2] = [SCHEMA, "nodewise.io/1"];
 
 /// More than any machine has, for documents that are read.
 const MOST_DEVICES: usize = 64 * 1024;
@@ -40,7 +43,7 @@ pub fn io(report: &Report) -> String {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
-    let document: Document = saved.contents(SCHEMA)?;
+    let document: Document = saved.contents_of(&READ)?;
     Ok(Report {
         account: document.account.read(document.conditions.read())?,
         size: Bytes::new(document.buffer_bytes),

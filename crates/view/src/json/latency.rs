@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::latency::{Lookup, Report};
 use nodewise_measure::survey::figure::rounded;
-use nodewise_measure::survey::{CellReport, Declared, Marks};
+use nodewise_measure::survey::{CellReport, Declared};
 use serde::{Deserialize, Serialize};
 
-use super::cells::{AccountJson, PlacedJson, page_kind};
+use super::cells::{AccountJson, MarksJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::reading::{Fields, Saved, items, node, pages, set};
@@ -75,16 +75,6 @@ pub(super) struct CellJson {
     disturbed: bool,
     measured_again: bool,
     disturbed_samples: MarksJson,
-}
-
-#[derive(Serialize, Deserialize)]
-struct MarksJson {
-    stolen: usize,
-    switched: usize,
-    faulted: usize,
-    slower: usize,
-    any: usize,
-    of: usize,
 }
 
 #[derive(Serialize)]
@@ -186,18 +176,6 @@ impl CellJson {
             disturbed: self.disturbed,
             again: self.measured_again,
         })
-    }
-}
-
-impl MarksJson {
-    const fn of(marks: &Marks) -> Self {
-        let Marks { stolen, switched, faulted, slower, disturbed, samples } = *marks;
-        Self { stolen, switched, faulted, slower, any: disturbed, of: samples }
-    }
-
-    const fn read(self) -> Marks {
-        let Self { stolen, switched, faulted, slower, any, of } = self;
-        Marks { stolen, switched, faulted, slower, disturbed: any, samples: of }
     }
 }
 

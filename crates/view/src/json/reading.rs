@@ -47,8 +47,13 @@ impl<'a> Saved<'a> {
 
     /// The contents of a document of this schema.
     pub(super) fn contents<D: DeserializeOwned>(&self, expected: &str) -> Result<D, String> {
-        if self.schema != expected {
-            return Err(format!("its schema is {}: expected {expected}", quote(&self.schema)));
+        self.contents_of(&[expected])
+    }
+
+    /// The contents of a document of one of these schemas, the version that is written first.
+    pub(super) fn contents_of<D: DeserializeOwned>(&self, schemas: &[&str]) -> Result<D, String> {
+        if !schemas.contains(&self.schema.as_str()) {
+            return Err(format!("its schema is {}: expected {}", quote(&self.schema), schemas.join(" or ")));
         }
         serde_json::from_str(self.text).map_err(|error| fault(&error))
     }

@@ -2,10 +2,12 @@
 //! refused with the field and what would be right.
 
 use nodewise_measure::perftest::{Comparison, Side, Table};
+use nodewise_measure::survey::Marks;
 use nodewise_view::json::{self, Saved};
 use nodewise_view::svg::{Theme, io_svg};
 use nodewise_view::{Style, csv, text};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
+use serde_json::{Value, json};
 
 use crate::bandwidth::{cores, report, troubled};
 use crate::io::{comparisons, files, report as devices};
@@ -14,9 +16,13 @@ use crate::io::{comparisons, files, report as devices};
 fn again(document: &str) -> Result<String, String> {
     let saved = Saved::of(document)?;
     match saved.schema() {
-        json::bandwidth::SCHEMA => json::bandwidth::read(&saved).map(|report| json::bandwidth(&report)),
-        json::file::SCHEMA => json::file::read(&saved).map(|report| json::file(&report)),
-        json::io::SCHEMA => json::io::read(&saved).map(|report| json::io(&report)),
+        schema if json::bandwidth::READ.contains(&schema) => {
+            json::bandwidth::read(&saved).map(|report| json::bandwidth(&report))
+        }
+        schema if json::file::READ.contains(&schema) => {
+            json::file::read(&saved).map(|report| json::file(&report))
+        }
+        schema if json::io::READ.contains(&schema) => json::io::read(&saved).map(|report| json::io(&report)),
         json::perftest::SCHEMA => json::perftest::read(&saved).map(|tables| json::perftest(&tables)),
         _ => json::c2c::read(&saved).map(|report| json::c2c(&report)),
     }
@@ -55,8 +61,63 @@ fn every_form_of_what_was_read_is_that_of_what_was_measured() {
     assert_eq!(text::io(&read, &style), text::io(&measured, &style));
     assert_eq!(csv::io(&read), csv::io(&measured));
     assert_eq!(io_svg(&read, Theme::Auto), io_svg(&measured, Theme::Auto));
+    assert_eq!(read, measured);
     let document = json::perftest(&comparisons(3));
     assert_eq!(json::perftest::read(&Saved::of(&document).unwrap()), Ok(comparisons(3)));
+}
+
+/// A document as version 1 had it: with the number of disturbed samples alone.
+fn of_version_1(document: &str) -> String {
+    fn simplify(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(marks) = fields.get_mut("disturbed_samples") {
+                    *marks = marks["any"].clone();
+                }
+                fields.values_mut().for_each(simplify);
+            }
+            Value::Array(items) => items.iter_mut().for_each(simplify),
+            _ => {}
+        }
+    }
+    let mut value: Value = serde_json::from_str(document).expect("a document is JSON");
+    simplify(&mut value);
+    let schema = value["schema"].as_str().expect("a document has a schema").replace("/2", "/1");
+    value["schema"] = schema.into();
+    value.to_string()
+}
+
+#[test]
+fn documents_of_version_1_are_read_with_the_number_of_disturbed_samples() {
+    let marks = Marks { stolen: 2, slower: 1, disturbed: 3, samples: 45, ..Marks::default() };
+    let (mut rates, mut disks, mut tmpfs) = (report(2), devices(2), files(2));
+    rates.matrix[0].cell.marks = marks;
+    disks.devices[0].ways[0].cell.marks = marks;
+    tmpfs.ways[0].cell.marks = marks;
+    for (document, cell) in [
+        (json::bandwidth(&rates), "/matrix/0"),
+        (json::io(&disks), "/devices/0/reads/0"),
+        (json::file(&tmpfs), "/files/0"),
+    ] {
+        let marks = |document: &str| {
+            let value: Value = serde_json::from_str(document).unwrap();
+            value.pointer(cell).unwrap()["disturbed_samples"].clone()
+        };
+        let written = |stolen: u32, slower: u32, of: &Value| {
+            json!({
+                "stolen": stolen, "switched": 0, "faulted": 0, "slower": slower, "any": 3, "of": of
+            })
+        };
+        assert_eq!(marks(&document), written(2, 1, &json!(45)), "{cell}");
+        let old = of_version_1(&document);
+        assert_eq!(marks(&old), 3, "{cell}");
+        let read = again(&old).unwrap();
+        let samples = serde_json::from_str::<Value>(&old).unwrap().pointer(cell).unwrap()["samples"].clone();
+        assert_eq!(marks(&read), written(0, 0, &samples), "{cell}");
+        let wrong = old.replace("\"disturbed_samples\":3", "\"disturbed_samples\":\"3\"");
+        let expected = "disturbed_samples is neither an object nor, as in version 1, a number";
+        assert!(again(&wrong).unwrap_err().contains(expected), "{cell}");
+    }
 }
 
 #[test]
@@ -77,7 +138,7 @@ fn a_result_of_devices_is_refused_with_the_field_and_what_would_be_right() {
         let refused = again(&document.replacen(from, to, 1)).unwrap_err();
         assert!(refused.contains(expected), "{refused}");
     };
-    check("io/1", "io/9", "its schema is \"nodewise.io/9\": expected nodewise.c2c/1");
+    check("io/2", "io/9", "its schema is \"nodewise.io/9\": expected nodewise.c2c/1");
     check(
         "\"kind\": \"block\"",
         "\"kind\": \"\\u001b[2J\"",
@@ -113,7 +174,7 @@ fn what_is_no_result_is_refused_with_the_field_and_what_would_be_right() {
     };
     let rates = json::bandwidth(&report(1));
     let of_rates = |from: &str, to: &str, expected: &str| check(&rates, from, to, expected);
-    of_rates("bandwidth/1", "tune/1", "its schema is \"nodewise.tune/1\": expected nodewise.c2c/1");
+    of_rates("bandwidth/2", "tune/1", "its schema is \"nodewise.tune/1\": expected nodewise.c2c/1");
     of_rates("\"schema\"", "\"scheme\"", "missing field `schema`");
     of_rates("\"kernel\": \"read\"", "\"kernel\": \"raed\"", "\"raed\" is not a kernel");
     of_rates("\"threads\": 8", "\"threads\": 0", "matrix[0]: threads is 0: expected 1 to ");
