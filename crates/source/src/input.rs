@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_inside_is_told() {
-        with("x.json", b"{\"schema\":\"nodewise.tune/1\"}", |path| {
+        with("x.json", b"{\"schema\":\"nodewise.weather/1\"}", |path| {
             refuse(
                 path,
                 &format!(
-                    "machine file {path}: its schema is \"nodewise.tune/1\", and this nodewise reads nodewise.machine/1"
+                    "machine file {path}: its schema is \"nodewise.weather/1\", and this nodewise reads nodewise.machine/1"
                 ),
             );
         });

@@ -121,8 +121,13 @@ struct MachineFile {
 fn reader(schema: &str) -> String {
     let name = schema.strip_prefix("nodewise.").and_then(|name| name.split_once('/')).map(|(name, _)| name);
     let command = match name {
-        Some(verb @ ("latency" | "bandwidth" | "c2c" | "io")) => format!("nodewise {verb} --from FILE"),
-        Some("sweep" | "loaded" | "table") => "nodewise latency --from FILE".to_owned(),
+        Some(verb @ ("latency" | "bandwidth" | "c2c" | "io" | "tune")) => {
+            format!("nodewise {verb} --from FILE")
+        }
+        Some("latency_sweep" | "latency_loaded" | "latency_table") => {
+            "nodewise latency --from FILE".to_owned()
+        }
+        Some("file_bandwidth") => "nodewise bandwidth --from FILE".to_owned(),
         Some("perftest") => "nodewise io --from FILE".to_owned(),
         Some("suite") => "nodewise compare --suite SUITE --against FILE".to_owned(),
         Some("journal") => "nodewise tune --journal FILE".to_owned(),

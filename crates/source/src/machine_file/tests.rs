@@ -295,6 +295,21 @@ fn another_schema_is_refused_before_its_fields_are_looked_at() {
         "{\"schema\":\"nodewise.bandwidth/1\",\"cells\":[]}",
         "its schema is \"nodewise.bandwidth/1\", and this nodewise reads nodewise.machine/1; it is a result: nodewise bandwidth --from FILE reads it",
     );
+    for (schema, command) in [
+        ("tune/2", "tune"),
+        ("latency_loaded/1", "latency"),
+        ("latency_sweep/1", "latency"),
+        ("latency_table/1", "latency"),
+        ("file_bandwidth/2", "bandwidth"),
+    ] {
+        refuse(
+            &format!("{{\"schema\":\"nodewise.{schema}\"}}"),
+            &format!(
+                "its schema is \"nodewise.{schema}\", and this nodewise reads nodewise.machine/1; it is a result: \
+                 nodewise {command} --from FILE reads it"
+            ),
+        );
+    }
     refuse(
         "{\"schema\":\"\\u001b[2J\"}",
         "its schema is \"\\x1b[2J\", and this nodewise reads nodewise.machine/1",
