@@ -13,7 +13,6 @@ use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::set::Scope;
-use nodewise_model::ram::HUGE_ORDER;
 use nodewise_model::simulate::{Act, Backing, Mapping, Simulation};
 use nodewise_model::walk::{Class, Request};
 use nodewise_model::{BuiltAt, FallbackOrders, Memory, Policy, Release, Weights};
@@ -133,14 +132,7 @@ fn orders() -> Curve {
 /// A program whose pages are touched and then moved, each on its own: what drawn scripts cost.
 fn pages_of_a_program() -> Curve {
     let machine = machine("8x(16c 512G)");
-    let around = Surroundings {
-        with_memory: machine.nodes_with_memory(),
-        online: machine.node_ids(),
-        max_nodes: 1024,
-        release: Release::REFERENCE,
-        weights: weights(),
-        huge_order: HUGE_ORDER,
-    };
+    let around = Surroundings { weights: weights(), ..Surroundings::new(&machine, Release::REFERENCE) };
     let (interleaved, bound) = ("interleave:0-7".parse(), "bind:0-3".parse());
     let interleaved: MemPolicy = interleaved.expect("the kernel's words");
     let bound: MemPolicy = bound.expect("the kernel's words");

@@ -17,13 +17,14 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
 
 use crate::errno::Errno;
 use crate::memory::Memory;
 use crate::migrate::{self, Present};
 use crate::policy::interleave::Weights;
 use crate::policy::set::{Policy, Scope, check_home};
+use crate::ram::{Architecture, HUGE_ORDER, huge_order};
 use crate::release::{Change, Release};
 use crate::walk::{Class, Request};
 use page::{Backing, Home, Page, Size};
@@ -43,6 +44,19 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// Those of a machine whose nodes have no weights. A machine without huge pages gets the order of x86-64, which
+    /// nothing asks for then.
+    pub fn new(machine: &Machine, release: Release) -> Self {
+        Self {
+            with_memory: machine.nodes_with_memory(),
+            online: machine.node_ids(),
+            max_nodes: Architecture::of(machine).max_nodes(),
+            release,
+            weights: Weights::new(),
+            huge_order: huge_order(machine).unwrap_or(HUGE_ORDER),
+        }
+    }
+
     /// Small pages in a huge one, which begins at a multiple of as many.
     const fn block(&self) -> u64 {
         1 << self.huge_order

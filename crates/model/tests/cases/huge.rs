@@ -82,14 +82,7 @@ fn case_27_hugetlb_dequeue() {
 fn three_nodes(release: Release) -> (Task, Memory) {
     let text = "(1c 512M) (1c 512M) (512M); dist=10,20,30/20,10,30/30,30,10";
     let machine = spec::machine(text).expect("the spec is right");
-    let around = Surroundings {
-        with_memory: machine.nodes_with_memory(),
-        online: machine.node_ids(),
-        max_nodes: 1024,
-        release,
-        weights: Weights::new(),
-        huge_order: HUGE_ORDER,
-    };
+    let around = Surroundings::new(&machine, release);
     (Task::new(around, n(0)), Memory::of(&machine, BuiltAt::Boot, release))
 }
 

@@ -5,8 +5,7 @@ use nodewise_machine::{MemPolicy, NodeSet};
 use nodewise_model::migrate::Present;
 use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
-use nodewise_model::ram::HUGE_ORDER;
-use nodewise_model::{BuiltAt, Memory, Release, Weights};
+use nodewise_model::{BuiltAt, Memory, Release};
 
 use crate::server::{all, machine, memory, n, task};
 
@@ -80,14 +79,7 @@ fn mbind_moves_pages_that_are_outside_the_nodes_of_the_call() {
 fn before_6_7_the_turn_of_a_page_goes_by_32_bits_of_its_number() {
     let first = 0x7_f123_4567;
     let nodes = |release: Release| {
-        let around = Surroundings {
-            with_memory: all(),
-            online: machine().node_ids(),
-            max_nodes: 1024,
-            release,
-            weights: Weights::new(),
-            huge_order: HUGE_ORDER,
-        };
+        let around = Surroundings::new(&machine(), release);
         let mut task = Task::new(around, n(0));
         let mut memory = Memory::of(&machine(), BuiltAt::Boot, release);
         task.map(first..first + 3);

@@ -5,7 +5,6 @@ use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::policy::interleave::Place;
 use nodewise_model::policy::set::Scope;
-use nodewise_model::ram::HUGE_ORDER;
 use nodewise_model::walk::{Class, Outcome, Request};
 use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights};
 
@@ -42,14 +41,7 @@ pub fn memory() -> Memory {
 
 /// A program without memory, on a CPU of node 0.
 pub fn task() -> Task {
-    let around = Surroundings {
-        with_memory: all(),
-        online: machine().node_ids(),
-        max_nodes: 1024,
-        release: Release::REFERENCE,
-        weights: Weights::new(),
-        huge_order: HUGE_ORDER,
-    };
+    let around = Surroundings::new(&machine(), Release::REFERENCE);
     Task::new(around, n(0))
 }
 

@@ -5,13 +5,12 @@ use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::sample::select;
 
 use super::*;
+use crate::Memory;
 use crate::migrate::Present;
 use crate::oracle::task::{Surroundings, Task};
 use crate::policy::mask::Bits;
-use crate::ram::HUGE_ORDER;
 use crate::release::Release;
 use crate::zonelist::BuiltAt;
-use crate::{Memory, Weights};
 
 const BIND: u32 = 2;
 const ADDRESS: u64 = 1 << 30;
@@ -273,14 +272,7 @@ proptest! {
     ) {
         let machine = nodewise_machine::spec::machine("3x(1c 1G)").unwrap();
         let with_memory = machine.nodes_with_memory();
-        let around = Surroundings {
-            with_memory: with_memory.clone(),
-            online: machine.node_ids(),
-            max_nodes: 1024,
-            release: Release::REFERENCE,
-            weights: Weights::new(),
-            huge_order: HUGE_ORDER,
-        };
+        let around = Surroundings::new(&machine, Release::REFERENCE);
         let (mut task, mut memory) =
             (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE));
         task.map(0..16);

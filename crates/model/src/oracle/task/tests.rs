@@ -6,7 +6,6 @@ use proptest::sample::select;
 use super::*;
 use crate::balancing::{Balanced, Balancing};
 use crate::memory::ZoneState;
-use crate::ram::HUGE_ORDER;
 use crate::tier::Tiers;
 use crate::zonelist::BuiltAt;
 use crate::zones::ZoneKind;
@@ -17,14 +16,7 @@ pub(super) fn start() -> (Task, Memory) {
 
 pub(super) fn start_on(release: Release) -> (Task, Memory) {
     let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
-    let around = Surroundings {
-        with_memory: machine.nodes_with_memory(),
-        online: machine.node_ids(),
-        max_nodes: 1024,
-        release,
-        weights: Weights::new(),
-        huge_order: HUGE_ORDER,
-    };
+    let around = Surroundings::new(&machine, release);
     (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, release))
 }
 

@@ -119,14 +119,7 @@ fn pair(release: Release) -> (Simulation, Task, Memory) {
     let machine = nodewise_machine::spec::machine(MACHINE).unwrap();
     let memory = Memory::of(&machine, BuiltAt::Boot, release);
     let weights = Weights::from([(NodeId::new(1), 3), (NodeId::new(2), 2)]);
-    let around = Surroundings {
-        with_memory: machine.nodes_with_memory(),
-        online: machine.node_ids(),
-        max_nodes: 1024,
-        release,
-        weights: weights.clone(),
-        huge_order: HUGE_ORDER,
-    };
+    let around = Surroundings { weights: weights.clone(), ..Surroundings::new(&machine, release) };
     let mut simulation = Simulation::new(memory.clone(), weights, 1024, release).on(&machine);
     play(&mut simulation, &[("a", start("default"))]);
     (simulation, Task::new(around, NodeId::new(0)), memory)

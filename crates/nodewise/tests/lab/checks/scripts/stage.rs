@@ -7,7 +7,6 @@ use nodewise_machine::{CpuSet, MemPolicy, NodeId, NodeSet};
 use nodewise_model::migrate::Present;
 use nodewise_model::oracle::Task as Modelled;
 use nodewise_model::oracle::task::Surroundings;
-use nodewise_model::ram::Architecture;
 use nodewise_model::{Memory, Weights};
 use nodewise_syscall::advice::advise;
 use nodewise_syscall::{
@@ -48,12 +47,9 @@ pub fn of_model(result: Result<(), nodewise_model::Errno>) -> Answer {
 impl<'a> Stage<'a> {
     pub fn new(context: &'a Context, group: &'a Cpuset, memory: Memory, weights: Weights) -> Self {
         let around = Surroundings {
-            with_memory: context.seen.nodes_with_memory(),
-            online: context.seen.node_ids(),
-            max_nodes: Architecture::of(&context.seen).max_nodes(),
-            release: release(context),
             weights,
             huge_order: memory.huge_order(),
+            ..Surroundings::new(&context.seen, release(context))
         };
         let start = context.seen.nodes_with_cpus().first().unwrap_or(NodeId::new(0));
         // Beside the thread of the script there is that of the guest.
