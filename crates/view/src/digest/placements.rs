@@ -95,6 +95,22 @@ impl VerdictKind {
         }
     }
 
+    /// The word for it in a table.
+    pub const fn word(self, metric: &Metric) -> &'static str {
+        match (self, metric) {
+            (Self::Baseline, _) => "baseline",
+            (Self::Better, Metric::Wall) => "faster",
+            (Self::Better, _) => "better",
+            (Self::Worse, Metric::Wall) => "slower",
+            (Self::Worse, _) => "worse",
+            (Self::NoDifference, _) => "no difference",
+            (Self::TooFewRounds, _) => "too few rounds",
+            (Self::Out, _) => "out",
+            (Self::NotAsAsked, _) => "not as asked",
+            (Self::Failed, _) => "failed",
+        }
+    }
+
     /// Its name for programs.
     pub const fn name(self) -> &'static str {
         match self {
@@ -133,29 +149,7 @@ impl PlacementRow {
 
     /// The verdict in words. Not fit for a terminal.
     pub fn verdict_words(&self, metric: &Metric) -> String {
-        let is_timed = matches!(metric, Metric::Wall);
-        let word = match self.verdict {
-            VerdictKind::Baseline => "baseline",
-            VerdictKind::Better => {
-                if is_timed {
-                    "faster"
-                } else {
-                    "better"
-                }
-            }
-            VerdictKind::Worse => {
-                if is_timed {
-                    "slower"
-                } else {
-                    "worse"
-                }
-            }
-            VerdictKind::NoDifference => "no difference",
-            VerdictKind::TooFewRounds => "too few rounds",
-            VerdictKind::Out => "out",
-            VerdictKind::NotAsAsked => "not as asked",
-            VerdictKind::Failed => "failed",
-        };
+        let word = self.verdict.word(metric);
         match (&self.reason, self.verdict) {
             (Some(reason), VerdictKind::Out) => format!("{word} {reason}"),
             (Some(reason), VerdictKind::TooFewRounds | VerdictKind::Failed) => format!("{word}: {reason}"),
