@@ -1,14 +1,16 @@
 //! Lines in a guest with four nodes, where wrong nodes are others than on a machine with one.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use nodewise_lab::script::PROGRAMS_FOLDER;
 use nodewise_lab::{KernelChoice, Lab, Layout, Limits};
 use nodewise_machine::spec;
 
 use crate::original::Original;
+use crate::program;
 use crate::verdict::{self, Plan, Verdict};
 
 /// Four nodes; the third has no memory and the fourth no CPUs.
@@ -22,10 +24,6 @@ const SECONDS_PER_LINE: u64 = 20;
 
 /// How many lines are played between two reports.
 const REPORTED: u64 = 10;
-
-/// Runs in the guest's memory: programs that it reads from the host for every line take seconds to start.
-const COPIED: &str = "cp \"$1\" /dev/shm/drop_in && cp \"$2\" /dev/shm/nodewise && shift 2 && \
-    exec /dev/shm/drop_in --nodewise=/dev/shm/nodewise \"$@\"";
 
 /// Boots a guest and plays the lines there; `None`, with the reason said, where there is no lab. How far it is is
 /// written to standard error.
@@ -42,20 +40,21 @@ pub fn boot(plan: Plan, original: &Original) -> Result<Option<Verdict>, String> 
     let mut guest = lab.guest(layout);
     guest.timeout = Duration::from_secs(600 + plan.lines * SECONDS_PER_LINE);
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let nodewise = Path::new(env!("CARGO_BIN_EXE_nodewise"));
+    guest.programs = vec![
+        ("drop_in".to_owned(), program::stripped(&own, "drop-in")),
+        ("nodewise".to_owned(), program::stripped(nodewise, "drop-in-nodewise")),
+    ];
     let words = [
-        "sh".into(),
-        "-c".into(),
-        COPIED.into(),
-        "sh".into(),
-        stripped(&own),
-        stripped(Path::new(env!("CARGO_BIN_EXE_nodewise"))),
-        format!("--in-guest={}", original.root.display()).into(),
-        format!("--lines={}", plan.lines).into(),
-        format!("--seed={}", plan.seed).into(),
-        format!("--first={}", plan.first).into(),
+        format!("{PROGRAMS_FOLDER}/drop_in"),
+        format!("--nodewise={PROGRAMS_FOLDER}/nodewise"),
+        format!("--in-guest={}", original.root.display()),
+        format!("--lines={}", plan.lines),
+        format!("--seed={}", plan.seed),
+        format!("--first={}", plan.first),
     ];
     let mut out = Vec::new();
-    let end = guest.stream(&words.map(PathBuf::into_os_string), &mut out, &mut io::stderr());
+    let end = guest.stream(&words.map(OsString::from), &mut out, &mut io::stderr());
     let out = String::from_utf8_lossy(&out);
     let last = out.lines().rev().find_map(|line| serde_json::from_str(line.strip_prefix(MARK)?).ok());
     let verdict = last.as_ref().and_then(Verdict::from_json);
@@ -67,14 +66,6 @@ pub fn boot(plan: Plan, original: &Original) -> Result<Option<Verdict>, String> 
     let so_far =
         end.1.map_or_else(|| out.into_owned(), |verdict| format!("{verdict}{}", verdict.wrong.join("\n")));
     Err(format!("{}; until then: {so_far}", end.0))
-}
-
-/// A program without what is for debuggers where that can be taken away: a guest reads it slowly.
-fn stripped(program: &Path) -> PathBuf {
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let small = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.drop-in"));
-    let done = Command::new("strip").arg("-o").arg(&small).arg(program).status();
-    if done.is_ok_and(|status| status.success()) { small } else { program.to_owned() }
 }
 
 /// Plays the lines in the guest. The last verdict on standard output is that on all lines.

@@ -16,6 +16,8 @@ mod guest;
 mod mask;
 mod original;
 mod play;
+#[path = "../../../compat/tests/golden/program.rs"]
+mod program;
 mod reading;
 mod rules;
 mod verdict;
