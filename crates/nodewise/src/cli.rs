@@ -41,7 +41,7 @@ verbs! {
     "capture" Capture(capture::Capture),
         "Saves this machine's description for inspection elsewhere";
     "run" Run(run::Run), "Starts a program under a placement";
-    "tune" Tune(tune::Tune), here "",
+    "tune" Tune(tune::Tune), here "--from=FILE shows a result from elsewhere",
         "Runs a program under many placements and names the best";
     "compare" Compare(compare::Compare), here "",
         "Runs a suite of benchmarks before and after a change and compares the results";
