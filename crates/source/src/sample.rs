@@ -1,0 +1,359 @@
+//! A sample: the running system at one moment.
+//!
+//! A [`Sample`] is plain data. It comes from the running system, a capture, a recording, or a test's hands, and
+//! nobody who reads it knows which. Raw counters stand in it as the kernel keeps them, since boot or since a
+//! process began; changes between two samples are the business of the crate `diagnose`, and text is that of
+//! the views.
+//!
+//! Missing is missing: a file that this kernel lacks, or that this user may not read, leaves `None` or an
+//! empty list, and a line in [`Sample::unread`] says why, once for each kind of fact and reason.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, NodeCounters, NodeId, NodeSet};
+
+use crate::parse::counters::Counters;
+use crate::parse::pressure::Pressure;
+use crate::parse::proc_stat::CpuTimes;
+use crate::process::Pid;
+
+/// The running system at one moment.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Sample {
+    pub moment: Moment,
+    /// Nodes by id; those that are offline are not there.
+    pub nodes: Vec<NodeSample>,
+    /// Times of the online CPUs by id.
+    pub cpus: Vec<(CpuId, CpuTimes)>,
+    /// `MemTotal` of `/proc/meminfo`. The nodes' sizes can lag behind it.
+    pub memory: Option<Bytes>,
+    /// Events of the whole system since boot: `/proc/vmstat`. Empty where it was not read.
+    pub events: Counters,
+    pub pressure: PressureSample,
+    /// Forks since boot: `processes` of `/proc/stat`. Unchanged means that no process was born.
+    pub forks: Option<u64>,
+    /// Processes by number. Those that ended while they were read are not there.
+    pub processes: Vec<ProcessSample>,
+    /// Control groups by path: the ones that hold a process of the sample, and their parents.
+    pub groups: Vec<GroupSample>,
+    /// Devices with interrupts of their own. Empty unless asked for: the file is dear to read.
+    pub interrupts: Vec<InterruptSample>,
+    /// Bandwidth that hardware counts for each last-level cache. Empty where there is none.
+    pub bandwidth: Vec<BandwidthSample>,
+    /// Missing facts, each with its reason.
+    pub unread: Vec<Unread>,
+}
+
+/// The moment of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment {
+    /// `CLOCK_BOOTTIME`: for rates. It runs on while the machine sleeps and never goes back.
+    pub since_boot: Duration,
+    /// Time since the beginning of 1970: for people. The administrator can set it back.
+    pub wall: Duration,
+}
+
+/// A node at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSample {
+    pub node: NodeId,
+    /// Its online CPUs.
+    pub cpus: CpuSet,
+    /// `nodeN/meminfo` in the kernel's order; empty where it was not read.
+    pub memory: Vec<MeminfoField>,
+    /// `nodeN/vmstat`; empty where it was not read.
+    pub counters: Counters,
+    /// `nodeN/numastat`. All zero and standing still while `vm.numa_stat` is 0.
+    pub allocations: NodeCounters<Option<u64>>,
+    /// Pools of huge pages by page size.
+    pub pools: Vec<PoolSample>,
+    /// Memory that the zones span and that exists: `present` of `/proc/zoneinfo`. Read once in a while.
+    pub present: Option<Bytes>,
+    /// The sum of the zones' high watermarks, from `/proc/zoneinfo`. Read once in a while.
+    pub high_watermark: Option<Bytes>,
+}
+
+/// A pool of huge pages of one node, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PoolSample {
+    pub page_size: Bytes,
+    pub total: u64,
+    pub free: Option<u64>,
+    pub surplus: Option<u64>,
+}
+
+/// Stalls since boot, by resource: `/proc/pressure/`, Linux 4.20.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct PressureSample {
+    pub cpu: Option<Pressure>,
+    pub memory: Option<Pressure>,
+    pub io: Option<Pressure>,
+}
+
+/// A process, and not another one that has its number later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    pub pid: Pid,
+    /// When it began, in ticks since boot: field 22 of `/proc/PID/stat`.
+    pub started_ticks: u64,
+}
+
+/// A process at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessSample {
+    pub identity: Identity,
+    /// The name that it chose itself: not fit for a terminal.
+    pub name: Arc<str>,
+    pub parent: Option<Pid>,
+    /// Its effective user: the owner of `/proc/PID`.
+    pub user: Option<u32>,
+    /// Its state: `R`, `S`, `D`, `Z` and so on.
+    pub state: char,
+    /// A thread of the kernel has no memory of its own.
+    pub kernel_thread: bool,
+    pub threads: u32,
+    /// CPU time of all its threads since it began, in ticks.
+    pub cpu_ticks: u64,
+    /// The CPU that its main thread ran on last.
+    pub processor: Option<CpuId>,
+    /// Its resident memory, as the kernel's imprecise counters have it.
+    pub resident: Option<Bytes>,
+    /// Page faults that waited for a disk, since it began.
+    pub major_faults: u64,
+    /// CPUs and nodes that it may use, where `/proc/PID/status` was read.
+    pub allowed: Option<Allowed>,
+    /// The path of its group in the hierarchy that counts memory.
+    pub group: Option<Arc<str>>,
+    /// Its threads; `None` where they were not looked at.
+    pub tasks: Option<Vec<TaskSample>>,
+    /// Where its memory is, as it was last seen; `None` where nobody looked, or was not allowed to.
+    pub pages: Option<PageSample>,
+    /// Why its pages are not known, where somebody looked.
+    pub denied: Option<Denied>,
+}
+
+/// CPUs and memory nodes that a task may use.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Allowed {
+    pub cpus: Option<CpuSet>,
+    pub nodes: Option<NodeSet>,
+}
+
+/// Why a fact of a process is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Denied {
+    /// Only its owner and root may look (`EACCES`, `EPERM`).
+    Rights,
+    /// This kernel was built without the file.
+    NoFile,
+    /// The file is there, and reading it failed otherwise.
+    Unreadable,
+}
+
+/// A thread at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskSample {
+    pub identity: Identity,
+    /// The name that it chose itself: not fit for a terminal.
+    pub name: Arc<str>,
+    /// CPU time since it began, in ticks.
+    pub cpu_ticks: u64,
+    /// CPU time since it began: `schedstat`, finer than the ticks.
+    pub run: Option<Duration>,
+    /// The CPU that it ran on last.
+    pub processor: Option<CpuId>,
+    pub allowed: Option<Allowed>,
+    /// How often it changed CPUs: `se.nr_migrations` of `sched`. Unchanged means that it ran on one CPU.
+    pub cpu_changes: Option<u64>,
+    pub balancing: Option<BalancingSample>,
+}
+
+/// The state of automatic balancing for a thread: `/proc/PID/task/TID/sched`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct BalancingSample {
+    /// Passes over the address space.
+    pub scans: Option<u64>,
+    /// Pages that its faults moved, since it began.
+    pub migrated_pages: Option<u64>,
+    /// The node where it faults most; `None` before the kernel has chosen one.
+    pub preferred: Option<NodeId>,
+    /// Faults by node of the page. Decayed averages, halved at each scan: never a rate.
+    pub faults: BTreeMap<NodeId, BalancingFaults>,
+}
+
+/// Hint faults on the pages of one node, decayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct BalancingFaults {
+    /// The same thread touched the page last.
+    pub private: u64,
+    /// Another thread did.
+    pub shared: u64,
+}
+
+/// Where the pages of a process are, and how that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageSample {
+    /// When somebody looked; earlier than the sample where the price forbids to look each time.
+    pub seen: Moment,
+    pub method: PageMethod,
+    pub nodes: BTreeMap<NodeId, PageShare>,
+}
+
+/// How pages were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageMethod {
+    /// Every page: `numa_maps`.
+    Exact,
+    /// This number of pages was drawn and the kernel asked for each (`move_pages`).
+    Drawn(u32),
+}
+
+/// The memory of a process on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PageShare {
+    pub size: Bytes,
+    /// The ends of the 95 % interval; both are the size where every page was seen.
+    pub low: Bytes,
+    pub high: Bytes,
+    /// The part that belongs to no file; `None` where the method cannot tell.
+    pub anonymous: Option<Bytes>,
+}
+
+/// A control group at one moment.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct GroupSample {
+    /// Its path in the hierarchy, as it was read.
+    pub path: Arc<str>,
+    /// CPU time since it was made.
+    pub cpu: Option<Duration>,
+    /// Memory that it is charged for, by kind and node: `memory.numa_stat`.
+    pub memory: BTreeMap<String, BTreeMap<NodeId, Bytes>>,
+    /// CPUs and nodes that it may use.
+    pub allowed: Allowed,
+    pub memory_pressure: Option<Pressure>,
+}
+
+/// The interrupts of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct InterruptSample {
+    /// The device as users name it: `net:eth0`, `block:nvme0n1`.
+    pub device: String,
+    /// `None`: the firmware does not say.
+    pub node: Option<NodeId>,
+    /// Its interrupt lines.
+    pub lines: Vec<u32>,
+    /// Interrupts since boot by the CPU that took them.
+    pub by_cpu: Vec<(CpuId, u64)>,
+}
+
+/// Bytes that hardware counted for one last-level cache: resctrl's `mon_data`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct BandwidthSample {
+    /// The number of the cache, as `cache/index3/id` has it; with sub-NUMA clusters the node's part.
+    pub domain: u32,
+    /// CPUs below it; empty where no cache has this number.
+    pub cpus: CpuSet,
+    /// Bytes to and from memory since the file system was mounted.
+    pub total_bytes: Option<u64>,
+    /// The part of it that went to memory of the cache's own node.
+    pub local_bytes: Option<u64>,
+}
+
+/// A fact that is missing, with its reason, in words fit for a terminal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unread {
+    /// The fact: `memory of processes by node`.
+    pub fact: String,
+    /// The reason: `permission denied`.
+    pub reason: String,
+    /// How many objects lack it.
+    pub objects: usize,
+    /// A step that gives it: `run as root`.
+    pub remedy: Option<String>,
+}
+
+impl Sample {
+    /// The node of a CPU at this moment.
+    pub fn node_with_cpu(&self, cpu: CpuId) -> Option<NodeId> {
+        self.nodes.iter().find(|node| node.cpus.contains(cpu)).map(|node| node.node)
+    }
+
+    /// The process, if it was there.
+    pub fn process(&self, identity: Identity) -> Option<&ProcessSample> {
+        let process = &self.processes[self.processes.partition_point(|p| p.identity < identity)..];
+        process.first().filter(|process| process.identity == identity)
+    }
+}
+
+impl NodeSample {
+    /// A node of which nothing is known but its number.
+    pub fn new(node: NodeId) -> Self {
+        Self {
+            node,
+            cpus: CpuSet::default(),
+            memory: Vec::new(),
+            counters: Counters::default(),
+            allocations: NodeCounters::default(),
+            pools: Vec::new(),
+            present: None,
+            high_watermark: None,
+        }
+    }
+
+    /// A size of `nodeN/meminfo` by the kernel's name.
+    pub fn size(&self, name: &str) -> Option<Bytes> {
+        let field = self.memory.iter().find(|field| field.name == name)?;
+        match field.value {
+            nodewise_machine::MeminfoValue::Size(size) => Some(size),
+            nodewise_machine::MeminfoValue::Count(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, started_ticks: u64) -> ProcessSample {
+        ProcessSample {
+            identity: Identity { pid: Pid::new(pid), started_ticks },
+            name: "x".into(),
+            parent: None,
+            user: None,
+            state: 'S',
+            kernel_thread: false,
+            threads: 1,
+            cpu_ticks: 0,
+            processor: None,
+            resident: None,
+            major_faults: 0,
+            allowed: None,
+            group: None,
+            tasks: None,
+            pages: None,
+            denied: None,
+        }
+    }
+
+    #[test]
+    fn a_process_is_not_its_successor_of_the_same_number() {
+        let sample = Sample { processes: vec![process(7, 3), process(8, 5)], ..Sample::default() };
+        let found = |pid, started_ticks| {
+            let identity = Identity { pid: Pid::new(pid), started_ticks };
+            sample.process(identity).map(|process| process.identity.pid.number())
+        };
+        assert_eq!((found(8, 5), found(8, 4), found(8, 6), found(9, 5)), (Some(8), None, None, None));
+    }
+
+    #[test]
+    fn a_cpu_that_is_offline_has_no_node() {
+        let mut node = NodeSample::new(NodeId::new(2));
+        node.cpus.insert(CpuId::new(4));
+        let sample = Sample { nodes: vec![node], ..Sample::default() };
+        assert_eq!(sample.node_with_cpu(CpuId::new(4)), Some(NodeId::new(2)));
+        assert_eq!(sample.node_with_cpu(CpuId::new(5)), None);
+        assert_eq!(sample.nodes[0].size("MemTotal"), None, "unknown is not 0");
+    }
+}
