@@ -25,6 +25,7 @@
 //!   `own.rs` this process: what it may do, and what contains it
 //! - `in_force.rs` the placement that is in force in processes: CPUs of their threads, policies over their
 //!   memory
+//! - `record.rs` recordings: samples in a file; in `record/` frames, changes, blocks, writing and reading
 //! - `sample.rs` the running system at one moment, as a value
 //! - `system.rs` how busy the system is: load, stolen time, stalls, clocks, counters
 //! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit
@@ -54,6 +55,7 @@ pub mod own;
 pub mod parse;
 pub mod paths;
 pub mod process;
+pub mod record;
 pub mod sample;
 pub mod spare;
 pub mod sysfs;

@@ -46,6 +46,12 @@ impl Counters {
     }
 }
 
+impl FromIterator<(String, u64)> for Counters {
+    fn from_iter<T: IntoIterator<Item = (String, u64)>>(counters: T) -> Self {
+        Self { counters: counters.into_iter().take(MOST_COUNTERS).collect() }
+    }
+}
+
 /// Reads every line of two words.
 pub fn parse(text: &str) -> Parsed<Counters> {
     let mut parsed = Parsed::<Counters>::default();

@@ -1,0 +1,83 @@
+//! Recordings: samples in a file, schema `nodewise.record/1`.
+//!
+//! ```text
+//! {"schema":"nodewise.record/1", ...}\n        the header: one line of JSON
+//! NWB1 flags packed raw first crc crc          a block: 36 bytes,
+//! deflate of lines                             then one JSON line for each sample
+//! NWB1 ...
+//! ```
+//!
+//! The first sample of each minute is written whole, the others as changes to the one before
+//! ([`change`]); a sample is about forty times smaller so, and the pure-Rust deflate does as well as zstd. A
+//! block is written with one call when it is full or ten seconds old, and ends with nothing half: a recording
+//! that was cut, by `kill -9` or by a full disk, lacks the samples of its last block and nothing else. Each block
+//! has two checksums, its own and that of its content; behind a damaged one the reader looks for the next
+//! that is whole and begins with a whole sample, and says how many seconds are missing.
+//!
+//! Fields that a reader does not know are passed over. A field that changes its meaning raises the version.
+//!
+//! # Modules
+//!
+//! - `record/frame.rs` a sample as JSON; in `record/frame/` its processes
+//! - `record/change.rs` the change from one JSON value to the next
+//! - `record/block.rs` blocks: bytes with lengths and checksums
+//! - `record/write.rs` writing, in a bounded size
+//! - `record/read.rs` reading, around damage
+
+mod block;
+mod change;
+mod frame;
+mod read;
+mod write;
+
+use nodewise_machine::printable::quote;
+use serde::{Deserialize, Serialize};
+
+pub use read::{Gap, Recording};
+pub use write::{Rotation, Writer};
+
+/// The schema that is written and read.
+pub const SCHEMA: &str = "nodewise.record/1";
+/// The longest header: machines of thousands of CPUs have some megabytes.
+const MOST_HEADER_BYTES: usize = 64 << 20;
+
+/// The first line of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Header {
+    pub schema: String,
+    /// The release of nodewise that wrote it.
+    pub version: String,
+    /// The wanted time between samples.
+    pub interval_ms: u64,
+    /// A mark of this start of the machine: numbers of processes mean the same within one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// The machine, as a document of schema `nodewise.machine/1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<serde_json::Value>,
+}
+
+/// Why a file is not a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("it is empty: expected a recording of nodewise record")]
+    Empty,
+    #[error("it is not a recording: expected a first line with \"schema\": \"{SCHEMA}\"")]
+    NotARecording,
+    /// The line has a schema, and something else is wrong.
+    #[error("its first line is damaged: {0}")]
+    Header(String),
+    #[error("its schema is {}, and this nodewise reads {SCHEMA}", quote(.0))]
+    OtherSchema(String),
+    #[error("it holds no whole sample{}", damage(.0))]
+    NoSamples(usize),
+    #[error("cannot read it: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+fn damage(bytes: &usize) -> String {
+    if *bytes == 0 { String::new() } else { format!(": {bytes} bytes of it are damaged") }
+}
+
+#[cfg(test)]
+mod tests;

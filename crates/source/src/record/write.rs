@@ -1,0 +1,159 @@
+//! Writing a recording.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::frame::Frame;
+use super::{Header, SCHEMA, block, change};
+use crate::sample::Sample;
+
+/// A whole sample is written at least this often, so that a damaged block costs at most so much.
+const WHOLE_EVERY: Duration = Duration::from_secs(60);
+/// A block is written at least this often: a crash costs at most so much.
+const BLOCK_EVERY: Duration = Duration::from_secs(10);
+/// Bytes of lines at which a block is full.
+const FULL_BLOCK_BYTES: usize = 4 << 20;
+
+/// Whether a recording should go on in a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// There is room in this file.
+    Stay,
+    /// The file has reached its size: finish it and begin another.
+    Due,
+}
+
+/// Writes samples into one file.
+#[derive(Debug)]
+pub struct Writer<W> {
+    file: W,
+    /// The last sample as JSON.
+    last: Option<Value>,
+    /// The moment of the last whole sample, since boot.
+    whole_at: Duration,
+    lines: Vec<u8>,
+    open: Option<OpenBlock>,
+    blocks: u32,
+    written: u64,
+    most_bytes: Option<u64>,
+}
+
+/// The block whose lines are being collected.
+#[derive(Clone, Copy, Debug)]
+struct OpenBlock {
+    begins_whole: bool,
+    first_ms: u64,
+    last_ms: u64,
+    /// Since boot.
+    began: Duration,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording: writes its header. The schema is set here. A file of more than `most_bytes` asks
+    /// for a new one.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn begin(mut file: W, header: &Header, most_bytes: Option<u64>) -> io::Result<Self> {
+        let header = Header { schema: SCHEMA.to_owned(), ..header.clone() };
+        let mut line = serde_json::to_vec(&header)?;
+        line.push(b'\n');
+        file.write_all(&line)?;
+        Ok(Self {
+            file,
+            last: None,
+            whole_at: Duration::ZERO,
+            lines: Vec::new(),
+            open: None,
+            blocks: 0,
+            written: line.len() as u64,
+            most_bytes,
+        })
+    }
+
+    /// Takes a sample, and writes the block when it is due.
+    ///
+    /// # Errors
+    /// A file that cannot be written: nothing after it is whole.
+    pub fn push(&mut self, sample: &Sample) -> io::Result<Rotation> {
+        let now = sample.moment.since_boot;
+        let mut value = serde_json::to_value(Frame::from(sample))?;
+        without_nulls(&mut value);
+        let change = match &self.last {
+            // A clock that went back is another machine's.
+            Some(last) if now >= self.whole_at && now - self.whole_at < WHOLE_EVERY => {
+                Some(change::change(last, &value).unwrap_or_else(|| Value::Object(serde_json::Map::new())))
+            }
+            _ => None,
+        };
+        // A whole sample begins a block, so that reading can begin there.
+        if change.is_none() {
+            self.flush()?;
+            self.whole_at = now;
+        }
+        let wall = u64::try_from(sample.moment.wall.as_millis()).unwrap_or(u64::MAX);
+        let open = self.open.get_or_insert(OpenBlock {
+            begins_whole: change.is_none(),
+            first_ms: wall,
+            last_ms: wall,
+            began: now,
+        });
+        open.last_ms = wall;
+        let due = now.saturating_sub(open.began) >= BLOCK_EVERY;
+        serde_json::to_writer(&mut self.lines, change.as_ref().unwrap_or(&value))?;
+        self.lines.push(b'\n');
+        self.last = Some(value);
+        if due || self.lines.len() >= FULL_BLOCK_BYTES {
+            self.flush()?;
+        }
+        let full = self.most_bytes.is_some_and(|most| self.written >= most);
+        Ok(if full { Rotation::Due } else { Rotation::Stay })
+    }
+
+    /// Writes the open block, with one call.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let block = block::pack(&self.lines, open.begins_whole, self.blocks, (open.first_ms, open.last_ms));
+        self.blocks = self.blocks.wrapping_add(1) & (u32::MAX >> 1);
+        self.lines.clear();
+        self.file.write_all(&block)?;
+        self.written += block.len() as u64;
+        self.file.flush()
+    }
+
+    /// Bytes that were written.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes the open block and hands the file back.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush()?;
+        Ok(self.file)
+    }
+
+    /// The file, to be made safe on disk.
+    pub fn file(&self) -> &W {
+        &self.file
+    }
+}
+
+/// Numbers that JSON cannot hold, as a share that is not a number, are left out: in a change, null takes away.
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
