@@ -24,6 +24,7 @@ pub mod nofile_info;
 pub mod numa_maps;
 pub mod number;
 pub mod pci_link;
+pub mod pid_stat;
 pub mod pressure;
 pub mod proc_stat;
 pub mod proc_status;

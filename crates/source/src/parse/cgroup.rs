@@ -40,6 +40,13 @@ pub fn parse(text: &str) -> Parsed<Vec<Membership>> {
     parsed
 }
 
+/// The membership in the hierarchy that counts memory: the old one of the controller where there is one, else the
+/// unified one.
+pub fn of_memory(memberships: &[Membership]) -> Option<&Membership> {
+    let old = memberships.iter().find(|member| member.controllers.iter().any(|name| name == "memory"));
+    old.or_else(|| memberships.iter().find(|member| member.is_unified()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +58,14 @@ mod tests {
         assert_eq!(parsed.value[0].controllers, ["cpuset", "cpu"]);
         assert_eq!((parsed.value[1].path.as_str(), parsed.value[1].is_unified()), ("/user.slice/a:b", true));
         assert_eq!(parsed.problems.count(), 1);
+    }
+
+    #[test]
+    fn memory_is_counted_in_one_hierarchy() {
+        let path = |text: &str| of_memory(&parse(text).value).map(|group| group.path.clone());
+        assert_eq!(path("4:memory:/old\n2:cpuacct:/\n0::/new\n").as_deref(), Some("/old"));
+        assert_eq!(path("2:cpuacct:/\n0::/new\n").as_deref(), Some("/new"));
+        assert_eq!(path("2:cpuacct:/\n"), None);
     }
 
     proptest! {

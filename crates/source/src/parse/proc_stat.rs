@@ -45,6 +45,8 @@ pub struct ProcStat {
     pub running: Option<u64>,
     /// Tasks that wait for a disk.
     pub blocked: Option<u64>,
+    /// Processes and threads made since boot: `processes`.
+    pub forks: Option<u64>,
 }
 
 /// Reads the lines above; others (`intr` can be long) are passed over.
@@ -55,6 +57,7 @@ pub fn parse(text: &str) -> Parsed<ProcStat> {
         let taken = match name {
             "procs_running" => digits(rest.trim()).map(|count| parsed.value.running = Some(count)),
             "procs_blocked" => digits(rest.trim()).map(|count| parsed.value.blocked = Some(count)),
+            "processes" => digits(rest.trim()).map(|count| parsed.value.forks = Some(count)),
             "cpu" => times(rest).map(|times| parsed.value.total = Some(times)),
             _ => match name.strip_prefix("cpu") {
                 Some(cpu) => cpu_line(cpu, rest).map(|line| parsed.value.cpus.push(line)),
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn times_are_read_per_cpu_and_together() {
         let parsed = parse(
-            "cpu  8 0 4 100 1 0 2 9 3 0\ncpu0 4 0 2 50 1 0 1 5 0 0\ncpu12 4 0 2 50\nintr 1 2 3\nprocs_running 2\nprocs_blocked 0\n",
+            "cpu  8 0 4 100 1 0 2 9 3 0\ncpu0 4 0 2 50 1 0 1 5 0 0\ncpu12 4 0 2 50\nintr 1 2 3\nprocesses 77\nprocs_running 2\nprocs_blocked 0\n",
         );
         assert!(parsed.problems.is_empty());
         let total = parsed.value.total.unwrap();
@@ -97,6 +100,7 @@ mod tests {
         assert_eq!(parsed.value.cpus[1].0, CpuId::new(12));
         assert_eq!(parsed.value.cpus[1].1.steal, None, "an old kernel does not count it");
         assert_eq!((parsed.value.running, parsed.value.blocked), (Some(2), Some(0)));
+        assert_eq!((parsed.value.forks, parse("cpu 1 2 3 4\n").value.forks), (Some(77), None));
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct ProcessStatus {
     /// Its state: `R`, `S`, `D`, `Z` and so on.
     pub state: Option<char>,
     pub parent: Option<u32>,
+    /// Its effective user: the second number of `Uid`.
+    pub user: Option<u32>,
     /// How many threads it has.
     pub threads: Option<u32>,
     /// Its resident memory: `VmRSS`.
@@ -65,6 +67,10 @@ impl ProcessStatus {
             "Name" => self.name = Some(value.to_owned()),
             "State" => self.state = Some(value.chars().next().ok_or("a letter")?),
             "PPid" => self.parent = Some(digits(value).ok_or("a process number")?),
+            "Uid" => {
+                let effective = value.split_ascii_whitespace().nth(1).and_then(digits);
+                self.user = Some(effective.ok_or("four user numbers")?);
+            }
             "Threads" => self.threads = Some(digits(value).ok_or("a number")?),
             "VmRSS" => {
                 let size = value.strip_suffix("kB").map(str::trim).and_then(kib);
@@ -131,6 +137,7 @@ Umask:\t0022
 State:\tR (running)
 Pid:\t8609
 PPid:\t8596
+Uid:\t1000\t0\t0\t0
 VmRSS:\t    1736 kB
 Threads:\t1
 CapEff:\t000001fffeffffff
@@ -153,6 +160,7 @@ nonvoluntary_ctxt_switches:\t0
                 name: Some("cat".into()),
                 state: Some('R'),
                 parent: Some(8596),
+                user: Some(0),
                 threads: Some(1),
                 resident: Some(Bytes::from_kib(1736)),
                 cpus_allowed: Some(CpuSet::from([0, 1])),
