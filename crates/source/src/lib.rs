@@ -26,7 +26,8 @@
 //! - `in_force.rs` the placement that is in force in processes: CPUs of their threads, policies over their
 //!   memory
 //! - `record.rs` recordings: samples in a file; in `record/` frames, changes, blocks, writing and reading
-//! - `sample.rs` the running system at one moment, as a value
+//! - `sample.rs` the running system at one moment, as a value; in `sample/` the sampler that takes one after the
+//!   other from any tree, at little cost (`tree/kept.rs`: files that stay open)
 //! - `system.rs` how busy the system is: load, stolen time, stalls, clocks, counters
 //! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)

@@ -7,6 +7,20 @@
 //!
 //! Missing is missing: a file that this kernel lacks, or that this user may not read, leaves `None` or an
 //! empty list, and a line in [`Sample::unread`] says why, once for each kind of fact and reason.
+//!
+//! # Modules
+//!
+//! - `sampler.rs` a sample after the other, from any tree, for little; in `sample/` also the facts of the machine
+//!   and its nodes (`system.rs`), of processes (`processes.rs`), `reading.rs` and `missing.rs` a file and why it gave
+//!   nothing, `clock.rs` the moment, `limit.rs` how many files may be open
+
+mod clock;
+mod limit;
+mod missing;
+mod processes;
+mod reading;
+mod sampler;
+mod system;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +32,8 @@ use crate::parse::counters::Counters;
 use crate::parse::pressure::Pressure;
 use crate::parse::proc_stat::CpuTimes;
 use crate::process::Pid;
+
+pub use sampler::{ProcessScope, SampleOptions, Sampler};
 
 /// The running system at one moment.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -34,8 +50,9 @@ pub struct Sample {
     pub pressure: PressureSample,
     /// Forks since boot: `processes` of `/proc/stat`. Unchanged means that no process was born.
     pub forks: Option<u64>,
-    /// Processes by number. Those that ended while they were read are not there.
-    pub processes: Vec<ProcessSample>,
+    /// Processes by number. Those that ended while they were read are not there. A process that was idle is not
+    /// read each time: then this is what the sample before holds, and [`ProcessSample::polled`] says since when.
+    pub processes: Vec<Arc<ProcessSample>>,
     /// Control groups by path: the ones that hold a process of the sample, and their parents.
     pub groups: Vec<GroupSample>,
     /// Devices with interrupts of their own. Empty unless asked for: the file is dear to read.
@@ -65,7 +82,8 @@ pub struct NodeSample {
     pub memory: Vec<MeminfoField>,
     /// `nodeN/vmstat`; empty where it was not read.
     pub counters: Counters,
-    /// `nodeN/numastat`. All zero and standing still while `vm.numa_stat` is 0.
+    /// Allocations since boot, of `nodeN/vmstat`, or of `nodeN/numastat` where that lacks them: both give the same
+    /// counters, and each reading disturbs them. All zero and standing still while `vm.numa_stat` is 0.
     pub allocations: NodeCounters<Option<u64>>,
     /// Pools of huge pages by page size.
     pub pools: Vec<PoolSample>,
@@ -104,10 +122,12 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSample {
     pub identity: Identity,
+    /// When it was read last: rates count from there, not from the sample.
+    pub polled: Moment,
     /// The name that it chose itself: not fit for a terminal.
     pub name: Arc<str>,
     pub parent: Option<Pid>,
-    /// Its effective user: the owner of `/proc/PID`.
+    /// Its effective user, where `/proc/PID/status` was read.
     pub user: Option<u32>,
     /// Its state: `R`, `S`, `D`, `Z` and so on.
     pub state: char,
@@ -226,6 +246,8 @@ pub struct PageShare {
 pub struct GroupSample {
     /// Its path in the hierarchy, as it was read.
     pub path: Arc<str>,
+    /// When it was read last; earlier than the sample where it was idle.
+    pub polled: Moment,
     /// CPU time since it was made.
     pub cpu: Option<Duration>,
     /// Memory that it is charged for, by kind and node: `memory.numa_stat`.
@@ -283,7 +305,32 @@ impl Sample {
     /// The process, if it was there.
     pub fn process(&self, identity: Identity) -> Option<&ProcessSample> {
         let process = &self.processes[self.processes.partition_point(|p| p.identity < identity)..];
-        process.first().filter(|process| process.identity == identity)
+        process.first().map(Arc::as_ref).filter(|process| process.identity == identity)
+    }
+}
+
+impl ProcessSample {
+    /// A process of which nothing is known but who it is.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            polled: Moment::default(),
+            name: "".into(),
+            parent: None,
+            user: None,
+            state: '?',
+            kernel_thread: false,
+            threads: 1,
+            cpu_ticks: 0,
+            processor: None,
+            resident: None,
+            major_faults: 0,
+            allowed: None,
+            group: None,
+            tasks: None,
+            pages: None,
+            denied: None,
+        }
     }
 }
 
@@ -316,25 +363,8 @@ impl NodeSample {
 mod tests {
     use super::*;
 
-    fn process(pid: u32, started_ticks: u64) -> ProcessSample {
-        ProcessSample {
-            identity: Identity { pid: Pid::new(pid), started_ticks },
-            name: "x".into(),
-            parent: None,
-            user: None,
-            state: 'S',
-            kernel_thread: false,
-            threads: 1,
-            cpu_ticks: 0,
-            processor: None,
-            resident: None,
-            major_faults: 0,
-            allowed: None,
-            group: None,
-            tasks: None,
-            pages: None,
-            denied: None,
-        }
+    fn process(pid: u32, started_ticks: u64) -> Arc<ProcessSample> {
+        Arc::new(ProcessSample::new(Identity { pid: Pid::new(pid), started_ticks }))
     }
 
     #[test]

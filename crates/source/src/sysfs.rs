@@ -25,6 +25,7 @@ use nodewise_machine::{Machine, Oddity, OddityKind, Origin};
 
 use crate::tree::Tree;
 pub(crate) use reader::{Reader, number_behind};
+pub(crate) use sizes::page_of;
 
 /// How much of the machine is read. Less than everything saves time on the running system only; a
 /// capture is always read in full, so that all its oddities are seen.

@@ -11,6 +11,7 @@ mod directory;
 mod error;
 mod file;
 pub mod format;
+mod kept;
 mod live;
 pub mod memory;
 mod root;
@@ -22,6 +23,7 @@ pub use archive::Limits;
 pub use error::{OpenError, ReadCause, ReadError};
 pub(crate) use file::MOST_LINE_BYTES;
 pub use file::read_bounded;
+pub use kept::Kept;
 pub use memory::Memory;
 
 use compressed::Compression;

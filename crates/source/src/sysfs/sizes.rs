@@ -36,11 +36,14 @@ pub(super) fn read(reader: &mut Reader<'_>, machine: &mut Machine) {
 /// The size of pages when a node manages this many, where all nodes agree: a node's `MemTotal` counts
 /// them.
 fn page_size(machine: &Machine, managed: &BTreeMap<NodeId, u64>) -> Option<Bytes> {
-    let of = |node: &Node| {
-        let (size, pages) = (node.memory_total()?.get(), *managed.get(&node.id)?);
-        (pages > 0).then_some((size, pages))
-    };
-    let mut sizes = machine.nodes.values().filter_map(of).map(|(size, pages)| {
+    let of = |node: &Node| Some((node.memory_total()?, *managed.get(&node.id)?));
+    page_of(machine.nodes.values().filter_map(of))
+}
+
+/// The size of pages of nodes with these sizes and numbers of managed pages, where all agree.
+pub(crate) fn page_of(nodes: impl Iterator<Item = (Bytes, u64)>) -> Option<Bytes> {
+    let mut sizes = nodes.filter(|(_, pages)| *pages > 0).map(|(size, pages)| {
+        let size = size.get();
         let page = size.checked_div(pages).filter(|page| page.is_power_of_two() && size % pages == 0);
         page.filter(|page| (PAGES.0..=PAGES.1).contains(page))
     });

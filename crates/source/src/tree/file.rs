@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, OFlags, RawDir, fstat};
-use rustix::io::{Errno, read};
+use rustix::io::{Errno, pread, read};
 
 use super::{MOST_FILE_BYTES, ReadCause};
 
@@ -75,6 +75,30 @@ pub(super) fn contents(file: impl AsFd, buffer: &mut Vec<u8>, end: End) -> Resul
     buffer.reserve(PAGE);
     loop {
         let length = match read(&file, spare_capacity(buffer)) {
+            Err(Errno::INTR) => continue,
+            result => match found(result)? {
+                Some(length) => length,
+                None => return Ok(None),
+            },
+        };
+        if length == 0 || end == End::Short && length < PAGE {
+            return Ok(Some(()));
+        }
+        if buffer.len() as u64 > MOST_FILE_BYTES {
+            return Err(ReadCause::TooLarge(MOST_FILE_BYTES));
+        }
+        if buffer.capacity() - buffer.len() < PAGE {
+            buffer.reserve(buffer.len().max(PAGE));
+        }
+    }
+}
+
+/// Reads an open file from its beginning to its end into the buffer; `None` when its process ended.
+pub(super) fn again(file: impl AsFd, buffer: &mut Vec<u8>, end: End) -> Result<Option<()>, ReadCause> {
+    buffer.reserve(PAGE);
+    loop {
+        let at = buffer.len() as u64;
+        let length = match pread(&file, spare_capacity(buffer), at) {
             Err(Errno::INTR) => continue,
             result => match found(result)? {
                 Some(length) => length,

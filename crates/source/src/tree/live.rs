@@ -24,7 +24,7 @@ fn from_the_kernel(path: &str) -> bool {
 
 /// Attributes of devices and of memory management come whole in one read; logs and control groups
 /// below `/sys`, and all of `/proc`, may come in pieces of any size.
-fn end_of(path: &str) -> End {
+pub(super) fn end_of(path: &str) -> End {
     let attributes = ["/sys/devices/", "/sys/class/", "/sys/bus/", "/sys/kernel/mm/"];
     if attributes.iter().any(|folder| path.starts_with(folder)) { End::Short } else { End::Nothing }
 }
@@ -53,7 +53,7 @@ impl Live {
         (CWD, path)
     }
 
-    fn open(&self, path: &str) -> Result<Option<OwnedFd>, ReadCause> {
+    pub(super) fn open(&self, path: &str) -> Result<Option<OwnedFd>, ReadCause> {
         let (folder, rest) = self.place(path);
         let Some(file) = found(openat(folder, rest, READ, Mode::empty()))? else { return Ok(None) };
         if !from_the_kernel(path) {
