@@ -7,6 +7,7 @@
 mod process;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_machine::id::Id as _;
@@ -116,6 +117,8 @@ struct StallFrame {
 #[serde(default)]
 struct GroupFrame {
     #[serde(skip_serializing_if = "Option::is_none")]
+    polled_us: Option<[u64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cpu_ns: Option<u64>,
     memory: BTreeMap<String, BTreeMap<u32, u64>>,
     allowed: AllowedFrame,
@@ -191,6 +194,11 @@ fn nodes(text: &str) -> Result<NodeSet, Fault> {
 /// Microseconds since boot, and since the beginning of 1970.
 fn clocks(moment: Moment) -> (u64, u64) {
     (micros(moment.since_boot), micros(moment.wall))
+}
+
+/// The clocks of a moment that is not this one.
+fn earlier(seen: Moment, now: Moment) -> Option<[u64; 2]> {
+    (seen != now).then(|| clocks(seen).into())
 }
 
 fn moment(boot_us: u64, wall_us: u64) -> Moment {
@@ -331,12 +339,13 @@ fn pressures(sample: &PressureSample) -> BTreeMap<String, StallsFrame> {
     parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), stalls(&part?)))).collect()
 }
 
-impl From<&GroupSample> for GroupFrame {
-    fn from(group: &GroupSample) -> Self {
+impl GroupFrame {
+    fn new(group: &GroupSample, now: Moment) -> Self {
         let kinds = group.memory.iter().map(|(kind, nodes)| {
             (kind.clone(), nodes.iter().map(|(node, size)| (node.number(), size.get())).collect())
         });
         Self {
+            polled_us: earlier(group.polled, now),
             cpu_ns: group.cpu.map(nanos),
             memory: kinds.collect(),
             allowed: AllowedFrame::from(&group.allowed),
@@ -346,13 +355,14 @@ impl From<&GroupSample> for GroupFrame {
 }
 
 impl GroupFrame {
-    fn into_sample(self, path: String, texts: &mut Texts) -> Result<GroupSample, Fault> {
+    fn into_sample(self, path: String, now: Moment, texts: &mut Texts) -> Result<GroupSample, Fault> {
         let kinds = self.memory.into_iter().map(|(kind, nodes)| {
             let nodes = nodes.into_iter().map(|(number, size)| Ok((node(number)?, Bytes::new(size))));
             Ok((kind, nodes.collect::<Result<_, Fault>>()?))
         });
         Ok(GroupSample {
             path: texts.share(path),
+            polled: self.polled_us.map_or(now, |[boot, wall]| moment(boot, wall)),
             cpu: self.cpu_ns.map(Duration::from_nanos),
             memory: kinds.collect::<Result<_, Fault>>()?,
             allowed: self.allowed.try_into()?,
@@ -417,8 +427,14 @@ impl From<&Sample> for Frame {
             events: CounterFrame::from(&sample.events),
             pressure: pressures(&sample.pressure),
             forks: sample.forks,
-            processes: processes.map(|process| (key(process.identity), process.into())).collect(),
-            groups: sample.groups.iter().map(|group| (group.path.to_string(), group.into())).collect(),
+            processes: processes
+                .map(|process| (key(process.identity), ProcessFrame::new(process, sample.moment)))
+                .collect(),
+            groups: sample
+                .groups
+                .iter()
+                .map(|group| (group.path.to_string(), GroupFrame::new(group, sample.moment)))
+                .collect(),
             interrupts: sample.interrupts.iter().map(InterruptFrame::from).collect(),
             bandwidth: bandwidth.collect(),
             unread: unread.collect(),
@@ -429,16 +445,18 @@ impl From<&Sample> for Frame {
 impl Frame {
     /// The sample, or the first field that is not as it should be.
     pub(super) fn into_sample(mut self, texts: &mut Texts) -> Result<Sample, Fault> {
+        let now = moment(self.boot_us, self.wall_us);
         let mut resource = |name| self.pressure.remove(name).map(pressure);
         let pressure =
             PressureSample { cpu: resource("cpu"), memory: resource("memory"), io: resource("io") };
         let nodes = self.nodes.into_iter().map(|(number, node)| node.into_sample(number));
         let cpus = self.cpus.into_iter().map(|(number, times)| Ok((cpu(number)?, times.into())));
         let processes = self.processes.into_iter();
-        let processes = processes.map(|(key, process)| process.into_sample(identity(&key)?, texts));
+        let processes =
+            processes.map(|(key, process)| process.into_sample(identity(&key)?, now, texts).map(Arc::new));
         let mut processes = processes.collect::<Result<Vec<_>, Fault>>()?;
         processes.sort_by_key(|process| process.identity);
-        let groups = self.groups.into_iter().map(|(path, group)| group.into_sample(path, texts));
+        let groups = self.groups.into_iter().map(|(path, group)| group.into_sample(path, now, texts));
         let bandwidth = self.bandwidth.into_iter().map(|(domain, cache)| {
             Ok(BandwidthSample {
                 domain,
@@ -454,7 +472,7 @@ impl Frame {
             remedy: unread.remedy,
         });
         Ok(Sample {
-            moment: moment(self.boot_us, self.wall_us),
+            moment: now,
             nodes: nodes.collect::<Result<_, Fault>>()?,
             cpus: cpus.collect::<Result<_, Fault>>()?,
             memory: self.memory.map(Bytes::new),

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, MeminfoField, MeminfoValue, NodeCounters, NodeId};
@@ -127,14 +128,22 @@ fn processes() -> impl Strategy<Value = ProcessSample> {
         any::<bool>().prop_map(|_| Denied::NoFile),
         any::<bool>().prop_map(|_| Denied::Unreadable)
     ];
-    (facts, numbers, maybe(threads), maybe(pages()), maybe(denied)).prop_map(
-        |((identity, name, parent, user, state, kernel_thread, threads), numbers, tasks, pages, denied)| {
+    (facts, numbers, maybe(threads), maybe(pages()), maybe(denied), moments()).prop_map(
+        |(
+            (identity, name, parent, user, state, kernel_thread, threads),
+            numbers,
+            tasks,
+            pages,
+            denied,
+            polled,
+        )| {
             let (cpu_ticks, processor, resident, major_faults, allowed, group) = numbers;
             let tasks = tasks.map(|tasks| {
                 tasks.into_iter().map(|(identity, task)| TaskSample { identity, ..task }).collect()
             });
             ProcessSample {
                 identity,
+                polled,
                 name: name.into(),
                 parent: parent.map(Pid::new),
                 user,
@@ -192,9 +201,10 @@ fn groups() -> impl Strategy<Value = GroupSample> {
         prop::collection::btree_map(node_ids(), sizes(), 0..3),
         0..3,
     );
-    ("/.{0,3}", maybe(any::<u64>()), memory, allowances(), maybe(pressures())).prop_map(
-        |(path, cpu, memory, allowed, memory_pressure)| GroupSample {
+    ("/.{0,3}", maybe(any::<u64>()), memory, allowances(), maybe(pressures()), moments()).prop_map(
+        |(path, cpu, memory, allowed, memory_pressure, polled)| GroupSample {
             path: path.into(),
+            polled,
             cpu: cpu.map(Duration::from_nanos),
             memory,
             allowed,
@@ -259,7 +269,7 @@ fn samples() -> impl Strategy<Value = Sample> {
             forks,
             processes: processes
                 .into_iter()
-                .map(|(identity, sample)| ProcessSample { identity, ..sample })
+                .map(|(identity, sample)| Arc::new(ProcessSample { identity, ..sample }))
                 .collect(),
             groups: groups
                 .into_iter()
@@ -293,6 +303,7 @@ fn at_second(second: u64) -> Sample {
         Moment { since_boot: Duration::from_secs(second), wall: Duration::from_secs(1_700_000_000 + second) };
     let task = ProcessSample {
         identity: Identity { pid: Pid::new(7), started_ticks: 1 },
+        polled: moment,
         name: "x".into(),
         parent: None,
         user: None,
@@ -309,7 +320,7 @@ fn at_second(second: u64) -> Sample {
         pages: None,
         denied: None,
     };
-    Sample { moment, nodes: vec![node], processes: vec![task], ..Sample::default() }
+    Sample { moment, nodes: vec![node], processes: vec![task.into()], ..Sample::default() }
 }
 
 fn seconds(recording: &Recording) -> (Vec<u64>, Vec<Gap>) {

@@ -7,16 +7,19 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, CpuId, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, clocks, cpu, cpus, moment, nanos, node, nodes};
+use super::{Fault, clocks, cpu, cpus, earlier, moment, nanos, node, nodes};
 use crate::process::Pid;
 use crate::sample::{
-    Allowed, BalancingFaults, BalancingSample, Denied, Identity, PageMethod, PageSample, PageShare,
+    Allowed, BalancingFaults, BalancingSample, Denied, Identity, Moment, PageMethod, PageSample, PageShare,
     ProcessSample, TaskSample,
 };
 
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct ProcessFrame {
+    /// When it was read; left out where that is the moment of the sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    polled_us: Option<[u64; 2]>,
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<u32>,
@@ -144,12 +147,13 @@ pub(super) fn identity(key: &str) -> Result<Identity, Fault> {
     Ok(Identity { pid: Pid::new(pid), started_ticks })
 }
 
-impl From<&ProcessSample> for ProcessFrame {
-    fn from(process: &ProcessSample) -> Self {
+impl ProcessFrame {
+    pub(super) fn new(process: &ProcessSample, now: Moment) -> Self {
         let tasks = |tasks: &Vec<TaskSample>| {
             tasks.iter().map(|task| (key(task.identity), TaskFrame::from(task))).collect()
         };
         Self {
+            polled_us: earlier(process.polled, now),
             name: process.name.to_string(),
             parent: process.parent.map(Pid::number),
             user: process.user,
@@ -199,7 +203,12 @@ impl Texts {
 }
 
 impl ProcessFrame {
-    pub(super) fn into_sample(self, identity: Identity, texts: &mut Texts) -> Result<ProcessSample, Fault> {
+    pub(super) fn into_sample(
+        self,
+        identity: Identity,
+        now: Moment,
+        texts: &mut Texts,
+    ) -> Result<ProcessSample, Fault> {
         let mut state = self.state.chars();
         let state = match (state.next(), state.next()) {
             (Some(state), None) => state,
@@ -213,6 +222,7 @@ impl ProcessFrame {
         }
         Ok(ProcessSample {
             identity,
+            polled: self.polled_us.map_or(now, |[boot, wall]| moment(boot, wall)),
             name: texts.share(self.name),
             parent: self.parent.map(Pid::new),
             user: self.user,
