@@ -19,6 +19,7 @@ pub mod measure_options;
 mod options;
 pub mod personality;
 pub mod place;
+pub mod record;
 pub mod run;
 pub mod show;
 pub mod simulate;
@@ -40,6 +41,8 @@ verbs! {
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "capture" Capture(capture::Capture),
         "Saves this machine's description for inspection elsewhere";
+    "record" Record(record::Record), here "",
+        "Records the running system to a file that stat and top replay";
     "run" Run(run::Run), "Starts a program under a placement";
     "tune" Tune(tune::Tune), here "--from=FILE shows a result from elsewhere",
         "Runs a program under many placements and names the best";

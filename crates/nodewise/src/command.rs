@@ -12,6 +12,7 @@ pub mod io;
 pub mod lab;
 pub mod latency;
 pub mod links;
+pub mod record;
 pub mod run;
 pub mod show;
 pub mod simulate;
@@ -36,6 +37,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
         Verb::Show(args) => show::run(args, global),
         Verb::Acpi(args) => acpi::run(args, global),
         Verb::Capture(args) => capture::run(args, global),
+        Verb::Record(args) => record::run(args, global),
         Verb::Run(args) => run::run(args, global),
         Verb::Tune(args) => tune::run(args, global),
         Verb::Compare(args) => compare::run(args, global),

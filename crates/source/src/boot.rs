@@ -26,6 +26,19 @@ const SYSCTL: (&str, &str) = ("/etc/sysctl.d", "/etc/sysctl.conf");
 /// Longer than any record of the kernel log.
 const RECORD: usize = 16 << 10;
 
+/// A mark of this start of the kernel, a random number that no other start has: its first eight digits.
+///
+/// # Source
+/// `/proc/sys/kernel/random/boot_id`.
+///
+/// # Errors
+/// A file that is there and cannot be read.
+pub fn mark(tree: &Tree) -> Result<Option<String>, ReadError> {
+    let text = tree.read_text("/proc/sys/kernel/random/boot_id")?;
+    let digits = |text: String| text.chars().take_while(char::is_ascii_hexdigit).take(8).collect::<String>();
+    Ok(text.map(digits).filter(|mark| mark.len() == 8))
+}
+
 /// The options of the running kernel.
 ///
 /// # Errors

@@ -30,8 +30,13 @@ mod frame;
 mod read;
 mod write;
 
+use std::time::Duration;
+
+use nodewise_machine::Machine;
 use nodewise_machine::printable::quote;
 use serde::{Deserialize, Serialize};
+
+use crate::machine_file::{self, MachineFileError};
 
 pub use read::{Gap, Recording};
 pub use write::{Rotation, Writer};
@@ -42,7 +47,7 @@ pub const SCHEMA: &str = "nodewise.record/1";
 const MOST_HEADER_BYTES: usize = 64 << 20;
 
 /// The first line of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Header {
     pub schema: String,
     /// The release of nodewise that wrote it.
@@ -54,7 +59,38 @@ pub struct Header {
     pub boot: Option<String>,
     /// The machine, as a document of schema `nodewise.machine/1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<serde_json::Value>,
+    machine: Option<serde_json::Value>,
+}
+
+impl Header {
+    /// A header without a machine.
+    pub fn new(version: &str, interval: Duration, boot: Option<String>) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            version: version.to_owned(),
+            interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
+            boot,
+            machine: None,
+        }
+    }
+
+    /// The header with a machine, as the text of a machine file.
+    ///
+    /// # Errors
+    /// Text that is not JSON.
+    pub fn with_machine_file(mut self, text: &str) -> Result<Self, MachineFileError> {
+        let value = serde_json::from_str(text).map_err(|error| MachineFileError::Json(error.to_string()))?;
+        self.machine = Some(value);
+        Ok(self)
+    }
+
+    /// The machine that was recorded, where the header has it.
+    ///
+    /// # Errors
+    /// A document that is not a machine file.
+    pub fn machine(&self) -> Result<Option<Machine>, MachineFileError> {
+        self.machine.as_ref().map(|value| machine_file::from_json(&value.to_string())).transpose()
+    }
 }
 
 /// Why a file is not a recording.

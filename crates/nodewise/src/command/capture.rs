@@ -76,7 +76,7 @@ const TOLD: usize = 5;
 
 /// The machine as a machine file. Without identity it is made from the capture, which holds nothing
 /// that identifies, and not from the files themselves.
-fn machine_file(input: &Input, with_identity: bool) -> String {
+pub(super) fn machine_file(input: &Input, with_identity: bool) -> String {
     match input.tree() {
         Some(tree) if !with_identity => {
             let capture = Capture::of(tree, Identity::Without);

@@ -128,10 +128,14 @@ fn check_cpus(setup: &Setup) -> Result<(), String> {
 }
 
 fn not_started(program: &OsStr, error: StartError) -> Failure {
-    let error = match error {
-        StartError::Setup(error) => return Failure::new(NOT_STARTED, error),
-        StartError::Start(error) => error,
-    };
+    match error {
+        StartError::Setup(error) => Failure::new(NOT_STARTED, error),
+        StartError::Start(error) => not_executed(program, &error),
+    }
+}
+
+/// Explains why the system does not start a program, with the exit code that shells use.
+pub(super) fn not_executed(program: &OsStr, error: &io::Error) -> Failure {
     let path = Path::new(program);
     let name = program.to_string_lossy();
     let name = visible(&name);
@@ -158,7 +162,7 @@ fn not_started(program: &OsStr, error: StartError) -> Failure {
             NOT_EXECUTABLE,
             format_args!("{name} cannot be executed: no user has the permission (chmod +x)"),
         ),
-        _ => Failure::new(NOT_EXECUTABLE, format_args!("{name} cannot be executed: {}", io_words(&error))),
+        _ => Failure::new(NOT_EXECUTABLE, format_args!("{name} cannot be executed: {}", io_words(error))),
     }
 }
 

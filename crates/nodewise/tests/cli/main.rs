@@ -21,6 +21,7 @@ mod loaded;
 mod memory;
 mod nodewise;
 mod outputs;
+mod record;
 mod run;
 mod sandbox;
 mod show;

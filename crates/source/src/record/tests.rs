@@ -283,7 +283,7 @@ fn samples() -> impl Strategy<Value = Sample> {
 }
 
 fn header() -> Header {
-    Header { version: "1".into(), interval_ms: 5000, boot: Some("a".into()), ..Header::default() }
+    Header::new("1", Duration::from_secs(5), Some("a".into()))
 }
 
 /// A recording of these samples.
@@ -403,6 +403,18 @@ fn other_files_are_refused_with_their_reason() {
     let header = "{\"schema\":\"nodewise.record/1\",\"version\":\"1\",\"interval_ms\":1}\nrubbish";
     let samples = Recording::from_bytes(header.into()).unwrap().samples();
     assert_eq!(samples.unwrap_err().to_string(), "it holds no whole sample: 7 bytes of it are damaged");
+}
+
+#[test]
+fn a_header_keeps_its_machine() {
+    let machine = nodewise_machine::spec::machine("2x(4c 8G)").unwrap();
+    let text = machine_file::to_json(&machine);
+    let header = header().with_machine_file(&text).unwrap();
+    let bytes = Writer::begin(Vec::new(), &header, None).unwrap().finish().unwrap();
+    let read = Recording::from_bytes(bytes).unwrap();
+    assert_eq!(read.header().machine().unwrap(), Some(machine));
+    assert!(header().with_machine_file("{").is_err());
+    assert_eq!(header().machine().unwrap(), None);
 }
 
 #[test]

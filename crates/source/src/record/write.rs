@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::frame::Frame;
-use super::{Header, SCHEMA, block, change};
+use super::{Header, block, change};
 use crate::sample::Sample;
 
 /// A whole sample is written at least this often, so that a damaged block costs at most so much.
@@ -51,14 +51,13 @@ struct OpenBlock {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a recording: writes its header. The schema is set here. A file of more than `most_bytes` asks
+    /// Begins a recording: writes its header. A file of more than `most_bytes` asks
     /// for a new one.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn begin(mut file: W, header: &Header, most_bytes: Option<u64>) -> io::Result<Self> {
-        let header = Header { schema: SCHEMA.to_owned(), ..header.clone() };
-        let mut line = serde_json::to_vec(&header)?;
+        let mut line = serde_json::to_vec(header)?;
         line.push(b'\n');
         file.write_all(&line)?;
         Ok(Self {

@@ -1,0 +1,99 @@
+//! `nodewise record`: what is in the file, whatever ends it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nodewise_source::record::Recording;
+
+use crate::nodewise::{command, live, run};
+
+fn samples(file: &Path) -> usize {
+    let (samples, gaps) = Recording::open(file).unwrap().samples().unwrap();
+    assert!(gaps.is_empty(), "{gaps:?}");
+    let me = samples.iter().all(|sample| !sample.processes.is_empty() && !sample.nodes.is_empty());
+    assert!(me, "processes and nodes are in every sample");
+    samples.len()
+}
+
+#[test]
+fn a_recording_holds_this_machine_and_its_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nwr");
+    let name = file.to_str().unwrap();
+    let ran = run(&["record", "-o", name, "--every", "100ms", "--for", "1s"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nodewise: wrote "), "{}", ran.stderr);
+    assert!(samples(&file) >= 2);
+    let machine = Recording::open(&file).unwrap().header().machine().unwrap().unwrap();
+    assert_eq!(machine.online_cpus(), live().online_cpus());
+    let text = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert!(!text.contains(&format!("\"{}\"", host.trim())), "the host's name stays out");
+}
+
+#[test]
+fn a_file_that_exists_is_kept_unless_force_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nwr");
+    fs::write(&file, "mine").unwrap();
+    let name = file.to_str().unwrap();
+    let ran = run(&["record", "-o", name, "--for", "1ms"]);
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.stderr.contains("exists: name another file, or overwrite it with --force"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(run(&["record", "-o", name, "--force", "--for", "1ms"]).code, Some(0));
+    assert!(samples(&file) >= 1);
+}
+
+#[test]
+fn a_program_ends_the_recording_and_its_code_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |file: &str| folder.path().join(file).to_str().unwrap().to_owned();
+    let code =
+        |file: &str, program: &[&str]| run(&[&["record", "-o", &name(file), "--"], program].concat()).code;
+    assert_eq!(code("a.nwr", &["sh", "-c", "exit 5"]), Some(5));
+    assert_eq!(code("b.nwr", &["sh", "-c", "kill -9 $$"]), Some(137));
+    assert_eq!(code("c.nwr", &["no-such-program"]), Some(127));
+    assert_eq!(samples(&folder.path().join("a.nwr")), 2, "before and after");
+}
+
+#[test]
+fn wrong_words_are_refused_with_what_would_be_right() {
+    let refused = |words: &[&str], message: &str, code: i32| {
+        let ran = run(&[&["record"], words].concat());
+        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
+    };
+    refused(&[], "--output", 2);
+    refused(&["-o", "x", "--every", "10ms"], "expected at least 100ms", 2);
+    refused(&["-o", "x", "--max-size", "1K"], "expected at least 64K", 2);
+    refused(&["-o", "/no/such/folder/x"], "cannot write /no/such/folder/x: ", 3);
+}
+
+#[test]
+fn what_kill_leaves_is_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nwr");
+    let words = ["record", "-o", file.to_str().unwrap(), "--every", "100ms"];
+    let mut child = command(words).stderr(Stdio::null()).spawn().unwrap();
+    // A block is written every ten seconds.
+    let began = Instant::now();
+    let header = loop {
+        let length = fs::metadata(&file).map_or(0, |file| file.len());
+        if length > 0 {
+            break length;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "no header within a minute");
+        thread::sleep(Duration::from_millis(20));
+    };
+    while fs::metadata(&file).unwrap().len() <= header {
+        assert!(began.elapsed() < Duration::from_secs(120), "no block within two minutes");
+        thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(samples(&file) >= 2);
+}
