@@ -6,7 +6,7 @@ use nodewise_compat::nodestring::{self, Invalid, Members};
 use nodewise_compat::warning::Warnings;
 use nodewise_machine::id::Id;
 use nodewise_machine::{CpuSet, IdSet, NodeSet};
-use nodewise_notation::device::{Device, Kind};
+use nodewise_notation::device::{Device, DeviceKind};
 use nodewise_notation::number::Base;
 
 struct Plain<I>(IdSet<I>);
@@ -41,7 +41,7 @@ impl<I: Id> Members<I> for Plain<I> {
     }
 
     fn device(&self, device: Device<'_>, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
-        (device.kind == Kind::Pci).then(|| Ok(NodeSet::from([1])))
+        (device.kind == DeviceKind::Pci).then(|| Ok(NodeSet::from([1])))
     }
 }
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewise_notation::device::{self, Device, Kind};
+use nodewise_notation::device::{self, Device, DeviceKind};
 use nodewise_notation::number::{self, Base};
 use nodewise_notation::string::{self, Grammar, Members};
 use nodewise_notation::{list, mask};
@@ -34,7 +34,7 @@ impl Members for Even {
     }
 
     fn put_device(&mut self, device: Device<'_>) -> Option<Result<(), ()>> {
-        (device.kind == Kind::Pci).then(|| match device::pci_function(device.name) {
+        (device.kind == DeviceKind::Pci).then(|| match device::pci_function(device.name) {
             Some(Ok(function)) => {
                 assert!(function.device < 32 && function.function < 8);
                 self.0.push(0);

@@ -49,7 +49,7 @@ const MOST_CONFIGS: usize = 16;
 
 /// How a file holds a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LoaderFileKind {
     Line,
     Grub,
     /// An entry of the Boot Loader Specification.
@@ -64,7 +64,7 @@ pub enum Kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loader {
     /// Path and kind of each.
-    pub files: Vec<(String, Kind)>,
+    pub files: Vec<(String, LoaderFileKind)>,
     /// Whether this is a Raspberry Pi's.
     pub raspberry_pi: bool,
     /// The folder in a Raspberry Pi's boot partition that holds what is started, such as `current/`; empty
@@ -112,7 +112,7 @@ pub fn kept(root: &Root) -> Result<Loader, BootError> {
 }
 
 /// Those of the candidates that count.
-pub(crate) fn kept_of(root: &Root, all: Vec<(String, Kind)>) -> Result<Loader, BootError> {
+pub(crate) fn kept_of(root: &Root, all: Vec<(String, LoaderFileKind)>) -> Result<Loader, BootError> {
     for plain in RASPBERRY_PI {
         let folder = plain.trim_end_matches("cmdline.txt");
         for prefix in [prefix(root, folder)?, String::new()] {
@@ -124,22 +124,22 @@ pub(crate) fn kept_of(root: &Root, all: Vec<(String, Kind)>) -> Result<Loader, B
             }
         }
     }
-    let has_grub = all.iter().any(|(_, kind)| *kind == Kind::Grub);
+    let has_grub = all.iter().any(|(_, kind)| *kind == LoaderFileKind::Grub);
     let grub_command = if has_grub { Some(grub_command(root)?) } else { None };
     let has_others = all.iter().any(|(_, kind)| !is_of_uboot(*kind));
-    let has_extlinux = all.iter().any(|(_, kind)| *kind == Kind::Extlinux);
+    let has_extlinux = all.iter().any(|(_, kind)| *kind == LoaderFileKind::Extlinux);
     // U-Boot looks for extlinux.conf before it looks for a script; beside GRUB and its like both are leftovers.
-    let counts = |kind: Kind| match kind {
-        Kind::Extlinux => !has_others,
-        Kind::Environment => !has_others && !has_extlinux,
-        Kind::Line | Kind::Grub | Kind::Entry => true,
+    let counts = |kind: LoaderFileKind| match kind {
+        LoaderFileKind::Extlinux => !has_others,
+        LoaderFileKind::Environment => !has_others && !has_extlinux,
+        LoaderFileKind::Line | LoaderFileKind::Grub | LoaderFileKind::Entry => true,
     };
     let files = all.into_iter().filter(|(_, kind)| counts(*kind)).collect();
     Ok(Loader { files, raspberry_pi: false, prefix: String::new(), grub_command })
 }
 
-const fn is_of_uboot(kind: Kind) -> bool {
-    matches!(kind, Kind::Extlinux | Kind::Environment)
+const fn is_of_uboot(kind: LoaderFileKind) -> bool {
+    matches!(kind, LoaderFileKind::Extlinux | LoaderFileKind::Environment)
 }
 
 /// The folder from which a Raspberry Pi starts by `os_prefix` in the `config.txt` of this folder, as Ubuntu has
@@ -174,25 +174,28 @@ fn is_folder(prefix: &str) -> bool {
 }
 
 /// Every file that could hold a command line and is there.
-pub(crate) fn candidates(root: &Root) -> Result<Vec<(String, Kind)>, BootError> {
-    let mut paths: Vec<(String, Kind)> = Vec::new();
+pub(crate) fn candidates(root: &Root) -> Result<Vec<(String, LoaderFileKind)>, BootError> {
+    let mut paths: Vec<(String, LoaderFileKind)> = Vec::new();
     for plain in RASPBERRY_PI {
         let folder = plain.trim_end_matches("cmdline.txt");
         let prefix = prefix(root, folder)?;
         if !prefix.is_empty() {
-            paths.push((format!("{folder}{prefix}cmdline.txt"), Kind::Line));
+            paths.push((format!("{folder}{prefix}cmdline.txt"), LoaderFileKind::Line));
         }
-        paths.push((plain.to_owned(), Kind::Line));
+        paths.push((plain.to_owned(), LoaderFileKind::Line));
     }
-    paths.extend([(GRUB, Kind::Grub), (KERNEL, Kind::Line)].map(|(path, kind)| (path.to_owned(), kind)));
+    paths.extend(
+        [(GRUB, LoaderFileKind::Grub), (KERNEL, LoaderFileKind::Line)]
+            .map(|(path, kind)| (path.to_owned(), kind)),
+    );
     for folder in ENTRIES {
         let names = root.list(folder)?.into_iter().filter(|name| name.ends_with(".conf"));
-        paths.extend(names.map(|name| (format!("{folder}/{name}"), Kind::Entry)));
+        paths.extend(names.map(|name| (format!("{folder}/{name}"), LoaderFileKind::Entry)));
     }
-    paths.push((EXTLINUX.to_owned(), Kind::Extlinux));
+    paths.push((EXTLINUX.to_owned(), LoaderFileKind::Extlinux));
     let script = root.read(SCRIPT)?.unwrap_or_default();
     if uboot_env::is_read_by(&String::from_utf8_lossy(&script)) {
-        paths.extend(ENVIRONMENTS.map(|path| (path.to_owned(), Kind::Environment)));
+        paths.extend(ENVIRONMENTS.map(|path| (path.to_owned(), LoaderFileKind::Environment)));
     }
     // A partition can be mounted twice, and a link can lead to a file that has a path of its own.
     let (mut seen, mut found) = (Vec::new(), Vec::new());

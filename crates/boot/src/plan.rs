@@ -2,7 +2,7 @@
 
 use crate::error::{BootError, Refusal};
 use crate::line::Change;
-use crate::loader::{self, Kind, Loader};
+use crate::loader::{self, Loader, LoaderFileKind};
 use crate::root::Root;
 use crate::{cmdline_txt, entry, extlinux, grub, line, store, uboot_env};
 
@@ -46,11 +46,11 @@ pub fn change(root: &Root, loader: &Loader, change: &Change) -> Result<Plan, Boo
         let Some(bytes) = root.read(path)? else { continue };
         let before = text(bytes).map_err(refused)?;
         let after = match kind {
-            Kind::Line => cmdline_txt::edit(&before, change).map(Some),
-            Kind::Grub => grub::edit(&before, change).map(Some),
-            Kind::Entry => entry::edit(&before, change),
-            Kind::Extlinux => extlinux::edit(&before, change).map(Some),
-            Kind::Environment => uboot_env::edit(&before, change).map(Some),
+            LoaderFileKind::Line => cmdline_txt::edit(&before, change).map(Some),
+            LoaderFileKind::Grub => grub::edit(&before, change).map(Some),
+            LoaderFileKind::Entry => entry::edit(&before, change),
+            LoaderFileKind::Extlinux => extlinux::edit(&before, change).map(Some),
+            LoaderFileKind::Environment => uboot_env::edit(&before, change).map(Some),
         };
         if let Some(after) = after.map_err(refused)? {
             edits.push(Edit { path: path.clone(), before, after });
@@ -96,11 +96,11 @@ pub fn asked(root: &Root) -> Result<Vec<Asked>, BootError> {
     for (path, kind) in loader::kept(root)?.files {
         let Some(Ok(text)) = root.read(&path)?.map(text) else { continue };
         let words = match kind {
-            Kind::Line => Some(text),
-            Kind::Grub => grub::words(&text),
-            Kind::Entry => entry::words(&text),
-            Kind::Extlinux => extlinux::words(&text),
-            Kind::Environment => uboot_env::words(&text),
+            LoaderFileKind::Line => Some(text),
+            LoaderFileKind::Grub => grub::words(&text),
+            LoaderFileKind::Entry => entry::words(&text),
+            LoaderFileKind::Extlinux => extlinux::words(&text),
+            LoaderFileKind::Environment => uboot_env::words(&text),
         };
         let of = |prefix| line::value(words.as_deref()?, prefix).map(str::to_owned);
         let (fake, policy) = (of(line::FAKE), of(line::POLICY));
@@ -129,7 +129,7 @@ fn next(root: &Root, loader: &Loader, edits: &[Edit]) -> Result<Vec<String>, Boo
 
 /// Whether an entry holds a command line, so that none is built into images. An unchanged entry counts too.
 fn has_entry(root: &Root, loader: &Loader) -> Result<bool, BootError> {
-    for (path, _) in loader.files.iter().filter(|(_, kind)| *kind == Kind::Entry) {
+    for (path, _) in loader.files.iter().filter(|(_, kind)| *kind == LoaderFileKind::Entry) {
         let text = root.read(path)?.map(text);
         if text.is_some_and(|text| text.is_ok_and(|text| entry::words(&text).is_some())) {
             return Ok(true);

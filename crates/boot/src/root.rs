@@ -27,14 +27,14 @@ pub struct Root {
 
 /// Where a path leads: a folder, and a name in it that is not a link.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResolvedPath {
     pub(crate) folder: OwnedFd,
     pub(crate) name: OsString,
     /// The folder's path, seen from the root.
     pub(crate) path: String,
 }
 
-impl Place {
+impl ResolvedPath {
     /// The path of something in the same folder.
     pub(crate) fn beside(&self, name: &OsStr) -> String {
         format!("{}/{}", self.path, name.to_string_lossy())
@@ -107,7 +107,7 @@ impl Root {
     fn look<T>(
         &self,
         path: &str,
-        look: impl FnOnce(&Place) -> Result<T, Errno>,
+        look: impl FnOnce(&ResolvedPath) -> Result<T, Errno>,
     ) -> Result<Option<T>, BootError> {
         let error = |errno| BootError::Read { path: path.to_owned(), errno };
         let Some(place) = self.resolve(path).map_err(error)? else { return Ok(None) };
@@ -116,7 +116,7 @@ impl Root {
 
     /// Follows a path to its end; `None` when a folder on the way is missing. The last name need not
     /// be there.
-    pub(crate) fn resolve(&self, path: &str) -> Result<Option<Place>, Errno> {
+    pub(crate) fn resolve(&self, path: &str) -> Result<Option<ResolvedPath>, Errno> {
         let mut folders: Vec<(OwnedFd, OsString)> = Vec::new();
         let mut rest: VecDeque<OsString> = components(path.as_bytes()).collect();
         let mut links = 0;
@@ -143,7 +143,7 @@ impl Root {
                     let folder = reopen(folder)?;
                     let path =
                         folders.iter().map(|(_, name)| format!("/{}", name.to_string_lossy())).collect();
-                    return Ok(Some(Place { folder, name, path }));
+                    return Ok(Some(ResolvedPath { folder, name, path }));
                 }
                 Err(Errno::INVAL) => match openat(folder, &name, FOLDER, Mode::empty()) {
                     Ok(folder) => folders.push((folder, name)),

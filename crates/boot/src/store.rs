@@ -19,7 +19,7 @@ use rustix::io::{Errno, write};
 use crate::error::BootError;
 use crate::loader;
 use crate::plan::{Edit, Plan};
-use crate::root::{Found, Place, Root, there};
+use crate::root::{Found, ResolvedPath, Root, there};
 use crate::stamp::Stamp;
 
 /// A file that is not whole yet. One name for all: what a killed process left is removed by the next.
@@ -243,7 +243,7 @@ pub fn forget(root: &Root, backup: &str) -> Result<(), BootError> {
 
 /// A place in a folder that no other nodewise writes in meanwhile. All of them write under one name at first,
 /// so nothing is written without it.
-struct Locked(Place);
+struct Locked(ResolvedPath);
 
 impl Locked {
     /// Follows a path and locks the folder at its end; `None` when a folder on the way is missing.
@@ -261,9 +261,9 @@ impl Locked {
 }
 
 impl Deref for Locked {
-    type Target = Place;
+    type Target = ResolvedPath;
 
-    fn deref(&self) -> &Place {
+    fn deref(&self) -> &ResolvedPath {
         &self.0
     }
 }
@@ -391,7 +391,7 @@ fn backup_name(name: &OsStr, stamp: &Stamp, new: &[u8]) -> String {
 }
 
 /// The backups of a file, and the hash of what took the place of each; the newest first.
-fn backups(place: &Place) -> Result<Vec<(String, String)>, Errno> {
+fn backups(place: &ResolvedPath) -> Result<Vec<(String, String)>, Errno> {
     let name = place.name.to_string_lossy();
     let names = place.names()?;
     let mut found: Vec<(Named<'_>, &String)> =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nodewise_machine::printable::printable;
 use nodewise_machine::{DeviceRef, Machine, Node, NodeSet, Origin, PciAddress};
-use nodewise_notation::device::{Device, Dots, Kind, PciFunction, class_name, pci_function};
+use nodewise_notation::device::{Device, DeviceKind, Dots, PciFunction, class_name, pci_function};
 use nodewise_notation::number;
 use nodewise_notation::warning::{self, Warning};
 use nodewise_source::devices::{self, NoNode};
@@ -33,12 +33,12 @@ pub fn nodes(
     let finder = Finder { tree, there, strict };
     let name = String::from_utf8_lossy(device.name);
     let found = match device.kind {
-        Kind::Net => finder.named(&name, "net", DeviceRef::Net),
-        Kind::Block => finder.named(&name, "block", DeviceRef::Block),
-        Kind::File => finder.file(Path::new(&*name)),
-        Kind::Host => finder.host(&name),
-        Kind::Pci => finder.function(&name),
-        Kind::Infiniband | Kind::Gpu => return None,
+        DeviceKind::Net => finder.named(&name, "net", DeviceRef::Net),
+        DeviceKind::Block => finder.named(&name, "block", DeviceRef::Block),
+        DeviceKind::File => finder.file(Path::new(&*name)),
+        DeviceKind::Host => finder.host(&name),
+        DeviceKind::Pci => finder.function(&name),
+        DeviceKind::Infiniband | DeviceKind::Gpu => return None,
     };
     Some(found.map_err(|Refusal { warning, arguments }| {
         let arguments: Vec<&dyn Display> =

@@ -45,7 +45,7 @@ use nodewise_stats::median;
 use nodewise_stats::random::Random;
 use nodewise_stats::signed_rank::signed_rank;
 use nodewise_syscall::clock::Clock;
-pub use noise::{Kind, Noise};
+pub use noise::{Noise, NoiseKind};
 
 /// How often blocks are drawn again for an interval.
 const RESAMPLES: u32 = 100;
@@ -68,7 +68,7 @@ pub const MOST_RUNS: f64 = 0.5;
 /// A machine and arms whose costs are known.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    pub kind: Kind,
+    pub kind: NoiseKind,
     /// The costs of the arms, as logarithms; the baseline is the first and costs 0.
     pub costs: Vec<f64>,
     /// How much of a gain is left when it comes on top of another; `None` where arms are of one kind.
@@ -80,7 +80,7 @@ impl Setting {
     /// The setting of this number: noises in turn, everything else drawn from the seed.
     pub fn draw(number: u32, seed: u64) -> Self {
         let mut random = Random::stream(seed, u64::from(number));
-        let kind = Kind::ALL[number as usize % Kind::ALL.len()];
+        let kind = NoiseKind::ALL[number as usize % NoiseKind::ALL.len()];
         let arms = 1 + random.index(MOST_ARMS);
         let style = random.index(4);
         let lucky = random.index(arms);
@@ -331,7 +331,7 @@ pub struct Comparison {
     /// Studies in which it went on with crosses.
     pub crossed: u32,
     /// The race by kind of noise.
-    pub by_kind: Vec<(Kind, Tally)>,
+    pub by_kind: Vec<(NoiseKind, Tally)>,
     /// Fixed designs by their number of blocks, ascending.
     pub fixed: Vec<(u32, Tally)>,
 }
@@ -351,7 +351,7 @@ impl Comparison {
     fn of(studies: u32, rounds: u32, designs: &[u32], draw: impl Fn(u32) -> Setting) -> Self {
         let rules = Rules::DEFAULT;
         let (mut race, mut crossed) = (Tally::default(), 0);
-        let mut by_kind: Vec<(Kind, Tally)> = Kind::ALL.map(|kind| (kind, Tally::default())).into();
+        let mut by_kind: Vec<(NoiseKind, Tally)> = NoiseKind::ALL.map(|kind| (kind, Tally::default())).into();
         let mut fixed: Vec<(u32, Tally)> = designs.iter().map(|blocks| (*blocks, Tally::default())).collect();
         for number in 0..studies {
             let setting = draw(number);

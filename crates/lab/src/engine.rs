@@ -76,7 +76,7 @@ pub(crate) enum End {
 }
 
 /// Result of a boot.
-pub(crate) struct Report {
+pub(crate) struct BootReport {
     pub end: End,
     /// Whether the guest came as far as starting the command.
     pub started: bool,
@@ -100,7 +100,7 @@ pub(crate) fn run(
     timeout: Duration,
     (stdout, stderr): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
     watch: &mut dyn FnMut(Stage),
-) -> io::Result<Report> {
+) -> io::Result<BootReport> {
     let mut supervisor = Supervisor::start(folder, emulator, path)?;
     let (from_stdout, from_stderr) = (supervisor.child.stdout.take(), supervisor.child.stderr.take());
     let (sender, ends) = mpsc::channel();
@@ -110,7 +110,7 @@ pub(crate) fn run(
         scope.spawn(move || sender.send(from_stdout.map_or(Ok(()), |pipe| pass_on(pipe, stdout))));
         scope.spawn(move || other.send(from_stderr.map_or(Ok(()), |pipe| pass_on(pipe, stderr))));
         let end = wait(&ends, timeout, &mut || watch(stage(folder)));
-        let report = Report {
+        let report = BootReport {
             end,
             started: folder.join(SHARE).join(script::STARTED).exists(),
             status: script::parse_status(&String::from_utf8_lossy(&tail(
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     /// Runs a shell script in the place of an emulator.
-    fn boot(script: &str, timeout: Duration) -> (Report, String, String, bool) {
+    fn boot(script: &str, timeout: Duration) -> (BootReport, String, String, bool) {
         let folder = tempfile::tempdir().unwrap().keep();
         fs::create_dir(folder.join(SHARE)).unwrap();
         fs::create_dir(folder.join(TEMPORARY)).unwrap();

@@ -11,7 +11,7 @@ use nodewise_machine::printable::quote;
 
 use crate::arch::Arch;
 use crate::console::{self, Tail};
-use crate::engine::{self, End, Report};
+use crate::engine::{self, BootReport, End};
 use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::qemu;
@@ -307,7 +307,7 @@ pub(crate) fn appended(texts: &[String]) -> Result<Vec<&str>, GuestError> {
 ///
 /// # Errors
 /// What kept the guest from giving one.
-pub(crate) fn judge(report: Report, timeout: Duration) -> Result<i32, GuestError> {
+pub(crate) fn judge(report: BootReport, timeout: Duration) -> Result<i32, GuestError> {
     if let End::Output(source) = report.end {
         return Err(GuestError::Output(source));
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use nodewise_notation::device::{self, Kind};
+use nodewise_notation::device::{self, DeviceKind};
 
 use crate::id::NodeId;
 use crate::link::PciLink;
@@ -245,19 +245,19 @@ impl FromStr for DeviceRef {
             name => Ok(name.to_owned()),
         };
         match kind {
-            Kind::Net => Ok(Self::Net(kernel_name(name)?)),
+            DeviceKind::Net => Ok(Self::Net(kernel_name(name)?)),
             // The kernel writes the slash of /dev/cciss/c0d0 as an exclamation mark.
-            Kind::Block => Ok(Self::Block(match name.strip_prefix("/dev/") {
+            DeviceKind::Block => Ok(Self::Block(match name.strip_prefix("/dev/") {
                 Some(file) => kernel_name(&file.replace('/', "!"))?,
                 None => kernel_name(name)?,
             })),
-            Kind::Infiniband => Ok(Self::Infiniband(kernel_name(name)?)),
-            Kind::File => Ok(Self::File(PathBuf::from(name))),
-            Kind::Host => Ok(Self::Ip(name.to_owned())),
-            Kind::Gpu => {
+            DeviceKind::Infiniband => Ok(Self::Infiniband(kernel_name(name)?)),
+            DeviceKind::File => Ok(Self::File(PathBuf::from(name))),
+            DeviceKind::Host => Ok(Self::Ip(name.to_owned())),
+            DeviceKind::Gpu => {
                 name.parse().map(Self::Gpu).map_err(|_| fail("a number after gpu:, counting from 0"))
             }
-            Kind::Pci => name.parse().map(Self::Pci),
+            DeviceKind::Pci => name.parse().map(Self::Pci),
         }
     }
 }

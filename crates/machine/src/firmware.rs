@@ -21,7 +21,7 @@ pub mod srat;
 pub mod table;
 
 pub use cedt::{Cedt, CedtEntry};
-pub use finding::{Finding, Rule};
+pub use finding::{FirmwareFinding, Rule};
 pub use hmat::{Hmat, HmatEntry};
 pub use layout::{Entries, Field, Layout, Value};
 pub use madt::{Madt, MadtEntry};

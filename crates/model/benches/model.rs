@@ -11,7 +11,7 @@ use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, spec};
 use nodewise_model::migrate::Present;
 use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
-use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::set::Scope;
 use nodewise_model::simulate::{Act, Backing, Mapping, Simulation};
 use nodewise_model::walk::{Class, Request};
@@ -39,7 +39,7 @@ fn policy(text: &str, allowed: &NodeSet) -> Policy {
 
 /// Pages of a program on a CPU of node 0.
 fn request<'a>(policy: &'a Policy, weights: &'a Weights, allowed: &'a NodeSet, pages: u64) -> Request<'a> {
-    let place = Place::Address(1 << 40);
+    let place = InterleavePosition::Address(1 << 40);
     let cpu_node = NodeId::new(0);
     Request { policy, weights, cpu_node, allowed, pages, order: 0, place, class: Class::User }
 }

@@ -97,14 +97,14 @@ fn room_to_spare(managed: u64) -> u64 {
 
 /// The way of a page that balancing moves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct BalancingMove {
     pub(crate) to: NodeId,
     promotes: bool,
     /// Room beyond the promotion mark that there has to be.
     spare: Option<u64>,
 }
 
-impl Way {
+impl BalancingMove {
     /// Returns the number of free pages that a zone has to exceed, for this many to come.
     fn mark(self, zone: &ZoneState, pages: u64) -> u64 {
         match self.spare {
@@ -116,7 +116,7 @@ impl Way {
 }
 
 impl Balanced {
-    pub(crate) fn add(&mut self, way: Way, pages: u64) {
+    pub(crate) fn add(&mut self, way: BalancingMove, pages: u64) {
         self.moved += pages;
         self.promoted += if way.promotes { pages } else { 0 };
     }
@@ -158,7 +158,7 @@ impl Memory {
         user: &User<'_>,
         balancing: Balancing,
         tiers: &Tiers,
-    ) -> Option<Way> {
+    ) -> Option<BalancingMove> {
         let promotes = balancing.promotes && !tiers.is_top(node);
         let is_left_out = user.allowed.len() == 1 && self.release.has(Change::OneNodeNotBalanced);
         if is_left_out || !(balancing.places || promotes) {
@@ -167,19 +167,19 @@ impl Memory {
         let with_memory = self.nodes().intersection(user.allowed);
         let to = target(user.policy, node, user.cpu_node, &with_memory)?;
         let spare = Some(room_to_spare(self.managed_of(to))).filter(|_| promotes && !user.is_hot);
-        Some(Way { to, promotes, spare })
+        Some(BalancingMove { to, promotes, spare })
     }
 
     /// Whether a page of an order has room where it would go to. The oracle asks for each page.
     #[cfg(any(test, feature = "oracle"))]
-    pub(crate) fn has_room_for(&self, way: Way, order: u32) -> bool {
+    pub(crate) fn has_room_for(&self, way: BalancingMove, order: u32) -> bool {
         let mut own = self.zones.iter().filter(|zone| zone.node == way.to);
         own.any(|zone| above(zone, way.mark(zone, 1 << order)) > 0)
     }
 
     /// Takes pages of a node for its own CPU, while any of its zones has room for one more. They come from
     /// the highest zone above its low watermark, whichever zone it is that has the room.
-    fn take_above(&mut self, way: Way, pages: u64) -> Vec<(NodeId, ZoneKind, u64)> {
+    fn take_above(&mut self, way: BalancingMove, pages: u64) -> Vec<(NodeId, ZoneKind, u64)> {
         let mut own: Vec<&mut ZoneState> = self.zones.iter_mut().filter(|zone| zone.node == way.to).collect();
         let mut taken = Vec::new();
         let mut left = pages;

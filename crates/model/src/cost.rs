@@ -29,7 +29,7 @@ pub const CHASING: f64 = 64.0;
 
 /// The way from the CPUs of a node to the memory of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Way {
+pub struct PathCost {
     /// Read latency of an idle machine, ns.
     pub latency_ns: f64,
     /// The rate of the link, bytes per second; `None` where only the controller bounds it.
@@ -40,7 +40,7 @@ pub struct Way {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Costs {
     /// Ways: `ways.get(from, to)`.
-    pub ways: NodeMatrix<Way>,
+    pub paths: NodeMatrix<PathCost>,
     /// The rate of each node's controller, bytes per second.
     pub controllers: BTreeMap<NodeId, f64>,
 }
@@ -104,12 +104,12 @@ impl Costs {
     /// The firmware's figures: ways from the initiators that it names. The bandwidth from there is taken
     /// for what the controller gives; of links it says nothing.
     pub fn of(machine: &Machine) -> Self {
-        let mut costs = Self { ways: NodeMatrix::new(machine.nodes.keys().copied()), ..Self::default() };
+        let mut costs = Self { paths: NodeMatrix::new(machine.nodes.keys().copied()), ..Self::default() };
         for access in machine.accesses.iter().filter(|access| access.class == AccessClass::Cpu) {
             for from in &access.initiators {
                 if let Some(latency) = access.read_latency_ns {
-                    let way = Way { latency_ns: f64::from(latency), bandwidth: None };
-                    costs.ways.set(from, access.target, way);
+                    let way = PathCost { latency_ns: f64::from(latency), bandwidth: None };
+                    costs.paths.set(from, access.target, way);
                 }
             }
             if let Some(bandwidth) = access.read_bandwidth_mb_per_s {
@@ -129,7 +129,7 @@ impl Costs {
         let mut controllers: BTreeMap<NodeId, f64> = BTreeMap::new();
         for read in reads.iter().filter(|read| read.bytes > 0) {
             let Read { from, to, .. } = *read;
-            let way = self.ways.get(from, to).ok_or(Unknown { from, to })?;
+            let way = self.paths.get(from, to).ok_or(Unknown { from, to })?;
             let bytes = read.bytes as f64;
             let rate = f64::from(profile.threads.max(1)) * profile.under_way;
             *threads.entry(from).or_default() += bytes * way.latency_ns / rate / 1e9;
@@ -161,11 +161,15 @@ mod tests {
         let mut ways = NodeMatrix::new(nodes);
         for from in nodes {
             for to in nodes {
-                let far = Way { latency_ns: 140.0, bandwidth: Some(40e9) };
-                ways.set(from, to, if from == to { Way { latency_ns: 90.0, bandwidth: None } } else { far });
+                let far = PathCost { latency_ns: 140.0, bandwidth: Some(40e9) };
+                ways.set(
+                    from,
+                    to,
+                    if from == to { PathCost { latency_ns: 90.0, bandwidth: None } } else { far },
+                );
             }
         }
-        Costs { ways, controllers: nodes.map(|node| (node, 100e9)).into() }
+        Costs { paths: ways, controllers: nodes.map(|node| (node, 100e9)).into() }
     }
 
     /// Each read as from, to and GB; time in ms.

@@ -16,7 +16,7 @@
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use crate::memory::{Memory, Placed};
-use crate::policy::interleave::{Place, Weights};
+use crate::policy::interleave::{InterleavePosition, Weights};
 use crate::policy::set::Policy;
 use crate::tier::{Targets, Tiers};
 use crate::walk::{Class, Request};
@@ -96,7 +96,7 @@ impl Memory {
             allowed: &self.nodes(),
             pages,
             order: 0,
-            place: Place::Address(0),
+            place: InterleavePosition::Address(0),
             class: Class::User,
         };
         let zones = self.allocate(&request).zones();

@@ -146,7 +146,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::interleave::{Place, Weights};
+    use crate::policy::interleave::{InterleavePosition, Weights};
     use crate::policy::set::{Policy, Scope};
     use crate::walk::{Class, HUGE_ORDER, Mark, Request};
     use crate::watermark::Watermarks;
@@ -184,7 +184,7 @@ mod tests {
             allowed: &allowed,
             pages,
             order,
-            place: Place::Address(0),
+            place: InterleavePosition::Address(0),
             class: Class::User,
         });
         let of_low = |share: &&crate::walk::Share| share.mark == Mark::Low;

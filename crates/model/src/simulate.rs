@@ -51,7 +51,7 @@ pub use placement::{Owner, Placement};
 pub use step::{Cause, Killed, Relief, Step};
 
 use pool::Pool;
-use program::{Id, Kind, Object, ObjectId, Program};
+use program::{Id, Object, ObjectId, ObjectKind, Program};
 
 /// Where a program's first mapping is, as a page number: a place for which every turn begins again.
 const FIRST_PAGE: u64 = 1 << 28;
@@ -271,7 +271,7 @@ impl Simulation {
         for object in objects {
             let Some(object) = self.objects.get_mut(&object) else { continue };
             // Pages of a file are found again when they are touched.
-            let inherited = object.extents.iter_mut().filter(|_| object.kind != Kind::File);
+            let inherited = object.extents.iter_mut().filter(|_| object.kind != ObjectKind::File);
             for extent in inherited.filter(|extent| extent.holders.contains(&id)) {
                 extent.holders.insert(child);
             }

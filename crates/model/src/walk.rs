@@ -19,7 +19,7 @@ mod turn;
 use nodewise_machine::{NodeCounters, NodeId, NodeSet};
 
 use crate::memory::Memory;
-use crate::policy::interleave::{Place, Weights};
+use crate::policy::interleave::{InterleavePosition, Weights};
 use crate::policy::set::Policy;
 use crate::release::Change;
 use crate::zones::ZoneKind;
@@ -63,7 +63,7 @@ pub struct Request<'a> {
     /// 0, or [`HUGE_ORDER`] for memory that is advised to be in huge pages (`MADV_HUGEPAGE`).
     pub order: u32,
     /// Where the first page is.
-    pub place: Place,
+    pub place: InterleavePosition,
     /// Which zones may be used.
     pub class: Class,
 }
@@ -174,13 +174,13 @@ impl Memory {
 
     /// Takes pages along a route of this memory: as [`Memory::allocate`] does for the request that the
     /// route was made for, had it these pages and this place.
-    pub fn allocate_along(&mut self, route: &mut Route, pages: u64, place: Place) -> Outcome {
+    pub fn allocate_along(&mut self, route: &mut Route, pages: u64, place: InterleavePosition) -> Outcome {
         let mut outcome = self.take_along(route, pages, place);
         outcome.busy = route.woken.as_ref().and_then(|woken| BusyNodes::of(&outcome, woken));
         outcome
     }
 
-    fn take_along(&mut self, route: &mut Route, pages: u64, place: Place) -> Outcome {
+    fn take_along(&mut self, route: &mut Route, pages: u64, place: InterleavePosition) -> Outcome {
         let mut outcome = Outcome::default();
         let order = route.order;
         let mut left = pages;
@@ -206,7 +206,7 @@ impl Memory {
         route: &mut Route,
         order: u32,
         pages: u64,
-        place: Place,
+        place: InterleavePosition,
         outcome: &mut Outcome,
     ) -> u64 {
         let (whose, round) = (route.whose, route.round.round());

@@ -7,7 +7,7 @@ use nodewise_machine::{
     CpuSet, DeviceRef, HugePool, Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode,
 };
 
-use crate::cli::place::{Huge, Place};
+use crate::cli::place::{Huge, PlacementOptions};
 
 /// Finds the node of a device; the error is a finished sentence.
 pub type FindNode<'a> = dyn Fn(&DeviceRef) -> Result<NodeId, String> + 'a;
@@ -22,7 +22,7 @@ pub struct Resolved {
 
 /// Options and the machine they are to have a meaning on.
 pub struct Resolver<'a> {
-    pub place: &'a Place,
+    pub place: &'a PlacementOptions,
     /// Node options in the order in which they were typed, for `same`.
     pub order: Vec<&'static str>,
     pub machine: &'a Machine,
@@ -282,13 +282,14 @@ mod tests {
     const MIXED: &str = "2x(3c 512M) (2c) (512M); dist=10,11,20,20/11,10,20,20/20,20,10,11/20,20,11,10; dev=net:eth0@1; dev=gpu:0@3; dev=ib:mlx5_0@2";
 
     fn resolve_on(machine: &Machine, options: &str) -> Result<Resolved, String> {
-        let command = Place::augment_args(clap::Command::new("test").no_binary_name(true));
+        let command = PlacementOptions::augment_args(clap::Command::new("test").no_binary_name(true));
         let matches = command.try_get_matches_from(options.split(' ')).map_err(|error| error.to_string())?;
-        let place = Place::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        let place = PlacementOptions::from_arg_matches(&matches).map_err(|error| error.to_string())?;
         let find = |device: &DeviceRef| {
             machine.device(device).and_then(|device| device.node).ok_or(format!("{device} does not exist"))
         };
-        Resolver { place: &place, order: Place::typed_order(&matches), machine, find: &find }.resolve()
+        Resolver { place: &place, order: PlacementOptions::typed_order(&matches), machine, find: &find }
+            .resolve()
     }
 
     fn check(options: &str, expected: &str) {

@@ -6,7 +6,7 @@ use crate::number::{self, Base};
 
 /// A kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DeviceKind {
     Net,
     Block,
     /// The disk that a file or file system is on.
@@ -22,7 +22,7 @@ pub enum Kind {
 /// A device as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device<'a> {
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Whether the originals know the word for the kind: they say `netdev:` and not `net:`.
     pub original: bool,
     pub name: &'a [u8],
@@ -35,14 +35,14 @@ pub fn split(text: &[u8]) -> Option<Device<'_>> {
     let (word, behind) = text.split_at_checked(colon)?;
     // No table: its pointers would be relocated whenever libnuma is loaded.
     let (kind, original) = match word {
-        b"netdev" => (Kind::Net, true),
-        b"block" => (Kind::Block, true),
-        b"file" => (Kind::File, true),
-        b"ip" => (Kind::Host, true),
-        b"pci" => (Kind::Pci, true),
-        b"net" => (Kind::Net, false),
-        b"ib" => (Kind::Infiniband, false),
-        b"gpu" => (Kind::Gpu, false),
+        b"netdev" => (DeviceKind::Net, true),
+        b"block" => (DeviceKind::Block, true),
+        b"file" => (DeviceKind::File, true),
+        b"ip" => (DeviceKind::Host, true),
+        b"pci" => (DeviceKind::Pci, true),
+        b"net" => (DeviceKind::Net, false),
+        b"ib" => (DeviceKind::Infiniband, false),
+        b"gpu" => (DeviceKind::Gpu, false),
         _ => return None,
     };
     Some(Device { kind, original, name: behind.get(1..)?, text })
@@ -131,12 +131,12 @@ mod tests {
     #[test]
     fn kinds_have_their_words() {
         for (text, kind, original, name) in [
-            ("netdev:eth0", Kind::Net, true, "eth0"),
-            ("net:eth0", Kind::Net, false, "eth0"),
-            ("file: /a:b", Kind::File, true, " /a:b"),
-            ("ip:::1", Kind::Host, true, "::1"),
-            ("pci:", Kind::Pci, true, ""),
-            ("gpu:0", Kind::Gpu, false, "0"),
+            ("netdev:eth0", DeviceKind::Net, true, "eth0"),
+            ("net:eth0", DeviceKind::Net, false, "eth0"),
+            ("file: /a:b", DeviceKind::File, true, " /a:b"),
+            ("ip:::1", DeviceKind::Host, true, "::1"),
+            ("pci:", DeviceKind::Pci, true, ""),
+            ("gpu:0", DeviceKind::Gpu, false, "0"),
         ] {
             let (name, text) = (name.as_bytes(), text.as_bytes());
             assert_eq!(split(text), Some(Device { kind, original, name, text }));

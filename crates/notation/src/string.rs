@@ -242,7 +242,7 @@ fn fault<F>(rest: &[u8], reason: Reason<F>) -> Fault<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Kind;
+    use crate::device::DeviceKind;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
     use std::collections::BTreeSet;
 
@@ -274,7 +274,7 @@ mod tests {
         }
 
         fn put_device(&mut self, device: Device<'_>) -> Option<Result<(), String>> {
-            (device.kind == Kind::Net).then(|| {
+            (device.kind == DeviceKind::Net).then(|| {
                 let found = device.name == b"eth0";
                 self.0.extend(found.then_some(5));
                 found.then_some(()).ok_or_else(|| String::from_utf8_lossy(device.name).into_owned())

@@ -2,7 +2,7 @@
 
 use super::*;
 use nodewise_machine::CpuSet;
-use nodewise_notation::device::Kind;
+use nodewise_notation::device::DeviceKind;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
 /// Members that are all that is there.
@@ -38,7 +38,7 @@ impl<I: Id> Members<I> for Plain<I> {
     }
 
     fn device(&self, device: Device<'_>, _: &mut Warnings<'_>) -> Option<Result<NodeSet, Invalid>> {
-        (device.kind == Kind::Net)
+        (device.kind == DeviceKind::Net)
             .then(|| if device.name == b"eth0" { Ok(NodeSet::from([1])) } else { Err(Invalid) })
     }
 }

@@ -1,6 +1,6 @@
 //! Disturbances for the runs of equal arms: shapes of noise that no advice may fall for.
 //!
-//! Other than [`super::Kind`], whose strengths are drawn from what real machines show, these are fixed and
+//! Other than [`super::NoiseKind`], whose strengths are drawn from what real machines show, these are fixed and
 //! go to extremes: each broke, or could break, a test that trusts a model of the noise.
 
 use std::f64::consts::TAU;

@@ -6,7 +6,7 @@ use nodewise_stats::random::Random;
 
 /// A kind of noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NoiseKind {
     /// A machine of one's own: 0.1 to 0.5 %.
     Quiet,
     /// A shared one: 0.5 to 4 %.
@@ -23,7 +23,7 @@ pub enum Kind {
     HeavyTailed,
 }
 
-impl Kind {
+impl NoiseKind {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Quiet,

@@ -47,7 +47,7 @@ fn a_race_takes_half_the_runs_of_a_fixed_design_that_is_wrong_no_more_often() {
 #[test]
 fn a_cross_costs_what_its_parts_do_together() {
     let setting =
-        Setting { kind: Kind::ALL[0], costs: vec![0.0, -0.1, -0.05, 0.2], together: Some(0.5), seed: 3 };
+        Setting { kind: NoiseKind::ALL[0], costs: vec![0.0, -0.1, -0.05, 0.2], together: Some(0.5), seed: 3 };
     let study = setting.play(40, Some(Rules::DEFAULT));
     let crossed = study.race.crossed.as_ref().unwrap();
     let arm = study.plan.arm(crossed.arms[0]);
@@ -61,7 +61,7 @@ fn a_cross_costs_what_its_parts_do_together() {
 fn where_nothing_differs_nothing_is_said_to_be_better() {
     let mut better = 0;
     for seed in 0..400 {
-        let kind = Kind::ALL[seed % Kind::ALL.len()];
+        let kind = NoiseKind::ALL[seed % NoiseKind::ALL.len()];
         let setting = Setting { kind, costs: vec![0.0; 6], together: None, seed: seed as u64 };
         let study = setting.play(40, Some(Rules::DEFAULT));
         better += usize::from(advised(&study).is_some_and(|arm| !arm.is_baseline()));
@@ -84,7 +84,7 @@ fn a_setting_is_the_same_for_the_same_seed_and_its_noise_does_not_depend_on_the_
 
 #[test]
 fn every_kind_of_noise_is_finite_and_has_its_strength() {
-    for kind in Kind::ALL {
+    for kind in NoiseKind::ALL {
         let mut noise = kind.begin(5);
         let values: Vec<f64> = (0..2000).map(|_| noise.next_run()).collect();
         assert!(values.iter().all(|value| value.is_finite()), "{kind:?}");

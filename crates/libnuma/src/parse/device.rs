@@ -7,7 +7,7 @@
 
 use core::ffi::CStr;
 
-use nodewise_notation::device::{self, Device, Dots, Kind, PciFunction};
+use nodewise_notation::device::{self, Device, DeviceKind, Dots, PciFunction};
 use nodewise_notation::number::{self, Base};
 
 use super::{Message, route};
@@ -19,13 +19,13 @@ use crate::system::{self, FILE_BYTES, Path, Text};
 pub fn node(device: Device<'_>) -> Option<usize> {
     let Device { kind, name, .. } = device;
     match kind {
-        Kind::Net => of_class(c"net", name),
-        Kind::Block => of_class(c"block", name),
-        Kind::File => of_file(name),
-        Kind::Host => of_class(c"net", route::interface(name)?.bytes()),
-        Kind::Pci => of_pci(name),
+        DeviceKind::Net => of_class(c"net", name),
+        DeviceKind::Block => of_class(c"block", name),
+        DeviceKind::File => of_file(name),
+        DeviceKind::Host => of_class(c"net", route::interface(name)?.bytes()),
+        DeviceKind::Pci => of_pci(name),
         // The originals have no words for these, so none comes here.
-        Kind::Infiniband | Kind::Gpu => None,
+        DeviceKind::Infiniband | DeviceKind::Gpu => None,
     }
 }
 

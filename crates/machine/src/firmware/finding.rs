@@ -60,7 +60,7 @@ impl Rule {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct FirmwareFinding {
     /// The table's signature, or the name of the file where no table was found. Foreign text.
     pub table: String,
     /// Bytes from the start of the table.
@@ -71,7 +71,7 @@ pub struct Finding {
     pub text: String,
 }
 
-impl Finding {
+impl FirmwareFinding {
     /// A finding at a place of a table.
     pub fn at(table: impl Into<String>, offset: usize, rule: Rule, text: impl Into<String>) -> Self {
         Self { table: table.into(), offset: Some(offset), rule, text: text.into() }
@@ -83,7 +83,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for FirmwareFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&crate::printable::visible(&self.table))?;
         if let Some(offset) = self.offset {
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn a_finding_names_table_and_offset() {
-        let finding = Finding::at("SRAT", 48, Rule::Count, "too many");
+        let finding = FirmwareFinding::at("SRAT", 48, Rule::Count, "too many");
         assert_eq!(finding.to_string(), "SRAT at 0x30: too many");
-        assert_eq!(Finding::of("a\u{1b}", Rule::File, "empty").to_string(), "a\\x1b: empty");
+        assert_eq!(FirmwareFinding::of("a\u{1b}", Rule::File, "empty").to_string(), "a\\x1b: empty");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tables as a whole: their header, and those that are a list of structures.
 
 use super::layout::{Entries, Field, Layout, structure};
-use super::{Cedt, Finding, Hmat, Madt, Msct, Slit, Srat};
+use super::{Cedt, FirmwareFinding, Hmat, Madt, Msct, Slit, Srat};
 
 structure! {
     /// The header of every table.
@@ -144,7 +144,7 @@ pub struct Tables {
     /// The tables, in the order in which they were found; of two of a kind the first is the one
     /// that counts.
     pub tables: Vec<Table>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FirmwareFinding>,
 }
 
 macro_rules! first {

@@ -11,13 +11,13 @@ use crate::zonelist::{BuiltAt, FallbackOrders};
 
 /// Whose way to cut memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EmulationVariant {
     Mainline,
     /// That of the Raspberry Pi kernels 6.6: slices of addresses, CPUs on node 0, distances 20.
     RaspberryPi66,
 }
 
-impl Kind {
+impl EmulationVariant {
     /// The kind of a machine's kernel, by the text of its release: `6.6.31+rpt-rpi-2712`.
     pub fn of(machine: &Machine) -> Self {
         match &machine.kernel {
@@ -55,16 +55,16 @@ pub struct Emulation {
 /// `ram` is where there is memory, `blocks` are the ranges of the physical nodes, holes included.
 pub fn emulate(
     fake: &Fake,
-    kind: Kind,
+    kind: EmulationVariant,
     machine: &Machine,
     ram: &[Range],
     blocks: &[Range],
 ) -> Option<Emulation> {
     let page = page_bytes(machine);
     let pieces = match (kind, fake.form) {
-        (Kind::Mainline, form) => pieces(form, Architecture::of(machine), page, ram, blocks)?,
-        (Kind::RaspberryPi66, Form::Count(count)) => raspberry_pi_6_6(count, page, ram)?,
-        (Kind::RaspberryPi66, _) => return None,
+        (EmulationVariant::Mainline, form) => pieces(form, Architecture::of(machine), page, ram, blocks)?,
+        (EmulationVariant::RaspberryPi66, Form::Count(count)) => raspberry_pi_6_6(count, page, ram)?,
+        (EmulationVariant::RaspberryPi66, _) => return None,
     };
     let nodes = nodes(&pieces, kind, machine, ram);
     let distances = distances(fake, kind, machine, &pieces, &nodes);
@@ -72,7 +72,7 @@ pub fn emulate(
     Some(Emulation { nodes, distances, orders })
 }
 
-fn nodes(pieces: &[Piece], kind: Kind, machine: &Machine, ram: &[Range]) -> Vec<EmulatedNode> {
+fn nodes(pieces: &[Piece], kind: EmulationVariant, machine: &Machine, ram: &[Range]) -> Vec<EmulatedNode> {
     let mut nodes: BTreeMap<NodeId, EmulatedNode> = BTreeMap::new();
     for piece in pieces {
         let node = nodes.entry(piece.node).or_insert_with(|| EmulatedNode {
@@ -89,9 +89,9 @@ fn nodes(pieces: &[Piece], kind: Kind, machine: &Machine, ram: &[Range]) -> Vec<
     }
     let mut nodes: Vec<EmulatedNode> = nodes.into_values().collect();
     match kind {
-        Kind::Mainline => list_cpus(&mut nodes, machine),
+        EmulationVariant::Mainline => list_cpus(&mut nodes, machine),
         // All on the first node, whatever it is cut from.
-        Kind::RaspberryPi66 => {
+        EmulationVariant::RaspberryPi66 => {
             nodes.first_mut().into_iter().for_each(|first| first.cpus = machine.online_cpus());
         }
     }
@@ -115,7 +115,7 @@ fn list_cpus(nodes: &mut [EmulatedNode], machine: &Machine) {
 /// The pieces name the physical nodes; of several with the same number the first counts.
 fn distances(
     fake: &Fake,
-    kind: Kind,
+    kind: EmulationVariant,
     machine: &Machine,
     pieces: &[Piece],
     nodes: &[EmulatedNode],
@@ -126,8 +126,8 @@ fn distances(
     for from in nodes {
         for to in nodes {
             let value = match (kind, first(from.id).zip(first(to.id))) {
-                (Kind::RaspberryPi66, _) | (_, None) => default_distance(from.id, to.id),
-                (Kind::Mainline, Some((one, other))) => {
+                (EmulationVariant::RaspberryPi66, _) | (_, None) => default_distance(from.id, to.id),
+                (EmulationVariant::Mainline, Some((one, other))) => {
                     let physical = machine.distance(from.physical, to.physical);
                     let assumed = default_distance(from.physical, to.physical);
                     distance(fake, count, one, other, physical.unwrap_or(assumed))
@@ -186,10 +186,10 @@ pub fn physical(machine: &Machine, emulated: &[Range], blocks: &[Range]) -> Opti
 
 /// Why a kernel gave up, or made another number of nodes than was asked for; `None` where it makes
 /// what was asked for.
-pub fn remark(fake: &Fake, kind: Kind, made: Option<&Emulation>) -> Option<String> {
+pub fn remark(fake: &Fake, kind: EmulationVariant, made: Option<&Emulation>) -> Option<String> {
     let Some(made) = made else {
         return Some(match (kind, fake.form) {
-            (Kind::RaspberryPi66, Form::Size(_) | Form::PerNode(_)) => {
+            (EmulationVariant::RaspberryPi66, Form::Size(_) | Form::PerNode(_)) => {
                 "this kernel reads a number of nodes only: it starts without emulation".to_owned()
             }
             (_, Form::PerNode(_)) => {

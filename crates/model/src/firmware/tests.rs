@@ -4,8 +4,8 @@ use nodewise_machine::firmware::hmat::{self, DataType, DomainAttributes, HmatFix
 use nodewise_machine::firmware::madt::{self, LocalApic, MadtFixed};
 use nodewise_machine::firmware::srat::{self, GenericDevice, Memory, ProcessorApic, SratFixed};
 use nodewise_machine::firmware::{
-    CedtEntry, Entry, Finding, HmatEntry, MadtEntry, Slit, SratEntry, Subtables, Table, TableHeader, Tables,
-    cedt,
+    CedtEntry, Entry, FirmwareFinding, HmatEntry, MadtEntry, Slit, SratEntry, Subtables, Table, TableHeader,
+    Tables, cedt,
 };
 use nodewise_machine::{AccessClass, CpuId, Machine, NodeId, NodeSet, OddityKind, Origin};
 use proptest::collection::vec;
@@ -79,7 +79,7 @@ fn windows(bodies: impl IntoIterator<Item = CedtEntry>) -> Table {
 }
 
 fn tables(tables: impl IntoIterator<Item = Table>) -> Tables {
-    Tables { tables: tables.into_iter().collect(), findings: Vec::<Finding>::new() }
+    Tables { tables: tables.into_iter().collect(), findings: Vec::<FirmwareFinding>::new() }
 }
 
 fn booted(list: impl IntoIterator<Item = Table>) -> Booted {

@@ -66,7 +66,7 @@ impl Turns {
 /// Page faults never use the task's cursor, so the first page of a region falls to whichever node its
 /// address says, and the order in which pages are touched does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum InterleavePosition {
     /// A page of private anonymous memory, by its virtual address. Its mapping was never moved.
     Address(u64),
     /// A page of a file in memory (tmpfs, System V, anonymous shared memory): the file's inode
@@ -79,7 +79,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl InterleavePosition {
     /// The index of a page of 2^`order` times 4 KiB.
     pub const fn index(self, order: u32) -> u64 {
         match self {
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_huge_page_has_one_turn() {
-        assert_eq!(Place::Address(0x100_4020_0000).index(9) % 4, 1);
-        assert_eq!(Place::File { inode: 2, page: 1024 }.index(9), 4);
+        assert_eq!(InterleavePosition::Address(0x100_4020_0000).index(9) % 4, 1);
+        assert_eq!(InterleavePosition::File { inode: 2, page: 1024 }.index(9), 4);
     }
 
     proptest! {

@@ -6,7 +6,7 @@
 use nodewise_machine::NodeId;
 
 use super::Simulation;
-use super::program::{Extent, Id, Kind};
+use super::program::{Extent, Id, ObjectKind};
 use super::step::Step;
 use crate::balancing::{Balancing, User};
 use crate::memory::ZoneState;
@@ -23,7 +23,7 @@ impl Simulation {
         let program = &self.programs[&id];
         let (cpu_node, allowed) = (program.cpu_node, program.allowed.clone());
         for (object, pages) in program.mapped() {
-            if self.objects.get(&object).is_none_or(|object| object.kind == Kind::Pool) {
+            if self.objects.get(&object).is_none_or(|object| object.kind == ObjectKind::Pool) {
                 continue;
             }
             for (part, policy) in self.policies(id, object, pages) {

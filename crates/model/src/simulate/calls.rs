@@ -10,7 +10,7 @@ use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 use super::Simulation;
 use super::act::Flags;
 use super::moving::{Move, To};
-use super::program::{Extent, Id, Kind, ObjectId};
+use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::run::Held;
 use super::step::Step;
 use crate::errno::Errno;
@@ -64,7 +64,7 @@ impl Simulation {
         pages: Range<u64>,
         policy: Option<Policy>,
     ) {
-        if let Some(file) = self.objects.get_mut(&object).filter(|object| object.kind == Kind::File) {
+        if let Some(file) = self.objects.get_mut(&object).filter(|object| object.kind == ObjectKind::File) {
             file.policies.set(pages.clone(), policy.clone());
         }
         if let Some(region) = self.program(id).regions.get_mut(region) {

@@ -9,12 +9,12 @@ use std::ops::Range;
 
 use super::Simulation;
 use super::moving::{Move, To};
-use super::program::{Extent, Id, Kind, ObjectId};
+use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::reclaim::Stopped;
 use super::run::{At, Held, Run};
 use super::spans::Spans;
 use super::step::{Cause, Step};
-use crate::policy::interleave::{Place, Turns};
+use crate::policy::interleave::{InterleavePosition, Turns};
 use crate::policy::set::Policy;
 use crate::walk::{Class, OutOfMemory, Outcome, Request};
 
@@ -35,12 +35,14 @@ impl Simulation {
         let Some(found) = self.objects.get(&object) else { return Ok(()) };
         let (kind, lacking) = (found.kind, found.lacking(&pages, id));
         for (part, is_copied) in lacking.into_iter().flat_map(|part| copied.pieces(part)) {
-            let huge = kind == Kind::Private && is_copied.is_none() && self.is_huge(id, object);
+            let huge = kind == ObjectKind::Private && is_copied.is_none() && self.is_huge(id, object);
             let order = if huge { self.memory.huge_order() } else { 0 };
             for (part, policy) in self.policies(id, object, part) {
                 match kind {
-                    Kind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
-                    Kind::File | Kind::Private => self.fault(id, object, &policy, (part, order), step)?,
+                    ObjectKind::Pool => self.fault_from_pool(id, object, &policy, part, step)?,
+                    ObjectKind::File | ObjectKind::Private => {
+                        self.fault(id, object, &policy, (part, order), step)?
+                    }
                 }
             }
         }
@@ -56,7 +58,7 @@ impl Simulation {
         let Some(found) = self.objects.get_mut(&object) else { return copied };
         let kind = found.kind;
         for extent in found.inside(pages) {
-            if kind == Kind::File {
+            if kind == ObjectKind::File {
                 extent.since = now;
                 extent.holders.insert(id);
                 others.extend(extent.holders.iter().copied());
@@ -77,7 +79,7 @@ impl Simulation {
     /// A range in pieces, each with the policy that places its pages.
     pub(super) fn policies(&self, id: Id, object: ObjectId, pages: Range<u64>) -> Vec<(Range<u64>, Policy)> {
         let program = &self.programs[&id];
-        let of_file = self.objects.get(&object).filter(|object| object.kind == Kind::File);
+        let of_file = self.objects.get(&object).filter(|object| object.kind == ObjectKind::File);
         let region = || program.region_of(object).map(|region| &region.policies);
         let policies = of_file.map(|object| &object.policies).or_else(region);
         let pieces = policies.map(|policies| policies.pieces(pages)).unwrap_or_default();
@@ -119,7 +121,7 @@ impl Simulation {
                 allowed: &program.allowed,
                 pages: count,
                 order,
-                place: Place::File { inode: 0, page: pages.start },
+                place: InterleavePosition::File { inode: 0, page: pages.start },
                 class: Class::User,
             });
             let given = self.put(id, object, policy, pages.start, &outcome, step);
@@ -177,7 +179,7 @@ impl Simulation {
             allowed: &program.allowed,
             pages: wanted.min(reserved.saturating_add(self.pool.spare())),
             order: 0,
-            place: Place::File { inode: 0, page: pages.start / self.memory.huge_pages() },
+            place: InterleavePosition::File { inode: 0, page: pages.start / self.memory.huge_pages() },
             class: Class::User,
         });
         // A page of the pool's memory is a huge one.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::act::{Backing, Mapping, Refused, Skipped};
-use super::program::{Id, Kind, Object, ObjectId, Program, Region};
+use super::program::{Id, Object, ObjectId, ObjectKind, Program, Region};
 use super::run::{At, Held};
 use super::spans::Spans;
 use super::{Simulation, Step};
@@ -43,7 +43,9 @@ impl Simulation {
         let mut region = Region { object, pages: pages.clone(), block, reserved, policies: Spans::default() };
         if policy.is_some() {
             region.policies.set(pages.clone(), policy.clone());
-            if let Some(object) = self.objects.get_mut(&object).filter(|object| object.kind == Kind::File) {
+            if let Some(object) =
+                self.objects.get_mut(&object).filter(|object| object.kind == ObjectKind::File)
+            {
                 object.policies.set(pages.clone(), policy);
             }
         }
@@ -77,20 +79,20 @@ impl Simulation {
                     return (*object, first..first.saturating_add(pages));
                 }
                 self.files.insert(name.clone(), self.next_object);
-                Kind::File
+                ObjectKind::File
             }
-            Backing::Pool => Kind::Pool,
-            Backing::Small | Backing::Huge => Kind::Private,
+            Backing::Pool => ObjectKind::Pool,
+            Backing::Small | Backing::Huge => ObjectKind::Private,
         };
         let object = self.next_object;
         self.next_object += 1;
         self.objects.insert(object, Object { kind, extents: Vec::new(), policies: Spans::default() });
         let first = match kind {
             // The file's inode number shifts its turns.
-            Kind::File => u64::from(object),
+            ObjectKind::File => u64::from(object),
             // Turns in a mapping of the pool begin with it.
-            Kind::Pool => 0,
-            Kind::Private => {
+            ObjectKind::Pool => 0,
+            ObjectKind::Private => {
                 let size = if *backing == Backing::Huge { self.memory.huge_pages() } else { 1 };
                 let program = self.program(id);
                 let first = program.next_page.checked_next_multiple_of(size).unwrap_or(0);
@@ -127,7 +129,7 @@ impl Simulation {
             if extent.holders.remove(&id) {
                 others.extend(extent.holders.iter().copied());
             }
-            if extent.holders.is_empty() && object.kind != Kind::File {
+            if extent.holders.is_empty() && object.kind != ObjectKind::File {
                 freed.push(extent.run);
             } else {
                 kept.push(extent);
@@ -141,7 +143,7 @@ impl Simulation {
             let last = self.objects.remove(&region.object);
             freed.extend(last.into_iter().flat_map(|object| object.extents).map(|extent| extent.run));
         }
-        if kind == Kind::File {
+        if kind == ObjectKind::File {
             self.note_file(region.object);
             self.files.retain(|_, object| self.objects.contains_key(object));
         }
@@ -152,11 +154,11 @@ impl Simulation {
     }
 
     /// Gives pages back to the zones, the pool or the disk that they are from.
-    pub(super) fn give_back(&mut self, kind: Kind, counts: BTreeMap<Held, u64>) {
+    pub(super) fn give_back(&mut self, kind: ObjectKind, counts: BTreeMap<Held, u64>) {
         for (held, pages) in counts {
             match held.at {
                 At::Swap => self.swap_left += pages,
-                At::Zone(node, zone) if kind == Kind::Pool => {
+                At::Zone(node, zone) if kind == ObjectKind::Pool => {
                     self.give_back_to_pool(node, zone, pages / self.memory.huge_pages());
                 }
                 At::Zone(node, zone) => self.memory.free(node, zone, pages),

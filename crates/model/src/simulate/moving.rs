@@ -6,10 +6,10 @@ use std::ops::Range;
 use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
-use super::program::{Extent, Id, Kind, ObjectId};
+use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::memory::{Memory, Placed};
-use crate::policy::interleave::{Place, Turns};
+use crate::policy::interleave::{InterleavePosition, Turns};
 use crate::policy::set::Policy;
 use crate::walk::{Class, Outcome, Request, Share, Stretch};
 use crate::zones::ZoneKind;
@@ -92,7 +92,7 @@ impl Simulation {
             kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
         }
         found.extents = kept;
-        if found.kind == Kind::File && is_changed {
+        if found.kind == ObjectKind::File && is_changed {
             self.note_file(object);
         }
         changed.into_iter().for_each(|holder| self.note_program(holder));
@@ -128,7 +128,7 @@ impl Simulation {
             }
             kept.extend(runs.into_iter().map(|run| Extent { run, holders: holders.clone(), since }));
         }
-        if moved > 0 && kind == Kind::File {
+        if moved > 0 && kind == ObjectKind::File {
             self.note_file(object);
         }
         if let Some(found) = self.objects.get_mut(&object) {
@@ -138,7 +138,13 @@ impl Simulation {
     }
 
     /// Moves such pages of a run, small and huge ones.
-    fn moved(&mut self, kind: Kind, run: Run, go: &Move<'_>, is: &impl Fn(&Held) -> bool) -> (Vec<Run>, u64) {
+    fn moved(
+        &mut self,
+        kind: ObjectKind,
+        run: Run,
+        go: &Move<'_>,
+        is: &impl Fn(&Held) -> bool,
+    ) -> (Vec<Run>, u64) {
         // Huge pages are whole: these may be more than are wanted.
         let mut moved = 0;
         let mut runs = vec![run];
@@ -153,8 +159,10 @@ impl Simulation {
                     continue;
                 }
                 let (pieces, count) = match kind {
-                    Kind::Pool => self.moved_in_pool(run, go, wanted, &own),
-                    Kind::Private | Kind::File => self.moved_of_order(run, go, (wanted, order), &own),
+                    ObjectKind::Pool => self.moved_in_pool(run, go, wanted, &own),
+                    ObjectKind::Private | ObjectKind::File => {
+                        self.moved_of_order(run, go, (wanted, order), &own)
+                    }
                 };
                 moved += count;
                 next.extend(pieces);
@@ -231,7 +239,7 @@ impl Simulation {
                 *had = had.saturating_sub(pages);
             }
         }
-        self.give_back(Kind::Private, left);
+        self.give_back(ObjectKind::Private, left);
         (runs, taken)
     }
 
@@ -275,7 +283,7 @@ impl Simulation {
             allowed,
             pages: pages >> order,
             order,
-            place: Place::File { inode: 0, page: 0 },
+            place: InterleavePosition::File { inode: 0, page: 0 },
             class: Class::User,
         }))
     }

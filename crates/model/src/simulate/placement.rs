@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::NodeId;
 
 use super::Simulation;
-use super::program::{Extent, Id, Kind, ObjectId};
+use super::program::{Extent, Id, ObjectId, ObjectKind};
 use super::run::At;
 
 /// Whose memory it is.
@@ -96,7 +96,7 @@ impl Simulation {
     }
 
     /// The pages that a program has, with what they are of.
-    pub(super) fn extents_of(&self, id: Id) -> impl Iterator<Item = (Kind, &Extent)> {
+    pub(super) fn extents_of(&self, id: Id) -> impl Iterator<Item = (ObjectKind, &Extent)> {
         let regions = self.programs.get(&id).into_iter().flat_map(|program| program.regions.values());
         let objects = regions.filter_map(|region| self.objects.get(&region.object));
         let extents = objects.flat_map(|object| object.extents.iter().map(|extent| (object.kind, extent)));

@@ -11,12 +11,12 @@ use nodewise_machine::{NodeId, NodeSet};
 use super::Simulation;
 use super::cycle::Cycle;
 use super::moving::{Move, To};
-use super::program::{Id, Kind};
+use super::program::{Id, ObjectKind};
 use super::run::{At, Held, Queue, Run, cycle_of};
 use crate::errno::Errno;
 use crate::hugetlb::{cycle, following, reservable};
 use crate::memory::{Memory, ZoneState};
-use crate::policy::interleave::{Place, Turns};
+use crate::policy::interleave::{InterleavePosition, Turns};
 use crate::policy::path;
 use crate::policy::set::Policy;
 use crate::walk::{Class, Request};
@@ -109,7 +109,7 @@ impl Simulation {
     /// Huge pages of the pool that programs have, by node.
     fn pooled_in_use(&self) -> BTreeMap<NodeId, u64> {
         let mut in_use = BTreeMap::new();
-        let pools = self.objects.values().filter(|object| object.kind == Kind::Pool);
+        let pools = self.objects.values().filter(|object| object.kind == ObjectKind::Pool);
         for (held, pages) in pools.flat_map(|object| &object.extents).flat_map(|extent| extent.run.counts()) {
             if let Some(node) = held.node() {
                 *in_use.entry(node).or_default() += pages / self.memory.huge_pages();
@@ -230,7 +230,7 @@ impl Simulation {
             allowed,
             pages: pages / self.memory.huge_pages(),
             order: 0,
-            place: Place::File { inode: 0, page: 0 },
+            place: InterleavePosition::File { inode: 0, page: 0 },
             class: Class::User,
         });
         let zones = outcome.zones().into_iter();

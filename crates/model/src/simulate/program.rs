@@ -46,7 +46,7 @@ pub(super) struct Region {
 
 /// The kind of a mapped object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ObjectKind {
     Private,
     File,
     Pool,
@@ -55,7 +55,7 @@ pub(super) enum Kind {
 /// Pages that are mapped by one program, or by several.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
-    pub kind: Kind,
+    pub kind: ObjectKind,
     pub extents: Vec<Extent>,
     /// Those of a file hold for all that have it.
     pub policies: Spans<Policy>,
@@ -141,7 +141,7 @@ impl Object {
 
     /// The pages of a range that are missing for a program; of a file, for no one.
     pub fn lacking(&self, pages: &Range<u64>, id: Id) -> Vec<Range<u64>> {
-        let is_there = |extent: &&Extent| self.kind == Kind::File || extent.holders.contains(&id);
+        let is_there = |extent: &&Extent| self.kind == ObjectKind::File || extent.holders.contains(&id);
         let mut there: Vec<&Range<u64>> =
             self.extents.iter().filter(is_there).map(|extent| &extent.run.pages).collect();
         there.sort_unstable_by_key(|own| own.start);

@@ -15,10 +15,10 @@ use nodewise_machine::{NodeId, NodeSet, PolicyMode};
 
 use super::Simulation;
 use super::moving::{Move, To};
-use super::program::{Extent, Id, Kind, ObjectId, Program};
+use super::program::{Extent, Id, ObjectId, ObjectKind, Program};
 use super::run::Held;
 use super::step::{Cause, Killed, Step};
-use crate::policy::interleave::Place;
+use crate::policy::interleave::InterleavePosition;
 use crate::policy::set::Policy;
 use crate::walk::{Class, Constraint, OutOfMemory, Request};
 
@@ -124,7 +124,7 @@ impl Simulation {
     fn oldest(&self, inside: &NodeSet) -> Vec<(u64, ObjectId)> {
         let on = |held: &Held| held.node().is_some_and(|node| inside.contains(node));
         let mut oldest = Vec::new();
-        for (number, object) in self.objects.iter().filter(|(_, object)| object.kind != Kind::Pool) {
+        for (number, object) in self.objects.iter().filter(|(_, object)| object.kind != ObjectKind::Pool) {
             let there = object.extents.iter().filter(|extent| extent.run.count(on) > 0);
             oldest.extend(there.map(|extent| (extent.since, *number)));
         }
@@ -151,7 +151,7 @@ impl Simulation {
     /// How large a program is for the OOM killer: its pages in memory and on the disk, whoever else has
     /// them. Pages of pools do not count.
     fn badness(&self, id: Id) -> u64 {
-        let counted = self.extents_of(id).filter(|(kind, _)| *kind != Kind::Pool);
+        let counted = self.extents_of(id).filter(|(kind, _)| *kind != ObjectKind::Pool);
         counted.map(|(_, extent)| extent.run.pages.end - extent.run.pages.start).sum()
     }
 
@@ -176,7 +176,7 @@ impl Simulation {
             allowed: &program.allowed,
             pages,
             order: 0,
-            place: Place::File { inode: 0, page: 0 },
+            place: InterleavePosition::File { inode: 0, page: 0 },
             class: Class::User,
         };
         self.memory.route(&request).out_of_memory(pages)

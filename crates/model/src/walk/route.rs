@@ -6,7 +6,7 @@
 
 use nodewise_machine::{MemPolicy, NodeId, NodeSet, PolicyMode};
 
-use super::turn::{Stop, Turn, Way};
+use super::turn::{Stop, Turn, ZonePass};
 use super::{Class, Constraint, Mark, OutOfMemory, Request};
 use crate::memory::{Memory, ZoneState};
 use crate::policy::interleave::Turns;
@@ -57,7 +57,7 @@ impl Memory {
         let interleaves = matches!(policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
         let nodes = if interleaves { policy.nodes.clone() } else { [request.cpu_node.number()].into() };
         let round = Turns::of(policy.mode, &nodes, request.weights);
-        let turns = |ways: &dyn Fn(NodeId) -> Vec<Way>| -> Vec<Turn> {
+        let turns = |ways: &dyn Fn(NodeId) -> Vec<ZonePass>| -> Vec<Turn> {
             round.nodes().iter().map(|(node, weight)| Turn::new(*node, *weight, ways(*node))).collect()
         };
         let small = turns(&|node| self.ways(&policy, node, request));
@@ -80,7 +80,7 @@ impl Memory {
     }
 
     /// The ways of a page, each tried when the one before has nothing left.
-    fn ways(&self, policy: &MemPolicy, turn: NodeId, request: &Request<'_>) -> Vec<Way> {
+    fn ways(&self, policy: &MemPolicy, turn: NodeId, request: &Request<'_>) -> Vec<ZonePass> {
         let origin = self.origin(policy, request);
         let bound = policy.mode != PolicyMode::Bind || self.binds(policy, request.class);
         let policy = if bound { policy } else { &MemPolicy::DEFAULT };
@@ -122,7 +122,7 @@ impl Memory {
     /// A huge page is looked for on the first node, where the policy has such a node, and only then on the
     /// others: memory that is advised to be in huge pages rather has them from another node than small ones
     /// from the first. A first node outside the cpuset is none. Seen on 6.12 and 6.18.
-    fn huge_ways(&self, policy: &MemPolicy, request: &Request<'_>) -> Vec<Way> {
+    fn huge_ways(&self, policy: &MemPolicy, request: &Request<'_>) -> Vec<ZonePass> {
         let start = match policy.mode {
             PolicyMode::Preferred => policy.nodes.first().unwrap_or(request.cpu_node),
             _ => self.origin(policy, request),
@@ -138,7 +138,7 @@ impl Memory {
     }
 
     /// A round through the zones of some nodes; the first that has any of `wanted` is wanted.
-    fn way(&self, order: &[NodeId], mark: Mark, wanted: &[NodeId], request: &Request<'_>) -> Way {
+    fn way(&self, order: &[NodeId], mark: Mark, wanted: &[NodeId], request: &Request<'_>) -> ZonePass {
         let preferred = self.first_with_zone(wanted, request.class);
         let reclaim = self.zone_reclaim.as_ref().zip(preferred).filter(|_| mark == Mark::Low);
         let reclaims = |zone: usize| {
@@ -146,7 +146,7 @@ impl Memory {
             reclaim.is_some_and(|(reclaim, wanted)| reclaim.reclaims(node, wanted, request.cpu_node))
         };
         let stop = |zone| Stop { zone, reclaims: reclaims(zone) };
-        Way { stops: self.list(order, request.class).into_iter().map(stop).collect(), mark, preferred }
+        ZonePass { stops: self.list(order, request.class).into_iter().map(stop).collect(), mark, preferred }
     }
 
     /// Whose fallback order a policy without turns walks.

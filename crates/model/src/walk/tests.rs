@@ -42,7 +42,7 @@ fn stretches(outcome: &Outcome) -> Vec<Vec<(u32, Mark, u64)>> {
 
 /// A program on node 0 that touches small pages from address 0 on.
 fn request<'a>(policy: &'a Policy, weights: &'a Weights, allowed: &'a NodeSet, pages: u64) -> Request<'a> {
-    let (place, class) = (Place::Address(0), Class::User);
+    let (place, class) = (InterleavePosition::Address(0), Class::User);
     Request { policy, weights, cpu_node: n(0), allowed, pages, order: 0, place, class }
 }
 
@@ -225,7 +225,7 @@ proptest! {
         if let Ok(policy) = Policy::of(&asked, scope) {
             let weights: Weights = (0..5).map(NodeId::new).zip(weights).collect();
             let class = if kernel { Class::Kernel } else { Class::User };
-            let place = Place::Address(start << 12);
+            let place = InterleavePosition::Address(start << 12);
             let request = Request { policy: &policy, weights: &weights, cpu_node: n(cpu_node), allowed: &allowed, pages, order: 0, place, class };
             let spec = "3x(1c 1G) 2x(1G); dist=10,12,20,20,30/12,10,20,20,25/20,20,10,12,20/20,20,12,10,20/30,25,20,20,10";
             let memory = || {
@@ -277,7 +277,7 @@ proptest! {
         let allowed = NodeSet::from([0, 1]);
         let policy = set(if interleave { "interleave:0-1" } else { "default" }, &allowed);
         let weights = Weights::new();
-        let request = Request { policy: &policy, weights: &weights, cpu_node: n(0), allowed: &allowed, pages, order: 0, place: Place::Address(u64::MAX), class: Class::User };
+        let request = Request { policy: &policy, weights: &weights, cpu_node: n(0), allowed: &allowed, pages, order: 0, place: InterleavePosition::Address(u64::MAX), class: Class::User };
         let outcome = memory(zones, TWO).allocate(&request);
         let given: u64 = outcome.nodes().iter().map(|(_, pages)| pages).sum();
         prop_assert!(given + outcome.out_of_memory.map_or(0, |end| end.pages) == pages);

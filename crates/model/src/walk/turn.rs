@@ -53,7 +53,7 @@ pub(super) fn kept(zone: &ZoneState, mark: Mark, class: Class) -> u64 {
 }
 
 /// A round through some zones.
-pub(super) struct Way {
+pub(super) struct ZonePass {
     /// The zones, in the order in which they are tried.
     pub(super) stops: Vec<Stop>,
     /// The watermark that a zone has to pass.
@@ -68,14 +68,14 @@ pub(super) struct Turn {
     pub(super) node: NodeId,
     /// Pages per round.
     pub(super) weight: u64,
-    ways: Vec<Way>,
+    ways: Vec<ZonePass>,
     /// The way and the zone it has come to. Pages are only taken in a walk, so it goes
     /// forward only.
     at: (usize, usize),
 }
 
 impl Turn {
-    pub(super) const fn new(node: NodeId, weight: u64, ways: Vec<Way>) -> Self {
+    pub(super) const fn new(node: NodeId, weight: u64, ways: Vec<ZonePass>) -> Self {
         Self { node, weight, ways, at: (0, 0) }
     }
 

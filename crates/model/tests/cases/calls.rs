@@ -3,7 +3,7 @@
 use nodewise_machine::{MemPolicy, NodeId, NodeSet};
 use nodewise_model::balancing;
 use nodewise_model::migrate::{Present, check_migration, check_move, mbind};
-use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::walk::Request;
 use nodewise_model::{Errno, Policy, Weights};
 
@@ -40,7 +40,7 @@ fn case_36_mbind_move() {
     let mut step = |text: &str, present: Present, expected: Result<[u32; 2], Errno>| {
         let policy = policy(text);
         let target = |at: usize| {
-            let place = Place::Address(0x100_0000_0000).after(at as u64);
+            let place = InterleavePosition::Address(0x100_0000_0000).after(at as u64);
             let (allowed, weights) = (all(), Weights::new());
             let request = Request { place, ..request(&policy, &weights, 0, &allowed, 1) };
             n(nodes_of_pages(&mut memory(), request)[0])

@@ -7,7 +7,7 @@ use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
 use nodewise_model::oracle::task::family::{Family, Member};
 use nodewise_model::oracle::task::pooled::Pooled;
-use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::walk::{HUGE_ORDER, Request};
 use nodewise_model::{BuiltAt, Errno, FallbackOrders, Memory, Policy, Release, Weights};
 
@@ -20,7 +20,7 @@ fn case_25_thp() {
     let check = |text: &str, weights: &Weights, address: u64, expected: &[u32]| {
         let policy = policy(text);
         let small = request(&policy, weights, 0, &allowed, expected.len() as u64);
-        let huge = Request { order: HUGE_ORDER, place: Place::Address(address), ..small };
+        let huge = Request { order: HUGE_ORDER, place: InterleavePosition::Address(address), ..small };
         assert_eq!(nodes_of_pages(&mut memory(), huge), expected, "{text} at {address:x}");
     };
     let even = Weights::new();

@@ -1,7 +1,7 @@
 //! The node of every page of a program, and of pages without an address.
 
 use nodewise_machine::{NodeId, PolicyMode};
-use nodewise_model::policy::interleave::{Cursor, Place, Turns};
+use nodewise_model::policy::interleave::{Cursor, InterleavePosition, Turns};
 use nodewise_model::walk::Request;
 use nodewise_model::{Policy, Weights};
 
@@ -9,10 +9,16 @@ use crate::server::{all, memory, nodes_of_pages, policy, request};
 
 /// Small pages from an address on.
 fn check(policy: &Policy, cpu_node: u32, address: u64, expected: &[u32]) {
-    check_place(policy, &Weights::new(), cpu_node, Place::Address(address), expected);
+    check_place(policy, &Weights::new(), cpu_node, InterleavePosition::Address(address), expected);
 }
 
-fn check_place(policy: &Policy, weights: &Weights, cpu_node: u32, place: Place, expected: &[u32]) {
+fn check_place(
+    policy: &Policy,
+    weights: &Weights,
+    cpu_node: u32,
+    place: InterleavePosition,
+    expected: &[u32],
+) {
     let allowed = all();
     let request = request(policy, weights, cpu_node, &allowed, expected.len() as u64);
     let nodes = nodes_of_pages(&mut memory(), Request { place, ..request });
@@ -51,7 +57,7 @@ fn case_14_vma_over_task() {
     let (allowed, weights) = (all(), Weights::new());
     let node = |page: u64| {
         let policy = if (2..6).contains(&page) { &vma } else { &task };
-        let place = Place::Address(0x100_0000_0000).after(page);
+        let place = InterleavePosition::Address(0x100_0000_0000).after(page);
         nodes_of_pages(&mut memory, Request { place, ..request(policy, &weights, 0, &allowed, 1) })
     };
     assert_eq!((0..8).flat_map(node).collect::<Vec<_>>(), [2, 2, 3, 3, 3, 3, 2, 2]);
@@ -88,7 +94,7 @@ fn case_17_preferred_many() {
 fn case_19_shmem_interleave() {
     let interleave = policy("interleave:0-3");
     for (inode, expected) in [(2, [2, 3, 0, 1, 2, 3, 0, 1]), (3, [3, 0, 1, 2, 3, 0, 1, 2])] {
-        check_place(&interleave, &Weights::new(), 0, Place::File { inode, page: 0 }, &expected);
+        check_place(&interleave, &Weights::new(), 0, InterleavePosition::File { inode, page: 0 }, &expected);
     }
 }
 
@@ -97,7 +103,7 @@ fn case_19_shmem_interleave() {
 fn case_20_tmpfs_mount_policy() {
     let mount = policy("interleave:0,2");
     for (inode, expected) in [(2, [0, 2, 0, 2, 0, 2, 0, 2]), (3, [2, 0, 2, 0, 2, 0, 2, 0])] {
-        check_place(&mount, &Weights::new(), 3, Place::File { inode, page: 0 }, &expected);
+        check_place(&mount, &Weights::new(), 3, InterleavePosition::File { inode, page: 0 }, &expected);
     }
 }
 
@@ -115,7 +121,7 @@ fn case_22_weighted() {
     let weights: Weights =
         [3, 1, 2, 1].into_iter().zip(0..).map(|(w, node)| (NodeId::new(node), w)).collect();
     let check = |text: &str, address, expected: &[u32]| {
-        check_place(&policy(text), &weights, 0, Place::Address(address), expected);
+        check_place(&policy(text), &weights, 0, InterleavePosition::Address(address), expected);
     };
     check("weighted interleave:0-3", 0x100_0000_0000, &[0, 1, 2, 2, 3, 0, 0, 0, 1, 2, 2, 3, 0, 0, 0, 1]);
     check("weighted interleave:0,2", 0x100_0010_0000, &[0, 2, 2, 0, 0, 0, 2, 2]);

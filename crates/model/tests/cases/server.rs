@@ -3,7 +3,7 @@
 use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, spec};
 use nodewise_model::oracle::Task;
 use nodewise_model::oracle::task::Surroundings;
-use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::set::Scope;
 use nodewise_model::walk::{Class, Outcome, Request};
 use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights};
@@ -53,7 +53,7 @@ pub fn request<'a>(
     allowed: &'a NodeSet,
     pages: u64,
 ) -> Request<'a> {
-    let place = Place::Address(0x100_0000_0000);
+    let place = InterleavePosition::Address(0x100_0000_0000);
     Request { policy, weights, cpu_node: n(cpu_node), allowed, pages, order: 0, place, class: Class::User }
 }
 

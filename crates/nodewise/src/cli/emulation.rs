@@ -23,12 +23,12 @@ Examples:
 )]
 pub struct Emulation {
     #[command(subcommand)]
-    pub kind: Kind,
+    pub kind: EmulationStep,
 }
 
 /// A step of emulation.
 #[derive(Debug, Subcommand)]
-pub enum Kind {
+pub enum EmulationStep {
     /// Shows the kernel's support, the requested emulation, and the active one
     Status(Status),
     /// Shows the nodes that a kernel would make: ranges, CPUs, distances, fallback orders

@@ -4,7 +4,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches, ValueEnum};
 
 /// Parts of a placement. The names are numactl's where it has them.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Place {
+pub struct PlacementOptions {
     /// Memory only from these nodes
     #[arg(short = 'm', long, value_name = "NODES", help_heading = "Memory")]
     pub membind: Option<String>,
@@ -64,7 +64,7 @@ pub const NODE_OPTIONS: [&str; 6] =
 /// The one of them that asks for the nodes' CPUs, and not for their memory.
 pub const CPU_OPTION: &str = "cpunodebind";
 
-impl Place {
+impl PlacementOptions {
     /// The value of a node option by its id.
     pub fn nodes_of(&self, option: &str) -> Option<&str> {
         let value = match option {
@@ -98,24 +98,27 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct TypedPlace {
     /// The options.
-    pub place: Place,
+    pub place: PlacementOptions,
     /// The node options, in their order.
     pub order: Vec<&'static str>,
 }
 
 impl Args for TypedPlace {
     fn augment_args(command: Command) -> Command {
-        Place::augment_args(command)
+        PlacementOptions::augment_args(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        Place::augment_args_for_update(command)
+        PlacementOptions::augment_args_for_update(command)
     }
 }
 
 impl FromArgMatches for TypedPlace {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        Ok(Self { place: Place::from_arg_matches(matches)?, order: Place::typed_order(matches) })
+        Ok(Self {
+            place: PlacementOptions::from_arg_matches(matches)?,
+            order: PlacementOptions::typed_order(matches),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

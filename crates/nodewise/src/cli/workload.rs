@@ -19,12 +19,12 @@ Examples:
 )]
 pub struct Workload {
     #[command(subcommand)]
-    pub kind: Kind,
+    pub kind: WorkloadProgram,
 }
 
 /// The built-in programs.
 #[derive(Debug, Subcommand)]
-pub enum Kind {
+pub enum WorkloadProgram {
     /// Reads two arrays and writes a third, from start to end, with all threads: bandwidth
     Stream(Stream),
     /// Follows one chain of pointers in random order: latency

@@ -10,7 +10,7 @@ mod verify;
 
 use nodewise_machine::{KernelRelease, Machine, NodeSet};
 use nodewise_model::fake::Fake;
-use nodewise_model::fake::outcome::{Emulation, Kind as KernelKind, emulate, remark};
+use nodewise_model::fake::outcome::{Emulation, EmulationVariant as KernelKind, emulate, remark};
 use nodewise_model::ram::Architecture;
 use nodewise_model::{Change, Release};
 use nodewise_source::Detail;
@@ -18,7 +18,7 @@ use nodewise_view::digest::emulation::Planned;
 use nodewise_view::{json, text};
 
 use crate::cli::Global;
-use crate::cli::emulation::{Cut, Emulation as Verb, Kind, Plan};
+use crate::cli::emulation::{Cut, Emulation as Verb, EmulationStep, Plan};
 use crate::failure::{Failure, Outcome};
 use crate::{input, output, zones};
 use facts::Facts;
@@ -27,12 +27,12 @@ use ground::Ground;
 /// Runs `emulation`.
 pub fn run(args: &Verb, global: &Global) -> Outcome {
     match &args.kind {
-        Kind::Status(args) => status::run(args, global),
-        Kind::Plan(args) => plan(args, global),
-        Kind::Enable(args) => change::enable(args, global),
-        Kind::Disable(args) => change::disable(args, global),
-        Kind::Undo(args) => change::undo(args, global),
-        Kind::Verify(args) => verify::run(args, global),
+        EmulationStep::Status(args) => status::run(args, global),
+        EmulationStep::Plan(args) => plan(args, global),
+        EmulationStep::Enable(args) => change::enable(args, global),
+        EmulationStep::Disable(args) => change::disable(args, global),
+        EmulationStep::Undo(args) => change::undo(args, global),
+        EmulationStep::Verify(args) => verify::run(args, global),
     }
 }
 

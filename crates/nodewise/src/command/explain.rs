@@ -7,7 +7,7 @@ use nodewise_machine::placement;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 use nodewise_model::cost::Costs;
-use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::{system, weights};
 use nodewise_model::ram::{PAGE, huge_order, page_bytes};
 use nodewise_model::walk::{Class, Request};
@@ -16,7 +16,7 @@ use nodewise_source::Detail;
 use nodewise_syscall::affinity;
 use nodewise_view::digest::cost::{Access, Reading};
 use nodewise_view::digest::counts::by_count;
-use nodewise_view::digest::walk::{Kind, Walk};
+use nodewise_view::digest::walk::{MemoryKind, Walk};
 use nodewise_view::{json, text};
 
 use super::zones::built;
@@ -124,23 +124,23 @@ pub(super) fn no_huge_pages(machine: &Machine) -> String {
     )
 }
 
-const fn kind(memory: cli::explain::Memory) -> Kind {
+const fn kind(memory: cli::explain::Memory) -> MemoryKind {
     match memory {
-        cli::explain::Memory::Private => Kind::Private,
-        cli::explain::Memory::Shared => Kind::Shared,
-        cli::explain::Memory::Cache => Kind::Cache,
+        cli::explain::Memory::Private => MemoryKind::Private,
+        cli::explain::Memory::Shared => MemoryKind::Shared,
+        cli::explain::Memory::Cache => MemoryKind::Cache,
     }
 }
 
 /// Where the first page is. Turns go by numbers of pages: a place counts in pages of 4 KiB, whatever they are here. A task's cursor begins at the lowest node and then goes on as the numbers of
 /// pages do.
-fn place(args: &Explain) -> Place {
+fn place(args: &Explain) -> InterleavePosition {
     let first = args.first_page.unwrap_or(0);
     match args.memory {
         cli::explain::Memory::Private | cli::explain::Memory::Cache => {
-            Place::Address(first.wrapping_mul(PAGE))
+            InterleavePosition::Address(first.wrapping_mul(PAGE))
         }
-        cli::explain::Memory::Shared => Place::File { inode: 0, page: first },
+        cli::explain::Memory::Shared => InterleavePosition::File { inode: 0, page: first },
     }
 }
 

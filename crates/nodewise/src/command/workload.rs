@@ -10,16 +10,16 @@ use nodewise_source::Detail;
 use nodewise_view::json;
 
 use crate::cli::Global;
-use crate::cli::workload::{Both, Chase, Kind, Stream, Workload};
+use crate::cli::workload::{Both, Chase, Stream, Workload, WorkloadProgram};
 use crate::failure::{Failure, Outcome};
 use crate::{input, output};
 
 /// Runs the verb.
 pub fn run(args: &Workload, _global: &Global) -> Outcome {
     match &args.kind {
-        Kind::Stream(options) => stream(options),
-        Kind::Chase(options) => chase(options),
-        Kind::Both(options) => both(options),
+        WorkloadProgram::Stream(options) => stream(options),
+        WorkloadProgram::Chase(options) => chase(options),
+        WorkloadProgram::Both(options) => both(options),
     }
 }
 

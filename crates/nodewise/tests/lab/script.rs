@@ -16,7 +16,7 @@ pub const BLOCK: u64 = 512;
 
 /// The parts of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MappingKind {
     Small,
     /// Transparent huge pages.
     Huge,
@@ -55,7 +55,7 @@ pub enum Call {
     RunOn(NodeId),
     SetPolicy(MemPolicy),
     /// A mapping of this many small pages.
-    Map(Kind, u64),
+    Map(MappingKind, u64),
     /// Touch these pages of a mapping, in this order.
     Touch(usize, Vec<u64>),
     Bind(Part, MemPolicy, BindOptions),
@@ -100,7 +100,7 @@ pub struct Drawer<'a> {
     machine: &'a Machine,
     random: Random,
     /// The mappings so far, and their pages.
-    mappings: Vec<(Kind, u64)>,
+    mappings: Vec<(MappingKind, u64)>,
 }
 
 impl<'a> Drawer<'a> {
@@ -138,9 +138,9 @@ impl<'a> Drawer<'a> {
 
     fn map(&mut self) -> Call {
         let (kind, pages) = match self.random.below(100) {
-            0..60 => (Kind::Small, 1 + self.random.below(MOST_PAGES)),
-            60..80 => (Kind::File(self.random.below(8)), 1 + self.random.below(MOST_PAGES)),
-            _ => (Kind::Huge, BLOCK * (1 + self.random.below(MOST_BLOCKS))),
+            0..60 => (MappingKind::Small, 1 + self.random.below(MOST_PAGES)),
+            60..80 => (MappingKind::File(self.random.below(8)), 1 + self.random.below(MOST_PAGES)),
+            _ => (MappingKind::Huge, BLOCK * (1 + self.random.below(MOST_BLOCKS))),
         };
         self.mappings.push((kind, pages));
         Call::Map(kind, pages)
@@ -179,7 +179,7 @@ impl<'a> Drawer<'a> {
         }
     }
 
-    fn mapping(&mut self) -> (usize, Kind, u64) {
+    fn mapping(&mut self) -> (usize, MappingKind, u64) {
         let mapping = self.random.below(self.mappings.len() as u64) as usize;
         let (kind, pages) = self.mappings[mapping];
         (mapping, kind, pages)
@@ -188,7 +188,7 @@ impl<'a> Drawer<'a> {
     /// Some pages one after the other; whole huge ones.
     fn part(&mut self) -> Part {
         let (mapping, kind, pages) = self.mapping();
-        let unit = if kind == Kind::Huge { BLOCK } else { 1 };
+        let unit = if kind == MappingKind::Huge { BLOCK } else { 1 };
         let first = self.random.below(pages / unit);
         let count = 1 + self.random.below(pages / unit - first);
         Part { mapping, first: first * unit, count: count * unit }

@@ -2,8 +2,8 @@
 
 use nodewise_machine::firmware::layout::Word as _;
 use nodewise_machine::firmware::{
-    Entries, Entry, Finding, Layout, Other, Rule, Slit, Subtables, Table, TableHeader, cedt, hmat, madt,
-    msct, slit, srat,
+    Entries, Entry, FirmwareFinding, Layout, Other, Rule, Slit, Subtables, Table, TableHeader, cedt, hmat,
+    madt, msct, slit, srat,
 };
 use nodewise_machine::printable::quote;
 
@@ -16,7 +16,7 @@ const MOST_FINDINGS: usize = 50;
 
 /// Decodes a table. What is wrong is added to the findings, and the rest still comes; without a
 /// header there is no table.
-pub fn decode(bytes: &[u8], findings: &mut Vec<Finding>) -> Option<Table> {
+pub fn decode(bytes: &[u8], findings: &mut Vec<FirmwareFinding>) -> Option<Table> {
     let header = header(bytes, findings)?;
     let name = header.name();
     let mut own = Vec::new();
@@ -24,13 +24,17 @@ pub fn decode(bytes: &[u8], findings: &mut Vec<Finding>) -> Option<Table> {
     values::check(&table, &mut own);
     if let Some(more) = own.len().checked_sub(MOST_FINDINGS).filter(|more| *more > 0) {
         own.truncate(MOST_FINDINGS);
-        own.push(Finding::of(name, Rule::StructureLength, format!("{more} more things are wrong with it")));
+        own.push(FirmwareFinding::of(
+            name,
+            Rule::StructureLength,
+            format!("{more} more things are wrong with it"),
+        ));
     }
     findings.append(&mut own);
     Some(table)
 }
 
-fn take_apart(header: TableHeader, bytes: &[u8], findings: &mut Vec<Finding>) -> Table {
+fn take_apart(header: TableHeader, bytes: &[u8], findings: &mut Vec<FirmwareFinding>) -> Table {
     let mut reader = Reader { name: header.name(), findings };
     let bytes = reader.whole(bytes, &header);
     if bytes.len() > MOST_BYTES && header.signature != *b"DSDT" && header.signature != *b"SSDT" {
@@ -50,8 +54,8 @@ fn take_apart(header: TableHeader, bytes: &[u8], findings: &mut Vec<Finding>) ->
 }
 
 /// The header, when these bytes begin with one.
-fn header(bytes: &[u8], findings: &mut Vec<Finding>) -> Option<TableHeader> {
-    let mut refuse = |text: String| findings.push(Finding::of("table", Rule::Header, text));
+fn header(bytes: &[u8], findings: &mut Vec<FirmwareFinding>) -> Option<TableHeader> {
+    let mut refuse = |text: String| findings.push(FirmwareFinding::of("table", Rule::Header, text));
     let Ok(header) = TableHeader::take(&mut &bytes[..]) else {
         let expected = TableHeader::WIDTH;
         refuse(format!("{} bytes are not an ACPI table: expected a header of {expected}", bytes.len()));
@@ -84,12 +88,12 @@ const KNOWN: [[u8; 4]; 6] =
 /// Reads one table.
 struct Reader<'a> {
     name: String,
-    findings: &'a mut Vec<Finding>,
+    findings: &'a mut Vec<FirmwareFinding>,
 }
 
 impl Reader<'_> {
     fn find(&mut self, offset: usize, rule: Rule, text: String) {
-        self.findings.push(Finding::at(self.name.clone(), offset, rule, text));
+        self.findings.push(FirmwareFinding::at(self.name.clone(), offset, rule, text));
     }
 
     /// The bytes of the table, by the length and the checksum in its header.

@@ -7,7 +7,7 @@
 //!
 //! With both of its outputs in one file, acpidump's own remarks are between these lines.
 
-use nodewise_machine::firmware::{Finding, Rule};
+use nodewise_machine::firmware::{FirmwareFinding, Rule};
 use nodewise_machine::printable::quote;
 
 use crate::parse::number::hex_digits;
@@ -53,13 +53,13 @@ fn says_something(line: &str) -> bool {
 
 /// Reads the tables of a dump. A line that is none of a dump's is a finding and left out; a table
 /// whose lines do not follow one another ends where they cease to.
-pub fn parse(text: &str, findings: &mut Vec<Finding>) -> Vec<Dumped> {
+pub fn parse(text: &str, findings: &mut Vec<FirmwareFinding>) -> Vec<Dumped> {
     let mut tables: Vec<Dumped> = Vec::new();
     // Of a table that is cut short nothing more is taken.
     let mut is_cut = false;
     for (number, line) in (1..).zip(text.lines()) {
         let mut find = |name: &str, text: String| {
-            findings.push(Finding::of(name, Rule::Dump, format!("line {number}: {text}")));
+            findings.push(FirmwareFinding::of(name, Rule::Dump, format!("line {number}: {text}")));
         };
         if !says_something(line) {
             continue;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nodewise_machine::firmware::{Finding, Rule, Table, Tables};
+use nodewise_machine::firmware::{FirmwareFinding, Rule, Table, Tables};
 use nodewise_machine::printable::{io_words, visible};
 use rustix::io::Errno;
 
@@ -36,7 +36,7 @@ pub enum TablesError {
     Unreadable { path: String, cause: String, is_permission: bool },
     /// Nothing in it is a table.
     #[error("{path} holds no ACPI table{}", first(findings))]
-    NoTable { path: String, findings: Vec<Finding> },
+    NoTable { path: String, findings: Vec<FirmwareFinding> },
     /// The machine has no such folder.
     #[error("{FOLDER} is missing: this machine has no ACPI, or its capture does not hold the tables")]
     NoFirmware,
@@ -46,7 +46,7 @@ const fn hint(is_permission: bool) -> &'static str {
     if is_permission { " (ACPI tables are open to root only)" } else { "" }
 }
 
-fn first(findings: &[Finding]) -> String {
+fn first(findings: &[FirmwareFinding]) -> String {
     findings.first().map_or(String::new(), |finding| format!(": {finding}"))
 }
 
@@ -152,7 +152,7 @@ fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
     paths.sort_unstable();
     if paths.len() > MOST_FILES {
         let text = format!("{} files are too many: the first {MOST_FILES} are read", paths.len());
-        tables.findings.push(Finding::of(name(folder), Rule::File, text));
+        tables.findings.push(FirmwareFinding::of(name(folder), Rule::File, text));
         paths.truncate(MOST_FILES);
     }
     for path in &paths {
@@ -171,7 +171,7 @@ fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
 /// Adds the tables of one file.
 fn from_file(file: &str, bytes: &[u8], tables: &mut Tables) {
     if bytes.is_empty() {
-        tables.findings.push(Finding::of(file, Rule::File, "the file is empty"));
+        tables.findings.push(FirmwareFinding::of(file, Rule::File, "the file is empty"));
         return;
     }
     if !dump::is_dump(bytes) {
@@ -207,7 +207,7 @@ fn find_duplicates(tables: &mut Tables) {
         }
         if seen.contains(&signature) {
             let text = "a second table of this kind: the first is the one that counts";
-            tables.findings.push(Finding::of(table.header().name(), Rule::Duplicate, text));
+            tables.findings.push(FirmwareFinding::of(table.header().name(), Rule::Duplicate, text));
         }
         seen.push(signature);
     }

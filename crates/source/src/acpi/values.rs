@@ -2,14 +2,14 @@
 
 use nodewise_machine::firmware::hmat::DataType;
 use nodewise_machine::firmware::{
-    Cedt, CedtEntry, Entry, Finding, Hmat, HmatEntry, Msct, MsctEntry, Rule, Srat, SratEntry, Table,
+    Cedt, CedtEntry, Entry, FirmwareFinding, Hmat, HmatEntry, Msct, MsctEntry, Rule, Srat, SratEntry, Table,
 };
 
 /// Adds what is wrong with the values of a table.
-pub fn check(table: &Table, findings: &mut Vec<Finding>) {
+pub fn check(table: &Table, findings: &mut Vec<FirmwareFinding>) {
     let name = table.header().name();
     let mut find = |offset: usize, text: String| {
-        findings.push(Finding::at(name.clone(), offset, Rule::Value, text));
+        findings.push(FirmwareFinding::at(name.clone(), offset, Rule::Value, text));
     };
     match table {
         Table::Srat(table) => srat(table, &mut find),

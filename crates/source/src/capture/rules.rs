@@ -8,14 +8,14 @@ use super::filter::Filter;
 /// One line of the policy.
 pub struct Rule {
     pub pattern: &'static str,
-    pub kind: Kind,
+    pub kind: CaptureKind,
     /// Why it is wanted, or why it may be let in.
     pub why: &'static str,
 }
 
 /// How something is saved.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum CaptureKind {
     File,
     Reduced(Filter),
     /// A file that says whose machine it is.
@@ -30,27 +30,27 @@ pub enum Kind {
 }
 
 const fn file(pattern: &'static str, why: &'static str) -> Rule {
-    Rule { pattern, kind: Kind::File, why }
+    Rule { pattern, kind: CaptureKind::File, why }
 }
 
 const fn reduced(pattern: &'static str, filter: Filter, why: &'static str) -> Rule {
-    Rule { pattern, kind: Kind::Reduced(filter), why }
+    Rule { pattern, kind: CaptureKind::Reduced(filter), why }
 }
 
 const fn private(pattern: &'static str, why: &'static str) -> Rule {
-    Rule { pattern, kind: Kind::Private, why }
+    Rule { pattern, kind: CaptureKind::Private, why }
 }
 
 const fn link(pattern: &'static str, why: &'static str) -> Rule {
-    Rule { pattern, kind: Kind::Link, why }
+    Rule { pattern, kind: CaptureKind::Link, why }
 }
 
 const fn folder(pattern: &'static str, why: &'static str) -> Rule {
-    Rule { pattern, kind: Kind::Folder, why }
+    Rule { pattern, kind: CaptureKind::Folder, why }
 }
 
 const fn device(pattern: &'static str, attributes: &'static [&'static str], why: &'static str) -> Rule {
-    Rule { pattern, kind: Kind::Device(attributes), why }
+    Rule { pattern, kind: CaptureKind::Device(attributes), why }
 }
 
 const FUNCTION: &[&str] = &[

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::filter::{Filter, nofile_info};
 use super::identity::Scrubber;
-use super::rules::{Kind, RULES};
+use super::rules::{CaptureKind, RULES};
 use super::{Capture, Entry, Identity};
 use crate::boot;
 use crate::parse::boot_log::BootLog;
@@ -114,17 +114,17 @@ impl Walk<'_> {
         }
     }
 
-    fn save(&mut self, path: &str, kind: Kind) {
+    fn save(&mut self, path: &str, kind: CaptureKind) {
         match kind {
-            Kind::File => self.file(path, None),
-            Kind::Reduced(filter) => self.file(path, self.scrubber.is_some().then_some(filter)),
-            Kind::Private if self.scrubber.is_some() => (),
-            Kind::Private => self.file(path, None),
-            Kind::Folder => self.folder(path),
-            Kind::Link => {
+            CaptureKind::File => self.file(path, None),
+            CaptureKind::Reduced(filter) => self.file(path, self.scrubber.is_some().then_some(filter)),
+            CaptureKind::Private if self.scrubber.is_some() => (),
+            CaptureKind::Private => self.file(path, None),
+            CaptureKind::Folder => self.folder(path),
+            CaptureKind::Link => {
                 self.link(path);
             }
-            Kind::Device(attributes) => self.device(path, attributes),
+            CaptureKind::Device(attributes) => self.device(path, attributes),
         }
     }
 

@@ -19,9 +19,9 @@ impl Finder<'_> {
             Err(_) => resolve(host).map_err(|cause| self.unreachable(cause))?,
         };
         match interface(tree, address).map_err(|cause| self.unreachable(cause))? {
-            Way::Own => Err(NoNode::OwnAddress(self.name.clone())),
-            Way::None => Err(self.unreachable("no route leads there".to_owned())),
-            Way::Through(name) => {
+            PacketRoute::Own => Err(NoNode::OwnAddress(self.name.clone())),
+            PacketRoute::None => Err(self.unreachable("no route leads there".to_owned())),
+            PacketRoute::Through(name) => {
                 let device = DeviceRef::Net(name.clone());
                 let found = self.named(DeviceClass::Net, &name, &device);
                 found.map_err(|error| match error {
@@ -45,7 +45,7 @@ fn resolve(host: &str) -> Result<IpAddr, String> {
 
 /// Where a packet would go.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PacketRoute {
     Own,
     None,
     Through(String),
@@ -56,7 +56,7 @@ pub(super) enum Way {
 /// # Source
 /// `/proc/net/route`, `/proc/net/fib_trie`, `/proc/net/ipv6_route`. Rules that choose among several
 /// tables (policy routing) are not followed.
-pub(super) fn interface(tree: &Tree, address: IpAddr) -> Result<Way, String> {
+pub(super) fn interface(tree: &Tree, address: IpAddr) -> Result<PacketRoute, String> {
     let own = match address {
         IpAddr::V4(address) => {
             let text = tree.read_text("/proc/net/fib_trie").map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ pub(super) fn interface(tree: &Tree, address: IpAddr) -> Result<Way, String> {
     };
     // What is sent to no address stays here.
     if own || address.is_loopback() || address.is_unspecified() {
-        return Ok(Way::Own);
+        return Ok(PacketRoute::Own);
     }
     let routes = match address {
         IpAddr::V4(_) => file::parsed(tree, "/proc/net/route", route::parse_v4),
@@ -74,8 +74,8 @@ pub(super) fn interface(tree: &Tree, address: IpAddr) -> Result<Way, String> {
     };
     let Parsed { value: routes, .. } = routes.map_err(|error| error.to_string())?.unwrap_or_default();
     Ok(match route::find(&routes, address) {
-        Some(route) if route.is_local() || route.interface == "lo" => Way::Own,
-        Some(route) => Way::Through(route.interface.clone()),
-        None => Way::None,
+        Some(route) if route.is_local() || route.interface == "lo" => PacketRoute::Own,
+        Some(route) => PacketRoute::Through(route.interface.clone()),
+        None => PacketRoute::None,
     })
 }

@@ -1,6 +1,6 @@
 use nodewise_machine::{Origin, spec};
 
-use super::host::{Way, interface};
+use super::host::{PacketRoute, interface};
 use super::*;
 use crate::sysfs;
 use crate::tree::Memory;
@@ -152,15 +152,15 @@ fn routes_lead_to_an_interface() {
             ),
     );
     for (address, way) in [
-        ("192.0.2.77", Way::Through("eth0".into())),
-        ("192.0.2.2", Way::Own),
-        ("127.0.0.9", Way::Own),
-        ("0.0.0.0", Way::Own),
-        ("198.51.100.1", Way::None),
-        ("fd00::9", Way::Through("eth1".into())),
-        ("fd00::2", Way::Own),
-        ("::1", Way::Own),
-        ("2001:db8::1", Way::None),
+        ("192.0.2.77", PacketRoute::Through("eth0".into())),
+        ("192.0.2.2", PacketRoute::Own),
+        ("127.0.0.9", PacketRoute::Own),
+        ("0.0.0.0", PacketRoute::Own),
+        ("198.51.100.1", PacketRoute::None),
+        ("fd00::9", PacketRoute::Through("eth1".into())),
+        ("fd00::2", PacketRoute::Own),
+        ("::1", PacketRoute::Own),
+        ("2001:db8::1", PacketRoute::None),
     ] {
         assert_eq!(interface(&tree, address.parse().unwrap()), Ok(way), "{address}");
     }

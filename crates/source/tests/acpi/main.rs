@@ -8,13 +8,13 @@ mod hostile;
 mod iasl;
 mod random;
 
-use nodewise_machine::firmware::{Finding, Table};
+use nodewise_machine::firmware::{FirmwareFinding, Table};
 use nodewise_source::acpi::{decode, encode};
 use proptest::prelude::{any, prop_assert_eq, proptest};
 
 /// A table and what is wrong with it.
 fn read(bytes: &[u8]) -> (Option<Table>, Vec<String>) {
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<FirmwareFinding> = Vec::new();
     let table = decode(bytes, &mut findings);
     (table, findings.iter().map(ToString::to_string).collect())
 }

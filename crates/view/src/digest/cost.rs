@@ -70,7 +70,7 @@ impl Reading {
         let profile = Profile { threads, under_way: access.under_way() };
         let Some(cost) = costs.expected(&reads, profile)? else { return Ok(None) };
         let part = |read: &Read| {
-            let way = costs.ways.get(from, read.to)?;
+            let way = costs.paths.get(from, read.to)?;
             let controller = costs.controllers.get(&read.to).copied();
             let (node, bytes) = (read.to, read.bytes);
             Some(Part { node, bytes, latency_ns: way.latency_ns, link: way.bandwidth, controller })

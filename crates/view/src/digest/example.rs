@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::{NodeId, NodeMatrix};
-use nodewise_model::cost::{Bottleneck, Costs, Profile, Read, STREAMING, Unknown, Way};
+use nodewise_model::cost::{Bottleneck, Costs, PathCost, Profile, Read, STREAMING, Unknown};
 
 /// The figures of the server: declared here, and like those of many with two sockets.
 pub const THREADS_PER_NODE: u32 = 16;
@@ -37,11 +37,15 @@ fn server() -> Costs {
     let mut ways = NodeMatrix::new(nodes);
     for from in nodes {
         for to in nodes {
-            let far = Way { latency_ns: FAR_NS, bandwidth: Some(LINK) };
-            ways.set(from, to, if from == to { Way { latency_ns: NEAR_NS, bandwidth: None } } else { far });
+            let far = PathCost { latency_ns: FAR_NS, bandwidth: Some(LINK) };
+            ways.set(
+                from,
+                to,
+                if from == to { PathCost { latency_ns: NEAR_NS, bandwidth: None } } else { far },
+            );
         }
     }
-    Costs { ways, controllers: BTreeMap::from(nodes.map(|node| (node, CONTROLLER))) }
+    Costs { paths: ways, controllers: BTreeMap::from(nodes.map(|node| (node, CONTROLLER))) }
 }
 
 /// The parts of what is read, in quarters: node of the thread, node of the memory, quarters.
@@ -71,7 +75,7 @@ pub fn predicted() -> Result<Vec<Predicted>, Unknown> {
         };
         let reads: Vec<Read> = parts.iter().map(read).collect();
         let latency = |read: &Read| {
-            let way = server.ways.get(read.from, read.to).ok_or(Unknown { from: read.from, to: read.to })?;
+            let way = server.paths.get(read.from, read.to).ok_or(Unknown { from: read.from, to: read.to })?;
             Ok(way.latency_ns * read.bytes as f64)
         };
         let latencies = reads.iter().map(latency).collect::<Result<Vec<f64>, Unknown>>()?;

@@ -12,7 +12,7 @@ use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Si
 use nodewise_model::{Memory, Release, ZoneKind, ZoneState};
 
 use super::walk::{Basis, size_of};
-pub use findings::{Finding, Kind};
+pub use findings::{TimelineFinding, TimelineFindingKind};
 use findings::{Told, findings};
 
 /// A step, and its outcome.
@@ -30,7 +30,7 @@ pub struct Moment {
     pub zones: Vec<ZoneState>,
     /// The gains of the nodes' counters.
     pub counters: BTreeMap<NodeId, NodeCounters>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TimelineFinding>,
 }
 
 /// A scenario that was played.
@@ -157,7 +157,7 @@ impl Timeline {
     }
 
     /// All findings, in order.
-    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+    pub fn findings(&self) -> impl Iterator<Item = &TimelineFinding> {
         self.moments.iter().flat_map(|moment| &moment.findings)
     }
 }

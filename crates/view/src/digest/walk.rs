@@ -71,7 +71,7 @@ impl Basis {
 
 /// The kind of memory that is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MemoryKind {
     /// Private memory: turns go by addresses.
     Private,
     /// A file in memory: turns go by numbers of pages in it, and by its inode.
@@ -80,7 +80,7 @@ pub enum Kind {
     Cache,
 }
 
-impl Kind {
+impl MemoryKind {
     /// The word in JSON.
     pub const fn word(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ pub struct Walk<'a> {
     pub policy: &'a Policy,
     /// Whether the policy is the system's, for programs that have set none.
     pub is_systems: bool,
-    pub kind: Kind,
+    pub kind: MemoryKind,
     /// The number of the first page, where it was named.
     pub first_page: Option<u64>,
     /// The node of the CPU that touches the pages.

@@ -2,7 +2,7 @@
 
 use nodewise_machine::NodeId;
 use nodewise_measure::cell::PageKind;
-use nodewise_model::cost::{Costs, Way};
+use nodewise_model::cost::{Costs, PathCost};
 use serde::Deserialize;
 
 use super::reading::{Saved, node, positive};
@@ -19,8 +19,8 @@ pub fn add_latencies(text: &str, costs: &mut Costs) -> Result<(), String> {
     cells.sort_by_key(|cell| cell.pages != PageKind::Small);
     for cell in cells {
         let Some(figure) = cell.figure else { continue };
-        let bandwidth = costs.ways.get(cell.from, cell.memory).and_then(|way| way.bandwidth);
-        let way = Way { latency_ns: figure.median, bandwidth };
+        let bandwidth = costs.paths.get(cell.from, cell.memory).and_then(|way| way.bandwidth);
+        let way = PathCost { latency_ns: figure.median, bandwidth };
         set(costs, cell.from, cell.memory, way)?;
     }
     Ok(())
@@ -40,8 +40,8 @@ pub fn add_bandwidths(text: &str, costs: &mut Costs) -> Result<(), String> {
         let (from, to) = (node(cell.from_node)?, node(cell.memory_node)?);
         let best = costs.controllers.entry(to).or_insert(rate);
         *best = best.max(rate);
-        if let Some(way) = costs.ways.get(from, to).copied() {
-            set(costs, from, to, Way { bandwidth: Some(rate), ..way })?;
+        if let Some(way) = costs.paths.get(from, to).copied() {
+            set(costs, from, to, PathCost { bandwidth: Some(rate), ..way })?;
         }
     }
     Ok(())
@@ -59,11 +59,11 @@ struct Cell {
     median_gb_per_s: Option<f64>,
 }
 
-fn set(costs: &mut Costs, from: NodeId, to: NodeId, way: Way) -> Result<(), String> {
-    if costs.ways.set(from, to, way) {
+fn set(costs: &mut Costs, from: NodeId, to: NodeId, way: PathCost) -> Result<(), String> {
+    if costs.paths.set(from, to, way) {
         return Ok(());
     }
-    let nodes: Vec<String> = costs.ways.nodes().iter().map(ToString::to_string).collect();
+    let nodes: Vec<String> = costs.paths.nodes().iter().map(ToString::to_string).collect();
     Err(format!("it has the way from node {from} to node {to}, this machine has nodes {}", nodes.join(",")))
 }
 
@@ -76,9 +76,9 @@ mod tests {
     fn costs() -> Costs {
         let nodes = [NodeId::new(0), NodeId::new(1)];
         let mut ways = NodeMatrix::new(nodes);
-        ways.set(nodes[0], nodes[0], Way { latency_ns: 90.0, bandwidth: None });
-        ways.set(nodes[0], nodes[1], Way { latency_ns: 140.0, bandwidth: None });
-        Costs { ways, ..Costs::default() }
+        ways.set(nodes[0], nodes[0], PathCost { latency_ns: 90.0, bandwidth: None });
+        ways.set(nodes[0], nodes[1], PathCost { latency_ns: 140.0, bandwidth: None });
+        Costs { paths: ways, ..Costs::default() }
     }
 
     fn bandwidths(cells: &[(u32, u32, Option<f64>)]) -> String {
@@ -96,10 +96,10 @@ mod tests {
         let text = bandwidths(&[(0, 0, Some(100.0)), (0, 1, Some(40.0)), (1, 1, Some(90.0)), (1, 0, None)]);
         add_bandwidths(&text, &mut costs).unwrap();
         let (zero, one) = (NodeId::new(0), NodeId::new(1));
-        assert_eq!(costs.ways.get(zero, one), Some(&Way { latency_ns: 140.0, bandwidth: Some(40e9) }));
+        assert_eq!(costs.paths.get(zero, one), Some(&PathCost { latency_ns: 140.0, bandwidth: Some(40e9) }));
         assert_eq!(costs.controllers, [(zero, 100e9), (one, 90e9)].into());
         // Its latency is not known.
-        assert_eq!(costs.ways.get(one, one), None);
+        assert_eq!(costs.paths.get(one, one), None);
     }
 
     #[test]

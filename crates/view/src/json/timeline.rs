@@ -5,7 +5,7 @@ use nodewise_model::simulate::{Cause, Killed, Owner, Placement, Relief, Skipped}
 use nodewise_model::{Errno, Memory, ZoneKind, ZoneState};
 use serde::Serialize;
 
-use crate::digest::timeline::{Finding, Moment, Timeline, state};
+use crate::digest::timeline::{Moment, Timeline, TimelineFinding, state};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.simulation/2";
@@ -264,7 +264,7 @@ fn step(moment: &Moment) -> StepJson<'_> {
         owners: owners(step.changed.iter().map(|(owner, placement)| (owner, placement.as_ref()))),
         zones: free(&moment.zones),
         counters: moment.counters.iter().map(|(node, own)| counters(*node, own)).collect(),
-        findings: moment.findings.iter().map(|Finding { sentence, .. }| sentence.as_str()).collect(),
+        findings: moment.findings.iter().map(|TimelineFinding { sentence, .. }| sentence.as_str()).collect(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::NodeId;
 use nodewise_model::simulate::Owner;
 
-use crate::digest::timeline::{Finding, Kind, Timeline};
+use crate::digest::timeline::{Timeline, TimelineFinding, TimelineFindingKind};
 use crate::digest::walk::size_of;
 use crate::svg::frame::{Frame, Label, Pen, Role, Stack, Stroke, Tone};
 use crate::svg::legend::square;
@@ -65,8 +65,10 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
     stack.gap(10.0);
     stack.flow(drawn.legend(), 10.0);
     stack.gap(10.0);
-    let tone = |finding: &Finding| match finding.kind {
-        Kind::Swapped | Kind::Demoted | Kind::Stayed => Tone::Plain,
+    let tone = |finding: &TimelineFinding| match finding.kind {
+        TimelineFindingKind::Swapped | TimelineFindingKind::Demoted | TimelineFindingKind::Stayed => {
+            Tone::Plain
+        }
         _ => Tone::Notable,
     };
     let findings: Vec<(Tone, String)> =
@@ -199,7 +201,8 @@ impl<'t> Drawn<'t> {
     /// Where something went otherwise, with the word for it: one for each pixel or two.
     fn marks(&self) -> Vec<(f64, &'static str)> {
         let found = self.timeline.moments.iter().filter_map(|moment| {
-            let finding = moment.findings.iter().find(|finding| finding.kind != Kind::Stayed)?;
+            let finding =
+                moment.findings.iter().find(|finding| finding.kind != TimelineFindingKind::Stayed)?;
             Some((NAMES + part_of(moment.at_s, &self.times) * self.room(), finding.kind.word()))
         });
         let mut marks: Vec<(f64, &str)> = Vec::new();

@@ -6,7 +6,7 @@ use nodewise_machine::{Machine, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::policy::{Path, Start, WhenFull, path};
 use nodewise_model::zonelist::FallbackOrders;
 
-use crate::digest::walk::Kind;
+use crate::digest::walk::MemoryKind;
 use crate::style::Style;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -53,18 +53,20 @@ fn origins(machine: &Machine, placement: &Placement, policy: &MemPolicy, allowed
 
 /// How the node of a page of private memory is found.
 fn rule(policy: &MemPolicy) -> String {
-    rule_of(policy, None, Kind::Private)
+    rule_of(policy, None, MemoryKind::Private)
 }
 
 /// How the node of a page is found.
-pub(super) fn rule_of(policy: &MemPolicy, home: Option<NodeId>, kind: Kind) -> String {
+pub(super) fn rule_of(policy: &MemPolicy, home: Option<NodeId>, kind: MemoryKind) -> String {
     let nodes = node_names(&policy.nodes);
     let near =
         home.map_or("the CPU that touches it first".to_owned(), |home| format!("node {home}, its home"));
     let turn = match kind {
-        Kind::Private => "by their address: the order of touching does not matter",
-        Kind::Shared => "by their number in the file and its inode: the order of touching does not matter",
-        Kind::Cache => "one after the other as the task takes them, for whichever file",
+        MemoryKind::Private => "by their address: the order of touching does not matter",
+        MemoryKind::Shared => {
+            "by their number in the file and its inode: the order of touching does not matter"
+        }
+        MemoryKind::Cache => "one after the other as the task takes them, for whichever file",
     };
     match policy.mode {
         PolicyMode::Default | PolicyMode::Local => {

@@ -4,7 +4,7 @@ use nodewise_machine::NodeCounters;
 use nodewise_model::ZoneState;
 use nodewise_model::simulate::Owner;
 
-use crate::digest::timeline::{Kind, Moment, Timeline, shares, state};
+use crate::digest::timeline::{Moment, Timeline, TimelineFindingKind, shares, state};
 use crate::digest::walk::size_of;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -77,8 +77,15 @@ fn steps(timeline: &Timeline) -> Table {
 fn told(moment: &Moment) -> Line {
     let (object, outcome) = (moment.object(), moment.outcome());
     let between = if object.is_empty() || outcome.is_empty() { "" } else { ": " };
-    let is_notable =
-        |kind: Kind| matches!(kind, Kind::Refused | Kind::Killed | Kind::Skipped | Kind::Missing);
+    let is_notable = |kind: TimelineFindingKind| {
+        matches!(
+            kind,
+            TimelineFindingKind::Refused
+                | TimelineFindingKind::Killed
+                | TimelineFindingKind::Skipped
+                | TimelineFindingKind::Missing
+        )
+    };
     let ink = if moment.findings.iter().any(|finding| is_notable(finding.kind)) {
         Ink::Notable
     } else {

@@ -289,10 +289,10 @@ fn busy_nodes(busy: &BusyNodes, walk: &Walk<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::walk::{Basis, Kind};
+    use crate::digest::walk::{Basis, MemoryKind};
     use crate::json;
     use nodewise_machine::{MemPolicy, NodeId, spec};
-    use nodewise_model::policy::interleave::Place;
+    use nodewise_model::policy::interleave::InterleavePosition;
     use nodewise_model::policy::set::Scope;
     use nodewise_model::reclaim::ZoneReclaim;
     use nodewise_model::walk::{Class, Request};
@@ -328,14 +328,14 @@ mod tests {
             allowed: &allowed,
             pages: gib.map_or(1 << 30, |gib| gib << 18),
             order: 0,
-            place: Place::Address(0),
+            place: InterleavePosition::Address(0),
             class: Class::User,
         });
         let trace = if traced { trace::trace(policy.mode, &outcome) } else { Vec::new() };
         let shown = Walk {
             policy: &policy,
             is_systems: policy == Policy::DEFAULT,
-            kind: Kind::Private,
+            kind: MemoryKind::Private,
             first_page: None,
             cpu_node,
             allowed: &allowed,

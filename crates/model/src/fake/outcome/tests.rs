@@ -15,7 +15,7 @@ fn guest() -> (Machine, Vec<Range>, Vec<Range>) {
 
 fn run(text: &str) -> Option<Emulation> {
     let (machine, ram, blocks) = guest();
-    emulate(&text.parse().unwrap(), Kind::Mainline, &machine, &ram, &blocks)
+    emulate(&text.parse().unwrap(), EmulationVariant::Mainline, &machine, &ram, &blocks)
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn check_cpus(spec: &str, expected: &[&str]) {
         Some(block)
     };
     let blocks: Vec<Range> = machine.nodes.iter().filter_map(&mut block).collect();
-    let made = emulate(&"4".parse().unwrap(), Kind::Mainline, &machine, &ram, &blocks).unwrap();
+    let made = emulate(&"4".parse().unwrap(), EmulationVariant::Mainline, &machine, &ram, &blocks).unwrap();
     let cpus: Vec<String> = made.nodes.iter().map(|node| node.cpus.to_string()).collect();
     assert_eq!(cpus, expected, "{spec}");
 }
@@ -92,7 +92,11 @@ fn the_hardware_under_an_emulation_is_found_again() {
 fn a_count_that_does_not_come_out_is_told() {
     let check = |text: &str, expected: Option<&str>| {
         let fake: Fake = text.parse().unwrap();
-        assert_eq!(remark(&fake, Kind::Mainline, run(text).as_ref()).as_deref(), expected, "{text}");
+        assert_eq!(
+            remark(&fake, EmulationVariant::Mainline, run(text).as_ref()).as_deref(),
+            expected,
+            "{text}"
+        );
     };
     check("4", None);
     check("2U", None);
@@ -115,18 +119,18 @@ fn a_count_that_does_not_come_out_is_told() {
 #[test]
 fn the_first_raspberry_pi_kernels_cut_otherwise() {
     let machine = spec::machine("(4c 8G); arch=aarch64; kernel=6.6.31+rpt-rpi-2712").unwrap();
-    assert_eq!(Kind::of(&machine), Kind::RaspberryPi66);
+    assert_eq!(EmulationVariant::of(&machine), EmulationVariant::RaspberryPi66);
     let ram = [range(0, 8 << 30, 0)];
-    let made = emulate(&"8".parse().unwrap(), Kind::of(&machine), &machine, &ram, &ram).unwrap();
+    let made = emulate(&"8".parse().unwrap(), EmulationVariant::of(&machine), &machine, &ram, &ram).unwrap();
     let cpus: Vec<String> = made.nodes.iter().map(|node| node.cpus.to_string()).collect();
     assert_eq!(cpus, ["0-3", "", "", "", "", "", "", ""]);
     assert_eq!(made.distances.get(NodeId::new(0), NodeId::new(7)), Some(&20));
     let size: Fake = "1G".parse().unwrap();
-    let none = emulate(&size, Kind::RaspberryPi66, &machine, &ram, &ram);
+    let none = emulate(&size, EmulationVariant::RaspberryPi66, &machine, &ram, &ram);
     assert_eq!(
-        remark(&size, Kind::RaspberryPi66, none.as_ref()).as_deref(),
+        remark(&size, EmulationVariant::RaspberryPi66, none.as_ref()).as_deref(),
         Some("this kernel reads a number of nodes only: it starts without emulation")
     );
     let later = spec::machine("(4c 8G); arch=aarch64; kernel=6.12.25+rpt-rpi-2712").unwrap();
-    assert_eq!(Kind::of(&later), Kind::Mainline);
+    assert_eq!(EmulationVariant::of(&later), EmulationVariant::Mainline);
 }

@@ -2,7 +2,7 @@
 
 use nodewise_machine::NodeId;
 
-use crate::policy::interleave::Place;
+use crate::policy::interleave::InterleavePosition;
 use crate::policy::set::Policy;
 use crate::zones::ZoneKind;
 
@@ -22,10 +22,10 @@ pub(super) enum Backing {
 
 impl Backing {
     /// Where a page at this number is in the turns of an interleaving policy.
-    pub fn place(self, number: u64) -> Place {
+    pub fn place(self, number: u64) -> InterleavePosition {
         match self {
-            Self::Small | Self::Huge => Place::Address(number << 12),
-            Self::File { inode, page } => Place::File { inode, page },
+            Self::Small | Self::Huge => InterleavePosition::Address(number << 12),
+            Self::File { inode, page } => InterleavePosition::File { inode, page },
         }
     }
 }

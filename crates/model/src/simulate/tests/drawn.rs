@@ -112,7 +112,7 @@ proptest! {
                     let overlaps = |other: &Extent| {
                         other.run.pages.start < extent.run.pages.end
                             && extent.run.pages.start < other.run.pages.end
-                            && (object.kind == Kind::File || !extent.holders.is_disjoint(&other.holders))
+                            && (object.kind == ObjectKind::File || !extent.holders.is_disjoint(&other.holders))
                     };
                     prop_assert!(!object.extents[at + 1..].iter().any(overlaps), "{:?}", act);
                 }

@@ -5,7 +5,7 @@ use nodewise_experiment::command::CommandExecutor;
 use nodewise_experiment::study::Treatment;
 use nodewise_machine::placement::{Placement, Scope};
 
-use crate::cli::place::Place;
+use crate::cli::place::PlacementOptions;
 use crate::command::tune::placements as tune;
 use crate::failure::Failure;
 use crate::input::Input;
@@ -41,7 +41,7 @@ pub fn treatments(list: Option<&str>, input: &Input) -> Result<Vec<Treatment>, F
 /// The placements of a list. A comma ends one where an option of `run` follows it, or `default`: others
 /// belong to lists of nodes.
 fn split(list: &str) -> Vec<&str> {
-    let options = Place::augment_args(clap::Command::new("placement"));
+    let options = PlacementOptions::augment_args(clap::Command::new("placement"));
     let begins = |rest: &str| {
         let word = rest.trim_start().trim_start_matches('-');
         let end = word.find(['=', ' ', ',']).unwrap_or(word.len());

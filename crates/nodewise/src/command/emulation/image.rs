@@ -3,7 +3,7 @@
 use nodewise_boot::{BootError, Root, kernels};
 use nodewise_machine::printable::printable;
 use nodewise_machine::{Bytes, KernelRelease, Machine, Origin};
-use nodewise_model::fake::outcome::{Kind, remark};
+use nodewise_model::fake::outcome::{EmulationVariant, remark};
 use nodewise_model::fake::{Fake, Form};
 use nodewise_source::parse::kernel_config::{self, KernelConfig};
 use nodewise_view::digest::emulation::Support;
@@ -81,8 +81,8 @@ fn of_kernel(release: &str, config: Option<&KernelConfig>, fake: &Fake) -> Optio
     }
     let mut machine = Machine::new(Origin::Live);
     machine.kernel = KernelRelease::new(release);
-    let kind = Kind::of(&machine);
-    if kind == Kind::RaspberryPi66 && !matches!(fake.form, Form::Count(_)) {
+    let kind = EmulationVariant::of(&machine);
+    if kind == EmulationVariant::RaspberryPi66 && !matches!(fake.form, Form::Count(_)) {
         return remark(fake, kind, None).map(|why| format!("the image's kernel {shown}: {why}"));
     }
     let most = config.value("NODES_SHIFT").and_then(|bits| 1_u32.checked_shl(bits.parse().ok()?))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use nodewise_boot::{Root, plan};
 use nodewise_machine::{Machine, NodeSet};
 use nodewise_model::fake::Fake;
-use nodewise_model::fake::outcome::{Emulation, Kind, emulate, remark};
+use nodewise_model::fake::outcome::{Emulation, EmulationVariant, emulate, remark};
 use nodewise_source::Detail;
 use nodewise_view::digest::emulation::{Check, Verified, advice};
 use nodewise_view::{json, text};
@@ -108,7 +108,7 @@ fn nodes(text: &str, facts: &Facts, machine: &Machine) -> Vec<Check> {
     };
     let ground = Ground::of(machine, facts.log.as_ref());
     let has_log = facts.log.as_ref().is_some_and(|log| !log.ram.is_empty());
-    let kind = Kind::of(machine);
+    let kind = EmulationVariant::of(machine);
     // Without the log it is not known what the hardware has below.
     let made =
         if has_log { emulate(&fake, kind, &ground.hardware, &ground.ram, &ground.blocks) } else { None };

@@ -13,7 +13,7 @@ use nodewise_syscall::StartError;
 
 use super::space::{self, Options, Origin, Space};
 use super::threads::{self, Count};
-use crate::cli::place::Place;
+use crate::cli::place::PlacementOptions;
 use crate::cli::tune::Tune;
 use crate::failure::Failure;
 use crate::input::Input;
@@ -163,14 +163,18 @@ pub fn named(words: &str, input: &Input) -> Result<Placement, String> {
 
 /// Options of `run`, with or without the dashes, separated by blanks; and those that take nodes in the order
 /// in which they are.
-pub fn typed(words: &str) -> Result<(Place, Vec<&'static str>), String> {
+pub fn typed(words: &str) -> Result<(PlacementOptions, Vec<&'static str>), String> {
     let dashed = |word: &str| if word.starts_with('-') { word.to_owned() } else { format!("--{word}") };
     let options = words.split_ascii_whitespace().filter(|word| *word != "default").map(dashed);
-    let command =
-        Place::augment_args(clap::Command::new("placement").no_binary_name(true).disable_help_flag(true));
+    let command = PlacementOptions::augment_args(
+        clap::Command::new("placement").no_binary_name(true).disable_help_flag(true),
+    );
     let sentence = |error: clap::Error| usage::sentence(&error, &["nodewise", "run"]);
     let matches = command.try_get_matches_from(options).map_err(sentence)?;
-    Ok((Place::from_arg_matches(&matches).map_err(sentence)?, Place::typed_order(&matches)))
+    Ok((
+        PlacementOptions::from_arg_matches(&matches).map_err(sentence)?,
+        PlacementOptions::typed_order(&matches),
+    ))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nodewise_machine::{NodeId, NodeMatrix, Origin};
 use nodewise_model::fake::Fake;
-use nodewise_model::fake::outcome::{Emulation, Kind, emulate};
+use nodewise_model::fake::outcome::{Emulation, EmulationVariant, emulate};
 use nodewise_model::firmware::{Booted, Setting, boot, boot_tree};
 use nodewise_model::ram::{Architecture, PAGE, Range};
 use nodewise_model::{Change, FallbackOrders};
@@ -36,7 +36,7 @@ pub fn tables(context: &Context) -> Result<(), String> {
     let fake: Fake = fake.parse().map_err(|error| format!("numa=fake={fake}: {error}"))?;
     let mut machine = booted.machine(Origin::Live);
     machine.kernel.clone_from(&context.seen.kernel);
-    let emulation = emulate(&fake, Kind::of(&machine), &machine, &ram, &booted.ranges);
+    let emulation = emulate(&fake, EmulationVariant::of(&machine), &machine, &ram, &booted.ranges);
     emulated(&emulation.ok_or("the model's kernel does not emulate nodes here")?, &booted)
 }
 

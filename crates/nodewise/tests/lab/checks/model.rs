@@ -5,7 +5,7 @@ use std::thread;
 
 use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
 use nodewise_model::movable::Movable;
-use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::weights;
 use nodewise_model::ram::{Architecture, Range};
 use nodewise_model::walk::{Class, HUGE_ORDER, Request, Stretch};
@@ -214,7 +214,7 @@ impl Drawn {
         let pages = (self.kib / 4) >> order;
         let step = if one_by_one { 1 } else { pages };
         let weights = weights::of(&context.seen, release(context));
-        let place = Place::Address(address);
+        let place = InterleavePosition::Address(address);
         let mut route = memory.route(&Request {
             policy: &policy,
             weights: &weights,

@@ -12,7 +12,7 @@ use crate::digest::walk::{consequence, size_of};
 
 /// The points that a reader should not miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TimelineFindingKind {
     /// The kernel refused a call.
     Refused,
     Killed,
@@ -28,7 +28,7 @@ pub enum Kind {
     Stayed,
 }
 
-impl Kind {
+impl TimelineFindingKind {
     /// The word at a picture's mark.
     pub const fn word(self) -> &'static str {
         match self {
@@ -45,8 +45,8 @@ impl Kind {
 
 /// A sentence about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub kind: Kind,
+pub struct TimelineFinding {
+    pub kind: TimelineFindingKind,
     pub sentence: String,
 }
 
@@ -61,15 +61,16 @@ pub(super) struct Told<'a> {
 }
 
 /// The points that a reader should not miss of a step.
-pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
+pub(super) fn findings(told: &Told<'_>) -> Vec<TimelineFinding> {
     let Told { at_s, program, step, memory, .. } = told;
     let page = memory.page_bytes();
     let mut findings = Vec::new();
-    let mut tell =
-        |kind, sentence: String| findings.push(Finding { kind, sentence: format!("At {at_s} s {sentence}") });
+    let mut tell = |kind, sentence: String| {
+        findings.push(TimelineFinding { kind, sentence: format!("At {at_s} s {sentence}") })
+    };
     if let Some(errno) = step.refused {
         tell(
-            Kind::Refused,
+            TimelineFindingKind::Refused,
             format!(
                 "Linux {} answers {errno} to {} of {program}{}",
                 told.release,
@@ -84,7 +85,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             Skipped::NotStarted => "its policy was refused when it started",
             Skipped::NotMapped => "the memory was refused",
         };
-        tell(Kind::Skipped, format!("{program} cannot do what it is to do: {why}"));
+        tell(TimelineFindingKind::Skipped, format!("{program} cannot do what it is to do: {why}"));
     }
     // What was done to have room came before anybody was killed.
     let before = |node: NodeId| match step.killed.first() {
@@ -96,7 +97,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             Relief::Swapped { node, pages } => {
                 let others = memory.nodes().difference(&NodeSet::from_iter([*node]));
                 tell(
-                    Kind::Swapped,
+                    TimelineFindingKind::Swapped,
                     format!(
                         "{} of node {node} go to swap{}",
                         size_of(*pages, page),
@@ -106,7 +107,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
             }
             Relief::Demoted { node, to, pages } => {
                 tell(
-                    Kind::Demoted,
+                    TimelineFindingKind::Demoted,
                     format!("{} of node {node} are demoted to node {to}", size_of(*pages, page)),
                 );
             }
@@ -134,12 +135,12 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
                 )
             }
         };
-        tell(Kind::Killed, sentence);
+        tell(TimelineFindingKind::Killed, sentence);
     }
     if let Some(end) = &step.missing {
         let consequence = consequence(end, memory);
         tell(
-            Kind::Missing,
+            TimelineFindingKind::Missing,
             format!(
                 "{} of {program} find no room, and no program here may be killed for them: {consequence}",
                 size_of(end.pages, page)
@@ -148,7 +149,7 @@ pub(super) fn findings(told: &Told<'_>) -> Vec<Finding> {
     }
     if step.stayed > 0 {
         tell(
-            Kind::Stayed,
+            TimelineFindingKind::Stayed,
             format!(
                 "{} of {program} do not move: there is no room, or others have them too",
                 size_of(step.stayed, page)

@@ -1,7 +1,7 @@
 //! Text beside JSON.
 
 use nodewise_machine::firmware::srat::{self, Memory, ProcessorApic, SratFixed};
-use nodewise_machine::firmware::{Finding, Rule, Slit, Srat, SratEntry, Table, TableHeader, Tables};
+use nodewise_machine::firmware::{FirmwareFinding, Rule, Slit, Srat, SratEntry, Table, TableHeader, Tables};
 use nodewise_model::firmware::{Setting, boot};
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ fn tables() -> Tables {
     let fixed = SratFixed { table_revision: 1, reserved: 0 };
     let srat = Table::Srat(Srat::new(TableHeader::new(srat::SIGNATURE, 3), fixed, entries));
     let slit = Table::Slit(Slit::new(&[vec![10, 21], vec![31, 10]]));
-    let finding = Finding::at("SRAT", 9, Rule::Checksum, "the checksum is 0x00: expected 0x12");
+    let finding = FirmwareFinding::at("SRAT", 9, Rule::Checksum, "the checksum is 0x00: expected 0x12");
     Tables { tables: vec![srat, slit], findings: vec![finding] }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::digest::emulation::{ChangedFile, Request, Support, advice};
 use crate::json;
 use nodewise_machine::{Bytes, NodeId, spec};
-use nodewise_model::fake::outcome::{Emulation, Kind, emulate, remark as remark_of};
+use nodewise_model::fake::outcome::{Emulation, EmulationVariant, emulate, remark as remark_of};
 use nodewise_model::ram::Range;
 use serde_json::Value;
 
@@ -105,8 +105,8 @@ fn made(word: &str) -> (Option<Emulation>, Option<String>) {
     let ram = [range(0x1000, 0x5ffd_f000, 0)];
     let blocks = [range(0x1000, 0x3000_0000, 0), range(0x3000_0000, 0x5ffd_f000, 1)];
     let fake = word.parse().unwrap();
-    let made = emulate(&fake, Kind::Mainline, &machine, &ram, &blocks);
-    let remark = remark_of(&fake, Kind::Mainline, made.as_ref());
+    let made = emulate(&fake, EmulationVariant::Mainline, &machine, &ram, &blocks);
+    let remark = remark_of(&fake, EmulationVariant::Mainline, made.as_ref());
     (made, remark)
 }
 

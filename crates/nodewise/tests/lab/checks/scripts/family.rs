@@ -9,7 +9,7 @@ use nodewise_syscall::{BindOptions, Task, affinity, mempolicy, pages};
 use super::super::same;
 use super::mapping::PAGE;
 use super::stage::{Answer, Stage, is_alone, located, of_kernel, of_model, same_nodes};
-use crate::script::{Kind, Member, Step};
+use crate::script::{MappingKind, Member, Step};
 
 impl Stage<'_> {
     pub fn fork(&mut self, steps: &[Step]) -> Result<(), String> {
@@ -82,7 +82,7 @@ impl Stage<'_> {
         };
         // Around a page that is there others may be missing, too: zeros of a huge page that has moved.
         let is_new = family.member(member).node_of(page).is_none();
-        if is_new && self.mappings[mapping].kind == Kind::Huge && is_alone(task, page)? {
+        if is_new && self.mappings[mapping].kind == MappingKind::Huge && is_alone(task, page)? {
             family.member_mut(member).touch_small(page, &mut self.memory);
         } else {
             family.write(member, page, &mut self.memory);

@@ -9,7 +9,7 @@ use nodewise_syscall::advice::advise;
 use nodewise_syscall::shared::SharedMemory;
 use nodewise_syscall::{Advice, CallError, NodeBuffer, PageKind};
 
-use crate::script::Kind;
+use crate::script::MappingKind;
 
 pub const PAGE: u64 = 4096;
 /// A file of tmpfs: guests have one at /run.
@@ -22,13 +22,13 @@ enum Memory {
 }
 
 pub struct Mapping {
-    pub kind: Kind,
+    pub kind: MappingKind,
     memory: Memory,
 }
 
 impl Mapping {
     /// A mapping of this many pages that no one has touched.
-    pub fn new(kind: Kind, pages: u64) -> Result<Self, String> {
+    pub fn new(kind: MappingKind, pages: u64) -> Result<Self, String> {
         let size = Bytes::new(pages * PAGE);
         let own = |kind: PageKind| -> Result<Memory, CallError> {
             let buffer = NodeBuffer::reserve(size, kind, None)?;
@@ -37,9 +37,9 @@ impl Mapping {
         };
         let say = |error: CallError| error.to_string();
         let memory = match kind {
-            Kind::Huge => own(PageKind::TransparentHuge).map_err(say)?,
-            Kind::Small => own(PageKind::Small).map_err(say)?,
-            Kind::File(first) => file(first, pages).map_err(|error| format!("{FILE}: {error}"))?,
+            MappingKind::Huge => own(PageKind::TransparentHuge).map_err(say)?,
+            MappingKind::Small => own(PageKind::Small).map_err(say)?,
+            MappingKind::File(first) => file(first, pages).map_err(|error| format!("{FILE}: {error}"))?,
         };
         Ok(Self { kind, memory })
     }

@@ -19,7 +19,7 @@ use super::super::same;
 use super::mapping::{Mapping, PAGE};
 use crate::cpuset::Cpuset;
 use crate::nodewise::{Context, probed};
-use crate::script::{BLOCK, Call, Kind, Part, Script};
+use crate::script::{BLOCK, Call, MappingKind, Part, Script};
 
 /// The state of the kernel and of the model in a script so far.
 pub struct Stage<'a> {
@@ -114,13 +114,13 @@ impl<'a> Stage<'a> {
         same("the answers of kernel and model", answers.0, answers.1)
     }
 
-    fn map(&mut self, kind: Kind, count: u64) -> Result<(), String> {
+    fn map(&mut self, kind: MappingKind, count: u64) -> Result<(), String> {
         let mapping = Mapping::new(kind, count)?;
         let first = mapping.page(0);
         let pages = first..first + count;
         match (kind, mapping.inode()) {
-            (Kind::Huge, _) => self.task.map_huge(pages),
-            (Kind::File(from), Some(inode)) => self.task.map_file(pages, inode, from),
+            (MappingKind::Huge, _) => self.task.map_huge(pages),
+            (MappingKind::File(from), Some(inode)) => self.task.map_file(pages, inode, from),
             _ => self.task.map(pages),
         }
         self.mappings.push(mapping);
@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
     fn touch(&mut self, mapping: usize, number: u64) -> Result<(), String> {
         let (page, mapping) = (self.page(mapping, number), &mut self.mappings[mapping]);
         mapping.write(number)?;
-        if mapping.kind == Kind::Huge && is_alone(Task::CURRENT, page)? {
+        if mapping.kind == MappingKind::Huge && is_alone(Task::CURRENT, page)? {
             self.task.touch_small(page, &mut self.memory);
         } else {
             self.task.touch(page, &mut self.memory);

@@ -6,7 +6,7 @@
 
 use nodewise_machine::placement::{Placement, Scope};
 use nodewise_machine::{Machine, MemPolicy, ModeFlags, NodeId, NodeSet, PolicyMode, spec};
-use nodewise_model::policy::interleave::Place;
+use nodewise_model::policy::interleave::InterleavePosition;
 use nodewise_model::policy::set;
 use nodewise_model::policy::weights;
 use nodewise_model::walk::{Class, Request};
@@ -39,7 +39,7 @@ fn pages(machine: &Machine, policy: Option<&MemPolicy>, percent: u64) -> Option<
             allowed: &allowed,
             pages: all * percent / 100,
             order: 0,
-            place: Place::Address(0),
+            place: InterleavePosition::Address(0),
             class: Class::User,
         };
         let mut nodes = memory.clone().allocate(&request).nodes();
