@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewise_measure::perftest::{Column, Kind, Table, kinks};
+use nodewise_measure::perftest::{Column, PerftestQuantity, Table, kinks};
 
 fuzz_target!(|text: &str| {
     let Ok(table) = Table::parse(text) else { return };
@@ -11,8 +11,8 @@ fuzz_target!(|text: &str| {
         assert!(kink.sizes[0] < kink.sizes[1] && kink.sizes[1] < kink.sizes[2]);
     }
     let (column, head) = match table.kind {
-        Kind::Latency => (Column::Typical, "t_typical[usec]"),
-        Kind::Bandwidth => (Column::BandwidthAverage, "BW average[Gb/sec]"),
+        PerftestQuantity::Latency => (Column::Typical, "t_typical[usec]"),
+        PerftestQuantity::Bandwidth => (Column::BandwidthAverage, "BW average[Gb/sec]"),
     };
     let mut printed = format!(" #bytes {head}\n");
     let mut rows = Vec::new();

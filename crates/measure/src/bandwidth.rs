@@ -31,19 +31,19 @@ use crate::timer::Timer;
 use contest::Contest;
 
 pub use findings::{BandwidthFinding, findings};
-pub use report::{Report, WayReport};
+pub use report::{BandwidthReport, TransferReport};
 pub use weights::Weights;
 
 /// CPUs and memory that are measured together, and what is done there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Way {
+pub struct MemoryTransfer {
     /// Which CPUs reach for the memory of which node, each with a thread of its own. One cell; or
     /// several, that run at the same time and on memory of their own.
     pub cells: Vec<Cell>,
     pub kernel: Kernel,
 }
 
-impl Way {
+impl MemoryTransfer {
     /// How many threads run.
     pub fn threads(&self) -> usize {
         self.cells.iter().map(|cell| cell.cpus.len()).sum()
@@ -116,7 +116,7 @@ impl BandwidthBench {
     }
 
     /// The variant that won the contest of a way; `None` before there was one.
-    pub fn variant(&self, way: &Way) -> Option<Variant> {
+    pub fn variant(&self, way: &MemoryTransfer) -> Option<Variant> {
         self.winners.variants.get(&way.kind()).copied()
     }
 
@@ -126,7 +126,7 @@ impl BandwidthBench {
     }
 
     /// The variant for a way: what wins a contest, or what has won one for this kernel.
-    fn winner(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Variant, Refusal> {
+    fn winner(&mut self, way: &MemoryTransfer, facts: &mut dyn Facts) -> Result<Variant, Refusal> {
         let left = facts.stop().left();
         let held = self.winners.begin(left);
         if let (Contest::Short, Some(known)) = (held, self.winners.of_kernel(way.kernel)) {
@@ -142,7 +142,7 @@ impl BandwidthBench {
     }
 
     /// The threads of a way, each with its part of the memory.
-    fn members<'a>(memories: &'a mut Memories, way: &Way) -> Result<Vec<Member<'a>>, Refusal> {
+    fn members<'a>(memories: &'a mut Memories, way: &MemoryTransfer) -> Result<Vec<Member<'a>>, Refusal> {
         let mut members = Vec::new();
         let mut wanted: Vec<&Cell> = way.cells.iter().collect();
         for (at, memory) in memories.all() {
@@ -164,13 +164,13 @@ impl BandwidthBench {
 }
 
 impl Bench for BandwidthBench {
-    type Cell = Way;
+    type Cell = MemoryTransfer;
 
     fn begin_round(&mut self, _round: u32) {
         self.memories.clear();
     }
 
-    fn prepare(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<(), Refusal> {
+    fn prepare(&mut self, way: &MemoryTransfer, facts: &mut dyn Facts) -> Result<(), Refusal> {
         for cell in &way.cells {
             if cell.cpus.is_empty() {
                 return Err(Refusal::NoCpu { node: cell.from });
@@ -184,7 +184,7 @@ impl Bench for BandwidthBench {
         Ok(())
     }
 
-    fn placed(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
+    fn placed(&mut self, way: &MemoryTransfer, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
         let mut all: Option<Placed> = None;
         for cell in &way.cells {
             if let Some(placed) = self.memories.placed(cell, facts)? {
@@ -197,7 +197,7 @@ impl Bench for BandwidthBench {
         Ok(all)
     }
 
-    fn sample(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
+    fn sample(&mut self, way: &MemoryTransfer, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
         let variant =
             self.variant(way).ok_or_else(|| Refusal::Wrong { what: "there was no contest".to_owned() })?;
         let stop = facts.stop().clone();

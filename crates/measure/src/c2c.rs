@@ -26,7 +26,7 @@ use crate::timer::Timer;
 use nodewise_stats::random::Random;
 
 pub use pairs::{Relation, relation};
-pub use report::{PairReport, Report};
+pub use report::{C2cReport, PairReport};
 
 /// Round trips of a hand-over between two looks at the clock, and in one sample at most.
 const ROUND_TRIPS: u64 = 64;

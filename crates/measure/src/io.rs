@@ -27,7 +27,7 @@ use nodewise_stats::median;
 use nodewise_stats::random::Random;
 
 pub use findings::{IoFinding, findings};
-pub use report::{DeviceReport, Home, Kind, Report, WayReport};
+pub use report::{DeviceKind, DeviceReport, Home, IoReport, IoTransferReport};
 pub use target::{Target, TargetError};
 
 /// The largest block that is read at once: large enough that the kernel splits it into requests that keep
@@ -80,7 +80,7 @@ impl Access {
 
 /// A device, how it is read, and who reads into which memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Way {
+pub struct IoTransfer {
     /// The device or the file.
     pub path: PathBuf,
     pub access: Access,
@@ -120,7 +120,7 @@ impl IoBench {
 }
 
 impl Bench for IoBench {
-    type Cell = Way;
+    type Cell = IoTransfer;
 
     fn begin_round(&mut self, _round: u32) {
         self.memories.clear();
@@ -128,7 +128,7 @@ impl Bench for IoBench {
         self.targets.clear();
     }
 
-    fn prepare(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<(), Refusal> {
+    fn prepare(&mut self, way: &IoTransfer, facts: &mut dyn Facts) -> Result<(), Refusal> {
         if best_cpu(&way.cell.cpus).is_none() {
             return Err(Refusal::NoCpu { node: way.cell.from });
         }
@@ -139,11 +139,11 @@ impl Bench for IoBench {
         self.memories.make(&way.cell, facts)
     }
 
-    fn placed(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
+    fn placed(&mut self, way: &IoTransfer, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
         self.memories.placed(&way.cell, facts)
     }
 
-    fn sample(&mut self, way: &Way, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
+    fn sample(&mut self, way: &IoTransfer, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
         let missing = || Refusal::Wrong { what: "there is no device, or no memory, to read".to_owned() };
         let target = self.targets.get(&way.path).ok_or_else(missing)?;
         let memory = self.memories.of(&way.cell).ok_or_else(missing)?;

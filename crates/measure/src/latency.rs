@@ -29,7 +29,7 @@ use crate::timer::Timer;
 use nodewise_stats::random::Random;
 
 pub use findings::{LatencyFinding, findings};
-pub use report::{Lookup, Report};
+pub use report::{LatencyReport, Lookup};
 
 /// Loads in one sample: some 80 us where every load hits the first cache, some 15 ms in memory.
 const LOADS: u64 = 1 << 16;

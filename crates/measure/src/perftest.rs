@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::Bytes;
 
-pub use column::{Column, Kind};
+pub use column::{Column, PerftestQuantity};
 pub use compare::{Comparison, Extremes, Side};
 pub use kink::{Kink, kinks};
 pub use parse::{NoTable, Problem};
@@ -25,7 +25,7 @@ pub use parse::{NoTable, Problem};
 /// A table: a row for each size of message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    pub kind: Kind,
+    pub kind: PerftestQuantity,
     /// The columns that it has, in their order.
     pub columns: Vec<Column>,
     /// The rows by size, each size once.
@@ -56,7 +56,7 @@ impl Row {
 
 impl Table {
     /// A table of these rows; its columns are those in which a row has a value.
-    pub fn new(kind: Kind, rows: BTreeMap<Bytes, Row>, problems: Vec<Problem>) -> Self {
+    pub fn new(kind: PerftestQuantity, rows: BTreeMap<Bytes, Row>, problems: Vec<Problem>) -> Self {
         let has = |column: &Column| rows.values().any(|row| row.get(*column).is_some());
         let columns = Column::ALL.into_iter().filter(has).collect();
         Self { kind, columns, rows, problems }

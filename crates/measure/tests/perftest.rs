@@ -8,15 +8,18 @@
 use std::path::Path;
 
 use nodewise_machine::Bytes;
-use nodewise_measure::perftest::{Column, Comparison, Kind, Side, Table, kinks};
+use nodewise_measure::perftest::{Column, Comparison, PerftestQuantity, Side, Table, kinks};
 
-const HEADS: [(Kind, &str); 2] = [
+const HEADS: [(PerftestQuantity, &str); 2] = [
     (
-        Kind::Latency,
+        PerftestQuantity::Latency,
         " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
          99% percentile[usec]   99.9% percentile[usec] ",
     ),
-    (Kind::Bandwidth, " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"),
+    (
+        PerftestQuantity::Bandwidth,
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]",
+    ),
 ];
 const DASHES: &str =
     "---------------------------------------------------------------------------------------";
@@ -27,7 +30,7 @@ fn recorded(name: &str) -> String {
 }
 
 /// A recorded table in the form in which perftest prints it, and its numbers row by row.
-fn print_out(recorded: &str, kind: Kind) -> (String, Vec<Vec<f64>>) {
+fn print_out(recorded: &str, kind: PerftestQuantity) -> (String, Vec<Vec<f64>>) {
     let rows = recorded.lines().filter(|line| !line.starts_with('#')).skip(1);
     let rows: Vec<Vec<&str>> = rows.map(|line| line.split('\t').collect()).collect();
     let heads = HEADS.iter().find(|(of, _)| *of == kind).unwrap().1;
@@ -46,7 +49,7 @@ fn print_out(recorded: &str, kind: Kind) -> (String, Vec<Vec<f64>>) {
 }
 
 /// Reads a recorded table in both of its forms; its 23 rows come out as they were written.
-fn table(name: &str, kind: Kind) -> Table {
+fn table(name: &str, kind: PerftestQuantity) -> Table {
     let recorded = recorded(name);
     let (text, rows) = print_out(&recorded, kind);
     let table = Table::parse(&text).unwrap();
@@ -60,7 +63,7 @@ fn table(name: &str, kind: Kind) -> Table {
     table
 }
 
-fn comparison(kind: Kind, near: &str, far: &str) -> Comparison {
+fn comparison(kind: PerftestQuantity, near: &str, far: &str) -> Comparison {
     let side = |label: &str, name| Side { label: label.to_owned(), node: None, table: table(name, kind) };
     Comparison::of(vec![side("near", near), side("far", far)]).pop().unwrap()
 }
@@ -73,7 +76,7 @@ fn kinks_of(comparison: &Comparison) -> Vec<(usize, u64, bool)> {
 
 #[test]
 fn latencies_are_read_whole_and_their_kinks_are_the_end_of_inline_data_and_the_fall_at_16_kib() {
-    let latency = comparison(Kind::Latency, "lat-local.tsv", "lat-membind1.tsv");
+    let latency = comparison(PerftestQuantity::Latency, "lat-local.tsv", "lat-membind1.tsv");
     assert_eq!(kinks_of(&latency), [(0, 256, false), (1, 256, false), (1, 16_384, true)]);
     let worst = latency.extremes(1).unwrap();
     assert_eq!((worst.worst.0.get(), worst.best.0.get()), (16_384, 65_536));
@@ -84,7 +87,7 @@ fn latencies_are_read_whole_and_their_kinks_are_the_end_of_inline_data_and_the_f
 
 #[test]
 fn bandwidths_are_read_whole_and_their_kinks_are_the_slow_64_bytes_and_the_end_of_the_collapse() {
-    let bandwidth = comparison(Kind::Bandwidth, "bw-local.tsv", "bw-membind1.tsv");
+    let bandwidth = comparison(PerftestQuantity::Bandwidth, "bw-local.tsv", "bw-membind1.tsv");
     let expected = [(0, 64, false), (1, 64, false), (1, 8192, true), (1, 16_384, false)];
     assert_eq!(kinks_of(&bandwidth), expected);
     let far = bandwidth.extremes(1).unwrap();
@@ -95,7 +98,7 @@ fn bandwidths_are_read_whole_and_their_kinks_are_the_slow_64_bytes_and_the_end_o
 
 #[test]
 fn a_curve_without_the_points_that_are_off_has_no_kink() {
-    let mut table = table("lat-membind1.tsv", Kind::Latency);
+    let mut table = table("lat-membind1.tsv", PerftestQuantity::Latency);
     for size in [16_384, 8192, 4096, 2048, 1024, 512, 256, 128, 64] {
         table.rows.remove(&Bytes::new(size));
     }

@@ -26,7 +26,7 @@ use crate::team::Away;
 use crate::timer::Timer;
 
 use pages::PlacedFile;
-pub use report::{FileFinding, FileReport, FileWayReport, file_findings};
+pub use report::{FileFinding, FileReport, FileTransferReport, file_findings};
 
 /// How much is handed over at once, as with `dd bs=1M`.
 pub const BLOCK: Bytes = Bytes::MIB;
@@ -59,7 +59,7 @@ impl Operation {
 
 /// Where files are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TmpfsLocation {
     /// In the tmpfs that the kernel keeps for itself (`memfd_create(2)`): no mount, no limit of its size.
     Kernel,
     /// In a folder of a mounted tmpfs, without a name (`O_TMPFILE`).
@@ -68,7 +68,7 @@ pub enum Place {
 
 /// Who does what with a file on which node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FileWay {
+pub struct FileTransfer {
     /// The CPUs of the program (one is used), and the node of the file's pages.
     pub cell: Cell,
     pub operation: Operation,
@@ -79,7 +79,7 @@ pub struct FileWay {
 pub struct FileBench {
     timer: Timer,
     size: Bytes,
-    place: Place,
+    place: TmpfsLocation,
     files: HashMap<NodeId, PlacedFile>,
     /// The data that is handed over, near the CPU that does: its first writer.
     blocks: HashMap<CpuId, NodeBuffer>,
@@ -87,7 +87,7 @@ pub struct FileBench {
 
 impl FileBench {
     /// A bench with a file of this size on each node.
-    pub fn new(size: Bytes, place: Place) -> Self {
+    pub fn new(size: Bytes, place: TmpfsLocation) -> Self {
         Self { timer: Timer::choose(), size, place, files: HashMap::new(), blocks: HashMap::new() }
     }
 
@@ -98,14 +98,14 @@ impl FileBench {
 }
 
 impl Bench for FileBench {
-    type Cell = FileWay;
+    type Cell = FileTransfer;
 
     fn begin_round(&mut self, _round: u32) {
         self.files.clear();
         self.blocks.clear();
     }
 
-    fn prepare(&mut self, way: &FileWay, facts: &mut dyn Facts) -> Result<(), Refusal> {
+    fn prepare(&mut self, way: &FileTransfer, facts: &mut dyn Facts) -> Result<(), Refusal> {
         let Cell { from, cpus, memory, .. } = &way.cell;
         if best_cpu(cpus).is_none() {
             return Err(Refusal::NoCpu { node: *from });
@@ -116,11 +116,11 @@ impl Bench for FileBench {
         Ok(())
     }
 
-    fn placed(&mut self, way: &FileWay, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
+    fn placed(&mut self, way: &FileTransfer, facts: &mut dyn Facts) -> Result<Option<Placed>, Refusal> {
         self.files.get(&way.cell.memory).map(|file| file.now(facts)).transpose()
     }
 
-    fn sample(&mut self, way: &FileWay, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
+    fn sample(&mut self, way: &FileTransfer, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
         let file = self.files.get(&way.cell.memory);
         let file = file.ok_or_else(|| Refusal::Wrong { what: "there is no file".to_owned() })?;
         let cpu = best_cpu(&way.cell.cpus).ok_or(Refusal::NoCpu { node: way.cell.from })?;

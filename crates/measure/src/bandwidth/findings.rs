@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nodewise_machine::NodeId;
 
-use super::report::{Report, WayReport};
+use super::report::{BandwidthReport, TransferReport};
 use super::weights::Weights;
 use crate::survey::pairs::{self, Measured};
 use crate::survey::{Declared, SurveyFinding};
@@ -51,7 +51,7 @@ pub enum BandwidthFinding {
 }
 
 /// The contents of a report.
-pub fn findings(report: &Report) -> Vec<SurveyFinding<BandwidthFinding>> {
+pub fn findings(report: &BandwidthReport) -> Vec<SurveyFinding<BandwidthFinding>> {
     let lookup = Lookup::of(report);
     let measured: Vec<Measured<'_>> =
         report.matrix.iter().filter_map(|way| Measured::of(&way.cell)).collect();
@@ -71,12 +71,12 @@ pub fn findings(report: &Report) -> Vec<SurveyFinding<BandwidthFinding>> {
 
 /// The matrix and what is declared, by pairs of nodes.
 struct Lookup<'a> {
-    ways: HashMap<(NodeId, NodeId), &'a WayReport>,
+    ways: HashMap<(NodeId, NodeId), &'a TransferReport>,
     declared: HashMap<(NodeId, NodeId), &'a Declared>,
 }
 
 impl<'a> Lookup<'a> {
-    fn of(report: &'a Report) -> Self {
+    fn of(report: &'a BandwidthReport) -> Self {
         Self {
             ways: report.matrix.iter().map(|way| ((way.cell.from, way.cell.memory), way)).collect(),
             declared: report.declared.iter().map(|one| ((one.from, one.memory), one)).collect(),
@@ -127,18 +127,18 @@ mod tests {
     use crate::survey::{Account, CellReport, Noise};
 
     /// A way of this many threads with a 1% interval.
-    fn way(from: u32, memory: u32, threads: u32, median: f64) -> WayReport {
+    fn way(from: u32, memory: u32, threads: u32, median: f64) -> TransferReport {
         let cpus = (0..threads).map(nodewise_machine::CpuId::new).collect();
         let cell = CellReport { cpus, ..CellReport::made(from, memory, median) };
         let threads = threads as usize;
-        WayReport { kernel: Kernel::Read, variant: None, threads, everywhere: false, cell }
+        TransferReport { kernel: Kernel::Read, variant: None, threads, everywhere: false, cell }
     }
 
-    fn report(medians: &[&[f64]], distances: &[&[u32]]) -> Report {
+    fn report(medians: &[&[f64]], distances: &[&[u32]]) -> BandwidthReport {
         let (cells, declared) = pairs::made(medians, distances);
-        let way = |cell| WayReport { cell, ..way(0, 0, 4, 1.0) };
+        let way = |cell| TransferReport { cell, ..way(0, 0, 4, 1.0) };
         let matrix = cells.into_iter().map(way).collect();
-        Report {
+        BandwidthReport {
             account: Account { took: Duration::from_secs(10), ..Account::default() },
             size: Bytes::from_mib(64),
             kernel: Kernel::Read,
@@ -152,7 +152,7 @@ mod tests {
 
     const TWO: [&[u32]; 2] = [&[10, 21], &[21, 10]];
 
-    fn check(report: &Report, expected: &[SurveyFinding<BandwidthFinding>]) {
+    fn check(report: &BandwidthReport, expected: &[SurveyFinding<BandwidthFinding>]) {
         assert_eq!(findings(report), expected);
     }
 

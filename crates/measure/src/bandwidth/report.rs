@@ -2,7 +2,7 @@
 
 use nodewise_machine::{Bytes, NodeId};
 
-use super::Way;
+use super::MemoryTransfer;
 use super::weights::{Weights, weights};
 use crate::cell::Refusal;
 use crate::kernel::bandwidth::Kernel;
@@ -16,7 +16,7 @@ const GAIN: f64 = 0.05;
 
 /// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WayReport {
+pub struct TransferReport {
     pub kernel: Kernel,
     /// How, in words; `None` where there was no contest.
     pub variant: Option<String>,
@@ -28,10 +28,10 @@ pub struct WayReport {
     pub cell: CellReport,
 }
 
-impl WayReport {
+impl TransferReport {
     /// The outcome of a way; `explain` makes a sentence of a refusal. `None` for a way without cells.
     pub fn new(
-        way: &Way,
+        way: &MemoryTransfer,
         variant: Option<String>,
         outcome: &Outcome,
         explain: &dyn Fn(&Refusal) -> String,
@@ -57,7 +57,7 @@ impl WayReport {
 
 /// All bandwidths and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct BandwidthReport {
     /// The survey as a whole.
     pub account: Account,
     /// The size of the memory that a way uses on each node.
@@ -65,18 +65,18 @@ pub struct Report {
     /// The kernel of the matrix and of the scaling curve.
     pub kernel: Kernel,
     /// The cells of the matrix: all threads of a node on the memory of each node.
-    pub matrix: Vec<WayReport>,
+    pub matrix: Vec<TransferReport>,
     /// Every kernel near its memory, with one thread and with all of a node.
-    pub kernels: Vec<WayReport>,
+    pub kernels: Vec<TransferReport>,
     /// More and more threads of one node on its memory.
-    pub scaling: Vec<WayReport>,
+    pub scaling: Vec<TransferReport>,
     /// All nodes at the same time, each on its own memory.
-    pub everywhere: Option<WayReport>,
+    pub everywhere: Option<TransferReport>,
     /// The firmware's facts about the pairs.
     pub declared: Vec<Declared>,
 }
 
-impl Report {
+impl BandwidthReport {
     /// The nodes whose CPUs were measured, ascending.
     pub fn sources(&self) -> Vec<NodeId> {
         distinct(self.matrix.iter().map(|way| way.cell.from))
@@ -88,7 +88,7 @@ impl Report {
     }
 
     /// All ways of all tables.
-    pub fn ways(&self) -> impl Iterator<Item = &WayReport> {
+    pub fn ways(&self) -> impl Iterator<Item = &TransferReport> {
         let tables = self.matrix.iter().chain(&self.kernels).chain(&self.scaling);
         tables.chain(self.everywhere.as_ref())
     }

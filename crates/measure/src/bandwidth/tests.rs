@@ -10,16 +10,19 @@ use nodewise_syscall::clock::Monotonic;
 /// Large enough for the arrays of each kernel with some threads.
 const SIZE: Bytes = Bytes::from_mib(4);
 
-fn way(kernel: Kernel, memory: u32, cpus: CpuSet) -> Way {
+fn way(kernel: Kernel, memory: u32, cpus: CpuSet) -> MemoryTransfer {
     let pages = PageKind::Small;
-    Way { cells: vec![Cell { from: NodeId::new(0), cpus, memory: NodeId::new(memory), pages }], kernel }
+    MemoryTransfer {
+        cells: vec![Cell { from: NodeId::new(0), cpus, memory: NodeId::new(memory), pages }],
+        kernel,
+    }
 }
 
 fn cpus() -> CpuSet {
     affinity::cpus(Caller::CURRENT).unwrap().iter().take(2).collect()
 }
 
-fn conduct(bench: &mut BandwidthBench, ways: &[Way]) -> Survey {
+fn conduct(bench: &mut BandwidthBench, ways: &[MemoryTransfer]) -> Survey {
     let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer: &mut |_| {} };
     surveyor.conduct(bench, ways, Pace::exactly(2, 1), 1)
 }
@@ -28,7 +31,8 @@ fn conduct(bench: &mut BandwidthBench, ways: &[Way]) -> Survey {
 fn every_kernel_has_a_figure_and_a_winner_on_memory_that_is_in_place() {
     // One CPU: threads that wait for each other on a busy machine may have no common window.
     let one: CpuSet = cpus().iter().take(1).collect();
-    let ways: Vec<Way> = Kernel::ALL.into_iter().map(|kernel| way(kernel, 0, one.clone())).collect();
+    let ways: Vec<MemoryTransfer> =
+        Kernel::ALL.into_iter().map(|kernel| way(kernel, 0, one.clone())).collect();
     let mut bench = BandwidthBench::new(SIZE, Duration::from_millis(1));
     let survey = conduct(&mut bench, &ways);
     for (way, outcome) in ways.iter().zip(&survey.outcomes) {
@@ -106,6 +110,6 @@ fn threads_have_parts_of_their_own() {
     assert_eq!(cpus, [0, 1, 2]);
     let pages = SIZE.get() as usize / 4096;
     assert!(members.iter().all(|member| member.part.len() == pages / 3 * PAGE), "whole pages");
-    let idle = Way { cells: Vec::new(), kernel: Kernel::Read };
+    let idle = MemoryTransfer { cells: Vec::new(), kernel: Kernel::Read };
     assert!(BandwidthBench::members(&mut bench.memories, &idle).is_err());
 }

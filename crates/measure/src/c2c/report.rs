@@ -96,7 +96,7 @@ pub struct Group {
 
 /// All pairs and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct C2cReport {
     /// The survey as a whole.
     pub account: Account,
     /// CPUs that could have been measured; some represent all.
@@ -104,7 +104,7 @@ pub struct Report {
     pub pairs: Vec<PairReport>,
 }
 
-impl Report {
+impl C2cReport {
     /// The CPUs, ascending.
     pub fn cpus(&self) -> Vec<CpuId> {
         distinct(self.pairs.iter().flat_map(|report| [report.pair.to, report.pair.from]))
@@ -208,7 +208,7 @@ mod tests {
             after: None,
             disturbed: false,
         };
-        let report = Report {
+        let report = C2cReport {
             account: Account::default(),
             candidates: 2,
             pairs: vec![pair(0, 1, Some(50.0)), pair(1, 0, Some(60.0)), pair(0, 2, None)],

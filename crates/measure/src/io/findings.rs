@@ -2,7 +2,7 @@
 
 use nodewise_machine::NodeId;
 
-use super::{Access, DeviceReport, Report, WayReport};
+use super::{Access, DeviceReport, IoReport, IoTransferReport};
 use crate::survey::{Figure, SurveyFinding};
 use nodewise_stats::Direction;
 
@@ -26,7 +26,7 @@ pub enum IoFinding {
 }
 
 /// The contents of a report.
-pub fn findings(report: &Report) -> Vec<SurveyFinding<IoFinding>> {
+pub fn findings(report: &IoReport) -> Vec<SurveyFinding<IoFinding>> {
     let far = report.devices.iter().flat_map(|device| Access::ALL.map(|access| far(device, access)));
     let mut findings: Vec<SurveyFinding<IoFinding>> = far.flatten().map(SurveyFinding::Shown).collect();
     findings.extend(report.account.noise(report.cells()).into_iter().map(SurveyFinding::Noise));
@@ -34,7 +34,7 @@ pub fn findings(report: &Report) -> Vec<SurveyFinding<IoFinding>> {
 }
 
 fn far(device: &DeviceReport, access: Access) -> Option<IoFinding> {
-    let measured = |way: &'_ WayReport| way.cell.figure.map(|figure| (way.cell.memory, figure));
+    let measured = |way: &'_ IoTransferReport| way.cell.figure.map(|figure| (way.cell.memory, figure));
     let of_access = device.ways.iter().filter(|way| way.access == access);
     let mut figures: Vec<(NodeId, Figure)> = of_access.filter_map(measured).collect();
     figures.sort_by(|one, other| one.1.median.total_cmp(&other.1.median));
@@ -60,22 +60,24 @@ mod tests {
     use nodewise_machine::Bytes;
 
     use super::*;
-    use crate::io::{Home, Kind};
+    use crate::io::{DeviceKind, Home};
     use crate::survey::{Account, CellReport};
 
-    fn report(access: Access, medians: &[f64]) -> Report {
-        let way =
-            |(memory, median): (u32, &f64)| WayReport { access, cell: CellReport::made(0, memory, *median) };
+    fn report(access: Access, medians: &[f64]) -> IoReport {
+        let way = |(memory, median): (u32, &f64)| IoTransferReport {
+            access,
+            cell: CellReport::made(0, memory, *median),
+        };
         let device = DeviceReport {
             name: "sda".to_owned(),
-            kind: Kind::Block,
+            kind: DeviceKind::Block,
             home: Home::Node(NodeId::new(1)),
             size: None,
             refused: None,
             ways: (0..).zip(medians).map(way).collect(),
             perftest: Vec::new(),
         };
-        Report { account: Account::default(), size: Bytes::from_mib(16), devices: vec![device] }
+        IoReport { account: Account::default(), size: Bytes::from_mib(16), devices: vec![device] }
     }
 
     fn check(access: Access, medians: &[f64], expected: Option<(u32, u32)>) {

@@ -2,14 +2,14 @@
 
 use nodewise_machine::{Bytes, NodeId};
 
-use super::{Access, Way};
+use super::{Access, IoTransfer};
 use crate::cell::Refusal;
 use crate::perftest::Comparison;
 use crate::survey::{Account, CellReport, Outcome};
 
 /// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum DeviceKind {
     Block,
     File,
     Network,
@@ -18,7 +18,7 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl DeviceKind {
     /// All.
     pub const ALL: [Self; 5] = [Self::Block, Self::File, Self::Network, Self::Rdma, Self::Unknown];
 
@@ -54,16 +54,16 @@ impl Home {
 
 /// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WayReport {
+pub struct IoTransferReport {
     /// How the device was read.
     pub access: Access,
     /// Its figure, in GB/s or us by [`Access::unit`], and where the buffer was.
     pub cell: CellReport,
 }
 
-impl WayReport {
+impl IoTransferReport {
     /// The outcome of a way; `explain` makes a sentence of a refusal.
-    pub fn new(way: &Way, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Self {
+    pub fn new(way: &IoTransfer, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Self {
         let cpus = crate::latency::best_cpu(&way.cell.cpus).into_iter().collect();
         let cell = CellReport::new(&way.cell, cpus, outcome, way.access.direction(), explain);
         Self { access: way.access, cell }
@@ -75,21 +75,21 @@ impl WayReport {
 pub struct DeviceReport {
     /// Its kernel name, or the path of a file. Foreign text.
     pub name: String,
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub home: Home,
     /// How much it holds; `None` where that is not known, or means nothing.
     pub size: Option<Bytes>,
     /// Why nothing was read, in words.
     pub refused: Option<String>,
     /// The results of reading: for each node, in each way.
-    pub ways: Vec<WayReport>,
+    pub ways: Vec<IoTransferReport>,
     /// The output of perftest for buffers on each node: latency, bandwidth.
     pub perftest: Vec<Comparison>,
 }
 
 impl DeviceReport {
     /// The outcome of reading it in one way into the memory of one node.
-    pub fn way(&self, access: Access, memory: NodeId) -> Option<&WayReport> {
+    pub fn way(&self, access: Access, memory: NodeId) -> Option<&IoTransferReport> {
         self.ways.iter().find(|way| way.access == access && way.cell.memory == memory)
     }
 
@@ -101,7 +101,7 @@ impl DeviceReport {
 
 /// All devices, and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct IoReport {
     /// The survey as a whole.
     pub account: Account,
     /// The size of each buffer.
@@ -110,7 +110,7 @@ pub struct Report {
     pub devices: Vec<DeviceReport>,
 }
 
-impl Report {
+impl IoReport {
     /// The cells of all ways.
     pub fn cells(&self) -> impl Iterator<Item = &CellReport> {
         self.devices.iter().flat_map(|device| &device.ways).map(|way| &way.cell)

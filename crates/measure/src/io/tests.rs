@@ -9,18 +9,18 @@ use crate::cell::facts::NoFacts;
 use crate::survey::{Outcome, Pace, Progress, Surveyor};
 use nodewise_syscall::clock::Monotonic;
 
-fn way(path: &Path, access: Access, memory: u32) -> Way {
+fn way(path: &Path, access: Access, memory: u32) -> IoTransfer {
     let cpus: CpuSet = affinity::cpus(Task::CURRENT).unwrap().iter().take(1).collect();
     let cell = Cell { from: NodeId::new(0), cpus, memory: NodeId::new(memory), pages: PageKind::Small };
-    Way { path: path.to_owned(), access, cell }
+    IoTransfer { path: path.to_owned(), access, cell }
 }
 
-fn conduct(ways: &[Way]) -> Vec<Outcome> {
+fn conduct(ways: &[IoTransfer]) -> Vec<Outcome> {
     conduct_while(ways, &mut |_| {})
 }
 
 /// Conducts a survey in which something happens at each step.
-fn conduct_while(ways: &[Way], observer: &mut dyn FnMut(Progress)) -> Vec<Outcome> {
+fn conduct_while(ways: &[IoTransfer], observer: &mut dyn FnMut(Progress)) -> Vec<Outcome> {
     let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer };
     let mut bench = IoBench::new(Bytes::from_mib(1), Duration::from_micros(100), 7);
     surveyor.conduct(&mut bench, ways, Pace::exactly(2, 1), 1).outcomes

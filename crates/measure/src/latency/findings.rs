@@ -3,7 +3,7 @@
 use nodewise_machine::NodeId;
 use nodewise_syscall::PageKind;
 
-use super::report::{Lookup, Report};
+use super::report::{LatencyReport, Lookup};
 use crate::survey::SurveyFinding;
 use crate::survey::pairs::{self, Measured};
 use nodewise_stats::median;
@@ -50,7 +50,7 @@ pub enum LatencyFinding {
 }
 
 /// The contents of a report.
-pub fn findings(report: &Report) -> Vec<SurveyFinding<LatencyFinding>> {
+pub fn findings(report: &LatencyReport) -> Vec<SurveyFinding<LatencyFinding>> {
     let Some(pages) = report.page_kinds().first().copied() else { return Vec::new() };
     let lookup = Lookup::of(report);
     let of_kind = report.cells.iter().filter(|cell| cell.pages == pages);
@@ -121,11 +121,11 @@ mod tests {
     use nodewise_stats::Interval;
 
     /// A matrix of huge pages with 1% intervals, and the distances beside it.
-    fn report(medians: &[&[f64]], distances: &[&[u32]]) -> Report {
+    fn report(medians: &[&[f64]], distances: &[&[u32]]) -> LatencyReport {
         let (cells, declared) = pairs::made(medians, distances);
         let huge = |cell| CellReport { pages: PageKind::TransparentHuge, ..cell };
         let cells = cells.into_iter().map(huge).collect();
-        Report {
+        LatencyReport {
             account: Account { took: Duration::from_secs(10), ..Account::default() },
             size: Bytes::from_mib(64),
             cells,

@@ -31,7 +31,7 @@ use nodewise_stats::quantile;
 
 pub use findings::{LoadedFinding, findings};
 pub use knee::{Knee, knee};
-pub use report::{Curve, Path, Point, Report};
+pub use report::{Curve, LoadedReport, Path, Point};
 use traffic::{Load, Meanwhile};
 
 /// Pauses after each 4 KiB, ns: from full speed to a hundredth of it, and finest where a curve bends.

@@ -10,7 +10,7 @@ use crate::survey::{Account, CellReport, Declared};
 
 /// The matrix of latencies and how it was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct LatencyReport {
     /// The survey as a whole.
     pub account: Account,
     /// The size of each buffer.
@@ -20,7 +20,7 @@ pub struct Report {
     pub declared: Vec<Declared>,
 }
 
-impl Report {
+impl LatencyReport {
     /// The kinds of pages that were measured: huge ones first.
     pub fn page_kinds(&self) -> Vec<PageKind> {
         let mut kinds: Vec<PageKind> = Vec::new();
@@ -54,7 +54,7 @@ pub struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     /// Of this report.
-    pub fn of(report: &'a Report) -> Self {
+    pub fn of(report: &'a LatencyReport) -> Self {
         let place = |cell: &CellReport| (cell.from, cell.memory, cell.pages);
         Self {
             cells: report.cells.iter().map(|cell| (place(cell), cell)).collect(),

@@ -4,14 +4,14 @@ use nodewise_stats::Direction;
 
 /// The quantity of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum PerftestQuantity {
     /// How long a message takes, one way, in us.
     Latency,
     /// How much comes across, in Gbit/s.
     Bandwidth,
 }
 
-impl Kind {
+impl PerftestQuantity {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Latency, Self::Bandwidth];
 
@@ -121,11 +121,13 @@ impl Column {
     }
 
     /// Returns the kind of a table with this column; `None` for columns that both kinds can have.
-    pub const fn kind(self) -> Option<Kind> {
+    pub const fn kind(self) -> Option<PerftestQuantity> {
         match self {
-            Self::BandwidthPeak | Self::BandwidthAverage | Self::MessageRate => Some(Kind::Bandwidth),
+            Self::BandwidthPeak | Self::BandwidthAverage | Self::MessageRate => {
+                Some(PerftestQuantity::Bandwidth)
+            }
             Self::CpuUse => None,
-            _ => Some(Kind::Latency),
+            _ => Some(PerftestQuantity::Latency),
         }
     }
 }

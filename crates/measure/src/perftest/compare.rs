@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nodewise_machine::{Bytes, NodeId};
 
 use super::kink::is_worse;
-use super::{Kind, Kink, Table, kinks};
+use super::{Kink, PerftestQuantity, Table, kinks};
 
 /// One of the tables.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Side {
 /// Tables of one kind; the first is what the others are compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    kind: Kind,
+    kind: PerftestQuantity,
     sides: Vec<Side>,
 }
 
@@ -37,12 +37,12 @@ impl Comparison {
     pub fn of(sides: Vec<Side>) -> Vec<Self> {
         let of_kind =
             |kind| -> Vec<Side> { sides.iter().filter(|side| side.table.kind == kind).cloned().collect() };
-        let all = Kind::ALL.into_iter().map(|kind| Self { kind, sides: of_kind(kind) });
+        let all = PerftestQuantity::ALL.into_iter().map(|kind| Self { kind, sides: of_kind(kind) });
         all.filter(|comparison| !comparison.sides.is_empty()).collect()
     }
 
     /// The measured values.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PerftestQuantity {
         self.kind
     }
 

@@ -8,7 +8,7 @@
 
 use nodewise_machine::Bytes;
 
-use super::{Kind, Table};
+use super::{PerftestQuantity, Table};
 use nodewise_stats::Direction;
 
 /// How much a curve may bend the wrong way. A point that is off by x bends the curve by (1 + x)^2, so a kink
@@ -38,8 +38,8 @@ pub fn kinks(table: &Table) -> Vec<Kink> {
         let [before, at, behind] = window else { return None };
         let (towards, onwards) = (steepness(*before, *at), steepness(*at, *behind));
         let bend = match table.kind {
-            Kind::Latency => towards - onwards,
-            Kind::Bandwidth => onwards - towards,
+            PerftestQuantity::Latency => towards - onwards,
+            PerftestQuantity::Bandwidth => onwards - towards,
         };
         let bend = bend.exp2();
         let (sizes, values) = ([before.0, at.0, behind.0], [before.1, at.1, behind.1]);
@@ -56,7 +56,7 @@ fn steepness(from: (Bytes, f64), to: (Bytes, f64)) -> f64 {
 }
 
 /// Whether a value is a worse one.
-pub(super) fn is_worse(kind: Kind, value: f64, than: f64) -> bool {
+pub(super) fn is_worse(kind: PerftestQuantity, value: f64, than: f64) -> bool {
     match kind.direction() {
         Direction::LowerIsBetter => value > than,
         Direction::HigherIsBetter => value < than,
@@ -67,17 +67,17 @@ pub(super) fn is_worse(kind: Kind, value: f64, than: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn table(kind: Kind, values: impl IntoIterator<Item = (u64, f64)>) -> Table {
+    fn table(kind: PerftestQuantity, values: impl IntoIterator<Item = (u64, f64)>) -> Table {
         let head = match kind {
-            Kind::Latency => "t_typical[usec]",
-            Kind::Bandwidth => "BW average[Gb/sec]",
+            PerftestQuantity::Latency => "t_typical[usec]",
+            PerftestQuantity::Bandwidth => "BW average[Gb/sec]",
         };
         let rows = values.into_iter().map(|(size, value)| format!("{size} 1000 {value}\n"));
         let text = format!("#bytes #iterations {head}\n{}", rows.collect::<String>());
         Table::parse(&text).unwrap()
     }
 
-    fn check(kind: Kind, values: &[(u64, f64)], expected: &[(u64, bool)]) {
+    fn check(kind: PerftestQuantity, values: &[(u64, f64)], expected: &[(u64, bool)]) {
         let found = kinks(&table(kind, values.iter().copied()));
         let found: Vec<(u64, bool)> = found.iter().map(|kink| (kink.sizes[1].get(), kink.falls)).collect();
         assert_eq!(found, expected, "{values:?}");
@@ -88,33 +88,40 @@ mod tests {
         let sizes = (1..24).map(|power| 1_u64 << power);
         for (fixed, per_byte) in [(1.2, 4e-5), (0.0, 1e-3), (5.0, 0.0), (0.3, 0.3)] {
             let cost = |size: u64| fixed + per_byte * size as f64;
-            assert_eq!(kinks(&table(Kind::Latency, sizes.clone().map(|size| (size, cost(size))))), []);
+            assert_eq!(
+                kinks(&table(PerftestQuantity::Latency, sizes.clone().map(|size| (size, cost(size))))),
+                []
+            );
             let rates = sizes.clone().map(|size| (size, 8e-3 * size as f64 / cost(size)));
-            assert_eq!(kinks(&table(Kind::Bandwidth, rates)), []);
+            assert_eq!(kinks(&table(PerftestQuantity::Bandwidth, rates)), []);
         }
     }
 
     #[test]
     fn a_step_and_a_fall_of_a_latency_are_kinks_at_their_top() {
-        check(Kind::Latency, &[(64, 1.3), (128, 1.38), (256, 2.09), (512, 2.11)], &[(256, false)]);
-        check(Kind::Latency, &[(8192, 7.4), (16_384, 11.4), (32_768, 6.6)], &[(16_384, true)]);
-        check(Kind::Latency, &[(16, 1.33), (32, 1.22), (64, 1.32)], &[]);
-        check(Kind::Latency, &[(64, 1.0), (128, 9.0)], &[]);
+        check(
+            PerftestQuantity::Latency,
+            &[(64, 1.3), (128, 1.38), (256, 2.09), (512, 2.11)],
+            &[(256, false)],
+        );
+        check(PerftestQuantity::Latency, &[(8192, 7.4), (16_384, 11.4), (32_768, 6.6)], &[(16_384, true)]);
+        check(PerftestQuantity::Latency, &[(16, 1.33), (32, 1.22), (64, 1.32)], &[]);
+        check(PerftestQuantity::Latency, &[(64, 1.0), (128, 9.0)], &[]);
     }
 
     #[test]
     fn a_bandwidth_that_stops_to_grow_and_goes_on_has_its_kink_at_the_bottom() {
-        check(Kind::Bandwidth, &[(512, 12.0), (1024, 13.0), (2048, 26.0)], &[(1024, false)]);
-        check(Kind::Bandwidth, &[(512, 12.0), (1024, 9.0), (2048, 13.0)], &[(1024, true)]);
-        check(Kind::Bandwidth, &[(32_768, 201.0), (65_536, 189.0), (131_072, 196.0)], &[]);
+        check(PerftestQuantity::Bandwidth, &[(512, 12.0), (1024, 13.0), (2048, 26.0)], &[(1024, false)]);
+        check(PerftestQuantity::Bandwidth, &[(512, 12.0), (1024, 9.0), (2048, 13.0)], &[(1024, true)]);
+        check(PerftestQuantity::Bandwidth, &[(32_768, 201.0), (65_536, 189.0), (131_072, 196.0)], &[]);
     }
 
     #[test]
     fn sizes_that_are_not_doubled_are_weighed_by_how_far_they_are_apart() {
         let line = |size: u64| (size, 1.0 + size as f64 / 100.0);
         let uneven: Vec<(u64, f64)> = [1, 2, 700, 701, 5000].map(line).to_vec();
-        check(Kind::Latency, &uneven, &[]);
+        check(PerftestQuantity::Latency, &uneven, &[]);
         // No size and no value of 0 has a place on such a scale.
-        check(Kind::Latency, &[(0, 1.0), (1, 0.0), (2, 2.0), (4, 2.0)], &[]);
+        check(PerftestQuantity::Latency, &[(0, 1.0), (1, 0.0), (2, 2.0), (4, 2.0)], &[]);
     }
 }

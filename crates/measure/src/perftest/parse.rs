@@ -12,7 +12,7 @@ use nodewise_machine::Bytes;
 use nodewise_machine::printable::quote;
 
 use super::column::Head;
-use super::{Column, Kind, Row, Table};
+use super::{Column, PerftestQuantity, Row, Table};
 use crate::survey::figure::rounded;
 
 /// More rows than any test has: `-a` goes through 23 sizes.
@@ -94,7 +94,7 @@ fn is_heads(text: &str) -> bool {
 
 /// A table while it is read.
 struct Reader {
-    kind: Kind,
+    kind: PerftestQuantity,
     /// `None` for a column that is not known.
     heads: Vec<Option<Head>>,
     rows: BTreeMap<Bytes, Row>,
@@ -107,7 +107,7 @@ impl Reader {
     fn new(line: usize, text: &str) -> Result<Self, NoTable> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let mut reader = Self {
-            kind: Kind::Latency,
+            kind: PerftestQuantity::Latency,
             heads: Vec::new(),
             rows: BTreeMap::new(),
             problems: Vec::new(),

@@ -5,8 +5,8 @@ use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_syscall::{PageKind, Task, affinity};
 
 use super::*;
-use crate::bandwidth::file::{FileBench, FileWay, Operation, Place};
-use crate::bandwidth::{BandwidthBench, Way};
+use crate::bandwidth::file::{FileBench, FileTransfer, Operation, TmpfsLocation};
+use crate::bandwidth::{BandwidthBench, MemoryTransfer};
 use crate::c2c::{CoreBench, Pair, Transfer};
 use crate::cell::{Cell, Facts, Glance, Phase};
 use crate::io::{self, Access, IoBench};
@@ -141,10 +141,10 @@ fn a_measurement_ends_in_the_phase_in_which_the_user_wants_it() {
     let loaded = Loaded { chase: chase(), traffic: Some(traffic) };
     let time = Duration::from_millis(1);
     check(|| LoadedBench::new(1, SIZE, time), loaded, &[FILLING, LOCATING, DRAWING, LAYING, CONTEST]);
-    let way = Way { cells: vec![cell()], kernel: Kernel::Triad };
+    let way = MemoryTransfer { cells: vec![cell()], kernel: Kernel::Triad };
     check(|| BandwidthBench::new(SIZE, time), way, &[FILLING, LOCATING, CONTEST, When::Sample]);
-    let file = FileWay { cell: cell(), operation: Operation::Read };
-    check(|| FileBench::new(SIZE, Place::Kernel), file, &[FILLING, LOCATING, When::Sample]);
+    let file = FileTransfer { cell: cell(), operation: Operation::Read };
+    check(|| FileBench::new(SIZE, TmpfsLocation::Kernel), file, &[FILLING, LOCATING, When::Sample]);
     let cpu = cpus().first().unwrap();
     let pair = Pair { to: cpu, from: cpu, home: NodeId::new(0), transfer: Transfer::HandOver };
     check(|| CoreBench::new(1), pair, &[FILLING, LOCATING, When::Sample]);
@@ -160,7 +160,7 @@ fn reading_a_device_ends_between_two_reads() {
         return;
     }
     for access in Access::ALL {
-        let way = io::Way { path: path.clone(), access, cell: cell() };
+        let way = io::IoTransfer { path: path.clone(), access, cell: cell() };
         let ends = [FILLING, LOCATING, When::Sample];
         check(|| IoBench::new(Bytes::MIB, Duration::from_millis(1), 7), way, &ends);
     }

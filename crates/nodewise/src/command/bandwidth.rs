@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, CpuSet, Machine, NodeId};
-use nodewise_measure::bandwidth::{BandwidthBench, Report, Way, WayReport};
+use nodewise_measure::bandwidth::{BandwidthBench, BandwidthReport, MemoryTransfer, TransferReport};
 use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::latency::best_cpu;
@@ -57,7 +57,7 @@ pub fn run(args: &Bandwidth, global: &Global) -> Outcome {
 }
 
 /// Shows a report as the options want it.
-fn show(report: &Report, args: &Bandwidth, global: &Global) -> Outcome {
+fn show(report: &BandwidthReport, args: &Bandwidth, global: &Global) -> Outcome {
     let forms = Forms {
         svg: &|| bandwidth_svg(report, Theme::Auto),
         json: &|| json::bandwidth(report),
@@ -79,7 +79,11 @@ fn show_again(path: &Path, args: &Bandwidth, global: &Global) -> Outcome {
     })?
 }
 
-fn measure(args: &Bandwidth, machine: &Machine, measurement: Measurement) -> Result<Report, Failure> {
+fn measure(
+    args: &Bandwidth,
+    machine: &Machine,
+    measurement: Measurement,
+) -> Result<BandwidthReport, Failure> {
     let field = Field::of(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
     let mut facts = measurement.facts(machine, &args.measure, field.nodes());
@@ -99,7 +103,7 @@ fn measure(args: &Bandwidth, machine: &Machine, measurement: Measurement) -> Res
     let pace = measuring::pace(&args.measure, field.nodes());
     let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts);
     let report = Reporter { ways: &ways, survey: &survey, bench: &bench, machine };
-    Ok(Report {
+    Ok(BandwidthReport {
         account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,
         kernel: args.kernel,
@@ -134,10 +138,10 @@ const fn sample_time(options: &MeasureOptions) -> Duration {
 
 /// The ways to measure, by table.
 struct Plan {
-    matrix: Vec<Way>,
-    kernels: Vec<Way>,
-    scaling: Vec<Way>,
-    everywhere: Option<Way>,
+    matrix: Vec<MemoryTransfer>,
+    kernels: Vec<MemoryTransfer>,
+    scaling: Vec<MemoryTransfer>,
+    everywhere: Option<MemoryTransfer>,
 }
 
 impl Plan {
@@ -149,20 +153,20 @@ impl Plan {
             )));
         }
         let pages = measuring::one_page_kind(&args.measure, machine);
-        let way = |cells: Vec<Cell>, kernel| Way { cells, kernel };
+        let way = |cells: Vec<Cell>, kernel| MemoryTransfer { cells, kernel };
         let cells = field.cells(&[pages]);
         let local = if args.matrix { Vec::new() } else { local(field, machine) };
         let near = local.first();
         let with = |cell: &Cell, cpus: CpuSet| vec![Cell { cpus, ..cell.clone() }];
         let kernels = || Kernel::ALL.into_iter().filter(|kernel| !Variant::all(*kernel).is_empty());
-        let of_kernels = |cell: &Cell| -> Vec<Way> {
+        let of_kernels = |cell: &Cell| -> Vec<MemoryTransfer> {
             let one: CpuSet = best_cpu(&cell.cpus).into_iter().collect();
             let mut teams = vec![one, cell.cpus.clone()];
             teams.dedup_by_key(|cpus| cpus.len());
             let of = |kernel| teams.iter().map(move |cpus| (kernel, cpus.clone()));
             kernels().flat_map(of).map(|(kernel, cpus)| way(with(cell, cpus), kernel)).collect()
         };
-        let of_threads = |cell: &Cell| -> Vec<Way> {
+        let of_threads = |cell: &Cell| -> Vec<MemoryTransfer> {
             let order = cores_first(machine, &cell.cpus);
             let teams =
                 counts(order.len()).into_iter().map(|count| order.iter().copied().take(count).collect());
@@ -178,8 +182,8 @@ impl Plan {
     }
 
     /// All ways, each once.
-    fn ways(&self) -> Vec<Way> {
-        let mut ways: Vec<Way> = Vec::new();
+    fn ways(&self) -> Vec<MemoryTransfer> {
+        let mut ways: Vec<MemoryTransfer> = Vec::new();
         for way in self.matrix.iter().chain(&self.kernels).chain(&self.scaling).chain(&self.everywhere) {
             if !ways.contains(way) {
                 ways.push(way.clone());
@@ -236,19 +240,19 @@ fn counts(all: usize) -> Vec<usize> {
 
 /// Finds the outcomes of ways.
 struct Reporter<'a> {
-    ways: &'a [Way],
+    ways: &'a [MemoryTransfer],
     survey: &'a Survey,
     bench: &'a BandwidthBench,
     machine: &'a Machine,
 }
 
 impl Reporter<'_> {
-    fn of(&self, ways: &[Way]) -> Vec<WayReport> {
-        let report = |way: &Way| {
+    fn of(&self, ways: &[MemoryTransfer]) -> Vec<TransferReport> {
+        let report = |way: &MemoryTransfer| {
             let at = self.ways.iter().position(|known| known == way)?;
             let variant = self.bench.variant(way).map(|variant| variant.to_string());
             let explain = |refusal: &_| measuring::explain(refusal, self.machine);
-            WayReport::new(way, variant, &self.survey.outcomes[at], &explain)
+            TransferReport::new(way, variant, &self.survey.outcomes[at], &explain)
         };
         ways.iter().filter_map(report).collect()
     }

@@ -3,7 +3,7 @@
 use nodewise_machine::{CpuId, CpuSet, Machine, NodeId, NodeSet};
 use nodewise_measure::c2c::pairs::representatives;
 use nodewise_measure::c2c::report::home;
-use nodewise_measure::c2c::{CoreBench, Pair, PairReport, Report, Transfer, relation};
+use nodewise_measure::c2c::{C2cReport, CoreBench, Pair, PairReport, Transfer, relation};
 use nodewise_measure::survey::Account;
 use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, c2c_svg};
@@ -30,7 +30,7 @@ pub fn run(args: &C2c, global: &Global) -> Outcome {
 }
 
 /// Shows a report as the options want it.
-fn show(report: &Report, args: &C2c, global: &Global) -> Outcome {
+fn show(report: &C2cReport, args: &C2c, global: &Global) -> Outcome {
     let forms = Forms {
         svg: &|| c2c_svg(report, Theme::Auto),
         json: &|| json::c2c(report),
@@ -42,7 +42,7 @@ fn show(report: &Report, args: &C2c, global: &Global) -> Outcome {
     measuring::ended(report.pairs.iter().any(|pair| pair.figure.is_some()), &report.account, refused)
 }
 
-fn measure(args: &C2c) -> Result<Report, Failure> {
+fn measure(args: &C2c) -> Result<C2cReport, Failure> {
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
@@ -67,7 +67,7 @@ fn measure(args: &C2c) -> Result<Report, Failure> {
         let home = home(machine.node_of(pair.to), machine.node_of(pair.from), pair.home);
         PairReport::new(*pair, relation(&machine, pair.to, pair.from), home, outcome, &explain)
     };
-    Ok(Report {
+    Ok(C2cReport {
         account: Account::of(&survey, conditions, bench.timer().source().name()),
         candidates: all.len(),
         pairs: pairs.iter().zip(&survey.outcomes).map(report).collect(),

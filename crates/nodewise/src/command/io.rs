@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuSet, Machine, NodeId};
 use nodewise_measure::cell::{Cell, PageKind};
-use nodewise_measure::io::{Access, DeviceReport, IoBench, Kind, Report, SMALL, Way, WayReport};
+use nodewise_measure::io::{
+    Access, DeviceKind, DeviceReport, IoBench, IoReport, IoTransfer, IoTransferReport, SMALL,
+};
 use nodewise_measure::survey::{Account, Survey};
 use nodewise_source::Detail;
 use nodewise_view::svg::{Theme, io_svg};
@@ -45,7 +47,7 @@ pub fn run(args: &Io, global: &Global) -> Outcome {
 }
 
 /// Shows a report as the options want it.
-fn show(report: &Report, args: &Io, global: &Global) -> Outcome {
+fn show(report: &IoReport, args: &Io, global: &Global) -> Outcome {
     let forms = Forms {
         svg: &|| io_svg(report, Theme::Auto),
         json: &|| json::io(report),
@@ -61,12 +63,12 @@ fn show(report: &Report, args: &Io, global: &Global) -> Outcome {
 }
 
 /// The devices of another machine, with nothing but their nodes known.
-fn listed(args: &Io, global: &Global, subjects: Vec<Subject>) -> Result<Report, Failure> {
+fn listed(args: &Io, global: &Global, subjects: Vec<Subject>) -> Result<IoReport, Failure> {
     if !args.subjects.is_empty() || args.rdma_peer.is_some() {
         measuring::must_be_live(global, "io", " but to list devices: name none")?;
     }
     let devices = subjects.into_iter().map(|subject| subject.report).collect();
-    Ok(Report { account: Account::default(), size: BUFFER, devices })
+    Ok(IoReport { account: Account::default(), size: BUFFER, devices })
 }
 
 fn measure(
@@ -74,11 +76,12 @@ fn measure(
     machine: &Machine,
     subjects: Vec<Subject>,
     measurement: Measurement,
-) -> Result<Report, Failure> {
+) -> Result<IoReport, Failure> {
     let field = Field::of(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
     let size = checked(args.size.unwrap_or(BUFFER))?;
-    let ways: Vec<Way> = subjects.iter().flat_map(|subject| ways(args, machine, &field, subject)).collect();
+    let ways: Vec<IoTransfer> =
+        subjects.iter().flat_map(|subject| ways(args, machine, &field, subject)).collect();
     let conditions = live::conditions(machine, &[]);
     let mut bench = IoBench::new(size, sample_time(&args.measure), seed);
     let pace = measuring::pace(&args.measure, field.nodes());
@@ -88,14 +91,14 @@ fn measure(
     let mut devices = Vec::new();
     for subject in subjects {
         let mut device = DeviceReport { ways: results(&subject, &ways, &survey, machine), ..subject.report };
-        if let (Some(host), Kind::Rdma, false) = (&args.rdma_peer, device.kind, survey.interrupted) {
+        if let (Some(host), DeviceKind::Rdma, false) = (&args.rdma_peer, device.kind, survey.interrupted) {
             let peer = rdma::Peer { host, port: args.rdma_port };
             let cpus = near(machine, &field, device.home.node()).map(|(_, cpus)| cpus);
             peer.measure(&mut device, &cpus.unwrap_or_default(), &field.targets)?;
         }
         devices.push(device);
     }
-    Ok(Report { account, size, devices })
+    Ok(IoReport { account, size, devices })
 }
 
 /// A size that was typed: whole small blocks, and no more than any node has.
@@ -118,7 +121,7 @@ const fn sample_time(options: &MeasureOptions) -> Duration {
 }
 
 /// Everything that is read of a device: by CPUs near it, into the memory of each node.
-fn ways(args: &Io, machine: &Machine, field: &Field, subject: &Subject) -> Vec<Way> {
+fn ways(args: &Io, machine: &Machine, field: &Field, subject: &Subject) -> Vec<IoTransfer> {
     let Some(path) = subject.path.as_ref().filter(|_| subject.report.refused.is_none()) else {
         return Vec::new();
     };
@@ -128,7 +131,7 @@ fn ways(args: &Io, machine: &Machine, field: &Field, subject: &Subject) -> Vec<W
         None | Some(Huge::Never) => PageKind::Small,
     };
     let cell = |memory| Cell { from, cpus: cpus.clone(), memory, pages };
-    let way = |(memory, access)| Way { path: path.clone(), access, cell: cell(memory) };
+    let way = |(memory, access)| IoTransfer { path: path.clone(), access, cell: cell(memory) };
     let pairs = field.targets.iter().flat_map(|memory| Access::ALL.map(|access| (memory, access)));
     pairs.map(way).collect()
 }
@@ -140,10 +143,15 @@ fn near(machine: &Machine, field: &Field, home: Option<NodeId>) -> Option<(NodeI
     nearest.or_else(|| field.sources.iter().find(|(_, cpus)| !cpus.is_empty())).cloned()
 }
 
-fn results(subject: &Subject, ways: &[Way], survey: &Survey, machine: &Machine) -> Vec<WayReport> {
+fn results(
+    subject: &Subject,
+    ways: &[IoTransfer],
+    survey: &Survey,
+    machine: &Machine,
+) -> Vec<IoTransferReport> {
     let own = ways.iter().zip(&survey.outcomes).filter(|(way, _)| subject.path.as_ref() == Some(&way.path));
     let explain = |refusal: &_| measuring::explain(refusal, machine);
-    own.map(|(way, outcome)| WayReport::new(way, outcome, &explain)).collect()
+    own.map(|(way, outcome)| IoTransferReport::new(way, outcome, &explain)).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod sweep;
 
 use nodewise_machine::{Bytes, CpuSet, Machine};
 use nodewise_measure::cell::Cell;
-use nodewise_measure::latency::{Chase, LatencyBench, Pattern, Report, best_cpu};
+use nodewise_measure::latency::{Chase, LatencyBench, LatencyReport, Pattern, best_cpu};
 use nodewise_measure::survey::{Account, CellReport, Survey};
 use nodewise_measure::workload::Size;
 use nodewise_source::Detail;
@@ -51,7 +51,7 @@ pub fn run(args: &Latency, global: &Global) -> Outcome {
     })?
 }
 
-fn show(report: &Report, args: &Latency, global: &Global) -> Outcome {
+fn show(report: &LatencyReport, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
         svg: &|| latency_svg(report, Theme::Auto),
         json: &|| json::latency(report),
@@ -63,7 +63,7 @@ fn show(report: &Report, args: &Latency, global: &Global) -> Outcome {
     measuring::ended(report.cells.iter().any(|cell| cell.figure.is_some()), &report.account, refused)
 }
 
-fn measure(args: &Latency) -> Result<Report, Failure> {
+fn measure(args: &Latency) -> Result<LatencyReport, Failure> {
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
     let field = Field::of(&args.measure, &machine)?;
@@ -84,7 +84,7 @@ fn measure(args: &Latency) -> Result<Report, Failure> {
     let pace = measuring::pace(&args.measure, field.nodes());
     let conditions = live::conditions(&machine, &[]);
     let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts);
-    Ok(Report {
+    Ok(LatencyReport {
         account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,
         cells: reports(&cells, &survey, &machine),

@@ -1,11 +1,11 @@
 //! Bandwidths, a line per way.
 
-use nodewise_measure::bandwidth::{Report, WayReport};
+use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 
 use super::{backing, figures, known, names, optional};
 
 /// Writes bandwidths; a value that is not known is empty. Numbers have a point, rates are in GB/s.
-pub fn bandwidth(report: &Report) -> String {
+pub fn bandwidth(report: &BandwidthReport) -> String {
     let mut text = String::from(
         "table,kernel,threads,from_node,cpus,memory_node,pages,median_gb_per_s,interval_low_gb_per_s,\
          interval_high_gb_per_s,best_gb_per_s,bus_gb_per_s_at_most,rounds,samples,disturbed_samples,\
@@ -19,7 +19,7 @@ pub fn bandwidth(report: &Report) -> String {
     text
 }
 
-fn line(table: &str, way: &WayReport) -> String {
+fn line(table: &str, way: &TransferReport) -> String {
     let cell = &way.cell;
     let mut fields = vec![table.to_owned(), way.kernel.to_string(), way.threads.to_string()];
     fields.extend(names(cell));

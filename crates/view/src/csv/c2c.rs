@@ -1,12 +1,12 @@
 //! Core-to-core latencies, a line per pair.
 
-use nodewise_measure::c2c::{PairReport, Report};
+use nodewise_measure::c2c::{C2cReport, PairReport};
 use nodewise_measure::cell::Placed;
 
 use super::{extent, figures, known, optional};
 
 /// Writes core-to-core latencies; a value that is not known is empty. Times are in ns.
-pub fn c2c(report: &Report) -> String {
+pub fn c2c(report: &C2cReport) -> String {
     let mut text = String::from(
         "to_cpu,from_cpu,transfer,home_node,home,relation,median_ns,interval_low_ns,interval_high_ns,best_ns,\
          rounds,samples,disturbed,placed_before_share,placed_after_share,refused\n",

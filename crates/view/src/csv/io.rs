@@ -1,12 +1,12 @@
 //! Devices, a line per way; a device that was not read has one line.
 
-use nodewise_measure::io::{DeviceReport, Home, Report, WayReport};
+use nodewise_measure::io::{DeviceReport, Home, IoReport, IoTransferReport};
 
 use super::{backing, figures, known, names, optional, quoted};
 
 /// Writes devices; a value that is not known is empty. Medians are in GB/s for sequential reads, in us for
 /// random ones: `unit` says which.
-pub fn io(report: &Report) -> String {
+pub fn io(report: &IoReport) -> String {
     let mut text = String::from(
         "device,kind,device_node,size_bytes,access,unit,from_node,cpus,memory_node,pages,median,interval_low,\
          interval_high,best,rounds,samples,disturbed_samples,disturbed,placed_before_share,placed_after_share,\
@@ -33,7 +33,7 @@ fn about(device: &DeviceReport) -> Vec<String> {
     vec![quoted(&device.name), device.kind.word().to_owned(), node, size]
 }
 
-fn line(device: &DeviceReport, way: &WayReport) -> String {
+fn line(device: &DeviceReport, way: &IoTransferReport) -> String {
     let cell = &way.cell;
     let mut fields = about(device);
     fields.extend([way.access.word().to_owned(), way.access.unit().to_owned()]);

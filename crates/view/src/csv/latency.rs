@@ -1,11 +1,11 @@
 //! Latencies, a line per cell.
 
-use nodewise_measure::latency::{Lookup, Report};
+use nodewise_measure::latency::{LatencyReport, Lookup};
 
 use super::{backing, figures, known, names, optional};
 
 /// Writes latencies; a value that is not known is empty. Numbers have a point, times are in ns.
-pub fn latency(report: &Report) -> String {
+pub fn latency(report: &LatencyReport) -> String {
     let mut text = String::from(
         "from_node,cpus,memory_node,pages,median_ns,interval_low_ns,interval_high_ns,best_ns,rounds,samples,\
          disturbed_samples,disturbed,placed_before_share,placed_after_share,distance,refused\n",

@@ -1,12 +1,12 @@
 //! Latency under load, a line per point.
 
-use nodewise_measure::latency::loaded::{Curve, Path, Point, Report};
+use nodewise_measure::latency::loaded::{Curve, LoadedReport, Path, Point};
 use nodewise_measure::survey::CellReport;
 
 use super::{backing, figures, known, names, optional, quoted};
 
 /// Writes curves; a value that is not known is empty. The idle latency is a line without traffic.
-pub fn loaded(report: &Report) -> String {
+pub fn loaded(report: &LoadedReport) -> String {
     let mut text = String::from(
         "from_node,cpus,memory_node,pages,traffic_from_node,traffic_cpus,traffic_memory_node,traffic,pause_ns,\
          median_gb_per_s,bus_gb_per_s_at_most,median_ns,interval_low_ns,interval_high_ns,best_ns,p90_ns,rounds,\

@@ -1,6 +1,6 @@
 //! Matrices, rows and sentences of a report of bandwidths.
 
-use nodewise_measure::bandwidth::{BandwidthFinding, Report, WayReport, Weights, findings};
+use nodewise_measure::bandwidth::{BandwidthFinding, BandwidthReport, TransferReport, Weights, findings};
 use nodewise_measure::kernel::bandwidth::Kernel;
 use nodewise_measure::survey::extent;
 use nodewise_stats::Direction;
@@ -10,7 +10,7 @@ use crate::digest::matrix::{Entry, Matrix};
 use crate::digest::survey::{Ending, Told, missing, pages_words};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
-pub fn matrix(report: &Report) -> Matrix {
+pub fn matrix(report: &BandwidthReport) -> Matrix {
     let pages = report.matrix.first().map(|way| pages_words(way.cell.pages)).unwrap_or_default();
     let title = format!("{}, {pages}", report.kernel);
     let remark = "GB/s, median of the rounds";
@@ -23,7 +23,7 @@ pub fn matrix(report: &Report) -> Matrix {
 }
 
 /// The median of a way, GB/s.
-pub fn median(way: &WayReport) -> Option<f64> {
+pub fn median(way: &TransferReport) -> Option<f64> {
     Some(way.cell.figure.as_ref()?.median)
 }
 
@@ -31,20 +31,20 @@ pub fn median(way: &WayReport) -> Option<f64> {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelRow<'a> {
     pub kernel: Kernel,
-    pub one: Option<&'a WayReport>,
+    pub one: Option<&'a TransferReport>,
     /// With all threads of the node.
-    pub all: Option<&'a WayReport>,
+    pub all: Option<&'a TransferReport>,
 }
 
 impl<'a> KernelRow<'a> {
     /// The way with the most threads.
-    pub fn most(&self) -> Option<&'a WayReport> {
+    pub fn most(&self) -> Option<&'a TransferReport> {
         self.all.or(self.one)
     }
 }
 
 /// A row per kernel.
-pub fn kernel_rows(report: &Report) -> Vec<KernelRow<'_>> {
+pub fn kernel_rows(report: &BandwidthReport) -> Vec<KernelRow<'_>> {
     let of = |kernel: Kernel, one: bool| {
         report.kernels.iter().find(|way| way.kernel == kernel && (way.threads == 1) == one)
     };
@@ -94,33 +94,33 @@ fn weights_words(weights: &Weights) -> String {
 }
 
 /// From where to where, in words.
-pub fn place_words(way: &WayReport) -> String {
+pub fn place_words(way: &TransferReport) -> String {
     format!("CPUs of node {} to the memory of node {}", way.cell.from, way.cell.memory)
 }
 
 /// Where the curve of threads bends, in words.
-pub fn knee_words(report: &Report) -> String {
+pub fn knee_words(report: &BandwidthReport) -> String {
     report
         .knee()
         .map_or_else(|| "no knee".to_owned(), |threads| format!("knee: {}", plural(threads, "thread")))
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &Report) -> Vec<Told> {
+pub fn told(report: &BandwidthReport) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
 
 /// How the report ends.
-pub fn ending(report: &Report) -> Ending {
+pub fn ending(report: &BandwidthReport) -> Ending {
     let how = [method(report), COUNTED.to_owned()];
     Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
         .with_not_reached(not_reached(report))
 }
 
 /// The tables, or parts of them, that the survey has not reached: `matrix, 9 of 12 kernels`.
-fn not_reached(report: &Report) -> Option<String> {
+fn not_reached(report: &BandwidthReport) -> Option<String> {
     let are_reached =
-        |ways: &[WayReport]| ways.iter().map(|way| way.cell.is_reached()).collect::<Vec<bool>>();
+        |ways: &[TransferReport]| ways.iter().map(|way| way.cell.is_reached()).collect::<Vec<bool>>();
     let rows = kernel_rows(report);
     let kernels =
         rows.iter().map(|row| [row.one, row.all].into_iter().flatten().all(|way| way.cell.is_reached()));
@@ -143,7 +143,7 @@ fn not_reached(report: &Report) -> Option<String> {
 }
 
 /// How it was measured, in one line.
-pub fn method(report: &Report) -> String {
+pub fn method(report: &BandwidthReport) -> String {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     format!(
         "{} on each node, refilled and checked in every sample; threads bound, counted over the time in \

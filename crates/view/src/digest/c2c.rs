@@ -2,7 +2,7 @@
 
 use nodewise_machine::CpuId;
 use nodewise_measure::c2c::report::{Group, Home};
-use nodewise_measure::c2c::{PairReport, Relation, Report, Transfer};
+use nodewise_measure::c2c::{C2cReport, PairReport, Relation, Transfer};
 use nodewise_measure::survey::extent;
 use nodewise_stats::Direction;
 
@@ -29,7 +29,7 @@ pub const fn home_words(home: Home) -> &'static str {
 }
 
 /// The matrix of one transfer with the lines at one home.
-fn matrix(report: &Report, transfer: Transfer, home: Home) -> Matrix<CpuId> {
+fn matrix(report: &C2cReport, transfer: Transfer, home: Home) -> Matrix<CpuId> {
     let title = match report.homes()[..] {
         [_] => transfer.name().to_owned(),
         _ => format!("{}, {}", transfer.name(), home_words(home)),
@@ -45,7 +45,7 @@ fn matrix(report: &Report, transfer: Transfer, home: Home) -> Matrix<CpuId> {
 }
 
 /// The matrices that are shown: every transfer, with the memory near.
-pub fn matrices(report: &Report) -> Vec<Matrix<CpuId>> {
+pub fn matrices(report: &C2cReport) -> Vec<Matrix<CpuId>> {
     let home = report.homes().first().copied().unwrap_or(Home::Near);
     let of = |transfer| matrix(report, transfer, home);
     report.transfers().into_iter().map(of).filter(|matrix| !matrix.is_empty()).collect()
@@ -68,8 +68,8 @@ pub struct Row {
     pub pairs: usize,
 }
 
-/// A row per relation and home, nearest first; a value per transfer of [`Report::transfers`].
-pub fn rows(report: &Report) -> Vec<Row> {
+/// A row per relation and home, nearest first; a value per transfer of [`C2cReport::transfers`].
+pub fn rows(report: &C2cReport) -> Vec<Row> {
     let groups = report.groups();
     let mut rows = Vec::new();
     for relation in Relation::ALL {
@@ -89,13 +89,13 @@ pub fn rows(report: &Report) -> Vec<Row> {
 }
 
 /// The pairs that have no figure, by reason: how many, why.
-fn refusals(report: &Report) -> Vec<(String, String)> {
+fn refusals(report: &C2cReport) -> Vec<(String, String)> {
     let reasons = by_reason(report.pairs.iter().filter_map(|of| Some((of.refused.as_deref()?, of))));
     reasons.into_iter().map(|(why, pairs)| (plural(pairs.len(), "pair"), why.to_owned())).collect()
 }
 
 /// How the report ends.
-pub fn ending(report: &Report) -> Ending {
+pub fn ending(report: &C2cReport) -> Ending {
     Ending {
         how: [method(report)].into_iter().chain(proof(report)).collect(),
         not_measured: refusals(report),
@@ -110,7 +110,7 @@ fn is_reached(of: &PairReport) -> bool {
 }
 
 /// How it was measured, in one line.
-pub fn method(report: &Report) -> String {
+pub fn method(report: &C2cReport) -> String {
     let (rounds, samples) = extent(report.pairs.iter().filter_map(|of| of.figure.as_ref()));
     let cpus = report.cpus().len();
     let chosen = if cpus < report.candidates {
@@ -126,7 +126,7 @@ pub fn method(report: &Report) -> String {
 }
 
 /// Describes the proof of the placement, in one line: the worst over all pairs with a figure.
-fn proof(report: &Report) -> Option<String> {
+fn proof(report: &C2cReport) -> Option<String> {
     let pairs = || report.pairs.iter().filter(|of| of.figure.is_some());
     let before = pairs().filter_map(|of| of.before.as_ref()?.share()).reduce(f64::min)?;
     let after = pairs().filter_map(|of| of.after.as_ref()?.share()).reduce(f64::min);
@@ -134,7 +134,7 @@ fn proof(report: &Report) -> Option<String> {
 }
 
 /// Returns the remarks to read before the figures are believed.
-pub fn remarks(report: &Report) -> Vec<Told> {
+pub fn remarks(report: &C2cReport) -> Vec<Told> {
     let around = report.account.stolen().into_iter().chain(report.account.others());
     let mut remarks: Vec<Told> = around.map(|noise| Told::of_noise(&noise)).collect();
     let disturbed = report.pairs.iter().filter(|of| of.figure.is_some() && of.disturbed).count();

@@ -1,6 +1,8 @@
 //! Matrices and sentences of a report of files in memory.
 
-use nodewise_measure::bandwidth::file::{BLOCK, FileFinding, FileReport, Operation, Place, file_findings};
+use nodewise_measure::bandwidth::file::{
+    BLOCK, FileFinding, FileReport, Operation, TmpfsLocation, file_findings,
+};
 use nodewise_measure::survey::{CellReport, extent};
 use nodewise_stats::Direction;
 
@@ -57,8 +59,8 @@ pub fn ending(report: &FileReport) -> Ending {
 pub fn method(report: &FileReport) -> String {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     let place = match &report.place {
-        Place::Kernel => "memfd_create".to_owned(),
-        Place::Folder(folder) => format!("without a name in {}", folder.display()),
+        TmpfsLocation::Kernel => "memfd_create".to_owned(),
+        TmpfsLocation::Folder(folder) => format!("without a name in {}", folder.display()),
     };
     format!(
         "a file of {} on each node ({place}), its pages bound by a policy of its own; one thread, write(2) and \

@@ -1,24 +1,26 @@
 //! Words and sentences of a report of devices.
 
-use nodewise_measure::io::{Access, DeviceReport, Home, IoFinding, Kind, LARGE, Report, SMALL, findings};
+use nodewise_measure::io::{
+    Access, DeviceKind, DeviceReport, Home, IoFinding, IoReport, LARGE, SMALL, findings,
+};
 use nodewise_measure::survey::{CellReport, extent};
 
 use crate::digest::survey::{Ending, Told, missing, proof, refusals};
 
 /// Names the kind of a device, in words.
-const fn kind_words(kind: Kind) -> &'static str {
+const fn kind_words(kind: DeviceKind) -> &'static str {
     match kind {
-        Kind::Block => "block device",
-        Kind::File => "file",
-        Kind::Network => "network interface",
-        Kind::Rdma => "RDMA device",
-        Kind::Unknown => "not found",
+        DeviceKind::Block => "block device",
+        DeviceKind::File => "file",
+        DeviceKind::Network => "network interface",
+        DeviceKind::Rdma => "RDMA device",
+        DeviceKind::Unknown => "not found",
     }
 }
 
 /// Describes a device: its kind, its size, and where it hangs: `block device, 256 GiB, on node 0`.
 pub fn about(device: &DeviceReport) -> String {
-    if device.kind == Kind::Unknown {
+    if device.kind == DeviceKind::Unknown {
         return kind_words(device.kind).to_owned();
     }
     let size = device.size.map_or_else(String::new, |size| format!(", {size}"));
@@ -56,12 +58,12 @@ fn sentence(finding: &IoFinding) -> String {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &Report) -> Vec<Told> {
+pub fn told(report: &IoReport) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
 
 /// How the report ends.
-pub fn ending(report: &Report) -> Ending {
+pub fn ending(report: &IoReport) -> Ending {
     let counted = method(report).map(|method| [method, COUNTED.to_owned()]);
     let proof = counted.as_ref().and_then(|_| proof(report.cells(), report.size));
     Ending {
@@ -81,7 +83,7 @@ fn refusals_of(device: &DeviceReport) -> Vec<(String, String)> {
 }
 
 /// How it was measured, in one line; `None` where nothing was.
-pub fn method(report: &Report) -> Option<String> {
+pub fn method(report: &IoReport) -> Option<String> {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     (samples > 0).then(|| {
         format!(

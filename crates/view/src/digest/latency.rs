@@ -1,7 +1,7 @@
 //! Matrices and sentences of a report of latencies.
 
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::latency::{LatencyFinding, Lookup, Report, findings};
+use nodewise_measure::latency::{LatencyFinding, LatencyReport, Lookup, findings};
 use nodewise_measure::survey::{CellReport, Figure, extent};
 use nodewise_stats::Direction;
 
@@ -19,7 +19,7 @@ pub enum Shown {
 }
 
 /// The matrix of one kind of pages.
-pub fn matrix(report: &Report, pages: PageKind, shown: Shown) -> Matrix {
+pub fn matrix(report: &LatencyReport, pages: PageKind, shown: Shown) -> Matrix {
     let (title, value): (_, fn(&Figure) -> f64) = match shown {
         Shown::Median => (pages_words(pages), |figure| figure.median),
         Shown::Best => (format!("{}, best", pages_words(pages)), |figure| figure.best),
@@ -37,7 +37,7 @@ pub fn matrix(report: &Report, pages: PageKind, shown: Shown) -> Matrix {
 }
 
 /// The matrix of what looking up small pages adds; `None` where it was not measured.
-pub fn page_walks(report: &Report) -> Option<Matrix> {
+pub fn page_walks(report: &LatencyReport) -> Option<Matrix> {
     let remark = "ns per load, small pages less huge ones";
     let mut matrix = Matrix::new("page walks", "ns", remark, Direction::LowerIsBetter);
     let lookup = Lookup::of(report);
@@ -79,19 +79,19 @@ fn sentence(finding: &LatencyFinding) -> String {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &Report) -> Vec<Told> {
+pub fn told(report: &LatencyReport) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
 
 /// How the report ends.
-pub fn ending(report: &Report) -> Ending {
+pub fn ending(report: &LatencyReport) -> Ending {
     let told = told(report).into_iter();
     Ending::of_cells([method(report)], &report.account, report.cells.iter(), report.size, told)
         .with_not_reached(missing("cell", report.cells.iter().map(CellReport::is_reached)))
 }
 
 /// How it was measured, in one line.
-pub fn method(report: &Report) -> String {
+pub fn method(report: &LatencyReport) -> String {
     let (rounds, samples) = extent(report.cells.iter().filter_map(|cell| cell.figure.as_ref()));
     format!(
         "one random cycle through {} per buffer; {rounds} rounds, {samples} samples of 65,536 loads per cell, \

@@ -1,6 +1,6 @@
 //! Curves of latency under load, in words.
 
-use nodewise_measure::latency::loaded::{Curve, Knee, LoadedFinding, Path, Report, findings};
+use nodewise_measure::latency::loaded::{Curve, Knee, LoadedFinding, LoadedReport, Path, findings};
 use nodewise_measure::survey::{CellReport, extent};
 
 use crate::digest::counts::{by_count, cpu_names};
@@ -47,19 +47,19 @@ pub fn knee_words(path: &Path, curve: &Curve) -> Option<String> {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &Report) -> Vec<Told> {
+pub fn told(report: &LoadedReport) -> Vec<Told> {
     findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
 }
 
 /// How the report ends.
-pub fn ending(report: &Report) -> Ending {
+pub fn ending(report: &LoadedReport) -> Ending {
     let how = [method(report), COUNTED.to_owned()];
     Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
         .with_not_reached(missing("point", report.cells().map(CellReport::is_reached)))
 }
 
 /// How it was measured, in one line.
-pub fn method(report: &Report) -> String {
+pub fn method(report: &LoadedReport) -> String {
     let (rounds, samples) = extent(report.cells().filter_map(|cell| cell.figure.as_ref()));
     format!(
         "one random cycle through {}, medians and 90th percentiles of 512 loads each; traffic over {}, with a \

@@ -1,32 +1,32 @@
 //! Tables of perftest side by side, in words.
 
 use nodewise_machine::Bytes;
-use nodewise_measure::perftest::{Comparison, Kind, Kink, Side, kinks};
+use nodewise_measure::perftest::{Comparison, Kink, PerftestQuantity, Side, kinks};
 use nodewise_stats::Direction;
 
 use crate::digest::survey::digits;
 
 /// Names the compared quantity, as a title.
-pub const fn title(kind: Kind) -> &'static str {
+pub const fn title(kind: PerftestQuantity) -> &'static str {
     match kind {
-        Kind::Latency => "Latency by size of message",
-        Kind::Bandwidth => "Bandwidth by size of message",
+        PerftestQuantity::Latency => "Latency by size of message",
+        PerftestQuantity::Bandwidth => "Bandwidth by size of message",
     }
 }
 
 /// Describes its numbers.
-pub const fn remark(kind: Kind) -> &'static str {
+pub const fn remark(kind: PerftestQuantity) -> &'static str {
     match kind {
-        Kind::Latency => "us one way, median of the messages",
-        Kind::Bandwidth => "Gbit/s, average",
+        PerftestQuantity::Latency => "us one way, median of the messages",
+        PerftestQuantity::Bandwidth => "Gbit/s, average",
     }
 }
 
 /// The title of the axis of its numbers.
-pub const fn axis(kind: Kind) -> &'static str {
+pub const fn axis(kind: PerftestQuantity) -> &'static str {
     match kind {
-        Kind::Latency => "latency, us one way",
-        Kind::Bandwidth => "bandwidth, Gbit/s",
+        PerftestQuantity::Latency => "latency, us one way",
+        PerftestQuantity::Bandwidth => "bandwidth, Gbit/s",
     }
 }
 
@@ -73,7 +73,7 @@ fn far_sentence(comparison: &Comparison, at: usize) -> Option<String> {
     ))
 }
 
-fn kink_sentence(kind: Kind, side: &Side, kink: &Kink) -> String {
+fn kink_sentence(kind: PerftestQuantity, side: &Side, kink: &Kink) -> String {
     let [before, at, behind] = kink.sizes.map(short);
     let values = kink.values.map(digits).join(", ");
     let why = match (kind.direction(), kink.falls) {

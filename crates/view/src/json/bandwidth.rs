@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use nodewise_machine::id::Id as _;
 use nodewise_machine::{Bytes, CpuId};
-use nodewise_measure::bandwidth::{Report, WayReport};
+use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 use nodewise_measure::survey::Declared;
 use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub const READ: [&str; 2] = [SCHEMA, "nodewise.bandwidth/1"];
 const MOST_WAYS: usize = 1024 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
-pub fn bandwidth(report: &Report) -> String {
+pub fn bandwidth(report: &BandwidthReport) -> String {
     pretty(&Document::of(report))
 }
 
@@ -34,7 +34,7 @@ pub fn bandwidth(report: &Report) -> String {
 ///
 /// # Errors
 /// What is wrong and where, fit to be shown.
-pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+pub fn read(saved: &Saved<'_>) -> Result<BandwidthReport, String> {
     saved.contents_of::<Document>(&READ)?.read()
 }
 
@@ -88,8 +88,8 @@ struct DeclaredJson {
 }
 
 impl Document {
-    fn of(report: &Report) -> Self {
-        let ways = |ways: &[WayReport]| ways.iter().map(WayJson::of).collect();
+    fn of(report: &BandwidthReport) -> Self {
+        let ways = |ways: &[TransferReport]| ways.iter().map(WayJson::of).collect();
         let weights = report.weights().map(|weights| {
             weights.weights.into_iter().map(|(node, weight)| (node.number(), weight)).collect()
         });
@@ -110,9 +110,9 @@ impl Document {
         }
     }
 
-    fn read(self) -> Result<Report, String> {
+    fn read(self) -> Result<BandwidthReport, String> {
         let ways = |name, ways| items(name, ways, MOST_WAYS, |way| WayJson::read(way, false));
-        Ok(Report {
+        Ok(BandwidthReport {
             account: self.account.read(self.conditions.read())?,
             size: Bytes::new(self.size_bytes),
             kernel: kernel(&self.kernel)?,
@@ -126,7 +126,7 @@ impl Document {
 }
 
 impl WayJson {
-    fn of(way: &WayReport) -> Self {
+    fn of(way: &TransferReport) -> Self {
         Self {
             kernel: way.kernel.name().to_owned(),
             variant: way.variant.clone(),
@@ -138,12 +138,12 @@ impl WayJson {
         }
     }
 
-    fn read(self, everywhere: bool) -> Result<WayReport, String> {
+    fn read(self, everywhere: bool) -> Result<TransferReport, String> {
         let (threads, most) = (self.threads, CpuId::LIMIT);
         if threads == 0 || threads > most as usize {
             return Err(format!("threads is {threads}: expected 1 to {most}"));
         }
-        Ok(WayReport {
+        Ok(TransferReport {
             kernel: kernel(&self.kernel)?,
             variant: self.variant,
             threads,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_measure::c2c::report::{Group, Home};
-use nodewise_measure::c2c::{Pair, PairReport, Relation, Report, Transfer};
+use nodewise_measure::c2c::{C2cReport, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::Placed;
 use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ const MOST_PAIRS: usize = 4 * 1024 * 1024;
 const MOST_CPUS: usize = 1024;
 
 /// Writes a report as JSON, indented, with a line end.
-pub fn c2c(report: &Report) -> String {
+pub fn c2c(report: &C2cReport) -> String {
     pretty(&Document::of(report))
 }
 
@@ -32,7 +32,7 @@ pub fn c2c(report: &Report) -> String {
 ///
 /// # Errors
 /// What is wrong and where, fit to be shown.
-pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+pub fn read(saved: &Saved<'_>) -> Result<C2cReport, String> {
     saved.contents::<Document>(SCHEMA)?.read()
 }
 
@@ -92,7 +92,7 @@ struct PairJson {
 }
 
 impl Document {
-    fn of(report: &Report) -> Self {
+    fn of(report: &C2cReport) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             conditions: ConditionsJson::of(&report.account.conditions),
@@ -104,12 +104,12 @@ impl Document {
         }
     }
 
-    fn read(self) -> Result<Report, String> {
+    fn read(self) -> Result<C2cReport, String> {
         let cpus: BTreeSet<u32> = self.pairs.iter().flat_map(|pair| [pair.to_cpu, pair.from_cpu]).collect();
         if cpus.len() > MOST_CPUS {
             return Err(format!("pairs have {} CPUs: expected at most {MOST_CPUS}", cpus.len()));
         }
-        Ok(Report {
+        Ok(C2cReport {
             account: self.account.read(self.conditions.read())?,
             candidates: self.candidate_cpus,
             pairs: items("pairs", self.pairs, MOST_PAIRS, PairJson::read)?,

@@ -2,7 +2,7 @@
 //! to be drawn.
 
 use nodewise_machine::Bytes;
-use nodewise_measure::bandwidth::file::{BLOCK, FileReport, FileWayReport, Operation, Place};
+use nodewise_measure::bandwidth::file::{BLOCK, FileReport, FileTransferReport, Operation, TmpfsLocation};
 use serde::{Deserialize, Serialize};
 
 use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
@@ -23,8 +23,8 @@ const MOST_WAYS: usize = 3 * 1024 * 1024;
 /// Writes a report as JSON, indented, with a line end.
 pub fn file(report: &FileReport) -> String {
     let folder = match &report.place {
-        Place::Kernel => None,
-        Place::Folder(folder) => Some(folder.to_string_lossy().into_owned()),
+        TmpfsLocation::Kernel => None,
+        TmpfsLocation::Folder(folder) => Some(folder.to_string_lossy().into_owned()),
     };
     pretty(&Document {
         schema: SCHEMA.to_owned(),
@@ -47,7 +47,7 @@ pub fn read(saved: &Saved<'_>) -> Result<FileReport, String> {
     Ok(FileReport {
         account: document.account.read(document.conditions.read())?,
         size: Bytes::new(document.size_bytes),
-        place: document.folder.map_or(Place::Kernel, |folder| Place::Folder(folder.into())),
+        place: document.folder.map_or(TmpfsLocation::Kernel, |folder| TmpfsLocation::Folder(folder.into())),
         ways: items("files", document.files, MOST_WAYS, WayJson::read)?,
     })
 }
@@ -81,7 +81,7 @@ struct WayJson {
 }
 
 impl WayJson {
-    fn of(way: &FileWayReport) -> Self {
+    fn of(way: &FileTransferReport) -> Self {
         Self {
             operation: way.operation.word().to_owned(),
             rate: GbPerSJson::of(way.cell.figure),
@@ -90,8 +90,8 @@ impl WayJson {
         }
     }
 
-    fn read(self) -> Result<FileWayReport, String> {
-        Ok(FileWayReport {
+    fn read(self) -> Result<FileTransferReport, String> {
+        Ok(FileTransferReport {
             operation: named("operation", &self.operation, &Operation::ALL, Operation::word)?,
             cell: self.reach.read(&self.rate, self.backing)?,
         })

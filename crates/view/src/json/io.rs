@@ -1,7 +1,9 @@
 //! `nodewise.io/2`: devices, where they hang, and what reading them gave. Written, and read back to be drawn.
 
 use nodewise_machine::{Bytes, NodeId};
-use nodewise_measure::io::{Access, DeviceReport, Home, Kind, LARGE, Report, SMALL, WayReport};
+use nodewise_measure::io::{
+    Access, DeviceKind, DeviceReport, Home, IoReport, IoTransferReport, LARGE, SMALL,
+};
 use nodewise_measure::survey::Figure;
 use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
@@ -25,7 +27,7 @@ const MOST_DEVICES: usize = 64 * 1024;
 const MOST_READS: usize = 2 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
-pub fn io(report: &Report) -> String {
+pub fn io(report: &IoReport) -> String {
     pretty(&Document {
         schema: SCHEMA.to_owned(),
         conditions: ConditionsJson::of(&report.account.conditions),
@@ -42,9 +44,9 @@ pub fn io(report: &Report) -> String {
 ///
 /// # Errors
 /// What is wrong and where, fit to be shown.
-pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+pub fn read(saved: &Saved<'_>) -> Result<IoReport, String> {
     let document: Document = saved.contents_of(&READ)?;
-    Ok(Report {
+    Ok(IoReport {
         account: document.account.read(document.conditions.read())?,
         size: Bytes::new(document.buffer_bytes),
         devices: items("devices", document.devices, MOST_DEVICES, DeviceJson::read)?,
@@ -150,7 +152,7 @@ impl DeviceJson {
         };
         Ok(DeviceReport {
             name: self.name,
-            kind: named("kind", &self.kind, &Kind::ALL, Kind::word)?,
+            kind: named("kind", &self.kind, &DeviceKind::ALL, DeviceKind::word)?,
             home,
             size: self.size_bytes.map(Bytes::new),
             refused: self.refused,
@@ -161,7 +163,7 @@ impl DeviceJson {
 }
 
 impl ReadJson {
-    fn of(way: &WayReport) -> Self {
+    fn of(way: &IoTransferReport) -> Self {
         let of = |access| way.cell.figure.filter(|_| way.access == access);
         Self {
             access: way.access.word().to_owned(),
@@ -172,13 +174,13 @@ impl ReadJson {
         }
     }
 
-    fn read(self) -> Result<WayReport, String> {
+    fn read(self) -> Result<IoTransferReport, String> {
         let access = named("access", &self.access, &Access::ALL, Access::word)?;
         let (rounds, samples) = (self.backing.rounds, self.backing.samples);
         let figure = match access {
             Access::Sequential => self.rate.read(rounds, samples)?,
             Access::Random => self.time.read(rounds, samples)?,
         };
-        Ok(WayReport { access, cell: self.reach.read_with(figure, self.backing)? })
+        Ok(IoTransferReport { access, cell: self.reach.read_with(figure, self.backing)? })
     }
 }

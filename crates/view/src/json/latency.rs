@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_machine::{Bytes, NodeId};
-use nodewise_measure::latency::{Lookup, Report};
+use nodewise_measure::latency::{LatencyReport, Lookup};
 use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{CellReport, Declared};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "nodewise.latency/1";
 const MOST_CELLS: usize = 2 * 1024 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
-pub fn latency(report: &Report) -> String {
+pub fn latency(report: &LatencyReport) -> String {
     pretty(&Document::of(report))
 }
 
@@ -31,7 +31,7 @@ pub fn latency(report: &Report) -> String {
 ///
 /// # Errors
 /// What is wrong and where, fit to be shown.
-pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+pub fn read(saved: &Saved<'_>) -> Result<LatencyReport, String> {
     saved.contents::<Document>(SCHEMA)?.read()
 }
 
@@ -95,7 +95,7 @@ struct DeclaredJson {
 }
 
 impl Document {
-    fn of(report: &Report) -> Self {
+    fn of(report: &LatencyReport) -> Self {
         let lookup = Lookup::of(report);
         let pairs: BTreeSet<(NodeId, NodeId)> =
             report.cells.iter().map(|cell| (cell.from, cell.memory)).collect();
@@ -118,8 +118,8 @@ impl Document {
         }
     }
 
-    fn read(self) -> Result<Report, String> {
-        Ok(Report {
+    fn read(self) -> Result<LatencyReport, String> {
+        Ok(LatencyReport {
             account: self.account.read(self.conditions.read())?,
             size: Bytes::new(self.size_bytes),
             cells: items("cells", self.cells, MOST_CELLS, CellJson::read)?,

@@ -5,7 +5,7 @@
 
 use nodewise_machine::Bytes;
 use nodewise_measure::kernel::bandwidth::Kernel;
-use nodewise_measure::latency::loaded::{Curve, Knee, Path, Point, Report};
+use nodewise_measure::latency::loaded::{Curve, Knee, LoadedReport, Path, Point};
 use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "nodewise.latency_loaded/1";
 const MOST_POINTS: usize = 1 << 20;
 
 /// Writes a report as JSON, indented, with a line end.
-pub fn loaded(report: &Report) -> String {
+pub fn loaded(report: &LoadedReport) -> String {
     pretty(&Document::of(report))
 }
 
@@ -31,7 +31,7 @@ pub fn loaded(report: &Report) -> String {
 ///
 /// # Errors
 /// What is wrong and where, fit to be shown.
-pub fn read(saved: &Saved<'_>) -> Result<Report, String> {
+pub fn read(saved: &Saved<'_>) -> Result<LoadedReport, String> {
     saved.contents::<Document>(SCHEMA)?.read()
 }
 
@@ -101,7 +101,7 @@ struct PointJson {
 }
 
 impl Document {
-    fn of(report: &Report) -> Self {
+    fn of(report: &LoadedReport) -> Self {
         let (pages, huge_page_bytes) = page_kind(report.pages);
         Self {
             schema: SCHEMA.to_owned(),
@@ -116,13 +116,13 @@ impl Document {
         }
     }
 
-    fn read(self) -> Result<Report, String> {
+    fn read(self) -> Result<LoadedReport, String> {
         let points =
             |path: &PathJson| 1 + path.curves.iter().map(|curve| 1 + curve.points.len()).sum::<usize>();
         if self.paths.iter().map(points).sum::<usize>() > MOST_POINTS {
             return Err(format!("it has more than {MOST_POINTS} points"));
         }
-        Ok(Report {
+        Ok(LoadedReport {
             account: self.account.read(self.conditions.read())?,
             pages: pages(&self.pages, self.huge_page_bytes)?,
             size: Bytes::new(self.size_bytes),

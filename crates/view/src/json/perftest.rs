@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use nodewise_machine::{Bytes, NodeId};
-use nodewise_measure::perftest::{Column, Comparison, Kind, Kink, Problem, Row, Side, Table, kinks};
+use nodewise_measure::perftest::{
+    Column, Comparison, Kink, PerftestQuantity, Problem, Row, Side, Table, kinks,
+};
 use nodewise_measure::survey::figure::rounded;
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +113,7 @@ impl ComparisonJson {
     }
 
     fn read(self) -> Result<Vec<Side>, String> {
-        let kind = named("kind", &self.kind, &Kind::ALL, Kind::word)?;
+        let kind = named("kind", &self.kind, &PerftestQuantity::ALL, PerftestQuantity::word)?;
         items("sides", self.sides, MOST_SIDES, |side| side.read(kind))
     }
 }
@@ -141,7 +143,7 @@ impl SideJson {
         }
     }
 
-    fn read(self, kind: Kind) -> Result<Side, String> {
+    fn read(self, kind: PerftestQuantity) -> Result<Side, String> {
         let mut rows = BTreeMap::new();
         for (size, row) in items("rows", self.rows, MOST_ROWS, |row| row.read(kind))? {
             if rows.insert(size, row).is_some() {
@@ -161,7 +163,7 @@ impl SideJson {
 impl RowJson {
     /// The row by its size. Values that a table of this kind does not have are left out: a later release
     /// may write more.
-    fn read(self, kind: Kind) -> Result<(Bytes, Row), String> {
+    fn read(self, kind: PerftestQuantity) -> Result<(Bytes, Row), String> {
         let mut values = BTreeMap::new();
         for column in Column::ALL.into_iter().filter(|column| column.kind().is_none_or(|of| of == kind)) {
             if let Some(value) = self.values.get(column.name()) {

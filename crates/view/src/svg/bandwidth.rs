@@ -1,6 +1,6 @@
 //! Bandwidths as a heat map, and as a curve of threads.
 
-use nodewise_measure::bandwidth::Report;
+use nodewise_measure::bandwidth::BandwidthReport;
 
 use crate::digest::bandwidth::{ending, matrix, method};
 use crate::digest::counts::plural;
@@ -15,13 +15,13 @@ use crate::svg::threads;
 ///
 /// # Units
 /// Lengths in px; at most 980 wide.
-pub fn bandwidth_svg(report: &Report, theme: Theme) -> String {
+pub fn bandwidth_svg(report: &BandwidthReport, theme: Theme) -> String {
     let (title, page) = bandwidth_page(report);
     paint(&page, &title, &method(report), theme)
 }
 
 /// Lays out the picture: its title, and the page.
-pub fn bandwidth_page(report: &Report) -> (String, Frame) {
+pub fn bandwidth_page(report: &BandwidthReport) -> (String, Frame) {
     let nodes = report.targets().len().max(report.sources().len());
     let title = format!("Memory bandwidth, {}", plural(nodes, "node"));
     let caption = caption(&report.account.conditions);

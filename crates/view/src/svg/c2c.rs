@@ -1,6 +1,6 @@
 //! Core-to-core latencies as heat maps.
 
-use nodewise_measure::c2c::Report;
+use nodewise_measure::c2c::C2cReport;
 
 use crate::digest::c2c::{Row, ending, home_words, matrices, method, rows};
 use crate::digest::counts::plural;
@@ -14,13 +14,13 @@ use crate::svg::palette::Theme;
 ///
 /// # Units
 /// Lengths in px; at most 980 wide.
-pub fn c2c_svg(report: &Report, theme: Theme) -> String {
+pub fn c2c_svg(report: &C2cReport, theme: Theme) -> String {
     let (title, page) = c2c_page(report);
     paint(&page, &title, &method(report), theme)
 }
 
 /// Lays out the picture: its title, and the page.
-pub fn c2c_page(report: &Report) -> (String, Frame) {
+pub fn c2c_page(report: &C2cReport) -> (String, Frame) {
     let title = format!("Core-to-core latency, {}", plural(report.cpus().len(), "CPU"));
     let transfers = report.transfers();
     let group = |row: &Row| {

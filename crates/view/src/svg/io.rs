@@ -1,7 +1,7 @@
 //! Devices as bars: for each, what buffers on each node get; tables of perftest as curves.
 
 use nodewise_machine::NodeId;
-use nodewise_measure::io::{Access, DeviceReport, Report};
+use nodewise_measure::io::{Access, DeviceReport, IoReport};
 
 use crate::digest::io::{about, ending, method, reader};
 use crate::digest::survey::{caption, digits};
@@ -32,13 +32,13 @@ const TITLE: &str = "Devices by node";
 ///
 /// # Units
 /// Lengths in px.
-pub fn io_svg(report: &Report, theme: Theme) -> String {
+pub fn io_svg(report: &IoReport, theme: Theme) -> String {
     let about = method(report).unwrap_or_default();
     paint(&io_page(report), TITLE, &about, theme)
 }
 
 /// Lays out the picture.
-pub fn io_page(report: &Report) -> Frame {
+pub fn io_page(report: &IoReport) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
     sheet::begin(TITLE, &caption(&report.account.conditions), &mut stack);
     for device in report.devices.iter().take(MOST_DEVICES) {

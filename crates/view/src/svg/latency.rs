@@ -1,6 +1,6 @@
 //! Latencies as heat maps.
 
-use nodewise_measure::latency::Report;
+use nodewise_measure::latency::LatencyReport;
 
 use crate::digest::counts::plural;
 use crate::digest::latency::{Shown, ending, matrix, method, page_walks};
@@ -15,13 +15,13 @@ use crate::svg::palette::Theme;
 ///
 /// # Units
 /// Lengths in px; at most 980 wide.
-pub fn latency_svg(report: &Report, theme: Theme) -> String {
+pub fn latency_svg(report: &LatencyReport, theme: Theme) -> String {
     let (title, page) = latency_page(report);
     paint(&page, &title, &method(report), theme)
 }
 
 /// Lays out the picture of a report of latencies: its title, and the page.
-pub fn latency_page(report: &Report) -> (String, Frame) {
+pub fn latency_page(report: &LatencyReport) -> (String, Frame) {
     let mut matrices: Vec<Matrix> =
         report.page_kinds().into_iter().map(|pages| matrix(report, pages, Shown::Median)).collect();
     matrices.extend(page_walks(report));

@@ -1,7 +1,7 @@
 //! Latency under load as curves: ns per load against the GB/s that other CPUs move meanwhile.
 
 use nodewise_measure::latency::loaded::knee::TIMES_IDLE;
-use nodewise_measure::latency::loaded::{Curve, Knee, Path, Report};
+use nodewise_measure::latency::loaded::{Curve, Knee, LoadedReport, Path};
 
 use crate::digest::loaded::{ending, knee_words, method, path_words};
 use crate::digest::survey::{caption, digits};
@@ -19,12 +19,12 @@ const PLOT: Plot = Plot { frame: WIDTH, height: 300.0, right: 20.0 };
 ///
 /// # Units
 /// Lengths in px.
-pub fn loaded_svg(report: &Report, theme: Theme) -> String {
+pub fn loaded_svg(report: &LoadedReport, theme: Theme) -> String {
     paint(&loaded_page(report), TITLE, &method(report), theme)
 }
 
 /// Lays out the picture.
-pub fn loaded_page(report: &Report) -> Frame {
+pub fn loaded_page(report: &LoadedReport) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
     sheet::begin(TITLE, &caption(&report.account.conditions), &mut stack);
     // One scale for all, so that they can be compared.
@@ -57,7 +57,7 @@ struct Scale {
 
 impl Scale {
     /// From nothing to beyond all points and twice the idle latency; `None` without points.
-    fn of(report: &Report) -> Option<Self> {
+    fn of(report: &LoadedReport) -> Option<Self> {
         let curves = || report.paths.iter().flat_map(|path| &path.curves);
         let places: Vec<(f64, f64)> = curves().flat_map(Curve::places).collect();
         let most = |of: fn(&(f64, f64)) -> f64| places.iter().map(of).reduce(f64::max);

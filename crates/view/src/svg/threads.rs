@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_measure::bandwidth::{Report, WayReport};
+use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 use nodewise_measure::survey::Figure;
 
 use crate::digest::bandwidth::{knee_words, place_words};
@@ -19,8 +19,8 @@ const PLOT: Plot = Plot { frame: 520.0, height: 220.0, right: 20.0 };
 const APART: f64 = 36.0;
 
 /// The curve with its title and legend; `None` with fewer than two points.
-pub(super) fn panel(report: &Report) -> Option<Frame> {
-    let figure = |way: &WayReport| Some((way.threads, way.cell.figure?));
+pub(super) fn panel(report: &BandwidthReport) -> Option<Frame> {
+    let figure = |way: &TransferReport| Some((way.threads, way.cell.figure?));
     let points: BTreeMap<usize, Figure> = report.scaling.iter().filter_map(figure).collect();
     let (last, most) = points.last_key_value()?;
     let (plot, place) = (plot(report.knee(), &points)?, place_words(report.scaling.first()?));

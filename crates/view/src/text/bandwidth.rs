@@ -1,6 +1,6 @@
 //! The text of `nodewise bandwidth`.
 
-use nodewise_measure::bandwidth::{Report, WayReport};
+use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 
 use crate::digest::bandwidth::{KernelRow, ending, kernel_rows, matrix, median, place_words};
 use crate::digest::survey::digits;
@@ -10,7 +10,7 @@ use crate::text::table::{Align, Column, Keep, Table};
 use crate::text::{matrix, survey};
 
 /// Writes bandwidths.
-pub fn bandwidth(report: &Report, style: &Style) -> String {
+pub fn bandwidth(report: &BandwidthReport, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Bandwidth", "all threads of a node at once, a thread per CPU");
     matrix::write_measured(&matrix(report), &mut page);
@@ -30,16 +30,16 @@ pub fn bandwidth(report: &Report, style: &Style) -> String {
 }
 
 /// Whether a table of these ways has anything to show.
-fn has_figures(ways: &[WayReport]) -> bool {
+fn has_figures(ways: &[TransferReport]) -> bool {
     ways.iter().any(|way| way.cell.figure.is_some())
 }
 
 /// From where to where, for a heading.
-fn place(ways: &[WayReport]) -> String {
+fn place(ways: &[TransferReport]) -> String {
     ways.first().map_or_else(String::new, place_words)
 }
 
-fn write_everywhere(way: &WayReport, page: &mut Page) {
+fn write_everywhere(way: &TransferReport, page: &mut Page) {
     let value = number(way).map_or_else(|| "not measured".to_owned(), |value| format!("{value} GB/s"));
     let line = Line::from("  ")
         .with(Ink::Plain, "all nodes at once, each on its own memory: ")
@@ -49,18 +49,18 @@ fn write_everywhere(way: &WayReport, page: &mut Page) {
 }
 
 /// A median with three digits, and a mark where the way stayed disturbed.
-fn number(way: &WayReport) -> Option<String> {
+fn number(way: &TransferReport) -> Option<String> {
     let mark = if way.cell.disturbed { "!" } else { "" };
     median(way).map(|value| format!("{}{mark}", digits(value)))
 }
 
-fn cell(way: Option<&WayReport>, of: impl Fn(&WayReport) -> Option<String>) -> Line {
+fn cell(way: Option<&TransferReport>, of: impl Fn(&TransferReport) -> Option<String>) -> Line {
     let ink = if way.is_some_and(|way| way.cell.disturbed) { Ink::Notable } else { Ink::Plain };
     way.and_then(of).map_or_else(Line::new, |text| Line::new().with(ink, text))
 }
 
 /// A row per kernel.
-fn kernels(report: &Report) -> Table {
+fn kernels(report: &BandwidthReport) -> Table {
     let column = |head, align, keep| Column { head, align, keep };
     let mut table = Table::new(vec![
         column("kernel", Align::Left, Keep::Always),
@@ -75,7 +75,7 @@ fn kernels(report: &Report) -> Table {
         |row: &KernelRow<'_>| row.one.into_iter().chain(row.all).any(|way| way.cell.is_reached());
     for row in kernel_rows(report).into_iter().filter(is_reached) {
         let most = row.most();
-        let interval = |way: &WayReport| {
+        let interval = |way: &TransferReport| {
             let interval = way.cell.figure.as_ref()?.interval?;
             Some(format!("{}-{}", digits(interval.low), digits(interval.high)))
         };
@@ -96,7 +96,7 @@ fn kernels(report: &Report) -> Table {
 }
 
 /// A row per number of threads.
-fn scaling(report: &Report) -> Table {
+fn scaling(report: &BandwidthReport) -> Table {
     let column = |head, align, keep| Column { head, align, keep };
     let mut table = Table::new(vec![
         column("threads", Align::Right, Keep::Always),
@@ -106,7 +106,7 @@ fn scaling(report: &Report) -> Table {
     ]);
     let knee = report.knee();
     for way in report.scaling.iter().filter(|way| way.cell.is_reached()) {
-        let per_thread = |way: &WayReport| median(way).map(|value| digits(value / way.threads as f64));
+        let per_thread = |way: &TransferReport| median(way).map(|value| digits(value / way.threads as f64));
         let mark = if knee == Some(way.threads) { Line::from("the knee") } else { Line::blank() };
         table.row(vec![
             way.threads.to_string().into(),

@@ -1,6 +1,6 @@
 //! The text of `nodewise c2c`.
 
-use nodewise_measure::c2c::Report;
+use nodewise_measure::c2c::C2cReport;
 use nodewise_measure::c2c::report::Group;
 
 use crate::digest::c2c::{Row, ending, home_words, matrices, rows};
@@ -13,7 +13,7 @@ use crate::text::{matrix, survey};
 const SHOWN: usize = 32;
 
 /// Writes core-to-core latencies.
-pub fn c2c(report: &Report, style: &Style) -> String {
+pub fn c2c(report: &C2cReport, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Core to core", "what it costs a CPU to get a cache line that another one has, ns");
     let groups = groups(report);
@@ -30,7 +30,7 @@ pub fn c2c(report: &Report, style: &Style) -> String {
 }
 
 /// A row per relation and home.
-fn groups(report: &Report) -> Table {
+fn groups(report: &C2cReport) -> Table {
     let column = |head, align, keep| Column { head, align, keep };
     let mut columns = vec![column("CPUs", Align::Left, Keep::Always)];
     for transfer in report.transfers() {

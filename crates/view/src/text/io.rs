@@ -1,7 +1,7 @@
 //! The text of `nodewise io`.
 
 use nodewise_machine::NodeId;
-use nodewise_measure::io::{Access, DeviceReport, Report, WayReport};
+use nodewise_measure::io::{Access, DeviceReport, IoReport, IoTransferReport};
 
 use crate::digest::io::{about, ending, reader};
 use crate::digest::survey::digits;
@@ -11,7 +11,7 @@ use crate::text::table::{Align, Column, Keep, Table};
 use crate::text::{perftest, survey};
 
 /// Writes devices, and the outcomes of reading them.
-pub fn io(report: &Report, style: &Style) -> String {
+pub fn io(report: &IoReport, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Devices", "read past the page cache into buffers on each node");
     for device in &report.devices {
@@ -50,7 +50,7 @@ fn table(device: &DeviceReport) -> Table {
         column("95% interval", Keep::Unless(2)),
         Column { head: "", align: Align::Left, keep: Keep::Always },
     ]);
-    let is_reached = |way: Option<&WayReport>| way.is_some_and(|way| way.cell.is_reached());
+    let is_reached = |way: Option<&IoTransferReport>| way.is_some_and(|way| way.cell.is_reached());
     for node in device.memory_nodes() {
         let way = |access| device.way(access, node);
         let (large, small) = (way(Access::Sequential), way(Access::Random));
@@ -74,7 +74,7 @@ fn remark(device: &DeviceReport, node: NodeId) -> Line {
 }
 
 /// A median, and a mark where the way stayed disturbed.
-fn number(way: Option<&WayReport>) -> Line {
+fn number(way: Option<&IoTransferReport>) -> Line {
     let figure = way.and_then(|way| Some((way.cell.figure?, way.cell.disturbed)));
     match figure {
         Some((figure, true)) => Line::new().with(Ink::Notable, format!("{}!", digits(figure.median))),
@@ -83,7 +83,7 @@ fn number(way: Option<&WayReport>) -> Line {
     }
 }
 
-fn interval(way: Option<&WayReport>) -> Line {
+fn interval(way: Option<&IoTransferReport>) -> Line {
     let interval = way.and_then(|way| way.cell.figure?.interval);
     interval.map_or_else(Line::new, |interval| {
         Line::from(format!("{}-{}", digits(interval.low), digits(interval.high)))

@@ -1,7 +1,7 @@
 //! The text of `nodewise latency`.
 
 use nodewise_measure::cell::PageKind;
-use nodewise_measure::latency::Report;
+use nodewise_measure::latency::LatencyReport;
 use nodewise_measure::survey::{CellReport, Figure};
 
 use crate::digest::latency::{Shown, ending, matrix, page_walks};
@@ -14,7 +14,7 @@ use crate::text::{matrix, survey};
 const TOLD: usize = 16;
 
 /// Writes a matrix of latencies.
-pub fn latency(report: &Report, style: &Style) -> String {
+pub fn latency(report: &LatencyReport, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Latency", "idle: one load after another, each at the address the last one read");
     let mut matrices: Vec<_> =
@@ -39,7 +39,7 @@ pub fn latency(report: &Report, style: &Style) -> String {
 }
 
 /// A row per cell.
-fn cells(report: &Report) -> Table {
+fn cells(report: &LatencyReport) -> Table {
     let column = |head, align, keep| Column { head, align, keep };
     let mut table = Table::new(vec![
         column("from", Align::Right, Keep::Always),
@@ -102,7 +102,7 @@ fn placed(cell: &CellReport) -> Option<String> {
 }
 
 /// How wide the intervals are that a matrix has no room for.
-fn intervals(report: &Report) -> String {
+fn intervals(report: &LatencyReport) -> String {
     let shares = || {
         let cells = report.cells.iter().filter_map(|cell| Some((cell, cell.figure?.uncertainty()?)));
         cells.map(|(cell, share)| (share * 100.0, cell))

@@ -1,6 +1,6 @@
 //! The text of `nodewise latency --loaded`.
 
-use nodewise_measure::latency::loaded::{Curve, Path, Point, Report};
+use nodewise_measure::latency::loaded::{Curve, LoadedReport, Path, Point};
 use nodewise_measure::survey::CellReport;
 
 use super::latency::disturbed;
@@ -12,7 +12,7 @@ use crate::text::survey;
 use crate::text::table::{Align, Column, Keep, Table};
 
 /// Writes curves of latency under load: a summary, and a table per curve.
-pub fn loaded(report: &Report, style: &Style) -> String {
+pub fn loaded(report: &LoadedReport, style: &Style) -> String {
     let mut page = Page::new(*style);
     page.heading("Loaded latency", "of one load after another, while other CPUs move data");
     for path in &report.paths {
@@ -49,7 +49,7 @@ fn known(value: Option<String>) -> Line {
 }
 
 /// A row per curve: how far it goes, and where it bends.
-fn summary(report: &Report) -> Table {
+fn summary(report: &LoadedReport) -> Table {
     let several = report.paths.len() > 1;
     let mut columns = vec![
         column("traffic", Align::Left, Keep::Always),

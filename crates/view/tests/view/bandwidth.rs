@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuId, CpuSet, NodeId};
-use nodewise_measure::bandwidth::{Report, WayReport};
+use nodewise_measure::bandwidth::{BandwidthReport, TransferReport};
 use nodewise_measure::c2c::report::Home;
 use nodewise_measure::c2c::{self, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::{Glance, PageKind, Placed};
@@ -27,7 +27,7 @@ fn figure(median: f64) -> Figure {
 }
 
 /// A way whose figure follows from what it is.
-fn way(from: u32, memory: u32, threads: u32, kernel: Kernel) -> WayReport {
+fn way(from: u32, memory: u32, threads: u32, kernel: Kernel) -> TransferReport {
     let remote = if from == memory { 1.0 } else { 0.45 };
     let kernel_factor = 1.0 + Kernel::ALL.iter().position(|of| *of == kernel).unwrap_or(0) as f64 / 16.0;
     let median = 18.25 * f64::from(threads.min(4)) * remote * kernel_factor;
@@ -47,14 +47,14 @@ fn way(from: u32, memory: u32, threads: u32, kernel: Kernel) -> WayReport {
         again: false,
     };
     let variant = Some("AVX2, 2 streams, prefetch 1 KiB".to_owned());
-    WayReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
+    TransferReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
 }
 
 /// This many nodes, each with eight CPUs.
-pub(crate) fn report(nodes: u32) -> Report {
+pub(crate) fn report(nodes: u32) -> BandwidthReport {
     let pairs = || (0..nodes).flat_map(move |from| (0..nodes).map(move |memory| (from, memory)));
     let of_kernel = |kernel| [way(0, 0, 1, kernel), way(0, 0, 8, kernel)];
-    Report {
+    BandwidthReport {
         account: Account {
             conditions: Conditions {
                 cpu_model: Some("Example CPU 9000".to_owned()),
@@ -73,7 +73,7 @@ pub(crate) fn report(nodes: u32) -> Report {
         matrix: pairs().map(|(from, memory)| way(from, memory, 8, Kernel::Read)).collect(),
         kernels: Kernel::ALL.into_iter().flat_map(of_kernel).collect(),
         scaling: [1, 2, 4, 8].map(|threads| way(0, 0, threads, Kernel::Read)).to_vec(),
-        everywhere: (nodes > 1).then(|| WayReport {
+        everywhere: (nodes > 1).then(|| TransferReport {
             everywhere: true,
             threads: 8 * nodes as usize,
             ..way(0, 0, 8, Kernel::Read)
@@ -91,7 +91,7 @@ pub(crate) fn report(nodes: u32) -> Report {
 }
 
 /// A report in which something went wrong with everything that can.
-pub(crate) fn troubled() -> Report {
+pub(crate) fn troubled() -> BandwidthReport {
     let mut report = report(2);
     for at in [1, 3] {
         let cell = &mut report.matrix[at].cell;
@@ -107,7 +107,7 @@ pub(crate) fn troubled() -> Report {
 }
 
 /// This many CPUs on two nodes, each with every other one.
-pub(crate) fn cores(cpus: u32) -> c2c::Report {
+pub(crate) fn cores(cpus: u32) -> c2c::C2cReport {
     let pairs =
         (0..cpus).flat_map(|to| (0..cpus).filter(move |from| *from != to).map(move |from| (to, from)));
     let of = |(to, from): (u32, u32)| {
@@ -132,7 +132,7 @@ pub(crate) fn cores(cpus: u32) -> c2c::Report {
             homes.iter().flat_map(|(home, node)| Transfer::ALL.map(|transfer| (transfer, *home, *node)));
         all.map(|(transfer, home, node)| pair(transfer, home, node)).collect::<Vec<_>>()
     };
-    c2c::Report {
+    c2c::C2cReport {
         account: Account {
             conditions: Conditions::default(),
             seed: 7,
@@ -148,7 +148,7 @@ pub(crate) fn cores(cpus: u32) -> c2c::Report {
     }
 }
 
-fn bandwidths(report: &Report, width: usize) -> String {
+fn bandwidths(report: &BandwidthReport, width: usize) -> String {
     text::bandwidth(report, &Style::plain(width))
 }
 
@@ -160,7 +160,7 @@ fn texts_are_what_a_person_accepted() {
 }
 
 /// Takes away everything that a survey brings to a way, as where it ended before.
-fn unreach(way: &mut WayReport) {
+fn unreach(way: &mut TransferReport) {
     way.cell.figure = None;
     (way.cell.before, way.cell.after, way.cell.marks) = (None, None, Marks::default());
 }

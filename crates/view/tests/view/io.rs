@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
-use nodewise_measure::bandwidth::file::{FileReport, FileWayReport, Operation, Place};
+use nodewise_measure::bandwidth::file::{FileReport, FileTransferReport, Operation, TmpfsLocation};
 use nodewise_measure::cell::{PageKind, Placed};
-use nodewise_measure::io::{Access, DeviceReport, Home, Kind, Report, WayReport};
+use nodewise_measure::io::{Access, DeviceKind, DeviceReport, Home, IoReport, IoTransferReport};
 use nodewise_measure::perftest::{Comparison, Side, Table};
 use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
@@ -51,8 +51,8 @@ fn cell(from: u32, memory: u32, median: f64) -> CellReport {
     }
 }
 
-fn device(name: &str, kind: Kind, home: Home, ways: Vec<WayReport>) -> DeviceReport {
-    let size = (kind == Kind::Block).then(|| Bytes::from_gib(256));
+fn device(name: &str, kind: DeviceKind, home: Home, ways: Vec<IoTransferReport>) -> DeviceReport {
+    let size = (kind == DeviceKind::Block).then(|| Bytes::from_gib(256));
     DeviceReport { name: name.to_owned(), kind, home, size, refused: None, ways, perftest: Vec::new() }
 }
 
@@ -79,13 +79,13 @@ pub(crate) fn comparisons(sides: u32) -> Vec<Comparison> {
 }
 
 /// A disk, one that went away, a file system without direct I/O, a network interface and an RDMA device.
-pub(crate) fn report(nodes: u32) -> Report {
+pub(crate) fn report(nodes: u32) -> IoReport {
     let of = |memory: u32| {
         let far = if memory == 0 { 1.0 } else { 1.3 };
-        let way = |access, median| WayReport { access, cell: cell(0, memory, median) };
+        let way = |access, median| IoTransferReport { access, cell: cell(0, memory, median) };
         [way(Access::Sequential, 6.25 / far), way(Access::Random, 84.0 * far)]
     };
-    let ways: Vec<WayReport> = (0..nodes).flat_map(of).collect();
+    let ways: Vec<IoTransferReport> = (0..nodes).flat_map(of).collect();
     let mut gone = ways.clone();
     for way in &mut gone {
         way.cell.figure = None;
@@ -93,18 +93,18 @@ pub(crate) fn report(nodes: u32) -> Report {
     }
     let on = |node| Home::Node(NodeId::new(node));
     let unknown = Home::Unknown("the kernel does not know the node of net:eth1".to_owned());
-    let mut rdma = device("ib:mlx5_2", Kind::Rdma, on(0), Vec::new());
+    let mut rdma = device("ib:mlx5_2", DeviceKind::Rdma, on(0), Vec::new());
     rdma.perftest = comparisons(nodes);
-    let mut none = device("/tmp/a.file", Kind::File, on(0), Vec::new());
+    let mut none = device("/tmp/a.file", DeviceKind::File, on(0), Vec::new());
     none.refused = Some("/tmp/a.file lies on a file system without direct I/O".to_owned());
-    Report {
+    IoReport {
         account: account(),
         size: Bytes::from_mib(16),
         devices: vec![
-            device("block:nvme0n1", Kind::Block, on(0), ways),
-            device("block:sdb", Kind::Block, on(1), gone),
+            device("block:nvme0n1", DeviceKind::Block, on(0), ways),
+            device("block:sdb", DeviceKind::Block, on(1), gone),
             none,
-            device("net:eth1", Kind::Network, unknown, Vec::new()),
+            device("net:eth1", DeviceKind::Network, unknown, Vec::new()),
             rdma,
         ],
     }
@@ -120,13 +120,14 @@ pub(crate) fn files(nodes: u32) -> FileReport {
             Operation::Rewrite => 6.0 / far,
             Operation::Read => 8.0 / far,
         };
-        let way = move |operation| FileWayReport { operation, cell: cell(from, memory, rate(operation)) };
+        let way =
+            move |operation| FileTransferReport { operation, cell: cell(from, memory, rate(operation)) };
         Operation::ALL.map(way)
     };
     let mut report = FileReport {
         account: account(),
         size: Bytes::from_mib(256),
-        place: Place::Folder("/dev/shm".into()),
+        place: TmpfsLocation::Folder("/dev/shm".into()),
         ways: pairs.flat_map(of).collect(),
     };
     report.ways[0].cell.disturbed = true;

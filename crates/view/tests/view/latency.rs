@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::cell::{Glance, HugePageSize, PageKind, Placed};
-use nodewise_measure::latency::Report;
+use nodewise_measure::latency::LatencyReport;
 use nodewise_measure::survey::{Account, CellReport, Declared, Figure, Marks};
 use nodewise_stats::Interval;
 use nodewise_view::svg::latency::latency_page;
@@ -51,11 +51,11 @@ fn cell(from: u32, memory: u32, nodes: u32, pages: PageKind) -> CellReport {
     }
 }
 
-fn report(nodes: u32) -> Report {
+fn report(nodes: u32) -> LatencyReport {
     let pairs = || (0..nodes).flat_map(move |from| (0..nodes).map(move |memory| (from, memory)));
     let of = |pages| pairs().map(move |(from, memory)| cell(from, memory, nodes, pages));
     let distance = |from, memory| if from == memory { 10 } else { 21 };
-    Report {
+    LatencyReport {
         account: Account {
             conditions: Conditions {
                 cpu_model: Some("Example CPU 9000".to_owned()),
@@ -85,7 +85,7 @@ fn report(nodes: u32) -> Report {
 }
 
 /// A report in which something went wrong with everything that can.
-fn troubled() -> Report {
+fn troubled() -> LatencyReport {
     let mut report = report(2);
     let refuse = |cell: &mut CellReport, why: &str| {
         cell.figure = None;
@@ -101,12 +101,12 @@ fn troubled() -> Report {
     report
 }
 
-fn everything(report: &Report, width: usize) -> String {
+fn everything(report: &LatencyReport, width: usize) -> String {
     text::latency(report, &Style::plain(width))
 }
 
 /// Reads a document back.
-fn read(text: &str) -> Result<Report, String> {
+fn read(text: &str) -> Result<LatencyReport, String> {
     json::latency::read(&json::Saved::of(text)?)
 }
 

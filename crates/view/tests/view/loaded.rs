@@ -6,7 +6,7 @@ use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuSet, NodeId};
 use nodewise_measure::cell::{PageKind, Placed};
 use nodewise_measure::kernel::bandwidth::Kernel;
-use nodewise_measure::latency::loaded::{Curve, PAUSES, Path, Point, Report};
+use nodewise_measure::latency::loaded::{Curve, LoadedReport, PAUSES, Path, Point};
 use nodewise_measure::survey::figure::rounded;
 use nodewise_measure::survey::{Account, CellReport, Figure, Marks};
 use nodewise_stats::Interval;
@@ -78,8 +78,8 @@ fn path(memory: u32, idle: f64, most: f64, kernels: &[Kernel]) -> Path {
     }
 }
 
-fn report(paths: Vec<Path>) -> Report {
-    Report {
+fn report(paths: Vec<Path>) -> LoadedReport {
+    LoadedReport {
         account: Account {
             conditions: Conditions {
                 cpu_model: Some("Example CPU 9000".to_owned()),
@@ -97,12 +97,12 @@ fn report(paths: Vec<Path>) -> Report {
     }
 }
 
-fn one_node() -> Report {
+fn one_node() -> LoadedReport {
     report(vec![path(0, 90.0, 60.0, &[Kernel::Read, Kernel::Copy])])
 }
 
 /// The knee of the far path is reached, and one point has no figure.
-fn two_nodes() -> Report {
+fn two_nodes() -> LoadedReport {
     let kernels = [Kernel::Read, Kernel::Mix1To1];
     let mut far = path(1, 150.0, 101.0, &kernels);
     far.shares_core = true;
@@ -110,7 +110,7 @@ fn two_nodes() -> Report {
 }
 
 /// Reads a document back.
-fn read(text: &str) -> Result<Report, String> {
+fn read(text: &str) -> Result<LoadedReport, String> {
     json::loaded::read(&json::Saved::of(text)?)
 }
 

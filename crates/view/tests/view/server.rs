@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::{Bytes, CpuId, NodeId};
-use nodewise_measure::bandwidth::{self, WayReport};
+use nodewise_measure::bandwidth::{self, TransferReport};
 use nodewise_measure::c2c::report::Home;
 use nodewise_measure::c2c::{self, Pair, PairReport, Relation, Transfer};
 use nodewise_measure::cell::{PageKind, Placed};
@@ -124,7 +124,7 @@ impl Server {
         self.pairs().map(declared).collect()
     }
 
-    fn latency(mut self) -> latency::Report {
+    fn latency(mut self) -> latency::LatencyReport {
         let mut cells = Vec::new();
         for (pages, walk) in [(PageKind::TransparentHuge, 0.0), (PageKind::Small, 34.0)] {
             for pair in self.pairs() {
@@ -133,17 +133,17 @@ impl Server {
             }
         }
         let declared = self.declared();
-        latency::Report { account: self.account(), size: Bytes::from_mib(128), cells, declared }
+        latency::LatencyReport { account: self.account(), size: Bytes::from_mib(128), cells, declared }
     }
 
-    fn way(&mut self, pair: (u32, u32), threads: u32, kernel: Kernel, about: f64) -> WayReport {
+    fn way(&mut self, pair: (u32, u32), threads: u32, kernel: Kernel, about: f64) -> TransferReport {
         let mut cell = self.cell(pair, PageKind::TransparentHuge, about);
         cell.cpus = cell.cpus.iter().take(threads as usize).collect();
         let variant = Some("AVX2, 4 streams, prefetch 1 KiB".to_owned());
-        WayReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
+        TransferReport { kernel, variant, threads: threads as usize, everywhere: false, cell }
     }
 
-    fn bandwidth(mut self) -> bandwidth::Report {
+    fn bandwidth(mut self) -> bandwidth::BandwidthReport {
         let ways: Vec<(u32, u32)> = self.pairs().collect();
         let rate = |times: f64| 40.0 / if times > 2.0 { 1.9 } else { times.sqrt() };
         let matrix = ways.into_iter().map(|pair| {
@@ -166,15 +166,15 @@ impl Server {
                 rounds: 9,
                 samples: 63,
             };
-            WayReport { cell: CellReport { figure: Some(figure), disturbed: false, ..way.cell }, ..way }
+            TransferReport { cell: CellReport { figure: Some(figure), disturbed: false, ..way.cell }, ..way }
         });
         let everywhere = (self.nodes > 1).then(|| {
             let all = f64::from(self.nodes) * 39.0;
             let way = self.way((0, 0), CPUS, Kernel::Read, all);
-            WayReport { everywhere: true, threads: (CPUS * self.nodes) as usize, ..way }
+            TransferReport { everywhere: true, threads: (CPUS * self.nodes) as usize, ..way }
         });
         let declared = self.declared();
-        bandwidth::Report {
+        bandwidth::BandwidthReport {
             account: self.account(),
             size: Bytes::from_mib(256),
             kernel: Kernel::Read,
@@ -187,7 +187,7 @@ impl Server {
     }
 
     /// Two CPUs of each node.
-    fn cores(mut self) -> c2c::Report {
+    fn cores(mut self) -> c2c::C2cReport {
         let cpus: Vec<u32> = (0..self.nodes).flat_map(|node| [node * CPUS, node * CPUS + 2]).collect();
         let mut pairs = Vec::new();
         for to in &cpus {
@@ -219,7 +219,7 @@ impl Server {
                 }
             }
         }
-        c2c::Report { account: self.account(), candidates: (CPUS * self.nodes) as usize, pairs }
+        c2c::C2cReport { account: self.account(), candidates: (CPUS * self.nodes) as usize, pairs }
     }
 }
 

@@ -13,7 +13,7 @@ use nodewise_syscall::shared::SharedMemory;
 use nodewise_syscall::{Advice, PageCounts, PageKind, Task, advice, mempolicy, pages};
 use rustix::fs::{MemfdFlags, Mode, OFlags, fstatfs, memfd_create, open};
 
-use super::{BLOCK, Place};
+use super::{BLOCK, TmpfsLocation};
 use crate::cell::memory::check_room;
 use crate::cell::{Facts, Phase, Placed, Refusal};
 
@@ -38,11 +38,16 @@ impl PlacedFile {
     /// # Errors
     /// Before anything is taken: where the node or the file system has too little room, or the folder is on no
     /// tmpfs. Afterwards: what the calls are refused with, and pages that came elsewhere.
-    pub fn new(size: Bytes, node: NodeId, place: &Place, facts: &mut dyn Facts) -> Result<Self, Refusal> {
+    pub fn new(
+        size: Bytes,
+        node: NodeId,
+        place: &TmpfsLocation,
+        facts: &mut dyn Facts,
+    ) -> Result<Self, Refusal> {
         check_room(size, node, PageKind::Small, facts)?;
         let file = match place {
-            Place::Kernel => unnamed_in_kernel(),
-            Place::Folder(folder) => unnamed_in_folder(folder, size),
+            TmpfsLocation::Kernel => unnamed_in_kernel(),
+            TmpfsLocation::Folder(folder) => unnamed_in_folder(folder, size),
         }?;
         let length = usize::try_from(size.get()).map_err(|_| Refusal::NoMemory { needed: size })?;
         file.set_len(size.get()).map_err(|error| refused("the file cannot be made", &error))?;

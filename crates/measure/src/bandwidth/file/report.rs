@@ -2,7 +2,7 @@
 
 use nodewise_machine::{Bytes, NodeId};
 
-use super::{FileWay, Operation, Place};
+use super::{FileTransfer, Operation, TmpfsLocation};
 use crate::cell::Refusal;
 use crate::latency::best_cpu;
 use crate::survey::{Account, CellReport, Figure, Outcome, SurveyFinding};
@@ -13,15 +13,15 @@ const DIFFERENT: f64 = 1.05;
 
 /// One way and its outcome.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FileWayReport {
+pub struct FileTransferReport {
     pub operation: Operation,
     /// Its figure in GB/s of the program, and where the file's pages were.
     pub cell: CellReport,
 }
 
-impl FileWayReport {
+impl FileTransferReport {
     /// The outcome of a way; `explain` makes a sentence of a refusal.
-    pub fn new(way: &FileWay, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Self {
+    pub fn new(way: &FileTransfer, outcome: &Outcome, explain: &dyn Fn(&Refusal) -> String) -> Self {
         let cpus = best_cpu(&way.cell.cpus).into_iter().collect();
         let cell = CellReport::new(&way.cell, cpus, outcome, Direction::HigherIsBetter, explain);
         Self { operation: way.operation, cell }
@@ -35,14 +35,14 @@ pub struct FileReport {
     pub account: Account,
     /// The size of each file.
     pub size: Bytes,
-    pub place: Place,
+    pub place: TmpfsLocation,
     /// Every operation for each pair of a node with CPUs and a node with memory.
-    pub ways: Vec<FileWayReport>,
+    pub ways: Vec<FileTransferReport>,
 }
 
 impl FileReport {
     /// The ways of an operation.
-    pub fn of(&self, operation: Operation) -> impl Iterator<Item = &FileWayReport> {
+    pub fn of(&self, operation: Operation) -> impl Iterator<Item = &FileTransferReport> {
         self.ways.iter().filter(move |way| way.operation == operation)
     }
 
@@ -79,7 +79,7 @@ pub fn file_findings(report: &FileReport) -> Vec<SurveyFinding<FileFinding>> {
 }
 
 fn far(report: &FileReport, operation: Operation) -> Option<FileFinding> {
-    let measured = |way: &FileWayReport| Some((way.cell.from, way.cell.memory, way.cell.figure?));
+    let measured = |way: &FileTransferReport| Some((way.cell.from, way.cell.memory, way.cell.figure?));
     let cells: Vec<(NodeId, NodeId, Figure)> = report.of(operation).filter_map(measured).collect();
     let pairs = cells.iter().flat_map(|best| cells.iter().map(move |worst| (best, worst)));
     let times = |best: &Figure, worst: &Figure| best.median / worst.median;

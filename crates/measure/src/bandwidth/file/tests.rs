@@ -11,18 +11,18 @@ use nodewise_syscall::clock::Monotonic;
 /// No whole number of blocks.
 const SIZE: Bytes = Bytes::from_kib(2500);
 
-fn way(operation: Operation, memory: u32) -> FileWay {
+fn way(operation: Operation, memory: u32) -> FileTransfer {
     let cpus: CpuSet = affinity::cpus(Caller::CURRENT).unwrap().iter().take(1).collect();
     let cell = Cell { from: NodeId::new(0), cpus, memory: NodeId::new(memory), pages: PageKind::Small };
-    FileWay { cell, operation }
+    FileTransfer { cell, operation }
 }
 
-fn conduct(place: Place, ways: &[FileWay]) -> Vec<Outcome> {
+fn conduct(place: TmpfsLocation, ways: &[FileTransfer]) -> Vec<Outcome> {
     let mut surveyor = Surveyor { facts: &mut NoFacts, clock: &Monotonic::start(), observer: &mut |_| {} };
     surveyor.conduct(&mut FileBench::new(SIZE, place), ways, Pace::exactly(2, 1), 1).outcomes
 }
 
-fn check_all(place: Place) {
+fn check_all(place: TmpfsLocation) {
     let mut ways = Operation::ALL.map(|operation| way(operation, 0)).to_vec();
     ways.push(way(Operation::Read, 900));
     let outcomes = conduct(place, &ways);
@@ -40,29 +40,29 @@ fn check_all(place: Place) {
 
 #[test]
 fn a_file_without_a_mount_is_written_and_read_on_its_node() {
-    check_all(Place::Kernel);
+    check_all(TmpfsLocation::Kernel);
 }
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 fn a_file_in_a_folder_of_tmpfs_leaves_no_name_and_other_folders_are_refused() {
-    let elsewhere = Place::Folder(env!("CARGO_MANIFEST_DIR").into());
+    let elsewhere = TmpfsLocation::Folder(env!("CARGO_MANIFEST_DIR").into());
     let refusal = conduct(elsewhere, &[way(Operation::Read, 0)]).remove(0).refusal.unwrap().to_string();
     assert!(refusal.contains("is on no tmpfs") || refusal.contains("no file can be made"), "{refusal}");
-    let gone = conduct(Place::Folder("/nowhere/at all".into()), &[way(Operation::Read, 0)]).remove(0);
+    let gone = conduct(TmpfsLocation::Folder("/nowhere/at all".into()), &[way(Operation::Read, 0)]).remove(0);
     let expected = "no file can be made in /nowhere/at all: no such file or directory";
     assert_eq!(gone.refusal.unwrap().to_string(), expected);
     let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
         eprintln!("skipped: there is no /dev/shm");
         return;
     };
-    check_all(Place::Folder(folder.path().to_owned()));
+    check_all(TmpfsLocation::Folder(folder.path().to_owned()));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn a_file_that_is_larger_than_its_file_system_is_refused_before_it_is_made() {
-    let place = Place::Folder("/dev/shm".into());
+    let place = TmpfsLocation::Folder("/dev/shm".into());
     let huge = PlacedFile::new(Bytes::from_gib(1 << 20), NodeId::new(0), &place, &mut NoFacts);
     let refusal = huge.unwrap_err().to_string();
     let expected = ["1024 TiB are needed: try a smaller --size", "1 PiB are needed: try a smaller --size"];
@@ -71,14 +71,14 @@ fn a_file_that_is_larger_than_its_file_system_is_refused_before_it_is_made() {
 }
 
 fn report(cells: &[(u32, u32, f64)]) -> FileReport {
-    let way = |(from, memory, median): &(u32, u32, f64)| FileWayReport {
+    let way = |(from, memory, median): &(u32, u32, f64)| FileTransferReport {
         operation: Operation::Read,
         cell: CellReport::made(*from, *memory, *median),
     };
     FileReport {
         account: Account { meanwhile: Glance::default(), ..Account::default() },
         size: SIZE,
-        place: Place::Kernel,
+        place: TmpfsLocation::Kernel,
         ways: cells.iter().map(way).collect(),
     }
 }

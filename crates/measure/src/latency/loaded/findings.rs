@@ -2,7 +2,7 @@
 
 use nodewise_machine::{CpuId, NodeId};
 
-use super::report::Report;
+use super::report::LoadedReport;
 use crate::survey::SurveyFinding;
 
 /// Something that the curves show.
@@ -18,7 +18,7 @@ pub enum LoadedFinding {
 }
 
 /// Returns the findings of a report, apart from its knees.
-pub fn findings(report: &Report) -> Vec<SurveyFinding<LoadedFinding>> {
+pub fn findings(report: &LoadedReport) -> Vec<SurveyFinding<LoadedFinding>> {
     let mut findings: Vec<SurveyFinding<LoadedFinding>> = Vec::new();
     for path in report.paths.iter().filter(|path| path.shares_core) {
         let shared = path

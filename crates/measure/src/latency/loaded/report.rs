@@ -11,7 +11,7 @@ use nodewise_stats::Direction;
 
 /// Curves of latency against bandwidth, and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct LoadedReport {
     /// The survey as a whole.
     pub account: Account,
     pub pages: PageKind,
@@ -124,7 +124,7 @@ impl Path {
     }
 }
 
-impl Report {
+impl LoadedReport {
     /// The cells of all points, idle ones first in each path.
     pub fn cells(&self) -> impl Iterator<Item = &CellReport> {
         self.paths.iter().flat_map(|path| {

@@ -173,7 +173,7 @@ fn a_shared_core_is_said_once() {
         shares_core: true,
         curves: Vec::new(),
     };
-    let report = Report {
+    let report = LoadedReport {
         account: Account::default(),
         pages: PageKind::Small,
         size: Bytes::from_mib(2),

@@ -26,7 +26,7 @@ fn refused(text: &str, expected: &str) {
 #[test]
 fn a_print_out_is_read_by_the_names_of_its_columns_up_to_the_line_of_dashes() {
     let table = Table::parse(LATENCY).unwrap();
-    assert_eq!((table.kind, table.rows.len(), &table.problems), (Kind::Latency, 2, &Vec::new()));
+    assert_eq!((table.kind, table.rows.len(), &table.problems), (PerftestQuantity::Latency, 2, &Vec::new()));
     let row = &table.rows[&Bytes::new(2)];
     assert_eq!(row.iterations, Some(1000));
     let values: Vec<Option<f64>> = table.columns.iter().map(|column| row.get(*column)).collect();

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use nodewise_machine::{Bytes, Machine};
-use nodewise_measure::bandwidth::file::{FileBench, FileReport, FileWay, FileWayReport, Operation, Place};
+use nodewise_measure::bandwidth::file::{
+    FileBench, FileReport, FileTransfer, FileTransferReport, Operation, TmpfsLocation,
+};
 use nodewise_measure::cell::PageKind;
 use nodewise_measure::survey::Account;
 use nodewise_source::Detail;
@@ -59,11 +61,11 @@ fn measure(
             measuring::default_size(wanted, &args.measure, &field, share, &mut facts)
         }
     };
-    let place = folder.map_or(Place::Kernel, |folder| Place::Folder(folder.to_owned()));
+    let place = folder.map_or(TmpfsLocation::Kernel, |folder| TmpfsLocation::Folder(folder.to_owned()));
     let cells = field.cells(&[PageKind::Small]);
-    let ways: Vec<FileWay> = cells
+    let ways: Vec<FileTransfer> = cells
         .iter()
-        .flat_map(|cell| Operation::ALL.map(|operation| FileWay { cell: cell.clone(), operation }))
+        .flat_map(|cell| Operation::ALL.map(|operation| FileTransfer { cell: cell.clone(), operation }))
         .collect();
     let mut bench = FileBench::new(size, place.clone());
     let conditions = live::conditions(machine, &[]);
@@ -75,6 +77,6 @@ fn measure(
         account: Account::of(&survey, conditions, bench.timer().source().name()),
         size,
         place,
-        ways: reports.map(|(way, outcome)| FileWayReport::new(way, outcome, &explain)).collect(),
+        ways: reports.map(|(way, outcome)| FileTransferReport::new(way, outcome, &explain)).collect(),
     })
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use nodewise_machine::id::Id as _;
 use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Machine, NodeId};
-use nodewise_measure::bandwidth::Report;
+use nodewise_measure::bandwidth::BandwidthReport;
 use nodewise_source::capture::{CaptureError, Overwrite, check_file, write_file};
 use nodewise_source::{Detail, paths};
 use nodewise_syscall::Errno;
@@ -184,7 +184,7 @@ fn may_set(path: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A report that proposes nothing, and what cannot be written.
-pub fn apply(report: &Report, machine: &Machine, path: &Path, dry_run: bool) -> Outcome {
+pub fn apply(report: &BandwidthReport, machine: &Machine, path: &Path, dry_run: bool) -> Outcome {
     let Some(proposed) = report.weights() else {
         return Err(Failure::new(CANNOT, "no weights are set: not every node's memory could be measured"));
     };

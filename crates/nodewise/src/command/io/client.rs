@@ -8,7 +8,7 @@ use nodewise_experiment::command::once::run_once;
 use nodewise_experiment::executor::{Ending, last_line};
 use nodewise_machine::placement::Placement;
 use nodewise_machine::printable::printable;
-use nodewise_measure::perftest::{Kind, NoTable, Table};
+use nodewise_measure::perftest::{NoTable, PerftestQuantity, Table};
 
 /// How long a test of all sizes may take: with the usual 1000 and 5000 messages a slow link needs seconds.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
     /// The measured quantity.
-    pub kind: Kind,
+    pub kind: PerftestQuantity,
     /// The RDMA device, by its kernel name.
     pub device: String,
     /// The host of the server.
@@ -68,7 +68,7 @@ impl Client {
     /// The words of the command: all sizes of messages, whatever the frequency of the CPUs, in Gbit/s.
     pub fn words(&self) -> Vec<OsString> {
         let mut words = vec![self.kind.program().to_owned(), "-a".to_owned(), "-F".to_owned()];
-        words.extend((self.kind == Kind::Bandwidth).then(|| "--report_gbits".to_owned()));
+        words.extend((self.kind == PerftestQuantity::Bandwidth).then(|| "--report_gbits".to_owned()));
         words.extend(["-d".to_owned(), self.device.clone()]);
         words.extend(self.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));
         words.push(self.host.clone());
@@ -141,7 +141,7 @@ mod tests {
 
     fn client_sees(expected: &str) {
         let client = Client {
-            kind: Kind::Latency,
+            kind: PerftestQuantity::Latency,
             device: "mlx5_2".to_owned(),
             host: "far".to_owned(),
             port: Some(18515),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nodewise_machine::placement::Placement;
 use nodewise_machine::{CpuSet, NodeId, NodeSet, PolicyMode};
 use nodewise_measure::io::DeviceReport;
-use nodewise_measure::perftest::{Comparison, Kind, Side, Table};
+use nodewise_measure::perftest::{Comparison, PerftestQuantity, Side, Table};
 
 use super::client::{Client, ClientError};
 use crate::failure::Failure;
@@ -49,7 +49,7 @@ impl Peer<'_> {
         run: &mut dyn FnMut(&Client, &Placement) -> Result<Table, ClientError>,
     ) {
         let (mut sides, mut refused) = (Vec::new(), Vec::new());
-        for kind in Kind::ALL {
+        for kind in PerftestQuantity::ALL {
             let client = self.client(device, kind);
             for node in home_first(device.home.node(), nodes) {
                 let placement = Placement::memory(PolicyMode::Bind, NodeSet::from([node.number()]));
@@ -68,12 +68,12 @@ impl Peer<'_> {
         device.refused = (!refused.is_empty()).then(|| refused.join("; "));
     }
 
-    fn client(&self, device: &DeviceReport, kind: Kind) -> Client {
+    fn client(&self, device: &DeviceReport, kind: PerftestQuantity) -> Client {
         let name = device.name.strip_prefix("ib:").unwrap_or(&device.name);
         let first = self.port.unwrap_or(PORT);
         let port = match kind {
-            Kind::Latency => first,
-            Kind::Bandwidth => first.saturating_add(1),
+            PerftestQuantity::Latency => first,
+            PerftestQuantity::Bandwidth => first.saturating_add(1),
         };
         Client { kind, device: name.to_owned(), host: self.host.to_owned(), port: Some(port) }
     }
@@ -112,7 +112,7 @@ fn rest(time: Duration, interrupt: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
-    use nodewise_measure::io::{Home, Kind as DeviceKind};
+    use nodewise_measure::io::{DeviceKind, Home};
 
     use super::*;
 
@@ -128,10 +128,10 @@ mod tests {
         }
     }
 
-    fn table(kind: Kind) -> Table {
+    fn table(kind: PerftestQuantity) -> Table {
         let head = match kind {
-            Kind::Latency => "t_typical[usec]",
-            Kind::Bandwidth => "BW average[Gb/sec]",
+            PerftestQuantity::Latency => "t_typical[usec]",
+            PerftestQuantity::Bandwidth => "BW average[Gb/sec]",
         };
         Table::parse(&format!("#bytes #iterations {head}\n2 1000 1.5\n")).unwrap()
     }
@@ -175,8 +175,8 @@ mod tests {
         peer.run_all(&mut device, &CpuSet::new(), &NodeSet::from([0, 1]), &mut |client, placement| {
             assert_eq!(placement.cpus, None);
             match client.kind {
-                Kind::Latency => Ok(table(Kind::Latency)),
-                Kind::Bandwidth => {
+                PerftestQuantity::Latency => Ok(table(PerftestQuantity::Latency)),
+                PerftestQuantity::Bandwidth => {
                     Err(ClientError::NotStarted { program: "ib_send_bw", why: "gone".to_owned() })
                 }
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nodewise_machine::printable::quote;
 use nodewise_machine::{DeviceClass, DeviceRef};
-use nodewise_measure::io::{DeviceReport, Home, Kind, Target};
+use nodewise_measure::io::{DeviceKind, DeviceReport, Home, Target};
 
 use crate::input::Input;
 
@@ -80,9 +80,9 @@ impl Subject {
     /// A device by its kernel name.
     fn device(class: DeviceClass, name: &str, input: &Input) -> Self {
         let (kind, reference) = match class {
-            DeviceClass::Block => (Kind::Block, DeviceRef::Block(name.to_owned())),
-            DeviceClass::Infiniband => (Kind::Rdma, DeviceRef::Infiniband(name.to_owned())),
-            _ => (Kind::Network, DeviceRef::Net(name.to_owned())),
+            DeviceClass::Block => (DeviceKind::Block, DeviceRef::Block(name.to_owned())),
+            DeviceClass::Infiniband => (DeviceKind::Rdma, DeviceRef::Infiniband(name.to_owned())),
+            _ => (DeviceKind::Network, DeviceRef::Net(name.to_owned())),
         };
         let known = input.machine.device(&reference).is_some();
         let home = input.node_of(&reference);
@@ -98,7 +98,7 @@ impl Subject {
     /// A file, or the file of a block device.
     fn file(path: &Path, input: &Input) -> Self {
         let is_block = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
-        let kind = if is_block { Kind::Block } else { Kind::File };
+        let kind = if is_block { DeviceKind::Block } else { DeviceKind::File };
         let home = input.node_of(&DeviceRef::File(path.to_owned()));
         Self::new(path.to_string_lossy().into_owned(), kind, home, Some(path.to_owned()))
     }
@@ -106,7 +106,7 @@ impl Subject {
     /// Something to read is opened once, so that what prevents it is said once.
     fn new(
         name: String,
-        kind: Kind,
+        kind: DeviceKind,
         home: Result<nodewise_machine::NodeId, String>,
         path: Option<PathBuf>,
     ) -> Self {
@@ -123,7 +123,7 @@ impl Subject {
 
     fn missing(word: &str, why: String) -> Self {
         let home = Err(why.clone());
-        let mut subject = Self::new(word.to_owned(), Kind::Unknown, home, None);
+        let mut subject = Self::new(word.to_owned(), DeviceKind::Unknown, home, None);
         subject.report.refused = Some(why);
         subject
     }

@@ -8,7 +8,7 @@ use nodewise_measure::cell::{Cell, PageKind};
 use nodewise_measure::kernel::bandwidth::{Kernel, Variant};
 use nodewise_measure::latency::loaded::report::{cell, p90_ns};
 use nodewise_measure::latency::loaded::{
-    Curve, FEW_PAUSES, Loaded, LoadedBench, PAUSES, Path, Point, Report, Traffic,
+    Curve, FEW_PAUSES, Loaded, LoadedBench, LoadedReport, PAUSES, Path, Point, Traffic,
 };
 use nodewise_measure::latency::{Chase, Pattern, best_cpu};
 use nodewise_measure::survey::{Account, Outcome as Measured};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
 }
 
 /// Shows a report as the options want it.
-pub(super) fn show(report: &Report, args: &Latency, global: &Global) -> Outcome {
+pub(super) fn show(report: &LoadedReport, args: &Latency, global: &Global) -> Outcome {
     let forms = Forms {
         svg: &|| loaded_svg(report, Theme::Auto),
         json: &|| json::loaded(report),
@@ -57,7 +57,7 @@ fn measure(
     machine: &Machine,
     field: &Field,
     measurement: Measurement,
-) -> Result<Report, Failure> {
+) -> Result<LoadedReport, Failure> {
     let routes = routes(args, machine, field)?;
     let kernels = kernels(&args.mix)?;
     let pauses = pauses(args);
@@ -83,7 +83,7 @@ fn measure(
     let mut measured = points.iter().zip(&survey.outcomes);
     let paths = routes.iter().map(|route| plan.path(route, &bench, &mut measured, machine)).collect();
     let account = Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache);
-    Ok(Report { account, pages, size, traffic_size, paths })
+    Ok(LoadedReport { account, pages, size, traffic_size, paths })
 }
 
 /// How long a sample takes.
