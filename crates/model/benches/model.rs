@@ -34,7 +34,7 @@ fn machine(text: &str) -> Machine {
 fn policy(text: &str, allowed: &NodeSet) -> Policy {
     let policy: MemPolicy = text.parse().expect("the kernel's words");
     let scope = Scope { allowed, max_nodes: 1024, release: Release::REFERENCE };
-    Policy::of(&policy, scope).expect("the kernel takes it")
+    Policy::from_mem_policy(&policy, scope).expect("the kernel takes it")
 }
 
 /// Pages of a program on a CPU of node 0.
@@ -92,7 +92,7 @@ fn one_request(text: &str) -> Curve {
     Curve::of(what, Duration::from_millis(50), &[16, 64, 256, 1024], |gib| {
         let machine = machine(&format!("8x(16c {}G)", gib / 8 + 8));
         let allowed = machine.nodes_with_memory();
-        let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+        let memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
         let policy = policy(text, &allowed);
         least(20, || {
             black_box(memory.clone().allocate(&request(&policy, &weights(), &allowed, gib << 18)));
@@ -110,7 +110,7 @@ fn many_requests(text: &str) -> Curve {
     let what = format!("requests of 16 pages, 8 nodes, {text}");
     Curve::of(what, Duration::from_millis(500), &[1000, 10_000, 100_000, 1_000_000], |count| {
         least(3, || {
-            let mut memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+            let mut memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
             let mut route = memory.route(&request);
             for at in 0..count {
                 black_box(memory.allocate_along(&mut route, 16, request.place.after(16 * at)));
@@ -124,7 +124,7 @@ fn orders() -> Curve {
     Curve::of(what, Duration::from_secs(2), &[16, 64, 256, 1024], |nodes| {
         let machine = machine(&format!("{nodes}x(1c 1G)"));
         least(3, || {
-            black_box(FallbackOrders::of(&machine, BuiltAt::Boot));
+            black_box(FallbackOrders::from_machine(&machine, BuiltAt::Boot));
         })
     })
 }
@@ -139,7 +139,7 @@ fn pages_of_a_program() -> Curve {
     let what = "pages of a program, touched one by one, and half of them moved by mbind".to_owned();
     Curve::of(what, Duration::from_secs(5), &[100, 1000, 10_000, 100_000], |pages| {
         least(3, || {
-            let mut memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+            let mut memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
             let mut task = Task::new(around.clone(), NodeId::new(0));
             task.map(0..pages);
             task.set_policy(&interleaved).expect("the nodes are there");
@@ -152,7 +152,7 @@ fn pages_of_a_program() -> Curve {
 
 /// A machine without programs, and nodes on which one may start.
 fn simulation(machine: &Machine) -> (Simulation, NodeSet) {
-    let memory = Memory::of(machine, BuiltAt::Boot, Release::REFERENCE);
+    let memory = Memory::from_machine(machine, BuiltAt::Boot, Release::REFERENCE);
     let simulation = Simulation::new(memory, weights(), 1024, Release::REFERENCE).on(machine);
     (simulation, machine.nodes_with_memory())
 }

@@ -1,10 +1,10 @@
 //! Automatic balancing: which pages follow the CPU that uses them, and which are promoted to faster memory.
 //!
 //! ```text
-//! Balancing::of_machine(machine) -> what kernel.numa_balancing says
+//! Balancing::from_machine(machine) -> what kernel.numa_balancing says
 //! Memory::balance(&mut pages, &user, balancing, tiers) -> Balanced { moved, promoted }     of runs
 //! Task::balance(is_hot, balancing, tiers, &mut memory) -> Balanced                         page by page
-//! Tiers::of(machine, release) -> which nodes are on top
+//! Tiers::from_machine(machine, release) -> which nodes are on top
 //! ```
 //!
 //! How soon pages move is a matter of time and of use: [`Balancing`] shows where they are when the kernel has
@@ -37,15 +37,15 @@ impl Balancing {
     pub const OFF: Self = Self { places: false, promotes: false };
 
     /// Interprets a number in the file.
-    pub const fn of(setting: u32) -> Self {
+    pub const fn from_setting(setting: u32) -> Self {
         Self { places: setting & 1 != 0, promotes: setting & 2 != 0 }
     }
 
     /// The machine's settings; where they are unknown, those that the kernel starts with: pages follow the
     /// CPU on a machine of several nodes.
-    pub fn of_machine(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         let several = u32::from(machine.nodes.len() > 1);
-        Self::of(machine.settings.numa_balancing.unwrap_or(several))
+        Self::from_setting(machine.settings.numa_balancing.unwrap_or(several))
     }
 }
 
@@ -210,7 +210,8 @@ mod tests {
 
     fn policy(text: &str, allowed: &NodeSet) -> Policy {
         let policy: MemPolicy = text.parse().unwrap();
-        Policy::of(&policy, Scope { allowed, max_nodes: 1024, release: Release::REFERENCE }).unwrap()
+        Policy::from_mem_policy(&policy, Scope { allowed, max_nodes: 1024, release: Release::REFERENCE })
+            .unwrap()
     }
 
     #[test]
@@ -247,7 +248,7 @@ mod tests {
     /// Plays a case with this many pages: what was moved, and what is left above the high watermark.
     fn play(case: &Case, pages: u64) -> (Balanced, u64) {
         let machine = spec::machine(case.machine).unwrap();
-        let mut memory = Memory::of(&machine, BuiltAt::Boot, case.release);
+        let mut memory = Memory::from_machine(&machine, BuiltAt::Boot, case.release);
         let allowed: NodeSet = case.allowed.iter().copied().map(NodeId::new).collect();
         let policy = policy(case.policy, &memory.nodes());
         let user = User { policy: &policy, cpu_node: NodeId::new(0), allowed: &allowed, is_hot: case.is_hot };
@@ -256,8 +257,8 @@ mod tests {
         let balanced = memory.balance(
             &mut placed,
             &user,
-            Balancing::of(case.balancing),
-            &Tiers::of(&machine, case.release),
+            Balancing::from_setting(case.balancing),
+            &Tiers::from_machine(&machine, case.release),
         );
         assert_eq!(placed.values().sum::<u64>(), pages);
         assert_eq!(before - memory.free_of(NodeId::new(0)), balanced.moved);

@@ -103,7 +103,7 @@ impl std::error::Error for Unknown {}
 impl Costs {
     /// The firmware's figures: ways from the initiators that it names. The bandwidth from there is taken
     /// for what the controller gives; of links it says nothing.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_firmware(machine: &Machine) -> Self {
         let mut costs = Self { paths: NodeMatrix::new(machine.nodes.keys().copied()), ..Self::default() };
         for access in machine.accesses.iter().filter(|access| access.class == AccessClass::Cpu) {
             for from in &access.initiators {
@@ -212,7 +212,7 @@ mod tests {
         let machine = spec::machine("(1c 1G) (1G); access=0>1:250ns/30G").unwrap();
         let read = |to: u32| [Read { from: NodeId::new(0), to: NodeId::new(to), bytes: 1 << 30 }];
         let profile = Profile { threads: 99, under_way: STREAMING };
-        let costs = Costs::of(&machine);
+        let costs = Costs::from_firmware(&machine);
         let cost = costs.expected(&read(1), profile).unwrap().unwrap();
         assert_eq!(cost.bottleneck, Bottleneck::Controller(NodeId::new(1)));
         assert_eq!((cost.seconds * 1e6).round(), (1e6 * f64::from(1u32 << 30) / 30e9).round());

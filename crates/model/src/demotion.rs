@@ -124,11 +124,17 @@ mod tests {
     /// Demotes pages of node 0 of an owner in a cpuset; how many there are by node then.
     fn check(release: Release, owner: &[u32], wanted: u64, expected: &[(u32, u64)]) {
         let machine = spec::machine(TIERED).unwrap();
-        let mut memory = Memory::of(&machine, BuiltAt::Boot, release);
+        let mut memory = Memory::from_machine(&machine, BuiltAt::Boot, release);
         let kind = memory.zones().iter().rfind(|zone| zone.node == NodeId::new(0)).unwrap().kind;
         let mut pages = Placed::from([((NodeId::new(0), kind), 400_000)]);
         let owner = owner.iter().copied().map(NodeId::new).collect();
-        let moved = memory.demote(&mut pages, NodeId::new(0), wanted, &owner, &Tiers::of(&machine, release));
+        let moved = memory.demote(
+            &mut pages,
+            NodeId::new(0),
+            wanted,
+            &owner,
+            &Tiers::from_machine(&machine, release),
+        );
         let mut nodes: Vec<(u32, u64)> = Vec::new();
         for ((node, _), count) in &pages {
             match nodes.last_mut() {
@@ -158,17 +164,17 @@ mod tests {
     fn nothing_is_reclaimed_to_demote() {
         let mut machine = spec::machine(TIERED).unwrap();
         machine.settings.zone_reclaim_mode = Some(7);
-        let free = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+        let free = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
         // The slow nodes have no page above their low marks, and as many to reclaim as they have.
         let zones = free.zones().iter().map(|zone| ZoneState { free: 0, ..zone.clone() });
         let spare = machine.node_ids().iter().map(|node| (node, 1 << 18)).collect();
-        let reclaim = ZoneReclaim::of(&machine, Release::REFERENCE).with_spare(spare);
+        let reclaim = ZoneReclaim::from_machine(&machine, Release::REFERENCE).with_spare(spare);
         let mut memory = Memory::new(zones.collect(), free.orders().clone(), Release::REFERENCE);
         memory = memory.with_zone_reclaim(reclaim);
         let before = memory.clone();
         let kind = memory.zones()[0].kind;
         let mut pages = Placed::from([((NodeId::new(0), kind), 1000)]);
-        let (owner, tiers) = (memory.nodes(), Tiers::of(&machine, Release::REFERENCE));
+        let (owner, tiers) = (memory.nodes(), Tiers::from_machine(&machine, Release::REFERENCE));
         assert_eq!(memory.demote(&mut pages, NodeId::new(0), 1000, &owner, &tiers), 0);
         assert_eq!(memory, before);
     }
@@ -187,7 +193,7 @@ mod tests {
             release in select(vec![Release::REFERENCE, Release::new(6, 16), Release::new(7, 0)]),
         ) {
             let machine = spec::machine(TIERED).unwrap();
-            let (tiers, of) = (Tiers::of(&machine, release), Memory::of(&machine, BuiltAt::Boot, release));
+            let (tiers, of) = (Tiers::from_machine(&machine, release), Memory::from_machine(&machine, BuiltAt::Boot, release));
             let zones = of.zones().iter().map(|zone| {
                 let kept = zone.marks.low + zone.reserves[ZoneKind::Movable as usize];
                 ZoneState { free: (kept + free[zone.node.number() as usize]).min(zone.managed), ..zone.clone() }
@@ -219,7 +225,7 @@ mod tests {
             }
             let user = User { policy: &Policy::DEFAULT, cpu_node: NodeId::new(cpu_node), allowed: &owner, is_hot };
             let demoted = pages.clone();
-            let balanced = memory.balance(&mut pages, &user, Balancing::of(balancing), &tiers);
+            let balanced = memory.balance(&mut pages, &user, Balancing::from_setting(balancing), &tiers);
             prop_assert_eq!(all(&memory, &pages), before);
             prop_assert_eq!(on(&pages, cpu_node) - on(&demoted, cpu_node), balanced.moved);
             prop_assert!(balanced.promoted <= balanced.moved);

@@ -247,7 +247,7 @@ pub(crate) fn way(
     orders: &FallbackOrders,
     allowed: &NodeSet,
 ) -> Path {
-    let turn = Turns::of(policy.mode, &policy.nodes, weights).node(index);
+    let turn = Turns::new(policy.mode, &policy.nodes, weights).node(index);
     path(&policy.effective(), policy.home.unwrap_or(cpu_node), turn, orders, allowed)
 }
 
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn pages_in_use_leave_a_pool_that_has_become_too_small_when_they_are_freed() {
-        let orders = FallbackOrders::of(
+        let orders = FallbackOrders::from_machine(
             &nodewise_machine::spec::machine("2x(1c 1G)").unwrap(),
             crate::zonelist::BuiltAt::Boot,
         );

@@ -104,9 +104,9 @@ impl Memory {
     }
 
     /// The memory of a machine, as far as it says; where it does not, the zones are those of
-    /// [`zones::of`], the settings are the kernel's own, and all memory is free.
-    pub fn of(machine: &Machine, built: BuiltAt, release: Release) -> Self {
-        let (zones, page) = (zones::of(machine), page_bytes(machine));
+    /// [`zones::machine_zones`], the settings are the kernel's own, and all memory is free.
+    pub fn from_machine(machine: &Machine, built: BuiltAt, release: Release) -> Self {
+        let (zones, page) = (zones::machine_zones(machine), page_bytes(machine));
         let asked = machine.settings.min_free_kib;
         let min_free = asked.unwrap_or_else(|| match machine.settings.transparent_hugepage.as_deref() {
             Some("never") => default_min_free_kib(&zones, page),
@@ -122,7 +122,7 @@ impl Memory {
             reserves: reserves(zone, &zones, DEFAULT_RATIOS),
         };
         let states = zones.iter().zip(marks).map(state).collect();
-        let memory = Self::new(states, FallbackOrders::of(machine, built), release).with_page(page);
+        let memory = Self::new(states, FallbackOrders::from_machine(machine, built), release).with_page(page);
         memory.with_huge_order(huge_order(machine).unwrap_or(HUGE_ORDER))
     }
 

@@ -64,7 +64,7 @@ impl Amount {
 impl Movable {
     /// Reads the request of a kernel's command line. `kernelcore=` counts before `movablecore=`; of several
     /// of a kind the last counts.
-    pub fn of_command_line(text: &str) -> Self {
+    pub fn from_command_line(text: &str) -> Self {
         let value = |name: &str| parameter(text, name).filter_map(Amount::parse).last();
         match (value("kernelcore"), value("movablecore")) {
             (Some(amount), _) => Self::AllBut(amount),
@@ -182,7 +182,7 @@ mod tests {
 
     fn check(words: &str, ram: &[Range], expected: &[(u32, &str, u64)]) {
         let zones: Vec<(u32, &str, u64)> =
-            zones(Layout::of(Architecture::X86), Movable::of_command_line(words), ram)
+            zones(Layout::from_architecture(Architecture::X86), Movable::from_command_line(words), ram)
                 .iter()
                 .map(|zone| (zone.node.number(), zone.kind.name(), (zone.present * 4096) >> 20))
                 .collect();
@@ -235,7 +235,7 @@ mod tests {
             }).collect();
             let total: u64 = sizes.iter().sum::<u64>() << 8;
             let movable = Movable::AllBut(Amount::Size(Bytes::from_mib(kernel)));
-            let zones = zones(Layout::of(Architecture::X86), movable, &ram);
+            let zones = zones(Layout::from_architecture(Architecture::X86), movable, &ram);
             prop_assert_eq!(zones.iter().map(|zone| zone.present).sum::<u64>(), total);
             let in_movable: u64 = zones.iter().filter(|zone| zone.kind == ZoneKind::Movable).map(|zone| zone.present).sum();
             // The kernel gives up to stay just under one page per node.
@@ -244,8 +244,8 @@ mod tests {
 
         #[test]
         fn any_command_line_is_read(text in any::<String>(), near in "(kernelcore|movablecore)=[0-9]{0,25}[%KMG]?") {
-            let _ = Movable::of_command_line(&text);
-            let _ = Movable::of_command_line(&near).kernel_pages(u64::MAX, Layout::of(Architecture::X86));
+            let _ = Movable::from_command_line(&text);
+            let _ = Movable::from_command_line(&near).kernel_pages(u64::MAX, Layout::from_architecture(Architecture::X86));
         }
     }
 }

@@ -121,7 +121,7 @@ mod tests {
 
     fn check(mode: PolicyMode, nodes: &[u32], cpu_node: u32, order: &[u32], then: &[u32]) {
         let machine = spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         let policy = MemPolicy::new(mode, nodes.iter().copied().map(NodeId::new).collect());
         let path = path(&policy, NodeId::new(cpu_node), None, &orders, &machine.nodes_with_memory());
         let numbers = |nodes: &[NodeId]| nodes.iter().map(|node| node.number()).collect::<Vec<_>>();
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_cpuset_takes_nodes_out_of_every_way() {
         let machine = spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         let allowed = NodeSet::from([1, 2]);
         let way = path(&MemPolicy::DEFAULT, NodeId::new(0), None, &orders, &allowed);
         assert_eq!(way.order, [NodeId::new(1), NodeId::new(2)]);
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_mask_that_the_cpuset_leaves_out_is_none() {
         let machine = spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         let allowed = NodeSet::from([1, 2]);
         for mode in [PolicyMode::Bind, PolicyMode::PreferredMany] {
             let policy = MemPolicy::new(mode, NodeSet::from([0, 3]));

@@ -32,7 +32,7 @@ pub enum Architecture {
 
 impl Architecture {
     /// The architecture of a machine; x86-64 where it does not say.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         match machine.architecture.as_deref() {
             None | Some("x86_64") => Self::X86,
             Some("aarch64") => Self::Arm,
@@ -67,7 +67,7 @@ impl Architecture {
 pub fn page_bytes(machine: &Machine) -> u64 {
     let own = machine.page_size.map(Bytes::get);
     let is_one = |page: &u64| page.is_power_of_two() && (PAGE..=LARGEST_PAGE).contains(page);
-    own.filter(is_one).unwrap_or_else(|| Architecture::of(machine).usual_page())
+    own.filter(is_one).unwrap_or_else(|| Architecture::from_machine(machine).usual_page())
 }
 
 /// Bytes of a transparent huge page of a machine: its own, else that of its architecture. `None` where the
@@ -80,7 +80,7 @@ pub fn huge_page_bytes(machine: &Machine) -> Option<u64> {
     let page = page_bytes(machine);
     let is_one = |huge: &u64| huge.is_power_of_two() && *huge > page && huge / page <= MOST_SMALL;
     let own = machine.settings.transparent_hugepage_size.map(Bytes::get);
-    let usual = match Architecture::of(machine) {
+    let usual = match Architecture::from_machine(machine) {
         Architecture::X86 | Architecture::RiscV if page == PAGE => Some(2 << 20),
         Architecture::Arm => Some(page * (page / ENTRY)),
         Architecture::S390 => Some(1 << 20),
@@ -109,7 +109,7 @@ pub enum Unknown {
     Zones(String),
 }
 
-/// Whether all is known that [`zones::of`](crate::zones::of) needs.
+/// Whether all is known that [`machine_zones`](crate::zones::machine_zones) needs.
 ///
 /// # Errors
 /// What is missing.
@@ -121,7 +121,7 @@ pub fn check(machine: &Machine) -> Result<(), Unknown> {
     if !sizes.is_empty() && machine.memory_map.ram.is_empty() {
         return Err(Unknown::Sizes(sizes));
     }
-    match (&machine.architecture, Architecture::of(machine)) {
+    match (&machine.architecture, Architecture::from_machine(machine)) {
         (Some(name), Architecture::Other) => Err(Unknown::Zones(name.clone())),
         _ => Ok(()),
     }
@@ -152,7 +152,7 @@ pub fn ranges(machine: &Machine) -> Vec<Range> {
 /// A node's size is what is present ([`Machine::ram_of`]); where only what its kernel manages is known, those
 /// pages that a kernel keeps for itself are left out. A node of unknown size has no range: [`check`].
 pub fn assumed(machine: &Machine) -> Vec<Range> {
-    let gaps: &[(u64, u64)] = match Architecture::of(machine) {
+    let gaps: &[(u64, u64)] = match Architecture::from_machine(machine) {
         Architecture::X86 => &[(0, BIOS_AREA.1), DEVICE_GAP],
         Architecture::Arm => &[(0, ARM_START)],
         Architecture::RiscV => &[(0, RISCV_START)],

@@ -1,7 +1,7 @@
 //! Reclaiming a node before another is tried: `vm.zone_reclaim_mode`.
 //!
 //! ```text
-//! Memory::of(machine, ...).with_zone_reclaim(ZoneReclaim::of(machine, release))
+//! Memory::from_machine(machine, ...).with_zone_reclaim(ZoneReclaim::from_machine(machine, release))
 //! ```
 //!
 //! A node at its low watermark gives up pages of its caches, and the walk stays there, where the node is the
@@ -52,7 +52,7 @@ pub struct ZoneReclaim {
 impl ZoneReclaim {
     /// The machine's settings. An unknown mode is 0, the kernel's default; an unknown list is the
     /// multi-generational one, where the release has it.
-    pub fn of(machine: &Machine, release: Release) -> Self {
+    pub fn from_machine(machine: &Machine, release: Release) -> Self {
         let is_new =
             machine.settings.lru_gen_enabled.unwrap_or(true) && release.has(Change::GenerationsOfPages);
         let lru = if is_new { Lru::Generations } else { Lru::Lists };
@@ -165,8 +165,8 @@ mod tests {
             ZoneState { node, kind: ZoneKind::Normal, managed: 200, free: 100, marks, reserves: [0; 4] }
         };
         let spare = (0..3).map(|node| (NodeId::new(node), 50)).collect();
-        let reclaim = ZoneReclaim::of(&machine, Release::REFERENCE).with_lru(lru).with_spare(spare);
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let reclaim = ZoneReclaim::from_machine(&machine, Release::REFERENCE).with_lru(lru).with_spare(spare);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         Memory::new((0..3).map(zone).collect(), orders, Release::REFERENCE).with_zone_reclaim(reclaim)
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let allowed = memory.nodes();
         let policy: MemPolicy = policy.parse().unwrap();
         let scope = Scope { allowed: &allowed, max_nodes: 1024, release: Release::REFERENCE };
-        let policy = Policy::of(&policy, scope).unwrap();
+        let policy = Policy::from_mem_policy(&policy, scope).unwrap();
         let outcome = memory.allocate(&Request {
             policy: &policy,
             weights: &Weights::new(),
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn before_6_1_there_are_no_generations() {
         let mut machine = spec::machine("2x(1c 1G)").unwrap();
-        let frees = |machine: &Machine, release| ZoneReclaim::of(machine, release).frees();
+        let frees = |machine: &Machine, release| ZoneReclaim::from_machine(machine, release).frees();
         for (mode, old, new) in [(0, false, false), (1, true, false), (4, true, false), (7, true, true)] {
             machine.settings.zone_reclaim_mode = Some(mode);
             let ours = [Release::new(6, 0), Release::new(6, 1)].map(|release| frees(&machine, release));
@@ -235,7 +235,7 @@ mod tests {
         machine.settings.zone_reclaim_mode = Some(1);
         for (enabled, frees) in [(None, false), (Some(true), false), (Some(false), true)] {
             machine.settings.lru_gen_enabled = enabled;
-            assert_eq!(ZoneReclaim::of(&machine, Release::REFERENCE).frees(), frees, "{enabled:?}");
+            assert_eq!(ZoneReclaim::from_machine(&machine, Release::REFERENCE).frees(), frees, "{enabled:?}");
         }
     }
 

@@ -122,7 +122,7 @@ impl Release {
     }
 
     /// The release of a machine's kernel, or the reference where that is not known.
-    pub fn of(kernel: Option<&KernelRelease>) -> Self {
+    pub fn from_kernel(kernel: Option<&KernelRelease>) -> Self {
         kernel.map_or(Self::REFERENCE, |kernel| {
             let (major, minor) = kernel.version();
             Self::new(major, minor)
@@ -161,10 +161,10 @@ mod tests {
 
     #[test]
     fn a_release_has_what_came_before_it() {
-        let release = Release::of(KernelRelease::new("6.12.107+deb13-amd64").as_ref());
+        let release = Release::from_kernel(KernelRelease::new("6.12.107+deb13-amd64").as_ref());
         assert!(release.has(Change::WeightedInterleave));
         assert!(!release.has(Change::AutomaticWeights));
-        assert_eq!(Release::of(None), Release::REFERENCE);
+        assert_eq!(Release::from_kernel(None), Release::REFERENCE);
         assert_eq!(release.to_string(), "6.12");
     }
 

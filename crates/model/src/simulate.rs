@@ -93,7 +93,7 @@ impl Simulation {
         Self {
             online: memory.nodes(),
             system: Policy::DEFAULT,
-            pool: Pool::of(&memory),
+            pool: Pool::empty(&memory),
             memory,
             weights,
             max_nodes,
@@ -122,9 +122,9 @@ impl Simulation {
         let settings = &machine.settings;
         Self {
             online: machine.node_ids(),
-            system: system::of(machine, self.release),
-            tiers: Some(Tiers::of(machine, self.release)),
-            balancing: Balancing::of_machine(machine),
+            system: system::initial_policy(machine, self.release),
+            tiers: Some(Tiers::from_machine(machine, self.release)),
+            balancing: Balancing::from_machine(machine),
             demotion: settings.demotion_enabled.unwrap_or(false),
             ..self
         }
@@ -320,7 +320,7 @@ impl Simulation {
 
     fn accepted(&self, policy: &MemPolicy, allowed: &NodeSet) -> Result<Policy, Errno> {
         let scope = Scope { allowed, max_nodes: self.max_nodes, release: self.release };
-        Policy::of(policy, scope)
+        Policy::from_mem_policy(policy, scope)
     }
 
     /// The policy of a program's memory that has none of its own.

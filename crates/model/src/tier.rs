@@ -84,7 +84,7 @@ pub struct Tiers {
 impl Tiers {
     /// The tiers that a machine reports; where it reports none, those that a kernel of a release works out
     /// from latencies and bandwidths ([`worked_out`]). A node without a tier has that of DRAM.
-    pub fn of(machine: &Machine, release: Release) -> Self {
+    pub fn from_machine(machine: &Machine, release: Release) -> Self {
         let told = machine.tiers.iter();
         let told: BTreeMap<NodeId, u64> =
             told.flat_map(|tier| tier.nodes.iter().map(|node| (node, u64::from(tier.id.number())))).collect();
@@ -97,7 +97,7 @@ impl Tiers {
         let top = fast.max().unwrap_or(u64::MAX);
         let distance = |from, to| machine.distance(from, to).unwrap_or_else(|| default_distance(from, to));
         // The lists that demotion goes by are made when all CPUs are known.
-        let orders = FallbackOrders::of(machine, BuiltAt::RunTime);
+        let orders = FallbackOrders::from_machine(machine, BuiltAt::RunTime);
         let targets = demotion_targets(&of, distance, &orders);
         Self { of, top, targets }
     }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn check_in(release: Release, spec: &str, expected: &[u64]) -> Tiers {
-        let tiers = Tiers::of(&nodewise_machine::spec::machine(spec).unwrap(), release);
+        let tiers = Tiers::from_machine(&nodewise_machine::spec::machine(spec).unwrap(), release);
         assert_eq!(tiers.of.values().copied().collect::<Vec<_>>(), expected, "{release}: {spec}");
         tiers
     }

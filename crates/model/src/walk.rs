@@ -176,7 +176,7 @@ impl Memory {
     /// route was made for, had it these pages and this place.
     pub fn allocate_along(&mut self, route: &mut Route, pages: u64, place: InterleavePosition) -> Outcome {
         let mut outcome = self.take_along(route, pages, place);
-        outcome.busy = route.woken.as_ref().and_then(|woken| BusyNodes::of(&outcome, woken));
+        outcome.busy = route.woken.as_ref().and_then(|woken| BusyNodes::from_outcome(&outcome, woken));
         outcome
     }
 
@@ -222,11 +222,12 @@ impl Memory {
             // A node that one turn reclaims may have pages again for another that had passed it.
             let reclaims = order == 0 && self.zone_reclaim.is_some();
             for turn in turns.iter_mut() {
-                turn.look(Stock::of(self, order, whose.class), reclaims);
+                turn.look(Stock::new(self, order, whose.class), reclaims);
             }
-            let in_rounds = !reclaims || !turn::is_mixed(turns, Stock::of(self, order, whose.class));
+            let in_rounds = !reclaims || !turn::is_mixed(turns, Stock::new(self, order, whose.class));
             if left >= round && in_rounds {
-                let rounds = turn::whole_rounds(turns, Stock::of(self, order, whose.class)).min(left / round);
+                let rounds =
+                    turn::whole_rounds(turns, Stock::new(self, order, whose.class)).min(left / round);
                 for turn in turns.iter() {
                     let taken = rounds * turn.weight;
                     self.take(turn, taken, whose, &mut stretch);
@@ -237,7 +238,7 @@ impl Memory {
             for _ in 0..=turns.len() {
                 let (at, before) = place;
                 let turn = &mut turns[at];
-                let stock = Stock::of(self, order, whose.class);
+                let stock = Stock::new(self, order, whose.class);
                 if reclaims {
                     turn.look(stock, true);
                 }
@@ -298,7 +299,7 @@ impl Memory {
     /// Whether a node has a page of an order above its minimum watermark for requests of a class: one that is
     /// wanted from this node alone (`__GFP_THISNODE`) is looked for down to there.
     pub fn can_give(&self, node: NodeId, order: u32, class: Class) -> bool {
-        let stock = Stock::of(self, order, class);
+        let stock = Stock::new(self, order, class);
         let own = |zone: usize| Stop { zone, reclaims: false };
         self.list(&[node], class).into_iter().any(|zone| stock.available(own(zone), Mark::Min) > 0)
     }

@@ -35,14 +35,14 @@ pub struct FallbackOrders {
 impl FallbackOrders {
     /// The orders that a kernel builds for this machine. Only nodes with memory appear in them; a
     /// node without memory has an order too, which begins with the nearest node that has some.
-    pub fn of(machine: &Machine, built: BuiltAt) -> Self {
+    pub fn from_machine(machine: &Machine, built: BuiltAt) -> Self {
         let candidates: Vec<NodeId> = machine.memory_nodes().iter().collect();
         let has_cpus: Vec<bool> = candidates
             .iter()
             .map(|node| built == BuiltAt::RunTime && !machine.cpus_of(*node).is_empty())
             .collect();
         // MAX_NUMNODES scales the distance against the load of a node.
-        let scale = u64::from(Architecture::of(machine).max_nodes());
+        let scale = u64::from(Architecture::from_machine(machine).max_nodes());
         let mut load = vec![0; candidates.len()];
         let mut orders = BTreeMap::new();
         for local in &machine.possible_nodes.union(&machine.node_ids()) {
@@ -124,7 +124,7 @@ pub struct Zonelists<'a> {
 
 impl<'a> Zonelists<'a> {
     /// The lists of all nodes; `zones` are the zones of all nodes.
-    pub fn of(orders: &'a FallbackOrders, zones: &[Zone]) -> Self {
+    pub fn new(orders: &'a FallbackOrders, zones: &[Zone]) -> Self {
         let mut own: BTreeMap<NodeId, Vec<ZoneKind>> = BTreeMap::new();
         for zone in zones.iter().filter(|zone| zone.present > 0) {
             own.entry(zone.node).or_default().push(zone.kind);
@@ -153,7 +153,7 @@ mod tests {
 
     fn check(spec: &str, built: BuiltAt, expected: &[&[u32]]) {
         let machine = spec::machine(spec).unwrap();
-        let orders: Vec<Vec<u32>> = FallbackOrders::of(&machine, built)
+        let orders: Vec<Vec<u32>> = FallbackOrders::from_machine(&machine, built)
             .iter()
             .map(|(_, order)| order.iter().map(|node| node.number()).collect())
             .collect();
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn the_log_named_a_node_without_memory_before_6_7() {
         let machine = spec::machine("(1c 1G) (1c) (1G); dist=10,20,30/20,10,15/30,15,10").unwrap();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         let logged = |node, release| -> Vec<u32> {
             orders.logged(NodeId::new(node), release).iter().map(|node| node.number()).collect()
         };
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn all_zones_of_a_node_come_before_the_next_node() {
         let machine = spec::machine("(1c 5G) (1c 1G)").unwrap();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
-        let lists = Zonelists::of(&orders, &crate::zones::of(&machine));
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
+        let lists = Zonelists::new(&orders, &crate::zones::machine_zones(&machine));
         let words = |list: &mut dyn Iterator<Item = (NodeId, ZoneKind)>| {
             list.map(|(node, kind)| format!("{node}:{kind}")).collect::<Vec<_>>().join(" ")
         };
@@ -250,7 +250,7 @@ mod tests {
     fn a_machine_without_distances_uses_the_kernels_defaults() {
         let mut machine = spec::machine("2x(1c 1G)").unwrap();
         machine.distances = Default::default();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         assert_eq!(orders.from(NodeId::new(1)), [NodeId::new(1), NodeId::new(0)]);
         assert!(orders.from(NodeId::new(9)).is_empty());
     }
@@ -272,7 +272,7 @@ mod tests {
             let matrix = if nodes == 1 { String::new() } else { format!("; dist={}", rows.join("/")) };
             let machine = spec::machine(&format!("{}{matrix}", parts.join(" "))).unwrap();
             let with_memory: Vec<NodeId> = machine.nodes_with_memory().iter().collect();
-            for (node, order) in FallbackOrders::of(&machine, BuiltAt::Boot).iter() {
+            for (node, order) in FallbackOrders::from_machine(&machine, BuiltAt::Boot).iter() {
                 let mut sorted = order.to_vec();
                 sorted.sort_unstable();
                 prop_assert_eq!(&sorted, &with_memory);

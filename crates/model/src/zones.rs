@@ -95,17 +95,17 @@ pub struct Layout {
 
 impl Layout {
     /// That of an architecture with pages of 4 KiB.
-    pub const fn of(architecture: Architecture) -> Self {
+    pub const fn from_architecture(architecture: Architecture) -> Self {
         Self { architecture, page: crate::ram::PAGE, device_limit: None, release: Release::REFERENCE }
     }
 
     /// That of a machine.
-    pub fn of_machine(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         Self {
-            architecture: Architecture::of(machine),
+            architecture: Architecture::from_machine(machine),
             page: page_bytes(machine),
             device_limit: None,
-            release: Release::of(machine.kernel.as_ref()),
+            release: Release::from_kernel(machine.kernel.as_ref()),
         }
     }
 }
@@ -179,9 +179,9 @@ fn zone(node: NodeId, kind: ZoneKind, start: u64, end: u64, ram: &[(u64, u64)]) 
 }
 
 /// The zones that a machine has with its [`ranges`]. Whether they are known says [`check`](crate::ram::check).
-pub fn of(machine: &Machine) -> Vec<Zone> {
-    let movable = machine.settings.command_line.as_deref().map_or(Movable::None, Movable::of_command_line);
-    let layout = Layout::of_machine(machine);
+pub fn machine_zones(machine: &Machine) -> Vec<Zone> {
+    let movable = machine.settings.command_line.as_deref().map_or(Movable::None, Movable::from_command_line);
+    let layout = Layout::from_machine(machine);
     let mut zones = zones(layout, movable, &ranges(machine));
     for node in machine.nodes.keys() {
         if let Some(memory) = machine.memory_of(*node) {
@@ -218,7 +218,11 @@ mod tests {
     type Row = (u32, &'static str, u64, u64, u64);
 
     fn check(architecture: Architecture, limit: Option<u64>, ram: &[(u64, u64, u32)], expected: &[Row]) {
-        check_layout(Layout { device_limit: limit, ..Layout::of(architecture) }, ram, expected);
+        check_layout(
+            Layout { device_limit: limit, ..Layout::from_architecture(architecture) },
+            ram,
+            expected,
+        );
     }
 
     fn check_layout(layout: Layout, ram: &[(u64, u64, u32)], expected: &[Row]) {
@@ -283,7 +287,7 @@ mod tests {
     #[test]
     fn other_architectures_have_zones_of_their_own() {
         let ram = [(0, 8 << 30, 0)];
-        let large = |architecture| Layout { page: 64 << 10, ..Layout::of(architecture) };
+        let large = |architecture| Layout { page: 64 << 10, ..Layout::from_architecture(architecture) };
         // POWER has all in Normal, and had all in DMA before 5.0.
         check_layout(large(Architecture::Power), &ram, &[(0, "Normal", 0, 131_072, 131_072)]);
         let old = Layout { release: Release::new(4, 18), ..large(Architecture::Power) };
@@ -312,7 +316,7 @@ mod tests {
         let mut machine = spec::machine("(1c 6000M); arch=x86_64").unwrap();
         machine.nodes.values_mut().for_each(|node| node.present = Some(Bytes::from_gib(8)));
         let sums = |zones: &[Zone], pages: fn(&Zone) -> u64| zones.iter().map(pages).sum::<u64>() >> 8;
-        let zones = of(&machine);
+        let zones = machine_zones(&machine);
         assert_eq!((sums(&zones, |zone| zone.present), sums(&zones, |zone| zone.managed)), (8192, 6000));
         assert!(zones.iter().all(|zone| zone.managed <= zone.present));
     }
@@ -336,7 +340,7 @@ mod tests {
             let nodes: Vec<String> = sizes.iter().map(|size| format!("(1c {size}M)")).collect();
             let arch = if arm { "aarch64" } else { "x86_64" };
             let machine = spec::machine(&format!("{}; arch={arch}", nodes.join(" "))).unwrap();
-            let zones = of(&machine);
+            let zones = machine_zones(&machine);
             for node in machine.nodes.values() {
                 let managed: u64 =
                     zones.iter().filter(|zone| zone.node == node.id).map(|zone| zone.managed).sum();

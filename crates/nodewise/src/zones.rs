@@ -40,8 +40,8 @@ impl Zones {
             return Ok(Self { rows, basis: Basis::Kernel, page: ram::page_bytes(machine) });
         }
         ram::check(machine).map_err(|unknown| Failure::cannot(missing(&unknown)))?;
-        let memory = Memory::of(machine, BuiltAt::Boot, release);
-        let zones = model::of(machine).into_iter().zip(memory.zones());
+        let memory = Memory::from_machine(machine, BuiltAt::Boot, release);
+        let zones = model::machine_zones(machine).into_iter().zip(memory.zones());
         let row = |(zone, state): (Zone, &ZoneState)| Row { zone, state: state.clone(), boost: None };
         let basis =
             if machine.memory_map.ram.is_empty() { Basis::assumed_of(machine) } else { Basis::Firmware };
@@ -66,10 +66,10 @@ impl Zones {
     /// The memory that these zones are.
     pub fn memory(&self, machine: &Machine, built: BuiltAt, release: Release) -> Memory {
         let states = self.rows.iter().map(|row| row.state.clone()).collect();
-        let memory = Memory::new(states, FallbackOrders::of(machine, built), release);
+        let memory = Memory::new(states, FallbackOrders::from_machine(machine, built), release);
         let memory =
             memory.with_page(self.page).with_huge_order(ram::huge_order(machine).unwrap_or(HUGE_ORDER));
-        memory.with_zone_reclaim(ZoneReclaim::of(machine, release))
+        memory.with_zone_reclaim(ZoneReclaim::from_machine(machine, release))
     }
 }
 

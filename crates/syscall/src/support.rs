@@ -122,7 +122,7 @@ impl Support {
     }
 
     /// Whether the system call of a failed call works at all; `None` for one that is not probed.
-    pub fn of(&self, call: &Call) -> Option<Availability> {
+    pub fn availability(&self, call: &Call) -> Option<Availability> {
         match call {
             Call::SetMempolicy { .. } => Some(self.set_mempolicy),
             Call::GetMempolicy { .. } => Some(self.get_mempolicy),

@@ -19,7 +19,7 @@ pub enum EmulationVariant {
 
 impl EmulationVariant {
     /// The kind of a machine's kernel, by the text of its release: `6.6.31+rpt-rpi-2712`.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         match &machine.kernel {
             Some(kernel) if kernel.version() < (6, 12) && kernel.is_raspberry_pi() => Self::RaspberryPi66,
             _ => Self::Mainline,
@@ -62,7 +62,9 @@ pub fn emulate(
 ) -> Option<Emulation> {
     let page = page_bytes(machine);
     let pieces = match (kind, fake.form) {
-        (EmulationVariant::Mainline, form) => pieces(form, Architecture::of(machine), page, ram, blocks)?,
+        (EmulationVariant::Mainline, form) => {
+            pieces(form, Architecture::from_machine(machine), page, ram, blocks)?
+        }
         (EmulationVariant::RaspberryPi66, Form::Count(count)) => raspberry_pi_6_6(count, page, ram)?,
         (EmulationVariant::RaspberryPi66, _) => return None,
     };
@@ -147,7 +149,7 @@ fn orders(machine: &Machine, nodes: &[EmulatedNode], distances: &NodeMatrix<u32>
         emulated.nodes.insert(node.id, node_of(node.id, node.cpus.clone(), node.memory));
     }
     emulated.possible_nodes = emulated.node_ids();
-    FallbackOrders::of(&emulated, BuiltAt::Boot)
+    FallbackOrders::from_machine(&emulated, BuiltAt::Boot)
 }
 
 fn node_of(id: NodeId, cpus: CpuSet, memory: Bytes) -> Node {

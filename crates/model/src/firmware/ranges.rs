@@ -41,7 +41,7 @@ mod tests {
             [range(0, 0xa0000, 0), range(0x10_0000, 0x3000_0000, 0), range(0x3000_0000, 0x6000_0000, 1)];
         let ram = [(0x1000, 0x9f000), (0x10_0000, 0x5ffd_f000)];
         for (release, start) in [("6.1.0", 0), ("6.12.107", 0x1000)] {
-            let release = Release::of(KernelRelease::new(release).as_ref());
+            let release = Release::from_kernel(KernelRelease::new(release).as_ref());
             assert_eq!(
                 used(&table, &ram, Architecture::X86, release),
                 Some(vec![range(start, 0x3000_0000, 0), range(0x3000_0000, 0x5ffd_f000, 1)])

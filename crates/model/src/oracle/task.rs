@@ -50,7 +50,7 @@ impl Surroundings {
         Self {
             with_memory: machine.nodes_with_memory(),
             online: machine.node_ids(),
-            max_nodes: Architecture::of(machine).max_nodes(),
+            max_nodes: Architecture::from_machine(machine).max_nodes(),
             release,
             weights: Weights::new(),
             huge_order: huge_order(machine).unwrap_or(HUGE_ORDER),
@@ -126,7 +126,7 @@ impl Task {
     /// `set_mempolicy(2)`.
     ///
     /// # Errors
-    /// Those of [`Policy::of`]; the old policy stays.
+    /// Those of [`Policy::from_mem_policy`]; the old policy stays.
     pub fn set_policy(&mut self, policy: &MemPolicy) -> Result<(), Errno> {
         self.policy = self.accepted(policy)?;
         Ok(())
@@ -134,24 +134,24 @@ impl Task {
 
     fn accepted(&self, policy: &MemPolicy) -> Result<Policy, Errno> {
         let (max_nodes, release) = (self.around.max_nodes, self.around.release);
-        Policy::of(policy, Scope { allowed: &self.allowed, max_nodes, release })
+        Policy::from_mem_policy(policy, Scope { allowed: &self.allowed, max_nodes, release })
     }
 
     /// `mmap(2)` of private anonymous memory in small pages.
     pub fn map(&mut self, pages: Range<u64>) {
-        self.pages.extend(pages.map(|page| (page, Page::of(Backing::Small))));
+        self.pages.extend(pages.map(|page| (page, Page::untouched(Backing::Small))));
     }
 
     /// `mmap(2)` of private anonymous memory that is advised to be in transparent huge pages
     /// (`MADV_HUGEPAGE`); a whole number of them.
     pub fn map_huge(&mut self, pages: Range<u64>) {
-        self.pages.extend(pages.map(|page| (page, Page::of(Backing::Huge))));
+        self.pages.extend(pages.map(|page| (page, Page::untouched(Backing::Huge))));
     }
 
     /// `mmap(2)` of a file in memory, shared (`MAP_SHARED` of a file of tmpfs or of `memfd_create(2)`), from
     /// one of the file's pages on. No one else has it mapped.
     pub fn map_file(&mut self, pages: Range<u64>, inode: u64, first: u64) {
-        let of_file = (first..).map(|page| Page::of(Backing::File { inode, page }));
+        let of_file = (first..).map(|page| Page::untouched(Backing::File { inode, page }));
         self.pages.extend(pages.zip(of_file));
     }
 
@@ -173,7 +173,7 @@ impl Task {
     ///
     /// # Errors
     /// `EFAULT` where a page is not mapped, `EIO` of [`migrate::mbind`], and those of
-    /// [`Policy::of`]. Nothing is changed then.
+    /// [`Policy::from_mem_policy`]. Nothing is changed then.
     pub fn bind(
         &mut self,
         pages: Range<u64>,

@@ -22,7 +22,7 @@ pub struct Turns {
 
 impl Turns {
     /// The turns of a mode over these nodes. Weights count for weighted interleave only.
-    pub fn of(mode: PolicyMode, nodes: &NodeSet, weights: &Weights) -> Self {
+    pub fn new(mode: PolicyMode, nodes: &NodeSet, weights: &Weights) -> Self {
         let weight = |node: &NodeId| match mode {
             PolicyMode::WeightedInterleave => u64::from(weights.get(node).copied().unwrap_or(1).max(1)),
             _ => 1,
@@ -138,7 +138,7 @@ mod tests {
 
     fn turns(nodes: &NodeSet, weights: &[(u32, u32)]) -> Turns {
         let weights = weights.iter().map(|(node, weight)| (NodeId::new(*node), *weight)).collect();
-        Turns::of(PolicyMode::WeightedInterleave, nodes, &weights)
+        Turns::new(PolicyMode::WeightedInterleave, nodes, &weights)
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct Mask {
 
 impl Mask {
     /// A mask that is wide enough for its nodes.
-    pub fn of(nodes: &NodeSet) -> Self {
+    pub fn from_nodes(nodes: &NodeSet) -> Self {
         let bits = nodes.last().map_or(0, |node| u64::from(node.number()) + 1);
         Self { bits: Bits::Of(nodes.clone()), maxnode: bits.next_multiple_of(64) + 1 }
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_mask_of_a_set_reads_as_the_set() {
         for set in [NodeSet::new(), NodeSet::from([0]), NodeSet::from([63]), NodeSet::from([5, 64, 1023])] {
-            assert_eq!(Mask::of(&set).read(1024), Ok(set));
+            assert_eq!(Mask::from_nodes(&set).read(1024), Ok(set));
         }
     }
 }

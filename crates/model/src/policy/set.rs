@@ -101,9 +101,9 @@ impl Policy {
     ///
     /// # Errors
     /// Those of [`Policy::set`].
-    pub fn of(policy: &MemPolicy, scope: Scope<'_>) -> Result<Self, Errno> {
+    pub fn from_mem_policy(policy: &MemPolicy, scope: Scope<'_>) -> Result<Self, Errno> {
         let word = policy.mode.number() | policy.flags.bits();
-        Self::set(u32::from(word), &Mask::of(&policy.nodes), scope)
+        Self::set(u32::from(word), &Mask::from_nodes(&policy.nodes), scope)
     }
 
     /// This policy, or another where it is none.
@@ -263,7 +263,7 @@ mod tests {
     fn check_release(mode: PolicyMode, flags: ModeFlags, release: (u16, u16), expected: bool) {
         let allowed = NodeSet::from([0, 1]);
         let policy = MemPolicy { mode, flags, nodes: NodeSet::from([0]) };
-        let result = Policy::of(&policy, scope(&allowed, Release::new(release.0, release.1)));
+        let result = Policy::from_mem_policy(&policy, scope(&allowed, Release::new(release.0, release.1)));
         assert_eq!(result.is_ok(), expected, "{policy} on {release:?}");
     }
 
@@ -287,7 +287,10 @@ mod tests {
             nodes: NodeSet::from([1, 7]),
         };
         let reported = |major, minor| {
-            Policy::of(&asked, scope(&allowed, Release::new(major, minor))).unwrap().reported().nodes
+            Policy::from_mem_policy(&asked, scope(&allowed, Release::new(major, minor)))
+                .unwrap()
+                .reported()
+                .nodes
         };
         assert_eq!(reported(6, 12), NodeSet::from([1, 7]));
         assert_eq!(reported(7, 0), NodeSet::from([1]));
@@ -297,7 +300,7 @@ mod tests {
     fn nodes_behind_the_last_word_are_not_told() {
         let allowed = NodeSet::from([0, 1, 2]);
         let asked: MemPolicy = "bind=relative:2,9,64".parse().unwrap();
-        let policy = Policy::of(&asked, scope(&allowed, Release::REFERENCE)).unwrap();
+        let policy = Policy::from_mem_policy(&asked, scope(&allowed, Release::REFERENCE)).unwrap();
         assert_eq!(policy.told(3).nodes, NodeSet::from([2, 9]));
         assert_eq!(policy.told(65).nodes, NodeSet::from([2, 9, 64]));
     }
@@ -305,7 +308,7 @@ mod tests {
     fn check_rebind(mode: PolicyMode, flags: ModeFlags, steps: &[(NodeSet, NodeSet)]) {
         let all = NodeSet::from([0, 1, 2, 3]);
         let asked = MemPolicy { mode, flags, nodes: NodeSet::from([0, 2]) };
-        let mut policy = Policy::of(&asked, scope(&all, Release::REFERENCE)).unwrap();
+        let mut policy = Policy::from_mem_policy(&asked, scope(&all, Release::REFERENCE)).unwrap();
         for (allowed, expected) in steps {
             policy.rebind(allowed);
             assert_eq!(policy.nodes, *expected, "{asked} in {allowed}");
@@ -354,10 +357,10 @@ mod tests {
             flags: ModeFlags::NUMA_BALANCING,
             nodes: NodeSet::from([1, 2]),
         };
-        let mut policy = Policy::of(&asked, scope(&all, Release::REFERENCE)).unwrap();
+        let mut policy = Policy::from_mem_policy(&asked, scope(&all, Release::REFERENCE)).unwrap();
         policy.rebind(&NodeSet::from([0, 2]));
         assert_eq!((policy.reported().nodes, policy.nodes), (NodeSet::from([0, 2]), NodeSet::from([0, 2])));
-        let mut later = Policy::of(&asked, scope(&all, Release::new(7, 0))).unwrap();
+        let mut later = Policy::from_mem_policy(&asked, scope(&all, Release::new(7, 0))).unwrap();
         later.rebind(&NodeSet::from([0, 2]));
         assert_eq!(later.nodes, NodeSet::from([0, 2]));
         assert_eq!(later.asked, None);
@@ -368,7 +371,7 @@ mod tests {
         // Found by a drawn script on 6.12.
         let all = NodeSet::from([0, 1, 2, 3]);
         let asked: MemPolicy = "prefer=static:0-1,3".parse().unwrap();
-        let mut policy = Policy::of(&asked, scope(&all, Release::REFERENCE)).unwrap();
+        let mut policy = Policy::from_mem_policy(&asked, scope(&all, Release::REFERENCE)).unwrap();
         policy.rebind(&NodeSet::from([0, 2]));
         assert_eq!((policy.reported().nodes, policy.nodes), (NodeSet::from([0, 2]), NodeSet::from([0])));
     }
@@ -398,7 +401,7 @@ mod tests {
             let (nodes, allowed, other) = (set(&nodes), set(&allowed), set(&other));
             let scope = scope(&allowed, Release::REFERENCE);
             let _ = Policy::set(word, &Mask { bits: Bits::Of(nodes.clone()), maxnode }, scope);
-            if let Ok(mut policy) = Policy::set(small | flags << 13, &Mask::of(&nodes), scope) {
+            if let Ok(mut policy) = Policy::set(small | flags << 13, &Mask::from_nodes(&nodes), scope) {
                 prop_assert!(policy.nodes.is_subset(&allowed));
                 let empty = matches!(policy.mode, PolicyMode::Default | PolicyMode::Local);
                 prop_assert_eq!(policy.nodes.is_empty(), empty);

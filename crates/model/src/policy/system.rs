@@ -14,17 +14,18 @@ use crate::release::Release;
 
 /// The policy that a machine's programs begin with, by the rules of a release. Whether the kernel knows the
 /// parameter, the text of the machine's own says: a number does not show for whom a kernel is built.
-pub fn of(machine: &Machine, release: Release) -> Policy {
+pub fn initial_policy(machine: &Machine, release: Release) -> Policy {
     let line = machine.settings.command_line.as_deref().unwrap_or_default();
     if !machine.kernel.as_ref().is_some_and(KernelRelease::is_raspberry_pi) {
         return Policy::DEFAULT;
     }
     let asked = parameter(line, "numa_policy").last();
     let nodes = machine.memory_nodes();
-    let scope = Scope { allowed: &nodes, max_nodes: Architecture::of(machine).max_nodes(), release };
+    let scope =
+        Scope { allowed: &nodes, max_nodes: Architecture::from_machine(machine).max_nodes(), release };
     // What the kernel does not accept changes nothing.
     let policy = asked.and_then(|asked| of_option(asked, &nodes));
-    policy.and_then(|policy| Policy::of(&policy, scope).ok()).unwrap_or(Policy::DEFAULT)
+    policy.and_then(|policy| Policy::from_mem_policy(&policy, scope).ok()).unwrap_or(Policy::DEFAULT)
 }
 
 /// Reads the mount option `mpol=` of tmpfs: a policy in the kernel's words, whose nodes have memory. `None` for
@@ -66,7 +67,7 @@ mod tests {
         let mut machine = spec::machine("8x(4c 1G); dist=10; arch=aarch64").unwrap();
         machine.kernel = KernelRelease::new(kernel);
         machine.settings.command_line = Some(line.to_owned());
-        assert_eq!(of(&machine, Release::REFERENCE).effective().to_string(), expected, "{line}");
+        assert_eq!(initial_policy(&machine, Release::REFERENCE).effective().to_string(), expected, "{line}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::release::{Change, Release};
 const WEIGHTINESS: u64 = 32;
 
 /// The weights in force on a machine: those it reports, else those its kernel would derive.
-pub fn of(machine: &Machine, release: Release) -> Weights {
+pub fn in_force(machine: &Machine, release: Release) -> Weights {
     if !machine.settings.interleave_weights.is_empty() || !release.has(Change::AutomaticWeights) {
         return machine.settings.interleave_weights.clone();
     }
@@ -48,7 +48,7 @@ mod tests {
 
     fn check(spec: &str, release: (u16, u16), expected: &[(u32, u32)]) {
         let machine = spec::machine(spec).unwrap();
-        let weights = of(&machine, Release::new(release.0, release.1));
+        let weights = in_force(&machine, Release::new(release.0, release.1));
         let pairs: Vec<(u32, u32)> = weights.iter().map(|(node, weight)| (node.number(), *weight)).collect();
         assert_eq!(pairs, expected, "{spec}");
     }

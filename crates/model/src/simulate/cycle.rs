@@ -22,7 +22,7 @@ impl<T: Clone + PartialEq> Cycle<T> {
     }
 
     /// Values with the pages that each has; `None` without any.
-    pub fn of(values: impl IntoIterator<Item = (u64, T)>) -> Option<Self> {
+    pub fn from_values(values: impl IntoIterator<Item = (u64, T)>) -> Option<Self> {
         let mut slots: Vec<(u64, T)> = Vec::new();
         for (pages, value) in values.into_iter().filter(|(pages, _)| *pages > 0) {
             match slots.last_mut() {
@@ -40,7 +40,7 @@ impl<T: Clone + PartialEq> Cycle<T> {
     /// The same cycle of other values.
     pub fn map<U: Clone + PartialEq>(&self, value: impl Fn(&T) -> U) -> Cycle<U> {
         let slots = self.slots.iter().map(|(pages, old)| (*pages, value(old)));
-        Cycle::of(slots).expect("a cycle has slots, and each has pages")
+        Cycle::from_values(slots).expect("a cycle has slots, and each has pages")
     }
 
     /// Both at once; `None` where their round would be too long to be kept.
@@ -54,7 +54,7 @@ impl<T: Clone + PartialEq> Cycle<T> {
             left = following(left, pages, *width, self.slots.len());
             right = following(right, pages, *other_width, other.slots.len());
             if (left, right) == ((0, 0), (0, 0)) {
-                return Cycle::of(slots);
+                return Cycle::from_values(slots);
             }
             if slots.len() >= MOST_SLOTS {
                 return None;
@@ -122,7 +122,7 @@ mod tests {
 
     fn cycles() -> impl Strategy<Value = Cycle<u8>> {
         proptest::collection::vec((1u64..5, 0u8..3), 1..6)
-            .prop_map(|slots| Cycle::of(slots).expect("there are slots"))
+            .prop_map(|slots| Cycle::from_values(slots).expect("there are slots"))
     }
 
     /// The value of each page from 0 on, page by page.
@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_round_that_is_too_long_is_not_kept() {
-        let turns = |count: u64| Cycle::of((0..count).map(|value| (1, value))).expect("there are slots");
+        let turns =
+            |count: u64| Cycle::from_values((0..count).map(|value| (1, value))).expect("there are slots");
         assert!(turns(1009).joined(&turns(1013)).is_none());
         assert!(turns(64).joined(&turns(48)).is_some());
     }

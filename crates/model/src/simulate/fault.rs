@@ -145,7 +145,7 @@ impl Simulation {
         outcome: &Outcome,
         step: &mut Step,
     ) -> u64 {
-        let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
+        let turns = Turns::new(policy.mode, &policy.nodes, &self.weights);
         let runs = Run::laid(first, &outcome.stretches, &turns);
         for (node, pages) in outcome.nodes() {
             step.take(node, pages);

@@ -182,7 +182,7 @@ impl Simulation {
     ) -> (Vec<Run>, u64) {
         let mut before = run.counts();
         if let (To::Policy(policy), true) = (&go.to, go.goes_by_turns()) {
-            let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
+            let turns = Turns::new(policy.mode, &policy.nodes, &self.weights);
             let joined = cycle_of(&turns, order).and_then(|cycle| run.held.joined(&cycle));
             let Some(joined) = joined else { return self.moved_one_by_one(&run, go, (wanted, order), is) };
             let nodes: Vec<NodeId> = turns.nodes().iter().map(|(node, _)| *node).collect();

@@ -45,7 +45,7 @@ enum Shrunk {
 
 impl Pool {
     /// The empty pool of a machine.
-    pub fn of(memory: &Memory) -> Self {
+    pub fn empty(memory: &Memory) -> Self {
         let empty = |zone: &ZoneState| ZoneState {
             managed: u64::MAX,
             free: 0,
@@ -268,7 +268,7 @@ impl Simulation {
             To::Node(node) => Policy::only(*node),
             To::Swap => return (vec![run], 0),
         };
-        let turns = Turns::of(policy.mode, &policy.nodes, &self.weights);
+        let turns = Turns::new(policy.mode, &policy.nodes, &self.weights);
         let by_turns = if go.goes_by_turns() { cycle_of(&turns, self.memory.huge_order()) } else { None };
         let cycle = by_turns.map(|cycle| cycle.map(|node| Some(*node)));
         let cycle = cycle.unwrap_or_else(|| Cycle::one(None));

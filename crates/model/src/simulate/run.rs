@@ -162,7 +162,7 @@ impl Run {
 
 /// The cycle of turns, each in pages of an order.
 pub(super) fn cycle_of(turns: &Turns, order: u32) -> Option<Cycle<NodeId>> {
-    Cycle::of(turns.nodes().iter().map(|(node, weight)| (weight << order, *node)))
+    Cycle::from_values(turns.nodes().iter().map(|(node, weight)| (weight << order, *node)))
 }
 
 /// Where the pages of a stretch are if turns have given them; `None` where that does not come to the sums.
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn pages_beyond_the_queue_stay() {
-        let cycle = Cycle::of([(1, on(0)), (1, on(1))]).unwrap();
+        let cycle = Cycle::from_values([(1, on(0)), (1, on(1))]).unwrap();
         let mut queues = [Queue::from([(2, on(2)), (1, on(3))])];
         let class = |held: &Held| (held.node() == Some(NodeId::new(1))).then_some(0);
         let runs = Run::settled(10..30, &cycle, class, |held| *held, &mut queues);
@@ -238,7 +238,7 @@ mod tests {
             queued in proptest::collection::vec(proptest::collection::vec((0u64..9, 4u32..8), 0..4), 2),
             first in 0u64..20, length in 1u64..60,
         ) {
-            let cycle = Cycle::of(slots.into_iter().map(|(pages, node)| (pages, on(node)))).unwrap();
+            let cycle = Cycle::from_values(slots.into_iter().map(|(pages, node)| (pages, on(node)))).unwrap();
             let mut queues: Vec<Queue> = queued.iter().map(|queue| queue.iter().map(|(pages, node)| (*pages, on(*node))).collect()).collect();
             let class = |held: &Held| held.node().map(NodeId::number).filter(|node| *node < 2).map(|node| node as usize);
             let pages = first..first + length;
@@ -255,7 +255,7 @@ mod tests {
 
         #[test]
         fn sorted_runs_have_the_same_pages(slots in proptest::collection::vec((1u64..4, 0u32..4), 1..5), first in 0u64..20, length in 0u64..60) {
-            let cycle = Cycle::of(slots.into_iter().map(|(pages, node)| (pages, on(node)))).unwrap();
+            let cycle = Cycle::from_values(slots.into_iter().map(|(pages, node)| (pages, on(node)))).unwrap();
             let run = Run { pages: first..first + length, held: cycle };
             let mut counts = BTreeMap::new();
             for (held, pages) in run.sorted().iter().flat_map(Run::counts) {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_full_nodes_turns_are_those_of_the_zone_that_gave_more() {
-        let turns = Turns::of(PolicyMode::Interleave, &NodeSet::from([0, 1, 2]), &BTreeMap::new());
+        let turns = Turns::new(PolicyMode::Interleave, &NodeSet::from([0, 1, 2]), &BTreeMap::new());
         let cycle = in_turns(&(0..9), &[(on(0), 6), (on(2), 3)], &turns, 0).unwrap();
         assert_eq!(cycle.count(&(0..3), |held| *held == on(0)), 2);
         assert_eq!(in_turns(&(0..9), &[(on(0), 7), (on(2), 2)], &turns, 0), None);

@@ -15,7 +15,7 @@ fn simulation() -> Simulation {
 
 fn simulation_on(spec: &str, release: Release) -> Simulation {
     let machine = nodewise_machine::spec::machine(spec).unwrap();
-    let memory = Memory::of(&machine, BuiltAt::Boot, release);
+    let memory = Memory::from_machine(&machine, BuiltAt::Boot, release);
     Simulation::new(memory, Weights::new(), 1024, release).on(&machine)
 }
 
@@ -72,7 +72,7 @@ fn huge_pages_are_as_large_as_the_machines() {
         machine.architecture = Some(architecture.to_owned());
         machine.page_size = Some(nodewise_machine::Bytes::from_kib(kib));
         machine.settings.transparent_hugepage_size = Some(nodewise_machine::Bytes::from_mib(huge_mib));
-        let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+        let memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
         let (mib, huge) = (1024 / kib, huge_mib * 1024 / kib);
         let mut simulation = Simulation::new(memory, Weights::new(), 1024, Release::REFERENCE).on(&machine);
         let take = |pages: u64, backing: Backing| {
@@ -336,7 +336,7 @@ fn a_pool_gives_huge_pages_to_those_that_have_reserved_them() {
 fn pages_follow_their_cpu_as_far_as_policy_and_room_let_them() {
     for (policy, there) in [("default", [0, 6]), ("bind:0", [6, 0]), ("interleave:0-1", [3, 3])] {
         let mut simulation = simulation();
-        simulation.balancing = Balancing::of(1);
+        simulation.balancing = Balancing::from_setting(1);
         let steps = [
             ("a", start(policy)),
             ("a", allocate("heap", 6)),

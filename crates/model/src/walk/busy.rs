@@ -24,7 +24,7 @@ pub struct BusyNodes {
 impl BusyNodes {
     /// Computes what an outcome leaves open, where these nodes are woken when none of them is above its low
     /// watermark any more; `None` where no page comes after that.
-    pub(super) fn of(outcome: &Outcome, woken: &NodeSet) -> Option<Self> {
+    pub(super) fn from_outcome(outcome: &Outcome, woken: &NodeSet) -> Option<Self> {
         let is_deeper = |stretch: &super::Stretch| stretch.shares.iter().any(|share| share.mark == Mark::Min);
         let first = outcome.stretches.iter().position(is_deeper)?;
         let pages = |stretch: &super::Stretch| {

@@ -56,7 +56,7 @@ impl Memory {
         let policy = request.policy.effective();
         let interleaves = matches!(policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
         let nodes = if interleaves { policy.nodes.clone() } else { [request.cpu_node.number()].into() };
-        let round = Turns::of(policy.mode, &nodes, request.weights);
+        let round = Turns::new(policy.mode, &nodes, request.weights);
         let turns = |ways: &dyn Fn(NodeId) -> Vec<ZonePass>| -> Vec<Turn> {
             round.nodes().iter().map(|(node, weight)| Turn::new(*node, *weight, ways(*node))).collect()
         };

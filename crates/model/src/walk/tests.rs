@@ -22,12 +22,12 @@ fn zone(node: u32, kind: ZoneKind, free: u64, low: u64, min: u64) -> ZoneState {
 
 fn memory(zones: Vec<ZoneState>, spec: &str) -> Memory {
     let machine = nodewise_machine::spec::machine(spec).unwrap();
-    Memory::new(zones, FallbackOrders::of(&machine, BuiltAt::Boot), Release::REFERENCE)
+    Memory::new(zones, FallbackOrders::from_machine(&machine, BuiltAt::Boot), Release::REFERENCE)
 }
 
 fn set(text: &str, allowed: &NodeSet) -> Policy {
     let policy: MemPolicy = text.parse().unwrap();
-    Policy::of(&policy, Scope { allowed, max_nodes: 1024, release: Release::REFERENCE }).unwrap()
+    Policy::from_mem_policy(&policy, Scope { allowed, max_nodes: 1024, release: Release::REFERENCE }).unwrap()
 }
 
 const TWO: &str = "2x(1c 1G)";
@@ -222,7 +222,7 @@ proptest! {
         let takes = !matches!(mode, PolicyMode::Default | PolicyMode::Local);
         let asked = MemPolicy { mode, flags: ModeFlags::NONE, nodes: if takes { asked } else { NodeSet::new() } };
         let scope = Scope { allowed: &allowed, max_nodes: 1024, release: Release::REFERENCE };
-        if let Ok(policy) = Policy::of(&asked, scope) {
+        if let Ok(policy) = Policy::from_mem_policy(&asked, scope) {
             let weights: Weights = (0..5).map(NodeId::new).zip(weights).collect();
             let class = if kernel { Class::Kernel } else { Class::User };
             let place = InterleavePosition::Address(start << 12);
@@ -235,7 +235,7 @@ proptest! {
                 let mut machine = nodewise_machine::spec::machine(spec).unwrap();
                 machine.settings.zone_reclaim_mode = Some(7);
                 let spare = (0..5).map(NodeId::new).zip(spare.iter().copied()).collect();
-                let reclaim = ZoneReclaim::of(&machine, Release::REFERENCE).with_spare(spare).with_farthest(*farthest);
+                let reclaim = ZoneReclaim::from_machine(&machine, Release::REFERENCE).with_spare(spare).with_farthest(*farthest);
                 memory.with_zone_reclaim(reclaim)
             };
             let mut runs = memory();

@@ -24,7 +24,7 @@ pub(super) struct Stock<'a> {
 }
 
 impl<'a> Stock<'a> {
-    pub(super) fn of(memory: &'a Memory, order: u32, class: Class) -> Self {
+    pub(super) fn new(memory: &'a Memory, order: u32, class: Class) -> Self {
         Self { zones: &memory.zones, spare: &memory.spare, order, class }
     }
 

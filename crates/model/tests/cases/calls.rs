@@ -15,7 +15,7 @@ fn case_34_cpuset_create() {
     let mems = NodeSet::from([1, 2]);
     let set = |text: &str| {
         let policy: MemPolicy = text.parse().unwrap();
-        Policy::of(&policy, scope(&mems))
+        Policy::from_mem_policy(&policy, scope(&mems))
     };
     let no_weights = Weights::new();
     let default = Policy::DEFAULT;

@@ -7,7 +7,7 @@ use nodewise_model::{BuiltAt, Memory, Policy, Release, Weights};
 use crate::server::{all, machine, n, policy, request};
 
 fn counted(policy: &Policy, release: Release) -> Vec<NodeCounters> {
-    let mut memory = Memory::of(&machine(), BuiltAt::Boot, release);
+    let mut memory = Memory::from_machine(&machine(), BuiltAt::Boot, release);
     memory.allocate(&request(policy, &Weights::new(), 0, &all(), 2000));
     (0..4).map(|node| memory.counters()[&n(node)]).collect()
 }

@@ -84,7 +84,7 @@ fn case_42_hmat() {
     assert_eq!(best_initiators(&reach), NodeSet::from([0]));
     let machine =
         spec::machine("2x(1c 1G) 2x(1G); dist=10,21,17,28/21,10,28,17/17,28,10,28/28,17,28,10").unwrap();
-    let orders = FallbackOrders::of(&machine, BuiltAt::RunTime);
+    let orders = FallbackOrders::from_machine(&machine, BuiltAt::RunTime);
     let tiers = BTreeMap::from([(n(0), 4), (n(1), 4), (n(2), 67), (n(3), 67)]);
     let targets = demotion_targets(&tiers, |from, to| machine.distance(from, to).unwrap_or(20), &orders);
     assert_eq!(targets[&n(0)], NodeSet::from([2]));

@@ -37,7 +37,7 @@ fn memory(zones: &[Zone], min_free_kib: u64, used: u64) -> Memory {
         reserves: reserves(zone, zones, DEFAULT_RATIOS),
     };
     let states = zones.iter().zip(marks).map(state).collect();
-    Memory::new(states, FallbackOrders::of(&machine(), BuiltAt::Boot), Release::REFERENCE)
+    Memory::new(states, FallbackOrders::from_machine(&machine(), BuiltAt::Boot), Release::REFERENCE)
 }
 
 fn fill(memory: &mut Memory, policy: &Policy, cpu_node: u32, pages: u64) -> Outcome {

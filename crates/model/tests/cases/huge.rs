@@ -56,7 +56,7 @@ fn case_26_hugetlb_pool() {
 #[test]
 fn case_27_hugetlb_dequeue() {
     let machine = machine();
-    let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+    let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
     let faults = |pages: [u64; 4], policy: &Policy, cpu_node: u32, count: u64| -> Vec<u32> {
         let mut pool =
             Pool::with(&pages.into_iter().zip(0..).map(|(p, node)| (n(node), p)).collect::<Vec<_>>());
@@ -83,7 +83,7 @@ fn three_nodes(release: Release) -> (Task, Memory) {
     let text = "(1c 512M) (1c 512M) (512M); dist=10,20,30/20,10,30/30,30,10";
     let machine = spec::machine(text).expect("the spec is right");
     let around = Surroundings::new(&machine, release);
-    (Task::new(around, n(0)), Memory::of(&machine, BuiltAt::Boot, release))
+    (Task::new(around, n(0)), Memory::from_machine(&machine, BuiltAt::Boot, release))
 }
 
 /// Runs of pages on one node, 9 for none, of 512 pages from page 0 on.

@@ -110,7 +110,7 @@ fn case_20_tmpfs_mount_policy() {
 #[test]
 fn case_21_pagecache_il_prev() {
     let interleave = policy("interleave:0-3");
-    let turns = Turns::of(interleave.mode, &interleave.nodes, &Weights::new());
+    let turns = Turns::new(interleave.mode, &interleave.nodes, &Weights::new());
     let mut cursor = Cursor::new();
     let nodes: Vec<u32> = (0..16).map(|_| cursor.step(&turns).unwrap().number()).collect();
     assert_eq!(nodes, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);

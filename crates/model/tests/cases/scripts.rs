@@ -81,7 +81,7 @@ fn before_6_7_the_turn_of_a_page_goes_by_32_bits_of_its_number() {
     let nodes = |release: Release| {
         let around = Surroundings::new(&machine(), release);
         let mut task = Task::new(around, n(0));
-        let mut memory = Memory::of(&machine(), BuiltAt::Boot, release);
+        let mut memory = Memory::from_machine(&machine(), BuiltAt::Boot, release);
         task.map(first..first + 3);
         task.bind(first..first + 3, &policy("interleave=relative:0-2"), Present::Stay, &mut memory).unwrap();
         (0..3).filter_map(|page| task.touch(first + page, &mut memory)).map(|node| node.number()).collect()

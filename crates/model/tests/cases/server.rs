@@ -32,11 +32,11 @@ pub fn scope(allowed: &NodeSet) -> Scope<'_> {
 /// A policy in the kernel's words, set without a cpuset.
 pub fn policy(text: &str) -> Policy {
     let policy: MemPolicy = text.parse().expect("the kernel's words");
-    Policy::of(&policy, scope(&all())).expect("the kernel takes it")
+    Policy::from_mem_policy(&policy, scope(&all())).expect("the kernel takes it")
 }
 
 pub fn memory() -> Memory {
-    Memory::of(&machine(), BuiltAt::Boot, Release::REFERENCE)
+    Memory::from_machine(&machine(), BuiltAt::Boot, Release::REFERENCE)
 }
 
 /// A program without memory, on a CPU of node 0.

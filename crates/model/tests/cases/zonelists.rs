@@ -7,7 +7,7 @@ use crate::server::{machine, numbers};
 
 fn check(machine: &Machine, built: BuiltAt, expected: &[&[u32]]) {
     let orders: Vec<Vec<u32>> =
-        FallbackOrders::of(machine, built).iter().map(|(_, order)| numbers(order)).collect();
+        FallbackOrders::from_machine(machine, built).iter().map(|(_, order)| numbers(order)).collect();
     assert_eq!(orders, expected);
 }
 

@@ -27,7 +27,7 @@ pub fn run(args: &Acpi, global: &Global) -> Outcome {
     let ram = args.ram.as_deref().map(files::ram_of).transpose();
     let ram = ram.map_err(|why| Failure::usage(format_args!("--ram: {why}")))?;
     let Source { name, tables, ram, kernel } = read(args, &global.machine, ram)?;
-    let release = Release::of(args.kernel.as_ref().or(kernel.as_ref()));
+    let release = Release::from_kernel(args.kernel.as_ref().or(kernel.as_ref()));
     let booted = boot(&tables, &Setting { ram, release });
     let shown = Shown { source: &name, tables: &tables, booted: &booted };
     output::show(args.json, global.color, || json::acpi(&shown), |style| text::acpi(&shown, style))?;

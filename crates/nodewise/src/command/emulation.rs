@@ -90,7 +90,7 @@ fn foresee(
     facts: &Facts,
     ground: &Ground,
 ) -> (Option<Emulation>, Option<String>) {
-    let kind = KernelKind::of(machine);
+    let kind = KernelKind::from_machine(machine);
     // The command's own words for what the kernel lacks as a whole.
     let lacks = if facts.support.is_there == Some(false) {
         Some(format!("this kernel emulates no nodes: {}", facts.support.by))
@@ -107,8 +107,8 @@ fn foresee(
 
 /// Whether a kernel for arm64 is too old to emulate nodes.
 fn is_before_arm(machine: &Machine, kind: KernelKind) -> bool {
-    let is_old = !Release::of(machine.kernel.as_ref()).has(Change::GenericEmulation);
-    kind == KernelKind::Mainline && Architecture::of(machine) == Architecture::Arm && is_old
+    let is_old = !Release::from_kernel(machine.kernel.as_ref()).has(Change::GenericEmulation);
+    kind == KernelKind::Mainline && Architecture::from_machine(machine) == Architecture::Arm && is_old
 }
 
 /// The message when no option says how to cut memory.

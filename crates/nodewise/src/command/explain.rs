@@ -33,7 +33,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     check(args).map_err(Failure::usage)?;
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let machine = &input.machine;
-    let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
+    let release = Release::from_kernel(args.kernel.as_ref().or(machine.kernel.as_ref()));
     let zones = Zones::of(&input, release)?;
     let huge_order = huge_order(machine).ok_or_else(|| no_huge_pages(machine));
     let order =
@@ -44,10 +44,10 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     policy.home = home(args, &policy, &input, release).map_err(Failure::usage)?;
     let is_systems = policy == Policy::DEFAULT;
     if is_systems {
-        policy = system::of(machine, release);
+        policy = system::initial_policy(machine, release);
     }
     let cpu_node = cpu_node(args.cpu_node, &input, global).map_err(Failure::usage)?;
-    let weights = weights::of(machine, release);
+    let weights = weights::in_force(machine, release);
     let request = Request {
         policy: &policy,
         weights: &weights,
@@ -180,7 +180,7 @@ fn home(args: &Explain, policy: &Policy, input: &Input, release: Release) -> Res
 
 /// Computes the cost of reading the memory of a request.
 fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Reading>, Failure> {
-    let mut costs = Costs::of(machine);
+    let mut costs = Costs::from_firmware(machine);
     type Reader = fn(&str, &mut Costs) -> Result<(), String>;
     let results: [(_, _, Reader); 2] = [
         ("--latency", &args.latency, json::costs::add_latencies),

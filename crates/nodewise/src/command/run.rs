@@ -196,7 +196,7 @@ fn dry_run(args: &Run, setup: &Setup, placement: &Placement, machine: &Machine) 
 
 /// With a program to start, the explanation goes to standard error; alone it is the output.
 fn explain_to(args: &Run, color: ColorWhen, machine: &Machine, placement: &Placement) -> Result<(), Failure> {
-    let orders = FallbackOrders::of(machine, BuiltAt::Boot);
+    let orders = FallbackOrders::from_machine(machine, BuiltAt::Boot);
     let text = |style| explain::placement(machine, placement, &orders, &style);
     if args.command.is_empty() {
         output::print(&text(output::style(color)))?;

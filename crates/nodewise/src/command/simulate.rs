@@ -119,14 +119,14 @@ fn begin(
     memory: &nodewise_model::Memory,
 ) -> Result<Simulation, String> {
     let machine = &input.machine;
-    let max_nodes = Architecture::of(machine).max_nodes();
-    let weights = weights::of(machine, release);
+    let max_nodes = Architecture::from_machine(machine).max_nodes();
+    let weights = weights::in_force(machine, release);
     let mut simulation = Simulation::new(memory.clone(), weights, max_nodes, release).on(machine);
     if let Some(size) = &scenario.swap {
         simulation = simulation.with_swap(bytes("swap", size)?.get() / memory.page_bytes());
     }
     match scenario.numa_balancing {
-        Some(setting @ 0..=3) => simulation = simulation.with_balancing(Balancing::of(setting)),
+        Some(setting @ 0..=3) => simulation = simulation.with_balancing(Balancing::from_setting(setting)),
         Some(other) => return Err(format!("numa-balancing is {other}: expected 0, 1, 2 or 3")),
         None => {}
     }
@@ -137,7 +137,7 @@ fn release(args: &Simulate, scenario: &Scenario, input: &Input) -> Result<Releas
     let read = |text: &String| cli::explain::release(text).map_err(|why| format!("kernel {why}"));
     let written = scenario.kernel.as_ref().map(read);
     let written = written.transpose()?;
-    Ok(Release::of(args.kernel.as_ref().or(written.as_ref()).or(input.machine.kernel.as_ref())))
+    Ok(Release::from_kernel(args.kernel.as_ref().or(written.as_ref()).or(input.machine.kernel.as_ref())))
 }
 
 /// A step with its words read; programs may use these nodes' memory.

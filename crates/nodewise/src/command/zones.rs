@@ -16,12 +16,12 @@ use crate::{input, output};
 pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let machine = &input.machine;
-    let release = Release::of(args.kernel.as_ref().or(machine.kernel.as_ref()));
+    let release = Release::from_kernel(args.kernel.as_ref().or(machine.kernel.as_ref()));
     let zones = Zones::of(&input, release)?;
     let plain: Vec<_> = zones.rows.iter().map(|row| row.zone).collect();
     let orders = Orders {
-        orders: &FallbackOrders::of(machine, built(args.rebuilt)),
-        others: &FallbackOrders::of(machine, built(!args.rebuilt)),
+        orders: &FallbackOrders::from_machine(machine, built(args.rebuilt)),
+        others: &FallbackOrders::from_machine(machine, built(!args.rebuilt)),
         built: built(args.rebuilt),
         zones: &plain,
         basis: zones.basis,
@@ -51,7 +51,7 @@ fn told(input: &Input) -> Told {
 /// Runs `zones`.
 pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
-    let release = Release::of(args.kernel.as_ref().or(input.machine.kernel.as_ref()));
+    let release = Release::from_kernel(args.kernel.as_ref().or(input.machine.kernel.as_ref()));
     let zones = Zones::of(&input, release)?;
     let model = zones.modelled(&input);
     let shown =

@@ -60,7 +60,7 @@ fn feature(call: &Call) -> &'static str {
 /// `EPERM` or `EACCES`: a filter, when the call is seen to be blocked, or when the kernel itself
 /// has no reason to say so.
 fn refused(error: &CallError, circumstances: &Circumstances) -> Option<Finding> {
-    match circumstances.support.as_ref().and_then(|support| support.of(&error.call)) {
+    match circumstances.support.as_ref().and_then(|support| support.availability(&error.call)) {
         Some(Availability::Blocked(_)) => {}
         Some(Availability::Present) => return None,
         Some(Availability::Absent | Availability::Unclear) | None => {

@@ -99,7 +99,7 @@ impl Orders<'_> {
 
     /// The zones that are tried.
     pub fn lists(&self) -> Zonelists<'_> {
-        Zonelists::of(self.orders, self.zones)
+        Zonelists::new(self.orders, self.zones)
     }
 
     /// Nodes whose order in the kernel's log differs from the model's.
@@ -185,7 +185,8 @@ mod tests {
     #[test]
     fn a_log_that_names_a_node_without_memory_before_6_7_is_no_difference() {
         let machine = spec::machine("(1c 1G) (1c) (1G); dist=10,20,30/20,10,15/30,15,10").unwrap();
-        let [boot, run_time] = [BuiltAt::Boot, BuiltAt::RunTime].map(|at| FallbackOrders::of(&machine, at));
+        let [boot, run_time] =
+            [BuiltAt::Boot, BuiltAt::RunTime].map(|at| FallbackOrders::from_machine(&machine, at));
         let check = |release: Release, bare: &[u32], expected: (usize, bool)| {
             let told = [(0, nodes(&[0, 2])), (1, nodes(bare)), (2, nodes(&[2, 0]))];
             let told = Told::Orders(told.map(|(node, order)| (NodeId::new(node), order)).into());

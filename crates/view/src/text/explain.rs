@@ -155,7 +155,7 @@ mod tests {
 
     fn check(mode: PolicyMode, nodes: &[u32], cpus: Option<CpuSet>, expected: &str) {
         let machine = spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         let nodes = nodes.iter().copied().map(NodeId::new).collect();
         let what = Placement { cpus, ..Placement::memory(mode, nodes) };
         assert_eq!(placement(&machine, &what, &orders, &Style::plain(76)), expected);
@@ -223,7 +223,7 @@ Memory  prefer (many):1,3
     #[test]
     fn many_rows_are_cut() {
         let machine = spec::machine("32x(1c 1G)").unwrap();
-        let orders = FallbackOrders::of(&machine, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&machine, BuiltAt::Boot);
         let text = placement(&machine, &Placement::DEFAULT, &orders, &Style::plain(80));
         assert!(text.contains("  16 more  nodes 16-31 likewise\n"), "{text}");
     }

@@ -305,7 +305,7 @@ mod tests {
 
     fn both_on(release: Release, policy: &str, gib: Option<u64>, traced: bool) -> (String, String) {
         let machine = spec::machine("2x(2x(4c 4G)); dist=11,20").unwrap();
-        let memory = Memory::of(&machine, BuiltAt::Boot, release);
+        let memory = Memory::from_machine(&machine, BuiltAt::Boot, release);
         of_memory(&memory, release, policy, gib, traced)
     }
 
@@ -318,7 +318,8 @@ mod tests {
     ) -> (String, String) {
         let allowed = before.nodes();
         let policy: MemPolicy = policy.parse().unwrap();
-        let policy = Policy::of(&policy, Scope { allowed: &allowed, max_nodes: 1024, release }).unwrap();
+        let policy =
+            Policy::from_mem_policy(&policy, Scope { allowed: &allowed, max_nodes: 1024, release }).unwrap();
         let mut after = before.clone();
         let cpu_node = NodeId::new(0);
         let outcome = after.allocate(&Request {
@@ -401,9 +402,10 @@ mod tests {
         let mut machine = spec::machine("2x(4c 4G)").unwrap();
         machine.settings.zone_reclaim_mode = Some(7);
         let release = Release::REFERENCE;
-        let reclaim = ZoneReclaim::of(&machine, release).with_spare([(NodeId::new(0), 1 << 18)].into());
+        let reclaim =
+            ZoneReclaim::from_machine(&machine, release).with_spare([(NodeId::new(0), 1 << 18)].into());
         // Half of each node is in use, 1 GiB of it for caches.
-        let free = Memory::of(&machine, BuiltAt::Boot, release);
+        let free = Memory::from_machine(&machine, BuiltAt::Boot, release);
         let zones = free.zones().iter().map(|zone| ZoneState { free: zone.free / 2, ..zone.clone() });
         let memory = Memory::new(zones.collect(), free.orders().clone(), release).with_zone_reclaim(reclaim);
         let (text, json) = of_memory(&memory, release, "default", Some(3), false);

@@ -119,9 +119,10 @@ fn a_count_that_does_not_come_out_is_told() {
 #[test]
 fn the_first_raspberry_pi_kernels_cut_otherwise() {
     let machine = spec::machine("(4c 8G); arch=aarch64; kernel=6.6.31+rpt-rpi-2712").unwrap();
-    assert_eq!(EmulationVariant::of(&machine), EmulationVariant::RaspberryPi66);
+    assert_eq!(EmulationVariant::from_machine(&machine), EmulationVariant::RaspberryPi66);
     let ram = [range(0, 8 << 30, 0)];
-    let made = emulate(&"8".parse().unwrap(), EmulationVariant::of(&machine), &machine, &ram, &ram).unwrap();
+    let made = emulate(&"8".parse().unwrap(), EmulationVariant::from_machine(&machine), &machine, &ram, &ram)
+        .unwrap();
     let cpus: Vec<String> = made.nodes.iter().map(|node| node.cpus.to_string()).collect();
     assert_eq!(cpus, ["0-3", "", "", "", "", "", "", ""]);
     assert_eq!(made.distances.get(NodeId::new(0), NodeId::new(7)), Some(&20));
@@ -132,5 +133,5 @@ fn the_first_raspberry_pi_kernels_cut_otherwise() {
         Some("this kernel reads a number of nodes only: it starts without emulation")
     );
     let later = spec::machine("(4c 8G); arch=aarch64; kernel=6.12.25+rpt-rpi-2712").unwrap();
-    assert_eq!(EmulationVariant::of(&later), EmulationVariant::Mainline);
+    assert_eq!(EmulationVariant::from_machine(&later), EmulationVariant::Mainline);
 }

@@ -40,7 +40,7 @@ fn answer(call: &Call, who: &Who) -> Result<(), Errno> {
     let scope = Scope { allowed: &who.allowed, max_nodes: 1024, release: who.release };
     let policy = |text: &str| {
         let asked: MemPolicy = text.parse().unwrap();
-        Policy::of(&asked, Scope { allowed: &with_memory, ..scope }).unwrap()
+        Policy::from_mem_policy(&asked, Scope { allowed: &with_memory, ..scope }).unwrap()
     };
     let mapping = |pages: Range<u64>, own: Option<&str>, there: &[(u64, u32)]| Mapping {
         bytes: ADDRESS + pages.start * PAGE..ADDRESS + pages.end * PAGE,
@@ -274,7 +274,7 @@ proptest! {
         let with_memory = machine.nodes_with_memory();
         let around = Surroundings::new(&machine, Release::REFERENCE);
         let (mut task, mut memory) =
-            (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE));
+            (Task::new(around, NodeId::new(0)), Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE));
         task.map(0..16);
         task.touch(3, &mut memory);
         let pages = [(3 * PAGE, NodeId::new(0))].into();

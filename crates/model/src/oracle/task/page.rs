@@ -64,7 +64,7 @@ pub(super) struct Page {
 
 impl Page {
     /// A page that nothing has touched yet.
-    pub const fn of(backing: Backing) -> Self {
+    pub const fn untouched(backing: Backing) -> Self {
         Self {
             backing,
             policy: None,

@@ -17,7 +17,7 @@ pub(super) fn start() -> (Task, Memory) {
 pub(super) fn start_on(release: Release) -> (Task, Memory) {
     let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
     let around = Surroundings::new(&machine, release);
-    (Task::new(around, NodeId::new(0)), Memory::of(&machine, BuiltAt::Boot, release))
+    (Task::new(around, NodeId::new(0)), Memory::from_machine(&machine, BuiltAt::Boot, release))
 }
 
 pub(super) fn policy(text: &str) -> MemPolicy {
@@ -146,7 +146,7 @@ fn a_home_node_cannot_be_set_before_5_17() {
 fn the_systems_policy_counts_where_the_program_has_none() {
     let (task, mut memory) = start();
     let scope = Scope { allowed: &NodeSet::from([0, 1, 2, 3]), max_nodes: 1024, release: Release::REFERENCE };
-    let mut task = task.under(Policy::of(&policy("interleave:2-3"), scope).unwrap());
+    let mut task = task.under(Policy::from_mem_policy(&policy("interleave:2-3"), scope).unwrap());
     task.map(0..8);
     touch(&mut task, &mut memory, 0..2);
     task.set_policy(&policy("local")).unwrap();
@@ -242,7 +242,7 @@ fn small_pages_in_the_place_of_a_huge_one_stay_small() {
 #[test]
 fn pages_follow_the_cpu_each_by_its_policy() {
     let machine = nodewise_machine::spec::machine("2x(2x(1c 512M)); dist=11,20").unwrap();
-    let tiers = Tiers::of(&machine, Release::REFERENCE);
+    let tiers = Tiers::from_machine(&machine, Release::REFERENCE);
     let (mut task, mut memory) = start();
     task.map(0..8);
     let mut bound = |task: &mut Task, pages, text: &str| {
@@ -256,7 +256,7 @@ fn pages_follow_the_cpu_each_by_its_policy() {
     task.touch(512, &mut memory);
     task.run_on(NodeId::new(3));
     assert_eq!(task.balance(true, Balancing::OFF, &tiers, &mut memory), Balanced::default());
-    let balanced = task.balance(true, Balancing::of(1), &tiers, &mut memory);
+    let balanced = task.balance(true, Balancing::from_setting(1), &tiers, &mut memory);
     check(&task, 0..8, &[3, 3, 0, 0, 3, 3, 0, 0]);
     check(&task, 512..1024, &[3; 512]);
     assert_eq!(balanced, Balanced { moved: 516, promoted: 0 });
@@ -273,8 +273,12 @@ fn a_page_stays_where_the_cpus_node_is_at_its_high_watermark() {
         zone.free = zone.marks.high + zone.reserves[ZoneKind::Movable as usize] + 4;
     }
     task.run_on(NodeId::new(1));
-    let balanced =
-        task.balance(false, Balancing::of(1), &Tiers::of(&machine, Release::REFERENCE), &mut memory);
+    let balanced = task.balance(
+        false,
+        Balancing::from_setting(1),
+        &Tiers::from_machine(&machine, Release::REFERENCE),
+        &mut memory,
+    );
     assert_eq!(balanced.moved, 3);
     check(&task, 0..8, &[1, 1, 1, 0, 0, 0, 0, 0]);
 }

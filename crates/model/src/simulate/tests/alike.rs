@@ -117,7 +117,7 @@ fn call(task: &mut Task, call: &Call, first_page: u64, grain: u64, memory: &mut 
 
 fn pair(release: Release) -> (Simulation, Task, Memory) {
     let machine = nodewise_machine::spec::machine(MACHINE).unwrap();
-    let memory = Memory::of(&machine, BuiltAt::Boot, release);
+    let memory = Memory::from_machine(&machine, BuiltAt::Boot, release);
     let weights = Weights::from([(NodeId::new(1), 3), (NodeId::new(2), 2)]);
     let around = Surroundings { weights: weights.clone(), ..Surroundings::new(&machine, release) };
     let mut simulation = Simulation::new(memory.clone(), weights, 1024, release).on(&machine);

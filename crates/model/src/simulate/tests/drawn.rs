@@ -10,7 +10,7 @@ use crate::simulate::run::At;
 /// Memory with little room on each of two nodes.
 fn tight() -> Simulation {
     let machine = nodewise_machine::spec::machine("2x(1c 1G) (1G tier=22); dist=20").unwrap();
-    let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+    let memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
     Simulation::new(memory, Weights::from([(NodeId::new(1), 3)]), 1024, Release::REFERENCE)
         .on(&machine)
         .with_swap(GIB)

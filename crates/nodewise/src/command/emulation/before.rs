@@ -86,7 +86,7 @@ impl Before {
         match self {
             Self::Machine(before) => {
                 let kernel = before.kernel.as_ref().filter(|_| before.settings.command_line.is_some())?;
-                let policy = system::of(before, Release::of(Some(kernel)));
+                let policy = system::initial_policy(before, Release::from_kernel(Some(kernel)));
                 Some(policy.effective().to_string())
             }
             Self::Figures(before, _) => before.settings.get(circumstances::POLICY).cloned(),

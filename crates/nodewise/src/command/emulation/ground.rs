@@ -65,7 +65,7 @@ impl Ground {
 
 fn cleaned(machine: &Machine, table: &[Range], ram: &[Range]) -> Option<Vec<Range>> {
     let spans: Vec<(u64, u64)> = ram.iter().map(|range| (range.start, range.end)).collect();
-    used(table, &spans, Architecture::of(machine), Release::of(machine.kernel.as_ref()))
+    used(table, &spans, Architecture::from_machine(machine), Release::from_kernel(machine.kernel.as_ref()))
 }
 
 fn ranges(found: &[NodeRange]) -> Vec<Range> {

@@ -81,7 +81,7 @@ fn of_kernel(release: &str, config: Option<&KernelConfig>, fake: &Fake) -> Optio
     }
     let mut machine = Machine::new(Origin::Live);
     machine.kernel = KernelRelease::new(release);
-    let kind = EmulationVariant::of(&machine);
+    let kind = EmulationVariant::from_machine(&machine);
     if kind == EmulationVariant::RaspberryPi66 && !matches!(fake.form, Form::Count(_)) {
         return remark(fake, kind, None).map(|why| format!("the image's kernel {shown}: {why}"));
     }

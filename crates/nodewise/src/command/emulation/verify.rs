@@ -108,7 +108,7 @@ fn nodes(text: &str, facts: &Facts, machine: &Machine) -> Vec<Check> {
     };
     let ground = Ground::of(machine, facts.log.as_ref());
     let has_log = facts.log.as_ref().is_some_and(|log| !log.ram.is_empty());
-    let kind = EmulationVariant::of(machine);
+    let kind = EmulationVariant::from_machine(machine);
     // Without the log it is not known what the hardware has below.
     let made =
         if has_log { emulate(&fake, kind, &ground.hardware, &ground.ram, &ground.blocks) } else { None };

@@ -15,8 +15,8 @@ use crate::nearest::nearest;
 /// The policy that was typed, as the kernel would keep it.
 pub(super) fn read(text: &str, input: &Input, allowed: &NodeSet, release: Release) -> Result<Policy, String> {
     let policy = parse(text, input, allowed)?;
-    let max_nodes = Architecture::of(&input.machine).max_nodes();
-    Policy::of(&policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
+    let max_nodes = Architecture::from_machine(&input.machine).max_nodes();
+    Policy::from_mem_policy(&policy, Scope { allowed, max_nodes, release }).map_err(|errno| {
         let why = if policy.nodes.last().is_some_and(|node| node.number() >= max_nodes) {
             Some(format!("kernels of this architecture are built for nodes 0-{}", max_nodes - 1))
         } else {

@@ -116,7 +116,7 @@ impl Ground {
         let mappings = self.mappings();
         let caller = Caller {
             scope: scope(context, &with_memory),
-            architecture: Architecture::of(&context.seen),
+            architecture: Architecture::from_machine(&context.seen),
             online: &online,
             with_memory: &with_memory,
             nr_node_ids: context.nr_node_ids(),

@@ -36,13 +36,13 @@ pub fn tables(context: &Context) -> Result<(), String> {
     let fake: Fake = fake.parse().map_err(|error| format!("numa=fake={fake}: {error}"))?;
     let mut machine = booted.machine(Origin::Live);
     machine.kernel.clone_from(&context.seen.kernel);
-    let emulation = emulate(&fake, EmulationVariant::of(&machine), &machine, &ram, &booted.ranges);
+    let emulation = emulate(&fake, EmulationVariant::from_machine(&machine), &machine, &ram, &booted.ranges);
     emulated(&emulation.ok_or("the model's kernel does not emulate nodes here")?, &booted)
 }
 
 /// Computes the nodes that the model makes of the tables and the memory map.
 fn booted(context: &Context) -> Result<Booted, String> {
-    match Architecture::of(&context.seen) {
+    match Architecture::from_machine(&context.seen) {
         Architecture::X86 => {
             let tables = nodewise_source::acpi::files::from_paths(&[Path::new(ACPI)]);
             let ram = Some(without(kernel::usable_ranges(), &NOT_RAM));
@@ -96,7 +96,7 @@ fn bounds(ranges: Vec<Range>) -> Vec<(u32, u64, u64)> {
 
 /// Checks what nodewise shows of the machine: from the tables, and from the kernel's files.
 fn shown(context: &Context, booted: &Booted) -> Result<(), String> {
-    let firmware = match Architecture::of(&context.seen) {
+    let firmware = match Architecture::from_machine(&context.seen) {
         Architecture::X86 => format!("acpi:{ACPI}"),
         _ => format!("dtb:{TREE}"),
     };

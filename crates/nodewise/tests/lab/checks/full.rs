@@ -56,7 +56,7 @@ pub fn small_pages(context: &Context) -> Result<(), String> {
             PolicyMode::Local => MemPolicy::new(mode, NodeSet::new()),
             _ => MemPolicy::new(mode, [full].into_iter().chain(both.then(|| random.one(&others))).collect()),
         };
-        if Policy::of(&policy, scope(context, &allowed)).is_err() {
+        if Policy::from_mem_policy(&policy, scope(context, &allowed)).is_err() {
             // A kernel that is too old for it.
             continue;
         }
@@ -241,7 +241,7 @@ impl<'a> Filling<'a> {
             Free::None => own.iter_mut().for_each(|state| state.free = 0),
             Free::Plenty => own.iter_mut().for_each(|state| state.free = 1 << 40),
         }
-        let orders = FallbackOrders::of(&self.context.seen, BuiltAt::Boot);
+        let orders = FallbackOrders::from_machine(&self.context.seen, BuiltAt::Boot);
         let mut memory = Memory::new(states, orders, release(self.context));
         let runs = self.drawn.played(self.context, &mut memory, address, one_by_one)?;
         Ok((runs, memory))

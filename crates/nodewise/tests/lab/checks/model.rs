@@ -29,12 +29,12 @@ const REQUESTS: u64 = 60;
 /// Returns the facts by which the kernel takes policies: the nodes that may be used, and how many it is
 /// built for.
 pub fn scope<'a>(context: &Context, allowed: &'a NodeSet) -> Scope<'a> {
-    let max_nodes = Architecture::of(&context.seen).max_nodes();
+    let max_nodes = Architecture::from_machine(&context.seen).max_nodes();
     Scope { allowed, max_nodes, release: release(context) }
 }
 
 pub fn release(context: &Context) -> Release {
-    Release::of(context.seen.kernel.as_ref())
+    Release::from_kernel(context.seen.kernel.as_ref())
 }
 
 fn number(zone: &Value, field: &str) -> Result<u64, String> {
@@ -76,7 +76,7 @@ pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
         .into_iter()
         .map(|(node, start, last)| Range { start, end: last + 1, node: NodeId::new(node) })
         .collect();
-    let ours: Vec<_> = zones::zones(zones::Layout::of_machine(&context.seen), Movable::None, &ram)
+    let ours: Vec<_> = zones::zones(zones::Layout::from_machine(&context.seen), Movable::None, &ram)
         .iter()
         .map(|zone| (zone.node.number(), zone.kind.name(), zone.start_page, zone.spanned, zone.present))
         .map(|(node, kind, start, spanned, present)| {
@@ -102,7 +102,7 @@ pub fn zones_of_ranges(context: &Context) -> Result<(), String> {
 pub fn weights_nobody_set(context: &Context) -> Result<(), String> {
     let mut bare = context.seen.clone();
     let kernels = std::mem::take(&mut bare.settings.interleave_weights);
-    let ours = weights::of(&bare, release(context));
+    let ours = weights::in_force(&bare, release(context));
     for node in &context.seen.nodes_with_memory() {
         let of = |weights: &Weights| weights.get(&node).copied().unwrap_or(1);
         same(&format!("weight of node {node}"), of(&ours), of(&kernels))?;
@@ -122,7 +122,7 @@ pub fn answers(context: &Context) -> Result<(), String> {
             Ok(()) => Ok(mempolicy::thread_policy().map_err(|error| error.to_string())?.to_string()),
             Err(error) => Err(error.errno.name().unwrap_or("?")),
         };
-        let ours = Policy::of(&asked, scope).map(|policy| policy.told(nr_node_ids).to_string());
+        let ours = Policy::from_mem_policy(&asked, scope).map(|policy| policy.told(nr_node_ids).to_string());
         let ours = ours.map_err(|errno| errno.name());
         if ours != kernels {
             mempolicy::set_thread_policy(&MemPolicy::DEFAULT).map_err(|error| error.to_string())?;
@@ -209,11 +209,12 @@ impl Drawn {
     ) -> Result<Vec<(u32, u64)>, String> {
         let allowed = context.seen.nodes_with_memory();
         let scope = scope(context, &allowed);
-        let policy = Policy::of(&self.policy, scope).map_err(|errno| format!("{self:?}: {errno}"))?;
+        let policy =
+            Policy::from_mem_policy(&self.policy, scope).map_err(|errno| format!("{self:?}: {errno}"))?;
         let order = if self.huge { HUGE_ORDER } else { 0 };
         let pages = (self.kib / 4) >> order;
         let step = if one_by_one { 1 } else { pages };
-        let weights = weights::of(&context.seen, release(context));
+        let weights = weights::in_force(&context.seen, release(context));
         let place = InterleavePosition::Address(address);
         let mut route = memory.route(&Request {
             policy: &policy,
@@ -249,7 +250,7 @@ pub fn any_request(random: &mut Random, context: &Context) -> Drawn {
     let policy = loop {
         let policy = any_policy(random, &context.seen);
         // A policy of memory cannot be Default, and a drawn one may be refused.
-        if policy.mode != PolicyMode::Default && Policy::of(&policy, scope).is_ok() {
+        if policy.mode != PolicyMode::Default && Policy::from_mem_policy(&policy, scope).is_ok() {
             break policy;
         }
     };
@@ -304,7 +305,7 @@ pub fn memory(context: &Context) -> Result<Memory, String> {
     };
     let zones: Result<Vec<ZoneState>, String> =
         json["zones"].as_array().into_iter().flatten().map(state).collect();
-    Ok(Memory::new(zones?, FallbackOrders::of(&context.seen, BuiltAt::Boot), release(context)))
+    Ok(Memory::new(zones?, FallbackOrders::from_machine(&context.seen, BuiltAt::Boot), release(context)))
 }
 
 /// Nodes in the order in which they first gave a page.

@@ -25,7 +25,7 @@ fn memory_nodes(context: &Context) -> Vec<u32> {
 
 /// The first of these nodes in the kernel's order from a node.
 fn nearest(context: &Context, from: u32, nodes: &[u32]) -> u32 {
-    let orders = FallbackOrders::of(&context.seen, BuiltAt::Boot);
+    let orders = FallbackOrders::from_machine(&context.seen, BuiltAt::Boot);
     let first = orders.from(NodeId::new(from)).iter().find(|node| nodes.contains(&node.number()));
     first.expect("the order has every node with memory").number()
 }

@@ -89,7 +89,7 @@ pub fn show_text(context: &Context) -> Result<(), String> {
 
 pub fn fallback_orders(context: &Context) -> Result<(), String> {
     let printed = kernel::fallback_orders();
-    let orders = FallbackOrders::of(&context.seen, BuiltAt::Boot);
+    let orders = FallbackOrders::from_machine(&context.seen, BuiltAt::Boot);
     for node in context.seen.node_ids().iter() {
         let ours = numbers(orders.logged(node, release(context)));
         let kernels =
@@ -115,7 +115,8 @@ pub fn rebuilt_orders(context: &Context) -> Result<(), String> {
     let bare = context.wanted.node_ids().difference(&context.wanted.nodes_with_memory());
     let machine = context.machine()?;
     same("nodes that memory was plugged into", &bare.intersection(&machine.nodes_with_memory()), &bare)?;
-    let [boot, rebuilt] = [BuiltAt::Boot, BuiltAt::RunTime].map(|built| FallbackOrders::of(&machine, built));
+    let [boot, rebuilt] =
+        [BuiltAt::Boot, BuiltAt::RunTime].map(|built| FallbackOrders::from_machine(&machine, built));
     same("the two orders are alike here", boot == rebuilt, false)?;
     // The last that the log has of each node.
     let printed = kernel::fallback_orders();

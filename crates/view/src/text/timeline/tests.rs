@@ -22,7 +22,7 @@ fn take(region: &str, pages: u64) -> Act {
 fn play<'a>(spec: &str, swap_gib: u64, acts: impl IntoIterator<Item = (&'a str, Act)>) -> Timeline {
     let machine = spec::machine(spec).unwrap();
     let release = Release::REFERENCE;
-    let before = Memory::of(&machine, BuiltAt::Boot, release);
+    let before = Memory::from_machine(&machine, BuiltAt::Boot, release);
     let simulation = Simulation::new(before.clone(), Weights::new(), 1024, release).on(&machine);
     let mut simulation = simulation.with_swap(swap_gib << 18);
     let about = Some("What is bound to it finds no room.".to_owned());

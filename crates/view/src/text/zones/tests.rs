@@ -7,9 +7,9 @@ use nodewise_model::{FallbackOrders, Memory, Release, Zone, ZoneState, zones as 
 
 fn rows(spec: &str) -> Vec<Row> {
     let machine = spec::machine(spec).unwrap();
-    let memory = Memory::of(&machine, BuiltAt::Boot, Release::REFERENCE);
+    let memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
     let row = |(zone, state): (Zone, &ZoneState)| Row { zone, state: state.clone(), boost: None };
-    model_zones::of(&machine).into_iter().zip(memory.zones()).map(row).collect()
+    model_zones::machine_zones(&machine).into_iter().zip(memory.zones()).map(row).collect()
 }
 
 const TWO: &str = "(4c 5G) (4c 1G)";
@@ -85,9 +85,9 @@ struct Listed {
 impl Listed {
     fn of(spec: &str) -> Self {
         let machine = spec::machine(spec).unwrap();
-        let of = |built| FallbackOrders::of(&machine, built);
+        let of = |built| FallbackOrders::from_machine(&machine, built);
         let (orders, others) = (of(BuiltAt::Boot), of(BuiltAt::RunTime));
-        Self { built: BuiltAt::Boot, orders, others, zones: model_zones::of(&machine) }
+        Self { built: BuiltAt::Boot, orders, others, zones: model_zones::machine_zones(&machine) }
     }
 
     fn shown<'a>(&'a self, told: &'a Told) -> Orders<'a> {
@@ -127,7 +127,7 @@ Zones of each node  tried alone where a page must come from it (__GFP_THISNODE)
 #[test]
 fn without_a_node_there_is_no_empty_table() {
     let none = Machine::new(Origin::Live);
-    let of = |built| FallbackOrders::of(&none, built);
+    let of = |built| FallbackOrders::from_machine(&none, built);
     let (orders, others) = (of(BuiltAt::Boot), of(BuiltAt::RunTime));
     let listed = Listed { built: BuiltAt::Boot, orders, others, zones: Vec::new() };
     assert_eq!(
@@ -186,7 +186,7 @@ fn the_kernels_own_orders_stand_beside_the_models() {
     const HEADLESS: &str = "2x(1c 512M) 2x(512M)";
     let machine = spec::machine(HEADLESS).unwrap();
     let of = |built| -> BTreeMap<NodeId, Vec<NodeId>> {
-        let orders = FallbackOrders::of(&machine, built);
+        let orders = FallbackOrders::from_machine(&machine, built);
         orders.iter().map(|(node, order)| (node, order.to_vec())).collect()
     };
     let listed = Listed::of(HEADLESS);

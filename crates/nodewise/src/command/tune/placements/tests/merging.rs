@@ -20,16 +20,17 @@ type Pages = Vec<(NodeId, u64)>;
 /// The outcome of a program that touches this share of the machine's memory, from each node with CPUs:
 /// its pages by node. `None` where the kernel refuses the policy.
 fn pages(machine: &Machine, policy: Option<&MemPolicy>, percent: u64) -> Option<Vec<Pages>> {
-    let release = Release::of(machine.kernel.as_ref());
+    let release = Release::from_kernel(machine.kernel.as_ref());
     let allowed = Scope::of(machine).memory_nodes;
     let policy = match policy {
         None => Policy::DEFAULT,
         Some(policy) => {
-            Policy::of(policy, set::Scope { allowed: &allowed, max_nodes: 1024, release }).ok()?
+            Policy::from_mem_policy(policy, set::Scope { allowed: &allowed, max_nodes: 1024, release })
+                .ok()?
         }
     };
-    let weights = weights::of(machine, release);
-    let memory = Memory::of(machine, BuiltAt::Boot, release);
+    let weights = weights::in_force(machine, release);
+    let memory = Memory::from_machine(machine, BuiltAt::Boot, release);
     let all: u64 = allowed.iter().map(|node| memory.free_of(node)).sum();
     let played = |cpu_node: NodeId| {
         let request = Request {
