@@ -202,7 +202,7 @@ fuzz_target!(|input: Input<'_>| {
         return;
     }
     let identity = if bytes.len() % 1024 == 0 { Identity::With } else { Identity::Without };
-    let capture = Capture::of(&tree, identity);
-    let again = Capture::of(&capture.tree(), identity);
+    let capture = Capture::from_tree(&tree, identity);
+    let again = Capture::from_tree(&capture.tree(), identity);
     assert_eq!(again.to_tar(), capture.to_tar());
 });

@@ -55,14 +55,14 @@ impl<'t> NodeCpus<'t> {
     }
 
     /// The CPUs of a node; `None` when they cannot be read.
-    pub fn of(&self, node: NodeId) -> Option<CpuSet> {
+    pub fn cpus(&self, node: NodeId) -> Option<CpuSet> {
         let mut read = self.read.borrow_mut();
         read.entry(node).or_insert_with(|| facts::cpus_of(self.tree, node).ok().flatten()).clone()
     }
 
     /// Those of the nodes that have one of the CPUs.
     pub fn nodes_with(&self, nodes: &NodeSet, cpus: &CpuSet) -> NodeSet {
-        let has = |node: &NodeId| self.of(*node).is_some_and(|theirs| !theirs.is_disjoint(cpus));
+        let has = |node: &NodeId| self.cpus(*node).is_some_and(|theirs| !theirs.is_disjoint(cpus));
         nodes.iter().filter(has).collect()
     }
 }

@@ -57,7 +57,7 @@ pub fn run(call: &Call<'_>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
             1
         }
         Request::Show(options) => {
-            let shown = show(&mut session, &options, Line::of(call));
+            let shown = show(&mut session, &options, Line::from_call(call));
             u8::from(shown.is_err() || session.incomplete && !settings.strict)
         }
     }

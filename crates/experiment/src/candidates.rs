@@ -64,7 +64,7 @@ struct Gathering<'a> {
 
 impl<'a> Gathering<'a> {
     fn new(machine: &'a Machine) -> Self {
-        Self { machine, scope: Scope::of(machine), candidates: Candidates::default() }
+        Self { machine, scope: Scope::from_machine(machine), candidates: Candidates::default() }
     }
 
     /// Takes a placement in under its own name, unless one with the same effect is in already.

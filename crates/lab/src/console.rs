@@ -15,7 +15,7 @@ pub struct Tail(Vec<String>);
 
 impl Tail {
     /// The last lines that say something.
-    pub fn of(text: &[u8]) -> Self {
+    pub fn from_text(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         let mut lines: Vec<String> = text
             .lines()
@@ -60,7 +60,7 @@ pub fn panic(console: &[u8]) -> Option<(String, Tail)> {
     let reason = printable(&reason.chars().take(WIDTH).collect::<String>()).into_owned();
     let after = text[at..].char_indices().filter(|(_, c)| *c == '\n').nth(LINES / 2);
     let end = after.map_or(text.len(), |(newline, _)| at + newline);
-    Some((reason, Tail::of(&text.as_bytes()[..end])))
+    Some((reason, Tail::from_text(&text.as_bytes()[..end])))
 }
 
 /// Whether an emulator stopped because of a fault of its own and not of its guest.
@@ -87,12 +87,12 @@ mod tests {
             console.push_str(&format!("[    0.{line:06}] line {line}\r\n\r\n"));
         }
         console.push_str("\u{1b}[2Jbad\n");
-        let tail = Tail::of(console.as_bytes());
+        let tail = Tail::from_text(console.as_bytes());
         assert_eq!(tail.lines().len(), LINES);
         assert_eq!(tail.lines()[0], "[    0.000081] line 81");
         assert_eq!(tail.lines()[LINES - 1], "\\x1b[2Jbad");
         assert!(tail.to_string().starts_with("\n    [    0.000081] line 81\n    "));
-        assert!(Tail::of(b"\n\r\n").is_empty());
+        assert!(Tail::from_text(b"\n\r\n").is_empty());
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_console_can_be_shown(console in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let shown = Tail::of(&console).to_string();
+            let shown = Tail::from_text(&console).to_string();
             assert!(shown.lines().all(|line| printable(line) == line));
             panic(&console);
             is_emulator_fault(&console);

@@ -317,10 +317,10 @@ pub(crate) fn judge(report: BootReport, timeout: Duration) -> Result<i32, GuestE
     if let Some((reason, console)) = console::panic(&report.console) {
         return Err(GuestError::Panicked { reason, console });
     }
-    let console = Tail::of(&report.console);
+    let console = Tail::from_text(&report.console);
     Err(match report.end {
         End::TimedOut => GuestError::TimedOut { after: timeout, console },
-        _ => GuestError::Ended { log: Tail::of(&report.log), console },
+        _ => GuestError::Ended { log: Tail::from_text(&report.log), console },
     })
 }
 

@@ -93,7 +93,7 @@ impl Layout {
     /// A machine with more than [`MOST_NODES`] nodes, or with no memory at all.
     pub fn new(machine: &Machine, limits: &Limits) -> Result<Self, LayoutError> {
         let mut notes = Vec::new();
-        let parts = parts::of(machine, &mut notes);
+        let parts = parts::guest_nodes(machine, &mut notes);
         if parts.len() > MOST_NODES {
             return Err(LayoutError::TooManyNodes { nodes: parts.len() });
         }

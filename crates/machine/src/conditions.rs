@@ -38,7 +38,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// Takes those that a machine shows; the rest is left unknown.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         Self {
             kernel: machine.kernel.clone(),
             architecture: machine.architecture.clone(),
@@ -59,7 +59,7 @@ mod tests {
     fn a_machine_fills_what_it_knows_and_nothing_else() {
         let mut machine = crate::spec::machine("(4c 8G); kernel=6.12.1; arch=x86_64").unwrap();
         machine.settings.numa_balancing = Some(1);
-        let conditions = Conditions::of(&machine);
+        let conditions = Conditions::from_machine(&machine);
         assert_eq!(conditions.kernel.unwrap().version(), (6, 12));
         assert_eq!(conditions.architecture.as_deref(), Some("x86_64"));
         assert_eq!(conditions.numa_balancing, Some(1));

@@ -73,7 +73,7 @@ pub struct Scope {
 impl Scope {
     /// Returns the CPUs and nodes that the process that looked at this machine may use; all of the machine
     /// where that is not known.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         let online = machine.online_cpus();
         let cpus = match &machine.allowed_cpus {
             Some(allowed) => online.intersection(allowed),
@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 
     pub(crate) fn scope(text: &str) -> Scope {
-        Scope::of(&spec::machine(text).unwrap())
+        Scope::from_machine(&spec::machine(text).unwrap())
     }
 
     /// Placements with sets of existing and of other nodes and CPUs.
@@ -278,7 +278,7 @@ mod tests {
         let mut machine = spec::machine(FOUR).unwrap();
         machine.allowed_cpus = Some(CpuSet::from([4, 5, 99]));
         machine.allowed_nodes = Some(NodeSet::from([1, 2]));
-        let scope = Scope::of(&machine);
+        let scope = Scope::from_machine(&machine);
         assert_eq!(scope.cpus, CpuSet::from([4, 5]));
         assert_eq!(scope.memory_nodes, NodeSet::from([1, 2]));
         assert_eq!(scope.cpus_of.keys().map(ToString::to_string).collect::<String>(), "1");

@@ -38,6 +38,6 @@ pub fn conditions(machine: &Machine, command: &[OsString]) -> Conditions {
         hypervisor: system::hypervisor(&tree),
         governors: system::frequencies(&tree).governors.into_keys().collect(),
         load: system::load_average(&tree).ok().flatten().map(|load| load.one_minute),
-        ..Conditions::of(machine)
+        ..Conditions::from_machine(machine)
     }
 }

@@ -97,7 +97,7 @@ impl Field {
         let cpus = options.cpus.as_deref().map(|text| cpus(text, machine)).transpose()?;
         let wanted = |node: &NodeId| nodes.as_ref().is_none_or(|nodes| nodes.contains(*node));
         let targets: NodeSet = machine.memory_nodes().iter().filter(wanted).collect();
-        let scope = placement::Scope::of(machine);
+        let scope = placement::Scope::from_machine(machine);
         let mut sources: Vec<(NodeId, CpuSet)> = Vec::new();
         for node in machine.nodes_with_cpus().iter().filter(wanted) {
             let own = machine.cpus_of(node).intersection(&machine.online_cpus());
@@ -422,7 +422,7 @@ fn nodes(text: &str, machine: &Machine) -> Result<NodeSet, Failure> {
 
 fn cpus(text: &str, machine: &Machine) -> Result<CpuSet, Failure> {
     let online = machine.online_cpus();
-    let own = placement::Scope::of(machine).cpus;
+    let own = placement::Scope::from_machine(machine).cpus;
     let scope = Scope {
         existing: &online,
         allowed: &own,

@@ -42,7 +42,7 @@ pub struct Capture {
 
 impl Capture {
     /// Reads everything that the rules let in.
-    pub fn of(tree: &Tree, identity: Identity) -> Self {
+    pub fn from_tree(tree: &Tree, identity: Identity) -> Self {
         walk::collect(tree, identity)
     }
 

@@ -105,7 +105,7 @@ fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputErro
         }
         cause => InputError::Unreadable { path: name(text), cause: cause.to_string() },
     })?;
-    match Format::of(&bytes) {
+    match Format::from_content(&bytes) {
         Format::Empty => Err(InputError::Empty(name(text))),
         Format::Other(what) => Err(InputError::OtherKind { path: name(text), what }),
         Format::Gzip | Format::Bzip2 | Format::Tar => from_capture(text, Tree::from_archive(&bytes), detail),

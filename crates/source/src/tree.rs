@@ -95,7 +95,7 @@ impl Tree {
     /// # Errors
     /// Those of [`Tree::open`] for a file.
     pub fn from_archive_within(bytes: &[u8], limits: &Limits) -> Result<Self, OpenError> {
-        let (files, notes) = match Format::of(bytes) {
+        let (files, notes) = match Format::from_content(bytes) {
             Format::Gzip => archive::unpack_compressed(Compression::Gzip, bytes, limits),
             Format::Bzip2 => archive::unpack_compressed(Compression::Bzip2, bytes, limits),
             Format::Tar => archive::unpack(bytes, limits),

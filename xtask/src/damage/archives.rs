@@ -36,7 +36,7 @@ pub fn all(specimens: &[Specimen], most_files: usize) -> Result<Vec<Archive>> {
     let folder = tempfile::tempdir()?;
     let mut archives = Vec::new();
     for specimen in specimens.iter().filter(|specimen| specimen.files.len() <= most_files) {
-        let capture = Capture::of(&Tree::memory(specimen.memory.clone()), Identity::Without);
+        let capture = Capture::from_tree(&Tree::memory(specimen.memory.clone()), Identity::Without);
         for ending in ["tar", "tar.gz", "tar.bz2"] {
             let path = folder.path().join(format!("capture.{ending}"));
             capture.write(&path, Overwrite::Replace)?;

@@ -115,7 +115,7 @@ impl Session<'_> {
         let nodes = self.parse_nodes(argument, Purpose::Cpus)?;
         let mut cpus = CpuSet::new();
         for node in &nodes {
-            match self.node_cpus.of(node) {
+            match self.node_cpus.cpus(node) {
                 Some(theirs) => cpus = cpus.union(&theirs),
                 None => self.warnings.warn(NODE_CPUS_UNREADABLE, &[]),
             }

@@ -84,7 +84,7 @@ fn look(session: &mut Session<'_>, policy: MemPolicy, cpus: CpuSet) -> Shown {
 /// Whether the originals cannot read the CPUs of these nodes; reports it as they do.
 fn has_too_wide(session: &mut Session<'_>, nodes: &NodeSet) -> bool {
     let tree = session.call.tree;
-    let mut all = nodes.iter().filter_map(|node| session.node_cpus.of(node));
+    let mut all = nodes.iter().filter_map(|node| session.node_cpus.cpus(node));
     let found = all.any(|cpus| members::is_too_wide(tree, &cpus));
     if found {
         session.warnings.warn(CPU_MASK, &[]);

@@ -74,7 +74,7 @@ fn of_process(process: &Process, sums: &Sums) -> Value {
         let mut sizes = Map::new();
         sizes.insert("node".into(), on.node.number().into());
         for of in Use::ALL {
-            sizes.insert(format!("{}_bytes", process::name(of).to_lowercase()), on.of(of).get().into());
+            sizes.insert(format!("{}_bytes", process::name(of).to_lowercase()), on.memory(of).get().into());
         }
         Value::Object(sizes)
     };

@@ -26,7 +26,7 @@ pub struct Line {
 
 impl Line {
     /// By `NUMASTAT_WIDTH` where it is set, else by the terminal; what goes elsewhere is not folded.
-    pub fn of(call: &Call<'_>) -> Self {
+    pub fn from_call(call: &Call<'_>) -> Self {
         if let Some(width) = call.settings.numastat_width {
             return Self { width: width.max(LEAST), no_terminal: false };
         }
@@ -69,7 +69,7 @@ mod tests {
         };
         let tree = Tree::live();
         let call = Call { settings, terminal, ..Call::new(Tool::Numastat, Vec::new(), &tree) };
-        assert_eq!(Line::of(&call).width, expected, "{variable:?}");
+        assert_eq!(Line::from_call(&call).width, expected, "{variable:?}");
     }
 
     #[test]

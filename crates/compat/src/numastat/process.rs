@@ -186,7 +186,7 @@ pub fn columns(session: &Session<'_>, nodes: &[NodeId], processes: &[Process]) -
 pub fn table_of_one(nodes: &[NodeId], sums: &Sums) -> Table {
     let mut table = Table::with_total(nodes);
     for of in Use::ALL {
-        let on = |node: &NodeId| sums.on(*node).map_or(Bytes::new(0), |on| on.of(of));
+        let on = |node: &NodeId| sums.on(*node).map_or(Bytes::new(0), |on| on.memory(of));
         table.rows.push(row(name(of), nodes, on));
     }
     table.add_totals();

@@ -55,7 +55,7 @@ fn main() {
 /// Whether this test runs a record: those of numastat in guests too, whose tables the test `numastat`
 /// compares to the byte.
 pub fn is_ours(file: &str, record: &Record) -> bool {
-    match home::of(file, record) {
+    match home::responsible_test(file, record) {
         Ok(Home::Friends) => true,
         Ok(Home::Numastat) => file.starts_with("numastat-and-friends"),
         _ => false,

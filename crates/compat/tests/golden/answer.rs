@@ -20,7 +20,7 @@ impl Answer {
         self.stderr.push_str(&String::from_utf8_lossy(stderr));
     }
 
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         Self { rc: record.rc, stdout: record.stdout.clone(), stderr: record.stderr.clone() }
     }
 

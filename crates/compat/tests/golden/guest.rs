@@ -256,7 +256,7 @@ fn section(path: &str, key: &str, settings: &str) {
 
 fn run(record: &Record, strict: bool) -> Answer {
     let release = record.release().unwrap_or(Release::V2_0_19).number();
-    let mut words = words::of(&record.cmd);
+    let mut words = words::command_words(&record.cmd);
     let mut command;
     if words[0] == "incg" {
         let join = format!("echo $$ > /sys/fs/cgroup/{}/cgroup.procs; exec \"$@\"", words[1]);

@@ -46,7 +46,7 @@ const TOOLS: [&str; 3] = ["migratepages", "migspeed", "memhog"];
 ///
 /// # Panics
 /// When no test reads the file of a record that should be run.
-pub fn of(file: &str, record: &Record) -> Result<Home, &'static str> {
+pub fn responsible_test(file: &str, record: &Record) -> Result<Home, &'static str> {
     if file.starts_with("clients-original") || file.starts_with("numad-lstopo") {
         return Err("real programs on the original library: cargo xtask libnuma-clients runs such on ours");
     }
@@ -72,7 +72,7 @@ pub fn of(file: &str, record: &Record) -> Result<Home, &'static str> {
 
 /// Whether the program of a command, behind those that prepare for it, is numactl.
 fn is_numactl(record: &Record) -> bool {
-    let words = words::of(&record.cmd);
+    let words = words::command_words(&record.cmd);
     let program = match words[0].as_str() {
         "seccomp-run" => words.get(4),
         "incg" => words.get(2),

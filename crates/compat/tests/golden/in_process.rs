@@ -32,7 +32,7 @@ impl Write for Stream {
 /// Runs a recorded command on these files, with the settings given.
 pub fn run(record: &Record, tree: &Tree, settings: Settings) -> Answer {
     let mut kernel = Scripted::new(NodeSet::from([0]), CpuSet::from([0, 1]));
-    let mut words = words::of(&record.cmd);
+    let mut words = words::command_words(&record.cmd);
     if words[0] == "seccomp-run" {
         let number: i32 = words[1].parse().expect("a number of an error");
         kernel.blocked = Some(Errno::new(number));

@@ -61,7 +61,7 @@ fn count(folder: &Path) -> Result<(), Failed> {
     let (mut run, mut others) = (BTreeMap::new(), BTreeMap::new());
     for file in &names {
         for record in record::read(folder, file) {
-            match home::of(file, &record) {
+            match home::responsible_test(file, &record) {
                 Ok(home) => *run.entry(home).or_insert(0) += 1,
                 Err(why) => *others.entry(why).or_insert(0) += 1,
             }
@@ -116,7 +116,7 @@ enum Where {
 
 /// Whether this test runs a record.
 fn is_ours(file: &str, record: &Record) -> bool {
-    home::of(file, record) == Ok(Home::Golden)
+    home::responsible_test(file, record) == Ok(Home::Golden)
 }
 
 /// A record with its number in its file.
@@ -154,7 +154,7 @@ fn section(file: &str, records: &[Numbered], place: &Where, hardware: &[Record])
     for (at, record) in records {
         let release = record.release().expect("it was filtered");
         let hardware = hardware.iter().find(|shown| shown.tool == record.tool);
-        let hardware = hardware.map(|shown| Answer::of(shown).masked(&shown.cmd));
+        let hardware = hardware.map(|shown| Answer::from_record(shown).masked(&shown.cmd));
         let context = Context { file, record, release, hardware };
         for strict in [true, false] {
             let answer = match place {
@@ -162,7 +162,7 @@ fn section(file: &str, records: &[Numbered], place: &Where, hardware: &[Record])
                 Where::Guest(guest) => guest.answer(*at, strict)?,
             };
             let Some(answer) = answer else { return Ok(()) };
-            let recorded = Answer::of(record).masked(&record.cmd);
+            let recorded = Answer::from_record(record).masked(&record.cmd);
             let expected =
                 if strict { context.expected_strictly(&recorded) } else { context.expected(&recorded) };
             failures.extend(different::difference(record, strict, &answer.masked(&record.cmd), &expected));

@@ -12,7 +12,7 @@ const QUOTED: [(&str, &str); 6] = [
 ];
 
 /// The words of a command.
-pub fn of(command: &str) -> Vec<String> {
+pub fn command_words(command: &str) -> Vec<String> {
     let split = |text: &str| -> Vec<String> {
         if text.is_empty() { Vec::new() } else { text.split(' ').map(str::to_owned).collect() }
     };

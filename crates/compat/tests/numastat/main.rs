@@ -137,7 +137,7 @@ fn section(records: Vec<Record>, fields: &[String]) -> Result<(), String> {
 fn trials(file: &str, records: Vec<Record>) -> Vec<Trial> {
     let fields = fields(&records);
     let mut sections: Vec<((Release, String), Vec<Record>)> = Vec::new();
-    let is_ours = |record: &Record| home::of(file, record) == Ok(Home::Numastat);
+    let is_ours = |record: &Record| home::responsible_test(file, record) == Ok(Home::Numastat);
     for record in records.into_iter().filter(is_ours) {
         let Some(release) = record.release() else { continue };
         // Widths and other users are sections of the same machine.

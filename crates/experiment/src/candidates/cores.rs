@@ -100,7 +100,7 @@ mod tests {
 
     fn cores(text: &str) -> Cores {
         let machine = spec::machine(text).unwrap();
-        let scope = Scope::of(&machine);
+        let scope = Scope::from_machine(&machine);
         Cores::of(&machine, &scope)
     }
 
@@ -138,7 +138,7 @@ mod tests {
     fn cores_outside_every_cache_are_dealt_too() {
         let mut machine = spec::machine("(8c 8G l3=8M/4c)").unwrap();
         machine.caches.retain(|cache| !cache.cpus.contains(CpuId::new(7)));
-        let scope = Scope::of(&machine);
+        let scope = Scope::from_machine(&machine);
         let cores = Cores::of(&machine, &scope);
         assert_eq!(cores.compact().unwrap().to_string(), "0-3");
         assert_eq!(cores.spread(5).to_string(), "0,4-7");

@@ -7,7 +7,7 @@ fn machine(text: &str) -> Machine {
 }
 
 fn check(machine: &Machine, chosen: &[(&str, &str)], left_out: &[(&str, &str)]) {
-    let scope = Scope::of(machine);
+    let scope = Scope::from_machine(machine);
     let candidates = Candidates::of(machine);
     let found: Vec<(String, String)> = candidates
         .chosen
@@ -250,7 +250,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
 proptest! {
     #[test]
     fn candidates_differ_stay_inside_the_machine_and_are_few(machine in any_machine()) {
-        let scope = Scope::of(&machine);
+        let scope = Scope::from_machine(&machine);
         let candidates = Candidates::of(&machine);
         prop_assert_eq!(&candidates.chosen[0].placement, &Placement::DEFAULT);
         prop_assert!(candidates.chosen.len() <= MOST_NODES + 9);

@@ -6,7 +6,7 @@ use nodewise_machine::spec;
 const MACHINE: &str = "2x(4c 8G)";
 
 fn scope() -> Scope {
-    Scope::of(&spec::machine(MACHINE).unwrap())
+    Scope::from_machine(&spec::machine(MACHINE).unwrap())
 }
 
 fn words(text: &str) -> Vec<String> {

@@ -155,7 +155,7 @@ mod tests {
     fn check(spec: &str, limit: u32, counts: &[u32], shape: [u32; 4], notes: &[&str]) {
         let machine = spec::machine(spec).unwrap();
         let mut said = Vec::new();
-        let parts = parts::of(&machine, &mut said);
+        let parts = parts::guest_nodes(&machine, &mut said);
         let (found, grouped) = share(&parts, limit, &mut said);
         assert_eq!(found, counts, "{spec}");
         let [packages, dies, cores, threads] = shape;
@@ -213,7 +213,7 @@ mod tests {
             cpu.package = cpu.node.map(|node| PackageId::new(node.number() % 2));
         }
         let mut notes = Vec::new();
-        let parts = parts::of(&machine, &mut notes);
+        let parts = parts::guest_nodes(&machine, &mut notes);
         let (counts, shape) = share(&parts, 8, &mut notes);
         assert_eq!(counts, [2; 4]);
         assert_eq!(shape, Shape { packages: 4, dies: 1, cores: 1, threads: 2 });

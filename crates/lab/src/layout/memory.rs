@@ -105,7 +105,7 @@ mod tests {
             machine.nodes.get_mut(&NodeId::new(*node)).unwrap().meminfo.clear();
         }
         let mut said = Vec::new();
-        let parts = parts::of(&machine, &mut said);
+        let parts = parts::guest_nodes(&machine, &mut said);
         let found: Vec<String> = share(&parts, limit.parse().unwrap(), &mut said)
             .into_iter()
             .map(|size| size.map_or("-".to_owned(), Bytes::exact))

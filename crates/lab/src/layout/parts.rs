@@ -21,7 +21,7 @@ pub(super) struct Part {
 }
 
 /// The nodes that the guest gets, in the order in which it will number them.
-pub(super) fn of(machine: &Machine, notes: &mut Vec<String>) -> Vec<Part> {
+pub(super) fn guest_nodes(machine: &Machine, notes: &mut Vec<String>) -> Vec<Part> {
     let memory_nodes = machine.memory_nodes();
     let mut parts: Vec<Part> =
         machine.nodes.values().map(|node| part(machine, node, memory_nodes.contains(node.id))).collect();
@@ -110,7 +110,7 @@ mod tests {
         let mut machine = spec::machine(spec).unwrap();
         change(&mut machine);
         let mut said = Vec::new();
-        let found: Vec<_> = of(&machine, &mut said)
+        let found: Vec<_> = guest_nodes(&machine, &mut said)
             .iter()
             .map(|part| (part.node.number(), part.cpus, part.has_memory))
             .collect();

@@ -78,7 +78,7 @@ impl FirmwareFinding {
     }
 
     /// A finding of a table or file as a whole.
-    pub fn of(table: impl Into<String>, rule: Rule, text: impl Into<String>) -> Self {
+    pub fn in_table(table: impl Into<String>, rule: Rule, text: impl Into<String>) -> Self {
         Self { table: table.into(), offset: None, rule, text: text.into() }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
     fn a_finding_names_table_and_offset() {
         let finding = FirmwareFinding::at("SRAT", 48, Rule::Count, "too many");
         assert_eq!(finding.to_string(), "SRAT at 0x30: too many");
-        assert_eq!(FirmwareFinding::of("a\u{1b}", Rule::File, "empty").to_string(), "a\\x1b: empty");
+        assert_eq!(FirmwareFinding::in_table("a\u{1b}", Rule::File, "empty").to_string(), "a\\x1b: empty");
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl DataType {
     ];
 
     /// The type with this number.
-    pub fn of(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 

@@ -74,7 +74,7 @@ impl Size {
     /// The size of the memory of a team: it runs on all CPUs of one node, beside the caches that these
     /// have, each of which is as large as claimed, or as the one that was found where that is more.
     pub fn of_team(machine: &Machine, found: Option<Bytes>) -> Self {
-        let usable = Scope::of(machine).cpus;
+        let usable = Scope::from_machine(machine).cpus;
         let of_node = |node: &nodewise_machine::Node| {
             let cpus = node.cpus.intersection(&usable);
             let near = machine.last_level_caches().filter(|cache| !cache.cpus.is_disjoint(&cpus));
@@ -112,7 +112,7 @@ impl Size {
 
 /// The last-level caches beside CPUs that may be used.
 fn cache_sizes(machine: &Machine) -> Vec<Bytes> {
-    let usable = Scope::of(machine).cpus;
+    let usable = Scope::from_machine(machine).cpus;
     machine
         .last_level_caches()
         .filter(|cache| !cache.cpus.is_disjoint(&usable))
@@ -122,7 +122,7 @@ fn cache_sizes(machine: &Machine) -> Vec<Bytes> {
 
 /// The memory of the smallest node whose memory may be used; `None` when no size is known.
 fn smallest_node(machine: &Machine) -> Option<Bytes> {
-    let usable: NodeSet = Scope::of(machine).memory_nodes;
+    let usable: NodeSet = Scope::from_machine(machine).memory_nodes;
     machine
         .nodes
         .values()

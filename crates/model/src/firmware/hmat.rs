@@ -125,7 +125,7 @@ impl Attributes {
         if locality.head.flags & 0xf != 0 {
             return;
         }
-        let Some(data) = DataType::of(locality.head.data_type) else {
+        let Some(data) = DataType::from_number(locality.head.data_type) else {
             let text = format!("data type {} is passed over", locality.head.data_type);
             notes.push(Note::at(NoteKind::Ignored, TABLE, offset, text));
             return;

@@ -51,7 +51,7 @@ fn to_stdout(args: &Args, global: &Global) -> Outcome {
 
 fn capture(input: &Input, args: &Args) -> Result<Capture, Failure> {
     let identity = if args.with_identity { Identity::With } else { Identity::Without };
-    input.tree().map(|tree| Capture::of(tree, identity)).ok_or_else(|| {
+    input.tree().map(|tree| Capture::from_tree(tree, identity)).ok_or_else(|| {
         Failure::usage(
             "only a machine that was read from files can be written as files: name the output .json instead",
         )
@@ -79,7 +79,7 @@ const TOLD: usize = 5;
 pub(super) fn machine_file(input: &Input, with_identity: bool) -> String {
     match input.tree() {
         Some(tree) if !with_identity => {
-            let capture = Capture::of(tree, Identity::Without);
+            let capture = Capture::from_tree(tree, Identity::Without);
             let mut machine =
                 nodewise_source::sysfs::load(&capture.tree(), input.machine.origin.clone(), Detail::Full);
             // What the capture does not say because it is not a file: the page size of this kernel.

@@ -146,7 +146,7 @@ fn place(args: &Explain) -> InterleavePosition {
 
 /// The nodes whose memory may be used.
 fn allowed(args: &Explain, input: &Input) -> Result<NodeSet, Failure> {
-    let own = placement::Scope::of(&input.machine).memory_nodes;
+    let own = placement::Scope::from_machine(&input.machine).memory_nodes;
     if own.is_empty() {
         return Err(Failure::cannot("no node of this machine has memory"));
     }

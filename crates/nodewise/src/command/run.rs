@@ -86,7 +86,7 @@ pub fn full_paths(program: Option<&OsString>) -> Paths {
 fn emitted(tool: &str, args: &Run, machine: &Machine, placement: &Placement) -> Result<Emitted, String> {
     let target: Target = tool.parse().map_err(|error| format!("--emit: {error}"))?;
     let program: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    emit::emit(target, placement, &program, &Scope::of(machine), &full_paths(args.command.first()))
+    emit::emit(target, placement, &program, &Scope::from_machine(machine), &full_paths(args.command.first()))
         .map_err(|error| format!("--emit {tool}: {error}"))
 }
 

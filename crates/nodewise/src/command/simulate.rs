@@ -96,7 +96,7 @@ fn play(
     (release, zones): (Release, &Zones),
 ) -> Result<Timeline, String> {
     let before = zones.memory(&input.machine, BuiltAt::Boot, release);
-    let allowed = Scope::of(&input.machine).memory_nodes;
+    let allowed = Scope::from_machine(&input.machine).memory_nodes;
     let mut simulation = begin(scenario, input, release, &before)?;
     let named = if input::is_live(machine) { "this machine" } else { machine };
     let mut timeline =

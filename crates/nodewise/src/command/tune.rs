@@ -81,7 +81,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         first::simplify(&mut treatments, &mut left_out, &input.machine);
     }
     let rounds = first::rounds_alone(rounds, treatments.len());
-    let scope = Scope::of(&input.machine);
+    let scope = Scope::from_machine(&input.machine);
     let mut journal = args.journal.as_deref().map(open).transpose()?;
     // A study that goes on has the seed that it had.
     let seed = measuring::seed(args.seed.or(journal.as_ref().and_then(Journal::seed)));
@@ -236,7 +236,7 @@ fn conduct(
             Box::new(CommandExecutor::new(program, &plan, &mut witness, &interrupt).with_counters(counters))
         }
         Subject::Service(service) => {
-            let cpus = Scope::of(machine).cpus;
+            let cpus = Scope::from_machine(machine).cpus;
             Box::new(
                 ServeExecutor::new(*service, &plan, cpus, &mut witness, &interrupt).with_counters(counters),
             )

@@ -113,7 +113,7 @@ fn reason(basis: Basis) -> String {
 
 /// CPUs that this process may use: those of its binding, which `run` and `tune` set.
 fn own_cpus(machine: &Machine) -> u32 {
-    u32::try_from(Scope::of(machine).cpus.len()).unwrap_or(1).max(1)
+    u32::try_from(Scope::from_machine(machine).cpus.len()).unwrap_or(1).max(1)
 }
 
 fn fail(error: WorkloadError) -> Failure {

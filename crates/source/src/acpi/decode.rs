@@ -24,7 +24,7 @@ pub fn decode(bytes: &[u8], findings: &mut Vec<FirmwareFinding>) -> Option<Table
     values::check(&table, &mut own);
     if let Some(more) = own.len().checked_sub(MOST_FINDINGS).filter(|more| *more > 0) {
         own.truncate(MOST_FINDINGS);
-        own.push(FirmwareFinding::of(
+        own.push(FirmwareFinding::in_table(
             name,
             Rule::StructureLength,
             format!("{more} more things are wrong with it"),
@@ -55,7 +55,7 @@ fn take_apart(header: TableHeader, bytes: &[u8], findings: &mut Vec<FirmwareFind
 
 /// The header, when these bytes begin with one.
 fn header(bytes: &[u8], findings: &mut Vec<FirmwareFinding>) -> Option<TableHeader> {
-    let mut refuse = |text: String| findings.push(FirmwareFinding::of("table", Rule::Header, text));
+    let mut refuse = |text: String| findings.push(FirmwareFinding::in_table("table", Rule::Header, text));
     let Ok(header) = TableHeader::take(&mut &bytes[..]) else {
         let expected = TableHeader::WIDTH;
         refuse(format!("{} bytes are not an ACPI table: expected a header of {expected}", bytes.len()));

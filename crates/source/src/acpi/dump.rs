@@ -59,7 +59,7 @@ pub fn parse(text: &str, findings: &mut Vec<FirmwareFinding>) -> Vec<Dumped> {
     let mut is_cut = false;
     for (number, line) in (1..).zip(text.lines()) {
         let mut find = |name: &str, text: String| {
-            findings.push(FirmwareFinding::of(name, Rule::Dump, format!("line {number}: {text}")));
+            findings.push(FirmwareFinding::in_table(name, Rule::Dump, format!("line {number}: {text}")));
         };
         if !says_something(line) {
             continue;

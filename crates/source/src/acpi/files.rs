@@ -152,7 +152,7 @@ fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
     paths.sort_unstable();
     if paths.len() > MOST_FILES {
         let text = format!("{} files are too many: the first {MOST_FILES} are read", paths.len());
-        tables.findings.push(FirmwareFinding::of(name(folder), Rule::File, text));
+        tables.findings.push(FirmwareFinding::in_table(name(folder), Rule::File, text));
         paths.truncate(MOST_FILES);
     }
     for path in &paths {
@@ -171,7 +171,7 @@ fn from_folder(folder: &Path, tables: &mut Tables) -> Result<(), TablesError> {
 /// Adds the tables of one file.
 fn from_file(file: &str, bytes: &[u8], tables: &mut Tables) {
     if bytes.is_empty() {
-        tables.findings.push(FirmwareFinding::of(file, Rule::File, "the file is empty"));
+        tables.findings.push(FirmwareFinding::in_table(file, Rule::File, "the file is empty"));
         return;
     }
     if !dump::is_dump(bytes) {
@@ -207,7 +207,7 @@ fn find_duplicates(tables: &mut Tables) {
         }
         if seen.contains(&signature) {
             let text = "a second table of this kind: the first is the one that counts";
-            tables.findings.push(FirmwareFinding::of(table.header().name(), Rule::Duplicate, text));
+            tables.findings.push(FirmwareFinding::in_table(table.header().name(), Rule::Duplicate, text));
         }
         seen.push(signature);
     }

@@ -52,7 +52,7 @@ fn hmat(table: &Hmat, find: &mut Find<'_>) {
     for Entry { offset, body, .. } in &table.entries {
         let HmatEntry::Locality(locality) = body else { continue };
         let data = locality.head.data_type;
-        if DataType::of(data).is_none() {
+        if DataType::from_number(data).is_none() {
             find(*offset, format!("data type {data} is not defined: expected 0 to 5"));
         }
         if locality.head.base_unit == 0 {

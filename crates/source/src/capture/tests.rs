@@ -92,7 +92,7 @@ fn everything(capture: &Capture) -> String {
 
 #[test]
 fn nothing_in_a_capture_identifies() {
-    let text = everything(&Capture::of(&Tree::memory(talkative()), Identity::Without));
+    let text = everything(&Capture::from_tree(&Tree::memory(talkative()), Identity::Without));
     for secret in
         ["SERIAL", "alice", "office", "00:11:22", "001122334455", UUID, "b3781a", "environ", "cgroup"]
     {
@@ -114,7 +114,7 @@ fn nothing_in_a_capture_identifies() {
 
 #[test]
 fn with_identity_everything_of_the_list_is_let_in() {
-    let text = everything(&Capture::of(&Tree::memory(talkative()), Identity::With));
+    let text = everything(&Capture::from_tree(&Tree::memory(talkative()), Identity::With));
     for told in
         ["product_serial SERIAL", "alice@office", "/user.slice/alice", "HostName: office", "br-office", UUID]
     {
@@ -129,8 +129,8 @@ fn with_identity_everything_of_the_list_is_let_in() {
 fn a_capture_loads_to_the_same_machine() {
     let tree = Tree::memory(talkative());
     let before = machine(&tree);
-    assert_eq!(machine(&Capture::of(&tree, Identity::With).tree()), before);
-    let mut without = machine(&Capture::of(&tree, Identity::Without).tree());
+    assert_eq!(machine(&Capture::from_tree(&tree, Identity::With).tree()), before);
+    let mut without = machine(&Capture::from_tree(&tree, Identity::Without).tree());
     let device = |machine: &Machine| machine.devices.iter().position(|device| device.pci.is_none()).unwrap();
     let (at, was) = (device(&without), device(&before));
     assert_eq!(without.devices[at].node, before.devices[was].node);
@@ -150,7 +150,7 @@ fn links_that_lead_through_links_make_no_impossible_capture() {
             .link_to("/sys/class/infiniband/d", "/"),
     );
     for identity in [Identity::With, Identity::Without] {
-        let capture = Capture::of(&tree, identity);
+        let capture = Capture::from_tree(&tree, identity);
         let unpacked = Tree::from_archive(&capture.to_tar()).unwrap();
         assert!(unpacked.notes().is_empty(), "{:?}", unpacked.notes());
         assert_eq!(machine(&unpacked), machine(&capture.tree()));
@@ -159,7 +159,7 @@ fn links_that_lead_through_links_make_no_impossible_capture() {
 
 #[test]
 fn what_could_not_be_read_is_told() {
-    let capture = Capture::of(&Tree::memory(talkative()), Identity::Without);
+    let capture = Capture::from_tree(&Tree::memory(talkative()), Identity::Without);
     let told: Vec<String> = capture.unreadable().iter().map(ToString::to_string).collect();
     assert_eq!(told, ["cannot read /sys/firmware/acpi/tables/SRAT: permission denied"]);
 }
@@ -167,8 +167,8 @@ fn what_could_not_be_read_is_told() {
 #[test]
 fn every_form_is_read_back_and_equal_input_gives_equal_bytes() {
     let tree = Tree::memory(talkative());
-    let capture = Capture::of(&tree, Identity::Without);
-    assert_eq!(capture, Capture::of(&tree, Identity::Without));
+    let capture = Capture::from_tree(&tree, Identity::Without);
+    assert_eq!(capture, Capture::from_tree(&tree, Identity::Without));
     let expected = machine(&capture.tree());
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.tar", "a.tar.gz", "a.tar.bz2", "folder"] {
@@ -201,7 +201,7 @@ fn every_form_is_read_back_and_equal_input_gives_equal_bytes() {
 #[test]
 fn a_capture_of_this_machine_loads_to_this_machine() {
     let live = Tree::live();
-    let capture = Capture::of(&live, Identity::With);
+    let capture = Capture::from_tree(&live, Identity::With);
     let before = sysfs::load(&live, Origin::Live, Detail::Full);
     let after = sysfs::load(&capture.tree(), Origin::Live, Detail::Full);
     // Free memory and the like move between two readings; what does not must be equal.

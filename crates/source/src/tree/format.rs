@@ -35,7 +35,7 @@ const KNOWN: [(&[u8], &str); 14] = [
 
 impl Format {
     /// Looks at the content.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_content(bytes: &[u8]) -> Self {
         let text = bytes.trim_ascii_start();
         if text.is_empty() {
             return Self::Empty;
@@ -95,7 +95,7 @@ mod tests {
             (b"hello", Format::Other("a text file")),
             (b"\x00\x01", Format::Other("a file of unknown kind")),
         ] {
-            assert_eq!(Format::of(bytes), format);
+            assert_eq!(Format::from_content(bytes), format);
         }
     }
 
@@ -105,17 +105,17 @@ mod tests {
         header.set_path("a").unwrap();
         header.set_size(0);
         header.set_cksum();
-        assert_eq!(Format::of(header.as_bytes()), Format::Tar);
+        assert_eq!(Format::from_content(header.as_bytes()), Format::Tar);
         let mut bytes = *header.as_bytes();
         bytes[0] += 1;
-        assert_ne!(Format::of(&bytes), Format::Tar);
+        assert_ne!(Format::from_content(&bytes), Format::Tar);
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_a_format(bytes in any::<Vec<u8>>(), filler in any::<u8>()) {
-            let _ = Format::of(&bytes);
-            let _ = Format::of(&vec![filler; 600]);
+            let _ = Format::from_content(&bytes);
+            let _ = Format::from_content(&vec![filler; 600]);
         }
     }
 }

@@ -205,7 +205,7 @@ fn check(case: &Case, folder: &Path) -> Result<(), Failed> {
 fn check_round_trips(tree: &Tree, machine: &Machine) -> Result<(), Failed> {
     let json = machine_file::to_json(machine);
     same("the machine file", &machine_file::from_json(&json)?, machine)?;
-    let capture = Capture::of(tree, Identity::Without);
+    let capture = Capture::from_tree(tree, Identity::Without);
     let archive = capture.to_tar();
     for secret in ["HostName", "UUID=", "_serial", "product_uuid", "root@", "bgoglin@", "user.slice", "/home"]
     {

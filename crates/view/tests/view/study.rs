@@ -144,7 +144,7 @@ pub fn play() -> (Study, Scope, Candidates) {
         command: vec!["./solver".to_owned(), "input one.dat".to_owned()],
         load: Some(3.2),
         allowed_cpus: Some(CpuSet::from([0, 1, 2, 3])),
-        ..Conditions::of(&machine)
+        ..Conditions::from_machine(&machine)
     };
     let interrupt = AtomicBool::new(false);
     let mut observer = |_: Event<'_>| {};
@@ -158,7 +158,7 @@ pub fn play() -> (Study, Scope, Candidates) {
     for counter in [Counter::NodeLoads, Counter::NodeLoadMisses] {
         study.not_counted.insert(counter, "this CPU does not count it".to_owned());
     }
-    (study, Scope::of(&machine), candidates)
+    (study, Scope::from_machine(&machine), candidates)
 }
 
 #[test]

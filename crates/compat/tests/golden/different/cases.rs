@@ -30,7 +30,7 @@ enum Does {
 }
 
 /// The answer to a command that does something else; `None` where it does the same.
-pub fn of(context: &Context<'_>) -> Option<Answer> {
+pub fn different_answer(context: &Context<'_>) -> Option<Answer> {
     let command = context.record.cmd.as_str();
     if command == "numactl -m file:/dev/null true" {
         return Some(no_block_device("1:3"));

@@ -17,7 +17,7 @@ use crate::input::Input;
 /// A placement that cannot be read or applied, one that is named twice, and a list of a single one.
 pub fn treatments(list: Option<&str>, input: &Input) -> Result<Vec<Treatment>, Failure> {
     let Some(list) = list else { return Ok(vec![Treatment::new("default", Placement::DEFAULT)]) };
-    let scope = Scope::of(&input.machine);
+    let scope = Scope::from_machine(&input.machine);
     let wrong = |why: String| Failure::usage(format_args!("--placements: {why}"));
     let mut treatments: Vec<Treatment> = Vec::new();
     for words in split(list) {

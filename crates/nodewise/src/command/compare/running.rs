@@ -49,7 +49,7 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let treatments = placements::treatments(args.placements.as_deref(), &input)?;
     let (suite, skipped) = installed(suite)?;
     let machine = &input.machine;
-    let cpus = u32::try_from(Scope::of(machine).cpus.len()).unwrap_or(1).max(1);
+    let cpus = u32::try_from(Scope::from_machine(machine).cpus.len()).unwrap_or(1).max(1);
     let cases = suite.cases(cpus);
     let rounds = rounds(args, budget, cases.len() * (treatments.len() - 1).max(1));
     let seed = measuring::seed(args.seed);

@@ -159,7 +159,7 @@ fn has_memory(option: &str, node: NodeId, machine: &Machine) -> Result<NodeId, F
 fn cpus(option: &str, node: NodeId, machine: &Machine, field: &Field) -> Result<CpuSet, Failure> {
     let known = field.sources.iter().find(|(from, _)| *from == node).map(|(_, cpus)| cpus.clone());
     let nodes = machine.nodes_with_cpus();
-    let allowed = || Scope::of(machine).cpus_of(node);
+    let allowed = || Scope::from_machine(machine).cpus_of(node);
     Some(known.unwrap_or_else(allowed)).filter(|cpus| !cpus.is_empty()).ok_or_else(|| {
         if nodes.contains(node) {
             return Failure::cannot(format_args!("no CPU of node {node} may be used by this process"));

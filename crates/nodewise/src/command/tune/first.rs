@@ -35,7 +35,7 @@ impl First {
     pub fn of(args: &Tune, machine: &Machine) -> Self {
         let is_program = !args.command.is_empty() || args.serve.is_some();
         let is_own = !args.placement.is_empty() || args.space.is_some() || args.threads.is_some();
-        let has_several = Scope::of(machine).memory_nodes.len() > 1;
+        let has_several = Scope::from_machine(machine).memory_nodes.len() > 1;
         match (is_program, has_several || is_own || !args.metric.is_empty() || args.emit.is_some()) {
             (true, _) => Self::No,
             (false, true) => Self::SeveralNodes,
@@ -132,7 +132,11 @@ mod tests {
         let check = |spec: &str, words: &[&str], end: End, expected: bool| {
             let (machine, args) = (spec::machine(spec).unwrap(), args(words));
             let first = First::of(&args, &machine);
-            assert_eq!(first.is_too_short(&args, &end, &Scope::of(&machine)), expected, "{spec} {words:?}");
+            assert_eq!(
+                first.is_too_short(&args, &end, &Scope::from_machine(&machine)),
+                expected,
+                "{spec} {words:?}"
+            );
         };
         let short = || End::BudgetTooShort(TooShort { budget: BUDGET, round: None });
         check("2x(2c 4G)", &[], short(), true);

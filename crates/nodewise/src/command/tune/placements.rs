@@ -62,7 +62,7 @@ pub fn treatments(args: &Tune, input: &Input, asks: bool) -> Result<(Vec<Treatme
 /// none at all are wrong, and not this machine.
 fn of_space(space: Space, input: &Input) -> Result<(Vec<Treatment>, Vec<LeftOut>), String> {
     let machine = &input.machine;
-    let scope = Scope::of(machine);
+    let scope = Scope::from_machine(machine);
     let (mut treatments, mut left_out) = match space.usual {
         true => candidates(machine),
         false => (vec![Treatment::new("default", Placement::DEFAULT)], Vec::new()),
@@ -103,7 +103,7 @@ fn of_space(space: Space, input: &Input) -> Result<(Vec<Treatment>, Vec<LeftOut>
 
 /// The default and the placements that were named.
 fn of_options(args: &Tune, input: &Input) -> Result<Vec<Treatment>, Failure> {
-    let scope = Scope::of(&input.machine);
+    let scope = Scope::from_machine(&input.machine);
     let mut treatments = vec![Treatment::new("default", Placement::DEFAULT)];
     for words in &args.placement {
         let placement =
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn placements_are_options_of_run_without_dashes() {
         let input = input::open("2x(2c 1G)", Detail::Full).unwrap();
-        let scope = Scope::of(&input.machine);
+        let scope = Scope::from_machine(&input.machine);
         let name = |words: &str| named(words, &input).map(|placement| placement.name(&scope));
         assert_eq!(name("cpunodebind=0 membind=same").as_deref(), Ok("local to node 0"));
         assert_eq!(name("interleave=all huge=never").as_deref(), Ok("interleave all, huge pages off"));

@@ -49,7 +49,7 @@ impl Count {
 
     /// The number for a placement.
     fn number(self, placement: &Placement, machine: &Machine) -> u32 {
-        let all = Scope::of(machine).cpus;
+        let all = Scope::from_machine(machine).cpus;
         let cpus = placement.cpus.as_ref().map_or(all.clone(), |cpus| cpus.intersection(&all));
         let cores = || {
             let used = |core: &&nodewise_machine::CpuSet| !core.intersection(&cpus).is_empty();

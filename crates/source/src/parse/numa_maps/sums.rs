@@ -50,7 +50,7 @@ pub struct OnNode {
 
 impl OnNode {
     /// Returns the memory of one use.
-    pub fn of(&self, of: Use) -> Bytes {
+    pub fn memory(&self, of: Use) -> Bytes {
         self.by_use[of as usize]
     }
 

@@ -62,7 +62,7 @@ fn attached(table: &Hmat, page: &mut Page) {
 
 /// A matrix of latencies or bandwidths.
 fn costs(locality: &Locality, revision: u8, page: &mut Page) {
-    let data = DataType::of(locality.head.data_type);
+    let data = DataType::from_number(locality.head.data_type);
     let unit = match (revision, data) {
         (2, Some(data)) if data.is_latency() => "ps",
         (2, Some(_)) => "MB/s",

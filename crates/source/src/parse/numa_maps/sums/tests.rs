@@ -11,8 +11,11 @@ fn sum(pieces: &[&[u8]]) -> Parsed<Sums> {
 /// KiB by node and use: `[huge, heap, stack, private]`.
 fn check(text: &str, expected: &[(u32, [u64; 4])], problems: &[&str]) {
     let Parsed { value, problems: found } = sum(&[text.as_bytes()]);
-    let sizes: Vec<_> =
-        value.nodes.iter().map(|on| (on.node.number(), Use::ALL.map(|of| on.of(of).get() / 1024))).collect();
+    let sizes: Vec<_> = value
+        .nodes
+        .iter()
+        .map(|on| (on.node.number(), Use::ALL.map(|of| on.memory(of).get() / 1024)))
+        .collect();
     assert_eq!(sizes, expected, "{text}");
     assert_eq!(found.first.iter().map(ToString::to_string).collect::<Vec<_>>(), problems, "{text}");
 }

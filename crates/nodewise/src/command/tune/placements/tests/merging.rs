@@ -21,7 +21,7 @@ type Pages = Vec<(NodeId, u64)>;
 /// its pages by node. `None` where the kernel refuses the policy.
 fn pages(machine: &Machine, policy: Option<&MemPolicy>, percent: u64) -> Option<Vec<Pages>> {
     let release = Release::from_kernel(machine.kernel.as_ref());
-    let allowed = Scope::of(machine).memory_nodes;
+    let allowed = Scope::from_machine(machine).memory_nodes;
     let policy = match policy {
         None => Policy::DEFAULT,
         Some(policy) => {
@@ -47,7 +47,7 @@ fn pages(machine: &Machine, policy: Option<&MemPolicy>, percent: u64) -> Option<
         nodes.sort_unstable();
         nodes
     };
-    Some(Scope::of(machine).cpus_of.keys().copied().map(played).collect())
+    Some(Scope::from_machine(machine).cpus_of.keys().copied().map(played).collect())
 }
 
 /// Machines of up to four nodes, with and without CPUs, memory, several distances and weights.
@@ -89,7 +89,7 @@ proptest! {
         machine in any_machine(), policy in any_policy(), percent in 1u64..130,
     ) {
         let placement = Placement { policy: Some(policy), ..Placement::DEFAULT };
-        let simple = placement.within(&Scope::of(&machine));
+        let simple = placement.within(&Scope::from_machine(&machine));
         // What the kernel refuses puts no page anywhere.
         if let Some(placed) = pages(&machine, placement.policy.as_ref(), percent) {
             let simply = pages(&machine, simple.policy.as_ref(), percent).unwrap_or_default();
@@ -120,7 +120,7 @@ fn farthest(one: &[Pages], other: &[Pages]) -> f64 {
 /// Two policies that are run both, and a share of the memory for which they differ.
 fn differ(machine: &str, one: &str, other: &str, percent: u64) {
     let machine = spec::machine(&format!("{machine}; kernel=6.12")).unwrap();
-    let scope = Scope::of(&machine);
+    let scope = Scope::from_machine(&machine);
     let [one, other] = [one, other].map(|text| {
         let policy: MemPolicy = text.parse().unwrap();
         Placement { policy: Some(policy), ..Placement::DEFAULT }.within(&scope)
