@@ -63,7 +63,7 @@ fn play(number: u32, rounds: u32, seed: u64, words: &[String]) -> anyhow::Result
     if let End::BaselineFailed(dropped) = &study.end {
         bail!("{} {}", words.join(" "), dropped.ending);
     }
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let result = analysis.arms.last().context("a study has two arms")?;
     let percent = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
     let (change, interval) = result.effect.map_or_else(Default::default, |effect| {

@@ -42,7 +42,7 @@ pub struct Candidates {
 impl Candidates {
     /// The placements that make sense on a machine, for a program started by the process that
     /// looked at it.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         let mut gathering = Gathering::new(machine);
         gathering.offer("default".to_owned(), &Placement::DEFAULT);
         gathering.node_by_node();
@@ -100,7 +100,7 @@ impl<'a> Gathering<'a> {
 
     /// CPUs and memory of one node, or of the nearest pair where a node has only one of them.
     fn node_by_node(&mut self) {
-        let targets = nodes::Targets::of(self.machine, &self.scope);
+        let targets = nodes::Targets::from_machine(self.machine, &self.scope);
         for node in &targets.tried {
             self.offer_placement(&nodes::local_to(*node, self.machine, &self.scope));
         }
@@ -178,7 +178,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn compact_and_spread(&mut self) {
-        let cores = cores::Cores::of(self.machine, &self.scope);
+        let cores = cores::Cores::from_machine(self.machine, &self.scope);
         match cores.compact() {
             Ok(compact) => {
                 let spread = cores.spread(compact.len());

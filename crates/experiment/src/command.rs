@@ -172,7 +172,7 @@ pub(crate) fn judge(ended: Ended, metrics: &Metrics, placement: &Placement, outp
     Run {
         wall: Some(ended.wall),
         usage: Some(usage),
-        fidelity: Fidelity::of(&ended.seen, placement),
+        fidelity: Fidelity::from_look(&ended.seen, placement),
         residency: ended.seen.residency,
         printed,
         also_printed,
@@ -182,7 +182,7 @@ pub(crate) fn judge(ended: Ended, metrics: &Metrics, placement: &Placement, outp
 }
 
 fn ending(status: ExitStatus, metric: &Metric, output: &Output) -> (Ending, Option<f64>) {
-    match (Ending::of(status), metric) {
+    match (Ending::from_status(status), metric) {
         (Ending::Done, Metric::Printed(pattern, _)) => match printed(pattern, output) {
             Ok(number) => (Ending::Done, Some(number)),
             Err(error) => (Ending::NoMetric(error), None),

@@ -155,12 +155,12 @@ impl Comparison {
 
     /// The placements of a session with its first, round by round: aligned rank test, and the estimate that
     /// belongs to it ([`nodewise_stats::aligned`]).
-    pub fn of_placements(session: &Session) -> Self {
-        Self::of_placements_with(session, RESAMPLES)
+    pub fn from_placements(session: &Session) -> Self {
+        Self::from_placements_with(session, RESAMPLES)
     }
 
-    /// As [`Comparison::of_placements`], with another number of resamples.
-    pub(crate) fn of_placements_with(session: &Session, resamples: u32) -> Self {
+    /// As [`Comparison::from_placements`], with another number of resamples.
+    pub(crate) fn from_placements_with(session: &Session, resamples: u32) -> Self {
         let draft = |(arm, name): (usize, &String)| {
             let pair = |case: &CaseRecord| {
                 let sides = [0, arm].map(|arm| side(session, &case.benchmark, case.threads, arm));

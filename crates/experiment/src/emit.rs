@@ -180,7 +180,7 @@ fn of_arm(
     scope: &Scope,
     paths: &Paths,
 ) -> Result<Emitted, Unsaid> {
-    write(target, &Wish { placement: &arm.placement, program, scope, paths, threads: Threads::of(arm) })
+    write(target, &Wish { placement: &arm.placement, program, scope, paths, threads: Threads::from_arm(arm) })
 }
 
 fn write(target: Target, wish: &Wish<'_>) -> Result<Emitted, Unsaid> {

@@ -68,7 +68,7 @@ pub enum Ending {
 
 impl Ending {
     /// That of a program that ended by itself: done where its code is 0.
-    pub fn of(status: ExitStatus) -> Self {
+    pub fn from_status(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(0), _) => Self::Done,
             (Some(code), _) => Self::Code(code),

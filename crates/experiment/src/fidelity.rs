@@ -50,7 +50,7 @@ pub struct Fidelity {
 impl Fidelity {
     /// Compares what a look saw with the placement that was asked for; `None` when nothing of it could
     /// be compared.
-    pub fn of(look: &Look, asked: &Placement) -> Option<Self> {
+    pub fn from_look(look: &Look, asked: &Placement) -> Option<Self> {
         let mut fidelity = Self::default();
         if let Some(cpus) = &asked.cpus {
             fidelity.compare_cpus(&look.threads, cpus);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn check(look: &Look, asked: &Placement, shares: [Option<f64>; 3], why: Option<&str>) {
-        let fidelity = Fidelity::of(look, asked);
+        let fidelity = Fidelity::from_look(look, asked);
         let found = fidelity.as_ref().map_or([None; 3], |f| [f.cpus, f.policy, f.nodes]);
         assert_eq!(found, shares);
         assert_eq!(fidelity.and_then(|fidelity| fidelity.why(asked)).as_deref(), why);
@@ -255,16 +255,16 @@ mod tests {
     #[test]
     fn what_was_not_asked_or_not_seen_is_not_known() {
         let nothing = Look::default();
-        assert_eq!(Fidelity::of(&nothing, &asked("0", "bind:0")), None);
+        assert_eq!(Fidelity::from_look(&nothing, &asked("0", "bind:0")), None);
         let seen = look(&[("1", 1)], &[("bind:1", &[0, 4])]);
-        assert_eq!(Fidelity::of(&seen, &Placement::DEFAULT), None);
-        assert_eq!(Fidelity::of(&seen, &asked("", "default")), None);
-        assert_eq!(Fidelity::of(&look(&[], &[("bind:0", &[])]), &asked("", "bind:0")), None);
+        assert_eq!(Fidelity::from_look(&seen, &Placement::DEFAULT), None);
+        assert_eq!(Fidelity::from_look(&seen, &asked("", "default")), None);
+        assert_eq!(Fidelity::from_look(&look(&[], &[("bind:0", &[])]), &asked("", "bind:0")), None);
     }
 
     #[test]
     fn runs_are_told_by_their_mean_and_what_was_there_instead_by_the_worst_of_them() {
-        let of = |cpus: &str| Fidelity::of(&look(&[(cpus, 1)], &[]), &asked("0", "")).unwrap();
+        let of = |cpus: &str| Fidelity::from_look(&look(&[(cpus, 1)], &[]), &asked("0", "")).unwrap();
         let runs = [of("0"), of("1"), of("0"), of("0")];
         let mean = Fidelity::mean(runs.iter()).unwrap();
         assert_eq!((mean.cpus, mean.other_cpus.clone()), (Some(0.75), Some(CpuSet::from([1]))));
@@ -290,7 +290,7 @@ mod tests {
                     .collect(),
             };
             let asked = Placement::memory(PolicyMode::Bind, NodeSet::from([0])).with_cpus(CpuSet::from([cpu]));
-            if let Some(fidelity) = Fidelity::of(&look, &asked) {
+            if let Some(fidelity) = Fidelity::from_look(&look, &asked) {
                 let least = fidelity.least().unwrap();
                 prop_assert!((0.0..=1.0).contains(&least));
                 prop_assert!(fidelity.nodes.is_none_or(|nodes| (0.0..=1.0).contains(&nodes)));

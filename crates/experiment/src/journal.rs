@@ -47,7 +47,7 @@ impl Head {
     /// Describes the study of a plan under these conditions; `more` are facts that neither holds.
     ///
     /// How many rounds are run, and which runs are repeated, may differ between sittings.
-    pub fn of(plan: &Plan, conditions: &Conditions, more: &[(&str, String)]) -> Self {
+    pub fn from_plan(plan: &Plan, conditions: &Conditions, more: &[(&str, String)]) -> Self {
         let mut facts = BTreeMap::new();
         let mut add = |name: &str, value: Option<String>| {
             facts.extend(value.map(|value| (name.to_owned(), value)));
@@ -231,7 +231,7 @@ pub fn read(bytes: &[u8]) -> Result<Contents, JournalError> {
 /// # Errors
 /// A number that JSON has no words for.
 pub fn write<'a>(head: &Head, records: impl IntoIterator<Item = &'a Record>) -> Result<String, io::Error> {
-    let runs = records.into_iter().filter_map(RunJson::of).map(|run| Entry::Run(Box::new(run)));
+    let runs = records.into_iter().filter_map(RunJson::from_record).map(|run| Entry::Run(Box::new(run)));
     std::iter::once(Entry::Study(head.into())).chain(runs).map(|entry| sealed(&entry)).collect()
 }
 
@@ -371,7 +371,7 @@ impl Ledger for Journal {
     }
 
     fn keep(&mut self, record: &Record) -> ControlFlow<()> {
-        let Some(entry) = RunJson::of(record) else { return ControlFlow::Continue(()) };
+        let Some(entry) = RunJson::from_record(record) else { return ControlFlow::Continue(()) };
         match self.append(&Entry::Run(Box::new(entry))) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {

@@ -135,7 +135,7 @@ impl Race {
     }
 
     /// The bets of a study so far; `None` where it is not a race.
-    pub fn of(study: &Study) -> Option<Self> {
+    pub fn from_study(study: &Study) -> Option<Self> {
         let arms = study.plan.arms();
         let crossed = study.race.crossed.as_ref();
         let things: Vec<usize> = arms.iter().map(|arm| study.plan.things(arm)).collect();

@@ -232,7 +232,7 @@ pub struct Outcome {
 impl Outcome {
     /// Looks at a study. Of its intervals nothing but whether they hold 1 is needed, for which few
     /// resamples are enough.
-    pub fn of(setting: &Setting, study: &Study, rules: &Rules) -> Self {
+    pub fn from_study(setting: &Setting, study: &Study, rules: &Rules) -> Self {
         let measured = study.records.iter().filter(|record| record.block != Block::WarmUp);
         Self {
             is_wrong: advised(study).is_some_and(|arm| setting.loss(arm, study) > rules.margin),
@@ -356,9 +356,11 @@ impl Comparison {
         for number in 0..studies {
             let setting = draw(number);
             let study = setting.play(rounds, Some(rules));
-            let arms: Vec<Treatment> = study.plan.arms().iter().map(Treatment::of).collect();
-            let play = |blocks| Outcome::of(&setting, &setting.play_arms(arms.clone(), blocks, None), &rules);
-            let outcome = Outcome::of(&setting, &study, &rules);
+            let arms: Vec<Treatment> = study.plan.arms().iter().map(Treatment::from_arm).collect();
+            let play = |blocks| {
+                Outcome::from_study(&setting, &setting.play_arms(arms.clone(), blocks, None), &rules)
+            };
+            let outcome = Outcome::from_study(&setting, &study, &rules);
             crossed += u32::from(study.race.crossed.is_some());
             race.add(outcome);
             by_kind

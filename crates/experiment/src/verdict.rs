@@ -185,17 +185,17 @@ pub struct Analysis {
 
 impl Analysis {
     /// Concludes from a study.
-    pub fn of(study: &Study) -> Self {
+    pub fn from_study(study: &Study) -> Self {
         Self::with_resamples(study, RESAMPLES)
     }
 
-    /// As [`Analysis::of`], with another number of resamples.
+    /// As [`Analysis::from_study`], with another number of resamples.
     pub fn with_resamples(study: &Study, resamples: u32) -> Self {
         let bootstrap = Bootstrap { resamples, confidence: 1.0 - ALPHA, seed: study.plan.seed };
         let fidelity = |arm: &Arm| Some((arm.id, study.fidelity(arm.id)?));
         let fidelity: BTreeMap<ArmId, Fidelity> = study.plan.arms().iter().filter_map(fidelity).collect();
         let strayed = |arm: &Arm| fidelity.get(&arm.id).filter(|fidelity| !fidelity.held(&arm.placement));
-        let pairs = Pairs::of(study, |arm| strayed(arm).is_none());
+        let pairs = Pairs::from_study(study, |arm| strayed(arm).is_none());
         let control = pairs.control(&bootstrap);
         let effects = pairs.effects(control);
         let needed = match study.plan.race {

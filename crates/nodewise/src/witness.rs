@@ -256,7 +256,7 @@ mod tests {
         let (first, second) = cpus();
         let asked = Placement::on_cpus(first);
         let shares = |script: &str| {
-            let fidelity = Fidelity::of(&seen_of(script, &asked), &asked).unwrap();
+            let fidelity = Fidelity::from_look(&seen_of(script, &asked), &asked).unwrap();
             (fidelity.cpus, fidelity.other_cpus.clone(), fidelity.held(&asked))
         };
         assert_eq!(shares("printf x; read line || true"), (Some(1.0), None, true));
@@ -274,13 +274,13 @@ mod tests {
             return eprintln!("not tried: {why}");
         }
         let seen = seen_of("printf x; read line || true", &asked);
-        let Some(fidelity) = Fidelity::of(&seen, &asked) else {
+        let Some(fidelity) = Fidelity::from_look(&seen, &asked) else {
             return eprintln!("not tried: this kernel has no numa_maps");
         };
         assert_eq!((fidelity.policy, fidelity.nodes), (Some(1.0), Some(1.0)));
         // What would have been seen of a program that was started in another way.
         let other = Placement::memory(PolicyMode::Bind, nodes);
-        assert_eq!(Fidelity::of(&seen, &other).unwrap().policy, Some(0.0));
+        assert_eq!(Fidelity::from_look(&seen, &other).unwrap().policy, Some(0.0));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Binding {
     /// Why it gives none here, as the second half of a sentence.
     pub fn sets(self, machine: &Machine) -> Result<Vec<CpuSet>, &'static str> {
         let scope = Scope::from_machine(machine);
-        let cores = Cores::of(machine, &scope);
+        let cores = Cores::from_machine(machine, &scope);
         let several = |sets: Vec<CpuSet>, why| if sets.len() > 1 { Ok(sets) } else { Err(why) };
         match self {
             Self::Compact => cores.compact().map(|cpus| vec![cpus]),

@@ -19,7 +19,7 @@ pub(super) struct Cores {
 
 impl Cores {
     /// The cores of a machine.
-    pub fn of(machine: &Machine, scope: &Scope) -> Self {
+    pub fn from_machine(machine: &Machine, scope: &Scope) -> Self {
         let (mut firsts, mut threads) = (CpuSet::new(), false);
         for core in machine.cores().values() {
             let usable = core.intersection(&scope.cpus);
@@ -101,7 +101,7 @@ mod tests {
     fn cores(text: &str) -> Cores {
         let machine = spec::machine(text).unwrap();
         let scope = Scope::from_machine(&machine);
-        Cores::of(&machine, &scope)
+        Cores::from_machine(&machine, &scope)
     }
 
     fn check(text: &str, compact: &str, spread: &str, one_thread_each: Option<&str>) {
@@ -139,7 +139,7 @@ mod tests {
         let mut machine = spec::machine("(8c 8G l3=8M/4c)").unwrap();
         machine.caches.retain(|cache| !cache.cpus.contains(CpuId::new(7)));
         let scope = Scope::from_machine(&machine);
-        let cores = Cores::of(&machine, &scope);
+        let cores = Cores::from_machine(&machine, &scope);
         assert_eq!(cores.compact().unwrap().to_string(), "0-3");
         assert_eq!(cores.spread(5).to_string(), "0,4-7");
     }

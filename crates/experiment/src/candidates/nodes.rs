@@ -21,7 +21,7 @@ pub(super) struct Targets {
 
 impl Targets {
     /// The nodes to try on a machine.
-    pub fn of(machine: &Machine, scope: &Scope) -> Self {
+    pub fn from_machine(machine: &Machine, scope: &Scope) -> Self {
         let with_cpus: NodeSet = scope.cpus_of.keys().copied().collect();
         let all = scope.memory_nodes.union(&with_cpus);
         if all.len() <= MOST_NODES {

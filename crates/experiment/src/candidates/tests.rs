@@ -8,7 +8,7 @@ fn machine(text: &str) -> Machine {
 
 fn check(machine: &Machine, chosen: &[(&str, &str)], left_out: &[(&str, &str)]) {
     let scope = Scope::from_machine(machine);
-    let candidates = Candidates::of(machine);
+    let candidates = Candidates::from_machine(machine);
     let found: Vec<(String, String)> = candidates
         .chosen
         .iter()
@@ -66,7 +66,7 @@ fn balancing_can_be_kept_off_one_program_where_the_system_has_it_on() {
     let with = |setting| {
         let mut two = machine("2x(4c 64G); kernel=6.12.1");
         two.settings.numa_balancing = setting;
-        let Candidates { chosen, left_out } = Candidates::of(&two);
+        let Candidates { chosen, left_out } = Candidates::from_machine(&two);
         let chosen = chosen.into_iter().find(|candidate| candidate.name.contains("balancing"));
         let left_out = left_out.into_iter().find(|left| left.name.contains("balancing"));
         (chosen.map(|candidate| candidate.placement), left_out.map(|left| left.why))
@@ -160,7 +160,7 @@ fn memory_without_cpus_is_reached_from_the_nearest_node() {
 #[test]
 fn alike_nodes_of_a_large_machine_are_represented_by_the_first() {
     let large = machine("32x(2x(4c 8G)); dist=16,40; kernel=6.12; weights=0:1");
-    let candidates = Candidates::of(&large);
+    let candidates = Candidates::from_machine(&large);
     let names: Vec<&str> = candidates.chosen.iter().map(|candidate| &*candidate.name).collect();
     assert_eq!(
         names,
@@ -186,7 +186,7 @@ fn alike_nodes_of_a_large_machine_are_represented_by_the_first() {
 #[test]
 fn unlike_nodes_beyond_the_limit_are_named() {
     let unlike = machine("(1c 1G) (2c 2G) (3c 3G) (4c 4G) (5c 5G) (6c 6G) 2x(1c 1G)");
-    let candidates = Candidates::of(&unlike);
+    let candidates = Candidates::from_machine(&unlike);
     let left: Vec<(&str, &str)> = candidates.left_out.iter().map(|left| (&*left.name, &*left.why)).collect();
     assert_eq!(
         left[..2],
@@ -203,7 +203,7 @@ fn unlike_nodes_beyond_the_limit_are_named() {
 #[test]
 fn equal_weights_are_said_to_be_interleave() {
     let two = machine("2x(4c 8G); kernel=6.12; weights=0:1,1:1");
-    assert!(Candidates::of(&two).left_out.contains(&LeftOut {
+    assert!(Candidates::from_machine(&two).left_out.contains(&LeftOut {
         name: "weighted interleave all".to_owned(),
         why: "the same as interleave all here".to_owned(),
     }));
@@ -214,14 +214,15 @@ fn a_cpuset_limits_what_is_tried() {
     let mut two = machine("2x(4c 8G); kernel=6.12");
     two.allowed_cpus = Some(CpuSet::from([0, 1]));
     two.allowed_nodes = Some(NodeSet::from([0]));
-    let names: Vec<String> = Candidates::of(&two).chosen.into_iter().map(|chosen| chosen.name).collect();
+    let names: Vec<String> =
+        Candidates::from_machine(&two).chosen.into_iter().map(|chosen| chosen.name).collect();
     assert_eq!(names, ["default"]);
 }
 
 #[test]
 fn a_machine_of_which_nothing_is_known_still_has_the_default() {
     let unknown = Machine::new(nodewise_machine::Origin::Live);
-    let candidates = Candidates::of(&unknown);
+    let candidates = Candidates::from_machine(&unknown);
     assert_eq!(candidates.chosen.len(), 1);
     assert!(candidates.left_out.iter().all(|left| !left.why.is_empty()));
 }
@@ -251,7 +252,7 @@ proptest! {
     #[test]
     fn candidates_differ_stay_inside_the_machine_and_are_few(machine in any_machine()) {
         let scope = Scope::from_machine(&machine);
-        let candidates = Candidates::of(&machine);
+        let candidates = Candidates::from_machine(&machine);
         prop_assert_eq!(&candidates.chosen[0].placement, &Placement::DEFAULT);
         prop_assert!(candidates.chosen.len() <= MOST_NODES + 9);
         for (at, candidate) in candidates.chosen.iter().enumerate() {

@@ -50,7 +50,7 @@ pub fn run_once(
         StartError::Start(error) => io_words(&error),
     })?;
     Ok(Printed {
-        ending: ended.cut_short.unwrap_or_else(|| Ending::of(ended.finished.status)),
+        ending: ended.cut_short.unwrap_or_else(|| Ending::from_status(ended.finished.status)),
         stdout: output.stdout_end(),
         complaint: output.complaint(),
     })

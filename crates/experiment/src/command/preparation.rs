@@ -59,7 +59,7 @@ pub(crate) fn run(command: &Program, threads: Option<u32>, interrupt: &AtomicBoo
     let ended = supervision
         .run(|| setup.spawn_guarded(started))
         .map_err(|error| not_started(command.start_error(&error)))?;
-    match ended.cut_short.unwrap_or_else(|| Ending::of(ended.finished.status)) {
+    match ended.cut_short.unwrap_or_else(|| Ending::from_status(ended.finished.status)) {
         Ending::Done => Ok(()),
         ending => Err(Unprepared { ending, complaint: output.complaint() }),
     }

@@ -132,7 +132,7 @@ fn a_placement_on_one_cpu_is_found_to_have_fewer_of_them() {
     };
     let study = experiment.conduct(plan, Conditions::default());
     assert_eq!((study.end.clone(), study.records.len()), (End::Completed, 21));
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let effect = analysis.arms[1].effect.unwrap();
     assert!((effect.ratio * own.len() as f64 - 1.0).abs() < 1e-9, "{effect:?}");
     let expected = if own.len() > 1 { Verdict::Worse } else { Verdict::NoDifference };
@@ -256,7 +256,7 @@ fn an_interrupt_ends_the_run_and_what_was_seen_is_kept() {
     let program = Program::new(["sleep", "1000"]).unwrap();
     let run = CommandExecutor::new(program, &plan, &mut witness, &interrupt).run(&plan.arms()[0]);
     assert_eq!(run.ending, Ending::Interrupted);
-    let fidelity = Fidelity::of(&seen_at(5), &plan.arms()[0].placement);
+    let fidelity = Fidelity::from_look(&seen_at(5), &plan.arms()[0].placement);
     assert_eq!(run.fidelity, fidelity, "the last look tells what was in force");
     assert_eq!(run.residency.unwrap().total(), Bytes::from_mib(5));
     assert_eq!(run.surroundings, Surroundings { steal_share: Some(0.25), load: Some(5.0) });

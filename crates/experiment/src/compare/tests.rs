@@ -203,7 +203,7 @@ fn placements_are_compared_round_by_round() {
     let first: Vec<&[f64]> = first.iter().map(|round| &round[..]).collect();
     let second: Vec<&[f64]> = second.iter().map(|round| &round[..]).collect();
     let paired = session(&[record("a", 1, &[&first, &second])], 2);
-    let table = &Comparison::of_placements(&paired).tables[0];
+    let table = &Comparison::from_placements(&paired).tables[0];
     assert_eq!((table.subject.as_str(), table.reference.as_str()), ("interleave all", "default"));
     assert_eq!(table.rows[0].verdict, Verdict::Better);
     assert!((table.rows[0].change.unwrap().ratio - 1.05).abs() < 0.002);
@@ -229,7 +229,7 @@ fn equal_placements_have_a_p_value_below_5_percent_in_5_of_100_comparisons_with_
         let [first, second] =
             [&first, &second].map(|rounds| rounds.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let session = session(&[record("a", 1, &[&first, &second])], 2);
-        let comparison = Comparison::of_placements_with(&session, 10);
+        let comparison = Comparison::from_placements_with(&session, 10);
         comparison.tables[0].rows[0].change.unwrap().adjusted_p.unwrap() < 0.05
     };
     let below = (0..comparisons).filter(is_below).count() as u32;
@@ -247,7 +247,7 @@ fn the_rows_of_all_placements_are_adjusted_for_each_other() {
     let reference: Vec<&[f64]> = pairs.iter().map(|round| &round[..]).collect();
     let better: Vec<&[f64]> = better.iter().map(|round| &round[..]).collect();
     let p = |arms: &[&[&[f64]]]| {
-        let comparison = Comparison::of_placements(&session(&[record("a", 1, arms)], arms.len()));
+        let comparison = Comparison::from_placements(&session(&[record("a", 1, arms)], arms.len()));
         comparison.tables[0].rows[0].change.unwrap().adjusted_p.unwrap()
     };
     let (alone, beside) = (p(&[&reference, &better]), p(&[&reference, &better, &better]));

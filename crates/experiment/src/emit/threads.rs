@@ -15,7 +15,7 @@ pub(super) enum Threads {
 
 impl Threads {
     /// The number of threads that an arm of a study passes to its program.
-    pub(super) fn of(arm: &Arm) -> Self {
+    pub(super) fn from_arm(arm: &Arm) -> Self {
         let told = THREAD_VARIABLES.iter().any(|name| arm.environment.contains_key(*name));
         match arm.threads {
             None => Self::Untold,

@@ -169,7 +169,7 @@ fn ns(time: Duration) -> u64 {
 
 impl RunJson {
     /// The entry of a record; `None` for an interrupted run, which is not kept.
-    pub fn of(record: &Record) -> Option<Self> {
+    pub fn from_record(record: &Record) -> Option<Self> {
         let Record { block, place, slot, began, run, set_aside } = record;
         let Evidence { cpu, own, allocations, moves, events } = &run.evidence;
         Some(Self {

@@ -34,7 +34,7 @@ fn play(arm: u32, nth: usize) -> Run {
 
 fn head(plan: &Plan) -> Head {
     let conditions = Conditions { command: vec!["./it".to_owned()], ..Conditions::default() };
-    Head::of(plan, &conditions, &[])
+    Head::from_plan(plan, &conditions, &[])
 }
 
 fn open(path: &Path) -> Result<Journal, JournalError> {
@@ -74,7 +74,7 @@ fn path(folder: &tempfile::TempDir) -> PathBuf {
 
 /// Collects what must be the same however often a study was broken off.
 fn outcome(study: &Study) -> (String, Vec<Record>, Duration, End) {
-    let analysis = Analysis::of(study);
+    let analysis = Analysis::from_study(study);
     (format!("{:?} {:?}", analysis.advice, study.race), study.records.clone(), study.took, study.end.clone())
 }
 
@@ -256,7 +256,7 @@ fn a_run_whose_pages_were_all_where_they_belong_is_read_back() {
     let seen = Residency { by_node: pages.collect() };
     let look = Look { memory: vec![(policy.clone(), seen)], ..Look::default() };
     let asked = Placement { policy: Some(policy), ..Placement::DEFAULT };
-    let fidelity = Fidelity::of(&look, &asked).unwrap();
+    let fidelity = Fidelity::from_look(&look, &asked).unwrap();
     assert_eq!(read_back(fidelity.clone()), Ok(Some(fidelity)));
 }
 

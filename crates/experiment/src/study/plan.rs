@@ -76,7 +76,7 @@ impl Treatment {
     }
 
     /// Returns the treatment of an arm of a plan.
-    pub fn of(arm: &Arm) -> Self {
+    pub fn from_arm(arm: &Arm) -> Self {
         let Arm { name, placement, environment, threads, .. } = arm.clone();
         Self { name, placement, environment, threads }
     }

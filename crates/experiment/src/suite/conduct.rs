@@ -206,7 +206,7 @@ impl<'a> Course<'a> {
             unit: case.benchmark.metric.unit.clone(),
             direction: case.benchmark.metric.direction(),
             memory_traffic: case.benchmark.memory_traffic,
-            definition: Some(Definition::of(case)),
+            definition: Some(Definition::from_case(case)),
             arms: vec![ArmRecord::default(); agenda.arms.len()],
         };
         let outcome = Outcome {

@@ -29,7 +29,7 @@ const LONGEST: usize = 60;
 
 impl Definition {
     /// Of a case.
-    pub fn of(case: &Case<'_>) -> Self {
+    pub fn from_case(case: &Case<'_>) -> Self {
         let benchmark = case.benchmark;
         let text = |command: &Command| command.text().to_owned();
         let used = |input: &&Input| benchmark.commands().any(|command| command.names(&input.place()));
@@ -90,7 +90,7 @@ mod tests {
         [[benchmark]]\nname = 'x'\ncommand = 'xz {inputs}/a'\nmetric = 'v: ([0-9]+)'\nbetter = 'higher'\n";
 
     fn definition(text: &str) -> Definition {
-        Definition::of(&parse(text).unwrap().cases(2)[0])
+        Definition::from_case(&parse(text).unwrap().cases(2)[0])
     }
 
     #[test]

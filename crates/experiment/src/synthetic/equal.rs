@@ -113,7 +113,7 @@ impl FalseSayings {
     }
 
     fn add(&mut self, study: &Study) {
-        let race = Race::of(study).expect("it is one");
+        let race = Race::from_study(study).expect("it is one");
         let others = || study.plan.treatments().iter().map(|arm| arm.id);
         let better = others().any(|arm| race.costs_more(ArmId::BASELINE, arm));
         let worse = others().any(|arm| race.costs_more(arm, ArmId::BASELINE));
@@ -201,7 +201,7 @@ impl Known {
             let mut costs = equal.clone();
             costs[1] = -gain;
             let study = play(disturbance, &costs, design.rounds, !seed, &metric);
-            let found = Race::of(&study).is_some_and(|race| race.costs_more(ArmId::BASELINE, arm));
+            let found = Race::from_study(&study).is_some_and(|race| race.costs_more(ArmId::BASELINE, arm));
             known.stated += 1;
             known.found += u32::from(found);
             known.gains += gain;

@@ -69,7 +69,7 @@ impl Design {
         match self.compared {
             Compared::Placements(others) => {
                 let session = session(disturbance, others + 1, self.rounds, gain, seed);
-                Comparison::of_placements_with(&session, RESAMPLES)
+                Comparison::from_placements_with(&session, RESAMPLES)
             }
             Compared::Sessions => {
                 let before = session(disturbance, 1, self.rounds, 0.0, seed);

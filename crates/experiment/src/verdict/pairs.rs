@@ -38,7 +38,7 @@ pub(super) struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     /// The pairs of a study, of the arms whose treatment held.
-    pub fn of(study: &'a Study, held: impl Fn(&Arm) -> bool) -> Self {
+    pub fn from_study(study: &'a Study, held: impl Fn(&Arm) -> bool) -> Self {
         let run = |replicate| -> BTreeMap<Block, f64> {
             let values = study.values(ArmId::BASELINE, replicate);
             values.into_iter().map(|(block, value)| (block, value.ln())).collect()
@@ -50,7 +50,7 @@ impl<'a> Pairs<'a> {
             second: run(1),
             baseline: study.logarithms(ArmId::BASELINE),
             arms: kept.map(|arm| (arm.id, study.logarithms(arm.id))).collect(),
-            race: Race::of(study),
+            race: Race::from_study(study),
         }
     }
 

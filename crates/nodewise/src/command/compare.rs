@@ -74,7 +74,7 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
     let shown = match &before {
         Some(before) => show_change(args, global, before, &session),
         None if session.placements.len() > 1 => {
-            let comparison = Comparison::of_placements(&session);
+            let comparison = Comparison::from_placements(&session);
             show(args, global, &Shown { before: &session, after: None, comparison: &comparison })
         }
         None => show_session(args, global, &session),

@@ -103,7 +103,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let paths = full_paths(named.command.first());
     let conducted = conduct(plan, args, named, &input.machine, not_counted, journal.as_mut());
     let study = conducted?;
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let style = output::style(global.color);
     let is_too_short = first.is_too_short(args, &study.end, &scope);
     let placements = Placements::of(&study, &analysis, &scope);
@@ -330,7 +330,7 @@ fn head(
     if let Some(limit) = &args.run_limit {
         more.push(("the limit of a run", limit.clone()));
     }
-    Head::of(plan, conditions, &more)
+    Head::from_plan(plan, conditions, &more)
 }
 
 /// The events that cannot be counted here, and why.

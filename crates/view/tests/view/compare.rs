@@ -225,7 +225,7 @@ fn a_comparison_says_what_differs_what_changed_and_what_did_not() {
 #[test]
 fn placements_are_shown_with_where_their_pages_were() {
     let session = drawn(0.9, 0.004, 2, 3);
-    let comparison = Comparison::of_placements(&session);
+    let comparison = Comparison::from_placements(&session);
     let shown = Shown { before: &session, after: None, comparison: &comparison };
     golden("compare-placements-80", text::compare::compare(&shown, &Style::plain(80)));
 }
@@ -474,7 +474,7 @@ proptest! {
         prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
         prop_assert!(roxmltree::Document::parse(&compare_svg(&shown, Theme::Auto)).is_ok());
         tidy(&compare_page(&shown))?;
-        let of_placements = Comparison::of_placements(&before);
+        let of_placements = Comparison::from_placements(&before);
         let shown = Shown { before: &before, after: None, comparison: &of_placements };
         prop_assert!(serde_json::from_str::<serde_json::Value>(&json::compare(&shown)).is_ok());
         prop_assert!(!text::compare::session(&before, &Style::plain(columns)).is_empty());

@@ -31,7 +31,7 @@ fn fields(line: &str) -> Vec<String> {
 #[test]
 fn the_csv_has_a_line_for_each_placement_with_what_json_says() {
     let (study, scope, candidates) = play();
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let csv = csv::tune(&Placements::of(&study, &analysis, &scope));
@@ -74,7 +74,7 @@ fn the_picture_keeps_the_rules_of_pictures_and_says_what_the_table_says() {
     let (mut study, scope, candidates) = play();
     study.conditions.cpu_model = Some("A CPU".to_owned());
     study.conditions.began = Some(std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let placements = Placements::of(&study, &analysis, &scope);
     tidy(&tune_page(&placements)).unwrap();
     let text = text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::All, &Style::plain(160));
@@ -104,7 +104,7 @@ fn the_picture_keeps_the_rules_of_pictures_and_says_what_the_table_says() {
 #[test]
 fn a_picture_of_many_placements_is_cut_and_one_of_none_has_no_bars() {
     let (study, scope, _) = play();
-    let mut placements = Placements::of(&study, &Analysis::of(&study), &scope);
+    let mut placements = Placements::of(&study, &Analysis::from_study(&study), &scope);
     let best = placements.rows[1].clone();
     placements
         .rows
@@ -140,7 +140,7 @@ fn wrong(json: &str, change: impl Fn(&mut serde_json::Value)) -> String {
 #[test]
 fn the_placements_are_read_back_from_the_json_and_shown_the_same() {
     let (study, scope, candidates) = play();
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let written = Placements::of(&study, &analysis, &scope);
     let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
     let read = json::tune::read(&Saved::of(&json).unwrap()).unwrap();
@@ -176,7 +176,7 @@ fn the_placements_are_read_back_from_the_json_and_shown_the_same() {
 #[test]
 fn a_document_that_no_study_leaves_is_refused_with_the_name_of_the_field() {
     let (study, scope, candidates) = play();
-    let json = json::tune(&study, &Analysis::of(&study), &scope, &candidates.left_out, None, &[]);
+    let json = json::tune(&study, &Analysis::from_study(&study), &scope, &candidates.left_out, None, &[]);
     let check = |change: fn(&mut serde_json::Value), expected: &str| {
         let error = wrong(&json, change);
         assert!(error.starts_with(expected), "{error}");

@@ -134,7 +134,7 @@ impl Clock for Ticking {
 pub fn play() -> (Study, Scope, Candidates) {
     let mut machine = spec::machine("2x(2c 8G); dist=21; kernel=6.12").expect("the spec is one");
     machine.settings.transparent_hugepage = Some("always".to_owned());
-    let candidates = Candidates::of(&machine);
+    let candidates = Candidates::from_machine(&machine);
     let treatments = candidates.chosen.iter().cloned().map(Treatment::from);
     let plan =
         Plan::new(treatments, Metric::Wall, Rounds::Exactly(10), 42).expect("there are arms and rounds");
@@ -164,7 +164,7 @@ pub fn play() -> (Study, Scope, Candidates) {
 #[test]
 fn a_study_with_a_winner_and_a_failure() {
     let (study, scope, candidates) = play();
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     for width in [60, 80, 120] {
         let text =
             text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::Brief, &Style::plain(width));
@@ -188,7 +188,7 @@ fn a_preparation_that_failed_is_named_under_the_results_until_then() {
         waited: Duration::from_secs(125),
         still_hot: 2,
     });
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let text = text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::Brief, &Style::plain(60));
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -210,7 +210,7 @@ fn a_preparation_that_failed_is_named_under_the_results_until_then() {
 #[test]
 fn the_json_twin_says_the_same() {
     let (study, scope, candidates) = play();
-    let analysis = Analysis::of(&study);
+    let analysis = Analysis::from_study(&study);
     let json: serde_json::Value =
         serde_json::from_str(&json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]))
             .unwrap();
@@ -284,7 +284,7 @@ fn why(seen: Seen) -> String {
         interrupt: &AtomicBool::new(false),
     }
     .conduct(Plan::new(arms, Metric::Wall, Rounds::Exactly(10), 1).expect("two arms"), Conditions::default());
-    Why::of(&study, &Analysis::of(&study)).expect("it is better").sentence()
+    Why::of(&study, &Analysis::from_study(&study)).expect("it is better").sentence()
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn the_evidence_that_differs_most_directly_carries_the_advice() {
 #[test]
 fn the_first_look_gives_its_example_in_both_forms() {
     let (study, scope, candidates) = play();
-    let (analysis, rows) = (Analysis::of(&study), predicted().unwrap());
+    let (analysis, rows) = (Analysis::from_study(&study), predicted().unwrap());
     let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &rows);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let text = text::first(&study, &analysis, &candidates.left_out, Extent::Brief, &Style::plain(100));
@@ -347,8 +347,13 @@ fn the_first_look_gives_its_example_in_both_forms() {
 #[test]
 fn a_first_look_fits_sixty_columns_and_is_worth_reading_where_its_time_held_no_round() {
     let (study, _, candidates) = play();
-    let text =
-        text::first(&study, &Analysis::of(&study), &candidates.left_out, Extent::Brief, &Style::plain(60));
+    let text = text::first(
+        &study,
+        &Analysis::from_study(&study),
+        &candidates.left_out,
+        Extent::Brief,
+        &Style::plain(60),
+    );
     assert!(text.contains("baseline\n"), "the last column is whole: {text}");
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     let text = text::tune::too_short(

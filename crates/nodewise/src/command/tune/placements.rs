@@ -122,7 +122,7 @@ fn of_options(args: &Tune, input: &Input) -> Result<Vec<Treatment>, Failure> {
 
 /// The placements that make sense here, without those that this process may not apply.
 fn candidates(machine: &Machine) -> (Vec<Treatment>, Vec<LeftOut>) {
-    let Candidates { chosen, mut left_out } = Candidates::of(machine);
+    let Candidates { chosen, mut left_out } = Candidates::from_machine(machine);
     let mut treatments = Vec::new();
     for candidate in chosen {
         // The default is what others are compared with; that it works is for the first run to show.
