@@ -14,7 +14,7 @@ use nodewise_view::{Style, csv, text};
 type Shown = (String, String);
 
 fn show(document: &str) -> Result<Shown, String> {
-    let (saved, style) = (Saved::of(document)?, Style::plain(60));
+    let (saved, style) = (Saved::from_json(document)?, Style::plain(60));
     Ok(match saved.schema() {
         schema if json::bandwidth::READ.contains(&schema) => {
             let of = json::bandwidth::read(&saved)?;

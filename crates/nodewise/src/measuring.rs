@@ -375,7 +375,7 @@ pub fn saved_report<R>(
     verb: &str,
     read: impl FnOnce(&Saved<'_>) -> Result<R, String>,
 ) -> Result<R, Failure> {
-    read_saved_as("--from", path, verb, |text| Saved::of(text).and_then(|saved| read(&saved)))
+    read_saved_as("--from", path, verb, |text| Saved::from_json(text).and_then(|saved| read(&saved)))
 }
 
 /// Reads what `read` makes of a file that a verb has written with `--json`; `option` named it.

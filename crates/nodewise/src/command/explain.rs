@@ -197,7 +197,7 @@ fn cost(args: &Explain, machine: &Machine, walk: &Walk<'_>) -> Result<Option<Rea
         cli::explain::Access::Stream => Access::Stream,
         cli::explain::Access::Chase => Access::Chase,
     };
-    Reading::of(walk, &costs, threads, access).map_err(|unknown| {
+    Reading::from_walk(walk, &costs, threads, access).map_err(|unknown| {
         Failure::cannot(format_args!(
             "--cost: {unknown}: \"nodewise latency --json\" measures it, and --latency=FILE takes the result"
         ))

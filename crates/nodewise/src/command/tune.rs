@@ -106,7 +106,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let analysis = Analysis::from_study(&study);
     let style = output::style(global.color);
     let is_too_short = first.is_too_short(args, &study.end, &scope);
-    let placements = Placements::of(&study, &analysis, &scope);
+    let placements = Placements::from_study(&study, &analysis, &scope);
     let drawn = draw(args, &placements);
     if args.json {
         let example = if first == First::OneNode || is_too_short {
@@ -156,7 +156,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
 /// Shows the placements of a study that was saved; as JSON all of it, as it was written.
 fn show_saved(path: &Path, args: &Tune, global: &Global) -> Outcome {
     let (document, placements) = measuring::read_saved_as("--from", path, "tune --json", |text| {
-        let placements = json::tune::read(&Saved::of(text)?)?;
+        let placements = json::tune::read(&Saved::from_json(text)?)?;
         Ok((text.to_owned(), placements))
     })?;
     let drawn = draw(args, &placements);

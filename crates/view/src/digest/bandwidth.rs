@@ -107,7 +107,7 @@ pub fn knee_words(report: &BandwidthReport) -> String {
 
 /// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &BandwidthReport) -> Vec<Told> {
-    findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
+    findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.

@@ -136,13 +136,13 @@ fn proof(report: &C2cReport) -> Option<String> {
 /// Returns the remarks to read before the figures are believed.
 pub fn remarks(report: &C2cReport) -> Vec<Told> {
     let around = report.account.stolen().into_iter().chain(report.account.others());
-    let mut remarks: Vec<Told> = around.map(|noise| Told::of_noise(&noise)).collect();
+    let mut remarks: Vec<Told> = around.map(|noise| Told::from_noise(&noise)).collect();
     let disturbed = report.pairs.iter().filter(|of| of.figure.is_some() && of.disturbed).count();
     if disturbed > 0 {
         let of = report.pairs.iter().filter(|of| of.figure.is_some()).count();
         let sentence = format!("too noisy: {disturbed} of {of} pairs (marked !) were disturbed");
         remarks.push(Told { sentence, is_noise: true });
     }
-    remarks.extend(report.account.shortened().map(|why| Told::of_noise(&why)));
+    remarks.extend(report.account.shortened().map(|why| Told::from_noise(&why)));
     remarks
 }

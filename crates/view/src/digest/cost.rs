@@ -62,7 +62,12 @@ impl Reading {
     ///
     /// # Errors
     /// A way without any known figure.
-    pub fn of(walk: &Walk<'_>, costs: &Costs, threads: u32, access: Access) -> Result<Option<Self>, Unknown> {
+    pub fn from_walk(
+        walk: &Walk<'_>,
+        costs: &Costs,
+        threads: u32,
+        access: Access,
+    ) -> Result<Option<Self>, Unknown> {
         let from = walk.cpu_node;
         let (given, page) = (walk.outcome.nodes(), walk.before.page_bytes());
         let reads: Vec<Read> =

@@ -27,7 +27,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts the online CPUs of a machine.
-    pub fn of(machine: &Machine) -> Self {
+    pub fn from_machine(machine: &Machine) -> Self {
         let cores = machine.cores();
         let online = machine.online_cpus();
         let mut packages: BTreeMap<Option<PackageId>, usize> = BTreeMap::new();
@@ -88,7 +88,7 @@ impl Counts {
 
 /// The machine in a line: CPUs, memory, nodes.
 pub fn headline(machine: &Machine) -> String {
-    let cpus = Counts::of(machine).words().unwrap_or_else(|| "no CPU known".to_owned());
+    let cpus = Counts::from_machine(machine).words().unwrap_or_else(|| "no CPU known".to_owned());
     if machine.nodes.is_empty() {
         let memory = machine.system_memory.map(|size| format!("{size}, ")).unwrap_or_default();
         return format!("{cpus}, {memory}no NUMA node");
@@ -104,7 +104,7 @@ pub fn platform(machine: &Machine) -> String {
     let mut facts: Vec<String> = machine.architecture.iter().cloned().collect();
     facts.extend(machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
     facts.extend(machine.page_size.map(|size| format!("pages of {size}")));
-    let offline = Counts::of(machine).offline;
+    let offline = Counts::from_machine(machine).offline;
     if offline > 0 {
         facts.push(format!("{} offline", plural(offline, "CPU")));
     }
@@ -160,7 +160,7 @@ mod tests {
     use nodewise_machine::{BookId, Bytes, CpuModel, DrawerId, Origin, spec};
 
     fn check(machine: &Machine, expected: Option<&str>) {
-        assert_eq!(Counts::of(machine).words().as_deref(), expected);
+        assert_eq!(Counts::from_machine(machine).words().as_deref(), expected);
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
     fn offline_cpus_are_counted_apart() {
         let mut machine = spec::machine("(4c 1G)").unwrap();
         machine.cpus.get_mut(&CpuId::new(3)).unwrap().online = false;
-        let counts = Counts::of(&machine);
+        let counts = Counts::from_machine(&machine);
         assert_eq!((counts.cpus, counts.offline), (3, 1));
     }
 }

@@ -34,7 +34,7 @@ pub struct Distances<'a> {
 
 impl<'a> Distances<'a> {
     /// The distances between the nodes of a machine.
-    pub fn of(machine: &'a Machine) -> Self {
+    pub fn from_machine(machine: &'a Machine) -> Self {
         Self { machine, nodes: machine.nodes.keys().copied().collect() }
     }
 
@@ -253,7 +253,7 @@ mod tests {
 
     fn check(spec: &str, expected: Option<&str>) {
         let machine = spec::machine(spec).unwrap();
-        assert_eq!(Distances::of(&machine).words().as_deref(), expected, "{spec}");
+        assert_eq!(Distances::from_machine(&machine).words().as_deref(), expected, "{spec}");
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
             "(2c 8G) (2c 8G) (16G) (16G); dist=10,21,17,17/21,10,28,28/17,28,10,28/17,28,28,10",
         )
         .unwrap();
-        let distances = Distances::of(&machine);
+        let distances = Distances::from_machine(&machine);
         let classes = distances.classes();
         assert_eq!(classes.iter().map(ToString::to_string).collect::<Vec<_>>(), ["0", "1", "2-3"]);
         assert_eq!(distances.row_words(&classes[0]), "10 to itself, 17 to 2-3, 21 to 1");
@@ -339,7 +339,7 @@ mod tests {
         #[test]
         fn levels_rebuild_the_table(cells in prop::collection::vec(prop::sample::select(vec![11u32, 20]), 4..17)) {
             let machine = machine_of(&cells);
-            let distances = Distances::of(&machine);
+            let distances = Distances::from_machine(&machine);
             let Some(levels) = distances.levels() else { return Ok(()) };
             for from in distances.nodes() {
                 for to in distances.nodes().iter().filter(|to| *to != from) {
@@ -352,7 +352,7 @@ mod tests {
         #[test]
         fn classes_hold_every_node_once_and_only_like_ones(cells in prop::collection::vec(prop::sample::select(vec![11u32, 20]), 4..17)) {
             let machine = machine_of(&cells);
-            let distances = Distances::of(&machine);
+            let distances = Distances::from_machine(&machine);
             let classes = distances.classes();
             let all: Vec<NodeId> = classes.iter().flat_map(NodeSet::iter).collect();
             prop_assert_eq!(all.len(), distances.nodes().len());

@@ -45,7 +45,7 @@ fn sentence(finding: &FileFinding) -> String {
 
 /// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &FileReport) -> Vec<Told> {
-    file_findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
+    file_findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.

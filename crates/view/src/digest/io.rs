@@ -59,7 +59,7 @@ fn sentence(finding: &IoFinding) -> String {
 
 /// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &IoReport) -> Vec<Told> {
-    findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
+    findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.

@@ -80,7 +80,7 @@ fn sentence(finding: &LatencyFinding) -> String {
 
 /// Returns the findings of the report, and how far they can be believed.
 pub fn told(report: &LatencyReport) -> Vec<Told> {
-    findings(report).iter().map(|finding| Told::of(finding, sentence)).collect()
+    findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.

@@ -23,7 +23,7 @@ pub enum NodeKind {
 
 impl NodeKind {
     /// Returns the kind of a node.
-    pub fn of(machine: &Machine, node: &Node) -> Self {
+    pub fn from_node(machine: &Machine, node: &Node) -> Self {
         let size = node.memory_total();
         let no_memory = size.is_some() && !node.has_memory();
         match (!machine.cpus_of(node.id).is_empty(), node.cpus.is_empty()) {
@@ -147,7 +147,8 @@ mod tests {
         let initiator = machine.nodes.get_mut(&n(5)).unwrap();
         initiator.meminfo = vec![zero];
         initiator.generic_initiator = Some(true);
-        let kinds: Vec<NodeKind> = machine.nodes.values().map(|node| NodeKind::of(&machine, node)).collect();
+        let kinds: Vec<NodeKind> =
+            machine.nodes.values().map(|node| NodeKind::from_node(&machine, node)).collect();
         assert_eq!(
             kinds,
             [
@@ -190,7 +191,7 @@ mod tests {
     fn a_node_of_unknown_memory_is_not_called_memory_only() {
         let mut machine = spec::machine("(2c 8G) (8G)").unwrap();
         machine.nodes.get_mut(&n(1)).unwrap().meminfo.clear();
-        assert_eq!(NodeKind::of(&machine, &machine.nodes[&n(1)]).words(), Some("no CPUs"));
+        assert_eq!(NodeKind::from_node(&machine, &machine.nodes[&n(1)]).words(), Some("no CPUs"));
     }
 
     #[test]

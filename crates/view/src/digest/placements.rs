@@ -82,7 +82,7 @@ impl VerdictKind {
     ];
 
     /// The kind of a verdict.
-    pub const fn of(verdict: &Verdict) -> Self {
+    pub const fn from_verdict(verdict: &Verdict) -> Self {
         match verdict {
             Verdict::Baseline => Self::Baseline,
             Verdict::Better => Self::Better,
@@ -142,7 +142,7 @@ impl PlacementRow {
                 adjusted_p: effect.adjusted_p,
                 smallest_detectable: effect.smallest_detectable,
             }),
-            verdict: VerdictKind::of(&result.verdict),
+            verdict: VerdictKind::from_verdict(&result.verdict),
             reason: reason(study, result),
         }
     }
@@ -171,7 +171,7 @@ pub fn reason(study: &Study, result: &ArmResult) -> Option<String> {
 
 impl Placements {
     /// Those of a study.
-    pub fn of(study: &Study, analysis: &Analysis, scope: &Scope) -> Self {
+    pub fn from_study(study: &Study, analysis: &Analysis, scope: &Scope) -> Self {
         Self {
             conditions: study.conditions.clone(),
             metric: study.plan.metric.clone(),

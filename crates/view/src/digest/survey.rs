@@ -32,16 +32,16 @@ pub struct Told {
 
 impl Told {
     /// A finding of a survey; `sentence` makes one of what its instrument shows.
-    pub fn of<F>(finding: &SurveyFinding<F>, sentence: impl Fn(&F) -> String) -> Self {
+    pub fn from_finding<F>(finding: &SurveyFinding<F>, sentence: impl Fn(&F) -> String) -> Self {
         let is_noise = finding.is_noise();
         match finding {
             SurveyFinding::Shown(shown) => Self { sentence: sentence(shown), is_noise },
-            SurveyFinding::Noise(noise) => Self::of_noise(noise),
+            SurveyFinding::Noise(noise) => Self::from_noise(noise),
         }
     }
 
     /// A reason to believe figures less.
-    pub fn of_noise(noise: &Noise) -> Self {
+    pub fn from_noise(noise: &Noise) -> Self {
         Self { sentence: noise_sentence(noise), is_noise: noise.is_disturbance() }
     }
 }

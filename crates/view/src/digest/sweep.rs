@@ -57,6 +57,6 @@ fn reasons(report: &SweepReport) -> Vec<Told> {
         format!("too noisy: {disturbed} of {of} were disturbed; the levels found need not be true")
     });
     let refused = report.chases.iter().filter_map(|chase| chase.cell.refused.clone());
-    let shortened = report.account.shortened().map(|why| Told::of_noise(&why));
+    let shortened = report.account.shortened().map(|why| Told::from_noise(&why));
     noise.map(noisy).into_iter().chain(shortened).chain(each_once(refused).into_iter().map(noisy)).collect()
 }

@@ -45,7 +45,7 @@ pub struct Why {
 
 impl Why {
     /// That of a study; `None` where it names no placement.
-    pub fn of(study: &Study, analysis: &Analysis) -> Option<Self> {
+    pub fn from_study(study: &Study, analysis: &Analysis) -> Option<Self> {
         let Advice::Use { best, .. } = analysis.advice else { return None };
         let difference = memory(study, best).or_else(|| counted(study, best));
         Some(Self { difference, placement: study.plan.arm(best).name.clone() })

@@ -95,9 +95,9 @@ impl Document {
         });
         Self {
             schema: SCHEMA.to_owned(),
-            conditions: ConditionsJson::of(&report.account.conditions),
+            conditions: ConditionsJson::from_conditions(&report.account.conditions),
             size_bytes: report.size.get(),
-            account: AccountJson::of(&report.account),
+            account: AccountJson::from_account(&report.account),
             kernel: report.kernel.name().to_owned(),
             matrix: ways(&report.matrix),
             kernels: ways(&report.kernels),
@@ -131,10 +131,10 @@ impl WayJson {
             kernel: way.kernel.name().to_owned(),
             variant: way.variant.clone(),
             threads: way.threads,
-            reach: ReachJson::of(&way.cell),
-            rate: GbPerSJson::of(way.cell.figure),
+            reach: ReachJson::from_cell(&way.cell),
+            rate: GbPerSJson::from_figure(way.cell.figure),
             bus_gb_per_s_at_most: way.bus_gb_per_s().map(rounded),
-            backing: BackingJson::of(&way.cell),
+            backing: BackingJson::from_cell(&way.cell),
         }
     }
 

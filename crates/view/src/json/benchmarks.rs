@@ -102,7 +102,7 @@ impl<'a> BenchmarkJson<'a> {
             command: benchmark.command.text(),
             prepare: benchmark.prepare.as_ref().map(|command| command.text()),
             prepare_each: benchmark.prepare_each.as_ref().map(|command| command.text()),
-            metric: MetricJson::of(&benchmark.metric.metric).with_unit(unit),
+            metric: MetricJson::from_metric(&benchmark.metric.metric).with_unit(unit),
             threads: benchmark.threads.iter().map(threads).collect(),
             memory_traffic: benchmark.memory_traffic,
             time_limit_s: benchmark.timeout.as_secs(),

@@ -95,8 +95,8 @@ impl Document {
     fn of(report: &C2cReport) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
-            conditions: ConditionsJson::of(&report.account.conditions),
-            account: AccountJson::of(&report.account),
+            conditions: ConditionsJson::from_conditions(&report.account.conditions),
+            account: AccountJson::from_account(&report.account),
             candidate_cpus: report.candidates,
             groups: report.groups().iter().map(GroupJson::of).collect(),
             pairs: report.pairs.iter().map(PairJson::of).collect(),
@@ -149,8 +149,8 @@ impl PairJson {
             rounds: figure.map_or(0, |figure| figure.rounds),
             samples: figure.map_or(0, |figure| figure.samples),
             refused: of.refused.clone(),
-            placed_before: of.before.as_ref().map(PlacedJson::of),
-            placed_after: of.after.as_ref().map(PlacedJson::of),
+            placed_before: of.before.as_ref().map(PlacedJson::from_placed),
+            placed_after: of.after.as_ref().map(PlacedJson::from_placed),
             placed_before_share: of.before.as_ref().and_then(Placed::share),
             placed_after_share: of.after.as_ref().and_then(Placed::share),
             disturbed: of.disturbed,

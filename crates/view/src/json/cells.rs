@@ -66,7 +66,7 @@ struct LastLevelJson {
 }
 
 impl AccountJson {
-    pub(super) fn of(account: &Account) -> Self {
+    pub(super) fn from_account(account: &Account) -> Self {
         let seconds = |time: Option<Duration>| time.map(|time| rounded(time.as_secs_f64()));
         Self {
             seed: account.seed,
@@ -126,7 +126,7 @@ pub(super) struct PlacedJson {
 }
 
 impl PlacedJson {
-    pub(super) fn of(placed: &Placed) -> Self {
+    pub(super) fn from_placed(placed: &Placed) -> Self {
         Self {
             pages_on_node: placed.on_node,
             pages: placed.pages,
@@ -157,7 +157,7 @@ pub(super) struct MarksJson {
 }
 
 impl MarksJson {
-    pub(super) const fn of(marks: &Marks) -> Self {
+    pub(super) const fn from_marks(marks: &Marks) -> Self {
         let Marks { stolen, switched, faulted, slower, disturbed, samples } = *marks;
         Self { stolen, switched, faulted, slower, any: disturbed, of: samples }
     }
@@ -215,7 +215,7 @@ pub(super) struct BackingJson {
 }
 
 impl ReachJson {
-    pub(super) fn of(cell: &CellReport) -> Self {
+    pub(super) fn from_cell(cell: &CellReport) -> Self {
         let (pages, huge_page_bytes) = page_kind(cell.pages);
         Self {
             from_node: cell.from.number(),
@@ -256,16 +256,16 @@ impl ReachJson {
 }
 
 impl BackingJson {
-    pub(super) fn of(cell: &CellReport) -> Self {
+    pub(super) fn from_cell(cell: &CellReport) -> Self {
         Self {
             rounds: cell.figure.map_or(0, |figure| figure.rounds),
             samples: cell.figure.map_or(0, |figure| figure.samples),
             refused: cell.refused.clone(),
-            placed_before: cell.before.as_ref().map(PlacedJson::of),
-            placed_after: cell.after.as_ref().map(PlacedJson::of),
+            placed_before: cell.before.as_ref().map(PlacedJson::from_placed),
+            placed_after: cell.after.as_ref().map(PlacedJson::from_placed),
             disturbed: cell.disturbed,
             measured_again: cell.again,
-            disturbed_samples: DisturbedJson::Marks(MarksJson::of(&cell.marks)),
+            disturbed_samples: DisturbedJson::Marks(MarksJson::from_marks(&cell.marks)),
         }
     }
 }
@@ -282,7 +282,7 @@ pub(super) struct GbPerSJson {
 }
 
 impl GbPerSJson {
-    pub(super) fn of(figure: Option<Figure>) -> Self {
+    pub(super) fn from_figure(figure: Option<Figure>) -> Self {
         let interval = figure.and_then(|figure| figure.interval);
         Self {
             median_gb_per_s: figure.map(|figure| rounded(figure.median)),

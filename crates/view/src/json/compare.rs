@@ -63,7 +63,7 @@ impl<'a> SideJson<'a> {
     fn of(session: &'a Session) -> Self {
         Self {
             origin: session.origin.as_deref(),
-            conditions: ConditionsJson::of(&session.conditions),
+            conditions: ConditionsJson::from_conditions(&session.conditions),
             settings: &session.settings,
             programs: ProgramJson::all(session),
             seed: session.seed,

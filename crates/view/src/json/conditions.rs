@@ -42,7 +42,7 @@ pub(super) struct ConditionsJson {
 
 impl ConditionsJson {
     /// The circumstances as they are written.
-    pub(super) fn of(conditions: &Conditions) -> Self {
+    pub(super) fn from_conditions(conditions: &Conditions) -> Self {
         let began = conditions.began.and_then(|began| began.duration_since(UNIX_EPOCH).ok());
         Self {
             command: conditions.command.clone(),

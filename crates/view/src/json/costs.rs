@@ -14,7 +14,7 @@ use super::{bandwidth, latency};
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn add_latencies(text: &str, costs: &mut Costs) -> Result<(), String> {
-    let mut cells = latency::read(&Saved::of(text)?)?.cells;
+    let mut cells = latency::read(&Saved::from_json(text)?)?.cells;
     // The last one counts, so small pages come first.
     cells.sort_by_key(|cell| cell.pages != PageKind::Small);
     for cell in cells {
@@ -32,7 +32,7 @@ pub fn add_latencies(text: &str, costs: &mut Costs) -> Result<(), String> {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn add_bandwidths(text: &str, costs: &mut Costs) -> Result<(), String> {
-    let read: Document = Saved::of(text)?.contents_of(&bandwidth::READ)?;
+    let read: Document = Saved::from_json(text)?.contents_of(&bandwidth::READ)?;
     costs.controllers.clear();
     for cell in read.matrix {
         let Some(rate) = cell.median_gb_per_s else { continue };

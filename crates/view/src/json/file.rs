@@ -28,11 +28,11 @@ pub fn file(report: &FileReport) -> String {
     };
     pretty(&Document {
         schema: SCHEMA.to_owned(),
-        conditions: ConditionsJson::of(&report.account.conditions),
+        conditions: ConditionsJson::from_conditions(&report.account.conditions),
         size_bytes: report.size.get(),
         block_bytes: BLOCK.get(),
         folder,
-        account: AccountJson::of(&report.account),
+        account: AccountJson::from_account(&report.account),
         files: report.ways.iter().map(WayJson::of).collect(),
         findings: told(report).into_iter().map(|told| told.sentence).collect(),
     })
@@ -84,9 +84,9 @@ impl WayJson {
     fn of(way: &FileTransferReport) -> Self {
         Self {
             operation: way.operation.word().to_owned(),
-            rate: GbPerSJson::of(way.cell.figure),
-            reach: ReachJson::of(&way.cell),
-            backing: BackingJson::of(&way.cell),
+            rate: GbPerSJson::from_figure(way.cell.figure),
+            reach: ReachJson::from_cell(&way.cell),
+            backing: BackingJson::from_cell(&way.cell),
         }
     }
 

@@ -30,11 +30,11 @@ const MOST_READS: usize = 2 * 1024;
 pub fn io(report: &IoReport) -> String {
     pretty(&Document {
         schema: SCHEMA.to_owned(),
-        conditions: ConditionsJson::of(&report.account.conditions),
+        conditions: ConditionsJson::from_conditions(&report.account.conditions),
         buffer_bytes: report.size.get(),
         large_block_bytes: LARGE.get(),
         small_block_bytes: SMALL.get(),
-        account: AccountJson::of(&report.account),
+        account: AccountJson::from_account(&report.account),
         devices: report.devices.iter().map(DeviceJson::of).collect(),
         findings: told(report).into_iter().map(|told| told.sentence).collect(),
     })
@@ -140,7 +140,7 @@ impl DeviceJson {
             size_bytes: device.size.map(Bytes::get),
             refused: device.refused.clone(),
             reads: device.ways.iter().map(ReadJson::of).collect(),
-            perftest: device.perftest.iter().map(ComparisonJson::of).collect(),
+            perftest: device.perftest.iter().map(ComparisonJson::from_comparison).collect(),
         }
     }
 
@@ -167,10 +167,10 @@ impl ReadJson {
         let of = |access| way.cell.figure.filter(|_| way.access == access);
         Self {
             access: way.access.word().to_owned(),
-            rate: GbPerSJson::of(of(Access::Sequential)),
+            rate: GbPerSJson::from_figure(of(Access::Sequential)),
             time: MicrosecondsJson::of(of(Access::Random)),
-            reach: ReachJson::of(&way.cell),
-            backing: BackingJson::of(&way.cell),
+            reach: ReachJson::from_cell(&way.cell),
+            backing: BackingJson::from_cell(&way.cell),
         }
     }
 

@@ -108,10 +108,10 @@ impl Document {
         };
         Self {
             schema: SCHEMA.to_owned(),
-            conditions: ConditionsJson::of(&report.account.conditions),
+            conditions: ConditionsJson::from_conditions(&report.account.conditions),
             size_bytes: report.size.get(),
-            account: AccountJson::of(&report.account),
-            cells: report.cells.iter().map(CellJson::of).collect(),
+            account: AccountJson::from_account(&report.account),
+            cells: report.cells.iter().map(CellJson::from_cell).collect(),
             page_walks: pairs.into_iter().filter_map(walk).collect(),
             declared: report.declared.iter().map(DeclaredJson::of).collect(),
             findings: told(report).into_iter().map(|told| told.sentence).collect(),
@@ -129,7 +129,7 @@ impl Document {
 }
 
 impl CellJson {
-    pub(super) fn of(cell: &CellReport) -> Self {
+    pub(super) fn from_cell(cell: &CellReport) -> Self {
         let figure = cell.figure.as_ref();
         let (pages, huge_page_bytes) = page_kind(cell.pages);
         Self {
@@ -146,11 +146,11 @@ impl CellJson {
             rounds: figure.map_or(0, |figure| figure.rounds),
             samples: figure.map_or(0, |figure| figure.samples),
             refused: cell.refused.clone(),
-            placed_before: cell.before.as_ref().map(PlacedJson::of),
-            placed_after: cell.after.as_ref().map(PlacedJson::of),
+            placed_before: cell.before.as_ref().map(PlacedJson::from_placed),
+            placed_after: cell.after.as_ref().map(PlacedJson::from_placed),
             disturbed: cell.disturbed,
             measured_again: cell.again,
-            disturbed_samples: MarksJson::of(&cell.marks),
+            disturbed_samples: MarksJson::from_marks(&cell.marks),
         }
     }
 

@@ -105,12 +105,12 @@ impl Document {
         let (pages, huge_page_bytes) = page_kind(report.pages);
         Self {
             schema: SCHEMA.to_owned(),
-            conditions: ConditionsJson::of(&report.account.conditions),
+            conditions: ConditionsJson::from_conditions(&report.account.conditions),
             pages: pages.to_owned(),
             huge_page_bytes,
             size_bytes: report.size.get(),
             traffic_size_bytes: report.traffic_size.get(),
-            account: AccountJson::of(&report.account),
+            account: AccountJson::from_account(&report.account),
             paths: report.paths.iter().map(PathJson::of).collect(),
             findings: told(report).into_iter().map(|told| told.sentence).collect(),
         }
@@ -135,7 +135,7 @@ impl Document {
 impl PathJson {
     fn of(path: &Path) -> Self {
         Self {
-            idle: IdleJson { cell: CellJson::of(&path.idle), p90_ns: path.idle_p90_ns.map(rounded) },
+            idle: IdleJson { cell: CellJson::from_cell(&path.idle), p90_ns: path.idle_p90_ns.map(rounded) },
             traffic_from_node: path.traffic_from.number(),
             traffic_cpus: path.traffic_cpus.to_string(),
             traffic_memory_node: path.traffic_memory.number(),
@@ -188,10 +188,10 @@ impl PointJson {
         let load = point.load.as_ref();
         Self {
             pause_ns: point.pause_ns,
-            load: GbPerSJson::of(point.load),
+            load: GbPerSJson::from_figure(point.load),
             bus_gb_per_s_at_most: load.map(|load| rounded(load.median * kernel.bus_factor())),
             p90_ns: point.p90_ns.map(rounded),
-            cell: CellJson::of(&point.cell),
+            cell: CellJson::from_cell(&point.cell),
         }
     }
 

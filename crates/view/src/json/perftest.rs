@@ -28,7 +28,7 @@ const MOST_PROBLEMS: usize = 1024;
 pub fn perftest(comparisons: &[Comparison]) -> String {
     pretty(&Document {
         schema: SCHEMA.to_owned(),
-        tables: comparisons.iter().map(ComparisonJson::of).collect(),
+        tables: comparisons.iter().map(ComparisonJson::from_comparison).collect(),
     })
 }
 
@@ -103,7 +103,7 @@ struct ProblemJson {
 }
 
 impl ComparisonJson {
-    pub(super) fn of(comparison: &Comparison) -> Self {
+    pub(super) fn from_comparison(comparison: &Comparison) -> Self {
         let sides = comparison.sides().iter().enumerate();
         Self {
             kind: comparison.kind().word().to_owned(),

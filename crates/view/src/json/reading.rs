@@ -35,7 +35,7 @@ impl<'a> Saved<'a> {
     ///
     /// # Errors
     /// A text that is not JSON or has no schema, fit to be shown.
-    pub fn of(text: &'a str) -> Result<Self, String> {
+    pub fn from_json(text: &'a str) -> Result<Self, String> {
         let Named { schema } = serde_json::from_str(text).map_err(|error| fault(&error))?;
         Ok(Self { text, schema })
     }

@@ -42,7 +42,7 @@ pub fn suite(session: &Session) -> String {
 /// # Errors
 /// What is wrong and where, fit to be shown.
 pub fn read(text: &str) -> Result<Session, String> {
-    let document: Document = Saved::of(text)?.contents(SCHEMA)?;
+    let document: Document = Saved::from_json(text)?.contents(SCHEMA)?;
     document.read()
 }
 
@@ -146,7 +146,7 @@ impl Document {
             schema: SCHEMA.to_owned(),
             suite: session.suite.clone(),
             origin: session.origin.clone(),
-            conditions: ConditionsJson::of(&session.conditions),
+            conditions: ConditionsJson::from_conditions(&session.conditions),
             settings: session.settings.clone(),
             programs: ProgramJson::all(session),
             seed: session.seed,

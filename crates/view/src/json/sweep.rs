@@ -106,8 +106,8 @@ impl Document {
             |claimed: &Claimed| ClaimedJson { name: claimed.name.clone(), size_bytes: claimed.size.get() };
         Self {
             schema: schema.to_owned(),
-            conditions: ConditionsJson::of(&report.account.conditions),
-            account: AccountJson::of(&report.account),
+            conditions: ConditionsJson::from_conditions(&report.account.conditions),
+            account: AccountJson::from_account(&report.account),
             chases: report.chases.iter().map(ChaseJson::of).collect(),
             levels,
             claimed_caches: report.claimed.iter().map(claimed).collect(),
@@ -132,7 +132,12 @@ impl ChaseJson {
             Pattern::Stride(elements) => ("stride", Some(elements)),
         };
         let pattern = pattern.to_owned();
-        Self { size_bytes: chase.size.get(), pattern, stride_elements, cell: CellJson::of(&chase.cell) }
+        Self {
+            size_bytes: chase.size.get(),
+            pattern,
+            stride_elements,
+            cell: CellJson::from_cell(&chase.cell),
+        }
     }
 
     fn read(self) -> Result<ChaseReport, String> {

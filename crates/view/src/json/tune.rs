@@ -52,9 +52,9 @@ pub fn tune(
 ) -> String {
     let document = Document {
         schema: SCHEMA,
-        conditions: ConditionsJson::of(&study.conditions),
-        metric: MetricJson::of(&study.plan.metric),
-        also: study.plan.also.iter().map(|metric| MetricJson::of(metric).shown()).collect(),
+        conditions: ConditionsJson::from_conditions(&study.conditions),
+        metric: MetricJson::from_metric(&study.plan.metric),
+        also: study.plan.also.iter().map(|metric| MetricJson::from_metric(metric).shown()).collect(),
         seed: study.plan.seed,
         rounds: study.blocks_begun(),
         end: end_word(&study.end),
@@ -68,7 +68,7 @@ pub fn tune(
         }),
         arms: analysis.arms.iter().map(|result| ArmJson::of(study, result, scope)).collect(),
         advice: AdviceJson {
-            why: WhyJson::of(study, analysis),
+            why: WhyJson::from_study(study, analysis),
             ..AdviceJson::of(study, &analysis.advice, scope)
         },
         emitted: target.and_then(|(target, paths)| EmittedJson::of(target, study, analysis, scope, paths)),
@@ -84,8 +84,8 @@ pub fn tune(
             .iter()
             .map(|(event, why)| NotCountedJson { event: event.name(), why })
             .collect(),
-        example: (!example.is_empty()).then(|| ExampleJson::of(example)),
-        samples: study.records.iter().map(|record| SampleJson::of(record, &study.plan)).collect(),
+        example: (!example.is_empty()).then(|| ExampleJson::from_predicted(example)),
+        samples: study.records.iter().map(|record| SampleJson::from_record(record, &study.plan)).collect(),
     };
     pretty(&document)
 }
@@ -202,7 +202,7 @@ impl<'a> MetricJson<'a> {
         Self { better: None, ..self }
     }
 
-    pub(super) fn of(metric: &'a Metric) -> Self {
+    pub(super) fn from_metric(metric: &'a Metric) -> Self {
         let better = Some(direction_name(metric.direction()));
         let unit = metric_unit(metric);
         match metric {
@@ -358,12 +358,12 @@ impl<'a> ArmJson<'a> {
                 rounds_for_margin: effect.blocks_for_target,
                 shown: effect.is_shown,
             }),
-            verdict: VerdictKind::of(&result.verdict).name(),
+            verdict: VerdictKind::from_verdict(&result.verdict).name(),
             reason: reason(study, result),
             pages: study.residency(result.arm).as_ref().map(pages),
             seen_bytes: seen(study, result.arm).map(|(seen, _)| seen.get()),
             fidelity: FidelityJson::of_arm(arm, result),
-            also: AlsoJson::of(result),
+            also: AlsoJson::from_arm_result(result),
             threads: arm.threads,
             environment: arm.environment.iter().map(|(name, value)| VariableJson { name, value }).collect(),
             counted: Counted::ALL

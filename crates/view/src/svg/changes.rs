@@ -32,7 +32,10 @@ pub(super) struct Scale {
 impl Scale {
     /// From the smallest to the largest change, with its interval as long as that leaves room for the bars;
     /// `left` and `width` are of the place for the bars and their numbers.
-    pub(super) fn of<'a>(bars: impl Iterator<Item = &'a Bar> + Clone, (left, width): (f64, f64)) -> Self {
+    pub(super) fn from_bars<'a>(
+        bars: impl Iterator<Item = &'a Bar> + Clone,
+        (left, width): (f64, f64),
+    ) -> Self {
         let widest = bars.clone().map(|bar| bar.ratio.ln().abs()).fold(0.02, f64::max).min(5.0);
         let ends = |bar: &Bar| {
             let interval = bar.interval.unwrap_or(Interval { low: bar.ratio, high: bar.ratio });

@@ -96,7 +96,7 @@ fn chart(table: &Table) -> Frame {
     let names = benchmarks(table).into_iter().take(MOST_ROWS);
     let mut rows: Vec<(String, Vec<Bar>)> = names.map(|name| (name.to_owned(), bars(table, name))).collect();
     rows.push(("geometric mean".to_owned(), mean_bars(table)));
-    let scale = Scale::of(rows.iter().flat_map(|(_, bars)| bars.iter()), (NAMES, WIDTH - NAMES));
+    let scale = Scale::from_bars(rows.iter().flat_map(|(_, bars)| bars.iter()), (NAMES, WIDTH - NAMES));
     let mut frame = Frame::new(Role::Group, WIDTH, 0.0);
     let mut y = 0.0;
     for (name, bars) in &rows {

@@ -28,7 +28,7 @@ pub(crate) fn paint(page: &Frame, title: &str, description: &str, theme: Theme) 
     writer.line();
     writer.text("title", &[("id", "title")], &printable(title));
     writer.text("desc", &[("id", "desc")], &printable(description));
-    writer.text("style", &[], &style_sheet(theme, &Classes::of(page)));
+    writer.text("style", &[], &style_sheet(theme, &Classes::from_frame(page)));
     writer.line();
     frame(page, &mut writer);
     writer.close();

@@ -150,7 +150,7 @@ pub(crate) struct Classes {
 
 impl Classes {
     /// Those of a frame with everything in it.
-    pub(crate) fn of(frame: &Frame) -> Self {
+    pub(crate) fn from_frame(frame: &Frame) -> Self {
         let mut classes = Self::default();
         classes.add(frame);
         classes

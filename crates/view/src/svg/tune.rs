@@ -111,7 +111,8 @@ fn chart(study: &Placements) -> Frame {
     let placements = study.rows.iter().take(MOST_ROWS).map(|row| Row::of(row, &study.metric));
     let rows: Vec<Row> = placements.chain(Row::of_noise(study)).collect();
     let left = NAMES + MEDIANS;
-    let scale = Scale::of(rows.iter().filter_map(|row| row.bar.as_ref()), (left, WIDTH - left - VERDICTS));
+    let scale =
+        Scale::from_bars(rows.iter().filter_map(|row| row.bar.as_ref()), (left, WIDTH - left - VERDICTS));
     let mut frame = Frame::new(Role::Group, WIDTH, rows.len() as f64 * ROW);
     for (at, row) in rows.iter().enumerate() {
         let y = at as f64 * ROW;

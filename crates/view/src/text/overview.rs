@@ -36,7 +36,7 @@ pub fn overview(machine: &Machine, hints: &[Hint<'_>], style: &Style) -> String 
     let mut page = Page::new(*style);
     head(machine, &mut page);
     nodes(machine, &mut page);
-    let distances = Distances::of(machine);
+    let distances = Distances::from_machine(machine);
     if let Some(words) = distances.words().or_else(|| distances.summary()) {
         page.line(2, &format!("distances: {words}").into());
     }
@@ -72,7 +72,7 @@ impl Group {
         Self {
             nodes: NodeSet::from_iter([node.id]),
             cpus: machine.cpus_of(node.id).len(),
-            kind: NodeKind::of(machine, node),
+            kind: NodeKind::from_node(machine, node),
             sizes: machine.memory_of(node.id).into_iter().collect(),
         }
     }

@@ -192,7 +192,7 @@ fn what_was_not_reached_has_one_line_and_no_table() {
     );
     // What is written and read back says the same.
     let document = json::bandwidth(&report);
-    let read = json::bandwidth::read(&json::Saved::of(&document).unwrap()).unwrap();
+    let read = json::bandwidth::read(&json::Saved::from_json(&document).unwrap()).unwrap();
     assert_eq!(bandwidths(&read, 80), text);
 }
 
@@ -211,10 +211,10 @@ fn what_a_limit_of_time_left_out_is_said_in_text_and_json() {
     });
     assert_eq!(value["left_out"], expected);
     assert_eq!(value["findings"].as_array().unwrap().last().unwrap(), sentence);
-    let read = json::bandwidth::read(&json::Saved::of(&document).unwrap()).unwrap();
+    let read = json::bandwidth::read(&json::Saved::from_json(&document).unwrap()).unwrap();
     assert_eq!(read.account.left_out, Some(left_out));
     let wrong = document.replace("\"of_rounds\": 6", "\"of_rounds\": 3");
-    let refused = json::bandwidth::read(&json::Saved::of(&wrong).unwrap()).unwrap_err();
+    let refused = json::bandwidth::read(&json::Saved::from_json(&wrong).unwrap()).unwrap_err();
     assert_eq!(refused, "left_out: more is left out than there is");
 }
 

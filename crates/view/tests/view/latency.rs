@@ -107,7 +107,7 @@ fn everything(report: &LatencyReport, width: usize) -> String {
 
 /// Reads a document back.
 fn read(text: &str) -> Result<LatencyReport, String> {
-    json::latency::read(&json::Saved::of(text)?)
+    json::latency::read(&json::Saved::from_json(text)?)
 }
 
 #[test]

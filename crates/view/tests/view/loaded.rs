@@ -111,7 +111,7 @@ fn two_nodes() -> LoadedReport {
 
 /// Reads a document back.
 fn read(text: &str) -> Result<LoadedReport, String> {
-    json::loaded::read(&json::Saved::of(text)?)
+    json::loaded::read(&json::Saved::from_json(text)?)
 }
 
 #[test]

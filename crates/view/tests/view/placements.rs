@@ -34,7 +34,7 @@ fn the_csv_has_a_line_for_each_placement_with_what_json_says() {
     let analysis = Analysis::from_study(&study);
     let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let csv = csv::tune(&Placements::of(&study, &analysis, &scope));
+    let csv = csv::tune(&Placements::from_study(&study, &analysis, &scope));
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let arms = json["arms"].as_array().unwrap();
@@ -75,7 +75,7 @@ fn the_picture_keeps_the_rules_of_pictures_and_says_what_the_table_says() {
     study.conditions.cpu_model = Some("A CPU".to_owned());
     study.conditions.began = Some(std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
     let analysis = Analysis::from_study(&study);
-    let placements = Placements::of(&study, &analysis, &scope);
+    let placements = Placements::from_study(&study, &analysis, &scope);
     tidy(&tune_page(&placements)).unwrap();
     let text = text::tune(&study, &analysis, &scope, &candidates.left_out, Extent::All, &Style::plain(160));
     for theme in [Theme::Light, Theme::Dark, Theme::Auto] {
@@ -104,7 +104,7 @@ fn the_picture_keeps_the_rules_of_pictures_and_says_what_the_table_says() {
 #[test]
 fn a_picture_of_many_placements_is_cut_and_one_of_none_has_no_bars() {
     let (study, scope, _) = play();
-    let mut placements = Placements::of(&study, &Analysis::from_study(&study), &scope);
+    let mut placements = Placements::from_study(&study, &Analysis::from_study(&study), &scope);
     let best = placements.rows[1].clone();
     placements
         .rows
@@ -134,16 +134,16 @@ fn wrong(json: &str, change: impl Fn(&mut serde_json::Value)) -> String {
     let mut document: serde_json::Value = serde_json::from_str(json).expect("it is JSON");
     change(&mut document);
     let text = document.to_string();
-    Saved::of(&text).and_then(|saved| json::tune::read(&saved)).expect_err("it is refused")
+    Saved::from_json(&text).and_then(|saved| json::tune::read(&saved)).expect_err("it is refused")
 }
 
 #[test]
 fn the_placements_are_read_back_from_the_json_and_shown_the_same() {
     let (study, scope, candidates) = play();
     let analysis = Analysis::from_study(&study);
-    let written = Placements::of(&study, &analysis, &scope);
+    let written = Placements::from_study(&study, &analysis, &scope);
     let json = json::tune(&study, &analysis, &scope, &candidates.left_out, None, &[]);
-    let read = json::tune::read(&Saved::of(&json).unwrap()).unwrap();
+    let read = json::tune::read(&Saved::from_json(&json).unwrap()).unwrap();
     assert_eq!(read.words(), written.words());
     assert_eq!(tune_svg(&read, Theme::Auto), tune_svg(&written, Theme::Auto));
     // Medians are read to within their last digit.

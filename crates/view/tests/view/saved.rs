@@ -14,7 +14,7 @@ use crate::io::{comparisons, files, report as devices};
 
 /// Reads a document and writes it again.
 fn again(document: &str) -> Result<String, String> {
-    let saved = Saved::of(document)?;
+    let saved = Saved::from_json(document)?;
     match saved.schema() {
         schema if json::bandwidth::READ.contains(&schema) => {
             json::bandwidth::read(&saved).map(|report| json::bandwidth(&report))
@@ -47,23 +47,23 @@ fn every_form_of_what_was_read_is_that_of_what_was_measured() {
     let style = Style::plain(80);
     let measured = troubled();
     let document = json::bandwidth(&measured);
-    let read = json::bandwidth::read(&Saved::of(&document).unwrap()).unwrap();
+    let read = json::bandwidth::read(&Saved::from_json(&document).unwrap()).unwrap();
     assert_eq!(text::bandwidth(&read, &style), text::bandwidth(&measured, &style));
     assert_eq!(csv::bandwidth(&read), csv::bandwidth(&measured));
     let measured = cores(8);
     let document = json::c2c(&measured);
-    let read = json::c2c::read(&Saved::of(&document).unwrap()).unwrap();
+    let read = json::c2c::read(&Saved::from_json(&document).unwrap()).unwrap();
     assert_eq!(text::c2c(&read, &style), text::c2c(&measured, &style));
     assert_eq!(read, measured);
     let measured = devices(3);
     let document = json::io(&measured);
-    let read = json::io::read(&Saved::of(&document).unwrap()).unwrap();
+    let read = json::io::read(&Saved::from_json(&document).unwrap()).unwrap();
     assert_eq!(text::io(&read, &style), text::io(&measured, &style));
     assert_eq!(csv::io(&read), csv::io(&measured));
     assert_eq!(io_svg(&read, Theme::Auto), io_svg(&measured, Theme::Auto));
     assert_eq!(read, measured);
     let document = json::perftest(&comparisons(3));
-    assert_eq!(json::perftest::read(&Saved::of(&document).unwrap()), Ok(comparisons(3)));
+    assert_eq!(json::perftest::read(&Saved::from_json(&document).unwrap()), Ok(comparisons(3)));
 }
 
 /// A document as version 1 had it: with the number of disturbed samples alone.
@@ -127,7 +127,7 @@ fn rates_of_perftest_in_its_older_unit_are_read_back() {
     let side = |label: &str| Side { label: label.to_owned(), node: None, table: Table::parse(text).unwrap() };
     let measured = Comparison::of(vec![side("near"), side("far")]);
     let document = json::perftest(&measured);
-    assert_eq!(json::perftest::read(&Saved::of(&document).unwrap()), Ok(measured));
+    assert_eq!(json::perftest::read(&Saved::from_json(&document).unwrap()), Ok(measured));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn what_is_no_result_is_refused_with_the_field_and_what_would_be_right() {
 #[test]
 fn words_from_a_document_cannot_drive_a_terminal() {
     let document = json::bandwidth(&report(1)).replace("AVX2, 2 streams", "\\u001b[2J");
-    let read = json::bandwidth::read(&Saved::of(&document).unwrap()).unwrap();
+    let read = json::bandwidth::read(&Saved::from_json(&document).unwrap()).unwrap();
     for shown in [text::bandwidth(&read, &Style::plain(80)), csv::bandwidth(&read)] {
         assert!(!shown.contains('\x1b'), "{shown}");
     }

@@ -284,7 +284,7 @@ fn why(seen: Seen) -> String {
         interrupt: &AtomicBool::new(false),
     }
     .conduct(Plan::new(arms, Metric::Wall, Rounds::Exactly(10), 1).expect("two arms"), Conditions::default());
-    Why::of(&study, &Analysis::from_study(&study)).expect("it is better").sentence()
+    Why::from_study(&study, &Analysis::from_study(&study)).expect("it is better").sentence()
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn json_and_csv_have_every_chase_and_the_levels() {
 
 #[test]
 fn a_document_is_read_back_as_it_was() {
-    let read = |text: &str| json::sweep::read(&json::Saved::of(text)?);
+    let read = |text: &str| json::sweep::read(&json::Saved::from_json(text)?);
     for report in [sweep(), table(), report(Vec::new())] {
         let of_sweep = json::sweep::sweep(&report);
         assert_eq!(read(&of_sweep).as_ref(), Ok(&report));

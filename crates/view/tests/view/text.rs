@@ -93,7 +93,7 @@ proptest! {
         let devices: usize =
             devices_by_node(&machine).values().map(|devices| devices.shown.len() + devices.others).sum();
         prop_assert_eq!(devices, machine.devices.len());
-        let counts = Counts::of(&machine);
+        let counts = Counts::from_machine(&machine);
         prop_assert_eq!(counts.cpus + counts.offline, machine.cpus.len());
         if let (Some(packages), Some(cores), Some(threads)) =
             (counts.packages, counts.cores_per_package, counts.threads_per_core)

@@ -50,7 +50,7 @@ fn show_result(result: &Source, sources: &[Source], args: &Io, global: &Global) 
             quote(&format!("{label}="))
         )));
     }
-    let shown = Saved::of(&result.text).and_then(|saved| match saved.schema() {
+    let shown = Saved::from_json(&result.text).and_then(|saved| match saved.schema() {
         json::perftest::SCHEMA => {
             json::perftest::read(&saved).map(|comparisons| show_tables(&comparisons, args, global))
         }

@@ -62,7 +62,7 @@ pub(super) struct AlsoJson {
 
 impl AlsoJson {
     /// Those of an arm, in the order of the plan; null where no run gave a value.
-    pub fn of(result: &ArmResult) -> Vec<Option<Self>> {
+    pub fn from_arm_result(result: &ArmResult) -> Vec<Option<Self>> {
         let one = |also: &nodewise_experiment::verdict::Also| Self {
             runs: also.summary.runs,
             median: also.summary.median,

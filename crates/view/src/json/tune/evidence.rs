@@ -51,7 +51,7 @@ struct AllocationsJson {
 }
 
 impl EvidenceJson {
-    pub(super) fn of(evidence: &Evidence) -> Self {
+    pub(super) fn from_evidence(evidence: &Evidence) -> Self {
         let disturbance = evidence.disturbance();
         let allocations = |(node, counted): (&NodeId, &NodeCounters<Option<u64>>)| AllocationsJson {
             node: node.number(),

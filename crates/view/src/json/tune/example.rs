@@ -28,7 +28,7 @@ struct PredictedJson {
 }
 
 impl ExampleJson {
-    pub(super) fn of(predicted: &[Predicted]) -> Self {
+    pub(super) fn from_predicted(predicted: &[Predicted]) -> Self {
         let row = |one: &Predicted| {
             let (bound_by, node) = match one.bottleneck {
                 Bottleneck::Threads(_) => ("threads", None),

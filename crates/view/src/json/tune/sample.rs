@@ -56,7 +56,7 @@ struct UsageJson {
 
 impl SampleJson {
     /// The JSON of a run, with the words of its plan.
-    pub fn of(record: &Record, plan: &Plan) -> Self {
+    pub fn from_record(record: &Record, plan: &Plan) -> Self {
         let run = &record.run;
         Self {
             round: record.block.number(),
@@ -83,7 +83,7 @@ impl SampleJson {
             steal_share: run.surroundings.steal_share,
             load: run.surroundings.load,
             set_aside: record.set_aside,
-            evidence: EvidenceJson::of(&run.evidence),
+            evidence: EvidenceJson::from_evidence(&run.evidence),
         }
     }
 }

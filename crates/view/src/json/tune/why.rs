@@ -21,8 +21,8 @@ pub(super) struct WhyJson {
 }
 
 impl WhyJson {
-    pub(super) fn of(study: &Study, analysis: &Analysis) -> Option<Self> {
-        let why = Why::of(study, analysis)?;
+    pub(super) fn from_study(study: &Study, analysis: &Analysis) -> Option<Self> {
+        let why = Why::from_study(study, analysis)?;
         let (counted, node) = match &why.difference {
             Some((Difference::Memory(node), ..)) => (Some("memory_share"), Some(node.number())),
             Some((Difference::Counted(counted), ..)) => (Some(counted.field()), None),

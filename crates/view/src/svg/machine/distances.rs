@@ -24,7 +24,7 @@ const CELL: f64 = 34.0;
 
 /// The panel beside the packages; `None` when there is nothing to show.
 pub(super) fn panel(machine: &Machine) -> Option<Frame> {
-    let distances = Distances::of(machine);
+    let distances = Distances::from_machine(machine);
     let several = distances.nodes().len() > 1;
     let tiers = telling_tiers(machine);
     if !several && tiers.is_empty() {

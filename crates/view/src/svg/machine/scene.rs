@@ -211,7 +211,7 @@ impl<'a> Facts<'a> {
         let size = self.machine.memory_of(node.id);
         Card {
             nodes: NodeSet::from_iter([node.id]),
-            kind: NodeKind::of(self.machine, node),
+            kind: NodeKind::from_node(self.machine, node),
             shares_cpus_with: owners.difference(&NodeSet::from_iter([node.id])),
             blocks: self.blocks(&cpus),
             cpus,

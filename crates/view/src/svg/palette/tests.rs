@@ -68,7 +68,7 @@ fn categories_differ_for_every_reader_and_show_on_the_page() {
 fn a_style_sheet_has_what_occurs_and_nothing_else() {
     let mut frame = Frame::new(Role::Page, 10.0, 10.0);
     frame.children.push(Frame::new(Role::Distance(9), 5.0, 5.0));
-    let sheet = style_sheet(Theme::Auto, &Classes::of(&frame));
+    let sheet = style_sheet(Theme::Auto, &Classes::from_frame(&frame));
     let [light, dark] = STEPS[5];
     for text in [format!(".d5{{fill:{light}}}"), format!(".d5{{fill:{dark}}}")] {
         assert!(sheet.contains(&text), "{sheet}");

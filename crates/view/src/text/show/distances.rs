@@ -18,7 +18,7 @@ const MANY: usize = 17;
 
 /// Writes the distances, if there is more than one node.
 pub(in crate::text) fn distances(machine: &Machine, page: &mut Page) {
-    let distances = Distances::of(machine);
+    let distances = Distances::from_machine(machine);
     let nodes = distances.nodes();
     if nodes.len() < 2 {
         return;

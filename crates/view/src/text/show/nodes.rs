@@ -77,7 +77,7 @@ fn used(machine: &Machine, node: &Node) -> Line {
 fn which(machine: &Machine, node: &Node) -> Line {
     let cpus = machine.cpus_of(node.id);
     let mut line = Line::from(cpus.to_string());
-    if let Some(words) = NodeKind::of(machine, node).words() {
+    if let Some(words) = NodeKind::from_node(machine, node).words() {
         if !line.is_empty() {
             line.push(Ink::Plain, ", ");
         }

@@ -77,7 +77,7 @@ fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
 
 /// Which evidence carries the advice, in one line, where a placement is named.
 pub(super) fn why(study: &Study, analysis: &Analysis, page: &mut Page) {
-    if let Some(why) = Why::of(study, analysis) {
+    if let Some(why) = Why::from_study(study, analysis) {
         page.line(5, &format!("Why: {}", why.sentence()).as_str().into());
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn write(study: &Study, analysis: &Analysis, extent: Extent, page: &m
         name: &study.plan.arm(result.arm).name,
         median: result.summary.map(|summary| summary.median),
         change: result.effect.map(|effect| (effect.ratio, effect.interval)),
-        kind: VerdictKind::of(&result.verdict),
+        kind: VerdictKind::from_verdict(&result.verdict),
         verdict: verdict(&result.verdict, &study.plan.metric),
     });
     table(rows, &study.plan.metric).write(page);
@@ -50,7 +50,7 @@ fn folded(analysis: &Analysis, extent: Extent) -> Vec<usize> {
 ///
 /// [`PlacementRow::verdict_words`]: crate::digest::placements::PlacementRow::verdict_words
 fn verdict(verdict: &Verdict, metric: &Metric) -> String {
-    let word = VerdictKind::of(verdict).word(metric);
+    let word = VerdictKind::from_verdict(verdict).word(metric);
     match verdict {
         Verdict::TooFewRounds { blocks, needed } => format!("{word}: {blocks}/{needed}"),
         Verdict::Out(out) => format!("{word} in round {}", out.block.number()),
