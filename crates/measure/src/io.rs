@@ -146,7 +146,7 @@ impl Bench for IoBench {
     fn sample(&mut self, way: &IoTransfer, facts: &mut dyn Facts) -> Result<Timed, Refusal> {
         let missing = || Refusal::Wrong { what: "there is no device, or no memory, to read".to_owned() };
         let target = self.targets.get(&way.path).ok_or_else(missing)?;
-        let memory = self.memories.of(&way.cell).ok_or_else(missing)?;
+        let memory = self.memories.buffer(&way.cell).ok_or_else(missing)?;
         let cpu = best_cpu(&way.cell.cpus).ok_or(Refusal::NoCpu { node: way.cell.from })?;
         let stop = facts.stop().clone();
         let buffer = memory.buffer_mut().as_mut_slice();

@@ -104,7 +104,7 @@ pub fn run(
 
 /// Computes the throughput of the threads with these tracks in the time in which all were running.
 pub(crate) fn throughput(tracks: &[Track], kernel: Kernel, timer: &Timer) -> Result<Throughput, Refusal> {
-    let window = Window::of(tracks).filter(|window| timer.resolves(window.length()));
+    let window = Window::from_tracks(tracks).filter(|window| timer.resolves(window.length()));
     let Some(window) = window else { return Err(Refusal::TooShort) };
     let words = tracks.iter().map(|track| window.words(track)).sum::<f64>();
     let seconds = window.length().as_secs_f64();

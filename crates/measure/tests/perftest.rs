@@ -65,7 +65,7 @@ fn table(name: &str, kind: PerftestQuantity) -> Table {
 
 fn comparison(kind: PerftestQuantity, near: &str, far: &str) -> Comparison {
     let side = |label: &str, name| Side { label: label.to_owned(), node: None, table: table(name, kind) };
-    Comparison::of(vec![side("near", near), side("far", far)]).pop().unwrap()
+    Comparison::from_sides(vec![side("near", near), side("far", far)]).pop().unwrap()
 }
 
 /// Side, size, and whether values fall there.

@@ -92,7 +92,7 @@ impl Field {
     ///
     /// # Errors
     /// Options that name what is missing, and a machine where nothing is left.
-    pub fn of(options: &MeasureOptions, machine: &Machine) -> Result<Self, Failure> {
+    pub fn from_options(options: &MeasureOptions, machine: &Machine) -> Result<Self, Failure> {
         let nodes = options.nodes.as_deref().map(|text| nodes(text, machine)).transpose()?;
         let cpus = options.cpus.as_deref().map(|text| cpus(text, machine)).transpose()?;
         let wanted = |node: &NodeId| nodes.as_ref().is_none_or(|nodes| nodes.contains(*node));

@@ -33,7 +33,7 @@ impl Zones {
     ///
     /// # Errors
     /// What the machine does not give and the model cannot do without.
-    pub fn of(input: &Input, release: Release) -> Result<Self, Failure> {
+    pub fn from_input(input: &Input, release: Release) -> Result<Self, Failure> {
         let machine = &input.machine;
         if let Some(mut rows) = input.tree().and_then(of_kernel).filter(|found| !found.is_empty()) {
             initialise(&mut rows, machine);

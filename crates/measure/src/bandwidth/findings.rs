@@ -54,7 +54,7 @@ pub enum BandwidthFinding {
 pub fn findings(report: &BandwidthReport) -> Vec<SurveyFinding<BandwidthFinding>> {
     let lookup = Lookup::of(report);
     let measured: Vec<Measured<'_>> =
-        report.matrix.iter().filter_map(|way| Measured::of(&way.cell)).collect();
+        report.matrix.iter().filter_map(|way| Measured::from_cell(&way.cell)).collect();
     let mut findings: Vec<SurveyFinding<BandwidthFinding>> = Vec::new();
     match nominal(&measured, &lookup) {
         Some(nominal) => findings.push(SurveyFinding::Shown(nominal)),

@@ -202,7 +202,7 @@ mod tests {
             },
             relation: Relation::Cache,
             home: Home::Near,
-            figure: median.and_then(|median| Figure::of(&[vec![median]], Direction::LowerIsBetter)),
+            figure: median.and_then(|median| Figure::from_rounds(&[vec![median]], Direction::LowerIsBetter)),
             refused: None,
             before: None,
             after: None,

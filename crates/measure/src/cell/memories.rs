@@ -48,7 +48,7 @@ impl Memories {
     }
 
     /// The buffer of a cell.
-    pub(crate) fn of(&mut self, cell: &Cell) -> Option<&mut PlacedMemory> {
+    pub(crate) fn buffer(&mut self, cell: &Cell) -> Option<&mut PlacedMemory> {
         self.by_place.get_mut(&place(cell))
     }
 

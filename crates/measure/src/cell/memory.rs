@@ -27,7 +27,7 @@ pub struct Placed {
 
 impl Placed {
     /// Evaluates the counts of a buffer for one node.
-    pub fn of(counts: &PageCounts, node: NodeId, huge: Option<Bytes>) -> Self {
+    pub fn from_counts(counts: &PageCounts, node: NodeId, huge: Option<Bytes>) -> Self {
         let elsewhere = counts.node_set().difference(&NodeSet::from([node.number()]));
         Self { on_node: counts.on(node), pages: counts.total(), elsewhere, huge }
     }
@@ -134,7 +134,7 @@ pub fn locate(buffer: &NodeBuffer, node: NodeId, facts: &mut dyn Facts) -> Resul
             facts.transparent_huge(buffer.address(), buffer.length())
         }
     };
-    Ok(Placed::of(&counts, node, huge))
+    Ok(Placed::from_counts(&counts, node, huge))
 }
 
 /// Whether the node can give so much, and may. What is not known is not an obstacle.
@@ -250,7 +250,7 @@ mod tests {
         counts.nodes.insert(NodeId::new(0), 6);
         counts.nodes.insert(NodeId::new(1), 1);
         counts.not_present = 1;
-        let placed = Placed::of(&counts, NODE, None);
+        let placed = Placed::from_counts(&counts, NODE, None);
         assert_eq!((placed.on_node, placed.pages, placed.share()), (6, 8, Some(0.75)));
         assert_eq!(placed.elsewhere, NodeSet::from([1]));
         assert!(!placed.is_full());

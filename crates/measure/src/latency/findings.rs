@@ -52,9 +52,9 @@ pub enum LatencyFinding {
 /// The contents of a report.
 pub fn findings(report: &LatencyReport) -> Vec<SurveyFinding<LatencyFinding>> {
     let Some(pages) = report.page_kinds().first().copied() else { return Vec::new() };
-    let lookup = Lookup::of(report);
+    let lookup = Lookup::new(report);
     let of_kind = report.cells.iter().filter(|cell| cell.pages == pages);
-    let measured: Vec<Measured<'_>> = of_kind.filter_map(Measured::of).collect();
+    let measured: Vec<Measured<'_>> = of_kind.filter_map(Measured::from_cell).collect();
     let mut findings: Vec<SurveyFinding<LatencyFinding>> = Vec::new();
     if let Some(nominal) = nominal(&measured, &lookup) {
         findings.push(SurveyFinding::Shown(nominal));

@@ -125,7 +125,7 @@ impl LoadedBench {
 
 /// The threads of some traffic, each with its part of the memory in whole pages.
 fn members<'a>(memories: &'a mut Memories, traffic: &Traffic) -> Result<Vec<Member<'a>>, Refusal> {
-    let memory = memories.of(&traffic.cell);
+    let memory = memories.buffer(&traffic.cell);
     let memory = memory.ok_or_else(|| Refusal::Wrong { what: "the traffic has no memory".to_owned() })?;
     let words = memory.buffer_mut().as_mut_words();
     let part = words.len() / traffic.cell.cpus.len().max(1) / PAGE * PAGE;

@@ -54,7 +54,7 @@ pub struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     /// Of this report.
-    pub fn of(report: &'a LatencyReport) -> Self {
+    pub fn new(report: &'a LatencyReport) -> Self {
         let place = |cell: &CellReport| (cell.from, cell.memory, cell.pages);
         Self {
             cells: report.cells.iter().map(|cell| (place(cell), cell)).collect(),

@@ -183,7 +183,7 @@ const HEADS: [(&str, Head); 30] = [
 
 impl Head {
     /// The head that the first one or two of these words are, and how many; `None` where they are none.
-    pub(super) fn of(words: &[&str]) -> Option<(Self, usize)> {
+    pub(super) fn from_words(words: &[&str]) -> Option<(Self, usize)> {
         let named = |name: &str| HEADS.iter().find(|(known, _)| *known == name).map(|(_, head)| *head);
         let one = words.first().and_then(|word| named(word)).map(|head| (head, 1));
         let two = || words.get(..2).and_then(|two| named(&two.concat())).map(|head| (head, 2));

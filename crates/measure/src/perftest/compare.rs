@@ -34,7 +34,7 @@ pub struct Extremes {
 
 impl Comparison {
     /// A comparison for each kind of table that is among these; their order is kept.
-    pub fn of(sides: Vec<Side>) -> Vec<Self> {
+    pub fn from_sides(sides: Vec<Side>) -> Vec<Self> {
         let of_kind =
             |kind| -> Vec<Side> { sides.iter().filter(|side| side.table.kind == kind).cloned().collect() };
         let all = PerftestQuantity::ALL.into_iter().map(|kind| Self { kind, sides: of_kind(kind) });

@@ -115,7 +115,7 @@ impl Reader {
         };
         let mut at = 0;
         while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
-            let (head, words) = Head::of(rest).map_or((None, 1), |(head, words)| (Some(head), words));
+            let (head, words) = Head::from_words(rest).map_or((None, 1), |(head, words)| (Some(head), words));
             let head = head.filter(|head| !reader.has(*head));
             if head.is_none() {
                 let name = shown(&rest[..words].join(" "));

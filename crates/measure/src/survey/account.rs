@@ -72,7 +72,7 @@ impl Noise {
 
 impl Account {
     /// The account of a survey that has ended.
-    pub fn of(survey: &Survey, conditions: Conditions, clock: &str) -> Self {
+    pub fn from_survey(survey: &Survey, conditions: Conditions, clock: &str) -> Self {
         Self {
             conditions,
             seed: survey.seed,

@@ -26,7 +26,7 @@ pub fn rounded(value: f64) -> f64 {
 
 impl Figure {
     /// The figure of samples by round; `None` without any.
-    pub fn of(rounds: &[Vec<f64>], direction: Direction) -> Option<Self> {
+    pub fn from_rounds(rounds: &[Vec<f64>], direction: Direction) -> Option<Self> {
         let medians: Vec<f64> = rounds.iter().filter_map(|samples| median(samples)).collect();
         let samples = || rounds.iter().flatten().copied();
         let best = match direction {
@@ -56,11 +56,11 @@ mod tests {
     #[test]
     fn a_figure_is_made_of_the_medians_of_rounds() {
         let rounds = [vec![3.0, 1.0, 2.0], vec![5.0], vec![], vec![4.0, 40.0, 4.0]];
-        let figure = Figure::of(&rounds, Direction::LowerIsBetter).unwrap();
+        let figure = Figure::from_rounds(&rounds, Direction::LowerIsBetter).unwrap();
         assert_eq!((figure.median, figure.best, figure.rounds, figure.samples), (4.0, 1.0, 3, 7));
         assert_eq!(figure.interval, None, "three rounds are too few");
-        assert_eq!(Figure::of(&rounds, Direction::HigherIsBetter).unwrap().best, 40.0);
-        assert_eq!(Figure::of(&[Vec::new()], Direction::LowerIsBetter), None);
+        assert_eq!(Figure::from_rounds(&rounds, Direction::HigherIsBetter).unwrap().best, 40.0);
+        assert_eq!(Figure::from_rounds(&[Vec::new()], Direction::LowerIsBetter), None);
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn six_rounds_have_an_interval_from_the_least_to_the_most() {
         let rounds: Vec<Vec<f64>> = [10.0, 14.0, 11.0, 13.0, 12.0, 12.0].map(|value| vec![value]).to_vec();
-        let figure = Figure::of(&rounds, Direction::LowerIsBetter).unwrap();
+        let figure = Figure::from_rounds(&rounds, Direction::LowerIsBetter).unwrap();
         assert_eq!(figure.interval, Some(Interval { low: 10.0, high: 14.0 }));
         assert_eq!(figure.uncertainty(), Some(2.0 / 12.0));
     }

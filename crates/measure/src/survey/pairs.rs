@@ -26,7 +26,7 @@ pub(crate) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// The pair of a cell; `None` for one without a figure.
-    pub(crate) fn of(cell: &'a CellReport) -> Option<Self> {
+    pub(crate) fn from_cell(cell: &'a CellReport) -> Option<Self> {
         Some(Self { from: cell.from, memory: cell.memory, figure: cell.figure.as_ref()? })
     }
 

@@ -107,7 +107,7 @@ impl Outcome {
         }
         let values: Vec<Vec<f64>> =
             self.rounds.iter().map(|round| round.iter().filter_map(&value).collect()).collect();
-        Figure::of(&values, direction)
+        Figure::from_rounds(&values, direction)
     }
 
     /// Whether pages had left the node by the end of a round: what was measured is then not what the

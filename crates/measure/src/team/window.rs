@@ -47,7 +47,7 @@ pub struct Window {
 
 impl Window {
     /// From the last thread's beginning to the first one's end; `None` where these do not overlap.
-    pub fn of(tracks: &[Track]) -> Option<Self> {
+    pub fn from_tracks(tracks: &[Track]) -> Option<Self> {
         let starts = tracks.iter().map(|track| track.notes.first().map(|(at, _)| *at));
         let ends = tracks.iter().map(|track| track.notes.last().map(|(at, _)| *at));
         let from = starts.collect::<Option<Vec<_>>>()?.into_iter().max()?;
@@ -85,20 +85,20 @@ mod tests {
         let one = track(&[(0, 0), (100, 1000)]);
         let other = track(&[(50, 0), (100, 1000), (150, 1000)]);
         let tracks = [one, other];
-        let window = Window::of(&tracks).unwrap();
+        let window = Window::from_tracks(&tracks).unwrap();
         assert_eq!(window.length(), Duration::from_millis(50));
         assert_eq!(tracks.each_ref().map(|track| window.words(track)), [500.0, 1000.0]);
         // Each for its own time would have given the same sum here, but not where one is alone:
         let late = [track(&[(0, 0), (50, 1000), (100, 500)]), track(&[(50, 0), (100, 500)])];
-        let window = Window::of(&late).unwrap();
+        let window = Window::from_tracks(&late).unwrap();
         assert_eq!(late.each_ref().map(|track| window.words(track)), [500.0, 500.0]);
     }
 
     #[test]
     fn threads_that_never_ran_together_have_no_window() {
-        assert_eq!(Window::of(&[track(&[(0, 0), (10, 5)]), track(&[(10, 0), (20, 5)])]), None);
-        assert_eq!(Window::of(&[track(&[(0, 0), (10, 5)]), Track::default()]), None);
-        assert_eq!(Window::of(&[]), None);
+        assert_eq!(Window::from_tracks(&[track(&[(0, 0), (10, 5)]), track(&[(10, 0), (20, 5)])]), None);
+        assert_eq!(Window::from_tracks(&[track(&[(0, 0), (10, 5)]), Track::default()]), None);
+        assert_eq!(Window::from_tracks(&[]), None);
     }
 
     proptest! {
@@ -119,7 +119,7 @@ mod tests {
                     track(&notes)
                 })
                 .collect();
-            let Some(window) = Window::of(&tracks) else { return Ok(()) };
+            let Some(window) = Window::from_tracks(&tracks) else { return Ok(()) };
             for (track, steps) in tracks.iter().zip(&steps) {
                 let all: u64 = steps.iter().map(|(_, words)| words).sum();
                 let counted = window.words(track);

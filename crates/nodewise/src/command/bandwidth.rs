@@ -84,7 +84,7 @@ fn measure(
     machine: &Machine,
     measurement: Measurement,
 ) -> Result<BandwidthReport, Failure> {
-    let field = Field::of(&args.measure, machine)?;
+    let field = Field::from_options(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
     let mut facts = measurement.facts(machine, &args.measure, field.nodes());
     let (size, cache) = match args.size {
@@ -104,7 +104,7 @@ fn measure(
     let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts);
     let report = Reporter { ways: &ways, survey: &survey, bench: &bench, machine };
     Ok(BandwidthReport {
-        account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),
+        account: Account::from_survey(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,
         kernel: args.kernel,
         matrix: report.of(&plan.matrix),

@@ -45,7 +45,7 @@ fn show(report: &C2cReport, args: &C2c, global: &Global) -> Outcome {
 fn measure(args: &C2c) -> Result<C2cReport, Failure> {
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
-    let field = Field::of(&args.measure, &machine)?;
+    let field = Field::from_options(&args.measure, &machine)?;
     let all: CpuSet = field.sources.iter().flat_map(|(_, cpus)| cpus.iter()).collect();
     if all.len() < 2 {
         return Err(Failure::cannot(format_args!(
@@ -68,7 +68,7 @@ fn measure(args: &C2c) -> Result<C2cReport, Failure> {
         PairReport::new(*pair, relation(&machine, pair.to, pair.from), home, outcome, &explain)
     };
     Ok(C2cReport {
-        account: Account::of(&survey, conditions, bench.timer().source().name()),
+        account: Account::from_survey(&survey, conditions, bench.timer().source().name()),
         candidates: all.len(),
         pairs: pairs.iter().zip(&survey.outcomes).map(report).collect(),
     })

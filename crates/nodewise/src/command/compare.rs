@@ -95,13 +95,13 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
 
 /// Shows what a suite holds and what is missing here.
 fn list(args: &Compare, global: &Global, suite: &Suite) -> Outcome {
-    let versions = versions::of(&suite.benchmarks);
+    let versions = versions::installed(&suite.benchmarks);
     if args.json {
-        let lacking = Lacking::of(&suite.benchmarks);
+        let lacking = Lacking::from_benchmarks(&suite.benchmarks);
         let install = lacking.apt_line();
         output::print_json(&json::benchmarks(suite, &lacking.needs, install.as_deref(), &versions))?;
     } else {
-        let missing = |one: &Benchmark| Lacking::of(slice::from_ref(one)).sentence();
+        let missing = |one: &Benchmark| Lacking::from_benchmarks(slice::from_ref(one)).sentence();
         let missing: Vec<Option<String>> = suite.benchmarks.iter().map(missing).collect();
         let installed = |one: &Benchmark| versions::told(&one.needs, &versions);
         let installed: Vec<Option<String>> = suite.benchmarks.iter().map(installed).collect();

@@ -10,7 +10,7 @@ mod verify;
 
 use nodewise_machine::{KernelRelease, Machine, NodeSet};
 use nodewise_model::fake::Fake;
-use nodewise_model::fake::outcome::{Emulation, EmulationVariant as KernelKind, emulate, remark};
+use nodewise_model::fake::outcome::{Emulation, EmulationVariant, emulate, remark};
 use nodewise_model::ram::Architecture;
 use nodewise_model::{Change, Release};
 use nodewise_source::Detail;
@@ -39,7 +39,7 @@ pub fn run(args: &Verb, global: &Global) -> Outcome {
 /// Runs `emulation plan`.
 fn plan(args: &Plan, global: &Global) -> Outcome {
     let mut input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
-    let mut facts = Facts::of(&input, input::is_live(&global.machine));
+    let mut facts = Facts::from_input(&input, input::is_live(&global.machine));
     if let Some(kernel) = &args.kernel {
         input.machine.kernel = Some(kernel.clone());
         // What this machine's kernel was built with says nothing of another.
@@ -50,7 +50,7 @@ fn plan(args: &Plan, global: &Global) -> Outcome {
     let text = asked_for(&args.cut, facts.board_nodes()).map_err(Failure::usage)?.or(asked);
     let text = with_distances(text.ok_or_else(|| Failure::usage(NOTHING_ASKED))?, &args.distances);
     let fake = parsed(&text)?;
-    let ground = Ground::of(machine, facts.log.as_ref());
+    let ground = Ground::from_machine(machine, facts.log.as_ref());
     ground.check(machine).map_err(|unknown| Failure::cannot(zones::missing(&unknown)))?;
     let (made, why) = foresee(&fake, machine, &facts, &ground);
     let kernel = machine.kernel.as_ref().map(KernelRelease::text);
@@ -90,7 +90,7 @@ fn foresee(
     facts: &Facts,
     ground: &Ground,
 ) -> (Option<Emulation>, Option<String>) {
-    let kind = KernelKind::from_machine(machine);
+    let kind = EmulationVariant::from_machine(machine);
     // The command's own words for what the kernel lacks as a whole.
     let lacks = if facts.support.is_there == Some(false) {
         Some(format!("this kernel emulates no nodes: {}", facts.support.by))
@@ -106,9 +106,9 @@ fn foresee(
 }
 
 /// Whether a kernel for arm64 is too old to emulate nodes.
-fn is_before_arm(machine: &Machine, kind: KernelKind) -> bool {
+fn is_before_arm(machine: &Machine, kind: EmulationVariant) -> bool {
     let is_old = !Release::from_kernel(machine.kernel.as_ref()).has(Change::GenericEmulation);
-    kind == KernelKind::Mainline && Architecture::from_machine(machine) == Architecture::Arm && is_old
+    kind == EmulationVariant::Mainline && Architecture::from_machine(machine) == Architecture::Arm && is_old
 }
 
 /// The message when no option says how to cut memory.

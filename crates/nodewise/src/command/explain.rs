@@ -34,7 +34,7 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::from_kernel(args.kernel.as_ref().or(machine.kernel.as_ref()));
-    let zones = Zones::of(&input, release)?;
+    let zones = Zones::from_input(&input, release)?;
     let huge_order = huge_order(machine).ok_or_else(|| no_huge_pages(machine));
     let order =
         if args.huge { huge_order.map_err(|why| Failure::cannot(format_args!("--thp: {why}")))? } else { 0 };

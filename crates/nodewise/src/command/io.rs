@@ -77,7 +77,7 @@ fn measure(
     subjects: Vec<Subject>,
     measurement: Measurement,
 ) -> Result<IoReport, Failure> {
-    let field = Field::of(&args.measure, machine)?;
+    let field = Field::from_options(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
     let size = checked(args.size.unwrap_or(BUFFER))?;
     let ways: Vec<IoTransfer> =
@@ -87,7 +87,7 @@ fn measure(
     let pace = measuring::pace(&args.measure, field.nodes());
     let mut facts = measurement.facts(machine, &args.measure, field.nodes());
     let survey = measuring::conduct(&mut bench, &ways, pace, seed, &mut facts);
-    let account = Account::of(&survey, conditions, bench.timer().source().name());
+    let account = Account::from_survey(&survey, conditions, bench.timer().source().name());
     let mut devices = Vec::new();
     for subject in subjects {
         let mut device = DeviceReport { ways: results(&subject, &ways, &survey, machine), ..subject.report };

@@ -66,7 +66,7 @@ fn show(report: &LatencyReport, args: &Latency, global: &Global) -> Outcome {
 fn measure(args: &Latency) -> Result<LatencyReport, Failure> {
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
-    let field = Field::of(&args.measure, &machine)?;
+    let field = Field::from_options(&args.measure, &machine)?;
     let seed = measuring::seed(args.measure.seed);
     let mut facts = measurement.facts(&machine, &args.measure, field.nodes());
     let (size, cache) = match args.size {
@@ -85,7 +85,7 @@ fn measure(args: &Latency) -> Result<LatencyReport, Failure> {
     let conditions = live::conditions(&machine, &[]);
     let survey = measuring::conduct(&mut bench, &chases, pace, seed, &mut facts);
     Ok(LatencyReport {
-        account: Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache),
+        account: Account::from_survey(&survey, conditions, bench.timer().source().name()).sized_by(cache),
         size,
         cells: reports(&cells, &survey, &machine),
         declared: field.declared(&machine),

@@ -53,7 +53,7 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
     let machine = own.unwrap_or(&global.machine);
     let input = input::load_for(&args.supplied, machine, Detail::Full)?;
     let release = release(args, &scenario, &input).map_err(wrong)?;
-    let zones = Zones::of(&input, release)?;
+    let zones = Zones::from_input(&input, release)?;
     let timeline = play(&scenario, &input, machine, (release, &zones)).map_err(wrong)?;
     if let Some(picture) = &args.svg {
         picture.write(svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;

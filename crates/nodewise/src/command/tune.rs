@@ -61,7 +61,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
         return show_saved(path, args, global);
     }
     let input = input::load("live", Detail::Full)?;
-    let first = First::of(args, &input.machine);
+    let first = First::from_args(args, &input.machine);
     let (metric, also) = match first {
         First::OneNode => first::metrics(),
         _ => options::metrics(args)?,
@@ -75,7 +75,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     let target = args.emit.as_deref().map(str::parse::<Target>).transpose();
     let target = target.map_err(|error| Failure::usage(format_args!("--emit: {error}")))?;
     let rounds = first.rounds(options::rounds(args)?, args);
-    let named = Named::of(args, first.workload())?;
+    let named = Named::from_args(args, first.workload())?;
     let (mut treatments, mut left_out) = placements::treatments(args, &input, named.asks_for_threads())?;
     if first == First::OneNode {
         first::simplify(&mut treatments, &mut left_out, &input.machine);

@@ -17,7 +17,7 @@ pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let machine = &input.machine;
     let release = Release::from_kernel(args.kernel.as_ref().or(machine.kernel.as_ref()));
-    let zones = Zones::of(&input, release)?;
+    let zones = Zones::from_input(&input, release)?;
     let plain: Vec<_> = zones.rows.iter().map(|row| row.zone).collect();
     let orders = Orders {
         orders: &FallbackOrders::from_machine(machine, built(args.rebuilt)),
@@ -52,7 +52,7 @@ fn told(input: &Input) -> Told {
 pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
     let input = input::load_for(&args.supplied, &global.machine, Detail::Full)?;
     let release = Release::from_kernel(args.kernel.as_ref().or(input.machine.kernel.as_ref()));
-    let zones = Zones::of(&input, release)?;
+    let zones = Zones::from_input(&input, release)?;
     let model = zones.modelled(&input);
     let shown =
         ShownZones { rows: &zones.rows, basis: zones.basis, page: zones.page, model: &model, release };

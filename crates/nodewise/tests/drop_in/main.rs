@@ -71,7 +71,7 @@ fn main() {
                 Some(verdict) => verdict,
                 None => return Ok(()),
             },
-            _ => verdict::of(plan, &original)?,
+            _ => verdict::play(plan, &original)?,
         };
         if shows {
             verdict.covered.iter().for_each(|difference| println!("{difference}"));

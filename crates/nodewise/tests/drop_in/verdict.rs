@@ -67,7 +67,7 @@ const ENDLESS: &str = "neither the original nor ours ends within a minute";
 const ATTEMPTS: u32 = 4;
 
 /// Plays lines here.
-pub fn of(plan: Plan, original: &Original) -> Result<Verdict, String> {
+pub fn play(plan: Plan, original: &Original) -> Result<Verdict, String> {
     played(plan, original, Path::new(env!("CARGO_BIN_EXE_nodewise")), &|_| ())
 }
 

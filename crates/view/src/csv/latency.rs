@@ -10,7 +10,7 @@ pub fn latency(report: &LatencyReport) -> String {
         "from_node,cpus,memory_node,pages,median_ns,interval_low_ns,interval_high_ns,best_ns,rounds,samples,\
          disturbed_samples,disturbed,placed_before_share,placed_after_share,distance,refused\n",
     );
-    let lookup = Lookup::of(report);
+    let lookup = Lookup::new(report);
     for cell in &report.cells {
         let distance = lookup.declared(cell.from, cell.memory).and_then(|declared| declared.distance);
         let mut fields = names(cell);

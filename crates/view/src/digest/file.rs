@@ -23,7 +23,7 @@ pub fn matrices(report: &FileReport) -> Vec<Matrix> {
     let matrix = |operation| {
         let remark = "GB/s, median of the rounds";
         let mut matrix = Matrix::new(operation_words(operation), "GB/s", remark, Direction::HigherIsBetter);
-        for way in report.of(operation) {
+        for way in report.by_operation(operation) {
             let value = way.cell.figure.map(|figure| figure.median);
             let entry = Entry { value, disturbed: way.cell.disturbed };
             matrix.set(way.cell.from, way.cell.memory, entry);

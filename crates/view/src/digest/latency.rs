@@ -40,7 +40,7 @@ pub fn matrix(report: &LatencyReport, pages: PageKind, shown: Shown) -> Matrix {
 pub fn page_walks(report: &LatencyReport) -> Option<Matrix> {
     let remark = "ns per load, small pages less huge ones";
     let mut matrix = Matrix::new("page walks", "ns", remark, Direction::LowerIsBetter);
-    let lookup = Lookup::of(report);
+    let lookup = Lookup::new(report);
     // The pairs that were asked for: all of both sides would be too many in a document from outside.
     for (from, memory) in report.cells.iter().map(|cell| (cell.from, cell.memory)) {
         let value = lookup.page_walk_ns(from, memory);

@@ -99,7 +99,7 @@ mod tests {
     fn distances_and_kinks_are_sentences() {
         let near = side("near", "8192 9 2.87\n16384 9 3.43\n32768 9 4.36\n");
         let far = side("far", "8192 9 7.37\n16384 9 11.42\nx\n32768 9 6.63\n");
-        let comparison = Comparison::of(vec![near, far]).remove(0);
+        let comparison = Comparison::from_sides(vec![near, far]).remove(0);
         assert_eq!(
             sentences(&comparison),
             [

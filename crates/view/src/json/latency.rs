@@ -96,7 +96,7 @@ struct DeclaredJson {
 
 impl Document {
     fn of(report: &LatencyReport) -> Self {
-        let lookup = Lookup::of(report);
+        let lookup = Lookup::new(report);
         let pairs: BTreeSet<(NodeId, NodeId)> =
             report.cells.iter().map(|cell| (cell.from, cell.memory)).collect();
         let walk = |(from, memory): (NodeId, NodeId)| {

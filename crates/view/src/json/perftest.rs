@@ -45,7 +45,7 @@ pub fn read(saved: &Saved<'_>) -> Result<Vec<Comparison>, String> {
 /// Reads the comparisons of a list.
 pub(super) fn tables(name: &str, tables: Vec<ComparisonJson>) -> Result<Vec<Comparison>, String> {
     let sides = items(name, tables, MOST_TABLES, ComparisonJson::read)?;
-    Ok(Comparison::of(sides.into_iter().flatten().collect()))
+    Ok(Comparison::from_sides(sides.into_iter().flatten().collect()))
 }
 
 /// The document. Values derived of the rows are written for readers and not read.

@@ -75,7 +75,7 @@ pub(crate) fn comparisons(sides: u32) -> Vec<Comparison> {
     let side =
         |node: u32, table| Side { label: format!("node {node}"), node: Some(NodeId::new(node)), table };
     let all = (0..sides).map(|node| side(node, latency(node)));
-    Comparison::of(all.chain((0..sides).map(|node| side(node, bandwidth(node)))).collect())
+    Comparison::from_sides(all.chain((0..sides).map(|node| side(node, bandwidth(node)))).collect())
 }
 
 /// A disk, one that went away, a file system without direct I/O, a network interface and an RDMA device.
@@ -165,7 +165,7 @@ fn texts_fit_their_width() {
 fn a_label_from_outside_is_shortened_and_cannot_drive_a_terminal() {
     let label = format!("near\x1b[2J{}", "x".repeat(500));
     let side = Side { label, node: None, table: table("t_typical[usec]", &[1.0, 1.1]) };
-    let comparisons = Comparison::of(vec![side.clone(), side]);
+    let comparisons = Comparison::from_sides(vec![side.clone(), side]);
     let written = text::perftest(&comparisons, &Style::plain(60));
     assert!(!written.contains('\x1b') && !csv::perftest(&comparisons).contains('\x1b'));
     assert!(written.lines().all(|line| line.chars().count() <= 60), "{written}");

@@ -125,7 +125,7 @@ fn rates_of_perftest_in_its_older_unit_are_read_back() {
     let text =
         " #bytes #iterations BW peak[MB/sec] BW average[MB/sec]\n 2 1000 6.41 6.13\n 4 1000 13.33 0.00\n";
     let side = |label: &str| Side { label: label.to_owned(), node: None, table: Table::parse(text).unwrap() };
-    let measured = Comparison::of(vec![side("near"), side("far")]);
+    let measured = Comparison::from_sides(vec![side("near"), side("far")]);
     let document = json::perftest(&measured);
     assert_eq!(json::perftest::read(&Saved::from_json(&document).unwrap()), Ok(measured));
 }

@@ -82,7 +82,7 @@ impl PlacedFile {
             let addresses = pages::addresses(start, part, pages::page_size());
             pages::locate(Task::CURRENT, addresses, |_, location| counts.add(location))?;
         }
-        Ok(Placed::of(&counts, self.node, None))
+        Ok(Placed::from_counts(&counts, self.node, None))
     }
 
     /// Takes all pages from it; its policy stays.

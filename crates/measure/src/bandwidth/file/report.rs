@@ -42,7 +42,7 @@ pub struct FileReport {
 
 impl FileReport {
     /// The ways of an operation.
-    pub fn of(&self, operation: Operation) -> impl Iterator<Item = &FileTransferReport> {
+    pub fn by_operation(&self, operation: Operation) -> impl Iterator<Item = &FileTransferReport> {
         self.ways.iter().filter(move |way| way.operation == operation)
     }
 
@@ -80,7 +80,7 @@ pub fn file_findings(report: &FileReport) -> Vec<SurveyFinding<FileFinding>> {
 
 fn far(report: &FileReport, operation: Operation) -> Option<FileFinding> {
     let measured = |way: &FileTransferReport| Some((way.cell.from, way.cell.memory, way.cell.figure?));
-    let cells: Vec<(NodeId, NodeId, Figure)> = report.of(operation).filter_map(measured).collect();
+    let cells: Vec<(NodeId, NodeId, Figure)> = report.by_operation(operation).filter_map(measured).collect();
     let pairs = cells.iter().flat_map(|best| cells.iter().map(move |worst| (best, worst)));
     let times = |best: &Figure, worst: &Figure| best.median / worst.median;
     let apart = |best: &Figure, worst: &Figure| {

@@ -50,7 +50,7 @@ fn measure(
     machine: &Machine,
     measurement: Measurement,
 ) -> Result<FileReport, Failure> {
-    let field = Field::of(&args.measure, machine)?;
+    let field = Field::from_options(&args.measure, machine)?;
     let seed = measuring::seed(args.measure.seed);
     let mut facts = measurement.facts(machine, &args.measure, field.nodes());
     let size = match args.size {
@@ -74,7 +74,7 @@ fn measure(
     let explain = |refusal: &_| measuring::explain(refusal, machine);
     let reports = ways.iter().zip(&survey.outcomes);
     Ok(FileReport {
-        account: Account::of(&survey, conditions, bench.timer().source().name()),
+        account: Account::from_survey(&survey, conditions, bench.timer().source().name()),
         size,
         place,
         ways: reports.map(|(way, outcome)| FileTransferReport::new(way, outcome, &explain)).collect(),

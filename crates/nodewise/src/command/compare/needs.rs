@@ -31,7 +31,7 @@ pub struct Lacking<'a> {
 
 impl<'a> Lacking<'a> {
     /// Looks for the programs of these benchmarks.
-    pub fn of(benchmarks: &'a [Benchmark]) -> Self {
+    pub fn from_benchmarks(benchmarks: &'a [Benchmark]) -> Self {
         let path = env::var_os("PATH");
         let needs = benchmarks.iter().flat_map(|benchmark| &benchmark.needs);
         Self { needs: needs.filter(|need| find(&need.program, path.as_deref()).is_none()).collect() }
@@ -74,7 +74,7 @@ const NO_PATTERNS: &str = "APT::Cmd::Pattern-Only=true";
 /// # Errors
 /// Without being root, without apt-get, when it fails, and when a program is missing anyway.
 pub fn install(suite: &Suite) -> Result<(), Failure> {
-    let lacking = Lacking::of(&suite.benchmarks);
+    let lacking = Lacking::from_benchmarks(&suite.benchmarks);
     let Some(line) = lacking.apt_line() else { return Ok(()) };
     if !rustix::process::geteuid().is_root() {
         return Err(Failure::cannot(format_args!("--install needs root: it would run {line}")));
@@ -138,7 +138,7 @@ mod tests {
              needs = { sh = 'dash', nodewise-a = 'a2', nodewise-b = 'b2', nodewise-c = 'https://example.org' }\n",
         )
         .unwrap();
-        let lacking = Lacking::of(&suite.benchmarks);
+        let lacking = Lacking::from_benchmarks(&suite.benchmarks);
         assert_eq!(
             lacking.sentence().as_deref(),
             Some(
@@ -146,6 +146,6 @@ mod tests {
             )
         );
         assert_eq!(lacking.apt_line().as_deref(), Some("apt-get install a2 b2"));
-        assert_eq!(Lacking::of(&[]).sentence(), None);
+        assert_eq!(Lacking::from_benchmarks(&[]).sentence(), None);
     }
 }

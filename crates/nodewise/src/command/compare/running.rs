@@ -55,7 +55,7 @@ pub fn run(args: &Compare, suite: &Suite) -> Result<Session, Failure> {
     let seed = measuring::seed(args.seed);
     let mut conditions = live::conditions(machine, &[]);
     let settings = circumstances::settings(machine);
-    let tools = versions::of(&suite.benchmarks);
+    let tools = versions::installed(&suite.benchmarks);
     let steal = Steal::begin();
     let outcome = conduct(&suite, &cases, treatments.clone(), rounds, seed, machine)?;
     if let (Some(budget), Some(text), 0, End::BudgetSpent) = (budget, &args.time, outcome.rounds, outcome.end)
@@ -98,7 +98,7 @@ fn rounds(args: &Compare, budget: Option<Duration>, rows: usize) -> Rounds {
 fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
     let mut skipped = Vec::new();
     for benchmark in &suite.benchmarks {
-        if let Some(why) = Lacking::of(slice::from_ref(benchmark)).sentence() {
+        if let Some(why) = Lacking::from_benchmarks(slice::from_ref(benchmark)).sentence() {
             output::tell(&format!("{} is left out: {why}", benchmark.name));
             skipped.push(Skipped { benchmark: benchmark.name.clone(), threads: None, why });
         }
@@ -107,7 +107,7 @@ fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
     let mut kept = suite.clone();
     kept.benchmarks.retain(|benchmark| !left_out.contains(benchmark.name.as_str()));
     if kept.benchmarks.is_empty() {
-        let line = Lacking::of(&suite.benchmarks).apt_line();
+        let line = Lacking::from_benchmarks(&suite.benchmarks).apt_line();
         let apt = line.map_or_else(String::new, |line| format!(": {line}, or --install"));
         return Err(Failure::cannot(format_args!("nothing of this suite can be run here{apt}")));
     }

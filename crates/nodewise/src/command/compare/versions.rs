@@ -16,7 +16,7 @@ const MOST: usize = 8;
 
 /// The programs of some benchmarks that are here, each with its package and the version of it
 /// (`xz-utils 5.4.1-1`); `None` for one that no package has.
-pub fn of(benchmarks: &[Benchmark]) -> BTreeMap<String, Option<String>> {
+pub fn installed(benchmarks: &[Benchmark]) -> BTreeMap<String, Option<String>> {
     let path = env::var_os("PATH");
     let needs = benchmarks.iter().flat_map(|benchmark| &benchmark.needs);
     let here = needs.filter_map(|need| Some((need, find(&need.program, path.as_deref())?)));

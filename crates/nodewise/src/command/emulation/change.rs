@@ -81,7 +81,7 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
 fn remarks(own: Option<&Own>, root: &Root, fake: &Fake) -> Result<Vec<String>, Failure> {
     match own {
         Some(own) => Ok(own.remarks(fake)),
-        None => Ok(Image::of(root).map_err(Failure::cannot)?.remarks(fake)),
+        None => Ok(Image::from_root(root).map_err(Failure::cannot)?.remarks(fake)),
     }
 }
 
@@ -227,12 +227,12 @@ struct Own {
 impl Own {
     fn look() -> Result<Self, Failure> {
         let input = input::load("live", Detail::Full)?;
-        Ok(Self { facts: Facts::of(&input, true), machine: input.machine })
+        Ok(Self { facts: Facts::from_input(&input, true), machine: input.machine })
     }
 
     /// Lists remarks that the reader should know before the next start.
     fn remarks(&self, fake: &Fake) -> Vec<String> {
-        let ground = Ground::of(&self.machine, self.facts.log.as_ref());
+        let ground = Ground::from_machine(&self.machine, self.facts.log.as_ref());
         foresee(fake, &self.machine, &self.facts, &ground).1.into_iter().collect()
     }
 }

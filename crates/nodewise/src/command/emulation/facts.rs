@@ -34,7 +34,7 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Looks at a machine. What cannot be read counts as not there, except for the log, whose reason is kept.
-    pub(super) fn of(input: &Input, is_live: bool) -> Self {
+    pub(super) fn from_input(input: &Input, is_live: bool) -> Self {
         let tree = input.tree();
         let release = input.machine.kernel.as_ref().map(KernelRelease::text);
         let config =
@@ -94,7 +94,7 @@ impl Facts {
             Some(1)
         } else {
             log.filter(|log| !log.emulated.is_empty())
-                .map(|log| Ground::of(machine, Some(log)).hardware.nodes.len())
+                .map(|log| Ground::from_machine(machine, Some(log)).hardware.nodes.len())
         };
         Effect { nodes: machine.nodes.len(), is_emulated, hardware_nodes: below, policy: self.policy.clone() }
     }

@@ -21,7 +21,7 @@ pub(super) struct Ground {
 
 impl Ground {
     /// Takes the ranges from the kernel's log where it has them, else assumes some.
-    pub(super) fn of(machine: &Machine, log: Option<&BootLog>) -> Self {
+    pub(super) fn from_machine(machine: &Machine, log: Option<&BootLog>) -> Self {
         log.and_then(|log| Self::from_log(machine, log)).unwrap_or_else(|| Self::assumed(machine))
     }
 
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn the_log_gives_ranges_to_the_byte() {
         let machine = spec::machine("2x(1c 768M); arch=x86_64; kernel=6.12.107").unwrap();
-        let ground = Ground::of(&machine, Some(&boot_log::parse(LOG)));
+        let ground = Ground::from_machine(&machine, Some(&boot_log::parse(LOG)));
         assert_eq!(ground.basis, Basis::Kernel);
         let bounds: Vec<(u64, u64)> = ground.blocks.iter().map(|block| (block.start, block.end)).collect();
         assert_eq!(bounds, [(0x1000, 0x3000_0000), (0x3000_0000, 0x5ffd_f000)]);
@@ -106,7 +106,7 @@ mod tests {
     fn a_log_that_names_no_memory_is_no_ground() {
         let machine = spec::machine("(1c 4G)").unwrap();
         for log in [None, Some(boot_log::parse("[ 0] Linux version 6\n"))] {
-            let ground = Ground::of(&machine, log.as_ref());
+            let ground = Ground::from_machine(&machine, log.as_ref());
             assert_eq!(ground.basis, Basis::Assumed);
             // The gap of devices below 4 GiB belongs to the node.
             assert_eq!(ground.blocks.len(), 1);

@@ -28,7 +28,7 @@ impl Image {
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub(super) fn of(root: &Root) -> Result<Self, BootError> {
+    pub(super) fn from_root(root: &Root) -> Result<Self, BootError> {
         let kernel =
             |kernel: kernels::Kernel| (kernel.release, kernel.config.as_deref().map(kernel_config::parse));
         Ok(Self { kernels: kernels::installed(root)?.into_iter().map(kernel).collect() })

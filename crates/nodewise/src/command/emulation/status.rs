@@ -45,7 +45,7 @@ fn of_image(folder: &Path) -> Result<Status, Failure> {
     Ok(Status {
         image: Some(folder.display().to_string()),
         kernel: None,
-        support: Image::of(&root).map_err(Failure::cannot)?.support(),
+        support: Image::from_root(&root).map_err(Failure::cannot)?.support(),
         requests,
         boot_files,
         effect: None,
@@ -60,7 +60,7 @@ fn of_image(folder: &Path) -> Result<Status, Failure> {
 /// The facts of a machine: this one, or that of a file.
 fn of_machine(args: &Args, global: &Global, is_live: bool) -> Result<Status, Failure> {
     let input = input::load(&global.machine, Detail::Full)?;
-    let facts = Facts::of(&input, is_live);
+    let facts = Facts::from_input(&input, is_live);
     let folder = args.root.as_deref().or_else(|| boot_folder(global, is_live));
     let root = folder.map(Root::open).transpose().map_err(Failure::usage)?;
     let next = root.as_ref().map(next_start);

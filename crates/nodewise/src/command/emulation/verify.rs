@@ -23,7 +23,7 @@ use crate::{input, output};
 pub(super) fn run(args: &Verify, global: &Global) -> Outcome {
     let input = input::load(&global.machine, Detail::Full)?;
     let is_live = input::is_live(&global.machine);
-    let facts = Facts::of(&input, is_live);
+    let facts = Facts::from_input(&input, is_live);
     let machine = &input.machine;
     let before = args.against.as_deref().map(Before::read).transpose()?;
     let mut checks = Vec::new();
@@ -106,7 +106,7 @@ fn nodes(text: &str, facts: &Facts, machine: &Machine) -> Vec<Check> {
         let reason = format!("numa=fake={text} is nothing that a kernel understands");
         return vec![Check { what, holds: Some(false), reason }];
     };
-    let ground = Ground::of(machine, facts.log.as_ref());
+    let ground = Ground::from_machine(machine, facts.log.as_ref());
     let has_log = facts.log.as_ref().is_some_and(|log| !log.ram.is_empty());
     let kind = EmulationVariant::from_machine(machine);
     // Without the log it is not known what the hardware has below.

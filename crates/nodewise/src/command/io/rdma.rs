@@ -60,7 +60,7 @@ impl Peer<'_> {
                 }
             }
         }
-        device.perftest = Comparison::of(sides);
+        device.perftest = Comparison::from_sides(sides);
         // The same reason for every node is one line.
         refused.dedup_by(|one, other| {
             one.split_once(": ").map(|of| of.1) == other.split_once(": ").map(|of| of.1)

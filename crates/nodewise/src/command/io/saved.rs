@@ -27,7 +27,7 @@ pub fn run(args: &Io, global: &Global) -> Outcome {
         return show_result(result, &sources, args, global);
     }
     let sides = sources.into_iter().map(Source::side).collect::<Result<Vec<Side>, Failure>>()?;
-    show_tables(&Comparison::of(sides), args, global)
+    show_tables(&Comparison::from_sides(sides), args, global)
 }
 
 /// Shows what `--json` has written, as its schema says.

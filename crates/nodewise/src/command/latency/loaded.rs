@@ -35,7 +35,7 @@ const SHARE: Share = Share { part: 8, nodes: 2 };
 pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
-    let field = Field::of(&args.measure, &machine)?;
+    let field = Field::from_options(&args.measure, &machine)?;
     show(&measure(args, &machine, &field, measurement)?, args, global)
 }
 
@@ -82,7 +82,7 @@ fn measure(
     let survey = measuring::conduct(&mut bench, &points, pace, seed, &mut facts);
     let mut measured = points.iter().zip(&survey.outcomes);
     let paths = routes.iter().map(|route| plan.path(route, &bench, &mut measured, machine)).collect();
-    let account = Account::of(&survey, conditions, bench.timer().source().name()).sized_by(cache);
+    let account = Account::from_survey(&survey, conditions, bench.timer().source().name()).sized_by(cache);
     Ok(LoadedReport { account, pages, size, traffic_size, paths })
 }
 
@@ -293,7 +293,7 @@ mod tests {
         let machine = spec::machine(text).unwrap();
         let all = [&["latency", "--loaded"], words].concat();
         let args = Words::try_parse_from(all).unwrap_or_else(|error| panic!("{error}")).latency;
-        let field = Field::of(&args.measure, &machine).unwrap();
+        let field = Field::from_options(&args.measure, &machine).unwrap();
         let routes = routes(&args, &machine, &field);
         let words = |route: &Route| {
             let ((from, cpu, memory), (mover, cpus, target)) = (route.chaser, &route.traffic);

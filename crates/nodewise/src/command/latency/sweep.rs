@@ -40,7 +40,7 @@ const MOST_QUICK: Bytes = Bytes::from_mib(64);
 pub(super) fn run(args: &Latency, global: &Global) -> Outcome {
     let measurement = Measurement::begin(&args.measure)?;
     let machine = input::load("live", Detail::Full)?.machine;
-    let field = Field::of(&args.measure, &machine)?;
+    let field = Field::from_options(&args.measure, &machine)?;
     let shape = if args.table { Shape::Table } else { Shape::Sweep };
     show(&measure(args, &machine, &field, measurement)?, shape, args, global)
 }
@@ -95,7 +95,7 @@ fn measure(
         ChaseReport { size: chase.size, pattern: chase.pattern, cell }
     });
     Ok(SweepReport {
-        account: Account::of(&survey, conditions, bench.timer().source().name()),
+        account: Account::from_survey(&survey, conditions, bench.timer().source().name()),
         chases: reports.collect(),
         claimed: cpu.map(|cpu| claimed(machine, cpu)).unwrap_or_default(),
     })

@@ -32,7 +32,7 @@ pub enum First {
 impl First {
     /// Which of them these options mean on a machine. Those who name placements or a metric have a question
     /// of their own.
-    pub fn of(args: &Tune, machine: &Machine) -> Self {
+    pub fn from_args(args: &Tune, machine: &Machine) -> Self {
         let is_program = !args.command.is_empty() || args.serve.is_some();
         let is_own = !args.placement.is_empty() || args.space.is_some() || args.threads.is_some();
         let has_several = Scope::from_machine(machine).memory_nodes.len() > 1;
@@ -121,17 +121,17 @@ mod tests {
     fn only_a_bare_tune_on_one_node_is_a_first_look() {
         let one = spec::machine("(2c 4G)").unwrap();
         let two = spec::machine("2x(2c 4G)").unwrap();
-        assert_eq!(First::of(&args(&[]), &one), First::OneNode);
-        assert_eq!(First::of(&args(&[]), &two), First::SeveralNodes);
-        assert_eq!(First::of(&args(&["--metric=wall"]), &one), First::SeveralNodes);
-        assert_eq!(First::of(&args(&["true"]), &one), First::No);
+        assert_eq!(First::from_args(&args(&[]), &one), First::OneNode);
+        assert_eq!(First::from_args(&args(&[]), &two), First::SeveralNodes);
+        assert_eq!(First::from_args(&args(&["--metric=wall"]), &one), First::SeveralNodes);
+        assert_eq!(First::from_args(&args(&["true"]), &one), First::No);
     }
 
     #[test]
     fn a_first_look_whose_time_held_no_round_is_an_error_only_where_the_user_chose_the_time() {
         let check = |spec: &str, words: &[&str], end: End, expected: bool| {
             let (machine, args) = (spec::machine(spec).unwrap(), args(words));
-            let first = First::of(&args, &machine);
+            let first = First::from_args(&args, &machine);
             assert_eq!(
                 first.is_too_short(&args, &end, &Scope::from_machine(&machine)),
                 expected,

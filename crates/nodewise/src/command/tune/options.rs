@@ -49,7 +49,7 @@ impl Named {
     ///
     /// # Errors
     /// Options that contradict each other or do not read.
-    pub fn of(args: &Tune, workload: &str) -> Result<Self, Failure> {
+    pub fn from_args(args: &Tune, workload: &str) -> Result<Self, Failure> {
         let limit = args.run_limit.as_deref().map(|text| time("--run-limit", text)).transpose()?;
         let limited = |program: Program| match limit {
             Some(limit) => program.with_time_limit(limit),
