@@ -5,6 +5,7 @@ mod circles;
 mod documented;
 mod language;
 mod map;
+mod names;
 mod paths;
 mod readability;
 mod rules;
@@ -23,7 +24,7 @@ use crate::program;
 
 /// A place where the tree breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
+pub struct Breach {
     /// The file, from the root of the repository.
     path: String,
     /// The line, counted from 1.
@@ -32,13 +33,13 @@ pub struct Finding {
     message: String,
 }
 
-impl Finding {
+impl Breach {
     fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.into(), line, message: message.into() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.path, self.line, self.message)
     }
@@ -74,7 +75,7 @@ pub fn readability(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check(root: &Path, listed: bool) -> Result<(BTreeSet<Finding>, language::Counts)> {
+fn check(root: &Path, listed: bool) -> Result<(BTreeSet<Breach>, language::Counts)> {
     let architecture = fs::read_to_string(root.join(ARCHITECTURE)).context("cannot read ARCHITECTURE.md")?;
     let files = tracked(root)?;
     let mut findings = BTreeSet::new();
@@ -90,6 +91,7 @@ fn check(root: &Path, listed: bool) -> Result<(BTreeSet<Finding>, language::Coun
         hits.extend(language::check(path, &text));
         if path.ends_with(".rs") {
             findings.extend(rules::check(path, &text));
+            findings.extend(names::check(path, &text));
             findings.extend(documented::check(path, &text));
             sources.push((path.clone(), text));
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{ARCHITECTURE, Finding};
+use super::{ARCHITECTURE, Breach};
 use crate::program;
 
 /// Crates, each with those it uses; the names without `nodewise-`.
@@ -38,11 +38,11 @@ fn parse_metadata(text: &str) -> Option<Uses> {
 }
 
 /// Compares the table with what is used.
-pub fn check(architecture: &str, uses: &Uses) -> Vec<Finding> {
+pub fn check(architecture: &str, uses: &Uses) -> Vec<Breach> {
     let table = parse_table(architecture);
     let mut findings = Vec::new();
     if table.is_empty() {
-        findings.push(Finding::new(ARCHITECTURE, 1, "no table with the head \"| crate | may use |\""));
+        findings.push(Breach::new(ARCHITECTURE, 1, "no table with the head \"| crate | may use |\""));
         return findings;
     }
     for (name, used) in uses {
@@ -52,24 +52,24 @@ pub fn check(architecture: &str, uses: &Uses) -> Vec<Finding> {
         };
         let Some((line, allowed)) = table.get(name.as_str()) else {
             let message = format!("{name} has no row in the table of {ARCHITECTURE}");
-            findings.push(Finding::new(manifest, 1, message));
+            findings.push(Breach::new(manifest, 1, message));
             continue;
         };
         for other in used.iter().filter(|other| !allowed.contains(other.as_str())) {
             let message = format!(
                 "{name} uses {other}, which line {line} of {ARCHITECTURE} does not allow: a design decision"
             );
-            findings.push(Finding::new(manifest.clone(), 1, message));
+            findings.push(Breach::new(manifest.clone(), 1, message));
         }
     }
     for (name, (line, allowed)) in &table {
         for unknown in [*name].iter().chain(allowed).filter(|name| !uses.contains_key(**name)) {
-            findings.push(Finding::new(ARCHITECTURE, *line, format!("there is no crate {unknown}")));
+            findings.push(Breach::new(ARCHITECTURE, *line, format!("there is no crate {unknown}")));
         }
         let Some(used) = uses.get(*name) else { continue };
         for idle in allowed.iter().filter(|other| uses.contains_key(**other) && !used.contains(**other)) {
             let message = format!("{name} may use {idle}, and does not: take it out of the table");
-            findings.push(Finding::new(ARCHITECTURE, *line, message));
+            findings.push(Breach::new(ARCHITECTURE, *line, message));
         }
     }
     findings

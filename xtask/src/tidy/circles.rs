@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
+use super::Breach;
 use super::paths::named_paths;
 use super::rust::Source;
 
@@ -17,7 +17,7 @@ const MOST: usize = 2;
 type Modules<'a> = BTreeMap<Vec<&'a str>, &'a str>;
 
 /// Checks the crates of these files.
-pub fn check(files: &[(String, String)]) -> Vec<Finding> {
+pub fn check(files: &[(String, String)]) -> Vec<Breach> {
     let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for (path, text) in files {
         if let Some((folder, _)) = path.split_once("/src/") {
@@ -27,13 +27,13 @@ pub fn check(files: &[(String, String)]) -> Vec<Finding> {
     crates.values().flat_map(|files| circles(files)).map(|circle| finding(&circle)).collect()
 }
 
-fn finding(circle: &[&str]) -> Finding {
+fn finding(circle: &[&str]) -> Breach {
     let message = format!(
         "{} files import each other in a circle (at most {MOST} may): {}",
         circle.len(),
         circle.join(", ")
     );
-    Finding::new(circle[0], 1, message)
+    Breach::new(circle[0], 1, message)
 }
 
 /// The circles among the files of one crate.

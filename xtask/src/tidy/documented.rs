@@ -3,11 +3,11 @@
 //! rustc's `missing_docs` asks for one on every field and variant too, and gets "The name." for `name`. Here a
 //! field has a comment where its name and type leave something to say: a unit, a source, the meaning of `None`.
 
-use super::Finding;
+use super::Breach;
 use super::rust::Source;
 
 /// Checks a file of a crate's sources.
-pub fn check(path: &str, text: &str) -> Vec<Finding> {
+pub fn check(path: &str, text: &str) -> Vec<Breach> {
     // A program has no public interface, and the comment of a type of options is the text of `--help`.
     let is_library =
         path.starts_with("crates/") && path.contains("/src/") && !path.starts_with("crates/nodewise/");
@@ -18,14 +18,14 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let lines: Vec<&str> = text.lines().collect();
     let mut findings = Vec::new();
     if lines.first().is_some_and(|line| !line.starts_with("//")) && !source.is_test(1) {
-        findings.push(Finding::new(path, 1, "a file without a first line that says what it holds: //! ..."));
+        findings.push(Breach::new(path, 1, "a file without a first line that says what it holds: //! ..."));
     }
     for (at, code) in source.code.lines().enumerate() {
         // Of a macro that makes items the name is a `$name`.
         let Some(item) = public_item(code).filter(|item| !item.ends_with(' ')) else { continue };
         if !source.is_test(at + 1) && !is_documented(&lines[..at]) {
             let message = format!("{item} is public and has no documentation comment");
-            findings.push(Finding::new(path, at + 1, message));
+            findings.push(Breach::new(path, at + 1, message));
         }
     }
     findings

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::Finding;
+use super::Breach;
 use super::rust::{Literal, Source};
 
 /// The kinds of text, each with a limit of its own.
@@ -160,7 +160,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 #[derive(Clone, Debug)]
 pub struct Hit {
     area: Area,
-    finding: Finding,
+    finding: Breach,
 }
 
 /// Hits per area.
@@ -174,7 +174,7 @@ impl Counts {
 
     /// The hits of areas over their limit, or all of them; and one finding for each area over its limit
     /// that is not 0.
-    pub fn findings(&self, hits: Vec<Hit>, listed: bool) -> Vec<Finding> {
+    pub fn findings(&self, hits: Vec<Hit>, listed: bool) -> Vec<Breach> {
         let over = |area: Area| {
             LIMITS.iter().zip(self.0).any(|((other, _, limit), count)| *other == area && count > *limit)
         };
@@ -396,7 +396,7 @@ fn hit(path: &str, area: Area, words: &[(usize, String)], instead: &str) -> Hit 
     let phrase: Vec<&str> = words.iter().map(|(_, word)| word.as_str()).collect();
     let phrase = phrase.join(" ");
     let line = words.first().map_or(1, |(line, _)| *line);
-    Hit { area, finding: Finding::new(path, line, format!("\"{phrase}\": {instead}")) }
+    Hit { area, finding: Breach::new(path, line, format!("\"{phrase}\": {instead}")) }
 }
 
 /// Whether words begin with a pattern's parts.

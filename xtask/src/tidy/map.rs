@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Finding;
+use super::Breach;
 
 /// The root of a crate: its path in the repository, and its text.
 pub struct Root {
@@ -22,7 +22,7 @@ pub fn roots(files: &[String], read: impl Fn(&str) -> Option<String>) -> Vec<Roo
 }
 
 /// Compares the lists with the files.
-pub fn check(roots: &[Root], files: &[String]) -> Vec<Finding> {
+pub fn check(roots: &[Root], files: &[String]) -> Vec<Breach> {
     let mut findings = Vec::new();
     let mut modules: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for path in files {
@@ -38,12 +38,12 @@ pub fn check(roots: &[Root], files: &[String]) -> Vec<Finding> {
             let named = entries.iter().any(|(entry, _)| covers(entry, module));
             if !named && !matches!(*module, "lib.rs" | "main.rs") && !is_test(module) {
                 let message = format!("`{module}` is not in the list `# Modules` of {}", root.path);
-                findings.push(Finding::new(*path, 1, message));
+                findings.push(Breach::new(*path, 1, message));
             }
         }
         for (entry, line) in entries {
             if !there.iter().any(|(module, _)| covers(entry, module)) {
-                findings.push(Finding::new(root.path.as_str(), line, format!("{name} has no `{entry}`")));
+                findings.push(Breach::new(root.path.as_str(), line, format!("{name} has no `{entry}`")));
             }
         }
     }

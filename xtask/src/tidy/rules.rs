@@ -1,6 +1,6 @@
 //! The invariants of ARCHITECTURE.md that concern a single file of Rust.
 
-use super::Finding;
+use super::Breach;
 use super::paths::{NamedPath, named_paths};
 use super::rust::Source;
 
@@ -49,12 +49,12 @@ const OWN_PATH: &str = "xtask/src/tidy/rules.rs";
 const LINES: usize = 600;
 
 /// Checks a file of Rust.
-pub fn check(path: &str, text: &str) -> Vec<Finding> {
+pub fn check(path: &str, text: &str) -> Vec<Breach> {
     let source = Source::new(path, text);
     let paths = named_paths(&source.code);
     let crate_name = crate_of(path);
     let mut findings = Vec::new();
-    let mut add = |line: usize, message: String| findings.push(Finding::new(path, line, message));
+    let mut add = |line: usize, message: String| findings.push(Breach::new(path, line, message));
     for named in &paths {
         for message in effects(crate_name, named, source.is_test(named.line))
             .into_iter()
@@ -89,7 +89,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// Places and crates that may hold unsafe code and hold none.
-pub fn idle_permits(sources: &[(String, String)]) -> Vec<Finding> {
+pub fn idle_permits(sources: &[(String, String)]) -> Vec<Breach> {
     let holders: Vec<&str> = sources
         .iter()
         .filter(|(path, text)| {
@@ -100,7 +100,7 @@ pub fn idle_permits(sources: &[(String, String)]) -> Vec<Finding> {
     let places = UNSAFE.into_iter().filter(|place| !holders.iter().any(|path| path.starts_with(place)));
     let crates = WITH_UNSAFE.into_iter().filter(|name| !holders.iter().any(|path| crate_of(path) == *name));
     let message = |idle| format!("{idle} may hold unsafe code, and holds none: take it out of the list");
-    places.chain(crates).map(|idle| Finding::new(OWN_PATH, 1, message(idle))).collect()
+    places.chain(crates).map(|idle| Breach::new(OWN_PATH, 1, message(idle))).collect()
 }
 
 /// The crate a file belongs to: `lab`, `xtask`.

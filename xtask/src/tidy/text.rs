@@ -1,6 +1,6 @@
 //! Rules for every file that is text.
 
-use super::Finding;
+use super::Breach;
 
 /// Folders of the machines on which people work, with what may follow them: nothing in the
 /// repository may depend on where it lies.
@@ -11,7 +11,7 @@ const EXAMPLES: [&str; 4] = ["user", "me", "alice", "bob"];
 const OWN: &str = "xtask/src/tidy/";
 
 /// Checks a file for paths of somebody's machine.
-pub fn check(path: &str, text: &str) -> Vec<Finding> {
+pub fn check(path: &str, text: &str) -> Vec<Breach> {
     if path.starts_with(OWN) {
         return Vec::new();
     }
@@ -21,7 +21,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
             for (at, _) in line.match_indices(place) {
                 if is_machine_path(&line[..at], place, &line[at + place.len()..]) {
                     let message = format!("a path below {place}: another machine does not have it");
-                    findings.push(Finding::new(path, number, message));
+                    findings.push(Breach::new(path, number, message));
                 }
             }
         }
