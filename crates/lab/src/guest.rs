@@ -106,7 +106,7 @@ pub enum GuestError {
         /// The lines of its console around that.
         console: Tail,
     },
-    #[error("the guest was stopped after {} s{}", after.as_secs_f64(), told("the end of its console", console))]
+    #[error("the guest was stopped after {} s{}", after.as_secs_f64(), appended_tail("the end of its console", console))]
     TimedOut {
         /// How long it was given.
         after: Duration,
@@ -116,8 +116,8 @@ pub enum GuestError {
     /// It ended before the command did: it did not boot, or was switched off.
     #[error(
         "the guest ended without a result{}{}",
-        told("QEMU says", log),
-        told("the end of its console", console)
+        appended_tail("QEMU says", log),
+        appended_tail("the end of its console", console)
     )]
     Ended {
         /// The last lines of what virtme-ng and QEMU wrote.
@@ -127,7 +127,7 @@ pub enum GuestError {
     },
 }
 
-fn told(what: &str, tail: &Tail) -> String {
+fn appended_tail(what: &str, tail: &Tail) -> String {
     if tail.is_empty() { String::new() } else { format!("; {what}:{tail}") }
 }
 

@@ -102,7 +102,7 @@ fn command() -> u8 {
 }
 
 fn fail(failure: &Failure) -> u8 {
-    output::tell(&failure.message);
+    output::say(&failure.message);
     failure.code
 }
 
@@ -124,8 +124,8 @@ fn usage(error: &clap::Error) -> u8 {
         let _ = error.print();
     } else {
         let verb = verbs.join(" ");
-        output::tell(&usage::sentence(error, &verbs));
-        output::tell(&format!("{verb} --help lists its options"));
+        output::say(&usage::sentence(error, &verbs));
+        output::say(&format!("{verb} --help lists its options"));
     }
     match verbs.get(1).map(String::as_str) {
         Some("run" | "lab") => NOT_STARTED,

@@ -110,7 +110,7 @@ pub fn show(
 }
 
 /// Writes a line to standard error, with our name before it. A failure of that cannot be reported.
-pub fn tell(text: &str) {
+pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "nodewise: {text}");
 }
 

@@ -135,8 +135,8 @@ pub fn look(session: &mut Session<'_>, pid: Pid) -> Process {
     let path = paths::numa_maps(pid);
     let sums = match process::sums(session.tree, pid) {
         Ok(Some(sums)) => {
-            session.tell_problems(&path, &sums.problems);
-            tell_unknown_sizes(session, &path, sums.value.pages_of_unknown_size);
+            session.report_problems(&path, &sums.problems);
+            report_unknown_sizes(session, &path, sums.value.pages_of_unknown_size);
             Some(sums.value)
         }
         missing => {
@@ -147,7 +147,7 @@ pub fn look(session: &mut Session<'_>, pid: Pid) -> Process {
     Process { pid, name, sums }
 }
 
-fn tell_unknown_sizes(session: &mut Session<'_>, path: &str, pages: u64) {
+fn report_unknown_sizes(session: &mut Session<'_>, path: &str, pages: u64) {
     if pages > 0 {
         let _ = writeln!(
             session.err,

@@ -38,7 +38,7 @@ impl Session<'_> {
     }
 
     /// Writes what is wrong in a file whose rest is shown. The originals take such lines for zeros.
-    pub fn tell_problems(&mut self, path: &str, problems: &Problems) {
+    pub fn report_problems(&mut self, path: &str, problems: &Problems) {
         if problems.is_empty() || self.settings.strict {
             return;
         }

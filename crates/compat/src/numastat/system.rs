@@ -87,7 +87,7 @@ fn read<T>(
         let path = paths::of_node(*node, name);
         match file::parsed(session.tree, &path, |text| parse(text, *node)) {
             Ok(Some(parsed)) => {
-                session.tell_problems(&path, &parsed.problems);
+                session.report_problems(&path, &parsed.problems);
                 by_node.push((*node, parsed.value));
             }
             missing => {

@@ -175,12 +175,12 @@ pub fn inside(words: &[OsString]) {
             }
             for strict in [true, false] {
                 let answer = run(record, strict, &topology.pids, &pids);
-                tell(&Line::Answer { file: (*file).to_owned(), at, strict, answer });
+                write_line(&Line::Answer { file: (*file).to_owned(), at, strict, answer });
             }
         }
     }
     if topology.several_nodes {
-        tell(&Line::Places(places::check(&tool_paths())));
+        write_line(&Line::Places(places::check(&tool_paths())));
     }
     for holder in &mut holders {
         let _ = holder.kill();
@@ -188,7 +188,7 @@ pub fn inside(words: &[OsString]) {
     }
 }
 
-fn tell(line: &Line) {
+fn write_line(line: &Line) {
     println!("{MARK}{}", serde_json::to_string(line).expect("a line has no odd keys"));
 }
 

@@ -54,7 +54,7 @@ impl Definition {
             ("prepare", optional(&self.prepare), optional(&after.prepare)),
             ("prepare-each", optional(&self.prepare_each), optional(&after.prepare_each)),
             ("metric", self.metric.clone(), after.metric.clone()),
-            ("input", told(&self.inputs), told(&after.inputs)),
+            ("input", inputs_text(&self.inputs), inputs_text(&after.inputs)),
         ];
         let changed: Vec<String> = parts
             .into_iter()
@@ -76,7 +76,7 @@ fn source(input: &Input) -> String {
     }
 }
 
-fn told(inputs: &BTreeMap<String, String>) -> String {
+fn inputs_text(inputs: &BTreeMap<String, String>) -> String {
     inputs.iter().map(|(name, source)| format!("{name}: {source}")).collect::<Vec<_>>().join("; ")
 }
 

@@ -171,14 +171,14 @@ mod tests {
 
     /// Facts as a test sets them.
     #[derive(Default)]
-    struct Told {
+    struct Stated {
         allowed: Option<NodeSet>,
         available: Option<Bytes>,
         below_limit: Option<Bytes>,
         free_huge_pages: Option<u64>,
     }
 
-    impl Facts for Told {
+    impl Facts for Stated {
         fn allowed_nodes(&self) -> Option<NodeSet> {
             self.allowed.clone()
         }
@@ -201,7 +201,7 @@ mod tests {
 
     const NODE: NodeId = NodeId::new(0);
 
-    fn check(mut facts: Told, pages: PageKind, expected: Option<&str>) {
+    fn check(mut facts: Stated, pages: PageKind, expected: Option<&str>) {
         let refused = check_room(Bytes::from_mib(64), NODE, pages, &mut facts).err();
         assert_eq!(refused.map(|refusal| refusal.to_string()).as_deref(), expected);
     }
@@ -209,34 +209,34 @@ mod tests {
     #[test]
     fn a_node_is_refused_before_anything_is_taken_of_it() {
         let small = PageKind::Small;
-        check(Told::default(), small, None);
-        check(Told { available: Some(Bytes::from_mib(96)), ..Told::default() }, small, None);
+        check(Stated::default(), small, None);
+        check(Stated { available: Some(Bytes::from_mib(96)), ..Stated::default() }, small, None);
         check(
-            Told { available: Some(Bytes::from_mib(95)), ..Told::default() },
+            Stated { available: Some(Bytes::from_mib(95)), ..Stated::default() },
             small,
             Some("node 0 has 95 MiB to spare, 96 MiB are needed: try a smaller --size"),
         );
         check(
-            Told { below_limit: Some(Bytes::from_mib(20)), ..Told::default() },
+            Stated { below_limit: Some(Bytes::from_mib(20)), ..Stated::default() },
             PageKind::TransparentHuge,
             Some(
                 "this process may take 20 MiB more before the limit of its control group, 96 MiB are needed: try a smaller --size",
             ),
         );
         check(
-            Told { allowed: Some(NodeSet::from([1])), ..Told::default() },
+            Stated { allowed: Some(NodeSet::from([1])), ..Stated::default() },
             small,
             Some("node 0 is outside of this cpuset's memory nodes 1"),
         );
         let pool = PageKind::Hugetlb(HugePageSize::MIB_2);
         // Memory of a pool is taken already: what is free beside it does not matter.
         check(
-            Told { free_huge_pages: Some(32), available: Some(Bytes::new(0)), ..Told::default() },
+            Stated { free_huge_pages: Some(32), available: Some(Bytes::new(0)), ..Stated::default() },
             pool,
             None,
         );
         check(
-            Told { free_huge_pages: Some(31), ..Told::default() },
+            Stated { free_huge_pages: Some(31), ..Stated::default() },
             pool,
             Some(
                 "node 0 has 31 free huge pages of 2 MiB, 32 are needed: reserve them in its pool (nr_hugepages), or use --huge-pages=thp",

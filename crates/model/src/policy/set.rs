@@ -133,7 +133,7 @@ impl Policy {
     /// Returns [`Policy::reported`] as a program sees it in a mask that is wide enough: the kernel copies
     /// whole words, so nodes that were asked for are reported up to the next multiple of 64 of the nodes
     /// that can be (`nr_node_ids`), and not beyond. Seen on 6.12.
-    pub fn told(&self, nr_node_ids: u32) -> MemPolicy {
+    pub fn reported_in_mask(&self, nr_node_ids: u32) -> MemPolicy {
         let mut policy = self.reported();
         let seen = |node: &NodeId| node.number() < nr_node_ids.next_multiple_of(64);
         policy.nodes = policy.nodes.iter().filter(seen).collect();
@@ -301,8 +301,8 @@ mod tests {
         let allowed = NodeSet::from([0, 1, 2]);
         let asked: MemPolicy = "bind=relative:2,9,64".parse().unwrap();
         let policy = Policy::from_mem_policy(&asked, scope(&allowed, Release::REFERENCE)).unwrap();
-        assert_eq!(policy.told(3).nodes, NodeSet::from([2, 9]));
-        assert_eq!(policy.told(65).nodes, NodeSet::from([2, 9, 64]));
+        assert_eq!(policy.reported_in_mask(3).nodes, NodeSet::from([2, 9]));
+        assert_eq!(policy.reported_in_mask(65).nodes, NodeSet::from([2, 9, 64]));
     }
 
     fn check_rebind(mode: PolicyMode, flags: ModeFlags, steps: &[(NodeSet, NodeSet)]) {

@@ -65,7 +65,7 @@ impl Simulation {
         let files =
             self.files.iter().map(|(name, object)| (Owner::File(name.clone()), self.unclaimed(*object)));
         let pool = (Owner::Pool, self.pooled());
-        programs.chain(files).chain([pool]).filter(is_told).collect()
+        programs.chain(files).chain([pool]).filter(is_shown).collect()
     }
 
     /// Who has changed since the last step.
@@ -124,6 +124,6 @@ impl Simulation {
 }
 
 /// Whether somebody is worth a line: every program is, the others only where they have memory.
-fn is_told((owner, placement): &(Owner, Placement)) -> bool {
+fn is_shown((owner, placement): &(Owner, Placement)) -> bool {
     matches!(owner, Owner::Program(_)) || *placement != Placement::default()
 }

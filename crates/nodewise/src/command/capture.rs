@@ -25,13 +25,13 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     if is_machine_file {
         let text = machine_file(&input, args.with_identity);
         write_file(&args.output, text.as_bytes(), overwrite).map_err(fail)?;
-        output::tell(&format!("wrote {} as a machine file", shown(&args.output)));
+        output::say(&format!("wrote {} as a machine file", shown(&args.output)));
         return Ok(0);
     }
     let capture = capture(&input, args)?;
     let written = capture.write(&args.output, overwrite).map_err(fail)?;
-    output::tell(&format!("wrote {} files to {}", written.files, shown(&args.output)));
-    tell_unreadable(&capture);
+    output::say(&format!("wrote {} files to {}", written.files, shown(&args.output)));
+    report_unreadable(&capture);
     Ok(0)
 }
 
@@ -44,8 +44,8 @@ fn to_stdout(args: &Args, global: &Global) -> Outcome {
     }
     let capture = capture(&input::load(&global.machine, Detail::Full)?, args)?;
     output::print_bytes(&capture.to_tar())?;
-    output::tell(&format!("wrote {} files to standard output", capture.len()));
-    tell_unreadable(&capture);
+    output::say(&format!("wrote {} files to standard output", capture.len()));
+    report_unreadable(&capture);
     Ok(0)
 }
 
@@ -58,13 +58,13 @@ fn capture(input: &Input, args: &Args) -> Result<Capture, Failure> {
     })
 }
 
-fn tell_unreadable(capture: &Capture) {
+fn report_unreadable(capture: &Capture) {
     let unreadable = capture.unreadable();
     for error in unreadable.iter().take(TOLD) {
-        output::tell(&format!("left out: {error}"));
+        output::say(&format!("left out: {error}"));
     }
     if unreadable.len() > TOLD {
-        output::tell(&format!(
+        output::say(&format!(
             "left out {} more files that cannot be read; root can read them",
             unreadable.len() - TOLD
         ));

@@ -81,7 +81,7 @@ fn with_suite(args: &Compare, global: &Global, name: &str) -> Outcome {
     };
     match (saved, shown) {
         (Err(not_saved), Err(not_shown)) => {
-            output::tell(&not_saved.message);
+            output::say(&not_saved.message);
             Err(not_shown)
         }
         (Err(failure), Ok(_)) | (Ok(()), Err(failure)) => Err(failure),
@@ -103,7 +103,7 @@ fn list(args: &Compare, global: &Global, suite: &Suite) -> Outcome {
     } else {
         let missing = |one: &Benchmark| Lacking::from_benchmarks(slice::from_ref(one)).sentence();
         let missing: Vec<Option<String>> = suite.benchmarks.iter().map(missing).collect();
-        let installed = |one: &Benchmark| versions::told(&one.needs, &versions);
+        let installed = |one: &Benchmark| versions::installed_text(&one.needs, &versions);
         let installed: Vec<Option<String>> = suite.benchmarks.iter().map(installed).collect();
         output::print(&text::compare::list(suite, &missing, &installed, &output::style(global.color)))?;
     }
@@ -135,7 +135,7 @@ fn show(args: &Compare, global: &Global, shown: &Shown<'_>) -> Outcome {
 
 fn show_session(args: &Compare, global: &Global, session: &Session) -> Outcome {
     if args.svg.is_some() {
-        output::tell("nothing is compared, so there is no picture (--against or --placements compare)");
+        output::say("nothing is compared, so there is no picture (--against or --placements compare)");
     }
     if args.json {
         output::print_json(&json::suite::suite(session))?;

@@ -23,7 +23,7 @@ pub fn run(args: &Lab, global: &Global) -> Outcome {
     limits.memory = args.memory.unwrap_or(limits.memory);
     let layout = Layout::new(&machine, &limits).map_err(|error| fail(error.to_string()))?;
     for note in &layout.notes {
-        output::tell(note);
+        output::say(note);
     }
     if args.dry_run {
         output::print(&describe(&layout))?;

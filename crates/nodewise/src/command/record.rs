@@ -184,7 +184,7 @@ impl Recorder {
         let seconds = self.began.elapsed().as_secs_f64();
         let old =
             if self.bytes_before == 0 { String::new() } else { " and the file before it (.old)".to_owned() };
-        output::tell(&format!(
+        output::say(&format!(
             "wrote {} samples in {seconds:.0} s to {}{old}, {}",
             self.samples,
             shown(&self.path),

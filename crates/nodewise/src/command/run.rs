@@ -34,11 +34,11 @@ pub fn run(args: &Run, global: &Global) -> Outcome {
         return Err(fail("no program to run: nodewise run [OPTIONS] -- PROGRAM [ARGUMENT]...".to_owned()));
     }
     for note in &resolved.notes {
-        output::tell(note);
+        output::say(note);
     }
     if let Some(tool) = &args.emit {
         let emitted = emitted(tool, args, &machine, &resolved.placement).map_err(fail)?;
-        emitted.notes.iter().for_each(|note| output::tell(note));
+        emitted.notes.iter().for_each(|note| output::say(note));
         output::print(&format!("{}\n", emitted.text.trim_end()))?;
         return Ok(0);
     }

@@ -98,7 +98,7 @@ pub fn run(args: &Tune, global: &Global) -> Outcome {
     };
     let plan = if args.run_limit.is_none() { plan.with_hang_limit(HangLimit::DEFAULT) } else { plan };
     if !is_for_programs(args) {
-        output::tell(&beginning(args, &plan));
+        output::say(&beginning(args, &plan));
     }
     let paths = full_paths(named.command.first());
     let conducted = conduct(plan, args, named, &input.machine, not_counted, journal.as_mut());
@@ -178,7 +178,7 @@ fn draw(args: &Tune, placements: &Placements) -> Result<(), Failure> {
             picture.write(tune_svg(placements, Theme::Auto).as_bytes())
         }
         Some(_) => {
-            output::tell("nothing was measured, so there is no picture");
+            output::say("nothing was measured, so there is no picture");
             Ok(())
         }
         None => Ok(()),
@@ -229,7 +229,7 @@ fn conduct(
     if cooling.as_ref().is_some_and(|cooling| cooling.sum().began_millicelsius.is_none())
         && !is_for_programs(args)
     {
-        output::tell("no temperature of the CPUs is known here: --cool-down waits for nothing");
+        output::say("no temperature of the CPUs is known here: --cool-down waits for nothing");
     }
     let executor: Box<dyn Executor> = match named.subject {
         Subject::Program(program) => {
@@ -265,7 +265,7 @@ fn conduct(
             let past = journal.past();
             journal.begin(&head, now, Some(env!("CARGO_PKG_VERSION"))).map_err(|error| fail(&error))?;
             if past > 0 && !is_for_programs(args) {
-                output::tell(&format!("resuming after {past} runs recorded in the journal"));
+                output::say(&format!("resuming after {past} runs recorded in the journal"));
             }
             let study = experiment.conduct_with(plan, conditions, journal);
             if journal.past() > 0 {
@@ -348,12 +348,12 @@ fn emit(
     paths: &Paths,
 ) -> Result<(), Failure> {
     let Some(emitted) = emit::best(target, study, &analysis.advice, scope, paths) else {
-        output::tell(&emit::nothing(target, study, &analysis.advice));
+        output::say(&emit::nothing(target, study, &analysis.advice));
         return Ok(());
     };
     let emitted =
         emitted.map_err(|error| Failure::cannot(format_args!("--emit {}: {error}", target.name())))?;
-    emitted.notes.iter().for_each(|note| output::tell(note));
+    emitted.notes.iter().for_each(|note| output::say(note));
     output::print(&format!("\n{}\n", emitted.text.trim_end()))?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use nodewise_model::{BuiltAt, FallbackOrders, Release};
 use nodewise_source::{Detail, boot};
-use nodewise_view::digest::zones::{Orders, Told, Zones as ShownZones};
+use nodewise_view::digest::zones::{LoggedOrders, Orders, Zones as ShownZones};
 use nodewise_view::{json, text};
 
 use crate::cli::Global;
@@ -27,7 +27,7 @@ pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
         basis: zones.basis,
         release,
         // Another kernel is meant than the one that wrote the log.
-        told: &if args.kernel.is_none() { told(&input) } else { Told::NotAsked },
+        logged: &if args.kernel.is_none() { logged_orders(&input) } else { LoggedOrders::NotAsked },
     };
     let json = || json::zones::zonelist(&orders);
     output::show(args.json, global.color, json, |style| text::zones::zonelist(&orders, style))?;
@@ -35,16 +35,16 @@ pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
 }
 
 /// The fallback orders in the kernel's own log; the last of a node is the one in force.
-fn told(input: &Input) -> Told {
-    let Some(tree) = input.tree() else { return Told::NotAsked };
+fn logged_orders(input: &Input) -> LoggedOrders {
+    let Some(tree) = input.tree() else { return LoggedOrders::NotAsked };
     match boot::log(tree) {
-        Ok(Some(log)) if !log.fallback.is_empty() => Told::Orders(log.fallback.into_iter().collect()),
+        Ok(Some(log)) if !log.fallback.is_empty() => LoggedOrders::Orders(log.fallback.into_iter().collect()),
         Ok(Some(log)) if log.whole => {
-            Told::Unknown("its log does not have them; Linux 5.16 and later log them".to_owned())
+            LoggedOrders::Unknown("its log does not have them; Linux 5.16 and later log them".to_owned())
         }
-        Ok(Some(_)) => Told::Unknown("its log does not reach back to the start".to_owned()),
-        Ok(None) => Told::Unknown("its log is missing".to_owned()),
-        Err(error) => Told::Unknown(error.to_string()),
+        Ok(Some(_)) => LoggedOrders::Unknown("its log does not reach back to the start".to_owned()),
+        Ok(None) => LoggedOrders::Unknown("its log is missing".to_owned()),
+        Err(error) => LoggedOrders::Unknown(error.to_string()),
     }
 }
 

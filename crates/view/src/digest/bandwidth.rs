@@ -7,7 +7,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, missing, pages_words};
+use crate::digest::survey::{Ending, FindingSentence, missing, pages_words};
 
 /// The matrix of nodes: all threads of a node on the memory of each.
 pub fn matrix(report: &BandwidthReport) -> Matrix {
@@ -106,14 +106,14 @@ pub fn knee_words(report: &BandwidthReport) -> String {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &BandwidthReport) -> Vec<Told> {
-    findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
+pub fn finding_sentences(report: &BandwidthReport) -> Vec<FindingSentence> {
+    findings(report).iter().map(|finding| FindingSentence::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.
 pub fn ending(report: &BandwidthReport) -> Ending {
     let how = [method(report), COUNTED.to_owned()];
-    Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
+    Ending::of_cells(how, &report.account, report.cells(), report.size, finding_sentences(report).into_iter())
         .with_not_reached(not_reached(report))
 }
 

@@ -8,7 +8,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::counts::plural;
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, by_reason, missing, proof_sentence};
+use crate::digest::survey::{Ending, FindingSentence, by_reason, missing, proof_sentence};
 
 /// Describes a transfer in a line.
 const fn transfer_words(transfer: Transfer) -> &'static str {
@@ -134,15 +134,15 @@ fn proof(report: &C2cReport) -> Option<String> {
 }
 
 /// Returns the remarks to read before the figures are believed.
-pub fn remarks(report: &C2cReport) -> Vec<Told> {
+pub fn remarks(report: &C2cReport) -> Vec<FindingSentence> {
     let around = report.account.stolen().into_iter().chain(report.account.others());
-    let mut remarks: Vec<Told> = around.map(|noise| Told::from_noise(&noise)).collect();
+    let mut remarks: Vec<FindingSentence> = around.map(|noise| FindingSentence::from_noise(&noise)).collect();
     let disturbed = report.pairs.iter().filter(|of| of.figure.is_some() && of.disturbed).count();
     if disturbed > 0 {
         let of = report.pairs.iter().filter(|of| of.figure.is_some()).count();
         let sentence = format!("too noisy: {disturbed} of {of} pairs (marked !) were disturbed");
-        remarks.push(Told { sentence, is_noise: true });
+        remarks.push(FindingSentence { sentence, is_noise: true });
     }
-    remarks.extend(report.account.shortened().map(|why| Told::from_noise(&why)));
+    remarks.extend(report.account.shortened().map(|why| FindingSentence::from_noise(&why)));
     remarks
 }

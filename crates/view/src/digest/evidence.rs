@@ -154,7 +154,7 @@ impl Medians {
     /// Everything that says something of a study, for these arms: a share of what is local, and what was
     /// found where it was wanted, only where there is another node, and anything else where it was not
     /// nothing throughout.
-    pub fn told(study: &Study, arms: impl Iterator<Item = ArmId> + Clone) -> Vec<Self> {
+    pub fn shown(study: &Study, arms: impl Iterator<Item = ArmId> + Clone) -> Vec<Self> {
         let of = |counted: Counted| {
             let values = arms.clone().map(|arm| counted.median(study, arm)).collect();
             Self { counted, values }
@@ -162,10 +162,10 @@ impl Medians {
         let several = study.records.iter().any(|record| record.run.evidence.allocations.len() > 1);
         let needs_another = |counted: &Counted| matches!(counted, Counted::Local | Counted::Hit);
         let candidates = Counted::ALL.into_iter().filter(|counted| several || !needs_another(counted));
-        candidates.map(of).filter(Self::tells).collect()
+        candidates.map(of).filter(Self::is_worth_showing).collect()
     }
 
-    fn tells(&self) -> bool {
+    fn is_worth_showing(&self) -> bool {
         let least = if matches!(self.counted, Counted::Others | Counted::Stolen) { 0.001 } else { 0.0 };
         self.values.iter().flatten().any(|value| *value > least)
     }

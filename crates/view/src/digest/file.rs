@@ -7,7 +7,7 @@ use nodewise_measure::survey::{CellReport, extent};
 use nodewise_stats::Direction;
 
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, missing};
+use crate::digest::survey::{Ending, FindingSentence, missing};
 
 /// Names an operation, as a title.
 const fn operation_words(operation: Operation) -> &'static str {
@@ -44,14 +44,14 @@ fn sentence(finding: &FileFinding) -> String {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &FileReport) -> Vec<Told> {
-    file_findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
+pub fn finding_sentences(report: &FileReport) -> Vec<FindingSentence> {
+    file_findings(report).iter().map(|finding| FindingSentence::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.
 pub fn ending(report: &FileReport) -> Ending {
     let how = [method(report), COUNTED.to_owned()];
-    Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
+    Ending::of_cells(how, &report.account, report.cells(), report.size, finding_sentences(report).into_iter())
         .with_not_reached(missing("cell", report.cells().map(CellReport::is_reached)))
 }
 

@@ -5,7 +5,7 @@ use nodewise_measure::io::{
 };
 use nodewise_measure::survey::{CellReport, extent};
 
-use crate::digest::survey::{Ending, Told, missing, proof, refusals};
+use crate::digest::survey::{Ending, FindingSentence, missing, proof, refusals};
 
 /// Names the kind of a device, in words.
 const fn kind_words(kind: DeviceKind) -> &'static str {
@@ -58,8 +58,8 @@ fn sentence(finding: &IoFinding) -> String {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &IoReport) -> Vec<Told> {
-    findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
+pub fn finding_sentences(report: &IoReport) -> Vec<FindingSentence> {
+    findings(report).iter().map(|finding| FindingSentence::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.
@@ -69,7 +69,7 @@ pub fn ending(report: &IoReport) -> Ending {
     Ending {
         how: counted.into_iter().flatten().chain(proof).collect(),
         not_measured: report.devices.iter().flat_map(refusals_of).collect(),
-        findings: told(report).into_iter().collect(),
+        findings: finding_sentences(report).into_iter().collect(),
     }
     .with_not_reached(missing("way", report.cells().map(CellReport::is_reached)))
 }

@@ -7,7 +7,7 @@ use nodewise_stats::Direction;
 
 use crate::digest::counts::{by_count, plural};
 use crate::digest::matrix::{Entry, Matrix};
-use crate::digest::survey::{Ending, Told, missing, pages_words};
+use crate::digest::survey::{Ending, FindingSentence, missing, pages_words};
 
 /// Which figure of a cell a matrix shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,14 +79,14 @@ fn sentence(finding: &LatencyFinding) -> String {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &LatencyReport) -> Vec<Told> {
-    findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
+pub fn finding_sentences(report: &LatencyReport) -> Vec<FindingSentence> {
+    findings(report).iter().map(|finding| FindingSentence::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.
 pub fn ending(report: &LatencyReport) -> Ending {
-    let told = told(report).into_iter();
-    Ending::of_cells([method(report)], &report.account, report.cells.iter(), report.size, told)
+    let findings = finding_sentences(report).into_iter();
+    Ending::of_cells([method(report)], &report.account, report.cells.iter(), report.size, findings)
         .with_not_reached(missing("cell", report.cells.iter().map(CellReport::is_reached)))
 }
 

@@ -4,7 +4,7 @@ use nodewise_measure::latency::loaded::{Curve, Knee, LoadedFinding, LoadedReport
 use nodewise_measure::survey::{CellReport, extent};
 
 use crate::digest::counts::{by_count, cpu_names};
-use crate::digest::survey::{Ending, Told, digits, missing, pages_words};
+use crate::digest::survey::{Ending, FindingSentence, digits, missing, pages_words};
 
 /// The meaning of GB/s and ns here.
 const COUNTED: &str = "GB/s (10^9 bytes) that the traffic names, the chase not counted; on the bus it may be \
@@ -47,14 +47,14 @@ pub fn knee_words(path: &Path, curve: &Curve) -> Option<String> {
 }
 
 /// Returns the findings of the report, and how far they can be believed.
-pub fn told(report: &LoadedReport) -> Vec<Told> {
-    findings(report).iter().map(|finding| Told::from_finding(finding, sentence)).collect()
+pub fn finding_sentences(report: &LoadedReport) -> Vec<FindingSentence> {
+    findings(report).iter().map(|finding| FindingSentence::from_finding(finding, sentence)).collect()
 }
 
 /// How the report ends.
 pub fn ending(report: &LoadedReport) -> Ending {
     let how = [method(report), COUNTED.to_owned()];
-    Ending::of_cells(how, &report.account, report.cells(), report.size, told(report).into_iter())
+    Ending::of_cells(how, &report.account, report.cells(), report.size, finding_sentences(report).into_iter())
         .with_not_reached(missing("point", report.cells().map(CellReport::is_reached)))
 }
 

@@ -74,7 +74,7 @@ pub fn package_list(packages: &BTreeSet<PackageId>) -> String {
 }
 
 /// The tier of each node, where tiers distinguish nodes: more than one tier, or memory in none.
-pub fn telling_tiers(machine: &Machine) -> BTreeMap<NodeId, TierId> {
+pub fn distinguishing_tiers(machine: &Machine) -> BTreeMap<NodeId, TierId> {
     let tiers: BTreeMap<NodeId, TierId> =
         machine.tiers.iter().flat_map(|tier| tier.nodes.iter().map(move |node| (node, tier.id))).collect();
     let one_for_all =
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn one_tier_for_all_memory_tells_nothing() {
-        assert!(telling_tiers(&spec::machine("2x(1c 1G tier=4)").unwrap()).is_empty());
-        let tiers = telling_tiers(&spec::machine("(1c 1G tier=4) (1G tier=22)").unwrap());
+        assert!(distinguishing_tiers(&spec::machine("2x(1c 1G tier=4)").unwrap()).is_empty());
+        let tiers = distinguishing_tiers(&spec::machine("(1c 1G tier=4) (1G tier=22)").unwrap());
         assert_eq!(tiers.len(), 2);
-        assert_eq!(telling_tiers(&spec::machine("(1c 1G tier=4) (1G)").unwrap()).len(), 1);
+        assert_eq!(distinguishing_tiers(&spec::machine("(1c 1G tier=4) (1G)").unwrap()).len(), 1);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl OddityGroup<'_> {
 
 /// The oddities that are reported as such: all but limits of the process without a file, which have a
 /// section of their own. Contradictions and damage come first, then what is merely unusual.
-pub fn worth_telling<'a>(machine: &'a Machine) -> Vec<OddityGroup<'a>> {
+pub fn reported_oddities<'a>(machine: &'a Machine) -> Vec<OddityGroup<'a>> {
     let told = machine.oddities.iter();
     let told = told.filter(|oddity| oddity.kind != OddityKind::Restricted || oddity.path.is_some());
     let mut alike: Vec<Vec<&Oddity>> = Vec::new();
@@ -87,7 +87,7 @@ fn without_numbers(text: &str) -> String {
 
 /// How many there are, and where to read them: `3 oddities: see nodewise show`. `None` without any.
 pub fn pointer(machine: &Machine) -> Option<String> {
-    match worth_telling(machine).len() {
+    match reported_oddities(machine).len() {
         0 => None,
         count => Some(format!("{}: see nodewise show", by_count(count))),
     }
@@ -120,7 +120,7 @@ mod tests {
                 Oddity::new(OddityKind::DistanceMissing, format!("node {node} has no distance"))
             }));
         machine.oddities.push(Oddity::new(OddityKind::Restricted, "told elsewhere"));
-        let words: Vec<String> = worth_telling(&machine).iter().map(OddityGroup::words).collect();
+        let words: Vec<String> = reported_oddities(&machine).iter().map(OddityGroup::words).collect();
         assert_eq!(
             words,
             [

@@ -19,18 +19,18 @@ pub struct Ending {
     pub how: Vec<String>,
     /// Cells without a measurement: where, and why.
     pub not_measured: Vec<(String, String)>,
-    pub findings: Vec<Told>,
+    pub findings: Vec<FindingSentence>,
 }
 
 /// A finding as it is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct FindingSentence {
     pub sentence: String,
     /// Whether the finding says that figures may not repeat.
     pub is_noise: bool,
 }
 
-impl Told {
+impl FindingSentence {
     /// A finding of a survey; `sentence` makes one of what its instrument shows.
     pub fn from_finding<F>(finding: &SurveyFinding<F>, sentence: impl Fn(&F) -> String) -> Self {
         let is_noise = finding.is_noise();
@@ -54,7 +54,7 @@ impl Ending {
         account: &Account,
         cells: impl Iterator<Item = &'c CellReport>,
         size: Bytes,
-        findings: impl Iterator<Item = Told>,
+        findings: impl Iterator<Item = FindingSentence>,
     ) -> Self {
         let cells: Vec<&CellReport> = cells.collect();
         let proof = proof(cells.iter().copied(), size);

@@ -7,7 +7,7 @@ use nodewise_measure::latency::sweep::SweepReport;
 use nodewise_measure::survey::extent;
 
 use crate::digest::counts::each_once;
-use crate::digest::survey::{Ending, Told, missing};
+use crate::digest::survey::{Ending, FindingSentence, missing};
 
 /// Names a way through a buffer.
 pub fn pattern_words(pattern: Pattern) -> String {
@@ -51,12 +51,12 @@ pub fn method(report: &SweepReport) -> String {
 }
 
 /// Says whether the sweep was too noisy, and why chases have no figure, each reason once.
-fn reasons(report: &SweepReport) -> Vec<Told> {
-    let noisy = |sentence| Told { sentence, is_noise: true };
+fn reasons(report: &SweepReport) -> Vec<FindingSentence> {
+    let noisy = |sentence| FindingSentence { sentence, is_noise: true };
     let noise = report.noise().map(|(disturbed, of)| {
         format!("too noisy: {disturbed} of {of} were disturbed; the levels found need not be true")
     });
     let refused = report.chases.iter().filter_map(|chase| chase.cell.refused.clone());
-    let shortened = report.account.shortened().map(|why| Told::from_noise(&why));
+    let shortened = report.account.shortened().map(|why| FindingSentence::from_noise(&why));
     noise.map(noisy).into_iter().chain(shortened).chain(each_once(refused).into_iter().map(noisy)).collect()
 }

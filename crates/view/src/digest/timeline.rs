@@ -12,8 +12,8 @@ use nodewise_model::simulate::{Act, Backing, Mapping, Owner, Part, Placement, Si
 use nodewise_model::{Memory, Release, ZoneKind, ZoneState};
 
 use super::walk::{Basis, size_of};
+use findings::{ReportedStep, findings};
 pub use findings::{TimelineFinding, TimelineFindingKind};
-use findings::{Told, findings};
 
 /// A step, and its outcome.
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ impl Timeline {
             self.grow(&killed.program, &killed.had.iter().copied().collect());
         }
         let findings =
-            findings(&Told { at_s, program, act: &act, step: &step, memory, release: self.release });
+            findings(&ReportedStep { at_s, program, act: &act, step: &step, memory, release: self.release });
         self.moments.push(Moment {
             at_s,
             program: program.to_owned(),

@@ -63,7 +63,7 @@ fn without(marks: Watermarks, boost: u64) -> Watermarks {
 
 /// The orders in the kernel's own log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum LoggedOrders {
     /// There is no kernel to ask, or another one is meant.
     NotAsked,
     /// It cannot be known, and why.
@@ -85,7 +85,7 @@ pub struct Orders<'a> {
     /// Where the zones come from.
     pub basis: Basis,
     pub release: Release,
-    pub told: &'a Told,
+    pub logged: &'a LoggedOrders,
 }
 
 impl Orders<'_> {
@@ -104,14 +104,14 @@ impl Orders<'_> {
 
     /// Nodes whose order in the kernel's log differs from the model's.
     pub fn differing(&self) -> Vec<(NodeId, &[NodeId])> {
-        let Told::Orders(told) = self.told else { return Vec::new() };
+        let LoggedOrders::Orders(told) = self.logged else { return Vec::new() };
         let other = |(node, order): &(NodeId, &[NodeId])| *order != self.orders.logged(*node, self.release);
         told.iter().map(|(node, order)| (*node, order.as_slice())).filter(other).collect()
     }
 
     /// Whether all that the kernel reports is what the model says of orders built at the other moment.
     pub fn is_other_moment(&self) -> bool {
-        let Told::Orders(told) = self.told else { return false };
+        let LoggedOrders::Orders(told) = self.logged else { return false };
         told.iter().all(|(node, order)| *order == self.others.logged(*node, self.release))
     }
 }
@@ -189,7 +189,7 @@ mod tests {
             [BuiltAt::Boot, BuiltAt::RunTime].map(|at| FallbackOrders::from_machine(&machine, at));
         let check = |release: Release, bare: &[u32], expected: (usize, bool)| {
             let told = [(0, nodes(&[0, 2])), (1, nodes(bare)), (2, nodes(&[2, 0]))];
-            let told = Told::Orders(told.map(|(node, order)| (NodeId::new(node), order)).into());
+            let told = LoggedOrders::Orders(told.map(|(node, order)| (NodeId::new(node), order)).into());
             let (orders, others) = (&boot, &run_time);
             let orders = Orders {
                 orders,
@@ -198,7 +198,7 @@ mod tests {
                 zones: &[],
                 basis: Basis::Assumed,
                 release,
-                told: &told,
+                logged: &told,
             };
             assert_eq!((orders.differing().len(), orders.is_other_moment()), expected, "{release}: {bare:?}");
         };

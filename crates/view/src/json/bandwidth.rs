@@ -14,7 +14,7 @@ use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::reading::{Saved, items, kernel, node, positive};
-use crate::digest::bandwidth::told;
+use crate::digest::bandwidth::finding_sentences;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.bandwidth/2";
@@ -106,7 +106,7 @@ impl Document {
             all_nodes: report.everywhere.as_ref().map(WayJson::of),
             interleave_weights: weights,
             declared: report.declared.iter().map(DeclaredJson::of).collect(),
-            findings: told(report).into_iter().map(|told| told.sentence).collect(),
+            findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
         }
     }
 

@@ -9,7 +9,7 @@ use super::cells::{AccountJson, BackingJson, GbPerSJson, ReachJson};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::reading::{Saved, items, named};
-use crate::digest::file::told;
+use crate::digest::file::finding_sentences;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.file_bandwidth/2";
@@ -34,7 +34,7 @@ pub fn file(report: &FileReport) -> String {
         folder,
         account: AccountJson::from_account(&report.account),
         files: report.ways.iter().map(WayJson::of).collect(),
-        findings: told(report).into_iter().map(|told| told.sentence).collect(),
+        findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
     })
 }
 

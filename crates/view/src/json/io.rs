@@ -13,7 +13,7 @@ use super::conditions::ConditionsJson;
 use super::perftest::{self, ComparisonJson};
 use super::pretty;
 use super::reading::{Fields, Saved, items, named, node};
-use crate::digest::io::told;
+use crate::digest::io::finding_sentences;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.io/2";
@@ -36,7 +36,7 @@ pub fn io(report: &IoReport) -> String {
         small_block_bytes: SMALL.get(),
         account: AccountJson::from_account(&report.account),
         devices: report.devices.iter().map(DeviceJson::of).collect(),
-        findings: told(report).into_iter().map(|told| told.sentence).collect(),
+        findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
     })
 }
 

@@ -13,7 +13,7 @@ use super::cells::{AccountJson, MarksJson, PlacedJson, page_kind};
 use super::conditions::ConditionsJson;
 use super::pretty;
 use super::reading::{Fields, Saved, items, node, pages, set};
-use crate::digest::latency::told;
+use crate::digest::latency::finding_sentences;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.latency/1";
@@ -114,7 +114,7 @@ impl Document {
             cells: report.cells.iter().map(CellJson::from_cell).collect(),
             page_walks: pairs.into_iter().filter_map(walk).collect(),
             declared: report.declared.iter().map(DeclaredJson::of).collect(),
-            findings: told(report).into_iter().map(|told| told.sentence).collect(),
+            findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
         }
     }
 

@@ -14,7 +14,7 @@ use super::conditions::ConditionsJson;
 use super::latency::CellJson;
 use super::pretty;
 use super::reading::{Saved, items, kernel, node, pages, positive, set};
-use crate::digest::loaded::told;
+use crate::digest::loaded::finding_sentences;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.latency_loaded/1";
@@ -112,7 +112,7 @@ impl Document {
             traffic_size_bytes: report.traffic_size.get(),
             account: AccountJson::from_account(&report.account),
             paths: report.paths.iter().map(PathJson::of).collect(),
-            findings: told(report).into_iter().map(|told| told.sentence).collect(),
+            findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
         }
     }
 

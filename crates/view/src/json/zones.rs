@@ -5,7 +5,7 @@ use nodewise_model::{BuiltAt, ZoneKind};
 use serde::Serialize;
 
 use super::pretty;
-use crate::digest::zones::{Orders, Row, Told, Zones as Shown};
+use crate::digest::zones::{LoggedOrders, Orders, Row, Zones as Shown};
 
 /// The schema of the zones.
 pub const ZONES_SCHEMA: &str = "nodewise.zones/1";
@@ -106,9 +106,9 @@ pub fn zonelist(orders: &Orders<'_>) -> String {
     let lists = orders.lists();
     let entry = |(node, kind): (NodeId, ZoneKind)| Entry { node: node.number(), zone: kind.name() };
     let numbers = |order: &[NodeId]| order.iter().map(|node| node.number()).collect();
-    let told = |node: NodeId| match orders.told {
-        Told::Orders(told) => told.get(&node).map(|order| numbers(order)),
-        Told::NotAsked | Told::Unknown(_) => None,
+    let told = |node: NodeId| match orders.logged {
+        LoggedOrders::Orders(told) => told.get(&node).map(|order| numbers(order)),
+        LoggedOrders::NotAsked | LoggedOrders::Unknown(_) => None,
     };
     let list = |(node, order): (NodeId, &[NodeId])| List {
         node: node.number(),

@@ -1,6 +1,6 @@
 //! How a text about a survey ends: how it was measured, what was not, and what it shows.
 
-use crate::digest::survey::{Ending, Told};
+use crate::digest::survey::{Ending, FindingSentence};
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
@@ -12,7 +12,7 @@ pub(super) fn write(ending: &Ending, page: &mut Page) {
     let refused = ending.not_measured.iter();
     let refused = refused.map(|(place, why)| line(Ink::Notable, place).with(Ink::Plain, format!(": {why}")));
     section("Not measured", refused, page);
-    let ink = |told: &Told| if told.is_noise { Ink::Notable } else { Ink::Plain };
+    let ink = |told: &FindingSentence| if told.is_noise { Ink::Notable } else { Ink::Plain };
     let findings = ending.findings.iter().map(|told| line(ink(told), &told.sentence));
     section("Findings", findings, page);
 }

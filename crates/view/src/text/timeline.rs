@@ -68,13 +68,18 @@ fn steps(timeline: &Timeline) -> Table {
     ]);
     for moment in &timeline.moments {
         let program = if moment.program.is_empty() { Line::blank() } else { moment.program.as_str().into() };
-        table.row(vec![format!("{} s", moment.at_s).into(), program, moment.does().into(), told(moment)]);
+        table.row(vec![
+            format!("{} s", moment.at_s).into(),
+            program,
+            moment.does().into(),
+            moment_line(moment),
+        ]);
     }
     table
 }
 
 /// With what a step was, and its outcome.
-fn told(moment: &Moment) -> Line {
+fn moment_line(moment: &Moment) -> Line {
     let (object, outcome) = (moment.object(), moment.outcome());
     let between = if object.is_empty() || outcome.is_empty() { "" } else { ": " };
     let is_notable = |kind: TimelineFindingKind| {

@@ -4,7 +4,7 @@ use nodewise_machine::{Bytes, NodeSet};
 use nodewise_model::{BuiltAt, ZoneKind};
 
 use crate::digest::walk::Basis;
-use crate::digest::zones::{Orders, Row, Told, Words, Zones, in_words, is_rotation};
+use crate::digest::zones::{LoggedOrders, Orders, Row, Words, Zones, in_words, is_rotation};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -131,7 +131,7 @@ pub fn zonelist(orders: &Orders<'_>, style: &Style) -> String {
     }
     page.heading("Zones of each node", "tried alone where a page must come from it (__GFP_THISNODE)");
     own_zones(orders).write(&mut page);
-    told(orders, &mut page);
+    logged_orders(orders, &mut page);
     page.finish()
 }
 
@@ -207,12 +207,12 @@ fn own_zones(orders: &Orders<'_>) -> Table {
 }
 
 /// Writes how the orders in the kernel's own log differ from these.
-fn told(orders: &Orders<'_>, page: &mut Page) {
+fn logged_orders(orders: &Orders<'_>, page: &mut Page) {
     const HEADING: &str = "The kernel's own orders";
-    match orders.told {
-        Told::NotAsked => return,
-        Told::Unknown(why) => return page.heading(HEADING, &format!("not known: {why}")),
-        Told::Orders(_) => {}
+    match orders.logged {
+        LoggedOrders::NotAsked => return,
+        LoggedOrders::Unknown(why) => return page.heading(HEADING, &format!("not known: {why}")),
+        LoggedOrders::Orders(_) => {}
     }
     let differing = orders.differing();
     if differing.is_empty() {

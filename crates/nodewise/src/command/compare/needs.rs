@@ -79,7 +79,7 @@ pub fn install(suite: &Suite) -> Result<(), Failure> {
     if !rustix::process::geteuid().is_root() {
         return Err(Failure::cannot(format_args!("--install needs root: it would run {line}")));
     }
-    output::tell(&format!("running {line}"));
+    output::say(&format!("running {line}"));
     let mut command = Command::new("apt-get");
     command.args(["install", "--yes", "--no-remove", "-o", NO_PATTERNS, "--"]).args(lacking.packages());
     // What it prints is not a result of ours.

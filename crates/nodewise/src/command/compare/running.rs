@@ -99,7 +99,7 @@ fn installed(suite: &Suite) -> Result<(Suite, Vec<Skipped>), Failure> {
     let mut skipped = Vec::new();
     for benchmark in &suite.benchmarks {
         if let Some(why) = Lacking::from_benchmarks(slice::from_ref(benchmark)).sentence() {
-            output::tell(&format!("{} is left out: {why}", benchmark.name));
+            output::say(&format!("{} is left out: {why}", benchmark.name));
             skipped.push(Skipped { benchmark: benchmark.name.clone(), threads: None, why });
         }
     }
@@ -139,7 +139,7 @@ fn conduct(
     let agenda = Agenda { cases, arms: plan.arms(), rounds, seed };
     let per_round = cases.len() as u64 * u64::from(plan.runs_per_block());
     let one = if machine.nodes.len() < 2 { "; this machine has one node" } else { "" };
-    output::tell(&format!(
+    output::say(&format!(
         "running {} of {}, {per_round} runs a round{one}; Ctrl-C ends it with the results so far",
         benchmarks(suite.benchmarks.len()),
         suite.title
@@ -200,7 +200,7 @@ impl Line {
             }
             Event::GivenUp { case, why } => {
                 let text = format!("{} is given up: {why}", case.benchmark.name);
-                self.bar.suspend(|| output::tell(&text));
+                self.bar.suspend(|| output::say(&text));
             }
         }
     }

@@ -34,7 +34,7 @@ pub fn installed(benchmarks: &[Benchmark]) -> BTreeMap<String, Option<String>> {
 }
 
 /// Lists the versions a benchmark has here; `None` where it needs nothing with a known version.
-pub fn told(needs: &[Need], versions: &BTreeMap<String, Option<String>>) -> Option<String> {
+pub fn installed_text(needs: &[Need], versions: &BTreeMap<String, Option<String>>) -> Option<String> {
     let known: BTreeSet<&str> =
         needs.iter().filter_map(|need| versions.get(&need.program)?.as_deref()).collect();
     (!known.is_empty()).then(|| known.into_iter().collect::<Vec<_>>().join(", "))

@@ -53,7 +53,7 @@ pub fn treatments(args: &Tune, input: &Input, asks: bool) -> Result<(Vec<Treatme
     if threads.is_empty() {
         return Ok((treatments, left_out));
     }
-    let (treatments, same) = threads::told(treatments, &threads, asks, machine);
+    let (treatments, same) = threads::with_thread_counts(treatments, &threads, asks, machine);
     left_out.extend(same);
     Ok((treatments, left_out))
 }

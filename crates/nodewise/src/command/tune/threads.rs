@@ -66,7 +66,7 @@ impl Count {
 
 /// Each treatment with each number of threads. A program whose words ask for the number (`asks`) gets
 /// it there and nowhere else; others get it through the variables that libraries look at.
-pub fn told(
+pub fn with_thread_counts(
     treatments: Vec<Treatment>,
     counts: &[Count],
     asks: bool,
@@ -130,7 +130,7 @@ mod tests {
         let default = Treatment::new("default", Placement::DEFAULT);
         let bound = Treatment::new("CPUs 0,4", Placement::on_cpus(CpuSet::from([0, 4])));
         let counts = Count::parse_list("cpus,cores,1").unwrap();
-        let (all, left_out) = told(vec![default, bound], &counts, false, &machine);
+        let (all, left_out) = with_thread_counts(vec![default, bound], &counts, false, &machine);
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(
             names,
@@ -153,7 +153,7 @@ mod tests {
     fn a_command_that_asks_is_told_there_alone() {
         let machine = spec::machine("(2c 8G)").unwrap();
         let default = Treatment::new("default", Placement::DEFAULT);
-        let (all, _) = told(vec![default], &[Count::Cpus], true, &machine);
+        let (all, _) = with_thread_counts(vec![default], &[Count::Cpus], true, &machine);
         assert_eq!((all[0].threads, all[0].environment.len()), (Some(2), 0));
     }
 

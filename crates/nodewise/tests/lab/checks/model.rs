@@ -122,7 +122,8 @@ pub fn answers(context: &Context) -> Result<(), String> {
             Ok(()) => Ok(mempolicy::thread_policy().map_err(|error| error.to_string())?.to_string()),
             Err(error) => Err(error.errno.name().unwrap_or("?")),
         };
-        let ours = Policy::from_mem_policy(&asked, scope).map(|policy| policy.told(nr_node_ids).to_string());
+        let ours = Policy::from_mem_policy(&asked, scope)
+            .map(|policy| policy.reported_in_mask(nr_node_ids).to_string());
         let ours = ours.map_err(|errno| errno.name());
         if ours != kernels {
             mempolicy::set_thread_policy(&MemPolicy::DEFAULT).map_err(|error| error.to_string())?;

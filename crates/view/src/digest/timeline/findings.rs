@@ -51,7 +51,7 @@ pub struct TimelineFinding {
 }
 
 /// A step that is reported.
-pub(super) struct Told<'a> {
+pub(super) struct ReportedStep<'a> {
     pub at_s: f64,
     pub program: &'a str,
     pub act: &'a Act,
@@ -61,8 +61,8 @@ pub(super) struct Told<'a> {
 }
 
 /// The points that a reader should not miss of a step.
-pub(super) fn findings(told: &Told<'_>) -> Vec<TimelineFinding> {
-    let Told { at_s, program, step, memory, .. } = told;
+pub(super) fn findings(told: &ReportedStep<'_>) -> Vec<TimelineFinding> {
+    let ReportedStep { at_s, program, step, memory, .. } = told;
     let page = memory.page_bytes();
     let mut findings = Vec::new();
     let mut tell = |kind, sentence: String| {

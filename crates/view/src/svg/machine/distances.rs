@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodewise_machine::{Bytes, Machine, Node, NodeId, NodeSet, check::node_names};
 
 use crate::digest::Distances;
-use crate::digest::node::telling_tiers;
+use crate::digest::node::distinguishing_tiers;
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::legend::swatch;
@@ -26,7 +26,7 @@ const CELL: f64 = 34.0;
 pub(super) fn panel(machine: &Machine) -> Option<Frame> {
     let distances = Distances::from_machine(machine);
     let several = distances.nodes().len() > 1;
-    let tiers = telling_tiers(machine);
+    let tiers = distinguishing_tiers(machine);
     if !several && tiers.is_empty() {
         return None;
     }

@@ -13,8 +13,8 @@ use crate::digest::cache::cores_of;
 use crate::digest::counts::core_of_each_cpu;
 use crate::digest::device::{ShownDevice, devices_by_node};
 use crate::digest::node::{
-    NodeKind, cpus_in_no_node, filled_pools, nodes_of_each_cpu, package_list, packages_of_nodes,
-    telling_tiers, used_percent,
+    NodeKind, cpus_in_no_node, distinguishing_tiers, filled_pools, nodes_of_each_cpu, package_list,
+    packages_of_nodes, used_percent,
 };
 use crate::svg::frame::Role;
 
@@ -198,7 +198,7 @@ impl<'a> Facts<'a> {
             core_of,
             caches_are_shared,
             nodes_of: nodes_of_each_cpu(machine),
-            tiers: telling_tiers(machine),
+            tiers: distinguishing_tiers(machine),
             devices: devices_by_node(machine),
             slow: machine.cpu_kinds().iter().skip(1).flat_map(|kind| kind.cpus.iter()).collect(),
         }

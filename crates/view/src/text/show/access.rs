@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use nodewise_machine::{Access, AccessClass, Bytes, Machine, Node, NodeSet, check::node_names};
 
 use crate::digest::access::gb_per_s;
-use crate::digest::node::telling_tiers;
+use crate::digest::node::distinguishing_tiers;
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
 /// Writes the memory tiers, where they distinguish nodes.
 pub(super) fn tiers(machine: &Machine, page: &mut Page) {
-    if telling_tiers(machine).is_empty() {
+    if distinguishing_tiers(machine).is_empty() {
         return;
     }
     page.heading("Memory tiers", "fastest first");

@@ -6,7 +6,8 @@ use nodewise_machine::{Bytes, Machine, Node, NodeId, NodeSet, check::node_names}
 
 use crate::digest::counts::plural;
 use crate::digest::node::{
-    NodeKind, cpus_in_no_node, filled_pools, package_list, packages_of_nodes, telling_tiers, used_percent,
+    NodeKind, cpus_in_no_node, distinguishing_tiers, filled_pools, package_list, packages_of_nodes,
+    used_percent,
 };
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
@@ -36,7 +37,7 @@ pub(super) fn nodes(machine: &Machine, page: &mut Page) {
     ]);
     // What is present is worth a column where programs get far less of it.
     let lags = machine.nodes.keys().any(|node| machine.held_back(*node).is_some());
-    let tiers = telling_tiers(machine);
+    let tiers = distinguishing_tiers(machine);
     let packages = packages_of_nodes(machine);
     for node in machine.nodes.values() {
         let cpus = machine.cpus_of(node.id);

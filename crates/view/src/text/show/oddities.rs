@@ -3,7 +3,7 @@
 use nodewise_machine::Machine;
 
 use crate::digest::counts::plural;
-use crate::digest::oddity::worth_telling;
+use crate::digest::oddity::reported_oddities;
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
@@ -12,7 +12,7 @@ const MOST: usize = 30;
 
 /// Writes the oddities, if there are any.
 pub(super) fn oddities(machine: &Machine, page: &mut Page) {
-    let groups = worth_telling(machine);
+    let groups = reported_oddities(machine);
     let count = groups.len();
     if count == 0 {
         return;

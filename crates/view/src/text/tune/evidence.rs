@@ -16,7 +16,7 @@ pub(super) fn write(study: &Study, analysis: &Analysis, extent: Extent, page: &m
     if extent == Extent::Brief {
         return;
     }
-    let told = Medians::told(study, analysis.arms.iter().map(|result| result.arm));
+    let told = Medians::shown(study, analysis.arms.iter().map(|result| result.arm));
     let spoilt: Vec<(usize, usize)> = analysis.arms.iter().map(|result| study.spoilt(result.arm)).collect();
     let repeated: usize = spoilt.iter().map(|(aside, _)| aside).sum();
     if !told.is_empty() || repeated > 0 {

@@ -90,17 +90,17 @@ impl Listed {
         Self { built: BuiltAt::Boot, orders, others, zones: model_zones::machine_zones(&machine) }
     }
 
-    fn shown<'a>(&'a self, told: &'a Told) -> Orders<'a> {
+    fn shown<'a>(&'a self, told: &'a LoggedOrders) -> Orders<'a> {
         let Self { built, orders, others, zones } = self;
         let (basis, release) = (Basis::Assumed, Release::REFERENCE);
-        Orders { orders, others, built: *built, zones, basis, release, told }
+        Orders { orders, others, built: *built, zones, basis, release, logged: told }
     }
 
-    fn text(&self, told: &Told, width: usize) -> String {
+    fn text(&self, told: &LoggedOrders, width: usize) -> String {
         zonelist(&self.shown(told), &Style::plain(width))
     }
 
-    fn json(&self, told: &Told) -> serde_json::Value {
+    fn json(&self, told: &LoggedOrders) -> serde_json::Value {
         serde_json::from_str(&json::zones::zonelist(&self.shown(told))).unwrap()
     }
 }
@@ -108,7 +108,7 @@ impl Listed {
 #[test]
 fn orders_name_nodes_and_zones() {
     assert_eq!(
-        Listed::of(TWO).text(&Told::NotAsked, 80),
+        Listed::of(TWO).text(&LoggedOrders::NotAsked, 80),
         "\
 Fallback orders  as built at boot, Linux 6.12
   node  nodes tried  zones tried
@@ -131,7 +131,7 @@ fn without_a_node_there_is_no_empty_table() {
     let (orders, others) = (of(BuiltAt::Boot), of(BuiltAt::RunTime));
     let listed = Listed { built: BuiltAt::Boot, orders, others, zones: Vec::new() };
     assert_eq!(
-        listed.text(&Told::NotAsked, 80),
+        listed.text(&LoggedOrders::NotAsked, 80),
         "Fallback orders  as built at boot, Linux 6.12\n  none: the kernel does not describe any node\n"
     );
 }
@@ -141,7 +141,7 @@ fn many_nodes_in_a_rotation_are_one_row() {
     for nodes in [64, 1024] {
         let listed = Listed::of(&format!("{nodes}x(1c 1G)"));
         for width in [40, 60, 80, 120] {
-            let text = listed.text(&Told::NotAsked, width);
+            let text = listed.text(&LoggedOrders::NotAsked, width);
             assert!(text.lines().count() <= 20, "{text}");
             assert!(text.lines().all(|line| line.len() <= width), "{text}");
             assert!(text.contains(&format!("0-{}", nodes - 1)), "{text}");
@@ -151,7 +151,7 @@ fn many_nodes_in_a_rotation_are_one_row() {
 
 #[test]
 fn nodes_without_memory_are_no_part_of_a_rotation() {
-    let text = Listed::of("2x(1c 1G) 8x(1c)").text(&Told::NotAsked, 100);
+    let text = Listed::of("2x(1c 1G) 8x(1c)").text(&LoggedOrders::NotAsked, 100);
     let rows: Vec<&str> = text.lines().skip(1).take(4).collect();
     // Node 2 tries the nodes that node 0 tries, and is not the first of them.
     let expected = [
@@ -170,7 +170,7 @@ fn many_nodes_at_many_distances_have_a_few_lines_each() {
         let order = listed.orders.from(NodeId::new(1));
         assert_eq!(order.len(), nodes);
         for width in [60, 80, 120] {
-            let text = listed.text(&Told::NotAsked, width);
+            let text = listed.text(&LoggedOrders::NotAsked, width);
             assert!(text.lines().all(|line| line.len() <= width), "{text}");
             assert!(text.lines().count() <= 4 * nodes + 12, "{} lines", text.lines().count());
             // The row begins as the whole order does.
@@ -191,9 +191,9 @@ fn the_kernels_own_orders_stand_beside_the_models() {
     };
     let listed = Listed::of(HEADLESS);
     let text = |told| listed.text(&told, 80);
-    let same = text(Told::Orders(of(BuiltAt::Boot)));
+    let same = text(LoggedOrders::Orders(of(BuiltAt::Boot)));
     assert!(same.ends_with("\nThe kernel's own orders  the same, by its log\n"), "{same}");
-    let rebuilt = text(Told::Orders(of(BuiltAt::RunTime)));
+    let rebuilt = text(LoggedOrders::Orders(of(BuiltAt::RunTime)));
     let expected = "\
 The kernel's own orders  where its log says otherwise
   node  nodes tried
@@ -204,9 +204,9 @@ The kernel's own orders  where its log says otherwise
 ";
     assert!(rebuilt.ends_with(expected), "{rebuilt}");
     let why = "its log may be read by root only".to_owned();
-    let unknown = text(Told::Unknown(why));
+    let unknown = text(LoggedOrders::Unknown(why));
     assert!(unknown.ends_with("orders  not known: its log may be read by root only\n"), "{unknown}");
-    let json = listed.json(&Told::Orders(of(BuiltAt::RunTime)));
+    let json = listed.json(&LoggedOrders::Orders(of(BuiltAt::RunTime)));
     assert_eq!(json["nodes"][0]["kernel_fallback_nodes"], serde_json::json!([0, 2, 3, 1]));
 }
 
@@ -238,7 +238,7 @@ fn json_has_the_same_zones_and_orders() {
             assert_eq!(zone[name].to_string(), *word, "{name}");
         }
     }
-    let lists = Listed::of(TWO).json(&Told::NotAsked);
+    let lists = Listed::of(TWO).json(&LoggedOrders::NotAsked);
     assert_eq!(lists["nodes"][1]["fallback_nodes"], serde_json::json!([1, 0]));
     assert_eq!(lists["nodes"][1]["no_fallback_zones"], serde_json::json!([{"node": 1, "zone": "Normal"}]));
 }

@@ -198,7 +198,7 @@ impl<'a> Stage<'a> {
     fn compare(&self) -> Result<(), String> {
         let nr_node_ids = self.context.nr_node_ids();
         let kernels = mempolicy::thread_policy().map_err(|error| error.to_string())?;
-        same("the program's policy", self.task.policy().told(nr_node_ids), kernels)?;
+        same("the program's policy", self.task.policy().reported_in_mask(nr_node_ids), kernels)?;
         for (number, mapping) in self.mappings.iter().enumerate() {
             let count = mapping.pages();
             let first = mapping.page(0);
@@ -208,7 +208,8 @@ impl<'a> Stage<'a> {
             same_nodes(&format!("mapping {number}"), &ours, &kernels)?;
             // The first page of it, and one that changes from call to call.
             for page in [0, self.played.len() as u64 * 7 % count] {
-                let ours = self.task.policy_at(first + page).map(|policy| policy.told(nr_node_ids));
+                let ours =
+                    self.task.policy_at(first + page).map(|policy| policy.reported_in_mask(nr_node_ids));
                 let address = mapping.address() + (page * PAGE) as usize;
                 let kernels = mempolicy::policy_at(address).map_err(|error| error.to_string())?;
                 let what = format!("the policy of page {page} of mapping {number} (the model's first)");
