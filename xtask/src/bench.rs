@@ -29,7 +29,7 @@ struct Pair {
 
 impl Pair {
     /// A pair of programs, each with its words separated by blanks.
-    fn of(what: &'static str, own: &Path, ours: &str, other: &Path, peer: &str) -> Self {
+    fn new(what: &'static str, own: &Path, ours: &str, other: &Path, peer: &str) -> Self {
         let line = |program: &Path, words: &str| {
             let program = program.to_string_lossy().into_owned();
             std::iter::once(program).chain(words.split_whitespace().map(str::to_owned)).collect()

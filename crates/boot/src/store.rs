@@ -395,7 +395,7 @@ fn backups(place: &ResolvedPath) -> Result<Vec<(String, String)>, Errno> {
     let name = place.name.to_string_lossy();
     let names = place.names()?;
     let mut found: Vec<(Named<'_>, &String)> =
-        names.iter().filter_map(|backup| Some((Named::of(backup, &name)?, backup))).collect();
+        names.iter().filter_map(|backup| Some((Named::from_name(backup, &name)?, backup))).collect();
     found.sort_unstable_by_key(|(named, _)| Reverse((named.stamp, named.number)));
     Ok(found.into_iter().map(|(named, backup)| (backup.clone(), named.hash.to_owned())).collect())
 }
@@ -413,7 +413,7 @@ struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// Reads the name of a file's backup; `None` for any other name.
-    fn of(backup: &'a str, name: &str) -> Option<Self> {
+    fn from_name(backup: &'a str, name: &str) -> Option<Self> {
         let rest = backup.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(SUFFIX)?;
         let (stamp, rest) = rest.split_once('.')?;
         let (hash, number) = match rest.split_once('-') {

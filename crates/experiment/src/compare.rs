@@ -303,7 +303,7 @@ impl<'a> Draft<'a> {
                 .filter(|(row, _)| row.threads == threads)
                 .filter_map(|(row, contrast)| Some((row, contrast.as_ref().ok()?)))
                 .collect();
-            Mean::of(threads, &of, with.of_means())
+            Mean::from_rows(threads, &of, with.of_means())
         };
         let means = threads.into_iter().filter_map(mean).collect();
         let paired = pairs.first().is_some_and(|pair| pair.paired);
@@ -349,7 +349,7 @@ fn judge(pair: &Pair<'_>, contrast: &Contrast, p: f64, compared: usize, with: Re
 
 impl Mean {
     /// The mean of some rows; `None` of none. One row has no real mean, but still a value.
-    fn of(threads: u32, rows: &[(&Row, &Contrast)], with: Resampling) -> Option<Self> {
+    fn from_rows(threads: u32, rows: &[(&Row, &Contrast)], with: Resampling) -> Option<Self> {
         let contrasts: Vec<&Contrast> = rows.iter().map(|(_, contrast)| *contrast).collect();
         let named = rows.iter().map(|(row, contrast)| (row.benchmark.clone(), contrast.estimate().exp()));
         let named: Vec<(String, f64)> = named.collect();

@@ -339,16 +339,16 @@ pub struct Comparison {
 impl Comparison {
     /// Plays this many settings, as a race of at most `rounds` blocks and as each of the fixed designs.
     pub fn play(studies: u32, seed: u64, rounds: u32, designs: &[u32]) -> Self {
-        Self::of(studies, rounds, designs, |number| Setting::draw(number, seed))
+        Self::from_draws(studies, rounds, designs, |number| Setting::draw(number, seed))
     }
 
     /// As [`Comparison::play`], with arms of several kinds: the fixed designs run all arms of the race,
     /// its crosses among them, from their first block on.
     pub fn play_kinds(studies: u32, seed: u64, rounds: u32, designs: &[u32]) -> Self {
-        Self::of(studies, rounds, designs, |number| Setting::of_kinds(number, seed))
+        Self::from_draws(studies, rounds, designs, |number| Setting::of_kinds(number, seed))
     }
 
-    fn of(studies: u32, rounds: u32, designs: &[u32], draw: impl Fn(u32) -> Setting) -> Self {
+    fn from_draws(studies: u32, rounds: u32, designs: &[u32], draw: impl Fn(u32) -> Setting) -> Self {
         let rules = Rules::DEFAULT;
         let (mut race, mut crossed) = (Tally::default(), 0);
         let mut by_kind: Vec<(NoiseKind, Tally)> = NoiseKind::ALL.map(|kind| (kind, Tally::default())).into();

@@ -49,7 +49,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of(values: &[f64]) -> Option<Self> {
+    fn from_values(values: &[f64]) -> Option<Self> {
         Some(Self {
             runs: values.len(),
             median: median(values)?,
@@ -220,7 +220,7 @@ impl Analysis {
             let also = study.plan.also.iter().map(|metric| pairs.also(arm.id, metric));
             ArmResult {
                 arm: arm.id,
-                summary: Summary::of(&values.collect::<Vec<_>>()),
+                summary: Summary::from_values(&values.collect::<Vec<_>>()),
                 effect: effects.get(&arm.id).copied(),
                 failures: failed.count(),
                 fidelity: fidelity.get(&arm.id).cloned(),

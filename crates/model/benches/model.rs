@@ -53,7 +53,7 @@ struct Curve {
 }
 
 impl Curve {
-    fn of(what: String, goal: Duration, sizes: &[u64], mut time: impl FnMut(u64) -> Duration) -> Self {
+    fn new(what: String, goal: Duration, sizes: &[u64], mut time: impl FnMut(u64) -> Duration) -> Self {
         Self { what, goal, points: sizes.iter().map(|size| (*size, time(*size))).collect() }
     }
 
@@ -89,7 +89,7 @@ fn weights() -> Weights {
 /// One request under a policy, on eight nodes that it nearly fills.
 fn one_request(text: &str) -> Curve {
     let what = format!("GiB of 4 KiB pages in one request, 8 nodes, {text}");
-    Curve::of(what, Duration::from_millis(50), &[16, 64, 256, 1024], |gib| {
+    Curve::new(what, Duration::from_millis(50), &[16, 64, 256, 1024], |gib| {
         let machine = machine(&format!("8x(16c {}G)", gib / 8 + 8));
         let allowed = machine.nodes_with_memory();
         let memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
@@ -108,7 +108,7 @@ fn many_requests(text: &str) -> Curve {
     let weights = weights();
     let request = request(&policy, &weights, &allowed, 16);
     let what = format!("requests of 16 pages, 8 nodes, {text}");
-    Curve::of(what, Duration::from_millis(500), &[1000, 10_000, 100_000, 1_000_000], |count| {
+    Curve::new(what, Duration::from_millis(500), &[1000, 10_000, 100_000, 1_000_000], |count| {
         least(3, || {
             let mut memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
             let mut route = memory.route(&request);
@@ -121,7 +121,7 @@ fn many_requests(text: &str) -> Curve {
 
 fn orders() -> Curve {
     let what = "nodes whose fallback orders are built".to_owned();
-    Curve::of(what, Duration::from_secs(2), &[16, 64, 256, 1024], |nodes| {
+    Curve::new(what, Duration::from_secs(2), &[16, 64, 256, 1024], |nodes| {
         let machine = machine(&format!("{nodes}x(1c 1G)"));
         least(3, || {
             black_box(FallbackOrders::from_machine(&machine, BuiltAt::Boot));
@@ -137,7 +137,7 @@ fn pages_of_a_program() -> Curve {
     let interleaved: MemPolicy = interleaved.expect("the kernel's words");
     let bound: MemPolicy = bound.expect("the kernel's words");
     let what = "pages of a program, touched one by one, and half of them moved by mbind".to_owned();
-    Curve::of(what, Duration::from_secs(5), &[100, 1000, 10_000, 100_000], |pages| {
+    Curve::new(what, Duration::from_secs(5), &[100, 1000, 10_000, 100_000], |pages| {
         least(3, || {
             let mut memory = Memory::from_machine(&machine, BuiltAt::Boot, Release::REFERENCE);
             let mut task = Task::new(around.clone(), NodeId::new(0));
@@ -176,7 +176,7 @@ fn play(simulation: &mut Simulation, program: &str, act: &Act) {
 /// One program that takes memory, moves it, and ends: what that costs by how much memory it is.
 fn simulated_memory() -> Curve {
     let what = "GiB that a simulated program takes in turns, moves to four nodes, and gives back".to_owned();
-    Curve::of(what, Duration::from_millis(50), &[16, 64, 256, 1024], |gib| {
+    Curve::new(what, Duration::from_millis(50), &[16, 64, 256, 1024], |gib| {
         let machine = machine(&format!("8x(16c {}G)", gib + 8));
         let (empty, allowed) = simulation(&machine);
         let (old, new) =
@@ -198,7 +198,7 @@ fn simulated_memory() -> Curve {
 fn simulated_programs() -> Curve {
     let machine = machine("8x(16c 512G)");
     let what = "simulated programs, each with six steps, all of which run at once".to_owned();
-    Curve::of(what, Duration::from_secs(1), &[10, 100, 1000], |programs| {
+    Curve::new(what, Duration::from_secs(1), &[10, 100, 1000], |programs| {
         let (empty, allowed) = simulation(&machine);
         let names: Vec<String> = (0..programs).map(|number| number.to_string()).collect();
         least(3, || {

@@ -37,7 +37,7 @@ pub fn aligned_rank(blocks: &[Aligned]) -> Option<f64> {
     if blocks.is_empty() || !blocks.iter().all(is_finite) {
         return None;
     }
-    let [below, above] = Ranks::of(blocks, 0.0).tails();
+    let [below, above] = Ranks::new(blocks, 0.0).tails();
     Some((2.0 * below.min(above)).min(1.0))
 }
 
@@ -46,7 +46,7 @@ pub fn shift(blocks: &[Aligned]) -> Option<f64> {
     aligned_rank(blocks)?;
     let (least, most) = ends(blocks)?;
     let above = |shift: f64| {
-        let ranks = Ranks::of(blocks, shift);
+        let ranks = Ranks::new(blocks, shift);
         ranks.sum as f64 - ranks.mean()
     };
     // Sums of halves and thirds: far from zero or zero.
@@ -62,8 +62,8 @@ pub fn interval(blocks: &[Aligned], confidence: f64) -> Option<Interval> {
     aligned_rank(blocks)?;
     let (least, most) = ends(blocks)?;
     let alpha = (1.0 - confidence) / 2.0;
-    let is_below = |shift: f64| Ranks::of(blocks, shift).tails()[1] <= alpha;
-    let is_not_above = |shift: f64| Ranks::of(blocks, shift).tails()[0] > alpha;
+    let is_below = |shift: f64| Ranks::new(blocks, shift).tails()[1] <= alpha;
+    let is_not_above = |shift: f64| Ranks::new(blocks, shift).tails()[0] > alpha;
     if !is_below(least) || is_not_above(most) {
         return None;
     }
@@ -102,7 +102,7 @@ struct Ranks {
 
 impl Ranks {
     /// The ranks after the runs in question were moved down by `shift`.
-    fn of(blocks: &[Aligned], shift: f64) -> Self {
+    fn new(blocks: &[Aligned], shift: f64) -> Self {
         let mut values: Vec<(f64, usize, usize)> = Vec::new();
         for (at, block) in blocks.iter().enumerate() {
             let run = block.run - shift;

@@ -20,7 +20,7 @@ pub fn suite(nodewise: &Path) -> Result<Suite> {
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     program::quiet(Command::new(nodewise).arg("links").arg(&folder).arg("--force"))?;
     let pair = |what, tool: &str, words: &str| {
-        Pair::of(what, &folder.join(tool), words, &Path::new("/usr/bin").join(tool), words)
+        Pair::new(what, &folder.join(tool), words, &Path::new("/usr/bin").join(tool), words)
     };
     let large = fixture::mappings(MAPPINGS)?;
     let mut holders = fixture::sleepers(PROCESSES)?;

@@ -8,7 +8,7 @@ use super::{Pair, Suite};
 
 /// The same work by nodewise and by numactl.
 pub fn suite(nodewise: &Path) -> Result<Suite> {
-    let pair = |what, ours: &str, peer: &str| Pair::of(what, nodewise, ours, Path::new("numactl"), peer);
+    let pair = |what, ours: &str, peer: &str| Pair::new(what, nodewise, ours, Path::new("numactl"), peer);
     let pairs = vec![
         pair("run a program", "run --localalloc -- true", "--localalloc true"),
         pair(

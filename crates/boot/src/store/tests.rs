@@ -4,8 +4,9 @@ use std::time::Duration;
 
 #[test]
 fn only_backups_of_this_file_are_taken_for_one() {
-    let check =
-        |name: &str, expected: bool| assert_eq!(Named::of(name, "cmdline.txt").is_some(), expected, "{name}");
+    let check = |name: &str, expected: bool| {
+        assert_eq!(Named::from_name(name, "cmdline.txt").is_some(), expected, "{name}")
+    };
     check("cmdline.txt.20261121-134000.0123456789abcdef.nodewise", true);
     check("cmdline.txt.20261121-134000.0123456789abcdef-2.nodewise", true);
     check("cmdline.txt.20261121-134000.0123456789abcdef-x.nodewise", false);

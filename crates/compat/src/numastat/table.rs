@@ -137,7 +137,7 @@ impl Table {
 
     /// Writes the table; `line` is the most that is on one line.
     pub fn write(&self, style: Style, line: usize, out: &mut dyn Write) {
-        let shown = Shown::of(self, style);
+        let shown = Shown::new(self, style);
         if shown.rows.is_empty() || shown.columns.is_empty() {
             let zero = if style.hide_zeros { "non-zero " } else { "" };
             let _ = writeln!(out, "Table has no {zero}data.");
@@ -169,7 +169,7 @@ struct Shown<'t> {
 }
 
 impl<'t> Shown<'t> {
-    fn of(table: &'t Table, style: Style) -> Self {
+    fn new(table: &'t Table, style: Style) -> Self {
         let texts = |row: &'t Row| (row, row.cells.iter().map(|cell| number(*cell, style)).collect());
         let mut rows: Vec<(&Row, Vec<String>)> = table.rows.iter().map(texts).collect();
         let sum = table.sum.as_ref().map(texts);

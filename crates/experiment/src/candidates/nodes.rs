@@ -30,7 +30,7 @@ impl Targets {
         let mut groups: Vec<(NodeId, Traits, NodeSet)> = Vec::new();
         let mut beyond = NodeSet::new();
         for node in &all {
-            let traits = Traits::of(node, machine, scope);
+            let traits = Traits::from_node(node, machine, scope);
             if let Some((_, _, others)) = groups.iter_mut().find(|(_, first, _)| first.is_like(&traits)) {
                 others.insert(node);
             } else if groups.len() < MOST_NODES {
@@ -57,7 +57,7 @@ struct Traits {
 }
 
 impl Traits {
-    fn of(node: NodeId, machine: &Machine, scope: &Scope) -> Self {
+    fn from_node(node: NodeId, machine: &Machine, scope: &Scope) -> Self {
         let sorted = |distance: &dyn Fn(NodeId) -> Option<u32>| {
             let mut row: Vec<_> = machine.nodes.keys().map(|other| distance(*other)).collect();
             row.sort_unstable();

@@ -62,7 +62,7 @@ const USE_NUMA: &str = "-XX:+UseNUMA";
 /// java(1): `-XX:+UseNUMA`, `-XX:+UseNUMAInterleaving`, `-XX:+UseTransparentHugePages`, `-XX:+UseLargePages`,
 /// `-XX:ActiveProcessorCount`.
 pub(super) fn java(wish: &Wish<'_>) -> Result<Emitted, Unsaid> {
-    let masks = Masks::of(wish);
+    let masks = Masks::from_wish(wish);
     let numa = match wish.policy().map(|policy| policy.mode) {
         // The kernel has interleaved already; the collector must not move pages back.
         Some(PolicyMode::Interleave | PolicyMode::WeightedInterleave) => Some("-XX:-UseNUMA"),
@@ -113,7 +113,7 @@ struct Masks {
 }
 
 impl Masks {
-    fn of(wish: &Wish<'_>) -> Self {
+    fn from_wish(wish: &Wish<'_>) -> Self {
         let scope = wish.scope;
         let cpus = wish.cpus().unwrap_or(&scope.cpus).clone();
         let Some(nodes) = wish.bound().cloned() else {

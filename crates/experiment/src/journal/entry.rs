@@ -179,16 +179,16 @@ impl RunJson {
             replicate: slot.replicate,
             began_ns: ns(*began),
             set_aside: *set_aside,
-            ending: EndingJson::of(&run.ending)?,
+            ending: EndingJson::from_ending(&run.ending)?,
             wall_ns: run.wall.map(ns),
             printed: run.printed,
             also_printed: run.also_printed.clone(),
-            usage: run.usage.as_ref().map(UsageJson::of),
+            usage: run.usage.as_ref().map(UsageJson::from_usage),
             pages: run
                 .residency
                 .as_ref()
                 .map(|seen| seen.by_node.iter().map(|(node, size)| (node.number(), size.get())).collect()),
-            fidelity: run.fidelity.as_ref().map(FidelityJson::of),
+            fidelity: run.fidelity.as_ref().map(FidelityJson::from_fidelity),
             steal_share: run.surroundings.steal_share,
             load: run.surroundings.load,
             cpu: cpu.map(|cpu| CpuJson {
@@ -265,7 +265,7 @@ impl RunJson {
 }
 
 impl FidelityJson {
-    fn of(fidelity: &Fidelity) -> Self {
+    fn from_fidelity(fidelity: &Fidelity) -> Self {
         let Fidelity { cpus, policy, nodes, other_cpus, other_policy } = fidelity;
         Self {
             cpus: *cpus,
@@ -303,7 +303,7 @@ fn share(share: f64) -> Result<f64, String> {
 }
 
 impl EndingJson {
-    fn of(ending: &Ending) -> Option<Self> {
+    fn from_ending(ending: &Ending) -> Option<Self> {
         Some(match ending {
             Ending::Done => Self::Done,
             Ending::Code(code) => Self::Code(*code),
@@ -336,7 +336,7 @@ impl EndingJson {
 }
 
 impl UsageJson {
-    fn of(usage: &Usage) -> Self {
+    fn from_usage(usage: &Usage) -> Self {
         Self {
             user_ns: ns(usage.user),
             system_ns: ns(usage.system),

@@ -90,7 +90,7 @@ pub struct Outcome {
 impl Conductor<'_> {
     /// Runs everything, in rounds. What fails is part of the outcome.
     pub fn conduct(&mut self, agenda: &Agenda<'_>) -> Outcome {
-        let mut course = Course::of(agenda, self.clock.now());
+        let mut course = Course::new(agenda, self.clock.now());
         let end = self.run_rounds(&mut course).err().unwrap_or(End::Completed);
         course.outcome.end = end;
         course.outcome.took = self.clock.now().saturating_sub(course.origin);
@@ -199,7 +199,7 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn of(agenda: &'a Agenda<'a>, origin: Duration) -> Self {
+    fn new(agenda: &'a Agenda<'a>, origin: Duration) -> Self {
         let record = |case: &Case<'_>| CaseRecord {
             benchmark: case.benchmark.name.clone(),
             threads: case.threads,

@@ -168,7 +168,7 @@ impl<'a> Pairs<'a> {
     pub fn also(&self, arm: ArmId, metric: &Metric) -> Option<Also> {
         let study = self.study;
         let values: Vec<f64> = study.measured(arm).filter_map(|record| record.run.also(metric)).collect();
-        let summary = Summary::of(&values)?;
+        let summary = Summary::from_values(&values)?;
         let logarithms = |arm| study.logarithms_of(arm, |run| run.also(metric));
         let ratio = self.has(arm).then(|| differences(&logarithms(arm), &logarithms(ArmId::BASELINE)));
         let centre = ratio.and_then(|rounds| self.centre(&rounds));

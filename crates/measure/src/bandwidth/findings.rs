@@ -52,7 +52,7 @@ pub enum BandwidthFinding {
 
 /// The contents of a report.
 pub fn findings(report: &BandwidthReport) -> Vec<SurveyFinding<BandwidthFinding>> {
-    let lookup = Lookup::of(report);
+    let lookup = Lookup::from_report(report);
     let measured: Vec<Measured<'_>> =
         report.matrix.iter().filter_map(|way| Measured::from_cell(&way.cell)).collect();
     let mut findings: Vec<SurveyFinding<BandwidthFinding>> = Vec::new();
@@ -76,7 +76,7 @@ struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    fn of(report: &'a BandwidthReport) -> Self {
+    fn from_report(report: &'a BandwidthReport) -> Self {
         Self {
             ways: report.matrix.iter().map(|way| ((way.cell.from, way.cell.memory), way)).collect(),
             declared: report.declared.iter().map(|one| ((one.from, one.memory), one)).collect(),

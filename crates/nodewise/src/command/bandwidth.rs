@@ -96,7 +96,7 @@ fn measure(
             (measuring::default_size(wanted, &args.measure, &field, share, &mut facts), Some(cache))
         }
     };
-    let plan = Plan::of(args, machine, &field)?;
+    let plan = Plan::from_args(args, machine, &field)?;
     let mut bench = BandwidthBench::new(size, sample_time(&args.measure));
     let ways = plan.ways();
     let conditions = live::conditions(machine, &[]);
@@ -145,7 +145,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(args: &Bandwidth, machine: &Machine, field: &Field) -> Result<Self, Failure> {
+    fn from_args(args: &Bandwidth, machine: &Machine, field: &Field) -> Result<Self, Failure> {
         if Variant::all(args.kernel).is_empty() {
             return Err(Failure::cannot(format_args!(
                 "this architecture has no stores past the caches, which {} needs",

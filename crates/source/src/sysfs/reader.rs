@@ -105,7 +105,7 @@ impl<'t> Reader<'t> {
             }
         }
         let (text, stray) = text_of(&self.buffer);
-        let end = End::of(&text);
+        let end = End::from_text(&text);
         let foreign =
             |c: char| c.is_control() && !matches!(c, '\n' | '\t') || c == char::REPLACEMENT_CHARACTER;
         let is_foreign = text.contains(foreign);
@@ -321,7 +321,7 @@ enum End {
 }
 
 impl End {
-    fn of(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         match text.as_bytes().last() {
             None => Self::Nothing,
             Some(b'\n') => Self::LineFeed,

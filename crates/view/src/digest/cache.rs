@@ -21,7 +21,7 @@ pub enum Share {
 }
 
 impl Share {
-    fn of(cache: &Cache, core_of: &BTreeMap<CpuId, CpuId>) -> Self {
+    fn from_cache(cache: &Cache, core_of: &BTreeMap<CpuId, CpuId>) -> Self {
         let cores = cores_of(cache, core_of);
         let threads = cache.cpus.iter().filter(|cpu| core_of.contains_key(cpu)).count();
         let all = core_of.values().filter(|first| cores.contains(first)).count();
@@ -65,7 +65,7 @@ impl CacheLevel {
         let core_of = core_of_each_cpu(machine);
         let mut levels: BTreeMap<(u8, CacheKind), Groups> = BTreeMap::new();
         for cache in &machine.caches {
-            let share = Share::of(cache, &core_of);
+            let share = Share::from_cache(cache, &core_of);
             let groups = levels.entry((cache.level, cache.kind)).or_default();
             *groups.entry((cache.size, share)).or_default() += 1;
         }

@@ -127,7 +127,7 @@ impl VerdictKind {
 }
 
 impl PlacementRow {
-    fn of(study: &Study, result: &ArmResult, scope: &Scope) -> Self {
+    fn from_result(study: &Study, result: &ArmResult, scope: &Scope) -> Self {
         let arm = study.plan.arm(result.arm);
         Self {
             name: arm.name.clone(),
@@ -178,7 +178,11 @@ impl Placements {
             rounds: study.blocks_begun(),
             took: study.took,
             seed: study.plan.seed,
-            rows: analysis.arms.iter().map(|result| PlacementRow::of(study, result, scope)).collect(),
+            rows: analysis
+                .arms
+                .iter()
+                .map(|result| PlacementRow::from_result(study, result, scope))
+                .collect(),
             noise: analysis.control.map(|control| (control.ratio, control.interval)),
             conclusion: match &analysis.advice {
                 Advice::Use { best, .. } => {

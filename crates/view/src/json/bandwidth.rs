@@ -27,7 +27,7 @@ const MOST_WAYS: usize = 1024 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn bandwidth(report: &BandwidthReport) -> String {
-    pretty(&Document::of(report))
+    pretty(&Document::from_report(report))
 }
 
 /// Reads a report that [`bandwidth`] has written.
@@ -88,8 +88,8 @@ struct DeclaredJson {
 }
 
 impl Document {
-    fn of(report: &BandwidthReport) -> Self {
-        let ways = |ways: &[TransferReport]| ways.iter().map(WayJson::of).collect();
+    fn from_report(report: &BandwidthReport) -> Self {
+        let ways = |ways: &[TransferReport]| ways.iter().map(WayJson::from_transfer).collect();
         let weights = report.weights().map(|weights| {
             weights.weights.into_iter().map(|(node, weight)| (node.number(), weight)).collect()
         });
@@ -103,9 +103,9 @@ impl Document {
             kernels: ways(&report.kernels),
             threads: ways(&report.scaling),
             knee_threads: report.knee(),
-            all_nodes: report.everywhere.as_ref().map(WayJson::of),
+            all_nodes: report.everywhere.as_ref().map(WayJson::from_transfer),
             interleave_weights: weights,
-            declared: report.declared.iter().map(DeclaredJson::of).collect(),
+            declared: report.declared.iter().map(DeclaredJson::from_declared).collect(),
             findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
         }
     }
@@ -126,7 +126,7 @@ impl Document {
 }
 
 impl WayJson {
-    fn of(way: &TransferReport) -> Self {
+    fn from_transfer(way: &TransferReport) -> Self {
         Self {
             kernel: way.kernel.name().to_owned(),
             variant: way.variant.clone(),
@@ -154,7 +154,7 @@ impl WayJson {
 }
 
 impl DeclaredJson {
-    fn of(declared: &Declared) -> Self {
+    fn from_declared(declared: &Declared) -> Self {
         Self {
             from_node: declared.from.number(),
             memory_node: declared.memory.number(),

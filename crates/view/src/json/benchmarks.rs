@@ -24,7 +24,11 @@ pub fn benchmarks(
         suite: &suite.title,
         about: suite.about.as_deref(),
         install,
-        benchmarks: suite.benchmarks.iter().map(|one| BenchmarkJson::of(one, lacking, versions)).collect(),
+        benchmarks: suite
+            .benchmarks
+            .iter()
+            .map(|one| BenchmarkJson::from_benchmark(one, lacking, versions))
+            .collect(),
     })
 }
 
@@ -77,7 +81,7 @@ struct NeedJson<'a> {
 }
 
 impl<'a> BenchmarkJson<'a> {
-    fn of(
+    fn from_benchmark(
         benchmark: &'a Benchmark,
         lacking: &[&Need],
         versions: &'a BTreeMap<String, Option<String>>,

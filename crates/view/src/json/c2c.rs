@@ -25,7 +25,7 @@ const MOST_CPUS: usize = 1024;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn c2c(report: &C2cReport) -> String {
-    pretty(&Document::of(report))
+    pretty(&Document::from_report(report))
 }
 
 /// Reads a report that [`c2c`] has written.
@@ -92,14 +92,14 @@ struct PairJson {
 }
 
 impl Document {
-    fn of(report: &C2cReport) -> Self {
+    fn from_report(report: &C2cReport) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             conditions: ConditionsJson::from_conditions(&report.account.conditions),
             account: AccountJson::from_account(&report.account),
             candidate_cpus: report.candidates,
-            groups: report.groups().iter().map(GroupJson::of).collect(),
-            pairs: report.pairs.iter().map(PairJson::of).collect(),
+            groups: report.groups().iter().map(GroupJson::from_group).collect(),
+            pairs: report.pairs.iter().map(PairJson::from_pair).collect(),
             findings: remarks(report).into_iter().map(|told| told.sentence).collect(),
         }
     }
@@ -118,7 +118,7 @@ impl Document {
 }
 
 impl GroupJson {
-    fn of(group: &Group) -> Self {
+    fn from_group(group: &Group) -> Self {
         let Group { relation, transfer, home, pairs, median_ns, least_ns, most_ns } = *group;
         Self {
             relation: relation.name(),
@@ -133,7 +133,7 @@ impl GroupJson {
 }
 
 impl PairJson {
-    fn of(of: &PairReport) -> Self {
+    fn from_pair(of: &PairReport) -> Self {
         let figure = of.figure.as_ref();
         let interval = figure.and_then(|figure| figure.interval);
         Self {

@@ -40,7 +40,7 @@ struct LeftOutJson {
 }
 
 impl LeftOutJson {
-    fn of(left_out: LeftOut) -> Self {
+    fn from_left_out(left_out: LeftOut) -> Self {
         let LeftOut { rounds, of_rounds, cells, of_cells, disturbed } = left_out;
         Self { rounds: of_rounds.saturating_sub(rounds), of_rounds, cells, of_cells, repetitions: disturbed }
     }
@@ -80,7 +80,7 @@ impl AccountJson {
                 found_bytes: cache.found.map(Bytes::get),
                 cut_short: cache.is_cut_short,
             }),
-            left_out: account.left_out.map(LeftOutJson::of),
+            left_out: account.left_out.map(LeftOutJson::from_left_out),
         }
     }
 

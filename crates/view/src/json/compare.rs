@@ -20,14 +20,14 @@ pub fn compare(shown: &Shown<'_>) -> String {
     pretty(&Document {
         schema: SCHEMA,
         suite: &shown.before.suite,
-        before: SideJson::of(shown.before),
-        after: shown.after.map(SideJson::of),
+        before: SideJson::from_session(shown.before),
+        after: shown.after.map(SideJson::from_session),
         differences: shown
             .differences()
             .into_iter()
             .map(|one| DifferenceJson { what: one.what, before: one.before, after: one.after })
             .collect(),
-        tables: shown.comparison.tables.iter().map(TableJson::of).collect(),
+        tables: shown.comparison.tables.iter().map(TableJson::from_table).collect(),
         lost: shown.comparison.is_lost(),
     })
 }
@@ -60,7 +60,7 @@ struct SideJson<'a> {
 }
 
 impl<'a> SideJson<'a> {
-    fn of(session: &'a Session) -> Self {
+    fn from_session(session: &'a Session) -> Self {
         Self {
             origin: session.origin.as_deref(),
             conditions: ConditionsJson::from_conditions(&session.conditions),
@@ -94,13 +94,13 @@ struct TableJson<'a> {
 }
 
 impl<'a> TableJson<'a> {
-    fn of(table: &'a Table) -> Self {
+    fn from_table(table: &'a Table) -> Self {
         Self {
             subject: &table.subject,
             reference: &table.reference,
             paired: table.paired,
-            rows: table.rows.iter().map(RowJson::of).collect(),
-            geometric_means: table.means.iter().map(MeanJson::of).collect(),
+            rows: table.rows.iter().map(RowJson::from_row).collect(),
+            geometric_means: table.means.iter().map(MeanJson::from_mean).collect(),
         }
     }
 }
@@ -139,7 +139,7 @@ struct ChangeJson {
 }
 
 impl<'a> RowJson<'a> {
-    fn of(row: &'a Row) -> Self {
+    fn from_row(row: &'a Row) -> Self {
         Self {
             name: &row.benchmark,
             threads: row.threads,
@@ -186,7 +186,7 @@ struct ExtremeJson<'a> {
 }
 
 impl<'a> MeanJson<'a> {
-    fn of(mean: &'a Mean) -> Self {
+    fn from_mean(mean: &'a Mean) -> Self {
         let extreme = |(name, ratio): &'a (String, f64)| ExtremeJson { name, speed_ratio: *ratio };
         Self {
             threads: mean.threads,

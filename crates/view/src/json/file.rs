@@ -33,7 +33,7 @@ pub fn file(report: &FileReport) -> String {
         block_bytes: BLOCK.get(),
         folder,
         account: AccountJson::from_account(&report.account),
-        files: report.ways.iter().map(WayJson::of).collect(),
+        files: report.ways.iter().map(WayJson::from_transfer).collect(),
         findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
     })
 }
@@ -81,7 +81,7 @@ struct WayJson {
 }
 
 impl WayJson {
-    fn of(way: &FileTransferReport) -> Self {
+    fn from_transfer(way: &FileTransferReport) -> Self {
         Self {
             operation: way.operation.word().to_owned(),
             rate: GbPerSJson::from_figure(way.cell.figure),

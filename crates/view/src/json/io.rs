@@ -35,7 +35,7 @@ pub fn io(report: &IoReport) -> String {
         large_block_bytes: LARGE.get(),
         small_block_bytes: SMALL.get(),
         account: AccountJson::from_account(&report.account),
-        devices: report.devices.iter().map(DeviceJson::of).collect(),
+        devices: report.devices.iter().map(DeviceJson::from_device).collect(),
         findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
     })
 }
@@ -111,7 +111,7 @@ struct MicrosecondsJson {
 }
 
 impl MicrosecondsJson {
-    fn of(figure: Option<Figure>) -> Self {
+    fn from_figure(figure: Option<Figure>) -> Self {
         let interval = figure.and_then(|figure| figure.interval);
         Self {
             median_us: figure.map(|figure| rounded(figure.median)),
@@ -127,7 +127,7 @@ impl MicrosecondsJson {
 }
 
 impl DeviceJson {
-    fn of(device: &DeviceReport) -> Self {
+    fn from_device(device: &DeviceReport) -> Self {
         let node_unknown = match &device.home {
             Home::Node(_) => None,
             Home::Unknown(why) => Some(why.clone()),
@@ -139,7 +139,7 @@ impl DeviceJson {
             node_unknown,
             size_bytes: device.size.map(Bytes::get),
             refused: device.refused.clone(),
-            reads: device.ways.iter().map(ReadJson::of).collect(),
+            reads: device.ways.iter().map(ReadJson::from_transfer).collect(),
             perftest: device.perftest.iter().map(ComparisonJson::from_comparison).collect(),
         }
     }
@@ -163,12 +163,12 @@ impl DeviceJson {
 }
 
 impl ReadJson {
-    fn of(way: &IoTransferReport) -> Self {
+    fn from_transfer(way: &IoTransferReport) -> Self {
         let of = |access| way.cell.figure.filter(|_| way.access == access);
         Self {
             access: way.access.word().to_owned(),
             rate: GbPerSJson::from_figure(of(Access::Sequential)),
-            time: MicrosecondsJson::of(of(Access::Random)),
+            time: MicrosecondsJson::from_figure(of(Access::Random)),
             reach: ReachJson::from_cell(&way.cell),
             backing: BackingJson::from_cell(&way.cell),
         }

@@ -24,7 +24,7 @@ const MOST_CELLS: usize = 2 * 1024 * 1024;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn latency(report: &LatencyReport) -> String {
-    pretty(&Document::of(report))
+    pretty(&Document::from_report(report))
 }
 
 /// Reads a report that [`latency`] has written.
@@ -95,7 +95,7 @@ struct DeclaredJson {
 }
 
 impl Document {
-    fn of(report: &LatencyReport) -> Self {
+    fn from_report(report: &LatencyReport) -> Self {
         let lookup = Lookup::new(report);
         let pairs: BTreeSet<(NodeId, NodeId)> =
             report.cells.iter().map(|cell| (cell.from, cell.memory)).collect();
@@ -113,7 +113,7 @@ impl Document {
             account: AccountJson::from_account(&report.account),
             cells: report.cells.iter().map(CellJson::from_cell).collect(),
             page_walks: pairs.into_iter().filter_map(walk).collect(),
-            declared: report.declared.iter().map(DeclaredJson::of).collect(),
+            declared: report.declared.iter().map(DeclaredJson::from_declared).collect(),
             findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
         }
     }
@@ -180,7 +180,7 @@ impl CellJson {
 }
 
 impl DeclaredJson {
-    const fn of(declared: &Declared) -> Self {
+    const fn from_declared(declared: &Declared) -> Self {
         Self {
             from_node: declared.from.number(),
             memory_node: declared.memory.number(),

@@ -24,7 +24,7 @@ const MOST_POINTS: usize = 1 << 20;
 
 /// Writes a report as JSON, indented, with a line end.
 pub fn loaded(report: &LoadedReport) -> String {
-    pretty(&Document::of(report))
+    pretty(&Document::from_report(report))
 }
 
 /// Reads a report that [`loaded`] has written.
@@ -101,7 +101,7 @@ struct PointJson {
 }
 
 impl Document {
-    fn of(report: &LoadedReport) -> Self {
+    fn from_report(report: &LoadedReport) -> Self {
         let (pages, huge_page_bytes) = page_kind(report.pages);
         Self {
             schema: SCHEMA.to_owned(),
@@ -111,7 +111,7 @@ impl Document {
             size_bytes: report.size.get(),
             traffic_size_bytes: report.traffic_size.get(),
             account: AccountJson::from_account(&report.account),
-            paths: report.paths.iter().map(PathJson::of).collect(),
+            paths: report.paths.iter().map(PathJson::from_path).collect(),
             findings: finding_sentences(report).into_iter().map(|finding| finding.sentence).collect(),
         }
     }
@@ -133,14 +133,14 @@ impl Document {
 }
 
 impl PathJson {
-    fn of(path: &Path) -> Self {
+    fn from_path(path: &Path) -> Self {
         Self {
             idle: IdleJson { cell: CellJson::from_cell(&path.idle), p90_ns: path.idle_p90_ns.map(rounded) },
             traffic_from_node: path.traffic_from.number(),
             traffic_cpus: path.traffic_cpus.to_string(),
             traffic_memory_node: path.traffic_memory.number(),
             shares_core: path.shares_core,
-            curves: path.curves.iter().map(|curve| CurveJson::of(path, curve)).collect(),
+            curves: path.curves.iter().map(|curve| CurveJson::from_curve(path, curve)).collect(),
         }
     }
 
@@ -158,7 +158,7 @@ impl PathJson {
 }
 
 impl CurveJson {
-    fn of(path: &Path, curve: &Curve) -> Self {
+    fn from_curve(path: &Path, curve: &Curve) -> Self {
         let knee = path.knee(curve).map(|knee| match knee {
             Knee::At { gb_per_s } => {
                 KneeJson { reached: true, gb_per_s: rounded(gb_per_s), times_idle_at_most: None }
@@ -173,7 +173,7 @@ impl CurveJson {
             kernel: curve.kernel.name().to_owned(),
             variant: curve.variant.clone(),
             knee,
-            points: curve.points.iter().map(|point| PointJson::of(curve.kernel, point)).collect(),
+            points: curve.points.iter().map(|point| PointJson::from_point(curve.kernel, point)).collect(),
         }
     }
 
@@ -184,7 +184,7 @@ impl CurveJson {
 }
 
 impl PointJson {
-    fn of(kernel: Kernel, point: &Point) -> Self {
+    fn from_point(kernel: Kernel, point: &Point) -> Self {
         let load = point.load.as_ref();
         Self {
             pause_ns: point.pause_ns,

@@ -107,7 +107,7 @@ impl ComparisonJson {
         let sides = comparison.sides().iter().enumerate();
         Self {
             kind: comparison.kind().word().to_owned(),
-            sides: sides.map(|(at, side)| SideJson::of(comparison, at, side)).collect(),
+            sides: sides.map(|(at, side)| SideJson::from_side(comparison, at, side)).collect(),
             findings: sentences(comparison),
         }
     }
@@ -119,7 +119,7 @@ impl ComparisonJson {
 }
 
 impl SideJson {
-    fn of(comparison: &Comparison, at: usize, side: &Side) -> Self {
+    fn from_side(comparison: &Comparison, at: usize, side: &Side) -> Self {
         let row = |(size, row): (&Bytes, &Row)| RowJson {
             size_bytes: size.get(),
             iterations: row.iterations,
@@ -136,7 +136,7 @@ impl SideJson {
             label: side.label.clone(),
             memory_node: side.node.map(NodeId::number),
             rows: side.table.rows.iter().map(row).collect(),
-            kinks: kinks(&side.table).iter().map(KinkJson::of).collect(),
+            kinks: kinks(&side.table).iter().map(KinkJson::from_kink).collect(),
             not_read: problems
                 .map(|problem| ProblemJson { line: problem.line, what: problem.what.clone() })
                 .collect(),
@@ -177,7 +177,7 @@ impl RowJson {
 }
 
 impl KinkJson {
-    fn of(kink: &Kink) -> Self {
+    fn from_kink(kink: &Kink) -> Self {
         Self {
             size_bytes: kink.sizes[1].get(),
             sizes_bytes: kink.sizes.map(Bytes::get),

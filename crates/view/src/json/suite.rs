@@ -34,7 +34,7 @@ const LONGEST_TEXT: usize = 10_000;
 
 /// Writes a session as JSON, indented, with a line end.
 pub fn suite(session: &Session) -> String {
-    pretty(&Document::of(session))
+    pretty(&Document::from_session(session))
 }
 
 /// Reads a session that [`suite`] has written.
@@ -136,7 +136,7 @@ struct SkippedJson {
 }
 
 impl Document {
-    fn of(session: &Session) -> Self {
+    fn from_session(session: &Session) -> Self {
         let skipped = |one: &Skipped| SkippedJson {
             name: one.benchmark.clone(),
             threads: one.threads,
@@ -154,7 +154,7 @@ impl Document {
             end: end_name(session.end).to_owned(),
             took_s: session.took.as_secs_f64(),
             placements: session.placements.clone(),
-            benchmarks: session.cases.iter().map(CaseJson::of).collect(),
+            benchmarks: session.cases.iter().map(CaseJson::from_case).collect(),
             skipped: session.skipped.iter().map(skipped).collect(),
         }
     }
@@ -217,15 +217,15 @@ impl ProgramJson {
 }
 
 impl CaseJson {
-    fn of(case: &CaseRecord) -> Self {
+    fn from_case(case: &CaseRecord) -> Self {
         Self {
             name: case.benchmark.clone(),
             threads: case.threads,
             unit: case.unit.clone(),
             better: direction_name(case.direction).to_owned(),
             memory_traffic: case.memory_traffic,
-            definition: case.definition.as_ref().map(DefinitionJson::of),
-            arms: case.arms.iter().map(ArmJson::of).collect(),
+            definition: case.definition.as_ref().map(DefinitionJson::from_definition),
+            arms: case.arms.iter().map(ArmJson::from_arm).collect(),
         }
     }
 
@@ -260,7 +260,7 @@ impl CaseJson {
 }
 
 impl DefinitionJson {
-    fn of(definition: &Definition) -> Self {
+    fn from_definition(definition: &Definition) -> Self {
         let Definition { command, prepare, prepare_each, metric, inputs } = definition.clone();
         Self { command, prepare, prepare_each, metric, inputs }
     }
@@ -279,7 +279,7 @@ impl DefinitionJson {
 }
 
 impl ArmJson {
-    fn of(arm: &ArmRecord) -> Self {
+    fn from_arm(arm: &ArmRecord) -> Self {
         let sample = |sample: &Sample| {
             let Sample { round, replicate, value, steal_share } = *sample;
             SampleJson { round, replicate, value, steal_share }

@@ -30,12 +30,12 @@ const MOST: u64 = 1 << 50;
 
 /// Writes a sweep as JSON.
 pub fn sweep(report: &SweepReport) -> String {
-    pretty(&Document::of(report, SWEEP_SCHEMA, Some(found(report))))
+    pretty(&Document::from_report(report, SWEEP_SCHEMA, Some(found(report))))
 }
 
 /// Writes a table as JSON.
 pub fn table(report: &SweepReport) -> String {
-    pretty(&Document::of(report, TABLE_SCHEMA, None))
+    pretty(&Document::from_report(report, TABLE_SCHEMA, None))
 }
 
 /// Reads a report that [`sweep`] or [`table`] has written, as its schema says.
@@ -101,14 +101,14 @@ fn found(report: &SweepReport) -> Vec<LevelJson> {
 }
 
 impl Document {
-    fn of(report: &SweepReport, schema: &str, levels: Option<Vec<LevelJson>>) -> Self {
+    fn from_report(report: &SweepReport, schema: &str, levels: Option<Vec<LevelJson>>) -> Self {
         let claimed =
             |claimed: &Claimed| ClaimedJson { name: claimed.name.clone(), size_bytes: claimed.size.get() };
         Self {
             schema: schema.to_owned(),
             conditions: ConditionsJson::from_conditions(&report.account.conditions),
             account: AccountJson::from_account(&report.account),
-            chases: report.chases.iter().map(ChaseJson::of).collect(),
+            chases: report.chases.iter().map(ChaseJson::from_chase).collect(),
             levels,
             claimed_caches: report.claimed.iter().map(claimed).collect(),
         }
@@ -126,7 +126,7 @@ impl Document {
 }
 
 impl ChaseJson {
-    fn of(chase: &ChaseReport) -> Self {
+    fn from_chase(chase: &ChaseReport) -> Self {
         let (pattern, stride_elements) = match chase.pattern {
             Pattern::Random => ("random", None),
             Pattern::Stride(elements) => ("stride", Some(elements)),

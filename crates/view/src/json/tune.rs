@@ -58,7 +58,7 @@ pub fn tune(
         seed: study.plan.seed,
         rounds: study.blocks_begun(),
         end: end_word(&study.end),
-        race: study.plan.race.map(|rules| RaceJson::of(study, &rules)),
+        race: study.plan.race.map(|rules| RaceJson::from_rules(study, &rules)),
         took_s: study.took.as_secs_f64(),
         noise: analysis.control.map(|control| NoiseJson {
             ratio: control.ratio,
@@ -66,19 +66,20 @@ pub fn tune(
             noise_share: control.noise,
             rounds: control.blocks,
         }),
-        arms: analysis.arms.iter().map(|result| ArmJson::of(study, result, scope)).collect(),
+        arms: analysis.arms.iter().map(|result| ArmJson::from_result(study, result, scope)).collect(),
         advice: AdviceJson {
             why: WhyJson::from_study(study, analysis),
-            ..AdviceJson::of(study, &analysis.advice, scope)
+            ..AdviceJson::from_advice(study, &analysis.advice, scope)
         },
-        emitted: target.and_then(|(target, paths)| EmittedJson::of(target, study, analysis, scope, paths)),
+        emitted: target
+            .and_then(|(target, paths)| EmittedJson::from_target(target, study, analysis, scope, paths)),
         left_out: left_out.iter().map(|one| LeftOutJson { name: &one.name, why: &one.why }).collect(),
         service: study
             .service
             .as_ref()
             .map(|service| ServiceJson { ready: &service.ready, client: &service.client }),
         prepare: study.prepare.as_deref().map(|command| PrepareJson { command, failed: failure(&study.end) }),
-        cool_down: study.cool_down.as_ref().map(CoolDownJson::of),
+        cool_down: study.cool_down.as_ref().map(CoolDownJson::from_cool_down),
         not_counted: study
             .not_counted
             .iter()
@@ -161,7 +162,7 @@ struct CoolDownJson {
 }
 
 impl CoolDownJson {
-    fn of(cool_down: &CoolDown) -> Self {
+    fn from_cool_down(cool_down: &CoolDown) -> Self {
         Self {
             most_s: cool_down.most.as_secs_f64(),
             began_celsius: cool_down.began_millicelsius.map(|milli| f64::from(milli) / 1000.0),
@@ -238,7 +239,7 @@ struct PlacementJson {
 }
 
 impl PlacementJson {
-    fn of(placement: &Placement) -> Self {
+    fn from_placement(placement: &Placement) -> Self {
         Self {
             policy: placement.policy.as_ref().map(ToString::to_string),
             cpus: placement.cpus.as_ref().map(ToString::to_string),
@@ -331,13 +332,13 @@ fn pages(residency: &Residency) -> Vec<PagesJson> {
 }
 
 impl<'a> ArmJson<'a> {
-    fn of(study: &'a Study, result: &ArmResult, scope: &Scope) -> Self {
+    fn from_result(study: &'a Study, result: &ArmResult, scope: &Scope) -> Self {
         let arm = study.plan.arm(result.arm);
         let (repeated, spoilt) = study.spoilt(result.arm);
         Self {
             arm: result.arm.number(),
             name: &arm.name,
-            placement: PlacementJson::of(&arm.placement),
+            placement: PlacementJson::from_placement(&arm.placement),
             run_options: arm.placement.run_options(scope),
             numactl_options: arm.placement.numactl(scope),
             failures: result.failures,
@@ -403,7 +404,7 @@ struct OutJson {
 }
 
 impl RaceJson {
-    fn of(study: &Study, rules: &Rules) -> Self {
+    fn from_rules(study: &Study, rules: &Rules) -> Self {
         let out =
             |out: &Out| OutJson { arm: out.arm.number(), round: out.block.number(), by: out.by.number() };
         Self {
@@ -451,7 +452,7 @@ struct AdviceJson {
 }
 
 impl AdviceJson {
-    fn of(study: &Study, advice: &Advice, scope: &Scope) -> Self {
+    fn from_advice(study: &Study, advice: &Advice, scope: &Scope) -> Self {
         let plain = |kind| Self {
             kind,
             arm: None,
@@ -493,7 +494,13 @@ struct EmittedJson {
 }
 
 impl EmittedJson {
-    fn of(target: Target, study: &Study, analysis: &Analysis, scope: &Scope, paths: &Paths) -> Option<Self> {
+    fn from_target(
+        target: Target,
+        study: &Study,
+        analysis: &Analysis,
+        scope: &Scope,
+        paths: &Paths,
+    ) -> Option<Self> {
         let tool = target.name();
         Some(match emit::best(target, study, &analysis.advice, scope, paths)? {
             Ok(Emitted { text, notes }) => Self { tool, text: Some(text), notes, reason: None },

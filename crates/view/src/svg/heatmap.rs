@@ -78,7 +78,7 @@ pub(super) fn panel<I: Place>(matrix: &Matrix<I>) -> Frame {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     let drawn = rows.len().max(columns.len()) <= MOST;
     let note = if drawn { String::new() } else { too_many(rows.len(), columns.len(), MOST) };
-    let grid = drawn.then(|| Grid::of(matrix, &rows, &columns));
+    let grid = drawn.then(|| Grid::new(matrix, &rows, &columns));
     let remark = format!("{}; {}", matrix.remark, I::SIDES);
     let frame = grid.as_ref().map(Grid::frame);
     let least = frame.as_ref().map_or(0.0, |frame| frame.area.width).max(150.0);
@@ -113,7 +113,7 @@ struct Grid<'m, I> {
 }
 
 impl<'m, I: Place> Grid<'m, I> {
-    fn of(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
+    fn new(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
         let scale = matrix.scale();
         let heads = rows.iter().chain(columns).map(|place| SMALL.width(&place.to_string()));
         let head = heads.fold(0.0, f64::max);

@@ -28,7 +28,7 @@ pub fn loaded_page(report: &LoadedReport) -> Frame {
     let mut stack = Stack::new(Role::Page, WIDTH + 2.0 * MARGIN, MARGIN);
     sheet::begin(TITLE, &caption(&report.account.conditions), &mut stack);
     // One scale for all, so that they can be compared.
-    let scale = Scale::of(report);
+    let scale = Scale::from_report(report);
     for path in &report.paths {
         stack.gap(14.0);
         stack.text(&path_words(path), HEAD, Tone::Plain, 2);
@@ -57,7 +57,7 @@ struct Scale {
 
 impl Scale {
     /// From nothing to beyond all points and twice the idle latency; `None` without points.
-    fn of(report: &LoadedReport) -> Option<Self> {
+    fn from_report(report: &LoadedReport) -> Option<Self> {
         let curves = || report.paths.iter().flat_map(|path| &path.curves);
         let places: Vec<(f64, f64)> = curves().flat_map(Curve::places).collect();
         let most = |of: fn(&(f64, f64)) -> f64| places.iter().map(of).reduce(f64::max);

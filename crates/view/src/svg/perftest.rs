@@ -41,7 +41,7 @@ pub(super) fn panels(comparisons: &[Comparison], stack: &mut Stack) {
         let scales = "both axes logarithmic; a ring marks a kink";
         stack.text(&format!("{}; {scales}", remark(comparison.kind())), SMALL, Tone::Faint, 2);
         stack.gap(4.0);
-        if let Some(scale) = Scale::of(comparison) {
+        if let Some(scale) = Scale::from_comparison(comparison) {
             stack.frame(plot(comparison, &scale));
         }
         stack.gap(6.0);
@@ -61,7 +61,7 @@ struct Scale {
 
 impl Scale {
     /// Around all points; `None` without points.
-    fn of(comparison: &Comparison) -> Option<Self> {
+    fn from_comparison(comparison: &Comparison) -> Option<Self> {
         let points: Vec<(f64, f64)> = comparison.sides().iter().flat_map(places).collect();
         let ends = |of: fn(&(f64, f64)) -> f64| {
             let low = points.iter().map(of).reduce(f64::min)?;

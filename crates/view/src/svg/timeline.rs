@@ -59,7 +59,7 @@ pub fn timeline_page(timeline: &Timeline) -> Frame {
         stack.text(about, TEXT, Tone::Plain, 4);
     }
     stack.gap(14.0);
-    let drawn = Drawn::of(timeline, stack.width());
+    let drawn = Drawn::new(timeline, stack.width());
     stack.frame(drawn.chart());
     sheet::more(timeline.nodes().len(), MOST_NODES, "node", &mut stack);
     stack.gap(10.0);
@@ -107,7 +107,7 @@ struct Drawn<'t> {
 }
 
 impl<'t> Drawn<'t> {
-    fn of(timeline: &'t Timeline, width: f64) -> Self {
+    fn new(timeline: &'t Timeline, width: f64) -> Self {
         let nodes: Vec<NodeId> = timeline.nodes().into_iter().take(MOST_NODES).collect();
         let names = largest(timeline);
         let per_stage = nodes.len().max(1) * (names.len() + 1);

@@ -70,7 +70,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(row: &PlacementRow, metric: &Metric) -> Self {
+    fn from_placement(row: &PlacementRow, metric: &Metric) -> Self {
         let bar = row.change.map(|change| Bar {
             colour: 0,
             ratio: change.ratio,
@@ -108,7 +108,7 @@ const fn tone(verdict: VerdictKind) -> Tone {
 
 /// The rows, the noise last.
 fn chart(study: &Placements) -> Frame {
-    let placements = study.rows.iter().take(MOST_ROWS).map(|row| Row::of(row, &study.metric));
+    let placements = study.rows.iter().take(MOST_ROWS).map(|row| Row::from_placement(row, &study.metric));
     let rows: Vec<Row> = placements.chain(Row::of_noise(study)).collect();
     let left = NAMES + MEDIANS;
     let scale =

@@ -29,7 +29,7 @@ pub(crate) fn write<I: Place>(matrix: &Matrix<I>, page: &mut Page) {
         page.line(INDENT, &Line::new().with(Ink::Notable, text));
         return;
     }
-    Grid::of(matrix, &rows, &columns).write(page);
+    Grid::new(matrix, &rows, &columns).write(page);
 }
 
 /// A matrix on its way to lines of text.
@@ -44,7 +44,7 @@ struct Grid<'m, I> {
 }
 
 impl<'m, I: Place> Grid<'m, I> {
-    fn of(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
+    fn new(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
         let scale = matrix.scale();
         let first = rows.iter().map(|row| row_head(*row).len()).max().unwrap_or(0).max(I::CORNER.len());
         let heads = columns.iter().map(|column| column.to_string().len());

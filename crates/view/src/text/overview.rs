@@ -68,7 +68,7 @@ struct Group {
 }
 
 impl Group {
-    fn of(machine: &Machine, node: &Node) -> Self {
+    fn from_node(machine: &Machine, node: &Node) -> Self {
         Self {
             nodes: NodeSet::from_iter([node.id]),
             cpus: machine.cpus_of(node.id).len(),
@@ -102,7 +102,7 @@ impl Group {
 fn nodes(machine: &Machine, page: &mut Page) {
     let mut groups: Vec<Group> = Vec::new();
     for node in machine.nodes.values() {
-        let one = Group::of(machine, node);
+        let one = Group::from_node(machine, node);
         match groups.iter_mut().find(|group| group.is_like(&one)) {
             Some(group) => {
                 group.nodes.insert(node.id);

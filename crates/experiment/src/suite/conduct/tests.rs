@@ -223,7 +223,7 @@ fn a_record_says_what_its_values_are() {
     let cases = suite.cases(4);
     let arms = arms(&["default"]);
     let agenda = Agenda { cases: &cases, arms: &arms, rounds: Rounds::Exactly(1), seed: 1 };
-    let record = &Course::of(&agenda, Duration::ZERO).outcome.cases[0];
+    let record = &Course::new(&agenda, Duration::ZERO).outcome.cases[0];
     let Benchmark { name, .. } = &suite.benchmarks[0];
     assert_eq!((&record.benchmark, record.threads, record.unit.as_str()), (name, 4, "GB/s"));
     assert_eq!(record.direction, nodewise_stats::Direction::HigherIsBetter);

@@ -31,7 +31,7 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(machine: &Machine) -> Self {
+    fn from_machine(machine: &Machine) -> Self {
         let settings = &machine.settings;
         Self { auto: settings.interleave_weights_auto, nodes: settings.interleave_weights.clone() }
     }
@@ -188,7 +188,7 @@ pub fn apply(report: &BandwidthReport, machine: &Machine, path: &Path, dry_run: 
     let Some(proposed) = report.weights() else {
         return Err(Failure::new(CANNOT, "no weights are set: not every node's memory could be measured"));
     };
-    let before = Weights::of(machine);
+    let before = Weights::from_machine(machine);
     let after = Weights { auto: None, nodes: proposed.weights };
     // Beside the figures, which may be a document.
     output::narrate(&after.changes(&before, dry_run));
@@ -216,7 +216,7 @@ pub fn undo(path: &Path, dry_run: bool) -> Outcome {
         Failure::usage(format_args!("--undo-weights: {path} holds no weights: {why}"))
     })?;
     let machine = input::load("live", Detail::Full)?.machine;
-    let now = Weights::of(&machine);
+    let now = Weights::from_machine(&machine);
     output::narrate(&wanted.changes(&now, dry_run));
     if !dry_run {
         wanted.set(&now).map_err(|not_set| not_set.failure)?;

@@ -64,7 +64,7 @@ pub fn small_pages(context: &Context) -> Result<(), String> {
         let is_home = mode == PolicyMode::Local && homes.contains(&full);
         let cpu_node = if is_home { full } else { random.one(&homes) };
         let drawn = Drawn { policy, on_memory: random.percent(50), cpu_node, kib: 4 * MOST, huge: false };
-        Filling::of(context, full, drawn)?.play()?;
+        Filling::new(context, full, drawn)?.play()?;
     }
     drop(ballast);
     Ok(())
@@ -129,7 +129,7 @@ enum Free {
 impl<'a> Filling<'a> {
     /// With as many pages as go a little beyond the end of the node, or stop short of the end of all that the
     /// policy may use: there the kernel ends programs.
-    fn of(context: &'a Context, full: NodeId, drawn: Drawn) -> Result<Self, String> {
+    fn new(context: &'a Context, full: NodeId, drawn: Drawn) -> Result<Self, String> {
         let mut filling = Self { context, full, drawn };
         let zones = zoneinfo::zones()?;
         let given = |free: Free| -> Result<(u64, u64), String> {

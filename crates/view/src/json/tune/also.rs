@@ -29,15 +29,15 @@ impl FidelityJson {
     /// Of all runs of an arm.
     pub fn of_arm(arm: &Arm, result: &ArmResult) -> Option<Self> {
         let fidelity = result.fidelity.as_ref()?;
-        Some(Self { held: Some(fidelity.held(&arm.placement)), ..Self::of(fidelity) })
+        Some(Self { held: Some(fidelity.held(&arm.placement)), ..Self::from_fidelity(fidelity) })
     }
 
     /// Of one run.
     pub fn of_run(run: &Run) -> Option<Self> {
-        run.fidelity.as_ref().map(Self::of)
+        run.fidelity.as_ref().map(Self::from_fidelity)
     }
 
-    fn of(fidelity: &Fidelity) -> Self {
+    fn from_fidelity(fidelity: &Fidelity) -> Self {
         Self {
             cpus_share: fidelity.cpus,
             policy_share: fidelity.policy,

@@ -77,11 +77,11 @@ struct Plan {
 
 impl Plan {
     /// With this many blocks in a row; `None` when they do not fit.
-    fn of(blocks: &[Block], per_row: usize, width: f64, cell: Cell) -> Option<Self> {
+    fn new(blocks: &[Block], per_row: usize, width: f64, cell: Cell) -> Option<Self> {
         let width = (width - BETWEEN_BLOCKS * (per_row as f64 - 1.0)) / per_row as f64;
         let most = blocks.iter().map(|block| block.cores.len()).max()?;
         let pad = if blocks.iter().any(|block| block.cache.is_some()) { PAD } else { 0.0 };
-        let shape = Shape::of(most, width - 2.0 * pad, cell)?;
+        let shape = Shape::new(most, width - 2.0 * pad, cell)?;
         let names = || blocks.iter().map(|block| name(block, width - 2.0 * pad));
         let head = if names().any(|name| !name.is_empty()) { NAME_HEIGHT } else { 0.0 };
         // Where cores are as wide as they get, blocks end with them.
@@ -109,7 +109,7 @@ impl Plan {
 pub(super) fn blocks(blocks: &[Block], width: f64, size: CoreSize, last_cpu: CpuId) -> Option<Frame> {
     let cell = size.cell(blocks, last_cpu);
     let plan = (1..=blocks.len())
-        .filter_map(|per_row| Plan::of(blocks, per_row, width, cell))
+        .filter_map(|per_row| Plan::new(blocks, per_row, width, cell))
         .min_by(|a, b| a.cost(blocks).total_cmp(&b.cost(blocks)))?;
     let (across, down) = (plan.width + BETWEEN_BLOCKS, plan.block_height() + BETWEEN_BLOCKS);
     let rows = blocks.len().div_ceil(plan.per_row) as f64;
@@ -136,7 +136,7 @@ impl Shape {
     }
 
     /// For this many cores in this much room; `None` when not even one fits beside the edge.
-    fn of(cores: usize, room: f64, cell: Cell) -> Option<Self> {
+    fn new(cores: usize, room: f64, cell: Cell) -> Option<Self> {
         let fit = ((room + BETWEEN_CORES) / (cell.least + BETWEEN_CORES)).floor();
         if fit < 1.0 {
             return None;

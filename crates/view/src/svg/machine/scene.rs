@@ -111,7 +111,7 @@ pub(super) struct Scale {
 impl Scene {
     /// Everything, one by one.
     pub(super) fn new(machine: &Machine) -> Self {
-        let facts = Facts::of(machine);
+        let facts = Facts::from_machine(machine);
         let packages = packages_of_nodes(machine);
         let mut scene = Self {
             boxes: Vec::new(),
@@ -190,7 +190,7 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn of(machine: &'a Machine) -> Self {
+    fn from_machine(machine: &'a Machine) -> Self {
         let core_of = core_of_each_cpu(machine);
         let caches_are_shared = machine.last_level_caches().any(|cache| cores_of(cache, &core_of).len() > 1);
         Self {

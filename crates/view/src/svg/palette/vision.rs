@@ -39,7 +39,7 @@ impl Vision {
         let seen = self.matrix().map(|row| {
             row.iter().zip(&linear).map(|(part, value)| part * value).sum::<f64>().clamp(0.0, 1.0)
         });
-        Lab::of(seen)
+        Lab::from_linear_rgb(seen)
     }
 }
 
@@ -76,7 +76,7 @@ impl Lab {
         Self { lightness, a, b }
     }
 
-    fn of([red, green, blue]: [f64; 3]) -> Self {
+    fn from_linear_rgb([red, green, blue]: [f64; 3]) -> Self {
         let x = (0.412_456_4 * red + 0.357_576_1 * green + 0.180_437_5 * blue) / 0.950_47;
         let y = 0.212_672_9 * red + 0.715_152_2 * green + 0.072_175_0 * blue;
         let z = (0.019_333_9 * red + 0.119_192_0 * green + 0.950_304_1 * blue) / 1.088_83;

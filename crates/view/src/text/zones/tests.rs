@@ -83,7 +83,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn of(spec: &str) -> Self {
+    fn from_spec(spec: &str) -> Self {
         let machine = spec::machine(spec).unwrap();
         let of = |built| FallbackOrders::from_machine(&machine, built);
         let (orders, others) = (of(BuiltAt::Boot), of(BuiltAt::RunTime));
@@ -108,7 +108,7 @@ impl Listed {
 #[test]
 fn orders_name_nodes_and_zones() {
     assert_eq!(
-        Listed::of(TWO).text(&LoggedOrders::NotAsked, 80),
+        Listed::from_spec(TWO).text(&LoggedOrders::NotAsked, 80),
         "\
 Fallback orders  as built at boot, Linux 6.12
   node  nodes tried  zones tried
@@ -139,7 +139,7 @@ fn without_a_node_there_is_no_empty_table() {
 #[test]
 fn many_nodes_in_a_rotation_are_one_row() {
     for nodes in [64, 1024] {
-        let listed = Listed::of(&format!("{nodes}x(1c 1G)"));
+        let listed = Listed::from_spec(&format!("{nodes}x(1c 1G)"));
         for width in [40, 60, 80, 120] {
             let text = listed.text(&LoggedOrders::NotAsked, width);
             assert!(text.lines().count() <= 20, "{text}");
@@ -151,7 +151,7 @@ fn many_nodes_in_a_rotation_are_one_row() {
 
 #[test]
 fn nodes_without_memory_are_no_part_of_a_rotation() {
-    let text = Listed::of("2x(1c 1G) 8x(1c)").text(&LoggedOrders::NotAsked, 100);
+    let text = Listed::from_spec("2x(1c 1G) 8x(1c)").text(&LoggedOrders::NotAsked, 100);
     let rows: Vec<&str> = text.lines().skip(1).take(4).collect();
     // Node 2 tries the nodes that node 0 tries, and is not the first of them.
     let expected = [
@@ -166,7 +166,7 @@ fn nodes_without_memory_are_no_part_of_a_rotation() {
 #[test]
 fn many_nodes_at_many_distances_have_a_few_lines_each() {
     for (spec, nodes) in [("8x(8x(1c 1G)); dist=11,20", 64), ("32x(32x(1c 1G)); dist=11,20", 1024)] {
-        let listed = Listed::of(spec);
+        let listed = Listed::from_spec(spec);
         let order = listed.orders.from(NodeId::new(1));
         assert_eq!(order.len(), nodes);
         for width in [60, 80, 120] {
@@ -189,7 +189,7 @@ fn the_kernels_own_orders_stand_beside_the_models() {
         let orders = FallbackOrders::from_machine(&machine, built);
         orders.iter().map(|(node, order)| (node, order.to_vec())).collect()
     };
-    let listed = Listed::of(HEADLESS);
+    let listed = Listed::from_spec(HEADLESS);
     let text = |told| listed.text(&told, 80);
     let same = text(LoggedOrders::Orders(of(BuiltAt::Boot)));
     assert!(same.ends_with("\nThe kernel's own orders  the same, by its log\n"), "{same}");
@@ -238,7 +238,7 @@ fn json_has_the_same_zones_and_orders() {
             assert_eq!(zone[name].to_string(), *word, "{name}");
         }
     }
-    let lists = Listed::of(TWO).json(&LoggedOrders::NotAsked);
+    let lists = Listed::from_spec(TWO).json(&LoggedOrders::NotAsked);
     assert_eq!(lists["nodes"][1]["fallback_nodes"], serde_json::json!([1, 0]));
     assert_eq!(lists["nodes"][1]["no_fallback_zones"], serde_json::json!([{"node": 1, "zone": "Normal"}]));
 }
