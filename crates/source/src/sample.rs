@@ -10,17 +10,23 @@
 //!
 //! # Modules
 //!
-//! - `sampler.rs` a sample after the other, from any tree, for little; in `sample/` also the facts of the machine
-//!   and its nodes (`system.rs`), of processes (`processes.rs`), `reading.rs` and `missing.rs` a file and why it gave
-//!   nothing, `clock.rs` the moment, `limit.rs` how many files may be open
+//! - `sampler.rs` a sample after the other, from any tree, for little; in `sample/` also the facts of the machine and
+//!   its nodes (`system.rs`), of processes (`processes.rs`), their threads (`tasks.rs`) and control groups
+//!   (`groups.rs`); `pages.rs` where the memory of processes is, within a budget
+//! - `due.rs` when idle objects are read again; `reading.rs` and `missing.rs` a file and why it gave nothing;
+//!   `clock.rs` the moment; `limit.rs` how many files may be open
 
 mod clock;
+mod due;
+mod groups;
 mod limit;
 mod missing;
+mod pages;
 mod processes;
 mod reading;
 mod sampler;
 mod system;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +39,8 @@ use crate::parse::pressure::Pressure;
 use crate::parse::proc_stat::CpuTimes;
 use crate::process::Pid;
 
-pub use sampler::{ProcessScope, SampleOptions, Sampler};
+pub use pages::{DrawnPages, PageDrawer, PageOptions};
+pub use sampler::{ProcessScope, SampleOptions, Sampler, ThreadScope};
 
 /// The running system at one moment.
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -18,6 +18,11 @@ impl Moment {
     }
 }
 
+/// CPU time of this thread.
+pub(super) fn thread_time() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
 fn read(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     // A wall clock before 1970 has seconds below 0.

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use nodewise_machine::Bytes;
 
+use super::due::Pace;
+use super::pages::Look;
 use super::reading::Reading;
-use super::{Allowed, Identity, Moment, ProcessSample, ProcessScope};
+use super::tasks::TaskTable;
+use super::{Allowed, Identity, Moment, ProcessSample, ProcessScope, SampleOptions, ThreadScope};
 use crate::parse::pid_stat::{self, PidStat};
 use crate::parse::{cgroup, proc_status, text_of};
 use crate::paths::PROCESSES;
@@ -17,17 +20,21 @@ use crate::tree::{Kept, Tree};
 /// Processes are looked for at most this often, and only after something was forked: a name in `/proc` costs 1.3 to
 /// 1.5 us.
 const LIST_EVERY: Duration = Duration::from_secs(5);
-/// An idle process is read at least this often.
-const IDLE_MOST: Duration = Duration::from_secs(8);
-/// The same in samples: a power of two, doubled from 1.
-const IDLE_MOST_TICKS: u64 = 8;
 /// How often the CPUs, nodes and groups of a process are read again: of one that works, and of one that sleeps.
 const STATUS_EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(120));
+
+/// Threads are looked at while their process uses more than this part of a CPU, and for a while after that.
+const BUSY_SHARE: f64 = 0.01;
+const BUSY_FOR: Duration = Duration::from_secs(8);
+/// `USER_HZ`, 100 on every current architecture.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The processes that are known.
 #[derive(Debug)]
 pub(super) struct ProcessTable {
     known: BTreeMap<Pid, Tracked>,
+    /// Whether processes are in other groups than before.
+    regrouped: bool,
     /// When processes were looked for, and the number of forks before that.
     listed: Option<(Moment, Option<u64>)>,
     /// Descriptors that may be held open, and those that are.
@@ -37,15 +44,17 @@ pub(super) struct ProcessTable {
 
 /// A process, as it was read last.
 #[derive(Debug)]
-struct Tracked {
+pub(super) struct Tracked {
     stat: Kept,
-    last: Arc<ProcessSample>,
-    /// The number of the sample that reads it next.
-    due: u64,
-    /// Samples between two readings.
-    pause: u64,
+    pub(super) last: Arc<ProcessSample>,
+    pace: Pace,
     /// When its status was read.
     status: Option<Moment>,
+    /// When it was busy last.
+    busy: Option<Moment>,
+    tasks: TaskTable,
+    /// The last look at its pages.
+    pub(super) look: Option<Look>,
 }
 
 /// The result of reading a process.
@@ -61,49 +70,81 @@ enum Poll {
 impl ProcessTable {
     /// A table that holds at most this number of files open.
     pub(super) const fn new(room: usize) -> Self {
-        Self { known: BTreeMap::new(), listed: None, room, open: 0 }
+        Self { known: BTreeMap::new(), regrouped: false, listed: None, room, open: 0 }
     }
 
     pub(super) fn read(
         &mut self,
         reading: &mut Reading<'_>,
-        scope: &ProcessScope,
+        options: &SampleOptions,
         forks: Option<u64>,
         page: Bytes,
-    ) -> Vec<Arc<ProcessSample>> {
-        match scope {
-            ProcessScope::None => return Vec::new(),
+    ) {
+        self.regrouped = false;
+        match &options.processes {
+            ProcessScope::None => return,
             ProcessScope::All => self.list(reading, forks),
             ProcessScope::Only(pids) => {
                 for pid in pids {
-                    self.known.entry(*pid).or_insert_with(|| Tracked::new(reading.tree, *pid)).due = 0;
+                    self.known.entry(*pid).or_insert_with(|| Tracked::new(reading.tree, *pid)).pace.hurry();
                 }
             }
         }
-        let (mut open, room) = (self.open, self.room);
-        self.known.retain(|pid, tracked| {
-            if !tracked.is_due(reading) {
-                return true;
+        for pid in options.threads.named() {
+            if let Some(tracked) = self.known.get_mut(pid) {
+                tracked.pace.hurry();
             }
-            let held = usize::from(tracked.stat.is_open());
-            let stays = tracked.update(reading, *pid, page);
-            open -= held;
-            if stays && tracked.stat.is_open() {
-                if open < room {
-                    open += 1;
-                } else {
-                    tracked.stat = keep(reading.tree, *pid);
-                }
-            }
-            stays
-        });
-        self.open = open;
-        if let ProcessScope::Only(pids) = scope {
+        }
+        self.poll(reading, &options.threads, page);
+        if let ProcessScope::Only(pids) = &options.processes {
             for pid in pids.iter().filter(|pid| !self.known.contains_key(pid)) {
                 reading.missing.add("processes", &format!("there is no process {pid}"), None);
             }
         }
+    }
+
+    /// The processes as they were read last.
+    pub(super) fn samples(&self) -> Vec<Arc<ProcessSample>> {
         self.known.values().map(|tracked| Arc::clone(&tracked.last)).collect()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Pid, &Tracked)> {
+        self.known.iter().map(|(pid, tracked)| (*pid, tracked))
+    }
+
+    pub(super) fn get_mut(&mut self, pid: Pid) -> Option<&mut Tracked> {
+        self.known.get_mut(&pid)
+    }
+
+    /// Whether the last reading found processes in other groups than before.
+    pub(super) const fn regrouped(&self) -> bool {
+        self.regrouped
+    }
+
+    /// Reads those that are due, and forgets those that have ended.
+    fn poll(&mut self, reading: &mut Reading<'_>, threads: &ThreadScope, page: Bytes) {
+        let (mut open, room) = (self.open, self.room);
+        let mut regrouped = false;
+        self.known.retain(|pid, tracked| {
+            if !tracked.pace.is_due(reading) {
+                return true;
+            }
+            open = open.saturating_sub(tracked.open());
+            let group = tracked.last.group.clone();
+            let stays = tracked.update(reading, *pid, page);
+            if stays {
+                let left = room.saturating_sub(open);
+                tracked.look_at_threads(reading, threads, left);
+                if tracked.open() > left {
+                    tracked.stat = keep(reading.tree, *pid);
+                }
+                open += tracked.open();
+            }
+            regrouped |= !stays || tracked.last.group != group;
+            stays
+        });
+        self.open = open;
+        self.regrouped |= regrouped;
     }
 
     /// Looks for processes where one may have been born since the last time.
@@ -142,14 +183,22 @@ impl Tracked {
         Self {
             stat: keep(tree, pid),
             last: Arc::new(ProcessSample::new(nobody)),
-            due: 0,
-            pause: 0,
+            pace: Pace::default(),
             status: None,
+            busy: None,
+            tasks: TaskTable::default(),
+            look: None,
         }
     }
 
-    fn is_due(&self, reading: &Reading<'_>) -> bool {
-        self.due <= reading.tick || reading.now.since(self.last.polled).is_none_or(|age| age >= IDLE_MOST)
+    /// The sample of it that comes next, apart from those that were handed out.
+    pub(super) fn last_mut(&mut self) -> &mut ProcessSample {
+        Arc::make_mut(&mut self.last)
+    }
+
+    /// Descriptors that it holds open.
+    fn open(&self) -> usize {
+        usize::from(self.stat.is_open()) + self.tasks.open()
     }
 
     /// Reads the process; says whether it is there.
@@ -161,8 +210,7 @@ impl Tracked {
             poll = self.poll(reading, page);
         }
         let Poll::There { changed } = poll else { return false };
-        self.pause = if changed { 1 } else { (self.pause * 2).clamp(1, IDLE_MOST_TICKS) };
-        self.due = next_due(reading.tick, self.pause, pid);
+        self.pace.next(reading, changed, u64::from(pid.number()));
         let (busy, idle) = STATUS_EVERY;
         let pause = if changed { busy } else { idle };
         let age = self.status.map(|read| reading.now.since(read));
@@ -203,8 +251,35 @@ impl Tracked {
             return Poll::Gone;
         }
         let changed = first || differs(&self.last, &stat, page);
-        apply(Arc::make_mut(&mut self.last), &stat, page, reading.now);
+        let since = if first { at_ticks(stat.started_ticks) } else { self.last.polled.since_boot };
+        let before = if first { 0 } else { self.last.cpu_ticks };
+        let window = reading.now.since_boot.saturating_sub(since).as_secs_f64() * TICKS_PER_SECOND;
+        if stat.cpu_ticks().saturating_sub(before) as f64 > window * BUSY_SHARE {
+            self.busy = Some(reading.now);
+        }
+        apply(self.last_mut(), &stat, page, reading.now);
         Poll::There { changed }
+    }
+
+    /// Reads its threads, where they are asked for.
+    fn look_at_threads(&mut self, reading: &mut Reading<'_>, scope: &ThreadScope, room: usize) {
+        let pid = self.last.identity.pid;
+        let busy = || {
+            let age = self.busy.and_then(|busy| reading.now.since(busy));
+            age.is_some_and(|age| age <= BUSY_FOR)
+        };
+        let wanted = match scope {
+            ThreadScope::None => false,
+            ThreadScope::Busy(named) => named.contains(&pid) || !self.last.kernel_thread && busy(),
+            ThreadScope::Only(named) => named.contains(&pid),
+        };
+        if wanted {
+            let tasks = self.tasks.read(reading, pid, room);
+            self.last_mut().tasks = Some(tasks);
+        } else if self.last.tasks.is_some() {
+            self.tasks = TaskTable::default();
+            self.last_mut().tasks = None;
+        }
     }
 
     /// Reads what hardly changes: whose process it is, what it may use, and its group.
@@ -227,12 +302,9 @@ impl Tracked {
     }
 }
 
-/// The sample that reads an idle process next: at most `pause` samples later, at a place that its number gives, so
-/// that processes that were found together are not read together for ever.
-fn next_due(tick: u64, pause: u64, pid: Pid) -> u64 {
-    let next = tick + 1;
-    let phase = (next + u64::from(pid.number())) % pause;
-    next + (pause - phase) % pause
+/// The time since boot that a number of ticks is.
+fn at_ticks(ticks: u64) -> Duration {
+    Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND)
 }
 
 fn resident(stat: &PidStat<'_>, page: Bytes) -> Option<Bytes> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use nodewise_machine::Bytes;
 
+use super::groups::GroupTable;
 use super::missing::Missing;
+use super::pages::{PageDrawer, PageOptions, Purse};
 use super::processes::ProcessTable;
 use super::reading::Reading;
 use super::system::SystemFiles;
@@ -17,6 +19,11 @@ use crate::tree::Tree;
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SampleOptions {
     pub processes: ProcessScope,
+    pub threads: ThreadScope,
+    /// Whether to read the control groups of the processes.
+    pub groups: bool,
+    /// Where the memory of the processes is; `None` leaves it out.
+    pub pages: Option<PageOptions>,
 }
 
 /// The processes of a sample.
@@ -29,6 +36,29 @@ pub enum ProcessScope {
     All,
     /// These, each time.
     Only(BTreeSet<Pid>),
+}
+
+/// The processes of a sample whose threads are looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum ThreadScope {
+    #[default]
+    None,
+    /// Those that use more than 1 % of a CPU, and these.
+    Busy(BTreeSet<Pid>),
+    /// These.
+    Only(BTreeSet<Pid>),
+}
+
+impl ThreadScope {
+    /// The processes that are named, whose threads are looked at each time.
+    pub(super) fn named(&self) -> impl Iterator<Item = &Pid> {
+        match self {
+            Self::None => None,
+            Self::Busy(named) | Self::Only(named) => Some(named),
+        }
+        .into_iter()
+        .flatten()
+    }
 }
 
 /// Takes samples of a tree, the running system or a capture.
@@ -44,6 +74,10 @@ pub struct Sampler {
     buffer: Vec<u8>,
     system: SystemFiles,
     processes: ProcessTable,
+    groups: GroupTable,
+    /// Files of groups that may stay open.
+    group_room: usize,
+    purse: Option<Purse>,
 }
 
 impl Sampler {
@@ -51,16 +85,33 @@ impl Sampler {
     /// files rises to the hard one: programs that are started later inherit it.
     pub fn new(tree: impl Into<Arc<Tree>>, options: SampleOptions) -> Self {
         let tree = tree.into();
-        let room =
-            if tree.is_live() && options.processes == ProcessScope::All { super::limit::raise() } else { 0 };
+        let room = match options.processes {
+            ProcessScope::All if tree.is_live() => super::limit::raise(),
+            _ => FEW,
+        };
+        let group_room = room / 4;
+        let purse = options.pages.clone().map(Purse::new);
         Self {
             system: SystemFiles::new(&tree),
-            processes: ProcessTable::new(room),
+            processes: ProcessTable::new(room - group_room),
             tree,
             options,
             tick: 0,
             buffer: Vec::new(),
+            groups: GroupTable::default(),
+
+            group_room,
+            purse,
         }
+    }
+
+    /// Draws pages of processes that are too large to be read exactly; without it they are read exactly, too.
+    #[must_use]
+    pub fn drawing(mut self, drawer: Box<dyn PageDrawer>) -> Self {
+        if let Some(purse) = &mut self.purse {
+            purse.draw_with(drawer);
+        }
+        self
     }
 
     /// Takes a sample. `now` is [`Moment::now`] on the running system, and the moment that the tree shows
@@ -73,7 +124,16 @@ impl Sampler {
         let mut sample = Sample { moment: now, ..Sample::default() };
         self.system.read(&mut reading, &mut sample);
         let page = self.system.page_size().unwrap_or(PAGE);
-        sample.processes = self.processes.read(&mut reading, &self.options.processes, sample.forks, page);
+        self.processes.read(&mut reading, &self.options, sample.forks, page);
+        if let Some(purse) = &mut self.purse {
+            purse.spend(&mut reading, &mut self.processes, page);
+        }
+        sample.processes = self.processes.samples();
+        if self.options.groups {
+            let regrouped = self.processes.regrouped();
+            sample.groups =
+                self.groups.read(&mut reading, &sample.processes, regrouped, page, self.group_room);
+        }
         self.tick += 1;
         sample.unread = missing.into_lines();
         sample
@@ -85,6 +145,8 @@ impl Sampler {
     }
 }
 
+/// Files that may stay open where the limit is not raised for them.
+const FEW: usize = 256;
 /// The page that the kernel counts in, where that is unknown: that of x86.
 const PAGE: Bytes = Bytes::from_kib(4);
 

@@ -44,7 +44,7 @@ fn forks(files: Memory, forks: u64) -> Memory {
 }
 
 fn all() -> SampleOptions {
-    SampleOptions { processes: ProcessScope::All }
+    SampleOptions { processes: ProcessScope::All, ..SampleOptions::default() }
 }
 
 /// Processes of a sample: number, beginning, ticks, and the second when each was read.
@@ -246,7 +246,8 @@ fn rare_samples_read_everything() {
 fn selected_processes_are_read_each_time_and_others_never() {
     let files = with(with(machine(), 30, 7, 1), 31, 7, 1);
     let only = ProcessScope::Only([Pid::new(31), Pid::new(99)].into());
-    let mut sampler = Sampler::new(Tree::memory(files), SampleOptions { processes: only });
+    let mut sampler =
+        Sampler::new(Tree::memory(files), SampleOptions { processes: only, ..SampleOptions::default() });
     for second in 0..5 {
         let sample = sampler.sample(at(second));
         assert_eq!(seen(&sample), [(31, 7, 1, second)]);
@@ -263,9 +264,301 @@ fn a_line_that_is_no_process_is_named_and_costs_one_process() {
     assert_eq!(told, [("/proc/PID/stat: expected field 9, found nothing", 1)]);
 }
 
+const SCHED: &str = "x (31, #threads: 1)\n-----------------------------------\nse.nr_migrations : 4\nmm->numa_scan_seq : 2\nnuma_pages_migrated : 9\nnuma_preferred_nid : 1\nnuma_faults node=1 task_private=5 task_shared=6 group_private=0 group_shared=0\n";
+
+/// With a thread of process 30 that ran for a while.
+fn with_thread(files: Memory, tid: u32, started: u64, run: u64) -> Memory {
+    let folder = format!("/proc/30/task/{tid}");
+    let stat = format!(
+        "{tid} (t) S 1 1 1 0 -1 0 0 0 0 0 {run} 0 0 0 20 0 1 0 {started} 8192 2 0 0 0 0 0 0 0 0 0 0 0 0 0 17 5 0\n"
+    );
+    files
+        .file(&format!("{folder}/stat"), stat)
+        .file(&format!("{folder}/schedstat"), format!("{run} 0 1\n"))
+        .file(&format!("{folder}/sched"), SCHED)
+        .file(&format!("{folder}/status"), "Cpus_allowed:\t20\nMems_allowed:\t2\n")
+}
+
+fn threads(sample: &Sample) -> Vec<(u32, u64, u64)> {
+    let tasks = sample.processes.iter().flat_map(|process| process.tasks.iter().flatten());
+    tasks.map(|task| (task.identity.pid.number(), task.identity.started_ticks, task.cpu_ticks)).collect()
+}
+
+#[test]
+fn threads_of_a_named_process_are_read() {
+    let files = with_thread(with_thread(with(machine(), 30, 7, 1), 30, 7, 100), 31, 8, 0);
+    let options = SampleOptions { threads: ThreadScope::Only([Pid::new(30)].into()), ..all() };
+    let mut sampler = Sampler::new(Tree::memory(files.clone()), options);
+    let sample = sampler.sample(at(1));
+    assert_eq!(threads(&sample), [(30, 7, 100), (31, 8, 0)]);
+    let task = &sample.processes[0].tasks.as_ref().unwrap()[0];
+    assert_eq!((task.processor, task.cpu_changes), (Some(CpuId::new(5)), Some(4)));
+    assert_eq!(task.run, Some(Duration::from_nanos(100)));
+    assert_eq!(task.allowed.as_ref().unwrap().cpus.as_ref().unwrap().to_string(), "5");
+    let balancing = task.balancing.as_ref().unwrap();
+    assert_eq!(
+        (balancing.scans, balancing.migrated_pages, balancing.preferred),
+        (Some(2), Some(9), Some(NodeId::new(1)))
+    );
+    assert_eq!(balancing.faults[&NodeId::new(1)], crate::sample::BalancingFaults { private: 5, shared: 6 });
+    // One ran, one ended and its number is another's, one was born.
+    let next =
+        with_thread(with_thread(with_thread(with(machine(), 30, 7, 9), 30, 7, 300), 31, 99, 5), 32, 99, 1);
+    sampler.continue_with(Tree::memory(next));
+    assert_eq!(threads(&sampler.sample(at(2))), [(30, 7, 300), (31, 99, 5), (32, 99, 1)]);
+    sampler.continue_with(Tree::memory(files.without("/proc/30/task/31")));
+    assert_eq!(threads(&sampler.sample(at(3))), [(30, 7, 100)]);
+}
+
+#[test]
+fn a_thread_that_did_not_run_is_not_read_again() {
+    let before = with_thread(with(machine(), 30, 7, 1), 30, 7, 100);
+    let options = SampleOptions { threads: ThreadScope::Only([Pid::new(30)].into()), ..all() };
+    let mut sampler = Sampler::new(Tree::memory(before.clone()), options);
+    sampler.sample(at(1));
+    // The same run time, so that another stat would be a lie of this test.
+    sampler.continue_with(Tree::memory(before.file("/proc/30/task/30/stat", "garbage")));
+    assert_eq!(threads(&sampler.sample(at(2))), [(30, 7, 100)]);
+}
+
+#[test]
+fn threads_of_busy_processes_are_read_until_they_rest() {
+    let state =
+        |ticks| Tree::memory(with_thread(with(with(machine(), 30, 0, ticks), 40, 0, 0), 30, 0, ticks));
+    let options = SampleOptions { threads: ThreadScope::Busy(BTreeSet::new()), ..all() };
+    let mut sampler = Sampler::new(state(0), options);
+    assert_eq!(threads(&sampler.sample(at(100))), [], "no CPU time since boot");
+    sampler.continue_with(state(50));
+    assert_eq!(threads(&sampler.sample(at(101))), [(30, 0, 50)]);
+    let looked: Vec<bool> =
+        (102..130).map(|second| !threads(&sampler.sample(at(second))).is_empty()).collect();
+    assert!(looked[0] && !looked[27], "{looked:?}");
+    // One that has worked all its life is known as busy at first sight.
+    assert_eq!(
+        threads(
+            &Sampler::new(state(50), SampleOptions { threads: ThreadScope::Busy(BTreeSet::new()), ..all() })
+                .sample(at(10))
+        )
+        .len(),
+        1
+    );
+}
+
+fn groups_of(sample: &Sample) -> Vec<(&str, Option<u64>, Option<u64>)> {
+    let anon = |group: &crate::sample::GroupSample| {
+        group.memory.get("anon")?.get(&NodeId::new(1)).map(|size| size.get())
+    };
+    sample
+        .groups
+        .iter()
+        .map(|group| (&*group.path, group.cpu.map(|cpu| cpu.as_millis() as u64), anon(group)))
+        .collect()
+}
+
+#[test]
+fn groups_of_version_2_are_read_with_their_parents() {
+    let group = |files: Memory, path: &str, usage: u64, anon: u64| {
+        let folder = format!("/sys/fs/cgroup{path}");
+        files
+            .file(
+                &format!("{folder}/cpu.stat"),
+                format!("usage_usec {usage}\ncore_sched.force_idle_usec 0\n"),
+            )
+            .file(&format!("{folder}/memory.numa_stat"), format!("anon N1={anon}\n"))
+            .file(&format!("{folder}/cpuset.cpus.effective"), "4-5\n")
+            .file(&format!("{folder}/cpuset.mems.effective"), "1\n")
+            .file(&format!("{folder}/memory.pressure"), "some avg10=0.00 avg60=0.00 avg300=0.00 total=3\n")
+    };
+    let files = with(machine(), 30, 7, 1).file("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
+    let files = group(group(files, "/system.slice", 9000, 900), "/system.slice/a.service", 5000, 500);
+    let files = group(files, "/other", 1, 1).file("/sys/fs/cgroup/cpu.stat", "usage_usec 10000\n");
+    let mut sampler = Sampler::new(Tree::memory(files.clone()), SampleOptions { groups: true, ..all() });
+    let sample = sampler.sample(at(1));
+    assert_eq!(
+        groups_of(&sample),
+        [
+            ("/", Some(10), None),
+            ("/system.slice", Some(9), Some(900)),
+            ("/system.slice/a.service", Some(5), Some(500))
+        ]
+    );
+    let service = &sample.groups[2];
+    assert_eq!(service.allowed.cpus.as_ref().unwrap().to_string(), "4-5");
+    assert!(service.memory_pressure.is_some() && service.polled == at(1));
+    assert_eq!(sample.unread, []);
+    // A group that goes with its process is gone, and one that moves is followed.
+    let moved = files.clone().file("/proc/30/cgroup", "0::/other\n").without("/sys/fs/cgroup/system.slice");
+    sampler.continue_with(Tree::memory(
+        forks(with(moved, 30, 77, 1), 11).file("/proc/30/cgroup", "0::/other\n"),
+    ));
+    let paths: Vec<String> =
+        groups_of(&sampler.sample(at(2))).iter().map(|group| group.0.to_owned()).collect();
+    assert_eq!(paths, ["/", "/other"]);
+}
+
+#[test]
+fn groups_of_version_1_count_those_below_them_too() {
+    let files = with(machine(), 30, 7, 1)
+        .file("/proc/30/cgroup", "4:memory:/jobs/1\n2:cpuacct:/\n0::/\n")
+        .file(
+            "/proc/mounts",
+            "cgroup /cg/memory cgroup rw,memory 0 0\ncgroup /cg/cpu cgroup rw,cpuacct 0 0\n",
+        )
+        .file("/cg/memory/jobs/1/memory.numa_stat", "anon=1 N1=1\nhierarchical_anon=2 N1=2\n")
+        .file("/cg/cpu/cpuacct.usage", "7000000\n");
+    let sample = Sampler::new(Tree::memory(files), SampleOptions { groups: true, ..all() }).sample(at(1));
+    assert_eq!(groups_of(&sample), [("/", Some(7), None), ("/jobs/1", None, Some(8192))]);
+}
+
+#[test]
+fn groups_that_this_process_cannot_see_are_named() {
+    let files = with(machine(), 30, 7, 1);
+    let unread = |files: Memory| {
+        let sample = Sampler::new(Tree::memory(files), SampleOptions { groups: true, ..all() }).sample(at(1));
+        assert!(sample.groups.is_empty());
+        sample.unread.into_iter().map(|line| line.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(unread(files.clone()), ["no hierarchy is mounted"]);
+    let outside =
+        files.file("/proc/mounts", "cgroup2 /cg cgroup2 rw 0 0\n").file("/proc/30/cgroup", "0::/../x\n");
+    assert_eq!(unread(outside), ["outside of this control group namespace"]);
+}
+
+/// With a process of so many resident pages, all on node 1.
+fn with_pages(files: Memory, pid: u32, pages: u64) -> Memory {
+    let stat = format!(
+        "{pid} (p) S 1 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 7 8192 {pages} 0 0 0 0 0 0 0 0 0 0 0 0 0 17 4 0\n"
+    );
+    files.file(&format!("/proc/{pid}/stat"), stat).file(
+        &format!("/proc/{pid}/numa_maps"),
+        format!("7f00 default anon={pages} dirty={pages} N1={pages} kernelpagesize_kB=4\n"),
+    )
+}
+
+fn looking(budget: Duration, always: &[u32]) -> SampleOptions {
+    let always = always.iter().copied().map(Pid::new).collect();
+    SampleOptions { pages: Some(PageOptions { budget, always }), ..all() }
+}
+
+/// Numbers and KiB of the processes whose memory is known.
+fn located(sample: &Sample) -> Vec<(u32, u64)> {
+    let of = |process: &Arc<ProcessSample>| {
+        let pages = process.pages.as_ref()?;
+        Some((process.identity.pid.number(), pages.nodes[&NodeId::new(1)].size.get() >> 10))
+    };
+    sample.processes.iter().filter_map(of).collect()
+}
+
+fn why(sample: &Sample) -> Vec<(&str, usize, Option<&str>)> {
+    let lines = sample.unread.iter().filter(|line| line.fact == "memory of processes by node");
+    lines.map(|line| (line.reason.as_str(), line.objects, line.remedy.as_deref())).collect()
+}
+
+#[test]
+fn the_memory_of_processes_is_found_within_the_budget() {
+    // 36 us each, and 84 ns a page: one a sample, or two, of which the second is paid later.
+    let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
+    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_micros(50), &[]));
+    let sample = sampler.sample(at(0));
+    assert_eq!(located(&sample), [(34, 136), (35, 140)], "the largest are worth most");
+    assert_eq!(why(&sample), [("not looked at yet", 4, None)]);
+    let process = sample.processes.iter().find(|process| process.pages.is_some()).unwrap();
+    let pages = process.pages.as_ref().unwrap();
+    assert_eq!((pages.seen, pages.method), (at(0), crate::sample::PageMethod::Exact));
+    let counts: Vec<usize> = (1..6).map(|second| located(&sampler.sample(at(second))).len()).collect();
+    assert_eq!(counts, [3, 4, 6, 6, 6], "a price beyond the budget is paid by the next sample");
+}
+
+#[test]
+fn a_process_that_grew_is_looked_at_again_before_others() {
+    let files = |grown| with_pages(with_pages(machine(), 30, grown), 31, 500);
+    let mut sampler = Sampler::new(Tree::memory(files(100)), looking(Duration::from_micros(20), &[]));
+    (0..20).for_each(|second| drop(sampler.sample(at(second))));
+    sampler.continue_with(Tree::memory(files(400)));
+    let found =
+        (20..40).map(|second| located(&sampler.sample(at(second)))).find(|found| found[0] == (30, 1600));
+    assert!(found.is_some());
+}
+
+#[test]
+fn selected_processes_are_looked_at_each_time() {
+    let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
+    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_micros(1), &[31]));
+    for second in 0..4 {
+        let sample = sampler.sample(at(second));
+        assert_eq!(located(&sample), [(31, 124)]);
+        assert_eq!(sample.processes[1].pages.as_ref().unwrap().seen, at(second));
+    }
+}
+
+#[test]
+fn memory_that_this_user_may_not_see_is_named_with_the_remedy() {
+    let refused = |files: Memory, pid: u32| {
+        with_pages(files, pid, 5).unreadable(&format!("/proc/{pid}/numa_maps"), ReadCause::System(13))
+    };
+    let files = refused(refused(with_pages(machine(), 30, 5), 31), 32);
+    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[]));
+    for second in 0..3 {
+        let sample = sampler.sample(at(second));
+        assert_eq!(located(&sample), [(30, 20)]);
+        assert_eq!(sample.processes[1].denied, Some(crate::sample::Denied::Rights));
+        assert_eq!(why(&sample), [("permission denied", 2, Some("run as root"))]);
+    }
+}
+
+#[test]
+fn a_part_of_a_sum_is_no_sum() {
+    let files = with_pages(machine(), 30, 5)
+        .file("/proc/30/numa_maps", "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n7f01 default N1=x\n");
+    let files = with_pages(files, 31, 5).without("/proc/31/numa_maps");
+    let sample = Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[])).sample(at(0));
+    assert_eq!(located(&sample), []);
+    assert_eq!(
+        why(&sample),
+        [("numa_maps cannot be read", 1, None), ("this kernel was built without NUMA", 1, None)]
+    );
+}
+
+/// Says that all memory is on node 1, give or take a tenth.
+#[derive(Debug)]
+struct Drawer;
+
+impl PageDrawer for Drawer {
+    fn draw(
+        &mut self,
+        pid: Pid,
+        resident: Bytes,
+    ) -> Result<crate::sample::DrawnPages, crate::sample::Denied> {
+        assert_eq!(pid, Pid::new(30));
+        let tenth = Bytes::new(resident.get() / 10);
+        let low = Bytes::new(resident.get() - tenth.get());
+        let share = crate::sample::PageShare { size: resident, low, high: resident, anonymous: None };
+        Ok(crate::sample::DrawnPages { pages: 1000, nodes: [(NodeId::new(1), share)].into() })
+    }
+}
+
+#[test]
+fn pages_of_a_large_process_are_drawn() {
+    // 262,144 pages of 84 ns are 22 ms.
+    let files = with_pages(with_pages(machine(), 30, 262_144), 31, 5);
+    let mut sampler =
+        Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[])).drawing(Box::new(Drawer));
+    let sample = sampler.sample(at(0));
+    let of = |at: usize| sample.processes[at].pages.as_ref().unwrap();
+    assert_eq!(of(0).method, crate::sample::PageMethod::Drawn(1000));
+    assert!(of(0).nodes[&NodeId::new(1)].low < of(0).nodes[&NodeId::new(1)].high);
+    assert_eq!(of(1).method, crate::sample::PageMethod::Exact);
+}
+
 #[test]
 fn this_machine_is_sampled() {
-    let mut sampler = Sampler::new(Tree::live(), all());
+    let own = Pid::new(std::process::id());
+    let options = SampleOptions {
+        threads: ThreadScope::Busy([own].into()),
+        groups: true,
+        ..looking(Duration::from_millis(3), &[own.number()])
+    };
+    let mut sampler = Sampler::new(Tree::live(), options);
     let (first, second) = (sampler.sample(Moment::now()), sampler.sample(Moment::now()));
     assert!(second.moment.since(first.moment).is_some());
     let me = |sample: &Sample| {
@@ -274,6 +567,7 @@ fn this_machine_is_sampled() {
     let (before, after) = (me(&first).unwrap(), me(&second).unwrap());
     assert_eq!(before.identity, after.identity);
     assert!(after.cpu_ticks >= before.cpu_ticks);
+    assert!(after.tasks.as_ref().is_some_and(|tasks| !tasks.is_empty()));
     assert!(!first.cpus.is_empty() && first.cpus.len() == second.cpus.len());
     assert!(first.processes.windows(2).all(|pair| pair[0].identity.pid < pair[1].identity.pid));
 }
