@@ -27,6 +27,7 @@
 //!   command lines that apply it
 //! - `conditions.rs` the circumstances of a measurement; `counters.rs` how allocations on a node went
 //! - `duration.rs` times as people type them
+//! - `mapping.rs` the mappings of a process
 //! - `size.rs` which of a node's sizes is right; `memory_map.rs` where memory lies
 //! - `units.rs` sizes and how they are written; `printable.rs` the one place that makes foreign text fit for
 //!   a terminal, and errors of the system in words; `plural.rs` words that agree with a number; `fnv.rs` a
@@ -48,6 +49,7 @@ pub mod fnv;
 pub mod id;
 pub mod link;
 pub mod machine;
+pub mod mapping;
 pub mod matrix;
 pub mod memory_map;
 pub mod node;

@@ -19,6 +19,7 @@ pub mod fib_trie;
 pub mod interrupts;
 pub mod kernel_config;
 pub mod loadavg;
+pub mod maps;
 pub mod meminfo;
 pub mod memory_map;
 pub mod memory_numa_stat;

@@ -6,8 +6,7 @@
 
 use nodewise_machine::Bytes;
 
-use super::number::hex_digits;
-use super::{Parsed, kib, lines};
+use super::{Parsed, kib, lines, maps};
 
 /// One mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +40,7 @@ pub fn parse(text: &str) -> Parsed<Vec<Mapping>> {
 }
 
 fn range(line: &str) -> Option<(u64, u64)> {
-    let (start, end) = line.split(' ').next()?.split_once('-')?;
-    let (start, end) = (hex_digits(start)?, hex_digits(end)?);
-    (start < end).then_some((start, end))
+    maps::range(line.split(' ').next()?)
 }
 
 /// Memory in transparent huge pages of the mappings that lie in a range of addresses, in part or
