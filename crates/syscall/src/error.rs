@@ -15,7 +15,7 @@ use crate::call::Call;
 pub struct Errno(i32);
 
 /// Numbers that the calls of this crate give, with their names.
-const NAMES: [(Errno, &str); 17] = [
+const NAMES: [(Errno, &str); 18] = [
     (Errno::EPERM, "EPERM"),
     (Errno::ENOENT, "ENOENT"),
     (Errno::ESRCH, "ESRCH"),
@@ -30,6 +30,7 @@ const NAMES: [(Errno, &str); 17] = [
     (Errno::EBUSY, "EBUSY"),
     (Errno::ENODEV, "ENODEV"),
     (Errno::EINVAL, "EINVAL"),
+    (Errno::ENOTTY, "ENOTTY"),
     (Errno::ENOSYS, "ENOSYS"),
     (Errno::EOPNOTSUPP, "EOPNOTSUPP"),
     (Errno::EHWPOISON, "EHWPOISON"),
@@ -64,6 +65,8 @@ impl Errno {
     pub const ENODEV: Self = Self(libc::ENODEV);
     /// Invalid argument.
     pub const EINVAL: Self = Self(libc::EINVAL);
+    /// The file does not know the request of an `ioctl(2)`.
+    pub const ENOTTY: Self = Self(libc::ENOTTY);
     /// The kernel does not have the call.
     pub const ENOSYS: Self = Self(libc::ENOSYS);
     /// Operation not supported.

@@ -11,6 +11,7 @@
 //!
 //! - `mempolicy.rs`, `pages.rs`, `affinity.rs`, `advice.rs`, `huge.rs` the calls as safe functions: policies,
 //!   where pages are and moving them, CPUs, advice, transparent huge pages
+//! - `pagemap.rs` runs of pages that are present, in huge pages, or swapped out
 //! - `arguments.rs` arguments of the calls, as data
 //! - `raw.rs` the system calls, one function each, nothing clever; `call.rs` a call as data, and how it is
 //!   written in a message
@@ -55,6 +56,7 @@ pub mod mempolicy;
 #[cfg(any(test, feature = "testing"))]
 #[expect(unsafe_code, reason = "system calls with any arguments")]
 pub mod numbers;
+pub mod pagemap;
 pub mod pages;
 pub mod perf;
 #[expect(unsafe_code, reason = "the system calls themselves")]

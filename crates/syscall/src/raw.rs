@@ -7,7 +7,7 @@
 
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::mem::MaybeUninit;
-use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::ptr::{self, NonNull};
 
 use nodewise_machine::policy::mpol;
@@ -317,6 +317,67 @@ pub(crate) fn perf_event_open(attributes: &Attributes) -> Result<OwnedFd, Errno>
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// Argument of `PAGEMAP_SCAN`: `struct pm_scan_arg` of `include/uapi/linux/fs.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScanArgument {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    regions: u64,
+    regions_length: u64,
+    most_pages: u64,
+    inverted: u64,
+    all_of: u64,
+    any_of: u64,
+    returned: u64,
+}
+
+/// A run of pages: `struct page_region` of `include/uapi/linux/fs.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Region {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) categories: u64,
+}
+
+const _: () = assert!(size_of::<ScanArgument>() == 96, "PM_SCAN_ARG_SIZE_VER0");
+const _: () = assert!(size_of::<Region>() == 24, "struct page_region");
+
+/// `PAGEMAP_SCAN`, the number of the `ioctl(2)`.
+const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
+
+/// `ioctl(2)` with `PAGEMAP_SCAN` on an open `pagemap`: runs of pages that have any of some categories, with
+/// those of their categories that are to be returned. Returns how many runs it wrote, and the address up to
+/// which it looked. Linux 6.7.
+pub(crate) fn pagemap_scan(
+    pagemap: BorrowedFd<'_>,
+    (start, end): (u64, u64),
+    (any_of, returned): (u64, u64),
+    regions: &mut [Region],
+) -> Result<(usize, u64), Errno> {
+    let mut argument = ScanArgument {
+        size: size_of::<ScanArgument>() as u64,
+        start,
+        end,
+        regions: regions.as_mut_ptr() as u64,
+        regions_length: regions.len() as u64,
+        any_of,
+        returned,
+        ..ScanArgument::default()
+    };
+    let pointer: *mut ScanArgument = &mut argument;
+    // SAFETY: the kernel reads and writes the 96 bytes that the number of the call names, at a pointer that
+    // lives until the end of this function, and writes at most `regions_length` regions into the exclusively
+    // borrowed slice. No flag is set, so that it changes nothing of the pages. A descriptor of another file
+    // does not know the number (ENOTTY).
+    let written = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, pointer) };
+    done(written.into()).map(|written| (written as usize, argument.walk_end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,6 +446,20 @@ mod tests {
         ] {
             assert_eq!(ours, c_long::from(expected));
         }
+    }
+
+    #[test]
+    fn the_argument_of_a_scan_is_that_of_the_kernel_header() {
+        use std::mem::offset_of;
+        assert_eq!(size_of::<ScanArgument>(), size_of::<numbers::pm_scan_arg>());
+        assert_eq!(offset_of!(ScanArgument, walk_end), offset_of!(numbers::pm_scan_arg, walk_end));
+        assert_eq!(offset_of!(ScanArgument, regions), offset_of!(numbers::pm_scan_arg, vec));
+        assert_eq!(offset_of!(ScanArgument, any_of), offset_of!(numbers::pm_scan_arg, category_anyof_mask));
+        assert_eq!(offset_of!(ScanArgument, returned), offset_of!(numbers::pm_scan_arg, return_mask));
+        assert_eq!(size_of::<Region>(), size_of::<numbers::page_region>());
+        // _IOWR('f', 16, struct pm_scan_arg), where read and write are the two highest bits.
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        assert_eq!(PAGEMAP_SCAN as u32, 3 << 30 | 96 << 16 | u32::from(b'f') << 8 | 16);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod buffer;
 mod filter;
 mod here;
 mod mempolicy;
+mod pagemap;
 mod pages;
 mod setup;
 mod support;
