@@ -80,6 +80,8 @@ ids! {
     ClusterId, "cluster", u32::MAX;
     /// A core; unique only inside its package: `topology/core_id`.
     CoreId, "core", u32::MAX;
+    /// A process; the kernel's bound is 2^22 (`PID_MAX_LIMIT`).
+    Pid, "process", u32::MAX;
     /// A memory tier; smaller is faster: `memory_tierN`, Linux 6.1.
     TierId, "tier", u32::MAX;
 }

@@ -70,7 +70,7 @@ pub use counters::NodeCounters;
 pub use cpu::{CoreType, Cpu, CpuModel};
 pub use cpu_kind::CpuKind;
 pub use device::{DaxMemory, Device, DeviceClass, DeviceName, DeviceRef, PciAddress};
-pub use id::{BookId, ClusterId, CoreId, CpuId, DieId, DrawerId, NodeId, PackageId, TierId};
+pub use id::{BookId, ClusterId, CoreId, CpuId, DieId, DrawerId, NodeId, PackageId, Pid, TierId};
 pub use link::PciLink;
 pub use machine::{Machine, Origin};
 pub use matrix::NodeMatrix;

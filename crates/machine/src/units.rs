@@ -62,6 +62,12 @@ impl Bytes {
         Self(self.0.saturating_mul(count))
     }
 
+    /// A part of this size, rounded; a share below 0 or above 1 is taken as these.
+    #[must_use]
+    pub fn share(self, share: f64) -> Self {
+        Self((self.0 as f64 * share.clamp(0.0, 1.0)).round() as u64)
+    }
+
     /// The size in its largest unit that divides it exactly, as a spec and an option write it:
     /// `128G`, `1536M`, `4097`.
     pub fn exact(self) -> String {

@@ -23,6 +23,8 @@
 //!   which identifiers are taken out, finding files, writing archives
 //! - `process.rs` processes, their descendants and where their pages are; in `process/` finding them by name;
 //!   `own.rs` this process: what it may do, and what contains it
+//! - `mappings.rs` the mappings of a process with their pages; in `mappings/` counting them, drawing some of
+//!   them, the kinds of mappings, and which other processes map the same
 //! - `in_force.rs` the placement that is in force in processes: CPUs of their threads, policies over their
 //!   memory
 //! - `record.rs` recordings: samples in a file; in `record/` frames, changes, blocks, writing and reading
@@ -52,6 +54,7 @@ pub mod in_force;
 pub mod input;
 pub mod limits;
 pub mod machine_file;
+pub mod mappings;
 pub mod own;
 pub mod parse;
 pub mod paths;

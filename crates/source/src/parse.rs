@@ -22,7 +22,7 @@ pub mod loadavg;
 pub mod maps;
 pub mod meminfo;
 pub mod memory_map;
-pub mod memory_numa_stat;
+pub mod mountinfo;
 pub mod mounts;
 pub mod nofile_info;
 pub mod numa_maps;

@@ -4,6 +4,16 @@ use std::fmt::Display;
 
 use nodewise_machine::NodeId;
 
+/// The folder of a process.
+pub fn process(process: impl Display) -> String {
+    format!("{PROCESSES}/{process}")
+}
+
+/// Which pages of a process are present, and the file for requests about them.
+pub fn pagemap(process: impl Display) -> String {
+    format!("{PROCESSES}/{process}/pagemap")
+}
+
 /// The folder of the nodes.
 pub const NODES: &str = "/sys/devices/system/node";
 /// The folder of the processes.

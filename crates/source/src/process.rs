@@ -6,7 +6,8 @@
 pub mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+
+pub use nodewise_machine::Pid;
 
 use crate::file;
 use crate::parse::Parsed;
@@ -18,28 +19,6 @@ use crate::tree::{ReadError, Tree};
 /// Most processes of one family; a fork bomb must not cost memory.
 const MOST_PROCESSES: usize = 1 << 16;
 
-/// The number of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pid(u32);
-
-impl Pid {
-    /// Makes the process with this number.
-    pub const fn new(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// The kernel's number for it.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-}
-
-impl fmt::Display for Pid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
 /// Reads the state and the rights of a process; `None` when there is no such process.
 ///
 /// # Source
@@ -49,6 +28,14 @@ impl fmt::Display for Pid {
 /// A file that cannot be read.
 pub fn status(tree: &Tree, pid: Pid) -> Result<Option<Parsed<ProcessStatus>>, ReadError> {
     file::parsed(tree, &format!("/proc/{pid}/status"), proc_status::parse)
+}
+
+/// The user in whose name the caller acts.
+///
+/// # Source
+/// `/proc/self/status`.
+pub fn own_user(tree: &Tree) -> Option<u32> {
+    file::parsed(tree, "/proc/self/status", proc_status::parse).ok().flatten()?.value.user
 }
 
 /// A process and its descendants, parents before children. A descendant whose own parent has ended
@@ -80,7 +67,7 @@ fn has_children_files(tree: &Tree) -> bool {
 }
 
 fn numbers(names: Vec<String>) -> impl Iterator<Item = Pid> {
-    names.into_iter().filter_map(|name| name.parse().ok().map(Pid))
+    names.into_iter().filter_map(|name| name.parse().ok().map(Pid::new))
 }
 
 /// Children of all threads of a process.
@@ -90,7 +77,7 @@ fn children(tree: &Tree, pid: Pid) -> Vec<Pid> {
     for task in numbers(tasks) {
         let text =
             tree.read_text(&format!("/proc/{pid}/task/{task}/children")).ok().flatten().unwrap_or_default();
-        children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse().ok().map(Pid)));
+        children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse().ok().map(Pid::new)));
     }
     children
 }
@@ -101,7 +88,7 @@ fn by_parent(tree: &Tree) -> BTreeMap<Pid, Vec<Pid>> {
     for pid in numbers(tree.list("/proc").ok().flatten().unwrap_or_default()).take(MOST_PROCESSES) {
         let parent = status(tree, pid).ok().flatten().and_then(|status| status.value.parent);
         if let Some(parent) = parent {
-            by_parent.entry(Pid(parent)).or_default().push(pid);
+            by_parent.entry(Pid::new(parent)).or_default().push(pid);
         }
     }
     by_parent

@@ -26,12 +26,16 @@ pub struct ProcessStatus {
     /// Its state: `R`, `S`, `D`, `Z` and so on.
     pub state: Option<char>,
     pub parent: Option<u32>,
-    /// Its effective user: the second number of `Uid`.
-    pub user: Option<u32>,
     /// How many threads it has.
     pub threads: Option<u32>,
-    /// Its resident memory: `VmRSS`.
+    /// The user in whose name it acts: the effective one of `Uid`.
+    pub user: Option<u32>,
+    /// Its resident memory: `VmRSS`, without pages of huge page pools.
     pub resident: Option<Bytes>,
+    /// Its pages of huge page pools: `HugetlbPages`, Linux 4.4.
+    pub hugetlb: Option<Bytes>,
+    /// Its memory that is swapped out: `VmSwap`, without that of shared memory. Linux 2.6.34.
+    pub swapped: Option<Bytes>,
     /// CPUs it may run on.
     pub cpus_allowed: Option<CpuSet>,
     /// Memory nodes its cpuset allows.
@@ -67,15 +71,14 @@ impl ProcessStatus {
             "Name" => self.name = Some(value.to_owned()),
             "State" => self.state = Some(value.chars().next().ok_or("a letter")?),
             "PPid" => self.parent = Some(digits(value).ok_or("a process number")?),
+            "Threads" => self.threads = Some(digits(value).ok_or("a number")?),
             "Uid" => {
                 let effective = value.split_ascii_whitespace().nth(1).and_then(digits);
-                self.user = Some(effective.ok_or("four user numbers")?);
+                self.user = Some(effective.ok_or("four numbers of users")?);
             }
-            "Threads" => self.threads = Some(digits(value).ok_or("a number")?),
-            "VmRSS" => {
-                let size = value.strip_suffix("kB").map(str::trim).and_then(kib);
-                self.resident = Some(size.ok_or("a number of kB")?);
-            }
+            "VmRSS" => self.resident = Some(size(value)?),
+            "HugetlbPages" => self.hugetlb = Some(size(value)?),
+            "VmSwap" => self.swapped = Some(size(value)?),
             // The mask comes first; every release since 2.6.26 has a list of the same behind it.
             "Cpus_allowed" => self.cpus_allowed = Some(set::mask(value).map_err(|_| "a mask of CPUs")?),
             "Mems_allowed" => self.mems_allowed = Some(set::mask(value).map_err(|_| "a mask of nodes")?),
@@ -103,6 +106,10 @@ impl ProcessStatus {
         }
         Ok(())
     }
+}
+
+fn size(value: &str) -> Result<Bytes, &'static str> {
+    value.strip_suffix("kB").map(str::trim).and_then(kib).ok_or("a number of kB")
 }
 
 /// Keeps a set, unless another is known; `None` where they differ.
@@ -137,8 +144,10 @@ Umask:\t0022
 State:\tR (running)
 Pid:\t8609
 PPid:\t8596
-Uid:\t1000\t0\t0\t0
+Uid:\t1000\t1001\t1000\t1000
 VmRSS:\t    1736 kB
+VmSwap:\t       8 kB
+HugetlbPages:\t    2048 kB
 Threads:\t1
 CapEff:\t000001fffeffffff
 NoNewPrivs:\t0
@@ -160,9 +169,11 @@ nonvoluntary_ctxt_switches:\t0
                 name: Some("cat".into()),
                 state: Some('R'),
                 parent: Some(8596),
-                user: Some(0),
                 threads: Some(1),
+                user: Some(1001),
                 resident: Some(Bytes::from_kib(1736)),
+                hugetlb: Some(Bytes::from_mib(2)),
+                swapped: Some(Bytes::from_kib(8)),
                 cpus_allowed: Some(CpuSet::from([0, 1])),
                 mems_allowed: Some(NodeSet::from([0])),
                 seccomp: Some(Seccomp::Filter),
@@ -184,10 +195,10 @@ nonvoluntary_ctxt_switches:\t0
     #[test]
     fn what_does_not_parse_is_none_and_told() {
         let parsed = parse(
-            "PPid:\t-1\nVmRSS:\t12 pages\nCpus_allowed_list:\t0-x\nCapEff:\t+00001fffeffffff\nSeccomp:\t9\nNoNewPrivs:\t\nState:\t\ngarbage\n",
+            "PPid:\t-1\nUid:\t0\nVmRSS:\t12 pages\nCpus_allowed_list:\t0-x\nCapEff:\t+00001fffeffffff\nSeccomp:\t9\nNoNewPrivs:\t\nState:\t\ngarbage\n",
         );
         assert_eq!(parsed.value, ProcessStatus::default());
-        assert_eq!(parsed.problems.count(), 8);
+        assert_eq!(parsed.problems.count(), 9);
     }
 
     proptest! {
@@ -202,7 +213,7 @@ nonvoluntary_ctxt_switches:\t0
         }
 
         #[test]
-        fn any_text_is_read_or_refused_without_a_panic(text in any::<String>(), near in r"((Name|State|PPid|VmRSS|CapEff|Cpus_allowed|Mems_allowed_list):\s?[0-9a-f, -]{0,20}\n){0,5}") {
+        fn any_text_is_read_or_refused_without_a_panic(text in any::<String>(), near in r"((Name|State|PPid|Uid|VmRSS|VmSwap|CapEff|Cpus_allowed|Mems_allowed_list):\s?[0-9a-f, -]{0,20}\n){0,5}") {
             let _ = parse(&text);
             let _ = parse(&near);
         }

@@ -1,42 +1,89 @@
-//! Which mappings of a process are in transparent huge pages.
+//! The mappings of a process in sizes: what is present, in transparent huge pages, swapped out.
 //!
 //! # Source
-//! `/proc/PID/smaps`, Linux 2.6.14; `AnonHugePages` since 2.6.38. Reading it walks the page tables of
-//! the whole process.
+//! `/proc/PID/smaps`, Linux 2.6.14; `AnonHugePages` since 2.6.38, `ShmemPmdMapped` since 4.8 and
+//! `FilePmdMapped` since 5.4. Reading it walks the page tables of the whole process.
 
 use nodewise_machine::Bytes;
 
-use super::{Parsed, kib, lines, maps};
+use super::{Parsed, Problems, kib, lines, maps};
 
 /// One mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// `None`: this release does not print it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Mapping {
     pub start: u64,
     pub end: u64,
-    /// Anonymous memory of it in transparent huge pages. `None`: this release does not print it.
+    /// Its memory that is present, without pages of huge page pools: `Rss`.
+    pub resident: Option<Bytes>,
+    /// Anonymous memory of it in transparent huge pages.
     pub anon_huge: Option<Bytes>,
+    /// Shared memory in transparent huge pages: `ShmemPmdMapped`.
+    pub shared_huge: Option<Bytes>,
+    /// Files in transparent huge pages: `FilePmdMapped`.
+    pub file_huge: Option<Bytes>,
+    pub swapped: Option<Bytes>,
+}
+
+impl Mapping {
+    /// All of it in transparent huge pages.
+    pub fn transparent(&self) -> Option<Bytes> {
+        [self.anon_huge, self.shared_huge, self.file_huge]
+            .into_iter()
+            .flatten()
+            .reduce(|sum, size| sum + size)
+    }
 }
 
 /// Reads every mapping in order; other fields are passed over.
 pub fn parse(text: &str) -> Parsed<Vec<Mapping>> {
-    let mut parsed = Parsed::<Vec<Mapping>>::default();
-    for (number, line) in lines(text) {
-        if let Some(size) = line.strip_prefix("AnonHugePages:") {
-            let size = size.trim().strip_suffix("kB").map(str::trim).and_then(kib);
-            match (parsed.value.last_mut(), size) {
-                (Some(mapping), Some(size)) => mapping.anon_huge = Some(size),
-                (None, Some(_)) => parsed.problems.add(number, "a mapping before its fields", line),
-                (_, None) => parsed.problems.add(number, "a number of kB", line),
-            }
-        } else if line.starts_with(|c: char| matches!(c, '0'..='9' | 'a'..='f')) {
-            // Names of fields begin with capitals, addresses are in small hexadecimal digits.
+    let mut reading = Reading::default();
+    lines(text).for_each(|(_, line)| reading.push(line));
+    reading.finish()
+}
+
+/// A `smaps` file that comes line by line: for a process of very many mappings it is too large to be kept.
+#[derive(Debug, Default)]
+pub struct Reading {
+    mappings: Vec<Mapping>,
+    problems: Problems,
+    line: u32,
+}
+
+impl Reading {
+    /// Takes the next line.
+    pub fn push(&mut self, line: &str) {
+        self.line = self.line.saturating_add(1);
+        // Names of fields begin with capitals, addresses are in small hexadecimal digits.
+        if line.starts_with(|c: char| matches!(c, '0'..='9' | 'a'..='f')) {
             match range(line) {
-                Some((start, end)) => parsed.value.push(Mapping { start, end, anon_huge: None }),
-                None => parsed.problems.add(number, "two addresses with \"-\" between them", line),
+                Some((start, end)) => self.mappings.push(Mapping { start, end, ..Mapping::default() }),
+                None => self.problems.add(self.line, "two addresses with \"-\" between them", line),
             }
+            return;
+        }
+        let Some((name, value)) = line.split_once(':') else { return };
+        let field: fn(&mut Mapping) -> &mut Option<Bytes> = match name {
+            "Rss" => |mapping| &mut mapping.resident,
+            "AnonHugePages" => |mapping| &mut mapping.anon_huge,
+            "ShmemPmdMapped" => |mapping| &mut mapping.shared_huge,
+            "FilePmdMapped" => |mapping| &mut mapping.file_huge,
+            "Swap" => |mapping| &mut mapping.swapped,
+            _ => return,
+        };
+        let size = value.trim().strip_suffix("kB").map(str::trim).and_then(kib);
+        match (self.mappings.last_mut(), size) {
+            (Some(mapping), Some(size)) => *field(mapping) = Some(size),
+            (None, Some(_)) => self.problems.add(self.line, "a mapping before its fields", line),
+            (_, None) => self.problems.add(self.line, "a number of kB", line),
         }
     }
-    parsed
+
+    /// Ends the file.
+    pub fn finish(self) -> Parsed<Vec<Mapping>> {
+        Parsed { value: self.mappings, problems: self.problems }
+    }
 }
 
 fn range(line: &str) -> Option<(u64, u64)> {
@@ -65,6 +112,18 @@ mod tests {
         let sizes: Vec<Option<Bytes>> = parsed.value.iter().map(|mapping| mapping.anon_huge).collect();
         assert_eq!(sizes, [Some(Bytes::from_mib(2)), Some(Bytes::new(0)), None]);
         assert_eq!(parsed.value[1].start, 0x7f00_0040_0000);
+        assert_eq!(parsed.value[0].resident, Some(Bytes::from_mib(4)));
+        assert_eq!(parsed.value[0].swapped, None);
+    }
+
+    #[test]
+    fn huge_pages_of_all_kinds_are_summed() {
+        let parsed = parse(
+            "1000-9000 rw-s 0 00:01 7 /x\nAnonHugePages: 4 kB\nShmemPmdMapped: 8 kB\nFilePmdMapped: 16 kB\nSwap: 3 kB\nSwapPss: 9 kB\n",
+        );
+        assert_eq!(parsed.value[0].transparent(), Some(Bytes::from_kib(28)));
+        assert_eq!(parsed.value[0].swapped, Some(Bytes::from_kib(3)));
+        assert_eq!(Mapping::default().transparent(), None);
     }
 
     #[test]
@@ -85,7 +144,12 @@ mod tests {
         assert_eq!(parsed.problems.count(), 4);
         assert_eq!(
             parsed.value,
-            [Mapping { start: 0x1000, end: 0x2000, anon_huge: Some(Bytes::from_kib(8)) }]
+            [Mapping {
+                start: 0x1000,
+                end: 0x2000,
+                anon_huge: Some(Bytes::from_kib(8)),
+                ..Mapping::default()
+            }]
         );
     }
 
@@ -94,7 +158,8 @@ mod tests {
         fn what_is_written_is_read(start in 0u64..u64::MAX, length in 1u64..1 << 40, kib in 0u64..1 << 40) {
             let end = start.saturating_add(length);
             let parsed = parse(&format!("{start:x}-{end:x} rw-p 00000000 00:00 0\nAnonHugePages: {kib:9} kB\n"));
-            prop_assert_eq!(parsed.value, [Mapping { start, end, anon_huge: Some(Bytes::from_kib(kib)) }]);
+            let expected = Mapping { start, end, anon_huge: Some(Bytes::from_kib(kib)), ..Mapping::default() };
+            prop_assert_eq!(parsed.value, [expected]);
         }
 
         #[test]

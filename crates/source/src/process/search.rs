@@ -39,6 +39,35 @@ pub fn name(tree: &Tree, pid: Pid) -> Result<Option<Vec<u8>>, ReadError> {
     Ok(there.then_some(name))
 }
 
+/// The processes of a name: that which they chose themselves, of which the kernel keeps 15 bytes, or the last part
+/// of the path in their command line. What ends meanwhile is left out.
+///
+/// # Source
+/// `/proc/PID/comm`, `/proc/PID/cmdline`.
+///
+/// # Errors
+/// A list of processes that cannot be read.
+pub fn named(tree: &Tree, wanted: &str) -> Result<Vec<Pid>, ReadError> {
+    const KEPT: usize = 15;
+    let short = &wanted.as_bytes()[..wanted.len().min(KEPT)];
+    let mut line = Vec::new();
+    let mut found = Vec::new();
+    for pid in all(tree)? {
+        let is_called = name(tree, pid).ok().flatten().is_some_and(|name| name == short);
+        let mut is_run_as = || {
+            let there = command_line(tree, pid, MOST_NAME_BYTES * 16, &mut line).unwrap_or(false);
+            let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
+            let last = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            there && !last.is_empty() && last == wanted.as_bytes()
+        };
+        // A name that was cut says less than the command line.
+        if (is_called && wanted.len() <= KEPT) || is_run_as() {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
 /// Reads the beginning of a process's command line into a buffer, words ended by NUL bytes; says
 /// whether there is such a process. Threads of the kernel have none.
 ///
@@ -74,6 +103,28 @@ mod tests {
         assert_eq!(line, b"sleep\x001");
         assert!(!command_line(&tree, Pid::new(11), 7, &mut line).unwrap());
         assert_eq!(all(&Tree::memory(Memory::new())).unwrap(), []);
+    }
+
+    #[test]
+    fn processes_are_found_by_either_name() {
+        let tree = Tree::memory(
+            Memory::new()
+                .file("/proc/5/comm", "postgres\n")
+                .file("/proc/5/cmdline", b"postgres: writer\0")
+                .file("/proc/6/comm", "worker\n")
+                .file("/proc/6/cmdline", b"/usr/lib/postgres\0-D\0")
+                .file("/proc/7/comm", "a-very-long-nam\n")
+                .file("/proc/7/cmdline", b"./a-very-long-name-of-one\0")
+                .file("/proc/8/comm", "a-very-long-nam\n")
+                .file("/proc/8/cmdline", b"./a-very-long-name-of-two\0"),
+        );
+        let found = |wanted: &str| -> Vec<u32> {
+            named(&tree, wanted).unwrap().iter().map(|pid| pid.number()).collect()
+        };
+        assert_eq!(found("postgres"), [5, 6]);
+        assert_eq!(found("a-very-long-name-of-one"), [7]);
+        assert_eq!(found("post"), [0; 0]);
+        assert_eq!(found(""), [0; 0]);
     }
 
     #[test]

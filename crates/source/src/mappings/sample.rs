@@ -1,0 +1,241 @@
+//! Some pages instead of all: small mappings are counted page by page, from the others pages are drawn.
+//!
+//! Each page of the large mappings is drawn with the same probability, with replacement. So the pages of any of
+//! them, or of several together, are independent draws, and Wilson's interval holds however pages are clustered:
+//! by huge pages, by interleaving. Runs of neighbouring pages would be one draw each (an interval from runs of
+//! 50 pages held the share in 20 % of the cases where it should have in 95 %).
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::mapping::{DrawnPages, MappedPages, Mapping, MappingKind, MappingsMethod};
+use nodewise_machine::{Bytes, NodeId};
+use nodewise_stats::random::Random;
+use nodewise_stats::share::wilson_interval;
+
+use super::runs::{self, Present};
+use super::{Found, MappingsError, PageError, PageSource, Process, Run, RunState};
+
+/// Pages per question; the kernel goes through 16 of them at a time.
+const BATCH: usize = 512;
+/// Drawing ends when no share is less certain than this: half the width of its interval.
+const CERTAIN: f64 = 0.01;
+/// After this many draws with fewer hits than this share, all pages are counted instead.
+const PATIENCE: u64 = 2000;
+const FEW_HITS: f64 = 0.05;
+
+/// Counts and draws at most about `most` pages each; `None` where all of `numa_maps` has to be read instead,
+/// with the reason in the notes.
+pub(super) fn read(
+    process: &mut Process<'_>,
+    pages: &mut dyn PageSource,
+    most: u64,
+    seed: u64,
+) -> Result<Option<Found>, MappingsError> {
+    match attempt(process, pages, most, seed) {
+        Ok(found) => Ok(Some(found)),
+        Err(Stop::Gone) => Err(MappingsError::Ended(process.pid)),
+        Err(Stop::ReadAll(why)) => {
+            process.notes.push(format!("{why}: all pages were counted instead of drawn"));
+            Ok(None)
+        }
+    }
+}
+
+/// Why nothing was drawn.
+enum Stop {
+    Gone,
+    ReadAll(String),
+}
+
+impl From<PageError> for Stop {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Gone => Self::Gone,
+            PageError::Unsupported => {
+                Self::ReadAll("this kernel does not say where single pages are".to_owned())
+            }
+            PageError::Refused(why) => Self::ReadAll(why),
+        }
+    }
+}
+
+fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u64) -> Result<Found, Stop> {
+    let kinds: Vec<MappingKind> = process.listed.iter().map(|listed| process.kinds.of(listed)).collect();
+    let (present, is_scanned) = match runs::scan(&process.listed, pages) {
+        Ok(present) => (present, true),
+        Err(PageError::Unsupported) => (process.listed.iter().map(Present::whole).collect(), false),
+        Err(error) => return Err(error.into()),
+    };
+    let mut sampling = Sampling::new(pages, &present);
+    let is_special = |at: usize| kinds[at] == MappingKind::Special;
+    let drawn_from = sampling.count_small(most, is_special)?;
+    sampling.draw(&drawn_from, most, seed)?;
+    let Sampling { asked, found, .. } = sampling;
+    let is_exact = drawn_from.is_empty();
+    let mappings = found.into_iter().enumerate().map(|(at, pages)| {
+        let (listed, present) = (&process.listed[at], &present[at]);
+        Mapping {
+            start: listed.start,
+            end: listed.end,
+            permissions: listed.permissions,
+            kind: kinds[at],
+            file: listed.file,
+            name: listed.name.clone(),
+            policy: None,
+            page_size: None,
+            pages,
+            transparent: Some(present.huge).filter(|_| is_scanned && kinds[at] != MappingKind::HugePool),
+            swapped: Some(present.swapped).filter(|_| is_scanned),
+            dirty: None,
+            most_mapped: None,
+            unsure: false,
+        }
+    });
+    let method = if is_exact { MappingsMethod::Exact } else { MappingsMethod::Sampled { asked, seed } };
+    Ok(Found { mappings: mappings.collect(), method })
+}
+
+/// Questions about pages, and the answers so far.
+struct Sampling<'a> {
+    pages: &'a mut dyn PageSource,
+    present: &'a [Present],
+    asked: u64,
+    found: Vec<MappedPages>,
+}
+
+impl<'a> Sampling<'a> {
+    fn new(pages: &'a mut dyn PageSource, present: &'a [Present]) -> Self {
+        let found = vec![MappedPages::Counted(BTreeMap::new()); present.len()];
+        Self { pages, present, asked: 0, found }
+    }
+
+    /// The distance between the pages of a run to ask for: a huge page is on one node.
+    fn step(&self, run: &Run) -> u64 {
+        let (small, huge) = (self.pages.page_size(), self.pages.huge_size());
+        let is_whole = run.state == RunState::Huge && run.start % huge == 0 && run.end % huge == 0;
+        if is_whole { huge } else { small }
+    }
+
+    /// Counts mappings page by page, the smallest first, as long as there are few pages; returns the others.
+    fn count_small(&mut self, most: u64, skips: impl Fn(usize) -> bool) -> Result<Vec<usize>, Stop> {
+        let price = |at: usize| -> u64 {
+            let runs = self.present[at].runs.iter();
+            runs.map(|run| (run.end - run.start).div_ceil(self.step(run))).sum()
+        };
+        let mut by_price: Vec<(u64, usize)> =
+            (0..self.present.len()).filter(|at| !skips(*at)).map(|at| (price(at), at)).collect();
+        by_price.sort_unstable();
+        let mut sum = 0u64;
+        let mut large = Vec::new();
+        for (price, at) in by_price {
+            sum = sum.saturating_add(price);
+            if sum <= most {
+                self.found[at] = MappedPages::Counted(self.count(at)?);
+            } else {
+                large.push(at);
+            }
+        }
+        large.sort_unstable();
+        Ok(large)
+    }
+
+    fn count(&mut self, at: usize) -> Result<BTreeMap<NodeId, Bytes>, Stop> {
+        let present = self.present;
+        let mut nodes: BTreeMap<NodeId, Bytes> = BTreeMap::new();
+        for run in &present[at].runs {
+            let step = self.step(run);
+            let mut next = run.start;
+            while next < run.end {
+                let batch: Vec<u64> = (next..run.end).step_by(step as usize).take(BATCH).collect();
+                next += step * batch.len() as u64;
+                self.asked += batch.len() as u64;
+                self.pages.locate(&batch, &mut |address, node| {
+                    if let Some(node) = node {
+                        *nodes.entry(node).or_default() += Bytes::new(step.min(run.end - address));
+                    }
+                })?;
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Draws pages from these mappings until the shares of all nodes are certain enough.
+    fn draw(&mut self, from: &[usize], most: u64, seed: u64) -> Result<(), Stop> {
+        let small = self.pages.page_size();
+        let pool = Pool::new(self.present, from, small);
+        let mut drawn: BTreeMap<usize, DrawnPages> = from
+            .iter()
+            .map(|at| {
+                (*at, DrawnPages { candidates: self.present[*at].candidates(), ..DrawnPages::default() })
+            })
+            .collect();
+        let mut random = Random::new(seed);
+        let mut nodes: BTreeMap<NodeId, u64> = BTreeMap::new();
+        let (mut count, mut hits) = (0u64, 0u64);
+        while pool.pages > 0 && count < most && !is_certain(&nodes, count) {
+            let length = (most - count).min(BATCH as u64);
+            let places: Vec<(usize, u64)> = (0..length).map(|_| pool.draw(&mut random, small)).collect();
+            let addresses: Vec<u64> = places.iter().map(|(_, address)| *address).collect();
+            let mut place = places.iter();
+            self.pages.locate(&addresses, &mut |_, node| {
+                let Some(drawn) = place.next().and_then(|(at, _)| drawn.get_mut(at)) else { return };
+                drawn.drawn += 1;
+                if let Some(node) = node {
+                    *drawn.nodes.entry(node).or_default() += 1;
+                    *nodes.entry(node).or_default() += 1;
+                    hits += 1;
+                }
+            })?;
+            count += length;
+            if count >= PATIENCE.min(most) && (hits as f64) < FEW_HITS * count as f64 {
+                return Err(Stop::ReadAll(format!(
+                    "of {count} pages that were drawn only {hits} are present"
+                )));
+            }
+        }
+        self.asked += count;
+        for (at, drawn) in drawn {
+            self.found[at] = MappedPages::Drawn(drawn);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the share of every node in what is present is known closely enough, after this many draws.
+fn is_certain(nodes: &BTreeMap<NodeId, u64>, draws: u64) -> bool {
+    let hits: u64 = nodes.values().sum();
+    let present = hits as f64 / draws.max(1) as f64;
+    let is_wide = |hits: &u64| {
+        let interval = wilson_interval(*hits, draws);
+        interval.high - interval.low > 2.0 * CERTAIN * present
+    };
+    hits > 0 && !nodes.values().any(is_wide)
+}
+
+/// The pages of several mappings, numbered.
+struct Pool<'a> {
+    /// For each run the number of pages up to its end, and its mapping.
+    runs: Vec<(u64, usize, &'a Run)>,
+    pages: u64,
+}
+
+impl<'a> Pool<'a> {
+    fn new(present: &'a [Present], from: &[usize], small: u64) -> Self {
+        let mut pool = Self { runs: Vec::new(), pages: 0 };
+        for at in from {
+            for run in &present[*at].runs {
+                pool.pages += (run.end - run.start) / small;
+                pool.runs.push((pool.pages, *at, run));
+            }
+        }
+        pool
+    }
+
+    /// A page's mapping and address, each page with the same probability.
+    fn draw(&self, random: &mut Random, small: u64) -> (usize, u64) {
+        let number = random.below(self.pages);
+        let place = self.runs.partition_point(|(end, ..)| *end <= number);
+        let (end, at, run) = self.runs[place];
+        (at, run.end - (end - number) * small)
+    }
+}
