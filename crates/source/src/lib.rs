@@ -31,6 +31,8 @@
 //! - `sample.rs` the running system at one moment, as a value; in `sample/` the sampler that takes one after the
 //!   other from any tree, at little cost (`tree/kept.rs`: files that stay open)
 //! - `system.rs` how busy the system is: load, stolen time, stalls, clocks, counters
+//! - `settings.rs` settings of the running system that nodewise changes, written here only;
+//!   `settings/journal.rs` their old values
 //! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)
 //! - `acpi.rs` ACPI tables from bytes and dumps, and back to bytes; in `acpi/` decoding (`acpi/decode.rs`,
@@ -61,6 +63,7 @@ pub mod paths;
 pub mod process;
 pub mod record;
 pub mod sample;
+pub mod settings;
 pub mod spare;
 pub mod sysfs;
 pub mod system;

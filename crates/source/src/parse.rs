@@ -22,6 +22,7 @@ pub mod loadavg;
 pub mod maps;
 pub mod meminfo;
 pub mod memory_map;
+pub mod memory_numa_stat;
 pub mod mountinfo;
 pub mod mounts;
 pub mod nofile_info;
@@ -141,7 +142,7 @@ fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
 }
 
 /// A number of decimal digits only: no sign, no blank.
-fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+pub(crate) fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if plain { text.parse().ok() } else { None }
 }

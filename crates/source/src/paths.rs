@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use nodewise_machine::NodeId;
+use nodewise_machine::{Bytes, NodeId};
 
 /// The folder of a process.
 pub fn process(process: impl Display) -> String {
@@ -22,6 +22,9 @@ pub const PROCESSES: &str = "/proc";
 pub const OWN_NUMA_MAPS: &str = "/proc/self/numa_maps";
 /// The memory of the whole machine.
 pub const MEMINFO: &str = "/proc/meminfo";
+
+/// The boot that the system is in, a number drawn at its start.
+pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Whether the kernel sets the weights of weighted interleaving itself: `1`. Linux 6.16; in 6.18 under the
 /// second name.
@@ -48,4 +51,14 @@ pub fn of_node(node: NodeId, name: &str) -> String {
 /// Where the pages of a process are. The process is what a user typed, or its number.
 pub fn numa_maps(process: impl Display) -> String {
     format!("{PROCESSES}/{process}/numa_maps")
+}
+
+/// A file of a node's pool of huge pages: `nr_hugepages`.
+pub fn huge_pool(node: NodeId, size: Bytes, name: &str) -> String {
+    of_node(node, &format!("hugepages/hugepages-{}kB/{name}", size.get() >> 10))
+}
+
+/// A file of the pools of huge pages of one size on all nodes: `resv_hugepages`.
+pub fn huge_pool_of_all(size: Bytes, name: &str) -> String {
+    format!("/sys/kernel/mm/hugepages/hugepages-{}kB/{name}", size.get() >> 10)
 }

@@ -82,9 +82,7 @@ fn available(fields: &[MeminfoField], zones: &ZoneInfo, node: NodeId, page: Byte
 /// # Errors
 /// A file that cannot be read or does not parse.
 pub fn huge_pages(tree: &Tree, node: NodeId, size: Bytes) -> Result<Option<u64>, FileError> {
-    let kib = size.get() / 1024;
-    let name = format!("hugepages/hugepages-{kib}kB/free_hugepages");
-    file::value(tree, &paths::of_node(node, &name), number::number::<u64>)
+    file::value(tree, &paths::huge_pool(node, size, "free_hugepages"), number::number::<u64>)
 }
 
 /// Memory of this process in transparent huge pages, of mappings that touch a range of addresses.
