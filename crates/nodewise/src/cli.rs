@@ -11,6 +11,7 @@ pub mod compare;
 pub mod emulation;
 pub mod explain;
 pub mod help;
+pub mod hugepages;
 pub mod io;
 pub mod lab;
 pub mod latency;
@@ -64,6 +65,8 @@ verbs! {
         "Shows the fallback order of each node: nodes and zones";
     "zones" Zones(explain::Zones),
         "Shows the zones of every node: sizes, free pages, watermarks and reserves";
+    "hugepages" HugePages(hugepages::HugePages),
+        "Shows pools of huge pages per node, and sets them: what the kernel gave, not what was asked";
     "emulation" Emulation(emulation::Emulation),
         "Emulates NUMA nodes: status, plan, enable, disable, undo, verify";
     "simulate" Simulate(simulate::Simulate),

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod emulation;
 pub mod explain;
 pub mod help;
+pub mod hugepages;
 pub mod io;
 pub mod lab;
 pub mod latency;
@@ -49,6 +50,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
         Verb::Explain(args) => explain::run(args, global),
         Verb::Zonelist(args) => zones::zonelist(args, global),
         Verb::Zones(args) => zones::zones(args, global),
+        Verb::HugePages(args) => hugepages::run(args, global),
         Verb::Emulation(args) => emulation::run(args, global),
         Verb::Simulate(args) => simulate::run(args, global),
         Verb::Lab(args) => lab::run(args, global),

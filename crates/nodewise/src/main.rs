@@ -32,6 +32,7 @@
 //!   is measured (`command/io/subject.rs`), perftest, and saved results; in `command/emulation/` what this
 //!   machine is (`command/emulation/facts.rs`), what an image is (`command/emulation/image.rs`), what it was
 //!   before (`command/emulation/before.rs`), a change of its files, and the verbs that only look
+//! - in `command/hugepages/` setting pools (`command/hugepages/set.rs`); `journal.rs` the old values of settings
 //! - `version.rs` the text of `--version`; `nearest.rs` the word that a mistyped one was meant to be
 //! - `output.rs` the only place that writes to standard output and error, `output/destination.rs` files that
 //!   options name to be written; `progress.rs` the line between runs; `failure.rs` a message and an exit code
@@ -45,6 +46,7 @@ mod failure;
 mod firmware;
 mod huge;
 mod input;
+mod journal;
 mod live;
 mod measuring;
 mod nearest;

@@ -19,6 +19,7 @@ pub mod emulation;
 pub mod evidence;
 pub mod example;
 pub mod file;
+pub mod hugepages;
 pub mod io;
 pub mod latency;
 pub mod loaded;

@@ -14,6 +14,7 @@ mod conditions;
 pub mod costs;
 pub mod emulation;
 pub mod file;
+pub mod hugepages;
 pub mod io;
 pub mod latency;
 pub mod loaded;

@@ -16,6 +16,7 @@ mod cost;
 pub mod emulation;
 pub mod explain;
 pub mod file;
+pub mod hugepages;
 pub mod io;
 pub mod latency;
 pub(crate) mod line;
