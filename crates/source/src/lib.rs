@@ -25,6 +25,8 @@
 //!   `own.rs` this process: what it may do, and what contains it
 //! - `mappings.rs` the mappings of a process with their pages; in `mappings/` counting them, drawing some of
 //!   them, the kinds of mappings, and which other processes map the same
+//! - `mapped.rs` mappings with their ends, kinds and nodes, for moving pages; `mapped/saved.rs` where pages were, as
+//!   a file
 //! - `in_force.rs` the placement that is in force in processes: CPUs of their threads, policies over their
 //!   memory
 //! - `record.rs` recordings: samples in a file; in `record/` frames, changes, blocks, writing and reading
@@ -57,6 +59,7 @@ pub mod input;
 pub mod limits;
 pub mod machine_file;
 pub mod mappings;
+pub mod mapped;
 pub mod own;
 pub mod parse;
 pub mod paths;

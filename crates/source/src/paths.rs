@@ -62,3 +62,8 @@ pub fn huge_pool(node: NodeId, size: Bytes, name: &str) -> String {
 pub fn huge_pool_of_all(size: Bytes, name: &str) -> String {
     format!("/sys/kernel/mm/hugepages/hugepages-{}kB/{name}", size.get() >> 10)
 }
+
+/// Where the mappings of a process begin and end, and how much of each is in huge pages.
+pub fn smaps(process: impl Display) -> String {
+    format!("{PROCESSES}/{process}/smaps")
+}

@@ -14,7 +14,8 @@ use crate::error::{CallError, Errno};
 use crate::raw;
 
 /// Pages per call: 64 KiB of arguments. The kernel itself works through them 16 at a time when
-/// asked and one at a time when moving, so larger batches gain nothing.
+/// asked. Each call that moves pages empties the caches of freed pages on every CPU (`lru_cache_disable()`), so
+/// whoever moves much makes larger calls: [`try_moves`].
 const BATCH: usize = 4096;
 
 /// Set where the kernel has not written a place: no error number and no node looks like it.
@@ -193,6 +194,35 @@ pub fn move_each(
         }
         move_batch(task, &pages, &nodes, scope, &mut counts)?;
     }
+}
+
+/// The answer of one call that was to move pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The kernel's word on each page; `None` where it wrote none. A page may have moved whatever this says: ask
+    /// again with [`locate`].
+    pub said: Vec<Option<PageLocation>>,
+    /// Why the call failed as a whole; pages may have been moved before.
+    pub failed: Option<CallError>,
+}
+
+/// Moves each page to the node beside it, in one call. The answer is a hint only: after `ENOMEM` the kernel has
+/// moved pages and written no status, and of a huge page that is named twice the second name gets `EBUSY`.
+///
+/// # Source
+/// `move_pages(2)`, Linux 2.6.18.
+pub fn try_moves(task: Task, moves: &[(usize, NodeId)], scope: PageScope) -> Tried {
+    let (pages, nodes): (Vec<usize>, Vec<NodeId>) = moves.iter().copied().unzip();
+    let targets: Vec<c_int> =
+        nodes.iter().map(|node| c_int::try_from(node.number()).unwrap_or(c_int::MAX)).collect();
+    let mut places = vec![UNWRITTEN; pages.len()];
+    let result = raw::move_pages(task.number(), &pages, &targets, &mut places, scope.bits());
+    let failed = result.err().map(|errno| {
+        let targets = Some((nodes.iter().copied().collect(), scope));
+        CallError::new(Call::MovePages { task, pages: pages.len(), targets }, errno)
+    });
+    let said = |place| (place != UNWRITTEN).then(|| PageLocation::from_status(place));
+    Tried { said: places.into_iter().map(said).collect(), failed }
 }
 
 /// Moves one batch and counts where its pages are now.
