@@ -16,6 +16,7 @@ pub mod io;
 pub mod lab;
 pub mod latency;
 pub mod measure_options;
+pub mod migrate;
 #[cfg(test)]
 mod options;
 pub mod personality;
@@ -65,6 +66,8 @@ verbs! {
         "Shows the fallback order of each node: nodes and zones";
     "zones" Zones(explain::Zones),
         "Shows the zones of every node: sizes, free pages, watermarks and reserves";
+    "migrate" Migrate(migrate::Migrate), here "",
+        "Moves pages of a running process to other nodes, in chunks, and says why some stayed";
     "hugepages" HugePages(hugepages::HugePages),
         "Shows pools of huge pages per node, and sets them: what the kernel gave, not what was asked";
     "emulation" Emulation(emulation::Emulation),

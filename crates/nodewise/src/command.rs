@@ -14,6 +14,7 @@ pub mod lab;
 pub mod latency;
 pub mod links;
 pub mod record;
+pub mod migrate;
 pub mod run;
 pub mod show;
 pub mod simulate;
@@ -50,6 +51,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
         Verb::Explain(args) => explain::run(args, global),
         Verb::Zonelist(args) => zones::zonelist(args, global),
         Verb::Zones(args) => zones::zones(args, global),
+        Verb::Migrate(args) => migrate::run(args, global),
         Verb::HugePages(args) => hugepages::run(args, global),
         Verb::Emulation(args) => emulation::run(args, global),
         Verb::Simulate(args) => simulate::run(args, global),

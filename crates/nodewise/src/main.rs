@@ -33,6 +33,8 @@
 //!   machine is (`command/emulation/facts.rs`), what an image is (`command/emulation/image.rs`), what it was
 //!   before (`command/emulation/before.rs`), a change of its files, and the verbs that only look
 //! - in `command/hugepages/` setting pools (`command/hugepages/set.rs`); `journal.rs` the old values of settings
+//! - `migration.rs` moving the pages of a process: in `migration/` the engine (`migration/engine.rs`), where pages
+//!   are to go (`migration/goal.rs`), a process and a system for it (`migration/live.rs`)
 //! - `version.rs` the text of `--version`; `nearest.rs` the word that a mistyped one was meant to be
 //! - `output.rs` the only place that writes to standard output and error, `output/destination.rs` files that
 //!   options name to be written; `progress.rs` the line between runs; `failure.rs` a message and an exit code
@@ -49,6 +51,7 @@ mod input;
 mod journal;
 mod live;
 mod measuring;
+mod migration;
 mod nearest;
 mod node_memory;
 mod output;

@@ -24,6 +24,7 @@ pub mod io;
 pub mod latency;
 pub mod loaded;
 pub mod matrix;
+pub mod migrate;
 pub mod node;
 pub mod oddity;
 pub mod perftest;

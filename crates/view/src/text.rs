@@ -22,6 +22,7 @@ pub mod latency;
 pub(crate) mod line;
 pub mod loaded;
 pub(crate) mod matrix;
+pub mod migrate;
 pub mod overview;
 pub mod perftest;
 pub mod show;

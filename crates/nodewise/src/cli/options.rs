@@ -89,9 +89,10 @@ fn the_page_of_options_is_that_of_the_command_line() {
 }
 
 /// Options whose values differ between verbs, with the reason.
-const FORMS: [(&str, &str); 3] = [
+const FORMS: [(&str, &str); 4] = [
     ("kernel", "a release for the model, which the lab boots, or an image of it"),
-    ("from", "io compares several files, each with a label"),
+    ("from", "io compares several files, each with a label, and migrate names nodes"),
+    ("only", "compare names benchmarks, migrate kinds of memory"),
     ("threads", "tune tries several numbers"),
 ];
 
