@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::Path;
 
 use nodewise_machine::id::Id as _;
@@ -13,6 +12,7 @@ use nodewise_machine::printable::{io_words, quote};
 use nodewise_machine::{Machine, NodeId};
 use nodewise_measure::bandwidth::BandwidthReport;
 use nodewise_source::capture::{CaptureError, Overwrite, check_file, write_file};
+use nodewise_source::settings::Setting;
 use nodewise_source::{Detail, paths};
 use nodewise_syscall::Errno;
 
@@ -92,10 +92,10 @@ impl Weights {
             if before.nodes.get(node) == Some(weight) {
                 continue;
             }
-            if let Err(failure) = write(&paths::interleave_weight(*node), &weight.to_string()) {
+            if let Err(failure) = write(*node, *weight) {
                 let put_back = |node: &NodeId| {
                     let old = before.nodes.get(node);
-                    old.is_none_or(|old| write(&paths::interleave_weight(*node), &old.to_string()).is_ok())
+                    old.is_none_or(|old| write(*node, *old).is_ok())
                 };
                 let not_back = done.iter().map(put_back).filter(|is_back| !is_back).count();
                 let is_as_before = restore_auto(before).is_ok() && not_back == 0;
@@ -119,25 +119,21 @@ fn restore_auto(weights: &Weights) -> Result<(), Failure> {
     if weights.auto != Some(true) {
         return Ok(());
     }
-    let [usual, other] = paths::INTERLEAVE_WEIGHTS_AUTO;
-    let path = if Path::new(other).exists() { other } else { usual };
-    match write_value(path, "1") {
+    let setting = Setting::InterleaveWeightsAuto;
+    match setting.write(1) {
         // A kernel that knows no bandwidths has nothing to work weights out from: they stay as they were set.
         Err(error) if error.raw_os_error() == Some(Errno::ENODEV.number()) => Ok(()),
-        result => result.map_err(|error| not_set(path, "1", &error)),
+        result => result.map_err(|error| not_set(setting, 1, &error)),
     }
 }
 
-fn write(path: &str, value: &str) -> Result<(), Failure> {
-    write_value(path, value).map_err(|error| not_set(path, value, &error))
+fn write(node: NodeId, weight: u32) -> Result<(), Failure> {
+    let (setting, value) = (Setting::InterleaveWeight { node }, u64::from(weight));
+    setting.write(value).map_err(|error| not_set(setting, value, &error))
 }
 
-fn write_value(path: &str, value: &str) -> std::io::Result<()> {
-    OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
-}
-
-fn not_set(path: &str, value: &str, error: &std::io::Error) -> Failure {
-    Failure::cannot(format_args!("cannot set {path} to {value}: {}", io_words(error)))
+fn not_set(setting: Setting, value: u64, error: &std::io::Error) -> Failure {
+    Failure::cannot(format_args!("cannot set {} to {value}: {}", setting.path(), io_words(error)))
 }
 
 /// Whether weights could be set, before anything is measured.
