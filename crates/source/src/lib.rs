@@ -35,6 +35,7 @@
 //! - `system.rs` how busy the system is: load, stolen time, stalls, clocks, counters
 //! - `settings.rs` settings of the running system that nodewise changes, written here only;
 //!   `settings/journal.rs` their old values
+//! - `shared.rs` memory that processes share: segments, and file systems in memory
 //! - `spare.rs` memory that can still be had: on a node, in its pools, below a limit
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)
 //! - `acpi.rs` ACPI tables from bytes and dumps, and back to bytes; in `acpi/` decoding (`acpi/decode.rs`,
@@ -67,6 +68,7 @@ pub mod process;
 pub mod record;
 pub mod sample;
 pub mod settings;
+pub mod shared;
 pub mod spare;
 pub mod sysfs;
 pub mod system;

@@ -39,6 +39,7 @@ pub mod sched;
 pub mod schedstat;
 pub mod set;
 pub mod smaps;
+pub mod sysvipc_shm;
 pub mod zoneinfo;
 
 use std::borrow::Cow;

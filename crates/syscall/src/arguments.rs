@@ -19,6 +19,8 @@ pub enum Advice {
     ForChildren,
     /// `MADV_POPULATE_WRITE`: allocate every page now, as a write would. Linux 5.14.
     Populate,
+    /// `MADV_POPULATE_READ`: map every page now, as a read would. Linux 5.14.
+    PopulateToRead,
 }
 
 impl Advice {
@@ -29,6 +31,7 @@ impl Advice {
             Self::NotForChildren => libc::MADV_DONTFORK,
             Self::ForChildren => libc::MADV_DOFORK,
             Self::Populate => libc::MADV_POPULATE_WRITE,
+            Self::PopulateToRead => libc::MADV_POPULATE_READ,
         }
     }
 }
@@ -41,6 +44,7 @@ impl fmt::Display for Advice {
             Self::NotForChildren => "MADV_DONTFORK",
             Self::ForChildren => "MADV_DOFORK",
             Self::Populate => "MADV_POPULATE_WRITE",
+            Self::PopulateToRead => "MADV_POPULATE_READ",
         })
     }
 }

@@ -202,8 +202,12 @@ pub(crate) fn map_anonymous(length: usize, flags: c_int) -> Result<NonNull<u8>, 
 }
 
 /// `mmap(2)` of part of a file, shared, at an address that the kernel chooses.
-pub(crate) fn map_shared(file: c_int, offset: i64, length: usize) -> Result<NonNull<u8>, Errno> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
+pub(crate) fn map_shared(
+    file: c_int,
+    offset: i64,
+    length: usize,
+    protection: c_int,
+) -> Result<NonNull<u8>, Errno> {
     // SAFETY: without MAP_FIXED the kernel takes an address range that is free, so no memory of this
     // program is touched; a descriptor that is not open is an error.
     let address = unsafe { libc::mmap(ptr::null_mut(), length, protection, libc::MAP_SHARED, file, offset) };
@@ -233,9 +237,10 @@ pub(crate) fn shm_length(id: c_int) -> Result<usize, Errno> {
 }
 
 /// `shmat(2)` at an address that the kernel chooses.
-pub(crate) fn shmat(id: c_int) -> Result<NonNull<u8>, Errno> {
+pub(crate) fn shmat(id: c_int, flags: c_int) -> Result<NonNull<u8>, Errno> {
+    debug_assert_eq!(flags & libc::SHM_REMAP, 0, "no memory of this program is replaced");
     // SAFETY: without an address the kernel takes a range that is free.
-    let address = unsafe { libc::shmat(id, ptr::null(), 0) };
+    let address = unsafe { libc::shmat(id, ptr::null(), flags) };
     // The call answers (void *) -1 for an error.
     if address as isize == -1 {
         return Err(Errno::last());
@@ -268,6 +273,15 @@ pub(crate) fn madvise(address: usize, length: usize, advice: Advice) -> Result<(
     // SAFETY: every `Advice` keeps what the memory holds (the type leaves out MADV_DONTNEED and its
     // like); the range is described, not dereferenced.
     let result = unsafe { libc::madvise(address as *mut c_void, length, advice.number()) };
+    done(result.into()).map(drop)
+}
+
+/// `mincore(2)`: the lowest bit of a byte says whether its page is in memory. A byte per page.
+pub(crate) fn mincore(address: usize, length: usize, resident: &mut [u8]) -> Result<(), Errno> {
+    let length = length.min(resident.len().saturating_mul(page_size()));
+    // SAFETY: the kernel writes a byte per page of the range at the pointer, which the slice holds: the length was
+    // cut to it. The range is described, not dereferenced.
+    let result = unsafe { libc::mincore(address as *mut c_void, length, resident.as_mut_ptr()) };
     done(result.into()).map(drop)
 }
 
@@ -421,6 +435,7 @@ mod tests {
             (libc::MADV_NOHUGEPAGE, numbers::MADV_NOHUGEPAGE),
             (libc::MADV_DONTFORK, numbers::MADV_DONTFORK),
             (libc::MADV_POPULATE_WRITE, numbers::MADV_POPULATE_WRITE),
+            (libc::MADV_POPULATE_READ, numbers::MADV_POPULATE_READ),
             (libc::MAP_HUGETLB, numbers::MAP_HUGETLB),
             (libc::MAP_HUGE_SHIFT, numbers::MAP_HUGE_SHIFT),
             (libc::PR_SET_THP_DISABLE, linux_raw_sys::prctl::PR_SET_THP_DISABLE),

@@ -5,10 +5,14 @@ use std::ffi::c_int;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr::NonNull;
 
+use crate::arguments::Advice;
 use crate::error::Errno;
 use crate::raw;
 
-/// A segment of System V shared memory that exists.
+/// Pages that are asked for at once.
+const SEEN_AT_ONCE: usize = 1 << 16;
+
+/// A segment of System V shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment(c_int);
 
@@ -52,6 +56,11 @@ impl Segment {
         raw::shmget(key, length, libc::IPC_CREAT | huge | mode as c_int).map(Self)
     }
 
+    /// The segment with this number, whether it exists or not; `None` for a number that no segment has.
+    pub fn from_id(id: u32) -> Option<Self> {
+        c_int::try_from(id).ok().map(Self)
+    }
+
     /// Its length in bytes.
     ///
     /// # Source
@@ -90,7 +99,8 @@ impl SharedMemory {
     /// # Errors
     /// `EINVAL` for an offset between pages or an empty part, `EOVERFLOW` for an offset that no file has.
     pub fn map(file: BorrowedFd<'_>, offset: u64, length: usize) -> Result<Self, Errno> {
-        let address = raw::map_shared(file.as_raw_fd(), offset as i64, length)?;
+        let address =
+            raw::map_shared(file.as_raw_fd(), offset as i64, length, libc::PROT_READ | libc::PROT_WRITE)?;
         Ok(Self { address, length, kind: Kind::File })
     }
 
@@ -103,8 +113,64 @@ impl SharedMemory {
     /// `EACCES` without the right to write it.
     pub fn attach(segment: Segment) -> Result<Self, Errno> {
         let length = segment.length()?;
-        let address = raw::shmat(segment.0)?;
+        let address = raw::shmat(segment.0, 0)?;
         Ok(Self { address, length, kind: Kind::Segment })
+    }
+
+    /// Maps part of a file for looking at it.
+    ///
+    /// # Source
+    /// `mmap(2)`, `MAP_SHARED` and `PROT_READ`.
+    ///
+    /// # Errors
+    /// As [`SharedMemory::map`].
+    pub fn map_to_read(file: BorrowedFd<'_>, offset: u64, length: usize) -> Result<Self, Errno> {
+        let address = raw::map_shared(file.as_raw_fd(), offset as i64, length, libc::PROT_READ)?;
+        Ok(Self { address, length, kind: Kind::File })
+    }
+
+    /// Attaches a segment for looking at it.
+    ///
+    /// # Source
+    /// `shmat(2)`, `SHM_RDONLY`.
+    ///
+    /// # Errors
+    /// `EACCES` without the right to read it, `EINVAL` where there is none.
+    pub fn attach_to_read(segment: Segment) -> Result<Self, Errno> {
+        let length = segment.length()?;
+        let address = raw::shmat(segment.0, libc::SHM_RDONLY)?;
+        Ok(Self { address, length, kind: Kind::Segment })
+    }
+
+    /// Brings the pages that are there into the page tables of this process, so that the kernel can be asked for their
+    /// nodes; what is not allocated stays so. Of a file it is known to who may write to it only: others would
+    /// allocate what is missing.
+    ///
+    /// # Source
+    /// `mincore(2)`; `madvise(2)`, `MADV_POPULATE_READ`, Linux 5.14.
+    ///
+    /// # Errors
+    /// `EINVAL` before Linux 5.14, `ENOMEM` without memory for page tables.
+    pub fn see(&self) -> Result<(), Errno> {
+        let page = crate::pages::page_size();
+        let mut at = 0;
+        let mut resident = vec![0; SEEN_AT_ONCE];
+        while at < self.length {
+            let length = (self.length - at).min(SEEN_AT_ONCE * page);
+            let count = length.div_ceil(page);
+            raw::mincore(self.address() + at, length, &mut resident[..count])?;
+            let mut first = 0;
+            while first < count {
+                let is_there = |byte: &u8| byte & 1 == 1;
+                let run = resident[first..count].iter().take_while(|byte| is_there(byte)).count();
+                if run > 0 {
+                    raw::madvise(self.address() + at + first * page, run * page, Advice::PopulateToRead)?;
+                }
+                first += run.max(1);
+            }
+            at += length;
+        }
+        Ok(())
     }
 
     /// Where it is mapped: for the calls of [`crate::mempolicy`] and [`crate::pages`].
