@@ -23,6 +23,7 @@ pub mod personality;
 pub mod place;
 pub mod record;
 pub mod run;
+pub mod shm;
 pub mod show;
 pub mod simulate;
 pub mod topics;
@@ -68,6 +69,8 @@ verbs! {
         "Shows the zones of every node: sizes, free pages, watermarks and reserves";
     "migrate" Migrate(migrate::Migrate), here "",
         "Moves pages of a running process to other nodes, in chunks, and says why some stayed";
+    "shm" Shm(shm::Shm), here "",
+        "Shows shared memory and its policies: System V segments, files and mounts of tmpfs; sets and verifies policies";
     "hugepages" HugePages(hugepages::HugePages),
         "Shows pools of huge pages per node, and sets them: what the kernel gave, not what was asked";
     "emulation" Emulation(emulation::Emulation),

@@ -16,6 +16,7 @@ pub mod links;
 pub mod record;
 pub mod migrate;
 pub mod run;
+pub mod shm;
 pub mod show;
 pub mod simulate;
 pub mod tune;
@@ -52,6 +53,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
         Verb::Zonelist(args) => zones::zonelist(args, global),
         Verb::Zones(args) => zones::zones(args, global),
         Verb::Migrate(args) => migrate::run(args, global),
+        Verb::Shm(args) => shm::run(args, global),
         Verb::HugePages(args) => hugepages::run(args, global),
         Verb::Emulation(args) => emulation::run(args, global),
         Verb::Simulate(args) => simulate::run(args, global),

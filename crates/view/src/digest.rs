@@ -29,6 +29,7 @@ pub mod node;
 pub mod oddity;
 pub mod perftest;
 pub mod placements;
+pub mod shm;
 pub mod study;
 pub mod survey;
 pub mod sweep;

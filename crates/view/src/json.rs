@@ -21,6 +21,7 @@ pub mod loaded;
 pub mod migrate;
 pub mod perftest;
 mod reading;
+pub mod shm;
 pub mod suite;
 pub mod sweep;
 pub mod timeline;

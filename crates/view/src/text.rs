@@ -25,6 +25,7 @@ pub(crate) mod matrix;
 pub mod migrate;
 pub mod overview;
 pub mod perftest;
+pub mod shm;
 pub mod show;
 mod survey;
 pub mod sweep;

@@ -62,7 +62,11 @@ pub struct Migrate {
     pub json: bool,
 }
 
-fn range(text: &str) -> Result<(u64, u64), String> {
+/// Reads two addresses in hexadecimal.
+///
+/// # Errors
+/// Any other text, with the form that is expected.
+pub(crate) fn range(text: &str) -> Result<(u64, u64), String> {
     let address = |text: &str| u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok();
     let ends = text.split_once('-').and_then(|(start, end)| Some((address(start)?, address(end)?)));
     ends.filter(|(start, end)| start < end)

@@ -23,6 +23,7 @@ mod nodewise;
 mod outputs;
 mod record;
 mod run;
+mod running;
 mod sandbox;
 mod show;
 mod simulate;

@@ -1,0 +1,67 @@
+//! Verbs that change the running system: what they show of other machines, and what they refuse.
+
+use crate::nodewise::run;
+
+const MACHINE: &str = "2x(2c 8G huge=2M:64)";
+
+#[test]
+fn pools_of_another_machine_are_shown_in_three_forms_that_agree() {
+    let text = run(&["hugepages", "--machine", MACHINE]).ok();
+    assert!(text.starts_with("Huge pages  256 MiB in pools, 256 MiB of it free\n"), "{text}");
+    let json = run(&["hugepages", "--json", "--machine", MACHINE]).ok_json();
+    assert_eq!(json["schema"], "nodewise.hugepages/1");
+    let csv = run(&["hugepages", "--csv", "--machine", MACHINE]).ok();
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    for (line, pool) in csv.lines().skip(1).zip(json["pools"].as_array().unwrap()) {
+        let node = &pool["node"];
+        assert!(line.starts_with(&format!("{node},2097152,64,64,")), "{line}");
+    }
+}
+
+#[test]
+fn pools_of_another_machine_are_not_set() {
+    for words in [&["hugepages", "set", "0=1"][..], &["hugepages", "undo"][..]] {
+        let refused = run(&[words, &["--machine", MACHINE]].concat());
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains("on the running system only"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_journal_without_a_change_has_nothing_to_restore() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let words = ["hugepages", "undo", "--journal", journal.to_str().unwrap()];
+    let refused = run(&words);
+    assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+    assert!(refused.stderr.contains("nothing to restore"), "{}", refused.stderr);
+    assert!(!journal.exists(), "looking writes nothing");
+    std::fs::write(&journal, "something else\n").unwrap();
+    let refused = run(&words);
+    assert!(refused.stderr.contains("line 1 is \"something else\""), "{}", refused.stderr);
+}
+
+#[test]
+fn a_migration_needs_a_process_and_nodes() {
+    let check = |words: &[&str], code: i32, part: &str| {
+        let refused = run(words);
+        assert_eq!(refused.code, Some(code), "{words:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(part), "{words:?}: {}", refused.stderr);
+    };
+    check(&["migrate"], 2, "PID|NAME");
+    check(&["migrate", "1"], 2, "--to");
+    check(&["migrate", "1", "--to=1", "--machine", MACHINE], 2, "--machine has no meaning");
+    check(&["migrate", "1", "--to=1", "--rate=1K/s"], 2, "1M/s or more");
+    check(&["migrate", "1", "--to=1", "--undo=x"], 2, "--undo");
+}
+
+#[test]
+fn shared_memory_is_listed_and_other_files_are_refused() {
+    let text = run(&["shm", "list"]).ok();
+    assert!(text.starts_with("System V segments"), "{text}");
+    assert!(text.contains("\nFile systems in memory"), "{text}");
+    assert_eq!(run(&["shm", "list", "--json"]).ok_json()["schema"], "nodewise.shm/1");
+    let refused = run(&["shm", "show", "/proc/version"]);
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.stderr.contains("is not on tmpfs or hugetlbfs"), "{}", refused.stderr);
+}
