@@ -10,6 +10,7 @@ mod limits;
 mod loaded;
 mod measure;
 mod model;
+mod moving;
 mod policies;
 mod pools;
 mod scripts;
@@ -83,6 +84,12 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("files_in_memory_are_on_the_node_that_bandwidth_names", io::files),
     ("a_file_system_without_room_is_named_with_its_figure", io::no_room),
     ("a_block_device_is_read_into_buffers_on_each_node", io::block_device),
+    ("a_pool_that_is_short_is_named_with_what_it_got_and_restored", moving::pool_that_is_short),
+    ("pages_of_a_running_program_move_at_a_rate_and_back", moving::there_and_back),
+    ("ctrl_c_ends_a_migration_after_a_chunk", moving::interrupted),
+    ("a_target_that_is_too_small_takes_what_it_can", moving::target_too_small),
+    ("a_migration_without_the_right_names_what_would_give_it", moving::refused),
+    ("shared_memory_is_seen_without_filling_it_and_moved_under_a_policy", moving::shared_memory),
     ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
 ];
 
