@@ -44,7 +44,7 @@ impl Input {
     ///
     /// # Errors
     /// What the place says.
-    pub fn generate(&self, place: &mut dyn Place) -> io::Result<()> {
+    pub fn generate(&self, place: &mut dyn InputStore) -> io::Result<()> {
         match self.content {
             Content::Text { size } => {
                 place.file(&self.name, &mut |out| text(out, size.get(), &mut Random::new(self.seed)))
@@ -62,7 +62,7 @@ impl Input {
 }
 
 /// Where inputs are written: this crate writes no files.
-pub trait Place {
+pub trait InputStore {
     /// Makes a folder. Paths have `/` between folders and begin in the folder of the inputs.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ mod tests {
         files: BTreeMap<String, Vec<u8>>,
     }
 
-    impl Place for Memory {
+    impl InputStore for Memory {
         fn folder(&mut self, path: &str) -> io::Result<()> {
             self.folders.push(path.to_owned());
             Ok(())

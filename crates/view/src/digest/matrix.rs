@@ -8,8 +8,8 @@ use nodewise_stats::Direction;
 
 use crate::digest::survey::decimals;
 
-/// The places on the sides of a matrix.
-pub trait Place: Copy + Ord + Display {
+/// Ids on the axes of a matrix.
+pub trait AxisId: Copy + Ord + Display {
     /// Before the number of a row: `node`.
     const ROW: &str;
     /// Above the heads of the rows: what rows are, and what columns.
@@ -18,13 +18,13 @@ pub trait Place: Copy + Ord + Display {
     const SIDES: &str;
 }
 
-impl Place for NodeId {
+impl AxisId for NodeId {
     const ROW: &str = "node";
     const CORNER: &str = "CPU\\mem";
     const SIDES: &str = "CPUs of row, memory of column";
 }
 
-impl Place for CpuId {
+impl AxisId for CpuId {
     const ROW: &str = "CPU";
     const CORNER: &str = "to\\from";
     const SIDES: &str = "CPU of row gets a line of CPU of column";
@@ -52,7 +52,7 @@ pub struct Matrix<I = NodeId> {
     cells: BTreeMap<(I, I), Entry>,
 }
 
-impl<I: Place> Matrix<I> {
+impl<I: AxisId> Matrix<I> {
     /// A matrix without cells.
     pub fn new(
         title: impl Into<String>,

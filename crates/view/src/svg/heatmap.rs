@@ -4,7 +4,7 @@
 //! in every picture, so that pictures of two machines can be laid side by side. The colour bar below has the
 //! values.
 
-use crate::digest::matrix::{Entry, Matrix, Place, Scale, too_many};
+use crate::digest::matrix::{AxisId, Entry, Matrix, Scale, too_many};
 use crate::digest::survey::{Ending, digits};
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
@@ -33,7 +33,7 @@ const MOST: usize = 256;
 const STEPS: [f64; 5] = [1.1, 1.4, 1.8, 2.5, 4.0];
 
 /// Lays out matrices below a title, with lines about them and the end of the report below.
-pub(super) fn page<I: Place>(
+pub(super) fn page<I: AxisId>(
     title: &str,
     platform: &str,
     matrices: &[Matrix<I>],
@@ -74,7 +74,7 @@ fn flow_width(panels: &[Frame]) -> f64 {
 }
 
 /// One matrix with its title and the meaning of its colours.
-pub(super) fn panel<I: Place>(matrix: &Matrix<I>) -> Frame {
+pub(super) fn panel<I: AxisId>(matrix: &Matrix<I>) -> Frame {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     let drawn = rows.len().max(columns.len()) <= MOST;
     let note = if drawn { String::new() } else { too_many(rows.len(), columns.len(), MOST) };
@@ -112,7 +112,7 @@ struct Grid<'m, I> {
     cell: (f64, f64),
 }
 
-impl<'m, I: Place> Grid<'m, I> {
+impl<'m, I: AxisId> Grid<'m, I> {
     fn new(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
         let scale = matrix.scale();
         let heads = rows.iter().chain(columns).map(|place| SMALL.width(&place.to_string()));

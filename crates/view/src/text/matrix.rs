@@ -1,6 +1,6 @@
 //! A measured matrix as a table: nodes with CPUs down, nodes with memory across; or CPUs both ways.
 
-use crate::digest::matrix::{Matrix, Place, Scale, too_many};
+use crate::digest::matrix::{AxisId, Matrix, Scale, too_many};
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 
@@ -13,14 +13,14 @@ const INDENT: usize = 2;
 const MOST: usize = 1024;
 
 /// Writes a matrix that has any value; why there is none, the end of a report says.
-pub(crate) fn write_measured<I: Place>(matrix: &Matrix<I>, page: &mut Page) {
+pub(crate) fn write_measured<I: AxisId>(matrix: &Matrix<I>, page: &mut Page) {
     if !matrix.is_empty() {
         write(matrix, page);
     }
 }
 
 /// Writes a matrix below its title; in several blocks of columns where it is too wide for one.
-pub(crate) fn write<I: Place>(matrix: &Matrix<I>, page: &mut Page) {
+pub(crate) fn write<I: AxisId>(matrix: &Matrix<I>, page: &mut Page) {
     let head = Line::new().with(Ink::Strong, &matrix.title).with(Ink::Faint, format!("  {}", matrix.remark));
     page.line(INDENT, &Line::from(" ".repeat(INDENT)).joined(&head));
     let (rows, columns) = (matrix.rows(), matrix.columns());
@@ -43,7 +43,7 @@ struct Grid<'m, I> {
     width: usize,
 }
 
-impl<'m, I: Place> Grid<'m, I> {
+impl<'m, I: AxisId> Grid<'m, I> {
     fn new(matrix: &'m Matrix<I>, rows: &'m [I], columns: &'m [I]) -> Self {
         let scale = matrix.scale();
         let first = rows.iter().map(|row| row_head(*row).len()).max().unwrap_or(0).max(I::CORNER.len());
@@ -86,7 +86,7 @@ impl<'m, I: Place> Grid<'m, I> {
     }
 }
 
-fn row_head<I: Place>(place: I) -> String {
+fn row_head<I: AxisId>(place: I) -> String {
     format!("{} {place}", I::ROW)
 }
 

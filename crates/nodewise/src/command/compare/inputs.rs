@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nodewise_experiment::suite::input::Place;
+use nodewise_experiment::suite::input::InputStore;
 
 /// Bytes that are written between two looks at the interrupt.
 const PART: usize = 1 << 20;
@@ -27,7 +27,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-impl Place for Folder<'_> {
+impl InputStore for Folder<'_> {
     fn folder(&mut self, path: &str) -> io::Result<()> {
         fs::create_dir(self.path.join(path))
     }
