@@ -396,11 +396,10 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         let mut places = self.locate(&addresses)?.into_iter();
         let (mut next, mut moved) = (Vec::new(), false);
         for work in works {
-            for at in work.first..work.first + work.count {
+            for (at, page) in pages.iter().enumerate().skip(work.first).take(work.count) {
                 let place = places.next().unwrap_or(PageLocation::NotPresent);
                 moved |= place == PageLocation::Node(work.to);
-                let single =
-                    self.settle(pages[at], Work { first: at, count: 1, ..work }, place, work.count > 1);
+                let single = self.settle(*page, Work { first: at, count: 1, ..work }, place, work.count > 1);
                 next.extend(single);
             }
         }
