@@ -12,13 +12,16 @@
 //!
 //! - `sampler.rs` a sample after the other, from any tree, for little; in `sample/` also the facts of the machine and
 //!   its nodes (`system.rs`), of processes (`processes.rs`), their threads (`tasks.rs`) and control groups
-//!   (`groups.rs`); `pages.rs` where the memory of processes is, within a budget
+//!   (`groups.rs`); `pages.rs` where the memory of processes is, within a budget;
+//!   `interrupts.rs` devices and the CPUs that serve them, `bandwidth.rs` counters of last-level caches
 //! - `due.rs` when idle objects are read again; `reading.rs` and `missing.rs` a file and why it gave nothing;
 //!   `clock.rs` the moment; `limit.rs` how many files may be open
 
+mod bandwidth;
 mod clock;
 mod due;
 mod groups;
+mod interrupts;
 mod limit;
 mod missing;
 mod pages;
@@ -284,7 +287,8 @@ pub struct BandwidthSample {
     pub domain: u32,
     /// CPUs below it; empty where no cache has this number.
     pub cpus: CpuSet,
-    /// Bytes to and from memory since the file system was mounted.
+    /// Bytes to and from memory since the file system was mounted, of all its groups: less than before where a group
+    /// was removed.
     pub total_bytes: Option<u64>,
     /// The part of it that went to memory of the cache's own node.
     pub local_bytes: Option<u64>,

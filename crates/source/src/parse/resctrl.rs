@@ -25,6 +25,11 @@ pub fn domain(folder: &str) -> Option<u32> {
     digits(folder.strip_prefix("mon_L3_")?)
 }
 
+/// The number in the name of a folder of counters of a node's part of a cache: `mon_sub_L3_01`.
+pub fn part(folder: &str) -> Option<u32> {
+    digits(folder.strip_prefix("mon_sub_L3_")?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +51,7 @@ mod tests {
     fn a_domain_is_named_by_its_folder() {
         assert_eq!((domain("mon_L3_00"), domain("mon_L3_17")), (Some(0), Some(17)));
         assert_eq!((domain("mon_L3_"), domain("mon_L2_00"), domain("mon_sub_L3_00")), (None, None, None));
+        assert_eq!((part("mon_sub_L3_02"), part("mon_L3_02")), (Some(2), None));
     }
 
     proptest! {

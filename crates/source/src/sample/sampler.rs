@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use nodewise_machine::Bytes;
 
+use super::bandwidth::BandwidthTable;
 use super::groups::GroupTable;
+use super::interrupts::InterruptTable;
 use super::missing::Missing;
 use super::pages::{PageDrawer, PageOptions, Purse};
 use super::processes::ProcessTable;
@@ -22,6 +24,10 @@ pub struct SampleOptions {
     pub threads: ThreadScope,
     /// Whether to read the control groups of the processes.
     pub groups: bool,
+    /// Whether to read the interrupts of devices: a large text where CPUs are many.
+    pub interrupts: bool,
+    /// Whether to read the bandwidth that hardware counts.
+    pub bandwidth: bool,
     /// Where the memory of the processes is; `None` leaves it out.
     pub pages: Option<PageOptions>,
 }
@@ -78,6 +84,8 @@ pub struct Sampler {
     /// Files of groups that may stay open.
     group_room: usize,
     purse: Option<Purse>,
+    interrupts: InterruptTable,
+    bandwidth: BandwidthTable,
 }
 
 impl Sampler {
@@ -93,6 +101,7 @@ impl Sampler {
         let purse = options.pages.clone().map(Purse::new);
         Self {
             system: SystemFiles::new(&tree),
+            interrupts: InterruptTable::new(&tree),
             processes: ProcessTable::new(room - group_room),
             tree,
             options,
@@ -102,6 +111,7 @@ impl Sampler {
 
             group_room,
             purse,
+            bandwidth: BandwidthTable::default(),
         }
     }
 
@@ -133,6 +143,12 @@ impl Sampler {
             let regrouped = self.processes.regrouped();
             sample.groups =
                 self.groups.read(&mut reading, &sample.processes, regrouped, page, self.group_room);
+        }
+        if self.options.interrupts {
+            sample.interrupts = self.interrupts.read(&mut reading);
+        }
+        if self.options.bandwidth {
+            sample.bandwidth = self.bandwidth.read(&mut reading, &sample);
         }
         self.tick += 1;
         sample.unread = missing.into_lines();

@@ -1,3 +1,5 @@
+mod pages;
+
 use std::time::Duration;
 
 use nodewise_machine::{CpuId, NodeId};
@@ -424,130 +426,71 @@ fn groups_that_this_process_cannot_see_are_named() {
     assert_eq!(unread(outside), ["outside of this control group namespace"]);
 }
 
-/// With a process of so many resident pages, all on node 1.
-fn with_pages(files: Memory, pid: u32, pages: u64) -> Memory {
-    let stat = format!(
-        "{pid} (p) S 1 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 7 8192 {pages} 0 0 0 0 0 0 0 0 0 0 0 0 0 17 4 0\n"
-    );
-    files.file(&format!("/proc/{pid}/stat"), stat).file(
-        &format!("/proc/{pid}/numa_maps"),
-        format!("7f00 default anon={pages} dirty={pages} N1={pages} kernelpagesize_kB=4\n"),
-    )
-}
-
-fn looking(budget: Duration, always: &[u32]) -> SampleOptions {
-    let always = always.iter().copied().map(Pid::new).collect();
-    SampleOptions { pages: Some(PageOptions { budget, always }), ..all() }
-}
-
-/// Numbers and KiB of the processes whose memory is known.
-fn located(sample: &Sample) -> Vec<(u32, u64)> {
-    let of = |process: &Arc<ProcessSample>| {
-        let pages = process.pages.as_ref()?;
-        Some((process.identity.pid.number(), pages.nodes[&NodeId::new(1)].size.get() >> 10))
+#[test]
+fn interrupts_are_summed_by_device_and_cpu() {
+    let pci = "/sys/devices/pci0000:00/0000:00:03.0";
+    let files = machine()
+        .link_to("/sys/class/net/eth0", "../../devices/pci0000:00/0000:00:03.0/virtio2/net/eth0")
+        .link_to("/sys/class/net/lo", "../../devices/virtual/net/lo")
+        .link_to("/sys/class/block/vda", "../../devices/pci0000:00/0000:00:03.0/virtio2/block/vda")
+        .file(&format!("{pci}/msi_irqs/37"), "msix")
+        .file(&format!("{pci}/msi_irqs/38"), "msix")
+        .file(&format!("{pci}/numa_node"), "-1\n")
+        .file(
+            "/proc/interrupts",
+            "       CPU4  CPU5\n 36:  9  9  x\n 37:  1  20  x\n 38:  2  30  x\nERR:  4\n",
+        );
+    let read = |files: Memory| {
+        Sampler::new(Tree::memory(files), SampleOptions { interrupts: true, ..SampleOptions::default() })
+            .sample(at(1))
     };
-    sample.processes.iter().filter_map(of).collect()
-}
-
-fn why(sample: &Sample) -> Vec<(&str, usize, Option<&str>)> {
-    let lines = sample.unread.iter().filter(|line| line.fact == "memory of processes by node");
-    lines.map(|line| (line.reason.as_str(), line.objects, line.remedy.as_deref())).collect()
-}
-
-#[test]
-fn the_memory_of_processes_is_found_within_the_budget() {
-    // 36 us each, and 84 ns a page: one a sample, or two, of which the second is paid later.
-    let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
-    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_micros(50), &[]));
-    let sample = sampler.sample(at(0));
-    assert_eq!(located(&sample), [(34, 136), (35, 140)], "the largest are worth most");
-    assert_eq!(why(&sample), [("not looked at yet", 4, None)]);
-    let process = sample.processes.iter().find(|process| process.pages.is_some()).unwrap();
-    let pages = process.pages.as_ref().unwrap();
-    assert_eq!((pages.seen, pages.method), (at(0), crate::sample::PageMethod::Exact));
-    let counts: Vec<usize> = (1..6).map(|second| located(&sampler.sample(at(second))).len()).collect();
-    assert_eq!(counts, [3, 4, 6, 6, 6], "a price beyond the budget is paid by the next sample");
+    let sample = read(files.clone());
+    let [device] = &sample.interrupts[..] else { panic!("one device: {:?}", sample.interrupts) };
+    assert_eq!((device.device.as_str(), device.node, &device.lines[..]), ("net:eth0", None, &[37, 38][..]));
+    assert_eq!(device.by_cpu, [(CpuId::new(4), 3), (CpuId::new(5), 50)]);
+    let sample = read(files.file(&format!("{pci}/numa_node"), "1\n").file("/proc/interrupts", "x\n"));
+    assert!(sample.unread.iter().any(|line| line.fact == "interrupts"));
 }
 
 #[test]
-fn a_process_that_grew_is_looked_at_again_before_others() {
-    let files = |grown| with_pages(with_pages(machine(), 30, grown), 31, 500);
-    let mut sampler = Sampler::new(Tree::memory(files(100)), looking(Duration::from_micros(20), &[]));
-    (0..20).for_each(|second| drop(sampler.sample(at(second))));
-    sampler.continue_with(Tree::memory(files(400)));
-    let found =
-        (20..40).map(|second| located(&sampler.sample(at(second)))).find(|found| found[0] == (30, 1600));
-    assert!(found.is_some());
-}
-
-#[test]
-fn selected_processes_are_looked_at_each_time() {
-    let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
-    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_micros(1), &[31]));
-    for second in 0..4 {
-        let sample = sampler.sample(at(second));
-        assert_eq!(located(&sample), [(31, 124)]);
-        assert_eq!(sample.processes[1].pages.as_ref().unwrap().seen, at(second));
-    }
-}
-
-#[test]
-fn memory_that_this_user_may_not_see_is_named_with_the_remedy() {
-    let refused = |files: Memory, pid: u32| {
-        with_pages(files, pid, 5).unreadable(&format!("/proc/{pid}/numa_maps"), ReadCause::System(13))
+fn bandwidth_is_the_sum_of_all_groups() {
+    let counters = |files: Memory, folder: &str, total: &str, local: &str| {
+        files
+            .file(&format!("/rc/{folder}/mbm_total_bytes"), total)
+            .file(&format!("/rc/{folder}/mbm_local_bytes"), local)
     };
-    let files = refused(refused(with_pages(machine(), 30, 5), 31), 32);
-    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[]));
-    for second in 0..3 {
-        let sample = sampler.sample(at(second));
-        assert_eq!(located(&sample), [(30, 20)]);
-        assert_eq!(sample.processes[1].denied, Some(crate::sample::Denied::Rights));
-        assert_eq!(why(&sample), [("permission denied", 2, Some("run as root"))]);
-    }
+    let files = machine().file("/proc/mounts", "resctrl /rc resctrl rw 0 0\n");
+    let files = files
+        .file("/sys/devices/system/cpu/cpu4/cache/index3/id", "7\n")
+        .file("/sys/devices/system/cpu/cpu4/cache/index3/shared_cpu_list", "4-5\n")
+        .file("/rc/info/last_cmd_status", "ok\n");
+    let files = counters(files, "mon_data/mon_L3_07", "100\n", "40\n");
+    let read = |files: Memory| {
+        let options = SampleOptions { bandwidth: true, ..SampleOptions::default() };
+        let sample = Sampler::new(Tree::memory(files), options).sample(at(1));
+        let of = |domain: &crate::sample::BandwidthSample| {
+            (domain.domain, domain.cpus.to_string(), domain.total_bytes, domain.local_bytes)
+        };
+        (sample.bandwidth.iter().map(of).collect::<Vec<_>>(), sample.unread)
+    };
+    let cpus = || "4-5".to_owned();
+    assert_eq!(read(files.clone()).0, [(7, cpus(), Some(100), Some(40))]);
+    let two = counters(files.clone(), "job/mon_data/mon_L3_07", "5\n", "Unavailable\n");
+    let two = counters(two, "mon_groups/m/mon_data/mon_L3_07", "3\n", "3\n");
+    assert_eq!(read(two).0, [(7, cpus(), Some(105), None)], "a part is no sum, and root counts its monitors");
+    let parts = counters(files, "mon_data/mon_L3_07/mon_sub_L3_01", "60\n", "30\n");
+    assert_eq!(read(parts).0, [(1, cpus(), Some(60), Some(30))]);
+    let (none, unread) = read(machine());
+    assert!(none.is_empty() && unread[0].remedy.is_some());
 }
 
 #[test]
-fn a_part_of_a_sum_is_no_sum() {
-    let files = with_pages(machine(), 30, 5)
-        .file("/proc/30/numa_maps", "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n7f01 default N1=x\n");
-    let files = with_pages(files, 31, 5).without("/proc/31/numa_maps");
-    let sample = Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[])).sample(at(0));
-    assert_eq!(located(&sample), []);
-    assert_eq!(
-        why(&sample),
-        [("numa_maps cannot be read", 1, None), ("this kernel was built without NUMA", 1, None)]
-    );
-}
-
-/// Says that all memory is on node 1, give or take a tenth.
-#[derive(Debug)]
-struct Drawer;
-
-impl PageDrawer for Drawer {
-    fn draw(
-        &mut self,
-        pid: Pid,
-        resident: Bytes,
-    ) -> Result<crate::sample::DrawnPages, crate::sample::Denied> {
-        assert_eq!(pid, Pid::new(30));
-        let tenth = Bytes::new(resident.get() / 10);
-        let low = Bytes::new(resident.get() - tenth.get());
-        let share = crate::sample::PageShare { size: resident, low, high: resident, anonymous: None };
-        Ok(crate::sample::DrawnPages { pages: 1000, nodes: [(NodeId::new(1), share)].into() })
-    }
-}
-
-#[test]
-fn pages_of_a_large_process_are_drawn() {
-    // 262,144 pages of 84 ns are 22 ms.
-    let files = with_pages(with_pages(machine(), 30, 262_144), 31, 5);
-    let mut sampler =
-        Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[])).drawing(Box::new(Drawer));
-    let sample = sampler.sample(at(0));
-    let of = |at: usize| sample.processes[at].pages.as_ref().unwrap();
-    assert_eq!(of(0).method, crate::sample::PageMethod::Drawn(1000));
-    assert!(of(0).nodes[&NodeId::new(1)].low < of(0).nodes[&NodeId::new(1)].high);
-    assert_eq!(of(1).method, crate::sample::PageMethod::Exact);
+fn a_capture_gives_one_sample_since_boot() {
+    let files = machine().without("/proc/stat").without("/sys/devices/system/node/online");
+    let sample = Sampler::new(Tree::memory(files), all()).sample(Moment::default());
+    assert_eq!(sample.nodes.len(), 1, "the folder says it");
+    assert_eq!(sample.nodes[0].allocations.hit, Some(1));
+    assert!(sample.cpus.is_empty() && sample.forks.is_none() && sample.processes.is_empty());
 }
 
 #[test]
@@ -556,7 +499,7 @@ fn this_machine_is_sampled() {
     let options = SampleOptions {
         threads: ThreadScope::Busy([own].into()),
         groups: true,
-        ..looking(Duration::from_millis(3), &[own.number()])
+        ..pages::looking(Duration::from_millis(3), &[own.number()])
     };
     let mut sampler = Sampler::new(Tree::live(), options);
     let (first, second) = (sampler.sample(Moment::now()), sampler.sample(Moment::now()));
