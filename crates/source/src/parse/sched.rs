@@ -52,7 +52,7 @@ pub struct NodeFaults {
 
 impl Sched {
     /// Whether the kernel has automatic balancing, on or off.
-    pub const fn has_balancing(&self) -> bool {
+    pub fn has_balancing(&self) -> bool {
         self.scans.is_some() || self.migrated_pages.is_some() || !self.faults.is_empty()
     }
 }
