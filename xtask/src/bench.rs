@@ -8,6 +8,7 @@ pub mod count;
 mod family;
 mod fixture;
 mod peers;
+mod sample;
 mod start;
 mod wall;
 
@@ -68,19 +69,25 @@ const SUITES: [(&str, MakeSuite); 2] = [("start", start::suite), ("family", fami
 
 /// The comparison of bandwidths, which times no commands but reads what they print.
 const PEERS: &str = "peers";
+/// The cost of a sample, which counts CPU time instead of the time that passes.
+const SAMPLE: &str = "sample";
 /// How many rounds there are by default: of commands that take a millisecond, and of
 /// measurements that take a second.
 const ROUNDS: usize = 1000;
 const PEERS_ROUNDS: usize = 9;
+const SAMPLE_ROUNDS: usize = 5;
 
 /// Runs a suite and prints its table.
-pub fn run(root: &Path, suite: &str, rounds: Option<usize>) -> Result<()> {
+pub fn run(root: &Path, suite: &str, rounds: Option<usize>, mappings: u32) -> Result<()> {
     if suite == PEERS {
         return peers::run(rounds.unwrap_or(PEERS_ROUNDS));
     }
+    if suite == SAMPLE {
+        return sample::run(root, rounds.unwrap_or(SAMPLE_ROUNDS), mappings);
+    }
     let rounds = rounds.unwrap_or(ROUNDS);
     let Some((_, suite)) = SUITES.iter().find(|(name, _)| *name == suite) else {
-        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).chain([PEERS]).collect();
+        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).chain([PEERS, SAMPLE]).collect();
         bail!("{suite} is not a benchmark: expected one of {}", names.join(", "));
     };
     let nodewise = dist::build(root)?;

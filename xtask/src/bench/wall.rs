@@ -28,7 +28,8 @@ fn once(words: &[String]) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6)
 }
 
-fn median(mut sample: Vec<f64>) -> f64 {
+/// The middle of a sample.
+pub fn median(mut sample: Vec<f64>) -> f64 {
     sample.sort_by(f64::total_cmp);
     let middle = sample.len() / 2;
     if sample.len() % 2 == 1 { sample[middle] } else { (sample[middle - 1] + sample[middle]) / 2.0 }

@@ -1,0 +1,308 @@
+//! `churn`: samples of this machine while processes come and go, and CPUs, too.
+//!
+//! The driver makes processes at a steady rate, most of them for a moment, some for longer than a sampler may
+//! overlook. After each sample what must hold is checked against the one before and against what the driver did.
+
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nodewise_source::process::Pid;
+use nodewise_source::sample::{
+    Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+};
+use nodewise_source::tree::Tree;
+
+/// Time between two samples.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Every so many births one lives for this time: longer than 5 s between two lists of processes, and 8 s between two
+/// readings of an idle one.
+const LONG_EVERY: u64 = 50;
+const LONG: Duration = Duration::from_secs(20);
+/// A process that lived longer than this must have been seen, and one that ended longer ago must be gone. A machine
+/// under load takes its time to start one.
+const SURE: Duration = Duration::from_secs(11);
+/// Memory that the sampler may gain after its first minute.
+const MOST_GROWTH: u64 = 16 << 20;
+/// Sums of counters that are equal at rest differ by up to this part of what was counted, or this number: each
+/// reading can lose or double a batch of them.
+const DRIFT: (f64, u64) = (1e-4, 64);
+/// How long a CPU stays in one state.
+const SWITCH_EVERY: Duration = Duration::from_secs(3);
+
+/// The driver's account.
+#[derive(Default)]
+struct Account {
+    stop: AtomicBool,
+    births: AtomicU64,
+    /// Processes that live for long: when each began and, where it is over, when it ended.
+    long: Mutex<BTreeMap<u32, (Instant, Option<Instant>)>>,
+    switches: AtomicU64,
+}
+
+/// The task.
+pub struct Churn {
+    pub seconds: u64,
+    /// Births in a minute.
+    pub births: u64,
+    /// A CPU that is switched off and on all the while.
+    pub hotplug: Option<u32>,
+}
+
+/// Runs the driver and the sampler, and prints what was checked.
+pub fn run(churn: &Churn) -> Result<()> {
+    ensure!(churn.births > 0 && churn.seconds > 0, "nothing to do: expected births and seconds above 0");
+    let account = &Account::default();
+    std::thread::scope(|scope| {
+        let driver = scope.spawn(|| drive(account, churn.births));
+        let switcher = churn.hotplug.map(|cpu| scope.spawn(move || switch(account, cpu)));
+        let checked = check(account, churn);
+        account.stop.store(true, Ordering::Relaxed);
+        let drove = driver.join().map_err(|_| anyhow::anyhow!("the driver panicked"))?;
+        let switched = switcher.map_or(Ok(Ok(())), std::thread::ScopedJoinHandle::join);
+        switched.map_err(|_| anyhow::anyhow!("the switch of a CPU panicked"))??;
+        drove.and(checked)
+    })
+}
+
+/// Makes processes until it is stopped.
+fn drive(account: &Account, a_minute: u64) -> Result<()> {
+    let pause = Duration::from_secs(60) / u32::try_from(a_minute).context("too many births")?;
+    let mut short: Vec<Child> = Vec::new();
+    let mut long: Vec<(Instant, Child)> = Vec::new();
+    let begun = Instant::now();
+    for birth in 1u32.. {
+        if account.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        // A birth that is late is made up for by the next ones.
+        if let Some(early) = (begun + pause * birth).checked_duration_since(Instant::now()) {
+            std::thread::sleep(early);
+        }
+        let lives = u64::from(birth) % LONG_EVERY == 0;
+        let mut command = Command::new(if lives { "sleep" } else { "true" });
+        if lives {
+            command.arg("3600");
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().context("cannot start a process")?;
+        account.births.fetch_add(1, Ordering::SeqCst);
+        if lives {
+            note(account, child.id(), |_| (Instant::now(), None));
+            long.push((Instant::now(), child));
+        } else {
+            short.push(child);
+        }
+        short.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+        long.retain_mut(|(born, child)| born.elapsed() < LONG || end(account, child).is_err());
+    }
+    for mut child in short {
+        child.wait()?;
+    }
+    for (_, mut child) in long {
+        end(account, &mut child)?;
+    }
+    Ok(())
+}
+
+fn end(account: &Account, child: &mut Child) -> Result<()> {
+    child.kill()?;
+    child.wait()?;
+    note(account, child.id(), |known| {
+        (known.map_or_else(Instant::now, |known| known.0), Some(Instant::now()))
+    });
+    Ok(())
+}
+
+fn note(
+    account: &Account,
+    pid: u32,
+    state: impl FnOnce(Option<(Instant, Option<Instant>)>) -> (Instant, Option<Instant>),
+) {
+    let mut long = account.long.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let state = state(long.get(&pid).copied());
+    long.insert(pid, state);
+}
+
+/// Switches a CPU off and on until it is stopped; leaves it on.
+fn switch(account: &Account, cpu: u32) -> Result<()> {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    let set = |state: &str| std::fs::write(&path, state).with_context(|| format!("cannot write {path}"));
+    while !account.stop.load(Ordering::Relaxed) {
+        for state in ["0", "1"] {
+            set(state)?;
+            account.switches.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(SWITCH_EVERY);
+        }
+    }
+    set("1")
+}
+
+/// Takes samples and checks each.
+fn check(account: &Account, churn: &Churn) -> Result<()> {
+    let options = SampleOptions {
+        processes: ProcessScope::All,
+        threads: ThreadScope::Busy([].into()),
+        groups: true,
+        interrupts: true,
+        bandwidth: false,
+        pages: Some(PageOptions::default()),
+    };
+    let mut sampler = Sampler::new(Tree::live(), options);
+    let begun = Instant::now();
+    let (mut samples, mut most, mut found) = (0u64, 0, 0usize);
+    let mut memory_then = None;
+    let mut cpus = (usize::MAX, 0);
+    let mut last: Option<(Sample, u64)> = None;
+    while begun.elapsed() < Duration::from_secs(churn.seconds) {
+        let births = account.births.load(Ordering::SeqCst);
+        let taken = Instant::now();
+        let sample = sampler.sample(Moment::now());
+        samples += 1;
+        most = most.max(sample.processes.len());
+        cpus = (cpus.0.min(sample.cpus.len()), cpus.1.max(sample.cpus.len()));
+        single(&sample)?;
+        found += driven(account, &sample, taken)?;
+        if let Some((before, births_before)) = &last {
+            // Those between the end of the sample before and the beginning of this one.
+            pair(before, &sample, births.saturating_sub(*births_before))?;
+        }
+        last = Some((sample, account.births.load(Ordering::SeqCst) + 1));
+        if begun.elapsed() > Duration::from_secs(60).min(Duration::from_secs(churn.seconds) / 2) {
+            let now = resident()?;
+            let then = *memory_then.get_or_insert(now);
+            ensure!(now < then + MOST_GROWTH, "memory grew from {then} to {now} bytes");
+        }
+        std::thread::sleep(PAUSE.saturating_sub(taken.elapsed()));
+    }
+    ensure!(found > 0, "no process lived long enough to be looked for");
+    let births = account.births.load(Ordering::Relaxed);
+    println!(
+        "{samples} samples of up to {most} processes in {} s, {births} births",
+        begun.elapsed().as_secs()
+    );
+    println!(
+        "long-lived processes looked for {found} times: each was there with its beginning, and gone after its end"
+    );
+    println!("CPUs online: {} to {}, {} switches", cpus.0, cpus.1, account.switches.load(Ordering::Relaxed));
+    println!(
+        "memory: {:.1} MiB after the first minute, {:.1} MiB at the end",
+        mib(memory_then.unwrap_or(0)),
+        mib(resident()?)
+    );
+    Ok(())
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Checks what must hold in each sample.
+fn single(sample: &Sample) -> Result<()> {
+    let ordered = sample.processes.windows(2).all(|pair| pair[0].identity.pid < pair[1].identity.pid);
+    ensure!(ordered, "processes are not in the order of their numbers, or one is there twice");
+    for process in &sample.processes {
+        ensure!(
+            process.polled <= sample.moment,
+            "process {} was read after the sample",
+            process.identity.pid
+        );
+        if let Some(pages) = &process.pages {
+            let sum: u64 = pages.nodes.values().map(|share| share.size.get()).sum();
+            ensure!(sum > 0, "process {} has pages on nodes, and none", process.identity.pid);
+        }
+    }
+    for (cpu, _) in &sample.cpus {
+        let nodes = sample.nodes.iter().filter(|node| node.cpus.contains(*cpu)).count();
+        ensure!(nodes <= 1, "CPU {cpu} is on {nodes} nodes");
+    }
+    if let (Some(memory), false) = (sample.memory, sample.nodes.is_empty()) {
+        let total: u64 = sample
+            .nodes
+            .iter()
+            .filter_map(|node| node.size("MemTotal"))
+            .map(nodewise_machine::Bytes::get)
+            .sum();
+        // Nodes lag behind where the kernel initialises page structures late.
+        ensure!(total as f64 <= 1.01 * memory.get() as f64, "nodes have {total} bytes of {}", memory.get());
+    }
+    Ok(())
+}
+
+/// Checks that processes of the driver are there while they live, and not after; returns how many were looked for.
+fn driven(account: &Account, sample: &Sample, taken: Instant) -> Result<usize> {
+    let long = account.long.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let mut looked = 0;
+    for (pid, (born, ended)) in long {
+        let there = sample.processes.iter().find(|process| process.identity.pid == Pid::new(pid));
+        let is_it = there.is_some_and(|process| &*process.name == "sleep");
+        match ended {
+            None if taken.saturating_duration_since(born) > SURE => {
+                ensure!(is_it, "process {pid} has lived {:.0?} and was not found", taken - born);
+                looked += 1;
+            }
+            Some(ended) if taken.saturating_duration_since(ended) > SURE => {
+                ensure!(!is_it, "process {pid} ended {:.0?} ago and is there", taken - ended);
+                looked += 1;
+            }
+            _ => (),
+        }
+    }
+    Ok(looked)
+}
+
+/// Checks what must hold between two samples; the driver made so many processes between them.
+fn pair(before: &Sample, after: &Sample, births: u64) -> Result<()> {
+    ensure!(after.moment > before.moment, "the clock went back");
+    let forks = after.forks.zip(before.forks).map(|(after, before)| after.saturating_sub(before));
+    ensure!(
+        forks.is_none_or(|forks| forks >= births),
+        "{births} births, and the kernel counted {forks:?} forks"
+    );
+    for process in &after.processes {
+        if let Some(earlier) = before.process(process.identity) {
+            let pid = process.identity.pid;
+            ensure!(process.cpu_ticks >= earlier.cpu_ticks, "CPU time of process {pid} ran backwards");
+            ensure!(process.polled >= earlier.polled, "process {pid} was read before it was read");
+        }
+    }
+    let (mut missed, mut foreign, mut all) = (0i128, 0i128, 0u64);
+    for node in &after.nodes {
+        let Some(earlier) = before.nodes.iter().find(|earlier| earlier.node == node.node) else { continue };
+        let change = |field: fn(&nodewise_machine::NodeCounters<Option<u64>>) -> Option<u64>| {
+            let counts = field(&node.allocations).zip(field(&earlier.allocations));
+            counts.map_or(0, |(after, before)| i128::from(after) - i128::from(before))
+        };
+        let (hit, miss) = (change(|c| c.hit), change(|c| c.miss));
+        let (local, other) = (change(|c| c.local), change(|c| c.other));
+        let allocated = u64::try_from(hit + miss).unwrap_or(0);
+        let drift = (hit + miss - local - other).unsigned_abs();
+        ensure!(
+            drift <= u128::from(tolerance(allocated)),
+            "{}: {hit} hits and {miss} misses, and {local} local and {other} others",
+            node.node
+        );
+        missed += miss;
+        foreign += change(|c| c.foreign);
+        all = all.saturating_add(allocated);
+    }
+    ensure!(
+        (missed - foreign).unsigned_abs() <= u128::from(tolerance(all)),
+        "{missed} misses, and {foreign} foreign"
+    );
+    Ok(())
+}
+
+fn tolerance(allocated: u64) -> u64 {
+    DRIFT.1.max((allocated as f64 * DRIFT.0) as u64)
+}
+
+/// Resident memory of this process.
+fn resident() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").context("cannot read the own status")?;
+    let status = nodewise_source::parse::proc_status::parse(&text).value;
+    Ok(status.resident.context("the own status has no memory")?.get())
+}
