@@ -15,6 +15,7 @@ pub mod hugepages;
 pub mod io;
 pub mod lab;
 pub mod latency;
+pub mod maps;
 pub mod measure_options;
 pub mod migrate;
 #[cfg(test)]
@@ -42,6 +43,8 @@ verbs! {
         "Shows where memory is: nodes, CPUs, distances, caches, devices, settings";
     "acpi" Acpi(acpi::Acpi),
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
+    "maps" Maps(maps::Maps),
+        "Shows on which nodes the memory of a process is: by kind, policy and mapping";
     "capture" Capture(capture::Capture),
         "Saves this machine's description for inspection elsewhere";
     "record" Record(record::Record), here "",

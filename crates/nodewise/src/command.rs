@@ -13,8 +13,9 @@ pub mod io;
 pub mod lab;
 pub mod latency;
 pub mod links;
-pub mod record;
+pub mod maps;
 pub mod migrate;
+pub mod record;
 pub mod run;
 pub mod shm;
 pub mod show;
@@ -39,6 +40,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
     match verb {
         Verb::Show(args) => show::run(args, global),
         Verb::Acpi(args) => acpi::run(args, global),
+        Verb::Maps(args) => maps::run(args, global),
         Verb::Capture(args) => capture::run(args, global),
         Verb::Record(args) => record::run(args, global),
         Verb::Run(args) => run::run(args, global),

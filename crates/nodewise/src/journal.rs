@@ -72,7 +72,7 @@ impl Kept {
         self.journal.changes.retain(|change| change.boot == self.boot);
         let dropped = all - self.journal.changes.len();
         if dropped > 0 {
-            output::tell(&format!(
+            output::say(&format!(
                 "dropped {} of an earlier boot from the journal",
                 plural(dropped, "change")
             ));

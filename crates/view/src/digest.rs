@@ -23,6 +23,7 @@ pub mod hugepages;
 pub mod io;
 pub mod latency;
 pub mod loaded;
+pub mod maps;
 pub mod matrix;
 pub mod migrate;
 pub mod node;

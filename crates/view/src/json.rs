@@ -18,6 +18,7 @@ pub mod hugepages;
 pub mod io;
 pub mod latency;
 pub mod loaded;
+pub mod maps;
 pub mod migrate;
 pub mod perftest;
 mod reading;

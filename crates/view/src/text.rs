@@ -21,6 +21,7 @@ pub mod io;
 pub mod latency;
 pub(crate) mod line;
 pub mod loaded;
+pub mod maps;
 pub(crate) mod matrix;
 pub mod migrate;
 pub mod overview;

@@ -149,7 +149,7 @@ impl Surroundings for System<'_> {
         let words = self.words(report, state);
         // Without a terminal a wait is still worth a line, once.
         if self.bar.is_hidden() && state != State::Moving && self.last != Some(state) {
-            output::tell(&words);
+            output::say(&words);
         }
         self.last = Some(state);
         self.bar.set_style(line_style());

@@ -18,6 +18,7 @@ mod lab;
 mod latency;
 mod limits;
 mod loaded;
+mod maps;
 mod memory;
 mod nodewise;
 mod outputs;

@@ -409,8 +409,8 @@ fn other_files_are_refused_with_their_reason() {
 fn a_header_keeps_its_machine() {
     let machine = nodewise_machine::spec::machine("2x(4c 8G)").unwrap();
     let text = machine_file::to_json(&machine);
-    let header = header().with_machine_file(&text).unwrap();
-    let bytes = Writer::begin(Vec::new(), &header, None).unwrap().finish().unwrap();
+    let with_machine = header().with_machine_file(&text).unwrap();
+    let bytes = Writer::begin(Vec::new(), &with_machine, None).unwrap().finish().unwrap();
     let read = Recording::from_bytes(bytes).unwrap();
     assert_eq!(read.header().machine().unwrap(), Some(machine));
     assert!(header().with_machine_file("{").is_err());

@@ -1,0 +1,168 @@
+//! `nodewise maps`: a process to its mappings, the mappings to their reader.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nodewise_machine::Pid;
+use nodewise_machine::mapping::{FileId, ProcessMappings};
+use nodewise_machine::printable::{printable, quote};
+use nodewise_source::Detail;
+use nodewise_source::mappings::sharers::sharers;
+use nodewise_source::mappings::{PageError, PageSource, Thoroughness, read};
+use nodewise_source::paths;
+use nodewise_source::process::search;
+use nodewise_source::tree::Tree;
+use nodewise_view::digest::maps::{GroupBy, Maps as Shown, PageRuns, SharedWith};
+use nodewise_view::text::maps::Named;
+use nodewise_view::{csv, json, text};
+
+use crate::cli::Global;
+use crate::cli::maps::{By, Maps};
+use crate::failure::{Failure, Outcome};
+use crate::live_pages::LivePages;
+use crate::{input, measuring, output};
+
+/// Most pages of a range: a TiB of small ones.
+const MOST_PAGES: u64 = 1 << 28;
+/// Pages per question.
+const BATCH: usize = 4096;
+/// Processes of a name that are listed.
+const LISTED: usize = 20;
+
+/// Runs the verb.
+pub fn run(args: &Maps, global: &Global) -> Outcome {
+    let is_live = input::is_live(&global.machine);
+    let opened;
+    let live = Tree::live();
+    let tree = if is_live {
+        &live
+    } else {
+        opened = input::load(&global.machine, Detail::Overview)?;
+        opened.tree().ok_or_else(|| {
+            Failure::usage(format_args!(
+                "--machine {} has no processes: expected this machine, or a capture that holds their files",
+                quote(&global.machine)
+            ))
+        })?
+    };
+    let pid = process_of(tree, &args.process)?;
+    let mut pages = is_live.then(|| LivePages::open(pid));
+    if let Some(range) = args.range {
+        let pages = pages.as_mut().ok_or_else(|| {
+            Failure::usage(
+                "--range has no meaning with --machine: a capture does not hold the nodes of single pages",
+            )
+        })?;
+        return page_runs(tree, pid, range, pages, args, global);
+    }
+    let thoroughness = match (args.exact, args.sample) {
+        (true, _) => Thoroughness::Exact,
+        (false, Some(most)) => Thoroughness::Sample(most),
+        (false, None) => Thoroughness::ByPrice,
+    };
+    let source = pages.as_mut().map(|pages| pages as &mut dyn PageSource);
+    let process =
+        read(tree, pid, thoroughness, measuring::seed(args.seed), source).map_err(Failure::cannot)?;
+    let shared_with = if args.who { Some(who(tree, &process)?) } else { None };
+    let by = match args.by {
+        By::Kind => GroupBy::Kind,
+        By::File => GroupBy::File,
+        By::Policy => GroupBy::Policy,
+    };
+    let shown = Shown { process: &process, by, shared_with: shared_with.as_ref() };
+    if args.csv {
+        output::print(&csv::maps(&shown))?;
+        return Ok(0);
+    }
+    let named = if args.all { Named::All } else { Named::Largest };
+    let json = || json::maps::maps(&shown);
+    output::show(args.json, global.color, json, |style| text::maps::maps(&shown, named, style))?;
+    Ok(0)
+}
+
+/// The process of a number or a name.
+fn process_of(tree: &Tree, text: &str) -> Result<Pid, Failure> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let number =
+            text.parse().map_err(|_| Failure::cannot(format_args!("process {text} does not exist")))?;
+        return Ok(Pid::new(number));
+    }
+    let mut found = search::named(tree, text).map_err(Failure::cannot)?;
+    found.retain(|pid| pid.number() != std::process::id());
+    match found[..] {
+        [] => Err(Failure::cannot(format_args!("no process is named {}", quote(text)))),
+        [pid] => Ok(pid),
+        _ => {
+            let mut numbers: Vec<String> = found.iter().take(LISTED).map(ToString::to_string).collect();
+            if let Some(more) = found.len().checked_sub(LISTED).filter(|more| *more > 0) {
+                numbers.push(format!("{more} more"));
+            }
+            Err(Failure::usage(format_args!(
+                "{} processes are named {}: expected one of the numbers {}",
+                found.len(),
+                quote(text),
+                numbers.join(", ")
+            )))
+        }
+    }
+}
+
+/// The other processes that map the same files.
+fn who(tree: &Tree, process: &ProcessMappings) -> Result<SharedWith, Failure> {
+    let files: BTreeSet<FileId> = process.mappings.iter().filter_map(|mapping| mapping.file).collect();
+    let found = sharers(tree, &files, process.pid).map_err(Failure::cannot)?;
+    let mut names: BTreeMap<Pid, Option<String>> = BTreeMap::new();
+    let mut processes = BTreeMap::new();
+    for (at, mapping) in process.mappings.iter().enumerate() {
+        let Some(others) = mapping.file.and_then(|file| found.by_file.get(&file)) else { continue };
+        let mut named = Vec::new();
+        for pid in others {
+            let name = names.entry(*pid).or_insert_with(|| name_of(tree, *pid));
+            named.push((pid.number(), name.clone()));
+        }
+        processes.insert(at, named);
+    }
+    Ok(SharedWith { processes, unreadable: found.unreadable })
+}
+
+fn name_of(tree: &Tree, pid: Pid) -> Option<String> {
+    let name = search::name(tree, pid).ok().flatten()?;
+    Some(printable(&String::from_utf8_lossy(&name)).into_owned())
+}
+
+/// Shows the node of each page of a range.
+fn page_runs(
+    tree: &Tree,
+    pid: Pid,
+    (from, to): (u64, u64),
+    pages: &mut LivePages,
+    args: &Maps,
+    global: &Global,
+) -> Outcome {
+    let size = pages.page_size();
+    let (from, to) = (from - from % size, to.div_ceil(size).saturating_mul(size));
+    if (to - from) / size > MOST_PAGES {
+        return Err(Failure::usage(format_args!(
+            "--range has {} pages: expected at most {MOST_PAGES}",
+            (to - from) / size
+        )));
+    }
+    if !tree.exists(&paths::process(pid)) {
+        return Err(Failure::cannot(format_args!("process {pid} does not exist")));
+    }
+    let mut runs = PageRuns { page_size: size, runs: Vec::new() };
+    let mut next = from;
+    while next < to {
+        let batch: Vec<u64> = (next..to).step_by(size as usize).take(BATCH).collect();
+        next += size * batch.len() as u64;
+        pages.locate(&batch, &mut |address, node| runs.push(address, node)).map_err(|error| {
+            Failure::cannot(match error {
+                PageError::Gone => format!("process {pid} has ended, or has no memory of its own"),
+                PageError::Unsupported => "this kernel does not say where single pages are".to_owned(),
+                PageError::Refused(why) => format!("process {pid}: {why}; root or CAP_SYS_PTRACE may ask"),
+            })
+        })?;
+    }
+    let json = || json::maps::page_runs(pid.number(), &runs);
+    output::show(args.json, global.color, json, |style| text::maps::page_runs(&runs, style))?;
+    Ok(0)
+}

@@ -1,0 +1,103 @@
+//! The pages of a running process, requested from the kernel for the readers of `source`.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use nodewise_machine::{NodeId, Pid};
+use nodewise_source::mappings::{PageError, PageSource, Run, RunState};
+use nodewise_source::paths;
+use nodewise_syscall::pagemap::{self, PageState};
+use nodewise_syscall::{Errno, PageLocation, Task, Usage, huge, pages};
+
+/// The pages of a process.
+pub struct LivePages {
+    task: Option<Task>,
+    /// Missing where the process may not be looked into, or the kernel was built without it.
+    pagemap: Option<File>,
+}
+
+impl LivePages {
+    /// Prepares for questions about a process.
+    pub fn open(pid: Pid) -> Self {
+        let is_own = pid.number() == std::process::id();
+        let task = if is_own { Some(Task::CURRENT) } else { Task::new(pid.number()) };
+        Self { task, pagemap: File::open(paths::pagemap(pid)).ok() }
+    }
+}
+
+impl PageSource for LivePages {
+    fn page_size(&self) -> u64 {
+        pages::page_size() as u64
+    }
+
+    fn huge_size(&self) -> u64 {
+        huge::transparent_huge_size() as u64
+    }
+
+    fn runs(&mut self, range: (u64, u64), each: &mut dyn FnMut(Run)) -> Result<(), PageError> {
+        let pagemap = self.pagemap.as_ref().ok_or(PageError::Unsupported)?;
+        let scanned = pagemap::scan(pagemap.as_fd(), range, |run| {
+            let state = match run.state {
+                PageState::Small => RunState::Small,
+                PageState::Huge => RunState::Huge,
+                PageState::Swapped => RunState::Swapped,
+                PageState::Zero => return,
+            };
+            each(Run { start: run.start, end: run.end, state });
+        });
+        // Whatever else is wrong with it, pages can be drawn without a list of them.
+        scanned.map_err(|errno| if errno == Errno::ESRCH { PageError::Gone } else { PageError::Unsupported })
+    }
+
+    fn locate(
+        &mut self,
+        addresses: &[u64],
+        each: &mut dyn FnMut(u64, Option<NodeId>),
+    ) -> Result<(), PageError> {
+        let task = self.task.ok_or(PageError::Gone)?;
+        let addresses = addresses.iter().map(|address| *address as usize);
+        let located = pages::locate(task, addresses, |address, location| {
+            let node = match location {
+                PageLocation::Node(node) => Some(node),
+                _ => None,
+            };
+            each(address as u64, node);
+        });
+        located.map_err(|error| match error.errno {
+            // A process that ends loses its memory first (EINVAL).
+            Errno::ESRCH | Errno::EINVAL => PageError::Gone,
+            Errno::ENOSYS => PageError::Unsupported,
+            errno => {
+                PageError::Refused(format!("the kernel does not say where pages are (move_pages: {errno})"))
+            }
+        })
+    }
+
+    fn cpu_time(&mut self) -> Option<Duration> {
+        Usage::of_this_thread().map(|usage| usage.cpu_time())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::mapping::{MappingKind, MappingsMethod};
+    use nodewise_source::mappings::{Thoroughness, read};
+    use nodewise_source::tree::Tree;
+
+    #[test]
+    fn this_process_has_a_heap_of_its_own_and_a_program_file() {
+        let me = Pid::new(std::process::id());
+        for thoroughness in [Thoroughness::Exact, Thoroughness::Sample(500)] {
+            let found = read(&Tree::live(), me, thoroughness, 1, Some(&mut LivePages::open(me))).unwrap();
+            assert!(found.mappings.iter().any(|mapping| mapping.kind == MappingKind::File));
+            assert!(
+                found.mappings.iter().any(|mapping| mapping.resident().is_some_and(|size| size.get() > 0))
+            );
+            if thoroughness == Thoroughness::Exact {
+                assert_ne!(found.method, MappingsMethod::Sampled { asked: 0, seed: 1 });
+            }
+        }
+    }
+}
