@@ -51,7 +51,7 @@ pub fn maps(maps: &Maps<'_>, named: Named, style: &Style) -> String {
 fn head(maps: &Maps<'_>, page: &mut Page) {
     let process = maps.process;
     let name = process.name.as_deref().unwrap_or("(no name)");
-    let resident = process.resident.map_or_else(|| maps.all().all(), |resident| resident);
+    let resident = process.resident.unwrap_or_else(|| maps.all().all());
     let count = plural(process.mappings.len(), "mapping");
     let line = Line::new()
         .with(Ink::Strong, format!("{} {name}", process.pid))
