@@ -402,10 +402,10 @@ impl Region {
     /// Address and length in bytes of what the policy is for.
     ///
     /// # Errors
-    /// `EFAULT` beyond the end of a segment.
+    /// As [`part`].
     fn range(&self) -> Result<(usize, usize), Errno> {
-        let end = self.start.checked_add(self.length).filter(|end| *end <= self.memory.length());
-        end.map(|_| (self.memory.address() + self.start, self.length)).ok_or(Errno::EFAULT)
+        let address = part((self.memory.address(), self.memory.length()), self.start, self.length)?;
+        Ok((address, self.length))
     }
 
     /// Allocates every page.
@@ -424,6 +424,18 @@ impl Region {
     }
 }
 
+/// Address of a part of some memory, which is given by its address and length.
+///
+/// # Errors
+/// Those of `mbind(2)`: `EINVAL` for a length below 0, with which a part ends before it begins; `EFAULT` for a part
+/// that ends beyond the memory.
+fn part((address, size): (usize, usize), start: usize, length: usize) -> Result<usize, Errno> {
+    let from = address.checked_add(start).ok_or(Errno::EINVAL)?;
+    from.checked_add(length).ok_or(Errno::EINVAL)?;
+    let is_inside = start.checked_add(length).is_some_and(|end| end <= size);
+    is_inside.then_some(from).ok_or(Errno::EFAULT)
+}
+
 /// The bits of a mode that files have.
 fn file_mode(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o7777)
@@ -432,4 +444,24 @@ fn file_mode(mode: u32) -> Mode {
 /// A number that is the whole text.
 fn whole(text: &str, base: Base) -> Option<u64> {
     number::leading_str(text, base).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_with_a_length_below_zero_is_invalid_and_one_beyond_the_end_a_bad_address() {
+        let memory = (0x7f00_0000_0000, 60 << 10);
+        for (start, length, expected) in [
+            (0, 60 << 10, Ok(0x7f00_0000_0000)),
+            (4096, 4096, Ok(0x7f00_0000_1000)),
+            (64 << 10, 4096usize.wrapping_neg(), Err(Errno::EINVAL)),
+            (64 << 10, 4096, Err(Errno::EFAULT)),
+            (4096, 60 << 10, Err(Errno::EFAULT)),
+            (usize::MAX, 1, Err(Errno::EINVAL)),
+        ] {
+            assert_eq!(part(memory, start, length), expected, "{start:#x}, {length:#x}");
+        }
+    }
 }
