@@ -17,12 +17,12 @@ pub mod differences;
 
 use std::collections::BTreeSet;
 
+use crate::detectable::Rules;
 use crate::suite::session::{ArmRecord, CaseRecord, Session};
 use crate::verdict::{ALPHA, SMALLEST_EFFECT};
 use contrast::{Contrast, Resampling};
 use nodewise_stats::Direction;
 use nodewise_stats::multiple::holm;
-use nodewise_stats::power::smallest_detectable;
 use nodewise_stats::{Interval, median};
 
 /// How often the rounds of a row are drawn again for an interval.
@@ -325,9 +325,15 @@ fn judge(pair: &Pair<'_>, contrast: &Contrast, p: f64, compared: usize, with: Re
     let noise = if moves_memory { contrast.noise(with) } else { contrast.widest() };
     let floor = SMALLEST_EFFECT.ln_1p().max(noise);
     let estimate = contrast.estimate();
-    let detectable = interval.map(|interval| {
-        let error = interval.half_width() / 1.96;
-        smallest_detectable(error, contrast.degrees() + 1, compared, ALPHA, floor).exp_m1()
+    let detectable = interval.and_then(|_| {
+        let rules = Rules {
+            level: ALPHA / compared.max(1) as f64,
+            least: SMALLEST_EFFECT.ln_1p(),
+            noise,
+            is_widest: !moves_memory,
+            interval,
+        };
+        Some(contrast.smallest_detectable(&rules, with)?.exp_m1())
     });
     let needed = contrast.rounds_needed(compared);
     let verdict = match interval {

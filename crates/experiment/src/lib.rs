@@ -39,13 +39,15 @@
 //!   (`suite/definition.rs`), the rounds (`suite/conduct.rs`), the programs (`suite/programs.rs`), and what
 //!   is left (`suite/session.rs`); `toml_text.rs` reads TOML that a user wrote
 //! - `compare.rs` what two sessions of a suite show, or its placements; in `compare/` the statistics of a row
-//!   (`compare/contrast.rs`), and circumstances that differ (`compare/differences.rs`)
+//!   (`compare/contrast.rs`), and circumstances that differ (`compare/differences.rs`); `detectable.rs` the change
+//!   that a comparison would find
 #![forbid(unsafe_code)]
 
 pub mod candidates;
 pub mod command;
 pub mod compare;
 pub mod cooling;
+pub(crate) mod detectable;
 pub mod emit;
 pub mod evidence;
 pub mod executor;

@@ -22,6 +22,9 @@ pub const EXACT_UP_TO: usize = 10;
 /// How often a range of shifts is halved: to a thousandth of a millionth of itself.
 const HALVINGS: u32 = 30;
 
+/// The same where many samples are gone through: to a sixteen-thousandth.
+const FEW_HALVINGS: u32 = 14;
+
 /// A block: the run in question and the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aligned {
@@ -44,6 +47,10 @@ pub fn aligned_rank(blocks: &[Aligned]) -> Option<f64> {
 /// The shift of the runs in question at which the test is even: the middle, where it is so over a range.
 pub fn shift(blocks: &[Aligned]) -> Option<f64> {
     aligned_rank(blocks)?;
+    shift_within(blocks, HALVINGS)
+}
+
+fn shift_within(blocks: &[Aligned], halvings: u32) -> Option<f64> {
     let (least, most) = ends(blocks)?;
     let above = |shift: f64| {
         let ranks = Ranks::new(blocks, shift);
@@ -52,7 +59,8 @@ pub fn shift(blocks: &[Aligned]) -> Option<f64> {
     // Sums of halves and thirds: far from zero or zero.
     let is_above = |shift: f64| above(shift) > 1e-6;
     let is_not_below = |shift: f64| above(shift) > -1e-6;
-    let (low, high) = (boundary(least, most, is_above), boundary(least, most, is_not_below));
+    let (low, high) =
+        (boundary(least, most, halvings, is_above), boundary(least, most, halvings, is_not_below));
     Some(low / 2.0 + high / 2.0)
 }
 
@@ -60,6 +68,16 @@ pub fn shift(blocks: &[Aligned]) -> Option<f64> {
 /// leave an end open.
 pub fn interval(blocks: &[Aligned], confidence: f64) -> Option<Interval> {
     aligned_rank(blocks)?;
+    interval_within(blocks, confidence, HALVINGS)
+}
+
+/// The [`shift`] and the [`interval`] of values that are finite, to a sixteen-thousandth of the range of
+/// differences: for simulations, which need very many.
+pub fn roughly(blocks: &[Aligned], confidence: f64) -> Option<(f64, Interval)> {
+    Some((shift_within(blocks, FEW_HALVINGS)?, interval_within(blocks, confidence, FEW_HALVINGS)?))
+}
+
+fn interval_within(blocks: &[Aligned], confidence: f64, halvings: u32) -> Option<Interval> {
     let (least, most) = ends(blocks)?;
     let alpha = (1.0 - confidence) / 2.0;
     let is_below = |shift: f64| Ranks::new(blocks, shift).tails()[1] <= alpha;
@@ -67,8 +85,8 @@ pub fn interval(blocks: &[Aligned], confidence: f64) -> Option<Interval> {
     if !is_below(least) || is_not_above(most) {
         return None;
     }
-    let low = boundary(least, most, is_below);
-    let high = boundary(least, most, is_not_above);
+    let low = boundary(least, most, halvings, is_below);
+    let high = boundary(least, most, halvings, is_not_above);
     Some(Interval { low, high: high.max(low) })
 }
 
@@ -81,8 +99,8 @@ fn ends(blocks: &[Aligned]) -> Option<(f64, f64)> {
 }
 
 /// Where `holds`, which is true from `low` on, ceases to be so.
-fn boundary(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..HALVINGS {
+fn boundary(mut low: f64, mut high: f64, halvings: u32, holds: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..halvings {
         let middle = low / 2.0 + high / 2.0;
         if holds(middle) {
             low = middle;

@@ -7,7 +7,7 @@
 //! shared ranks, so it is exact with ties too. The estimate that belongs to it: Hodges and Lehmann, Ann.
 //! Math. Stat. 34, 1963.
 
-use super::distribution::normal_cdf;
+use super::distribution::{normal_cdf, normal_quantile};
 use super::median;
 
 /// Up to this many values in both samples together the p value is exact; above it the normal
@@ -53,6 +53,35 @@ pub fn shift(first: &[f64], second: &[f64]) -> Option<f64> {
 pub fn smallest_p(first: usize, second: usize) -> f64 {
     let choices = (1..=first).fold(1.0, |product, at| product * (second + at) as f64 / at as f64);
     (2.0 / choices).min(1.0)
+}
+
+/// In how many pairs of a value of each sample the second may be the smaller one while the test still says, with a
+/// p value below `level`, that it lies above; `None` where no outcome says so. For values without ties.
+pub fn most_against(first: usize, second: usize, level: f64) -> Option<usize> {
+    if first + second > EXACT_UP_TO {
+        let (pairs, all) = ((first * second) as f64, (first + second) as f64);
+        let deviation = (pairs * (all + 1.0) / 12.0).sqrt();
+        let most = pairs / 2.0 - 0.5 + normal_quantile(level / 2.0) * deviation;
+        return (most.ceil() as usize).checked_sub(1);
+    }
+    // The number of orders with each count of pairs: a Gaussian binomial coefficient, factor by factor.
+    let mut orders = vec![0.0; first * second + 1];
+    orders[0] = 1.0;
+    for factor in 1..=first {
+        for count in (second + factor..orders.len()).rev() {
+            orders[count] -= orders[count - second - factor];
+        }
+        for count in factor..orders.len() {
+            orders[count] += orders[count - factor];
+        }
+    }
+    let all: f64 = orders.iter().sum();
+    let mut sum = 0.0;
+    let below = orders.iter().take_while(|orders| {
+        sum += *orders;
+        2.0 * sum / all < level
+    });
+    below.count().checked_sub(1)
 }
 
 /// Twice the rank of each value, which are in order: doubled, the mean rank of equal ones is a whole
@@ -122,6 +151,43 @@ mod tests {
             44.0,
             0.011072261072261072,
         );
+    }
+
+    /// Samples without ties in which this many pairs point the other way.
+    fn with_pairs_against(first: usize, second: usize, against: usize) -> (Vec<f64>, Vec<f64>) {
+        // Each value of the second is put below as many of the first as are left.
+        let mut left = against;
+        let place = |at: usize| {
+            let below = left.min(first);
+            left -= below;
+            (first - below) as f64 + 0.5 - 1e-3 * (second - at) as f64
+        };
+        let second: Vec<f64> = (0..second).map(place).collect();
+        ((1..=first).map(|value| value as f64).collect(), second)
+    }
+
+    #[test]
+    fn the_most_pairs_against_are_those_up_to_which_the_test_says_yes() {
+        for (first, second, level) in [
+            (7, 7, 0.05),
+            (7, 7, 0.01),
+            (4, 4, 0.05),
+            (6, 9, 0.002),
+            (20, 20, 0.01),
+            (30, 25, 0.01),
+            (40, 60, 1e-4),
+        ] {
+            let most = most_against(first, second, level).unwrap();
+            let p = |against| {
+                let (first, second) = with_pairs_against(first, second, against);
+                let test = rank_sum(&first, &second).unwrap();
+                assert_eq!(test.u, (first.len() * second.len() - against) as f64);
+                test.p
+            };
+            assert!(p(most) < level && p(most + 1) >= level, "{first} and {second} at {level}: {most}");
+        }
+        assert_eq!(most_against(3, 3, 0.05), None, "the smallest p value is 0.1");
+        assert_eq!(most_against(20, 20, 1e-12), None);
     }
 
     // scipy.stats.permutation_test over every choice of ranks, SciPy 1.17.1

@@ -6,8 +6,8 @@
 //! the noise is skewed. The interval of a mean of rows is made of those of the rows.
 //!
 //! Two sessions are apart: the value of a round is the mean of the logarithms of its runs, and they are
-//! compared by rank sums ([`nodewise_stats::rank_sum`]). Intervals are bootstraps over rounds, inside each row,
-//! and for a mean of rows the mean is computed again for each set of resamples; read at the percentiles of
+//! compared by rank sums ([`nodewise_stats::rank_sum`]). Intervals are bootstraps over rounds, and for a mean of
+//! rows the same rounds are drawn for all of them and the mean is computed again; read at the percentiles of
 //! Hesterberg, as in [`nodewise_stats::bootstrap`].
 //!
 //! # Source
@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::detectable::{self, Rules, Sample};
 use crate::suite::session::ArmRecord;
 use crate::verdict::ALPHA;
 use nodewise_stats::Direction;
@@ -144,6 +145,19 @@ impl Contrast {
         self.same.iter().flatten().fold(0.0, |widest: f64, difference| widest.max(difference.abs()))
     }
 
+    /// The smallest change that would be found with 80 % power, in logarithms; `None` where there are too few rounds.
+    pub fn smallest_detectable(&self, rules: &Rules, with: Resampling) -> Option<f64> {
+        match &self.values {
+            Values::Blocks(blocks) => detectable::of_blocks(blocks, rules, with.draws, with.seed),
+            Values::Apart(before, after) => {
+                let same = |side: usize| self.same.get(side).map_or(&[][..], Vec::as_slice);
+                let before = Sample { values: before, same: same(0) };
+                let after = Sample { values: after, same: same(1) };
+                detectable::of_samples(before, after, rules, with.seed)
+            }
+        }
+    }
+
     /// Degrees of freedom of the estimate.
     pub fn degrees(&self) -> usize {
         match &self.values {
@@ -197,6 +211,9 @@ pub(super) fn interval_of_mean(rows: &[&Contrast], with: Resampling) -> Option<I
 }
 
 /// The interval of a mean of rows of two sessions; `None` when a row has a single round on one side.
+///
+/// The same rounds are drawn for all rows: what slows a machine down for some time slows all that runs
+/// in that round, so that rows are not independent.
 fn resampled_mean(rows: &[&Contrast], with: Resampling) -> Option<Interval> {
     let sides = |row: &&Contrast| match &row.values {
         Values::Apart(before, after) => Some((before.clone(), after.clone())),
@@ -210,26 +227,32 @@ fn resampled_mean(rows: &[&Contrast], with: Resampling) -> Option<Interval> {
     let is_slow = values.iter().any(|(before, after)| before.len() * after.len() > MANY_PAIRS);
     let draws = if is_slow { with.draws / 8 } else { with.draws };
     let mut random = Random::new(with.seed);
+    let before = values.iter().map(|(before, _)| before.len()).max().unwrap_or(0);
+    let after = values.iter().map(|(_, after)| after.len()).max().unwrap_or(0);
     let mut draw = || {
-        let shifts = values.iter().map(|sides| resampled_shift(sides, &mut random));
-        shifts.sum::<f64>() / values.len() as f64
+        let mut rounds = |count: usize| -> Vec<usize> { (0..count).map(|_| random.index(count)).collect() };
+        let drawn = (rounds(before), rounds(after));
+        values.iter().map(|sides| resampled_shift(sides, &drawn)).sum::<f64>() / values.len() as f64
     };
     let mut means: Vec<f64> = (0..draws).map(|_| draw()).collect();
     means.sort_unstable_by(f64::total_cmp);
-    let tail = expanded_tail(fewest, rows.iter().map(|row| row.degrees()).sum());
+    let tail = expanded_tail(fewest, rows.iter().map(|row| row.degrees()).min()?);
     Some(Interval { low: quantile_of_sorted(&means, tail), high: quantile_of_sorted(&means, 1.0 - tail) })
 }
 
-/// The shift between values drawn from both sides with replacement, each side by itself.
-fn resampled_shift((before, after): &(Vec<f64>, Vec<f64>), random: &mut Random) -> f64 {
-    let mut draw =
-        |values: &[f64]| -> Vec<f64> { values.iter().map(|_| values[random.index(values.len())]).collect() };
-    let (before, after) = (draw(before), draw(after));
+/// The shift between the values of the rounds drawn from both sides. A row that has fewer values than the longest
+/// takes its own at the same place.
+fn resampled_shift((before, after): &(Vec<f64>, Vec<f64>), drawn: &(Vec<usize>, Vec<usize>)) -> f64 {
+    let take = |values: &[f64], drawn: &[usize]| -> Vec<f64> {
+        let all = drawn.len();
+        drawn[..values.len()].iter().map(|round| values[round * values.len() / all]).collect()
+    };
+    let (before, after) = (take(before, &drawn.0), take(after, &drawn.1));
     shift(&before, &after).expect("there is a value, and all are finite")
 }
 
-/// The share of resamples below the interval: as for one sample, with the degrees of freedom of all
-/// rows together.
+/// The share of resamples below the interval: as for one sample, with the degrees of freedom of the row that has
+/// the fewest, because rows that share their rounds are no more certain together.
 fn expanded_tail(rounds: usize, degrees: usize) -> f64 {
     let degrees = u32::try_from(degrees).unwrap_or(u32::MAX).clamp(1, 10_000);
     let t = student_quantile((1.0 - 0.95) / 2.0, degrees);

@@ -320,3 +320,38 @@ fn the_interval_of_a_geometric_mean_holds_the_truth_in_about_95_of_100() {
         assert!((181..=199).contains(&held), "{rows} rows and {means} means of {studies}");
     }
 }
+
+/// The short form of the column "found" of `cargo xtask stats --table compare`.
+#[test]
+fn a_change_stated_with_80_percent_power_is_found_in_75_to_85_of_100_comparisons() {
+    let mut random = Random::new(29);
+    for slow in [0.0, 0.1] {
+        let (mut stated, mut found) = (0, 0);
+        for number in 0..500 {
+            let mut suite = |mean: f64| {
+                let mut run = || {
+                    let level = if random.unit() < 0.3 { slow } else { 0.0 };
+                    mean * (level + 0.01 * random.normal()).exp()
+                };
+                let rounds: Vec<[f64; 2]> = (0..7).map(|_| [run(), run()]).collect();
+                let rounds: Vec<&[f64]> = rounds.iter().map(|round| &round[..]).collect();
+                session(&[record("row", 1, &[&rounds])], 1)
+            };
+            let (before, after) = (suite(1.0), suite(1.0));
+            let row = Comparison::between_with(&before, &after, 200).tables[0].rows[0].clone();
+            let share = row.change.unwrap().smallest_detectable.unwrap();
+            let (ratio, verdict) = match number % 2 {
+                0 => (1.0 + share, Verdict::Better),
+                _ => (1.0 / (1.0 + share), Verdict::Worse),
+            };
+            let (before, after) = (suite(1.0), suite(ratio));
+            let row = Comparison::between_with(&before, &after, 200).tables[0].rows[0].clone();
+            stated += 1;
+            found += u32::from(row.verdict == verdict);
+        }
+        assert!(
+            (0.75..=0.85).contains(&(f64::from(found) / f64::from(stated))),
+            "{slow}: {found} of {stated}"
+        );
+    }
+}

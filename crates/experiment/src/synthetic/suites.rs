@@ -28,6 +28,12 @@ const RESAMPLES: u32 = 400;
 /// The rows of each suite.
 const ROWS: u32 = 5;
 
+/// From this many rounds on power is promised also where most of the noise is in rare runs.
+const ROUNDS_FOR_RARE: u32 = 20;
+
+/// A change that is stated to be found with 80 % power is found in at least and at most these shares.
+const POWER: (f64, f64) = (0.75, 0.85);
+
 /// The kind of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
@@ -64,17 +70,36 @@ impl Design {
         self.compared != Compared::Sessions || !depends_on_time
     }
 
+    /// Whether a change that is stated to be found with 80 % power is promised to be: for two sessions, where the same
+    /// is promised as above, and what was seen can say how likely a change is found.
+    ///
+    /// It cannot where values repeat: there a slightly smaller change is found never, and a slightly larger one
+    /// always. And not in few rounds of noise of which most is in rare runs: most studies have seen none of them.
+    pub fn promises_power(&self, disturbance: Disturbance) -> bool {
+        let repeats = matches!(
+            disturbance,
+            Disturbance::Quantised | Disturbance::Ties | Disturbance::Constant | Disturbance::TwoValued
+        );
+        let is_rare = matches!(disturbance, Disturbance::Pareto | Disturbance::Levels(_, 0.1, _))
+            || matches!(disturbance, Disturbance::Spikes(share) if share < 0.1);
+        let is_of_sessions = self.compared == Compared::Sessions;
+        is_of_sessions
+            && self.promises(disturbance)
+            && !repeats
+            && (!is_rare || self.rounds >= ROUNDS_FOR_RARE)
+    }
+
     /// Plays it once; the first row gains this much, as a logarithm.
-    fn play(&self, disturbance: Disturbance, gain: f64, seed: u64) -> Comparison {
+    fn play(&self, disturbance: Disturbance, gain: f64, resamples: u32, seed: u64) -> Comparison {
         match self.compared {
             Compared::Placements(others) => {
                 let session = session(disturbance, others + 1, self.rounds, gain, seed);
-                Comparison::from_placements_with(&session, RESAMPLES)
+                Comparison::from_placements_with(&session, resamples)
             }
             Compared::Sessions => {
                 let before = session(disturbance, 1, self.rounds, 0.0, seed);
                 let after = session(disturbance, 1, self.rounds, gain, !seed);
-                Comparison::between_with(&before, &after, RESAMPLES)
+                Comparison::between_with(&before, &after, resamples)
             }
         }
     }
@@ -162,15 +187,15 @@ pub struct Tally {
     pub means: u32,
     /// Those whose interval held the truth.
     pub means_held: u32,
-    /// Comparisons that stated which gain of the first row would be found with 80 % power.
+    /// Comparisons that stated which change of the first row would be found with 80 % power.
     pub stated: u32,
-    /// Those in which it was found when the row had it.
+    /// Those in which it was found when the row had it, as a gain or as a loss.
     pub found: u32,
 }
 
 impl Tally {
     /// Plays this many comparisons of what is equal, and beside each of the first `with_gain` one in which a
-    /// row has the gain that was stated.
+    /// row has the change that was stated, as a gain or as a loss.
     pub fn play(
         disturbance: Disturbance,
         design: Design,
@@ -179,16 +204,23 @@ impl Tally {
         seed: u64,
     ) -> Self {
         let mut tally = Self::default();
+        // A change that is stated is drawn from them, too.
+        let resamples = if with_gain > 0 { 4 * RESAMPLES } else { RESAMPLES };
         for number in 0..comparisons {
             let seed = seed.wrapping_mul(0x9e37_79b9).wrapping_add(2 * u64::from(number));
-            let comparison = design.play(disturbance, 0.0, seed);
+            let comparison = design.play(disturbance, 0.0, resamples, seed);
             tally.add(&comparison);
             let row = &comparison.tables[0].rows[0];
             let stated = row.change.filter(|_| number < with_gain && row.verdict == Verdict::NoDifference);
             let Some(stated) = stated.and_then(|change| change.smallest_detectable) else { continue };
-            let other = design.play(disturbance, stated.ln_1p(), seed.wrapping_add(1));
+            // Every other one is a loss: with skewed noise that is found more often, or more seldom.
+            let (gain, verdict) = match number % 2 {
+                0 => (stated.ln_1p(), Verdict::Better),
+                _ => (-stated.ln_1p(), Verdict::Worse),
+            };
+            let other = design.play(disturbance, gain, RESAMPLES, seed.wrapping_add(1));
             tally.stated += 1;
-            tally.found += u32::from(other.tables[0].rows[0].verdict == Verdict::Better);
+            tally.found += u32::from(other.tables[0].rows[0].verdict == verdict);
         }
         tally
     }
@@ -216,6 +248,19 @@ impl Tally {
     /// the lower end of the interval of the share lies above it.
     pub fn breaks(&self, promise: f64) -> bool {
         share_interval(self.any, self.comparisons).0 > promise
+    }
+
+    /// Whether the changes that were stated are found more seldom or more often than that, beyond what chance explains.
+    pub fn breaks_power(&self) -> bool {
+        let (low, high) = share_interval(self.found, self.stated);
+        self.stated > 0 && (high < POWER.0 || low > POWER.1)
+    }
+
+    /// Whether intervals of rows, or of means, hold the truth in fewer comparisons than this, beyond what chance
+    /// explains.
+    pub fn breaks_intervals(&self, least: f64) -> bool {
+        let falls_short = |held: u32, all: u32| all > 0 && share_interval(held, all).1 < least;
+        falls_short(self.rows_held, self.rows) || falls_short(self.means_held, self.means)
     }
 }
 
