@@ -25,7 +25,7 @@ use nodewise_view::Style;
 use nodewise_view::json::Saved;
 
 use crate::cli::Global;
-use crate::cli::measure_options::{Huge, MeasureOptions};
+use crate::cli::measure_options::{Huge, MeasureOptions, PageOptions};
 use crate::facts::LiveFacts;
 use crate::failure::{Failure, INTERNAL, Outcome};
 use crate::output::destination;
@@ -216,6 +216,7 @@ pub fn default_size(
 /// machine it is given up after a fifth of the time that `--quick` leaves.
 pub fn last_level(
     options: &MeasureOptions,
+    pages: PageOptions,
     machine: &Machine,
     field: &Field,
     seed: u64,
@@ -224,7 +225,7 @@ pub fn last_level(
     let most = default_size(MOST_SWEPT, options, field, Share { part: 4, nodes: 1 }, facts);
     let cell = field.source().and_then(|(from, cpus)| {
         let memory = field.nearest(machine, *from)?;
-        Some(Cell { from: *from, cpus: cpus.clone(), memory, pages: one_page_kind(options, machine) })
+        Some(Cell { from: *from, cpus: cpus.clone(), memory, pages: one_page_kind(pages, machine) })
     });
     let search = |facts: &mut LiveFacts| Some(cache::last_level(&cell?, most, seed, facts));
     let found = facts.for_part(FOR_LAST_LEVEL, search);
@@ -234,7 +235,7 @@ pub fn last_level(
 }
 
 /// The kinds of pages to measure: huge ones first, small ones always.
-pub fn page_kinds(options: &MeasureOptions) -> Vec<PageKind> {
+pub fn page_kinds(options: PageOptions) -> Vec<PageKind> {
     match options.huge {
         None => vec![PageKind::TransparentHuge, PageKind::Small],
         Some(Huge::Pages(kind)) => vec![kind, PageKind::Small],
@@ -244,7 +245,7 @@ pub fn page_kinds(options: &MeasureOptions) -> Vec<PageKind> {
 
 /// The one kind of pages to measure with: the one that was asked for; else huge ones where the system has
 /// any.
-pub fn one_page_kind(options: &MeasureOptions, machine: &Machine) -> PageKind {
+pub fn one_page_kind(options: PageOptions, machine: &Machine) -> PageKind {
     let kinds = page_kinds(options);
     let none = matches!(machine.settings.transparent_hugepage.as_deref(), None | Some("never"));
     let first = if options.huge.is_none() && none { kinds.last() } else { kinds.first() };

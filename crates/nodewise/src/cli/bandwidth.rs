@@ -6,7 +6,7 @@ use nodewise_machine::Bytes;
 use nodewise_machine::printable::quote;
 use nodewise_measure::kernel::bandwidth::Kernel;
 
-use super::measure_options::MeasureOptions;
+use super::measure_options::{MeasureOptions, PageOptions};
 
 /// Measures memory bandwidth from the CPUs of each node to the memory of each node
 ///
@@ -34,6 +34,8 @@ measured, or weights cannot be set.")]
 pub struct Bandwidth {
     #[command(flatten)]
     pub measure: MeasureOptions,
+    #[command(flatten)]
+    pub pages: PageOptions,
     /// Operation of the matrix and of the curve of threads [default: read]
     #[arg(
         long = "operation",

@@ -39,7 +39,7 @@ pub struct C2c {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["quick", "thorough", "huge", "cpus", "nodes", "seed", "transfer"],
+        conflicts_with_all = ["quick", "thorough", "cpus", "nodes", "seed", "transfer"],
         help_heading = "Output"
     )]
     pub from: Option<PathBuf>,

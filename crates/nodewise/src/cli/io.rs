@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use nodewise_machine::Bytes;
 
-use super::measure_options::MeasureOptions;
+use super::measure_options::{MeasureOptions, PageOptions};
 
 /// Shows the node of each device, and measures reads from disks into the memory of each node
 ///
@@ -39,6 +39,8 @@ pub struct Io {
     pub subjects: Vec<String>,
     #[command(flatten)]
     pub measure: MeasureOptions,
+    #[command(flatten)]
+    pub pages: PageOptions,
     /// Buffer on each node, such as 64M [default: 16M]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]
     pub size: Option<Bytes>,

@@ -6,7 +6,7 @@ use nodewise_machine::id::Id as _;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_measure::kernel::bandwidth::Kernel;
 
-use super::measure_options::MeasureOptions;
+use super::measure_options::{MeasureOptions, PageOptions};
 
 /// Measures memory latency from the CPUs of each node to the memory of each node
 ///
@@ -33,6 +33,8 @@ measured.")]
 pub struct Latency {
     #[command(flatten)]
     pub measure: MeasureOptions,
+    #[command(flatten)]
+    pub pages: PageOptions,
     /// Size of each buffer, such as 256M; with --loaded, memory of the chase and of the traffic [default:
     /// four times the last-level cache, 64M to 512M]
     #[arg(long, value_name = "SIZE", help_heading = "Measuring", value_parser = super::size)]

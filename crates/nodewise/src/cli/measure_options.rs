@@ -8,7 +8,7 @@ use nodewise_measure::cell::{HugePageSize, PageKind};
 
 use crate::output::Destination;
 
-/// How much, where and in which pages to measure, and how to print it.
+/// How much and where to measure, and how to print it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MeasureOptions {
     /// End within 15 s on one node, 60 s on eight or more; on a slow or busy machine some samples, rounds and cells are skipped and named
@@ -21,10 +21,6 @@ pub struct MeasureOptions {
     /// [default: 9; 6 with --quick, 15 with --thorough]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Measuring")]
     pub rounds: Option<u32>,
-    /// Huge pages beside small ones: never, thp (transparent), 2M or 1G (from that pool) [default:
-    /// thp]
-    #[arg(long = "huge-pages", alias = "huge", value_name = "KIND", help_heading = "Measuring")]
-    pub huge: Option<Huge>,
     /// Run on these CPUs only, such as 0-3,8 [default: all allowed CPUs]
     #[arg(long, value_name = "CPUS", help_heading = "Measuring")]
     pub cpus: Option<String>,
@@ -43,6 +39,14 @@ pub struct MeasureOptions {
     /// Also draw the result as SVG into FILE
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub svg: Option<Destination>,
+}
+
+/// The pages of buffers, for verbs whose buffers are large enough for huge ones.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct PageOptions {
+    /// Huge pages beside small ones: never, thp (transparent), 2M or 1G (from that pool) [default: thp]
+    #[arg(long = "huge-pages", alias = "huge", value_name = "KIND", help_heading = "Measuring")]
+    pub huge: Option<Huge>,
 }
 
 /// Pages that are measured beside small ones.

@@ -91,7 +91,7 @@ fn measure(
         Some(size) => (checked(size)?, None),
         None => {
             let share = Share { part: PART_OF_SPARE, nodes: field.targets.len() };
-            let cache = measuring::last_level(&args.measure, machine, &field, seed, &mut facts);
+            let cache = measuring::last_level(&args.measure, args.pages, machine, &field, seed, &mut facts);
             let wanted = Size::of_team(machine, cache.found).bytes;
             (measuring::default_size(wanted, &args.measure, &field, share, &mut facts), Some(cache))
         }
@@ -152,7 +152,7 @@ impl Plan {
                 args.kernel
             )));
         }
-        let pages = measuring::one_page_kind(&args.measure, machine);
+        let pages = measuring::one_page_kind(args.pages, machine);
         let way = |cells: Vec<Cell>, kernel| MemoryTransfer { cells, kernel };
         let cells = field.cells(&[pages]);
         let local = if args.matrix { Vec::new() } else { local(field, machine) };

@@ -21,11 +21,6 @@ pub fn run(args: &C2c, global: &Global) -> Outcome {
     if let Some(path) = &args.from {
         return show(&measuring::saved_report(path, "c2c", json::c2c::read)?, args, global);
     }
-    if args.measure.huge.is_some() {
-        return Err(Failure::usage(
-            "--huge-pages has no meaning with c2c: a cache line lies in one page of any size",
-        ));
-    }
     show(&measure(args)?, args, global)
 }
 

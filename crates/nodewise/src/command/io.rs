@@ -126,7 +126,7 @@ fn ways(args: &Io, machine: &Machine, field: &Field, subject: &Subject) -> Vec<I
         return Vec::new();
     };
     let Some((from, cpus)) = near(machine, field, subject.report.home.node()) else { return Vec::new() };
-    let pages = match args.measure.huge {
+    let pages = match args.pages.huge {
         Some(Huge::Pages(kind)) => kind,
         None | Some(Huge::Never) => PageKind::Small,
     };

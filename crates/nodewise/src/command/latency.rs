@@ -72,12 +72,12 @@ fn measure(args: &Latency) -> Result<LatencyReport, Failure> {
     let (size, cache) = match args.size {
         Some(size) => (checked(size)?, None),
         None => {
-            let cache = measuring::last_level(&args.measure, &machine, &field, seed, &mut facts);
+            let cache = measuring::last_level(&args.measure, args.pages, &machine, &field, seed, &mut facts);
             let wanted = Size::of_chase(&machine, cache.found).bytes;
             (measuring::default_size(wanted, &args.measure, &field, SHARE, &mut facts), Some(cache))
         }
     };
-    let cells = field.cells(&measuring::page_kinds(&args.measure));
+    let cells = field.cells(&measuring::page_kinds(args.pages));
     let chases: Vec<Chase> =
         cells.iter().map(|cell| Chase { cell: cell.clone(), size, pattern: Pattern::Random }).collect();
     let mut bench = LatencyBench::new(seed);

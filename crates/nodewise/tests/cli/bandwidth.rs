@@ -122,7 +122,8 @@ fn kernels_sizes_and_files_that_are_none_are_wrong_usage() {
     check(&["--from=a.json", "--apply-weights=b"], "--apply-weights");
     let cores = |words: &[&str], expected: &str| wrong("c2c", words, expected);
     cores(&["--transfer=ping"], "\"ping\" is not a transfer: expected hand-over, dirty, clean");
-    cores(&["--huge=thp"], "--huge-pages has no meaning with c2c");
+    cores(&["--huge-pages=thp"], "--huge-pages");
+    assert!(!run(&["c2c", "--help"]).ok().contains("--huge-pages"));
     cores(&["--from=/etc/hostname"], "--from: \"/etc/hostname\" is not a result of nodewise c2c: ");
     cores(&["--from=a.json", "--quick"], "--quick");
     cores(&["--machine", "2x(8c 64G)"], "--machine has no meaning with nodewise c2c");

@@ -66,14 +66,14 @@ fn measure(
     let (size, traffic_size, cache) = match args.size.map(checked).transpose()? {
         Some(size) => (size, size, None),
         None => {
-            let cache = measuring::last_level(&args.measure, machine, field, seed, &mut facts);
+            let cache = measuring::last_level(&args.measure, args.pages, machine, field, seed, &mut facts);
             let team = Size::of_team(machine, cache.found);
             let mut default =
                 |size: Size| measuring::default_size(size.bytes, &args.measure, field, SHARE, &mut facts);
             (default(Size::of_chase(machine, cache.found)), default(team), Some(cache))
         }
     };
-    let pages = measuring::one_page_kind(&args.measure, machine);
+    let pages = measuring::one_page_kind(args.pages, machine);
     let plan = Plan { routes: &routes, kernels: &kernels, pauses: &pauses, size, pages };
     let points = plan.points();
     let mut bench = LoadedBench::new(seed, traffic_size, sample_time(&args.measure));

@@ -129,7 +129,7 @@ fn sweep(args: &Latency, machine: &Machine, field: &Field) -> Result<Vec<Chase>,
         _ => return Err(Failure::usage("--sizes: a sweep takes one, its largest")),
     };
     let mut chases = Vec::new();
-    for pages in measuring::page_kinds(&args.measure) {
+    for pages in measuring::page_kinds(args.pages) {
         for size in sizes(LEAST, most) {
             let cell = Cell { from: *from, cpus: cpus.clone(), memory, pages };
             chases.push(Chase { cell, size, pattern: Pattern::Random });
@@ -143,7 +143,7 @@ fn sweep(args: &Latency, machine: &Machine, field: &Field) -> Result<Vec<Chase>,
 fn table(args: &Latency, machine: &Machine, field: &Field) -> Result<Vec<Chase>, Failure> {
     let (from, cpus) = source(field)?;
     let local = local(field, machine, *from)?;
-    let pages = match args.measure.huge {
+    let pages = match args.pages.huge {
         None => PageKind::TransparentHuge,
         Some(Huge::Pages(kind)) => kind,
         Some(Huge::Never) => PageKind::Small,
