@@ -107,7 +107,7 @@ verbs! {
     name = "nodewise",
     version,
     disable_help_subcommand = true,
-    max_term_width = 80,
+    max_term_width = 100,
     subcommand_value_name = "VERB",
     subcommand_help_heading = "Verbs",
     after_help = "\

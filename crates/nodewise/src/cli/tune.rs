@@ -72,12 +72,17 @@ pub struct Tune {
     /// first run has no limit]
     #[arg(long, value_name = "TIME")]
     pub run_limit: Option<String>,
-    /// Random seed of the order of runs [default: from the clock, and
-    /// printed]
+    /// Random seed of the order of runs [default: from the clock, and printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Most repetitions of a run that other programs or the hypervisor disturbed; 0: none
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
+    /// Most repetitions of a run that other programs or the hypervisor disturbed; 0: none [default: 2]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(..=100)
+    )]
     pub repeats: u32,
     /// Append each run to FILE as it finishes; resume after the runs already in it
     #[arg(long, value_name = "FILE")]
