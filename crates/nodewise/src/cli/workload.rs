@@ -36,9 +36,8 @@ pub enum WorkloadProgram {
 /// Options of `both`.
 #[derive(Debug, clap::Args)]
 pub struct Both {
-    /// Random seed of contents and order
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// Options of `stream`.

@@ -80,11 +80,15 @@ fn both(args: &Both) -> Outcome {
     let half = |size: Size| Bytes::new(size.bytes.get() / 2);
     let threads = own_cpus(&machine);
     let mut chain = ChaseOptions::new(half(Size::of_chase(&machine, None)).max(LEAST_CHAIN));
-    (chain.samples, chain.seed) = (FEW, args.seed);
+    (chain.samples, chain.seed) = (FEW, args.common.seed);
     let mut arrays = StreamOptions::new(half(Size::of_stream(&machine)), threads);
-    (arrays.passes, arrays.seed) = (FEW, args.seed);
+    (arrays.passes, arrays.seed) = (FEW, args.common.seed);
     let latency = chase_workload::run(&chain).map_err(fail)?;
     let bandwidth = stream_workload::run(&arrays).map_err(fail)?;
+    if args.common.json {
+        output::print(&json::workload::both(&latency, &bandwidth))?;
+        return Ok(0);
+    }
     output::print(&format!(
         "latency {:.1} ns per load, random chain over {}\nbandwidth {:.2} GB/s, {} over {} with {threads} threads\n",
         latency.median_ns(),

@@ -35,6 +35,18 @@ fn chase_reports_every_sample() {
 }
 
 #[test]
+fn both_report_what_each_does() {
+    let result = json(&["both", "--seed=3"]);
+    assert_eq!(result["schema"], "nodewise.workload-both/1");
+    for (name, samples) in [("chase", "latency_ns"), ("stream", "gb_per_s")] {
+        let own = &result[name];
+        assert_eq!((&own["workload"], &own["schema"]), (&name.into(), &"nodewise.workload/1".into()));
+        assert_eq!(own[samples].as_array().map(Vec::len), Some(3), "{own}");
+        assert!(own["size_bytes"].as_u64().is_some_and(|size| size > 1 << 20), "{own}");
+    }
+}
+
+#[test]
 fn a_workload_is_a_metric_for_tune() {
     let words = ["tune", "--placement=localalloc", "--runs=1", "--json", "--higher-is-better"];
     let program = ["--metric=median ([0-9.]+) GB/s", "--", crate::nodewise::path(), "workload", "stream"];

@@ -1,12 +1,15 @@
-//! `nodewise.workload/1`: what a built-in workload reached.
+//! `nodewise.workload/1` and `nodewise.workload-both/1`: the speed of built-in workloads.
 
 use nodewise_measure::workload::chase::ChaseResult;
 use nodewise_measure::workload::stream::StreamResult;
 use serde::Serialize;
 
 use super::pretty;
+
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.workload/1";
+/// The schema of the document of both workloads.
+pub const BOTH_SCHEMA: &str = "nodewise.workload-both/1";
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -36,9 +39,30 @@ struct Document<'a> {
     latency_ns: Option<&'a [f64]>,
 }
 
+#[derive(Serialize)]
+struct Both<'a> {
+    schema: &'static str,
+    chase: Document<'a>,
+    stream: Document<'a>,
+}
+
 /// Writes the result of `nodewise workload stream` as JSON.
 pub fn stream(result: &StreamResult) -> String {
-    pretty(&Document {
+    pretty(&stream_document(result))
+}
+
+/// Writes the result of `nodewise workload chase` as JSON.
+pub fn chase(result: &ChaseResult) -> String {
+    pretty(&chase_document(result))
+}
+
+/// Writes the results of `nodewise workload both` as JSON.
+pub fn both(chase: &ChaseResult, stream: &StreamResult) -> String {
+    pretty(&Both { schema: BOTH_SCHEMA, chase: chase_document(chase), stream: stream_document(stream) })
+}
+
+fn stream_document(result: &StreamResult) -> Document<'_> {
+    Document {
         schema: SCHEMA,
         workload: "stream",
         operation: Some(result.operation.name()),
@@ -53,12 +77,11 @@ pub fn stream(result: &StreamResult) -> String {
         least_latency_ns: None,
         gb_per_s: Some(&result.gb_per_s),
         latency_ns: None,
-    })
+    }
 }
 
-/// Writes the result of `nodewise workload chase` as JSON.
-pub fn chase(result: &ChaseResult) -> String {
-    pretty(&Document {
+fn chase_document(result: &ChaseResult) -> Document<'_> {
+    Document {
         schema: SCHEMA,
         workload: "chase",
         operation: None,
@@ -73,5 +96,5 @@ pub fn chase(result: &ChaseResult) -> String {
         least_latency_ns: Some(result.least_ns()),
         gb_per_s: None,
         latency_ns: Some(&result.ns_per_load),
-    })
+    }
 }
