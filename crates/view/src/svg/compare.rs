@@ -7,7 +7,7 @@ use crate::digest::compare::{
     Shown, benchmarks, changed, difference_words, missing, row, threads, threads_words,
 };
 use crate::digest::survey::caption;
-use crate::svg::changes::{BAR, Bar, STRIP, Scale, draw};
+use crate::svg::changes::{BAR, Bar, STRIP, Scale, cut_words, draw};
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::legend::square;
@@ -45,14 +45,16 @@ pub fn compare_page(shown: &Shown<'_>) -> Frame {
     for table in &shown.comparison.tables {
         stack.gap(14.0);
         stack.text(&format!("{} against {}", table.subject, table.reference), HEAD, Tone::Plain, 1);
+        let (chart, cut) = chart(table);
+        let how = "to the right: faster; outlined and in parentheses: no difference detected; thin bar: 95 % confidence interval";
         stack.text(
-            "to the right: faster; outlined and in parentheses: no difference detected; thin bar: 95 % confidence interval",
+            &cut.map_or_else(|| how.to_owned(), |words| format!("{how}; {words}")),
             SMALL,
             Tone::Faint,
-            1,
+            2,
         );
         stack.gap(6.0);
-        stack.frame(chart(table));
+        stack.frame(chart);
         stack.gap(6.0);
         let legend = |(at, threads)| square(Role::Category(category(at)), &threads_words(threads));
         stack.flow(threads(table).into_iter().enumerate().map(legend).collect(), 10.0);
@@ -91,12 +93,13 @@ fn mean_bars(table: &Table) -> Vec<Bar> {
     table.means.iter().filter_map(bar).collect()
 }
 
-/// The rows of bars, the geometric mean last.
-fn chart(table: &Table) -> Frame {
+/// The rows of bars, the geometric mean last; and the words on intervals that are cut, where one is.
+fn chart(table: &Table) -> (Frame, Option<&'static str>) {
     let names = benchmarks(table).into_iter().take(MOST_ROWS);
     let mut rows: Vec<(String, Vec<Bar>)> = names.map(|name| (name.to_owned(), bars(table, name))).collect();
     rows.push(("geometric mean".to_owned(), mean_bars(table)));
-    let scale = Scale::from_bars(rows.iter().flat_map(|(_, bars)| bars.iter()), (NAMES, WIDTH - NAMES));
+    let all = || rows.iter().flat_map(|(_, bars)| bars);
+    let scale = Scale::from_bars(all(), (NAMES, WIDTH - NAMES));
     let mut frame = Frame::new(Role::Group, WIDTH, 0.0);
     let mut y = 0.0;
     for (name, bars) in &rows {
@@ -112,5 +115,5 @@ fn chart(table: &Table) -> Frame {
         y += height + GAP;
     }
     frame.area.height = y;
-    frame
+    (frame, cut_words(all(), &scale))
 }

@@ -193,6 +193,8 @@ pub enum Pen {
     /// A line of a scale, behind everything.
     Grid,
     Limit,
+    /// The tip of something in the colour of [`Role::Rest`] that goes on.
+    Arrow,
     /// One of several series, by its place; in the colours of [`Role::Category`].
     Series(u8),
 }

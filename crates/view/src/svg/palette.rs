@@ -91,6 +91,8 @@ const REST: Rule = ("rest", ["#8a8f96", NONE], ["#757d86", NONE]);
 /// Lines of a scale, and limits.
 const GRID: (&str, Pair) = ("kg", ["#dde3e9", "#333d47"]);
 const LIMIT: (&str, Pair) = ("kl", ["#6f7c89", "#8d9aa7"]);
+/// Tips of what is in the colour of the rest.
+const ARROW: (&str, Pair) = ("kr", [REST.1[0], REST.2[0]]);
 
 /// The class of a role; `None` for what is not painted.
 pub(crate) const fn role_class(role: Role) -> Option<&'static str> {
@@ -137,6 +139,7 @@ pub(crate) const fn pen_class(pen: Pen) -> &'static str {
     match pen {
         Pen::Grid => GRID.0,
         Pen::Limit => LIMIT.0,
+        Pen::Arrow => ARROW.0,
         Pen::Series(at) => CURVES[(at % Role::CATEGORIES) as usize],
     }
 }
@@ -183,7 +186,7 @@ fn shapes() -> impl Iterator<Item = Rule> {
 /// Every rule of lines.
 fn lines() -> impl Iterator<Item = (&'static str, Pair)> {
     let curves = CURVES.iter().zip(&CATEGORIES).map(|(class, colours)| (*class, *colours));
-    [GRID, LIMIT].into_iter().chain(curves)
+    [GRID, LIMIT, ARROW].into_iter().chain(curves)
 }
 
 /// The rules of the classes in a picture, in one of the themes: 0 light, 1 dark.

@@ -7,7 +7,7 @@ use nodewise_stats::Direction;
 use crate::digest::placements::{PlacementRow, Placements, VerdictKind};
 use crate::digest::study::{metric_name, metric_value};
 use crate::digest::survey::caption;
-use crate::svg::changes::{BAR, Bar, STRIP, Scale, draw};
+use crate::svg::changes::{BAR, Bar, STRIP, Scale, cut_words, draw};
 use crate::svg::font::Font;
 use crate::svg::frame::{Anchor, Frame, Label, Role, Stack, Tone};
 use crate::svg::paint::paint;
@@ -54,9 +54,11 @@ pub fn tune_page(study: &Placements) -> Frame {
         "change against the default; to the left: less, {left}; to the right: more, {right}; outlined and in \
          parentheses: no difference detected; thin bar: 95 % confidence interval"
     );
+    let (chart, cut) = chart(study);
+    let how = cut.map_or_else(|| how.clone(), |words| format!("{how}; {words}"));
     stack.text(&how, SMALL, Tone::Faint, 2);
     stack.gap(6.0);
-    stack.frame(chart(study));
+    stack.frame(chart);
     sheet::more(study.rows.len(), MOST_ROWS, "placement", &mut stack);
     stack.finish()
 }
@@ -106,13 +108,13 @@ const fn tone(verdict: VerdictKind) -> Tone {
     }
 }
 
-/// The rows, the noise last.
-fn chart(study: &Placements) -> Frame {
+/// The rows, the noise last; and the words on intervals that are cut, where one is.
+fn chart(study: &Placements) -> (Frame, Option<&'static str>) {
     let placements = study.rows.iter().take(MOST_ROWS).map(|row| Row::from_placement(row, &study.metric));
     let rows: Vec<Row> = placements.chain(Row::of_noise(study)).collect();
     let left = NAMES + MEDIANS;
-    let scale =
-        Scale::from_bars(rows.iter().filter_map(|row| row.bar.as_ref()), (left, WIDTH - left - VERDICTS));
+    let bars = || rows.iter().filter_map(|row| row.bar.as_ref());
+    let scale = Scale::from_bars(bars(), (left, WIDTH - left - VERDICTS));
     let mut frame = Frame::new(Role::Group, WIDTH, rows.len() as f64 * ROW);
     for (at, row) in rows.iter().enumerate() {
         let y = at as f64 * ROW;
@@ -126,7 +128,7 @@ fn chart(study: &Placements) -> Frame {
         let (verdict, tone) = &row.verdict;
         cell(verdict, (WIDTH - VERDICTS + 8.0, VERDICTS - 8.0), line, (Anchor::Start, *tone), &mut frame);
     }
-    frame
+    (frame, cut_words(bars(), &scale))
 }
 
 /// Adds a text that is as long as its room, where there is one.
