@@ -109,6 +109,43 @@ pub fn show(
     if as_json { print_json(&json()) } else { print(&text(&style(color))) }
 }
 
+/// The form of a result that is a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Text,
+    Json,
+    Csv,
+}
+
+impl Form {
+    /// The form that `--json` and `--csv` ask for; clap refuses both together.
+    pub const fn new(json: bool, csv: bool) -> Self {
+        match (json, csv) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Csv,
+            (false, false) => Self::Text,
+        }
+    }
+}
+
+/// Writes a table to standard output in the form that is wanted.
+///
+/// # Errors
+/// As [`print`].
+pub fn show_table(
+    form: Form,
+    color: ColorWhen,
+    json: impl FnOnce() -> String,
+    csv: impl FnOnce() -> String,
+    text: impl FnOnce(&Style) -> String,
+) -> io::Result<()> {
+    match form {
+        Form::Json => print_json(&json()),
+        Form::Csv => print(&csv()),
+        Form::Text => print(&text(&style(color))),
+    }
+}
+
 /// Writes a line to standard error, with our name before it. A failure of that cannot be reported.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "nodewise: {text}");

@@ -1,5 +1,6 @@
 //! Results as lines with commas, a line per cell or placement, for spreadsheets and scripts.
 
+mod acpi;
 mod bandwidth;
 mod c2c;
 mod compare;
@@ -11,11 +12,15 @@ mod loaded;
 mod maps;
 mod perftest;
 mod sweep;
+mod timeline;
 mod tune;
+mod walk;
+mod zones;
 
 use nodewise_measure::cell::{PageKind, Placed};
 use nodewise_measure::survey::{CellReport, Figure};
 
+pub use acpi::acpi;
 pub use bandwidth::bandwidth;
 pub use c2c::c2c;
 pub use compare::{compare, suite};
@@ -27,7 +32,10 @@ pub use loaded::loaded;
 pub use maps::maps;
 pub use perftest::perftest;
 pub use sweep::sweep;
+pub use timeline::timeline;
 pub use tune::tune;
+pub use walk::walk;
+pub use zones::{zonelist, zones};
 
 /// Which cell it is: nodes, CPUs, pages.
 fn names(cell: &CellReport) -> Vec<String> {
@@ -77,14 +85,26 @@ fn known(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A text as a field: in quotes where it holds what separates fields (RFC 4180), and without what
-/// could drive a terminal.
+/// A text as a field: in quotes where it holds what separates fields (RFC 4180), without what could drive a
+/// terminal, and with a `'` before what a spreadsheet would take for a formula.
 pub fn quoted(text: &str) -> String {
     let text = nodewise_machine::printable::printable(text);
+    let mark = if is_formula(&text) { "'" } else { "" };
     if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+        format!("\"{mark}{}\"", text.replace('"', "\"\""))
     } else {
-        text.into_owned()
+        format!("{mark}{text}")
+    }
+}
+
+/// Whether a spreadsheet may compute a text instead of showing it. Words that look like options
+/// (`--membind=0 --huge=never`) can neither call a function nor name a program, and stay as they are for scripts.
+fn is_formula(text: &str) -> bool {
+    let option = |c: char| c.is_ascii_alphanumeric() || "-=,.:_/ ".contains(c);
+    match text.trim_start().chars().next() {
+        Some('-') => !(text.starts_with("--") && text.chars().all(option)),
+        Some('=' | '+' | '@') => true,
+        _ => text.starts_with(['\t', '\r']),
     }
 }
 
@@ -98,5 +118,16 @@ mod tests {
         assert_eq!(quoted("0,2"), "\"0,2\"");
         assert_eq!(quoted("the \"pool\""), "\"the \"\"pool\"\"\"");
         assert!(!quoted("a\x1b[2Jb").contains('\x1b'));
+    }
+
+    #[test]
+    fn a_text_that_a_spreadsheet_would_compute_is_marked() {
+        for text in ["=1+2", "@SUM(A1)", "+1", "-1", "  =A1", "--cmd|'/c calc'!A1", "-cmd"] {
+            assert_eq!(quoted(text), format!("'{text}"), "{text}");
+        }
+        assert_eq!(quoted("=HYPERLINK(\"a\",\"b\")"), "\"'=HYPERLINK(\"\"a\"\",\"\"b\"\")\"");
+        for text in ["--membind=0 --huge=never", "0-3", "default", "", "a=b", "1-2+x"] {
+            assert_eq!(quoted(text), text);
+        }
     }
 }

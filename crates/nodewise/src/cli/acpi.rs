@@ -33,6 +33,9 @@ pub struct Acpi {
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
     /// Print JSON with every field (schema nodewise.acpi/1)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub json: bool,
+    /// Print CSV, one line per field of a table
+    #[arg(long)]
+    pub csv: bool,
 }

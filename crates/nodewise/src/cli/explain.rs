@@ -76,8 +76,11 @@ pub struct Explain {
     #[arg(long, value_name = "HOW", requires = "cost", default_value = "stream")]
     pub access: Access,
     /// Print JSON (schema nodewise.explain/1)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub json: bool,
+    /// Print CSV, one line per share of a step
+    #[arg(long)]
+    pub csv: bool,
     #[command(flatten)]
     pub supplied: super::Supplied,
 }
@@ -118,8 +121,11 @@ pub struct Zonelist {
     #[arg(long)]
     pub rebuilt: bool,
     /// Print JSON (schema nodewise.zonelist/1)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub json: bool,
+    /// Print CSV, one line per place in an order
+    #[arg(long)]
+    pub csv: bool,
     #[command(flatten)]
     pub supplied: super::Supplied,
 }
@@ -137,8 +143,11 @@ pub struct Zones {
     #[arg(long, value_name = "R", value_parser = release)]
     pub kernel: Option<KernelRelease>,
     /// Print JSON (schema nodewise.zones/1)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub json: bool,
+    /// Print CSV, one line per zone
+    #[arg(long)]
+    pub csv: bool,
     #[command(flatten)]
     pub supplied: super::Supplied,
 }

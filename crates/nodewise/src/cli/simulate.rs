@@ -26,14 +26,17 @@ pub struct Simulate {
     #[arg(long, value_name = "R", value_parser = super::explain::release)]
     pub kernel: Option<KernelRelease>,
     /// Print the file of a scenario that comes with nodewise
-    #[arg(long, conflicts_with_all = ["json", "svg"])]
+    #[arg(long, conflicts_with_all = ["json", "csv", "svg"])]
     pub source: bool,
     /// Show zones and counters after every step
-    #[arg(long, conflicts_with_all = ["json", "svg", "source"])]
+    #[arg(long, conflicts_with_all = ["json", "csv", "svg", "source"])]
     pub zones: bool,
     /// Print JSON (schema nodewise.simulation/2)
-    #[arg(long, conflicts_with = "svg")]
+    #[arg(long, conflicts_with_all = ["csv", "svg"])]
     pub json: bool,
+    /// Print CSV, one line per step and per node that it changed
+    #[arg(long, conflicts_with = "svg")]
+    pub csv: bool,
     /// Draw the nodes over time as SVG into FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<Destination>,

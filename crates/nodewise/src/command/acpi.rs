@@ -11,12 +11,13 @@ use nodewise_source::acpi::files::{self, TablesError};
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, boot as source_boot};
 use nodewise_view::digest::acpi::Acpi as Shown;
-use nodewise_view::{json, text};
+use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::acpi::Acpi;
 use crate::failure::{Failure, Outcome};
 use crate::firmware::Ranges;
+use crate::output::Form;
 use crate::{firmware, input, output};
 
 /// Exit code of tables with something wrong.
@@ -30,7 +31,9 @@ pub fn run(args: &Acpi, global: &Global) -> Outcome {
     let release = Release::from_kernel(args.kernel.as_ref().or(kernel.as_ref()));
     let booted = boot(&tables, &Setting { ram, release });
     let shown = Shown { source: &name, tables: &tables, booted: &booted };
-    output::show(args.json, global.color, || json::acpi(&shown), |style| text::acpi(&shown, style))?;
+    let form = Form::new(args.json, args.csv);
+    let (json, csv) = (|| json::acpi(&shown), || csv::acpi(&shown));
+    output::show_table(form, global.color, json, csv, |style| text::acpi(&shown, style))?;
     Ok(if is_wrong(&tables, &booted) { FINDINGS } else { 0 })
 }
 

@@ -17,13 +17,14 @@ use nodewise_syscall::affinity;
 use nodewise_view::digest::cost::{Access, Reading};
 use nodewise_view::digest::counts::by_count;
 use nodewise_view::digest::walk::{MemoryKind, Walk};
-use nodewise_view::{json, text};
+use nodewise_view::{csv, json, text};
 
 use super::zones::built;
 use crate::cli::Global;
 use crate::cli::explain::Explain;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
+use crate::output::Form;
 use crate::zones::Zones;
 use crate::{cli, input, measuring, output};
 pub(super) use policy::{node_set, parse};
@@ -80,7 +81,8 @@ pub fn run(args: &Explain, global: &Global) -> Outcome {
     let reading = if args.cost { cost(args, &input.machine, &walk)? } else { None };
     let walk = Walk { reading: reading.as_ref(), ..walk };
     let json = || json::walk::walk(&walk);
-    output::show(args.json, global.color, json, |style| text::walk::walk(&walk, style))?;
+    let (form, csv) = (Form::new(args.json, args.csv), || csv::walk(&walk));
+    output::show_table(form, global.color, json, csv, |style| text::walk::walk(&walk, style))?;
     Ok(0)
 }
 

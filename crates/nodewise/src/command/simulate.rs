@@ -15,19 +15,19 @@ use nodewise_source::Detail;
 use nodewise_view::digest::timeline::Timeline;
 use nodewise_view::svg::Theme;
 use nodewise_view::text::timeline::Zones as Told;
-use nodewise_view::{json, svg, text};
+use nodewise_view::{csv, json, svg, text};
 
 use super::explain;
 use crate::cli::simulate::Simulate;
 use crate::cli::{self, Global};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::destination;
+use crate::output::{Form, destination};
 use crate::scenario::{self, Scenario, Step, Written};
 use crate::zones::Zones;
 use crate::{input, output};
 
-/// JSON is written when so much of it is there.
+/// A long document is written when so much of it is there.
 const CHUNK: usize = 1 << 16;
 
 /// Runs `simulate`.
@@ -59,26 +59,31 @@ pub fn run(args: &Simulate, global: &Global) -> Outcome {
         picture.write(svg::timeline_svg(&timeline, Theme::Auto).as_bytes())?;
         return Ok(0);
     }
-    if args.json {
-        print_json(&timeline)?;
-    } else {
-        let zones = if args.zones { Told::AfterEachStep } else { Told::AtTheEnd };
-        output::print(&text::timeline::timeline(&timeline, zones, &output::style(global.color)))?;
+    match Form::new(args.json, args.csv) {
+        Form::Json => print_pieces(json::timeline::timeline(&timeline), output::print_json)?,
+        Form::Csv => print_pieces(csv::timeline(&timeline), output::print)?,
+        Form::Text => {
+            let zones = if args.zones { Told::AfterEachStep } else { Told::AtTheEnd };
+            output::print(&text::timeline::timeline(&timeline, zones, &output::style(global.color)))?;
+        }
     }
     Ok(0)
 }
 
 /// Writes a long document as it comes.
-fn print_json(timeline: &Timeline) -> std::io::Result<()> {
+fn print_pieces(
+    pieces: impl Iterator<Item = String>,
+    print: fn(&str) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let mut chunk = String::with_capacity(2 * CHUNK);
-    for piece in json::timeline::timeline(timeline) {
+    for piece in pieces {
         chunk.push_str(&piece);
         if chunk.len() >= CHUNK {
-            output::print_json(&chunk)?;
+            print(&chunk)?;
             chunk.clear();
         }
     }
-    output::print_json(&chunk)
+    print(&chunk)
 }
 
 fn read(path: &str) -> Result<String, String> {

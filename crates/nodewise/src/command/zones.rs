@@ -3,12 +3,13 @@
 use nodewise_model::{BuiltAt, FallbackOrders, Release};
 use nodewise_source::{Detail, boot};
 use nodewise_view::digest::zones::{LoggedOrders, Orders, Zones as ShownZones};
-use nodewise_view::{json, text};
+use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::explain::{Zonelist, Zones as ZonesArgs};
 use crate::failure::Outcome;
 use crate::input::Input;
+use crate::output::Form;
 use crate::zones::Zones;
 use crate::{input, output};
 
@@ -30,7 +31,8 @@ pub fn zonelist(args: &Zonelist, global: &Global) -> Outcome {
         logged: &if args.kernel.is_none() { logged_orders(&input) } else { LoggedOrders::NotAsked },
     };
     let json = || json::zones::zonelist(&orders);
-    output::show(args.json, global.color, json, |style| text::zones::zonelist(&orders, style))?;
+    let (form, csv) = (Form::new(args.json, args.csv), || csv::zonelist(&orders));
+    output::show_table(form, global.color, json, csv, |style| text::zones::zonelist(&orders, style))?;
     Ok(0)
 }
 
@@ -57,7 +59,8 @@ pub fn zones(args: &ZonesArgs, global: &Global) -> Outcome {
     let shown =
         ShownZones { rows: &zones.rows, basis: zones.basis, page: zones.page, model: &model, release };
     let json = || json::zones::zones(&shown);
-    output::show(args.json, global.color, json, |style| text::zones::zones(&shown, style))?;
+    let (form, csv) = (Form::new(args.json, args.csv), || csv::zones(&shown));
+    output::show_table(form, global.color, json, csv, |style| text::zones::zones(&shown, style))?;
     Ok(0)
 }
 

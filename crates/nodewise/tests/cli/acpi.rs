@@ -34,6 +34,21 @@ fn text_is_what_a_person_accepted() {
 }
 
 #[test]
+fn csv_has_a_line_for_each_field() {
+    let folder = tables();
+    let text = within(&folder, &["acpi", ".", "--csv"], "80").ok();
+    golden("acpi-csv", text.clone());
+    let json = within(&folder, &["acpi", ".", "--json"], "80").ok_json();
+    let mut fields = 0;
+    for table in json["tables"].as_array().unwrap() {
+        let structures = table["structures"].as_array().unwrap().iter();
+        let of = |one: &serde_json::Value| one["fields"].as_array().unwrap().len();
+        fields += of(table) + structures.map(of).sum::<usize>();
+    }
+    assert_eq!(text.lines().count(), 1 + fields);
+}
+
+#[test]
 fn text_fits_any_width_and_json_names_every_table() {
     let folder = tables();
     for columns in [40, 60, 120] {

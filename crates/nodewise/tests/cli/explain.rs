@@ -67,6 +67,39 @@ fn text_fits_any_width_and_has_no_colour_in_a_pipe() {
     }
 }
 
+#[test]
+fn csv_has_a_line_for_each_share_place_and_zone() {
+    let of = |words: &[&str]| run(&[words, &["--csv", "--machine", SERVER]].concat()).ok();
+    let too_much = ["explain", "bind:1,3", "--cpu-node", "0", "--size", "70G"];
+    let texts = [of(&too_much), of(&["zonelist"]), of(&["zones"])];
+    golden("explain-csv", texts.join("\n"));
+    let document = json(&[&too_much[..], &["--machine", SERVER]].concat());
+    let steps = document["steps"].as_array().unwrap().iter();
+    let shares: Vec<&Value> = steps.flat_map(|step| step["shares"].as_array().unwrap()).collect();
+    let lines: Vec<Vec<&str>> = texts[0].lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), shares.len() + 1);
+    for (line, share) in lines.iter().zip(shares) {
+        assert_eq!(
+            [line[1], line[2], line[4]],
+            [&share["node"].to_string(), share["zone"].as_str().unwrap(), &share["pages"].to_string()]
+        );
+    }
+    assert_eq!(lines.last().unwrap()[4], document["out_of_memory"]["missing_pages"].to_string());
+    for verb in ["explain", "zonelist", "zones"] {
+        let ran = run(&[verb, "--csv", "--json", "--machine", SERVER]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{verb}");
+    }
+}
+
+#[test]
+fn csv_of_a_kernels_own_orders_names_them() {
+    let folder = capture(Some(
+        "[    0.1] Fallback order for Node 0: 0 1 \n[    0.1] Fallback order for Node 1: 1 0 \n",
+    ));
+    let text = run(&["zonelist", "--csv", "--machine", folder.path().to_str().unwrap()]).ok();
+    assert!(text.contains("\n1,kernel,0,1,\n1,kernel,1,0,\n"), "{text}");
+}
+
 /// The zones that give pages, in the order in which they are first used.
 fn used(policy: &str, options: &[&str]) -> String {
     let document = json(&[&["explain", policy, "--machine", SERVER], options].concat());

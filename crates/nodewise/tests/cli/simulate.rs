@@ -45,6 +45,45 @@ fn text_is_what_a_person_accepted() {
 }
 
 #[test]
+fn csv_has_a_line_for_each_step_and_for_each_node_that_it_changed() {
+    golden("simulate-csv", run(&["simulate", "cxl", "--csv"]).ok());
+    for name in SHIPPED {
+        let (document, text) = (json(&[name]), run(&["simulate", name, "--csv"]).ok());
+        let columns: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+        let at = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+        // No field of these scenarios but the object has a comma, and that is behind the quotes.
+        let rows: Vec<Vec<String>> = text.lines().skip(1).map(fields).collect();
+        assert!(rows.iter().all(|row| row.len() == columns.len()), "{text}");
+        let of_steps: Vec<&Vec<String>> = rows.iter().filter(|row| row[at("node")].is_empty()).collect();
+        let steps = document["steps"].as_array().unwrap();
+        assert_eq!(of_steps.len(), steps.len());
+        for (row, step) in of_steps.iter().zip(steps) {
+            assert_eq!(row[at("taken_pages")], sum(&step["taken"]).to_string(), "{step}");
+            assert_eq!(row[at("refused")], step["refused"]["errno"].as_str().unwrap_or(""), "{step}");
+        }
+        for node in document["after"]["nodes"].as_array().unwrap() {
+            let (id, left) = (node["node"].to_string(), node["free_pages"].to_string());
+            let own = |row: &&Vec<String>| row[at("node")] == id;
+            let last = rows.iter().rfind(own).map(|row| row[at("free_pages")].clone());
+            assert!(last.is_none_or(|free| free == left), "{name}: {node}");
+        }
+    }
+}
+
+/// The fields of a line of CSV.
+fn fields(line: &str) -> Vec<String> {
+    let (mut all, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => all.push(String::new()),
+            c => all.last_mut().unwrap().push(c),
+        }
+    }
+    all
+}
+
+#[test]
 fn every_scenario_fits_any_width_and_can_be_written_out_and_played_again() {
     let folder = tempfile::tempdir().unwrap();
     for name in SHIPPED {

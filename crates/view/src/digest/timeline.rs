@@ -307,6 +307,15 @@ fn named(part: &Part, page: u64) -> String {
     }
 }
 
+/// The word for a step that could not happen, in JSON and CSV.
+pub const fn skipped_word(why: Skipped) -> &'static str {
+    match why {
+        Skipped::Killed => "killed",
+        Skipped::NotStarted => "not_started",
+        Skipped::NotMapped => "not_mapped",
+    }
+}
+
 const fn skipped(why: Skipped) -> &'static str {
     match why {
         Skipped::Killed => "not there: killed",

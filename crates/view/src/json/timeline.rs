@@ -1,11 +1,11 @@
 //! `nodewise.simulation/2`: a scenario that was played, as its changes.
 
 use nodewise_machine::{NodeCounters, NodeId};
-use nodewise_model::simulate::{Cause, Killed, Owner, Placement, Relief, Skipped};
+use nodewise_model::simulate::{Cause, Killed, Owner, Placement, Relief};
 use nodewise_model::{Errno, Memory, ZoneKind, ZoneState};
 use serde::Serialize;
 
-use crate::digest::timeline::{Moment, Timeline, TimelineFinding, state};
+use crate::digest::timeline::{Moment, Timeline, TimelineFinding, skipped_word, state};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "nodewise.simulation/2";
@@ -203,14 +203,6 @@ fn killed(killed: &Killed) -> KilledJson<'_> {
     KilledJson { program: &killed.program, cause, had: pages(killed.had.iter().copied()) }
 }
 
-const fn skipped(why: Skipped) -> &'static str {
-    match why {
-        Skipped::Killed => "killed",
-        Skipped::NotStarted => "not_started",
-        Skipped::NotMapped => "not_mapped",
-    }
-}
-
 fn free(zones: &[ZoneState]) -> Vec<FreeJson> {
     let of = |zone: &ZoneState| FreeJson {
         node: zone.node.number(),
@@ -250,7 +242,7 @@ fn step(moment: &Moment) -> StepJson<'_> {
         program: &moment.program,
         does: moment.does(),
         object: moment.object(),
-        skipped: step.skipped.map(skipped),
+        skipped: step.skipped.map(skipped_word),
         refused: step.refused.map(refused),
         taken: pages(step.taken.iter().copied()),
         moved_pages: step.moved,
