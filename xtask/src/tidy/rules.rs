@@ -5,7 +5,7 @@ use super::paths::{NamedPath, named_paths};
 use super::rust::Source;
 
 /// Crates without any input or output (invariant 1).
-const PURE: [&str; 3] = ["machine", "model", "view"];
+const PURE: [&str; 4] = ["machine", "model", "diagnose", "view"];
 /// Modules and crates that do input and output or start threads.
 const EFFECTS: [&str; 8] =
     ["std::env", "std::fs", "std::net", "std::os", "std::process", "std::thread", "libc", "rustix"];

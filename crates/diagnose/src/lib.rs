@@ -1,0 +1,24 @@
+//! The running system understood: samples in, findings out. No clock, no I/O.
+//!
+//! # Modules
+//!
+//! - `change.rs` the change between two samples, in `change/` that of a node's CPUs
+//! - `attribution.rs` CPU time of a process by node, as far as it is certain
+//! - `locality.rs` a process's memory against the nodes where it runs; uses of a node's memory; sizes of nodes
+//! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests
+#![forbid(unsafe_code)]
+
+pub mod attribution;
+pub mod change;
+#[cfg(test)]
+mod example;
+pub mod identity;
+pub mod locality;
+
+pub use attribution::{CpuTime, Places};
+pub use change::{Delta, DeltaError, Window};
+pub use identity::IdentityCheck;
+pub use locality::{Locality, MemoryUse};
+
+/// The raw values that this crate works on, for crates that may not use the readers.
+pub use nodewise_source::{process::Pid, sample};
