@@ -31,6 +31,7 @@ pub mod oddity;
 pub mod perftest;
 pub mod placements;
 pub mod shm;
+pub mod running;
 pub mod study;
 pub mod survey;
 pub mod sweep;

@@ -23,6 +23,7 @@ pub mod migrate;
 pub mod perftest;
 mod reading;
 pub mod shm;
+pub mod stat;
 pub mod suite;
 pub mod sweep;
 pub mod timeline;
@@ -42,6 +43,7 @@ pub use latency::latency;
 pub use loaded::loaded;
 pub use perftest::perftest;
 pub use reading::Saved;
+pub use stat::{stat, stat_line};
 pub use tune::tune;
 
 use nodewise_stats::Interval;

@@ -9,6 +9,7 @@ mod latency;
 mod loaded;
 mod picture;
 mod placements;
+mod running;
 mod saved;
 mod server;
 mod study;

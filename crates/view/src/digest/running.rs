@@ -1,0 +1,229 @@
+//! The running system: nodes, the processes that matter, and findings, from a sample and the change before it.
+
+pub mod finding;
+pub mod process;
+
+use std::collections::BTreeMap;
+
+use nodewise_diagnose::change::{CpuLoad, InterruptChange, PressureChange};
+use nodewise_diagnose::locality::{NodeSize, sizes};
+use nodewise_diagnose::sample::{Moment, PoolSample, Sample, Unread};
+use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places, Window};
+use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId};
+
+pub use finding::{RunningFinding, findings};
+pub use process::{ProcessRow, Sort, TaskRow};
+
+/// Hint faults below this number say little about their local share.
+const FAULTS_FOR_A_SHARE: u64 = 100;
+/// Moves of pages to a faster tier and to a slower one, by the kernel's names; a release has some of them.
+const PROMOTED: [&str; 1] = ["pgpromote_success"];
+const DEMOTED: [&str; 4] =
+    ["pgdemote_kswapd", "pgdemote_direct", "pgdemote_khugepaged", "pgdemote_proactive"];
+
+/// Processes to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// None: the nodes alone.
+    None,
+    /// Those that use CPU time or memory worth a line, or have memory where they do not run.
+    Notable,
+    /// All of the sample.
+    All,
+}
+
+/// The form of a digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub shown: Shown,
+    pub sort: Sort,
+    /// The most processes to list.
+    pub top: usize,
+    /// List the threads.
+    pub threads: bool,
+    /// List every counter.
+    pub raw: bool,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self { shown: Shown::Notable, sort: Sort::default(), top: 20, threads: false, raw: false }
+    }
+}
+
+/// The running system, in numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Running {
+    pub moment: Moment,
+    pub window: Window,
+    pub nodes: Vec<NodeRow>,
+    /// The CPUs of all nodes together.
+    pub cpus: Option<CpuLoad>,
+    pub balancing: Balancing,
+    pub pressure: PressureChange,
+    /// Processes in their order, at most as many as were asked for.
+    pub processes: Vec<ProcessRow>,
+    /// Processes that were looked at.
+    pub process_count: usize,
+    /// Processes that would be listed if there were room.
+    pub processes_left_out: usize,
+    pub born: usize,
+    pub gone: usize,
+    pub devices: Vec<DeviceRow>,
+    pub checks: Vec<IdentityCheck>,
+    /// Every counter, where that was asked for.
+    pub raw: Vec<RawCounter>,
+    pub unread: Vec<Unread>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeRow {
+    pub node: NodeId,
+    pub cpus: CpuSet,
+    pub load: Option<CpuLoad>,
+    pub size: Option<NodeSize>,
+    pub memory: Option<MemoryUse>,
+    pub high_watermark: Option<Bytes>,
+    pub allocations: NodeCounters<Option<u64>>,
+    /// Pages that came from a slower tier.
+    pub promoted: Option<u64>,
+    /// Pages that went to a slower tier.
+    pub demoted: Option<u64>,
+    pub pools: Vec<PoolSample>,
+}
+
+/// Automatic balancing in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Balancing {
+    pub hint_faults: Option<u64>,
+    /// The share of faults on local pages, where there are enough of them.
+    pub local_share: Option<f64>,
+    pub migrated_pages: Option<u64>,
+}
+
+/// A device and its interrupts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceRow {
+    pub change: InterruptChange,
+    pub lines: Vec<u32>,
+}
+
+/// A counter as the kernel has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawCounter {
+    /// `None`: of the whole system.
+    pub node: Option<NodeId>,
+    pub name: String,
+    pub value: u64,
+    /// Its change in the window.
+    pub count: Option<u64>,
+}
+
+impl Running {
+    /// Works it out.
+    pub fn new(sample: &Sample, delta: &Delta, choice: Choice) -> Self {
+        let sizes = sizes(sample);
+        let places = Places::new([sample]);
+        let nodes = sample.nodes.iter().map(|node| {
+            let change = delta.node(node.node);
+            let events = change.map(|change| &change.events);
+            NodeRow {
+                node: node.node,
+                cpus: node.cpus.clone(),
+                load: change.and_then(|change| change.cpus),
+                size: sizes.get(&node.node).copied(),
+                memory: MemoryUse::of(node),
+                high_watermark: node.high_watermark,
+                allocations: change.map(|change| change.allocations).unwrap_or_default(),
+                promoted: events.and_then(|events| events.sum(&PROMOTED)),
+                demoted: events.and_then(|events| events.sum(&DEMOTED)),
+                pools: node.pools.clone(),
+            }
+        });
+        let nodes: Vec<NodeRow> = nodes.collect();
+        let mut processes = process::rows(sample, delta, &places, choice);
+        let processes_left_out = processes.len().saturating_sub(choice.top);
+        processes.truncate(choice.top);
+        Self {
+            moment: sample.moment,
+            window: delta.window,
+            nodes,
+            cpus: delta.cpus,
+            balancing: balancing(delta),
+            pressure: delta.pressure,
+            processes,
+            process_count: sample.processes.len(),
+            processes_left_out,
+            born: delta.born.len(),
+            gone: delta.gone.len(),
+            devices: devices(sample, delta),
+            checks: Vec::new(),
+            raw: if choice.raw { raw(sample, delta) } else { Vec::new() },
+            unread: sample.unread.clone(),
+        }
+    }
+
+    /// Events per second.
+    pub fn rate(&self, count: Option<u64>) -> Option<f64> {
+        self.window.rate(count)
+    }
+
+    /// The sum of a size over all nodes; `None` where no node has it.
+    pub fn total(&self, size: impl Fn(&NodeRow) -> Option<Bytes>) -> Option<Bytes> {
+        let known: Vec<Bytes> = self.nodes.iter().filter_map(size).collect();
+        (!known.is_empty()).then(|| known.into_iter().sum())
+    }
+
+    /// The sum of a count over all nodes; `None` where a node lacks it.
+    pub fn count(&self, count: impl Fn(&NodeRow) -> Option<u64>) -> Option<u64> {
+        let counts: Option<Vec<u64>> = self.nodes.iter().map(count).collect();
+        counts
+            .filter(|counts| !counts.is_empty())
+            .map(|counts| counts.into_iter().fold(0, u64::saturating_add))
+    }
+}
+
+fn balancing(delta: &Delta) -> Balancing {
+    let faults = delta.events.get("numa_hint_faults");
+    let local = delta.events.get("numa_hint_faults_local");
+    let enough = faults.filter(|faults| *faults >= FAULTS_FOR_A_SHARE);
+    Balancing {
+        hint_faults: faults,
+        local_share: enough.zip(local).map(|(faults, local)| (local as f64 / faults as f64).min(1.0)),
+        migrated_pages: delta.events.get("numa_pages_migrated"),
+    }
+}
+
+fn devices(sample: &Sample, delta: &Delta) -> Vec<DeviceRow> {
+    let lines: BTreeMap<&str, &Vec<u32>> =
+        sample.interrupts.iter().map(|device| (device.device.as_str(), &device.lines)).collect();
+    let row = |change: &InterruptChange| DeviceRow {
+        change: change.clone(),
+        lines: lines.get(change.device.as_str()).map(|lines| (*lines).clone()).unwrap_or_default(),
+    };
+    let mut rows: Vec<DeviceRow> = delta.interrupts.iter().map(row).collect();
+    rows.sort_by(|one, other| {
+        other.change.count.cmp(&one.change.count).then(one.change.device.cmp(&other.change.device))
+    });
+    rows
+}
+
+fn raw(sample: &Sample, delta: &Delta) -> Vec<RawCounter> {
+    let own = sample.events.iter().map(|(name, value)| RawCounter {
+        node: None,
+        name: name.to_owned(),
+        value,
+        count: delta.events.get(name),
+    });
+    let of_nodes = sample.nodes.iter().flat_map(|node| {
+        let change = delta.node(node.node);
+        node.counters.iter().map(move |(name, value)| RawCounter {
+            node: Some(node.node),
+            name: name.to_owned(),
+            value,
+            count: change.and_then(|change| change.events.get(name)),
+        })
+    });
+    own.chain(of_nodes).collect()
+}

@@ -1,0 +1,237 @@
+//! Nodes: a column each where they fit, otherwise a row each.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::check::node_names;
+use nodewise_machine::{Bytes, NodeSet};
+
+use super::{column, grouped, number, percent, percent_words, size, window};
+use crate::digest::running::{NodeRow, Running};
+use crate::style::Ink;
+use crate::text::line::{Line, Page};
+use crate::text::table::{Align, Keep, Table};
+
+/// Blank columns between two nodes.
+const GAP: usize = 2;
+
+/// A fact of every node.
+struct Fact {
+    label: String,
+    /// A node below its high watermark and similar is marked.
+    cells: Vec<Line>,
+    all: Line,
+}
+
+/// Writes the nodes.
+pub(super) fn write(running: &Running, page: &mut Page) {
+    page.heading("Nodes", &window(running));
+    if running.nodes.is_empty() {
+        page.line(4, &Line::from("  none: the kernel does not describe any"));
+        return;
+    }
+    let facts = facts(running);
+    if !columns(running, &facts, page) {
+        rows(running, page);
+    }
+    below(running, page);
+}
+
+fn facts(running: &Running) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut add = |label: &str, cell: &dyn Fn(&NodeRow) -> Line, all: Line| {
+        let cells: Vec<Line> = running.nodes.iter().map(cell).collect();
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            facts.push(Fact { label: label.to_owned(), cells, all });
+        }
+    };
+    add(
+        "CPU busy",
+        &|row| percent(row.load.map(|load| load.busy)),
+        percent(running.cpus.map(|load| load.busy)),
+    );
+    add(
+        "  busiest CPU",
+        &|row| percent(row.load.map(|load| load.busiest.1)),
+        percent(running.cpus.map(|load| load.busiest.1)),
+    );
+    add(
+        "memory",
+        &|row| size(row.size.map(|size| size.size)),
+        size(running.total(|row| Some(row.size?.size))),
+    );
+    add("  free", &free, size(running.total(|row| row.size?.free)));
+    for (at, label) in PARTS.into_iter().enumerate() {
+        let part = |row: &NodeRow| {
+            row.memory.and_then(|memory| memory.parts()[at].1).filter(|size| at < 4 || size.get() > 0)
+        };
+        add(label, &|row| size(part(row)), size(running.total(part)));
+    }
+    let rest = |row: &NodeRow| row.memory.map(|memory| memory.rest);
+    add("  rest", &|row| size(rest(row)), size(running.total(rest)));
+    let mut count = |label: &str, count: &dyn Fn(&NodeRow) -> Option<u64>| {
+        add(label, &|row| number(running.rate(count(row))), number(running.rate(running.count(count))));
+    };
+    count("pages given per second", &|row| Some(row.allocations.hit?.saturating_add(row.allocations.miss?)));
+    count("  wanted here (hit)", &|row| row.allocations.hit);
+    count("  wanted elsewhere (miss)", &|row| row.allocations.miss);
+    count("  to CPUs elsewhere (other)", &|row| row.allocations.other);
+    count("given elsewhere (foreign)", &|row| row.allocations.foreign);
+    let moved = |count: Option<u64>| count.filter(|count| *count > 0);
+    count("promoted pages per second", &|row| moved(row.promoted));
+    count("demoted pages per second", &|row| moved(row.demoted));
+    facts
+}
+
+/// Labels of the parts of memory, in their order.
+const PARTS: [&str; 7] = [
+    "  anonymous",
+    "  files (cache)",
+    "  shared, tmpfs",
+    "  slab",
+    "  page tables",
+    "  stacks",
+    "  huge page pools",
+];
+
+/// Free memory, marked where it is below the watermark.
+fn free(row: &NodeRow) -> Line {
+    let low = row.memory.zip(row.high_watermark).is_some_and(|(memory, high)| memory.free < high);
+    let free = row.size.and_then(|size| size.free);
+    free.map_or_else(Line::new, |free| {
+        if low { Line::new().with(Ink::Notable, format!("{free}!")) } else { Line::from(free.to_string()) }
+    })
+}
+
+/// Writes a column for each node; says whether they fit.
+fn columns(running: &Running, facts: &[Fact], page: &mut Page) -> bool {
+    let has_all = running.nodes.len() > 1;
+    let label = facts.iter().map(|fact| fact.label.len()).max().unwrap_or(0);
+    let head = |at: usize| format!("node {}", running.nodes[at].node);
+    let widths: Vec<usize> = (0..running.nodes.len())
+        .map(|at| {
+            facts.iter().map(|fact| fact.cells[at].columns()).chain([head(at).len()]).max().unwrap_or(0)
+        })
+        .collect();
+    let all = facts.iter().map(|fact| fact.all.columns()).chain([3]).max().unwrap_or(0);
+    let taken = GAP + label + widths.iter().map(|width| GAP + width).sum::<usize>();
+    if taken + if has_all { GAP + all } else { 0 } > page.width() {
+        return false;
+    }
+    let mut write = |name: &str, cells: &[Line], last: &Line| {
+        let mut line = Line::from(format!("  {name:label$}"));
+        let cells = cells.iter().zip(&widths);
+        for (cell, width) in cells.chain(has_all.then_some((last, &all))) {
+            let cell = if cell.is_empty() { &Line::new().with(Ink::Faint, "-") } else { cell };
+            line.push(Ink::Plain, " ".repeat(GAP + width.saturating_sub(cell.columns())));
+            line.append(cell);
+        }
+        page.line(GAP, &line);
+    };
+    let heads: Vec<Line> =
+        (0..running.nodes.len()).map(|at| Line::new().with(Ink::Faint, head(at))).collect();
+    write("", &heads, &Line::new().with(Ink::Faint, "all"));
+    for fact in facts {
+        write(&fact.label, &fact.cells, &fact.all);
+    }
+    true
+}
+
+/// Writes a row for each node, with the columns that there is room for.
+fn rows(running: &Running, page: &mut Page) {
+    let right =
+        |head, order| column(head, Align::Right, if order == 0 { Keep::Always } else { Keep::Unless(order) });
+    let mut table = Table::new(vec![
+        right("node", 0),
+        right("CPU", 0),
+        right("busiest", 9),
+        right("memory", 12),
+        right("free", 0),
+        right("anon", 11),
+        right("files", 10),
+        right("shared", 5),
+        right("slab", 4),
+        right("pools", 6),
+        right("rest", 3),
+        right("hit/s", 2),
+        right("miss/s", 8),
+        right("foreign/s", 7),
+        right("other/s", 1),
+        column("", Align::Left, Keep::Always),
+    ])
+    .naming_omitted();
+    for row in &running.nodes {
+        let rate = |count: Option<u64>| number(running.rate(count));
+        let memory = |part: fn(&nodewise_diagnose::MemoryUse) -> Option<Bytes>| {
+            size(row.memory.as_ref().and_then(part))
+        };
+        let low = row.memory.zip(row.high_watermark).is_some_and(|(memory, high)| memory.free < high);
+        table.row(vec![
+            Line::new().with(Ink::Strong, row.node.to_string()),
+            percent(row.load.map(|load| load.busy)),
+            percent(row.load.map(|load| load.busiest.1)),
+            size(row.size.map(|size| size.size)),
+            free(row),
+            memory(|memory| memory.anonymous),
+            memory(|memory| memory.file),
+            memory(|memory| memory.shared),
+            memory(|memory| memory.slab),
+            memory(|memory| memory.huge_pools),
+            memory(|memory| Some(memory.rest)),
+            rate(row.allocations.hit),
+            rate(row.allocations.miss),
+            rate(row.allocations.foreign),
+            rate(row.allocations.other),
+            if low { Line::new().with(Ink::Notable, "low") } else { Line::blank() },
+        ]);
+    }
+    table.write(page);
+}
+
+/// Writes what no column has: balancing, pools, pressure, what was inexact.
+fn below(running: &Running, page: &mut Page) {
+    let mut lines = Vec::new();
+    let balancing = &running.balancing;
+    if let Some(faults) = running.rate(balancing.hint_faults) {
+        let share = balancing.local_share.map(|share| format!(", {} of them local", percent_words(share)));
+        let moved = running.rate(balancing.migrated_pages);
+        let moved = moved.map(|moved| format!(", {} pages moved per second", grouped(moved)));
+        lines.push(match balancing.hint_faults {
+            Some(0) => "balancing: no hint faults".to_owned(),
+            _ => format!(
+                "balancing: {} hint faults per second{}{}",
+                grouped(faults),
+                share.unwrap_or_default(),
+                moved.unwrap_or_default()
+            ),
+        });
+    }
+    let mut pools: BTreeMap<(Bytes, u64, Option<u64>, Option<u64>), NodeSet> = BTreeMap::new();
+    for row in &running.nodes {
+        for pool in row.pools.iter().filter(|pool| pool.total > 0) {
+            let key = (pool.page_size, pool.total, pool.free, pool.surplus.filter(|surplus| *surplus > 0));
+            pools.entry(key).or_default().insert(row.node);
+        }
+    }
+    for ((page_size, total, free, surplus), nodes) in pools {
+        let each = if nodes.len() > 1 { " each" } else { "" };
+        let free = free.map(|free| format!(", {free} free")).unwrap_or_default();
+        let surplus = surplus.map(|surplus| format!(", {surplus} surplus")).unwrap_or_default();
+        lines.push(format!(
+            "huge pages of {page_size} on {}: {total}{each}{free}{surplus}",
+            node_names(&nodes)
+        ));
+    }
+    let pressure = &running.pressure;
+    let waits =
+        [("memory", pressure.memory_some), ("a CPU", pressure.cpu_some), ("a disk", pressure.io_some)];
+    let waits: Vec<String> = waits
+        .into_iter()
+        .filter_map(|(thing, share)| Some(format!("for {thing} {} of the time", percent_words(share?))))
+        .collect();
+    if !waits.is_empty() {
+        lines.push(format!("some task waited {}", waits.join(", ")));
+    }
+    for line in lines {
+        page.line(4, &Line::from(format!("  {line}")));
+    }
+}

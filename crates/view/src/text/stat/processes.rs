@@ -1,0 +1,169 @@
+//! Processes: where their memory is, where they run, and the stranded share.
+
+use nodewise_diagnose::sample::{Denied, PageMethod};
+use nodewise_diagnose::{CpuTime, Window};
+
+use super::{column, number, percent, percent_words, size};
+use crate::digest::running::{ProcessRow, Running};
+use crate::style::Ink;
+use crate::text::line::{Line, Page};
+use crate::text::table::{Align, Keep, Table};
+
+/// Shares below this are left out of a list of nodes.
+const LEAST_SHARE: f64 = 0.005;
+
+/// Writes the table of processes, and the threads of each that has some.
+pub(super) fn write(running: &Running, page: &mut Page) {
+    if running.processes.is_empty() {
+        return;
+    }
+    let shown = running.processes.len();
+    page.heading("Processes", &format!("{shown} of {}", running.process_count));
+    let right = |head, keep| column(head, Align::Right, keep);
+    let left = |head, keep| column(head, Align::Left, keep);
+    let mut table = Table::new(vec![
+        right("PID", Keep::Always),
+        left("name", Keep::Always),
+        right("CPU", Keep::Always),
+        right("memory", Keep::Unless(3)),
+        right("stranded", Keep::Always),
+        right("local", Keep::Unless(2)),
+        right("threads", Keep::Unless(1)),
+        left("runs on", Keep::Unless(4)),
+        left("memory on", Keep::Always),
+    ])
+    .naming_omitted();
+    for row in &running.processes {
+        let ink = if row.notably_stranded().is_some() { Ink::Notable } else { Ink::Plain };
+        let stranded = row.stranded_share().map(percent_words);
+        table.row(vec![
+            Line::from(row.identity.pid.to_string()),
+            Line::new().with(Ink::Strong, &*row.name),
+            percent(row.cpu_share),
+            size(row.resident),
+            stranded.map_or_else(Line::new, |share| Line::new().with(ink, share)),
+            percent(row.locality.as_ref().and_then(|locality| locality.local_index)),
+            Line::from(row.threads.to_string()),
+            Line::from(runs_on(row)),
+            Line::from(memory_on(row)),
+        ]);
+    }
+    table.write(page);
+    let mut notes = vec![
+        "stranded: memory on nodes where the process did not run; local: memory on the nodes where its CPU time was \
+         spent"
+            .to_owned(),
+    ];
+    if matches!(running.window, Window::SinceBoot(_)) {
+        notes[0] = "stranded: memory on nodes where the process may not run; nodes where it does run need an interval: \
+                    nodewise stat 1"
+            .to_owned();
+    }
+    if running.processes_left_out > 0 {
+        notes.push(format!("{} more not listed (--top N)", running.processes_left_out));
+    }
+    if running.processes.iter().any(|row| is_drawn(row)) {
+        notes.push("~ from a sample of pages: --json has the 95 % intervals".to_owned());
+    }
+    for note in notes {
+        page.line(2, &Line::from("  ").with(Ink::Faint, note));
+    }
+    for row in running.processes.iter().filter(|row| !row.tasks.is_empty()) {
+        threads(row, page);
+    }
+}
+
+fn is_drawn(row: &ProcessRow) -> bool {
+    row.pages.as_ref().is_some_and(|pages| matches!(pages.method, PageMethod::Drawn(_)))
+}
+
+/// The nodes where it ran, by share; where that is not known, those that it may use.
+fn runs_on(row: &ProcessRow) -> String {
+    match (&row.cpu, row.window) {
+        (Some(cpu), Window::Interval(_)) if !cpu.used.is_zero() => by_node(cpu),
+        _ => match &row.reach {
+            Some(reach) if !reach.is_empty() => format!("may use {reach}"),
+            _ => String::new(),
+        },
+    }
+}
+
+fn by_node(cpu: &CpuTime) -> String {
+    let mut nodes: Vec<(f64, u32)> = cpu
+        .certain
+        .iter()
+        .filter_map(|(node, time)| Some((cpu.share(*time)?, node.number())))
+        .filter(|(share, _)| *share >= LEAST_SHARE)
+        .collect();
+    nodes.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    let mut parts: Vec<String> =
+        nodes.iter().map(|(share, node)| format!("{node}: {}", percent_words(*share))).collect();
+    if let Some(unsure) = cpu.share(cpu.unsure).filter(|share| *share >= LEAST_SHARE) {
+        parts.push(format!("unsure {}", percent_words(unsure)));
+    }
+    parts.join(", ")
+}
+
+/// The nodes of its memory, by share.
+fn memory_on(row: &ProcessRow) -> String {
+    let Some(pages) = &row.pages else {
+        return match row.denied {
+            Some(Denied::Rights) => "denied".to_owned(),
+            Some(Denied::NoFile) => "no numa_maps".to_owned(),
+            Some(Denied::Unreadable) => "unreadable".to_owned(),
+            None => String::new(),
+        };
+    };
+    let all: f64 = pages.nodes.values().map(|share| share.size.get() as f64).sum();
+    if all == 0.0 {
+        return "none resident".to_owned();
+    }
+    let mut nodes: Vec<(f64, u32)> =
+        pages.nodes.iter().map(|(node, share)| (share.size.get() as f64 / all, node.number())).collect();
+    nodes.retain(|(share, _)| *share >= LEAST_SHARE);
+    nodes.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    let mark = if is_drawn(row) { "~" } else { "" };
+    let parts: Vec<String> =
+        nodes.iter().map(|(share, node)| format!("{node}: {mark}{}", percent_words(*share))).collect();
+    parts.join(", ")
+}
+
+fn threads(row: &ProcessRow, page: &mut Page) {
+    page.heading(&format!("Threads of {}", row.identity.pid), &row.name);
+    let right = |head, keep| column(head, Align::Right, keep);
+    let mut table = Table::new(vec![
+        right("TID", Keep::Always),
+        column("name", Align::Left, Keep::Always),
+        right("CPU", Keep::Always),
+        right("last CPU", Keep::Unless(2)),
+        right("node", Keep::Always),
+        right("preferred", Keep::Always),
+        right("moved pages/s", Keep::Unless(1)),
+        column("ran on", Align::Left, Keep::Unless(4)),
+        column("hint faults by node, decayed", Align::Left, Keep::Always),
+    ])
+    .naming_omitted();
+    for task in &row.tasks {
+        let text = |value: Option<String>| value.map_or_else(Line::new, Line::from);
+        let faults: Vec<String> = task
+            .faults
+            .iter()
+            .map(|(node, faults)| format!("{node}: {} private, {} shared", faults.private, faults.shared))
+            .collect();
+        table.row(vec![
+            Line::from(task.identity.pid.to_string()),
+            Line::new().with(Ink::Strong, &*task.name),
+            percent(task.cpu_share),
+            text(task.processor.map(|cpu| cpu.to_string())),
+            text(task.node.map(|node| node.to_string())),
+            text(task.preferred.map(|node| node.to_string())),
+            number(row.window.rate(task.migrated_pages)),
+            Line::from(match (&task.cpu, row.window) {
+                (Some(cpu), Window::Interval(_)) if !cpu.used.is_zero() => by_node(cpu),
+                _ => String::new(),
+            }),
+            Line::from(faults.join(", ")),
+        ]);
+    }
+    table.write(page);
+}

@@ -1,0 +1,246 @@
+//! The running system, on samples made by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nodewise_diagnose::change::Delta;
+use nodewise_diagnose::sample::{
+    Allowed, Denied, Identity, InterruptSample, Moment, NodeSample, PageMethod, PageSample, PageShare,
+    PoolSample, ProcessSample, Sample, TaskSample, Unread,
+};
+use nodewise_diagnose::{Pid, identity};
+use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId};
+use nodewise_view::Style;
+use nodewise_view::digest::running::{Choice, Running, Shown, Sort, findings};
+use nodewise_view::{csv, json, text};
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+use crate::golden::check as golden;
+
+fn moment(seconds: u64) -> Moment {
+    let since_boot = Duration::from_secs(seconds);
+    Moment { since_boot, wall: since_boot + Duration::from_secs(1_700_000_000) }
+}
+
+/// A node of four CPUs and 64 GiB; the last of several has next to no free memory.
+fn node(number: u32, count: u32, seconds: u64) -> NodeSample {
+    let mut node = NodeSample::new(NodeId::new(number));
+    node.cpus = CpuSet::range(CpuId::new(number * 4), CpuId::new(number * 4 + 3));
+    let free = if count > 1 && number == count - 1 { Bytes::from_mib(40) } else { Bytes::from_gib(40) };
+    let field = |name: &str, size| MeminfoField { name: name.to_owned(), value: MeminfoValue::Size(size) };
+    node.memory = vec![
+        field("MemTotal", Bytes::from_gib(64)),
+        field("MemFree", free),
+        field("AnonPages", Bytes::from_mib(12_345)),
+        field("FilePages", Bytes::from_gib(9)),
+        field("Shmem", Bytes::from_gib(1)),
+        field("Slab", Bytes::from_mib(700)),
+    ];
+    node.high_watermark = Some(Bytes::from_mib(96));
+    let per_second = |rate: u64| Some(rate * seconds);
+    node.allocations = NodeCounters {
+        hit: per_second(81_203),
+        miss: per_second(u64::from(number) * 812),
+        foreign: per_second(u64::from(count - 1 - number) * 812),
+        interleave_hit: per_second(0),
+        local: per_second(80_000 + u64::from(number) * 812),
+        other: per_second(1203),
+    };
+    node.pools =
+        vec![PoolSample { page_size: Bytes::from_mib(2), total: 512, free: Some(12), surplus: None }];
+    node
+}
+
+fn process(
+    pid: u32,
+    name: &str,
+    seconds: u64,
+    ticks_a_second: u64,
+    at: Option<&[(u32, u64)]>,
+) -> ProcessSample {
+    let share = |mib| PageShare {
+        size: Bytes::from_mib(mib),
+        low: Bytes::from_mib(mib),
+        high: Bytes::from_mib(mib),
+        anonymous: None,
+    };
+    let ticks = ticks_a_second * (seconds - 100);
+    let allowed = Some(Allowed { cpus: Some(CpuSet::range(CpuId::new(0), CpuId::new(3))), nodes: None });
+    let identity = Identity { pid: Pid::new(pid), started_ticks: 9_000 };
+    let pages = at.map(|nodes| PageSample {
+        seen: moment(seconds),
+        method: PageMethod::Exact,
+        nodes: nodes.iter().map(|(node, mib)| (NodeId::new(*node), share(*mib))).collect(),
+    });
+    let resident = Bytes::from_mib(at.map_or(900, |nodes| nodes.iter().map(|(_, mib)| mib).sum()));
+    ProcessSample {
+        polled: moment(seconds),
+        name: name.into(),
+        user: Some(1000),
+        state: 'R',
+        cpu_ticks: ticks,
+        resident: Some(resident),
+        allowed: allowed.clone(),
+        group: Some("/system.slice/postgresql.service".into()),
+        tasks: Some(vec![TaskSample {
+            identity,
+            name: name.into(),
+            cpu_ticks: ticks,
+            run: Some(Duration::from_millis(ticks * 10)),
+            processor: Some(CpuId::new(1)),
+            allowed,
+            cpu_changes: Some(4),
+            balancing: None,
+        }]),
+        denied: if pages.is_none() { Some(Denied::Rights) } else { None },
+        pages,
+        ..ProcessSample::new(identity)
+    }
+}
+
+/// The machine with this number of nodes after these seconds.
+fn sample(nodes: u32, seconds: u64) -> Sample {
+    let last = nodes - 1;
+    let times = |busy: u64, idle: u64| {
+        let mut times = nodewise_source::parse::proc_stat::CpuTimes::default();
+        (times.user, times.idle) = (busy * seconds, idle * seconds);
+        times
+    };
+    let cpus =
+        (0..nodes * 4).map(|cpu| (CpuId::new(cpu), if cpu % 4 == 0 { times(100, 0) } else { times(10, 90) }));
+    Sample {
+        moment: moment(seconds),
+        nodes: (0..nodes).map(|number| node(number, nodes, seconds)).collect(),
+        cpus: cpus.collect(),
+        memory: Some(Bytes::from_gib(64 * u64::from(nodes))),
+        processes: vec![
+            Arc::new(process(733, "idle", seconds, 0, Some(&[(0, 9)]))),
+            Arc::new(process(1188, "node\x1b[2Jexporter", seconds, 3, None)),
+            Arc::new(process(4121, "postgres", seconds, 98, Some(&[(0, 1000), (last, 3000)]))),
+            Arc::new(process(4122, "=java", seconds, 0, Some(&[(last, 4096)]))),
+        ],
+        interrupts: vec![InterruptSample {
+            device: "net:eth0".to_owned(),
+            node: Some(NodeId::new(last)),
+            lines: vec![30, 31],
+            by_cpu: vec![(CpuId::new(0), 700 * seconds), (CpuId::new(last * 4 + 1), 100 * seconds)],
+        }],
+        unread: vec![Unread {
+            fact: "memory of processes by node".to_owned(),
+            reason: "permission denied".to_owned(),
+            objects: 1,
+            remedy: Some("run as root".to_owned()),
+        }],
+        ..Sample::default()
+    }
+}
+
+fn running(nodes: u32, choice: Choice) -> Running {
+    let (before, now) = (sample(nodes, 200), sample(nodes, 202));
+    let delta = Delta::between(&before, &now).unwrap();
+    let mut running = Running::new(&now, &delta, choice);
+    running.checks = identity::check(&now, Some(identity::Interval { delta: &delta, readings: 1 }));
+    running
+}
+
+#[test]
+fn text_is_what_a_person_accepted() {
+    let choice = Choice { threads: true, ..Choice::default() };
+    for (nodes, width) in [(1, 60), (2, 60), (2, 100), (4, 80), (6, 80)] {
+        let running = running(nodes, choice);
+        golden(&format!("stat-{nodes}-nodes-{width}"), text::stat(&running, &Style::plain(width)));
+    }
+    let now = sample(2, 202);
+    let boot = Running::new(&now, &Delta::since_boot(&now), Choice::default());
+    golden("stat-since-boot-80", text::stat(&boot, &Style::plain(80)));
+}
+
+#[test]
+fn text_fits_on_any_number_of_nodes_and_holds_no_control_byte() {
+    for nodes in [1, 2, 3, 8, 64] {
+        let running = running(nodes, Choice { shown: Shown::All, threads: true, ..Choice::default() });
+        for width in [60, 80, 200] {
+            let text = text::stat(&running, &Style::plain(width));
+            assert!(
+                text.lines().all(|line| line.width() <= width),
+                "{nodes} nodes in {width} columns:\n{text}"
+            );
+            assert!(!text.contains('\x1b'), "{text}");
+            for number in 0..nodes {
+                let (column, row) = (format!("node {number}"), format!("\n{:>6}  ", number));
+                assert!(text.contains(&column) || text.contains(&row), "node {number} of {nodes}:\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_deserves_attention_comes_first() {
+    let running = running(2, Choice::default());
+    let pids: Vec<u32> = running.processes.iter().map(|row| row.identity.pid.number()).collect();
+    assert_eq!(
+        pids,
+        [4122, 4121, 1188],
+        "stranded memory, then CPU time; an idle process without memory is left out"
+    );
+    let kinds: Vec<&str> = findings(&running).iter().map(|finding| finding.kind()).collect();
+    assert_eq!(kinds, ["low_memory", "stranded_memory", "stranded_memory", "interrupts_on_other_nodes"]);
+    let sorted = |sort| {
+        let running = self::running(2, Choice { shown: Shown::All, sort, top: 2, ..Choice::default() });
+        running.processes.iter().map(|row| row.identity.pid.number()).collect::<Vec<_>>()
+    };
+    assert_eq!(sorted(Sort::Cpu), [4121, 1188]);
+    assert_eq!(sorted(Sort::Memory), [4122, 4121]);
+    assert_eq!(sorted(Sort::Pid), [733, 1188]);
+}
+
+#[test]
+fn json_says_what_the_text_says() {
+    let running = running(2, Choice { threads: true, ..Choice::default() });
+    let document: Value = serde_json::from_str(&json::stat(&running)).unwrap();
+    let text = text::stat(&running, &Style::plain(200));
+    assert_eq!(document["schema"], "nodewise.stat/1");
+    assert_eq!(document["interval_s"], 2.0);
+    assert!(text.contains("in 2.0 s"), "{text}");
+    assert_eq!(document["nodes"][0]["rates"]["hit_per_s"], 81_203.0);
+    assert!(text.contains("81,203"), "{text}");
+    let first = &document["processes"][0];
+    assert_eq!((&first["pid"], &first["stranded_share"]), (&Value::from(4122), &Value::from(1.0)));
+    let second = &document["processes"][1];
+    assert_eq!(second["memory"]["by_node"][1]["size_bytes"], 3000u64 << 20);
+    assert_eq!((&second["stranded_share"], &second["local_index"]), (&Value::from(0.75), &Value::from(0.25)));
+    assert_eq!(second["cpu_by_node"][0]["certain_share"], 1.0);
+    assert_eq!(document["processes"][2]["memory_unread"], "permission denied");
+    for row in document["findings"].as_array().unwrap() {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&text).contains(&words(row["sentence"].as_str().unwrap())), "{row}\n{text}");
+    }
+    assert_eq!(json::stat_line(&running).lines().count(), 1);
+    let line: Value = serde_json::from_str(&json::stat_line(&running)).unwrap();
+    assert_eq!(line, document);
+}
+
+#[test]
+fn csv_has_a_line_for_each_fact_that_is_known() {
+    let running = running(2, Choice::default());
+    let text = csv::stat(&running);
+    let fields = csv::stat::HEAD.trim_end().split(',').count();
+    assert!(text.lines().all(|line| line.split(',').count() == fields), "{text}");
+    assert!(text.contains("4121,postgres,1,memory,3145728000,bytes\n"), "{text}");
+    assert!(text.contains(",,1,miss,812.000000,per_s\n"), "{text}");
+    assert!(text.contains(",'=java,"), "a name is not a formula: {text}");
+    assert!(!text.contains("1188,node\\x1b[2Jexporter,,stranded"), "{text}");
+}
+
+#[test]
+fn since_boot_no_share_of_a_node_is_certain() {
+    let now = sample(2, 202);
+    let running = Running::new(&now, &Delta::since_boot(&now), Choice::default());
+    let document: Value = serde_json::from_str(&json::stat(&running)).unwrap();
+    assert_eq!(
+        (&document["interval_s"], &document["processes"][0]["cpu_by_node"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(document["processes"][0]["may_run_on"], "0");
+}
