@@ -20,6 +20,9 @@ use thiserror::Error;
 use crate::attribution::{self, CpuTime, Places};
 pub use load::CpuLoad;
 
+/// A younger process has no share of a CPU since its start: that and its time are counted in ticks of 10 ms.
+const YOUNG: Duration = Duration::from_millis(200);
+
 /// The time in which changes arose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
@@ -268,7 +271,8 @@ fn process_change(
     let (window, earlier) = match earlier {
         None => {
             let age = read.saturating_sub(began);
-            (Window::SinceBoot(Some(age).filter(|_| window.length().is_some())), Some(None))
+            let is_known = window.length().is_some() && age >= YOUNG;
+            (Window::SinceBoot(Some(age).filter(|_| is_known)), Some(None))
         }
         // An idle process is not read each time: its window is that of its own readings.
         Some((_, Some(earlier))) => match read.checked_sub(earlier.polled.since_boot) {

@@ -111,6 +111,8 @@ fn processes_are_matched_by_number_and_start() {
     let delta = Delta::between(&before, &now).unwrap();
     assert_eq!((delta.processes[0].cpu.clone(), delta.processes[0].major_faults), (None, None));
     // Since its start: 0.2 s of 2 s.
+    let boot = Delta::since_boot(&Sample { processes: vec![read(11, 1095, 5)], ..now.clone() });
+    assert_eq!(boot.processes[0].window.length(), None, "too young for a share");
     let boot = Delta::since_boot(&now);
     let change = &boot.processes[0];
     assert_eq!(change.window.share(change.cpu.as_ref().map(|cpu| cpu.used)), Some(0.1));
