@@ -27,6 +27,7 @@ pub mod run;
 pub mod shm;
 pub mod show;
 pub mod simulate;
+pub mod stat;
 pub mod topics;
 pub mod tune;
 mod verbs;
@@ -41,6 +42,8 @@ use verbs::verbs;
 verbs! {
     "show" Show(show::Show),
         "Shows where memory is: nodes, CPUs, distances, caches, devices, settings";
+    "stat" Stat(stat::Stat),
+        "Shows the running system by node: memory, allocations, CPU load, and the processes that matter";
     "acpi" Acpi(acpi::Acpi),
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "maps" Maps(maps::Maps),

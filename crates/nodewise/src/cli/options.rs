@@ -96,7 +96,7 @@ const FORMS: [(&str, &str); 4] = [
     ("kernel", "a release for the model, which the lab boots, or an image of it"),
     ("from", "io compares several files, each with a label, and migrate names nodes"),
     ("only", "compare names benchmarks, migrate kinds of memory"),
-    ("threads", "tune tries several numbers"),
+    ("threads", "tune tries several numbers, and stat lists the threads of processes"),
 ];
 
 #[test]

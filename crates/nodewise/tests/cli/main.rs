@@ -28,6 +28,7 @@ mod running;
 mod sandbox;
 mod show;
 mod simulate;
+mod stat;
 mod streams;
 mod terminal;
 mod tune;

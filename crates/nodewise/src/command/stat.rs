@@ -1,0 +1,204 @@
+//! `nodewise stat`.
+
+mod subject;
+mod words;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nodewise_diagnose::{Delta, identity};
+use nodewise_source::Detail;
+use nodewise_source::sample::{
+    Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+};
+use nodewise_source::tree::Tree;
+use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
+use nodewise_view::{csv, json, text};
+
+use crate::cli::Global;
+use crate::cli::stat::{SortBy, Stat};
+use crate::failure::{Failure, Outcome};
+use crate::{input, measuring, output};
+
+use words::Words;
+
+/// CPU time for the memory of processes where there is one reading.
+const ONCE: Duration = Duration::from_secs(1);
+/// The share of an interval that it may take otherwise, and the least of it.
+const SHARE: f64 = 0.05;
+const LEAST: Duration = Duration::from_millis(3);
+/// Time in which a first reading finds busy processes, whose threads are then read from the beginning.
+const WARM_UP: Duration = Duration::from_millis(100);
+/// A shorter interval, which Ctrl-C has cut, says little.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// The interval of --check.
+const CHECKED: Duration = Duration::from_secs(1);
+/// How often a wait looks at Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the verb.
+pub fn run(args: &Stat, global: &Global) -> Outcome {
+    let words = Words::read(&args.words, args.every, args.count).map_err(Failure::usage)?;
+    let live = input::is_live(&global.machine);
+    let interval = words.every.or_else(|| (args.check && live).then_some(CHECKED));
+    if !live && (interval.is_some() || words.names_processes() || subject::is_wanted(args)) {
+        return Err(Failure::usage(
+            "--machine shows one moment: intervals and processes exist on the running system only",
+        ));
+    }
+    let processes = if live { subject::find(args, &words, Tree::live())? } else { None };
+    let count = words.count.or_else(|| (args.check && words.every.is_none()).then_some(1));
+    let reader = Reader { args, global, live, named: processes, interval, count };
+    match interval {
+        Some(interval) => reader.intervals(interval),
+        None => reader.once(),
+    }
+}
+
+/// The readings of a run.
+struct Reader<'a> {
+    args: &'a Stat,
+    global: &'a Global,
+    live: bool,
+    /// Processes that were asked for; `None`: those that matter.
+    named: Option<BTreeSet<nodewise_source::process::Pid>>,
+    interval: Option<Duration>,
+    count: Option<u64>,
+}
+
+impl Reader<'_> {
+    fn options(&self) -> SampleOptions {
+        let always = self.named.clone().unwrap_or_default();
+        let budget = self.interval.map_or(ONCE, |interval| interval.mul_f64(SHARE).clamp(LEAST, ONCE));
+        SampleOptions {
+            processes: match (&self.named, self.live) {
+                (_, false) => ProcessScope::None,
+                (Some(named), _) => ProcessScope::Only(named.clone()),
+                (None, _) => ProcessScope::All,
+            },
+            threads: match (&self.named, self.live) {
+                (_, false) => ThreadScope::None,
+                (Some(named), _) => ThreadScope::Only(named.clone()),
+                (None, _) => ThreadScope::Busy(BTreeSet::new()),
+            },
+            groups: self.args.check && self.live,
+            pages: self.live.then_some(PageOptions { budget, always }),
+            interrupts: self.args.irq,
+            ..SampleOptions::default()
+        }
+    }
+
+    /// One reading, since boot.
+    fn once(&self) -> Outcome {
+        let tree = if self.live {
+            Tree::live()
+        } else {
+            input::load(&self.global.machine, Detail::Overview)?.into_tree()
+        };
+        let mut sampler = Sampler::new(tree, self.options());
+        let now = if self.live { Moment::now() } else { Moment::default() };
+        let sample = sampler.sample(now);
+        let mut running = self.digest(&sample, &Delta::since_boot(&sample))?;
+        if self.args.check {
+            running.checks = identity::check(&sample, None);
+        }
+        self.show(&running, false)?;
+        Ok(self.code(&running))
+    }
+
+    /// Readings with an interval between them, until there are enough or Ctrl-C.
+    fn intervals(&self, interval: Duration) -> Outcome {
+        let interrupt = measuring::interrupt()?;
+        let mut sampler = Sampler::new(Tree::live(), self.options());
+        if self.named.is_none() {
+            sampler.sample(Moment::now());
+            wait(Instant::now() + WARM_UP, &interrupt);
+        }
+        let mut deadline = Instant::now();
+        let first = sampler.sample(Moment::now());
+        let (mut before, mut code, mut shown) = (first.clone(), 0, 0);
+        let several = self.count != Some(1);
+        while !interrupt.load(Ordering::Relaxed) && self.count.is_none_or(|count| shown < count) {
+            deadline += interval;
+            let began = Instant::now();
+            wait(deadline, &interrupt);
+            if interrupt.load(Ordering::Relaxed) && began.elapsed() < SHORTEST {
+                break;
+            }
+            let now = sampler.sample(Moment::now());
+            let delta = Delta::between(&before, &now).map_err(Failure::cannot)?;
+            let mut running = self.digest(&now, &delta)?;
+            if self.args.check {
+                let readings = identity::Interval { delta: &delta, readings: 1 };
+                running.checks = identity::check(&now, Some(readings));
+            }
+            code = code.max(self.code(&running));
+            if shown == 0 && self.args.csv {
+                output::print(csv::stat::HEAD)?;
+            } else if shown > 0 && self.is_text() {
+                output::print("\n")?;
+            }
+            self.show(&running, several)?;
+            shown += 1;
+            before = now;
+        }
+        // As the averages of pidstat and mpstat.
+        if shown > 1 && self.is_text() {
+            let all = Delta::between(&first, &before).map_err(Failure::cannot)?;
+            output::print(&format!("\nAll {shown} intervals\n"))?;
+            self.show(&self.digest(&before, &all)?, several)?;
+        }
+        Ok(code)
+    }
+
+    fn is_text(&self) -> bool {
+        !self.args.json && !self.args.csv
+    }
+
+    fn digest(&self, sample: &Sample, delta: &Delta) -> Result<Running, Failure> {
+        if sample.nodes.is_empty() {
+            return Err(Failure::cannot("this kernel describes no NUMA node"));
+        }
+        let choice = Choice {
+            shown: if self.named.is_some() { Shown::All } else { Shown::Notable },
+            sort: match self.args.sort {
+                SortBy::Notable => Sort::Notable,
+                SortBy::Cpu => Sort::Cpu,
+                SortBy::Memory => Sort::Memory,
+                SortBy::Stranded => Sort::Stranded,
+                SortBy::Moved => Sort::Moved,
+                SortBy::Pid => Sort::Pid,
+            },
+            top: self.args.top,
+            threads: self.args.threads,
+            raw: self.args.raw,
+        };
+        Ok(Running::new(sample, delta, choice))
+    }
+
+    fn show(&self, running: &Running, several: bool) -> io::Result<()> {
+        if self.args.csv {
+            let head = if self.interval.is_none() { csv::stat::HEAD } else { "" };
+            return output::print(&format!("{head}{}", csv::stat(running)));
+        }
+        let json = || if several { json::stat_line(running) } else { json::stat(running) };
+        output::show(self.args.json, self.global.color, json, |style| text::stat(running, style))
+    }
+
+    fn code(&self, running: &Running) -> u8 {
+        u8::from(running.checks.iter().any(|check| !check.holds))
+    }
+}
+
+/// Waits until then, or for Ctrl-C.
+fn wait(deadline: Instant, interrupt: &AtomicBool) {
+    while !interrupt.load(Ordering::Relaxed) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+}
