@@ -51,7 +51,7 @@ verbs! {
     "capture" Capture(capture::Capture),
         "Saves this machine's description for inspection elsewhere";
     "record" Record(record::Record), here "",
-        "Records the running system to a file that stat and top replay";
+        "Records the running system to a file";
     "run" Run(run::Run), "Starts a program under a placement";
     "tune" Tune(tune::Tune), here "--from=FILE shows a result from elsewhere",
         "Runs a program under many placements and names the best";

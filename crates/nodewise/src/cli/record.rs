@@ -7,7 +7,7 @@ use std::time::Duration;
 use nodewise_machine::Bytes;
 use nodewise_machine::duration;
 
-/// Records the running system to a file that stat and top replay
+/// Records the running system to a file
 ///
 /// Takes a sample of nodes, CPUs, processes and control groups every few seconds until Ctrl-C, until --for has
 /// passed, or until the program ends. Samples are compressed, and a crash costs at most the last ten seconds. Names

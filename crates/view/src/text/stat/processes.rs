@@ -62,7 +62,7 @@ pub(super) fn write(running: &Running, page: &mut Page) {
     if running.processes_left_out > 0 {
         notes.push(format!("{} more not listed (--top N)", running.processes_left_out));
     }
-    if running.processes.iter().any(|row| is_drawn(row)) {
+    if running.processes.iter().any(is_drawn) {
         notes.push("~ from a sample of pages: --json has the 95 % intervals".to_owned());
     }
     for note in notes {
