@@ -225,14 +225,14 @@ impl Delta {
                 None if absent => Default::default(),
                 None => (node.allocations, Counts::between(None, &node.counters)),
             };
-            NodeChange { node: node.node, cpus: loads.of(&node.cpus), allocations, events }
+            NodeChange { node: node.node, cpus: loads.load(&node.cpus), allocations, events }
         };
         let all = now.cpus.iter().map(|(cpu, _)| *cpu).collect();
         let process = |process: &Arc<ProcessSample>| process_change(before, process, window, &places);
         Self {
             window,
             nodes: now.nodes.iter().map(node).collect(),
-            cpus: loads.of(&all),
+            cpus: loads.load(&all),
             events: Counts::between(before.map(|sample| &sample.events), &now.events),
             processes: now.processes.iter().map(process).collect(),
             born: Vec::new(),

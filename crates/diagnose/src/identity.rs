@@ -141,7 +141,7 @@ fn uses(now: &Sample) -> Vec<IdentityCheck> {
         let name = format!("node {node}: free memory + its uses <= MemTotal");
         IdentityCheck::new(name, memory.excess.get(), memory.total.get() / SIZES, Unit::Bytes)
     };
-    now.nodes.iter().filter_map(|node| Some((node.node, MemoryUse::of(node)?))).map(check).collect()
+    now.nodes.iter().filter_map(|node| Some((node.node, MemoryUse::from_node(node)?))).map(check).collect()
 }
 
 /// Kinds of memory that are charged to one group, and so to all above it.

@@ -91,7 +91,7 @@ pub struct MemoryUse {
 
 impl MemoryUse {
     /// Reads it off `nodeN/meminfo`; `None` without its total and its free memory.
-    pub fn of(node: &NodeSample) -> Option<Self> {
+    pub fn from_node(node: &NodeSample) -> Option<Self> {
         let size = |name: &str| node.size(name);
         let (total, free) = (size("MemTotal")?, size("MemFree")?);
         let sum = |parts: &[Option<Bytes>]| {

@@ -63,9 +63,9 @@ pub(crate) struct Sample<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     estimate: f64,
-    /// What the test at the level of the rules does not reject.
+    /// The shifts that the test at the level of the rules does not reject.
     test: [f64; 2],
-    /// What it does not reject at 5 %.
+    /// The shifts that it does not reject at 5 %.
     interval: [f64; 2],
     /// The spread of the differences of two equal runs.
     spread: f64,

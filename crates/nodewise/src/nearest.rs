@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 
 /// The candidate with the fewest slips of the finger from what was typed, where there are few enough for its
-/// length: one, and one more for every four letters. Of several as near the one that begins alike.
+/// length: one, and one more for every four letters. Of several as near the one that has all that was typed, and
+/// more, and then the one that begins alike.
 pub fn nearest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let letters: Vec<char> = typed.chars().collect();
     let most = 1 + letters.len() / 4;
@@ -15,7 +16,13 @@ pub fn nearest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -
     });
     let alike =
         |candidate: &str| candidate.chars().zip(&letters).take_while(|(c, typed)| c == *typed).count();
-    near.min_by_key(|(slips, candidate)| (*slips, Reverse(alike(candidate)))).map(|(_, candidate)| candidate)
+    let holds = |candidate: &str| {
+        let mut rest = candidate.chars();
+        letters.iter().all(|typed| rest.any(|letter| letter == *typed))
+    };
+    let rank =
+        |(slips, candidate): &(usize, &str)| (*slips, Reverse(holds(candidate)), Reverse(alike(candidate)));
+    near.min_by_key(rank).map(|(_, candidate)| candidate)
 }
 
 /// Letters left out, put in, exchanged for another or with their neighbour: the optimal string alignment
@@ -43,7 +50,8 @@ fn slips(from: &[char], to: &[char]) -> usize {
 mod tests {
     use super::*;
 
-    const VERBS: [&str; 8] = ["show", "run", "tune", "zonelist", "zones", "numactl", "numastat", "memhog"];
+    const VERBS: [&str; 9] =
+        ["show", "shm", "run", "tune", "zonelist", "zones", "numactl", "numastat", "memhog"];
 
     #[test]
     fn the_nearest_word_is_found_and_no_word_that_is_far() {
@@ -51,6 +59,8 @@ mod tests {
             ("shw", Some("show")),
             ("shwo", Some("show")),
             ("tun", Some("tune")),
+            ("shw", Some("show")),
+            ("shn", Some("shm")),
             ("zone", Some("zones")),
             ("numastats", Some("numastat")),
             ("numacctl", Some("numactl")),

@@ -49,7 +49,7 @@ impl Times {
     }
 
     /// The load of these CPUs; `None` where the time of none is known.
-    pub(super) fn of(&self, cpus: &CpuSet) -> Option<CpuLoad> {
+    pub(super) fn load(&self, cpus: &CpuSet) -> Option<CpuLoad> {
         let known: Vec<(CpuId, &CpuTimes)> = cpus
             .iter()
             .filter_map(|cpu| Some((cpu, self.cpus.get(&cpu)?)))

@@ -94,14 +94,14 @@ fn the_uses_of_memory_end_with_the_rest() {
         size("KernelStack", mib(1)),
     ];
     sample.pools = vec![PoolSample { page_size: mib(2), total: 50, ..PoolSample::default() }];
-    let memory = MemoryUse::of(&sample).unwrap();
+    let memory = MemoryUse::from_node(&sample).unwrap();
     assert_eq!((memory.file, memory.slab, memory.page_tables), (Some(mib(240)), Some(mib(50)), None));
     assert_eq!((memory.huge_pools, memory.rest, memory.excess), (Some(mib(100)), mib(259), mib(0)));
     sample.memory[0] = size("MemTotal", mib(700));
-    let memory = MemoryUse::of(&sample).unwrap();
+    let memory = MemoryUse::from_node(&sample).unwrap();
     assert_eq!((memory.rest, memory.excess), (mib(0), mib(41)), "parts read at different moments");
     sample.memory.remove(1);
-    assert_eq!(MemoryUse::of(&sample), None);
+    assert_eq!(MemoryUse::from_node(&sample), None);
 }
 
 #[test]

@@ -27,12 +27,12 @@ pub struct HugePages {
     #[command(flatten)]
     pub show: Show,
     #[command(subcommand)]
-    pub kind: Option<Kind>,
+    pub kind: Option<PoolAction>,
 }
 
 /// A step.
 #[derive(Debug, Subcommand)]
-pub enum Kind {
+pub enum PoolAction {
     /// Sets the pools of some nodes, reads back what the kernel gave, and compacts memory where that is less
     Set(Set),
     /// Restores the pools as they were before the last change

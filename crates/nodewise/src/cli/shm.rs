@@ -19,12 +19,12 @@ Examples:
 )]
 pub struct Shm {
     #[command(subcommand)]
-    pub kind: Kind,
+    pub kind: SharedAction,
 }
 
 /// A step.
 #[derive(Debug, Subcommand)]
-pub enum Kind {
+pub enum SharedAction {
     /// Lists segments of System V, and mounts of tmpfs and hugetlbfs
     List(List),
     /// Shows the nodes of the pages of a segment or file, and its policies

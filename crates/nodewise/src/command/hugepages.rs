@@ -17,7 +17,7 @@ use nodewise_view::digest::hugepages::{Pool, Pools, PoolsChange, WholePool, pars
 use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
-use crate::cli::hugepages::{Changing, HugePages, Kind, Set, Show, Undo};
+use crate::cli::hugepages::{Changing, HugePages, PoolAction, Set, Show, Undo};
 use crate::failure::{Failure, Outcome};
 use crate::journal::{Kept, refusal};
 use crate::{input, output};
@@ -30,8 +30,8 @@ const SHORT: u8 = 1;
 pub fn run(args: &HugePages, global: &Global) -> Outcome {
     match &args.kind {
         None => show(&args.show, global),
-        Some(Kind::Set(args)) => set_pools(args, global),
-        Some(Kind::Undo(args)) => undo(args, global),
+        Some(PoolAction::Set(args)) => set_pools(args, global),
+        Some(PoolAction::Undo(args)) => undo(args, global),
     }
 }
 

@@ -22,7 +22,7 @@ use nodewise_view::{json, text};
 use crate::cli::Global;
 use crate::cli::migrate::Migrate;
 use crate::failure::{CANNOT, Failure, Outcome};
-use crate::migration::engine::{Ending, Limits, Reason, Report, migrate};
+use crate::migration::engine::{Ending, Limits, MigrationReport, Reason, migrate};
 use crate::migration::goal::Goal;
 use crate::migration::live::{Process, System, has_capability, has_ended};
 use crate::migration::{ByKind, Region, regions, regions_back, sums};
@@ -101,7 +101,7 @@ pub fn run(args: &Migrate, global: &Global) -> Outcome {
 }
 
 /// The exit code of a migration.
-fn code(report: &Report) -> u8 {
+fn code(report: &MigrationReport) -> u8 {
     let is_whole = report.ending == Ending::Done && report.failed.is_empty();
     match report.moved {
         _ if is_whole => 0,
@@ -354,7 +354,7 @@ impl Subject {
         }
     }
 
-    fn add_result(&self, tree: &Tree, machine: &Machine, report: &Report, shown: &mut Migration) {
+    fn add_result(&self, tree: &Tree, machine: &Machine, report: &MigrationReport, shown: &mut Migration) {
         shown.moved = report.moved;
         shown.gone = report.gone;
         shown.calls = report.calls;
@@ -420,8 +420,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn report(ending: Ending, moved: u64, failed: &[(Reason, u64)]) -> Report {
-        Report {
+    fn report(ending: Ending, moved: u64, failed: &[(Reason, u64)]) -> MigrationReport {
+        MigrationReport {
             moved: Bytes::new(moved),
             failed: failed
                 .iter()

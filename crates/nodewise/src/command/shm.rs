@@ -17,7 +17,7 @@ use nodewise_view::{json, text};
 
 use super::explain::parse;
 use crate::cli::Global;
-use crate::cli::shm::{Kind, List, Policy, Shm, Show};
+use crate::cli::shm::{List, Policy, SharedAction, Shm, Show};
 use crate::failure::{Failure, Outcome};
 use crate::{input, live, output};
 
@@ -27,9 +27,9 @@ const ELSEWHERE: u8 = 1;
 /// Runs `shm`.
 pub fn run(args: &Shm, global: &Global) -> Outcome {
     match &args.kind {
-        Kind::List(args) => list(args, global),
-        Kind::Show(args) => show(args, global),
-        Kind::Policy(args) => policy(args, global),
+        SharedAction::List(args) => list(args, global),
+        SharedAction::Show(args) => show(args, global),
+        SharedAction::Policy(args) => policy(args, global),
     }
 }
 

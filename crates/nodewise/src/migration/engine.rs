@@ -41,7 +41,7 @@ pub trait Surroundings {
     /// Memory that a node has for pages of a size; `None` where the kernel does not say.
     fn room(&mut self, node: NodeId, kind: MemoryKind, page_size: Bytes) -> Option<Bytes>;
     /// Shows how far it is.
-    fn progress(&mut self, report: &Report, state: State);
+    fn progress(&mut self, report: &MigrationReport, state: State);
     /// Notes a page that has moved, with the node that it was on.
     fn moved(&mut self, page: u64, page_size: Bytes, kind: MemoryKind, from: NodeId);
 }
@@ -128,7 +128,7 @@ pub enum Ending {
 
 /// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct MigrationReport {
     pub moved: Bytes,
     /// Memory that stayed, by reason.
     pub failed: BTreeMap<Reason, Bytes>,
@@ -166,7 +166,7 @@ pub fn migrate(
     limits: Limits,
     memory: &mut impl Memory,
     around: &mut impl Surroundings,
-) -> Report {
+) -> MigrationReport {
     let mut engine = Engine {
         regions,
         limits,
@@ -176,7 +176,7 @@ pub fn migrate(
         around,
         chunk: CHUNK.0,
         full: BTreeSet::new(),
-        report: Report {
+        report: MigrationReport {
             moved: Bytes::new(0),
             failed: BTreeMap::new(),
             gone: Bytes::new(0),
@@ -205,7 +205,7 @@ struct Engine<'a, M, S> {
     chunk: Bytes,
     /// Nodes that have no room, by the size of the pages.
     full: BTreeSet<(NodeId, Bytes)>,
-    report: Report,
+    report: MigrationReport,
 }
 
 impl<M: Memory, S: Surroundings> Engine<'_, M, S> {

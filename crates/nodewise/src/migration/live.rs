@@ -18,7 +18,7 @@ use nodewise_syscall::clock::{Clock as _, Monotonic};
 use nodewise_syscall::pages::{PageLocation, Tried, locate, try_moves};
 use nodewise_syscall::{CallError, PageScope, Task};
 
-use super::engine::{Memory, Report, State, Surroundings};
+use super::engine::{Memory, MigrationReport, State, Surroundings};
 use crate::{output, progress};
 
 /// Free memory that a target keeps: one part in so many of its size.
@@ -102,7 +102,7 @@ impl<'a> System<'a> {
         self.bar.finish_and_clear();
     }
 
-    fn words(&self, report: &Report, state: State) -> String {
+    fn words(&self, report: &MigrationReport, state: State) -> String {
         match state {
             State::WaitsForPressure => "waiting: programs wait for memory (--pause-psi)".to_owned(),
             State::WaitsForRoom(node) => format!("waiting: node {node} has no free memory"),
@@ -145,7 +145,7 @@ impl Surroundings for System<'_> {
         Some(Bytes::new(spare.get().saturating_sub(kept)))
     }
 
-    fn progress(&mut self, report: &Report, state: State) {
+    fn progress(&mut self, report: &MigrationReport, state: State) {
         let words = self.words(report, state);
         // Without a terminal a wait is still worth a line, once.
         if self.bar.is_hidden() && state != State::Moving && self.last != Some(state) {

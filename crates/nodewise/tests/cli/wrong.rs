@@ -126,7 +126,7 @@ fn a_machine_that_is_none_is_explained() {
 #[test]
 fn verbs_of_this_machine_refuse_another_and_do_not_offer_it() {
     for (words, hint) in [
-        (&["tune", "true"][..], ""),
+        (&["tune", "true"][..], " (--from=FILE shows a result from elsewhere)"),
         (&["compare", "--suite=board"], ""),
         (&["latency"], " (--from=FILE shows a result from elsewhere)"),
         (&["bandwidth"], " (--from=FILE shows a result from elsewhere)"),

@@ -77,7 +77,7 @@ fn agree(process: &Process<'_>, numa: &BTreeMap<u64, Numa>) -> bool {
 }
 
 fn is_special(process: &Process<'_>, at: usize) -> bool {
-    process.kinds.of(&process.listed[at]) == MappingKind::Special
+    process.kinds.kind(&process.listed[at]) == MappingKind::Special
 }
 
 /// Sizes of a mapping that `numa_maps` does not have.
@@ -123,7 +123,7 @@ fn sizes(process: &mut Process<'_>, pages: Option<&mut dyn PageSource>) -> Resul
 
 fn mapping(process: &Process<'_>, at: usize, numa: Option<&Numa>, sizes: &[Sizes]) -> Mapping {
     let (listed, sizes) = (&process.listed[at], sizes.get(at).copied().unwrap_or_default());
-    let kind = match process.kinds.of(listed) {
+    let kind = match process.kinds.kind(listed) {
         _ if numa.is_some_and(|numa| numa.huge) => MappingKind::HugePool,
         kind => kind,
     };

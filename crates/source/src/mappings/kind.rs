@@ -24,7 +24,7 @@ impl Kinds {
     }
 
     /// The kind of a mapping.
-    pub(super) fn of(&self, mapping: &Mapping) -> MappingKind {
+    pub(super) fn kind(&self, mapping: &Mapping) -> MappingKind {
         let Some(file) = mapping.file else {
             return match mapping.word() {
                 None => MappingKind::Anonymous,
@@ -75,7 +75,7 @@ mod tests {
         let kinds = Kinds::read(&tree, Pid::new(7));
         let check = |rest: &str, expected: MappingKind| {
             let parsed = maps::parse(&format!("1000-2000 {rest}"));
-            assert_eq!(kinds.of(&parsed.value[0]), expected, "{rest}");
+            assert_eq!(kinds.kind(&parsed.value[0]), expected, "{rest}");
         };
         check("rw-p 0 00:00 0", MappingKind::Anonymous);
         check("rw-p 0 00:00 0 [anon:arena]", MappingKind::Anonymous);

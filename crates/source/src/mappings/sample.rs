@@ -60,7 +60,7 @@ impl From<PageError> for Stop {
 }
 
 fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u64) -> Result<Found, Stop> {
-    let kinds: Vec<MappingKind> = process.listed.iter().map(|listed| process.kinds.of(listed)).collect();
+    let kinds: Vec<MappingKind> = process.listed.iter().map(|listed| process.kinds.kind(listed)).collect();
     let (present, is_scanned) = match runs::scan(&process.listed, pages) {
         Ok(present) => (present, true),
         Err(PageError::Unsupported) => (process.listed.iter().map(Present::whole).collect(), false),

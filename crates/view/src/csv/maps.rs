@@ -18,7 +18,7 @@ pub fn maps(maps: &Maps<'_>) -> String {
             known(mapping.page_size.map(|size| size.get())),
         ]
         .join(",");
-        let tally = Tally::of([mapping]);
+        let tally = Tally::from_mappings([mapping]);
         let nodes = tally.nodes();
         if nodes.is_empty() {
             text.push_str(&format!("{head},,{},,\n", known(mapping.resident().map(|size| size.get()))));

@@ -27,7 +27,7 @@ pub fn timeline(timeline: &Timeline) -> impl Iterator<Item = String> + '_ {
     [HEADER.to_owned()].into_iter().chain(steps)
 }
 
-/// What a node gave in a step, and what it has left.
+/// Pages that a node gave in a step, and those that it has left.
 #[derive(Default)]
 struct Own {
     taken: u64,

@@ -47,7 +47,7 @@ pub struct Tally {
 
 impl Tally {
     /// The sum of mappings.
-    pub fn of<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Self {
+    pub fn from_mappings<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Self {
         let mut tally = Self::default();
         mappings.into_iter().for_each(|mapping| tally.add(mapping));
         tally
@@ -199,7 +199,7 @@ impl<'a> Maps<'a> {
 
     /// All mappings together.
     pub fn all(&self) -> Tally {
-        Tally::of(&self.process.mappings)
+        Tally::from_mappings(&self.process.mappings)
     }
 
     /// Groups with a name each; kinds in their order, others by size. Groups without pages are left out.
@@ -208,7 +208,7 @@ impl<'a> Maps<'a> {
         for mapping in &self.process.mappings {
             groups.entry(self.group_of(mapping)).or_default().push(mapping);
         }
-        let tallies = groups.into_iter().map(|((_, name), mappings)| (name, Tally::of(mappings)));
+        let tallies = groups.into_iter().map(|((_, name), mappings)| (name, Tally::from_mappings(mappings)));
         let is_shown = |tally: &Tally| {
             tally.all() > Bytes::new(0) || tally.swapped.is_some_and(|size| size > Bytes::new(0))
         };
@@ -245,7 +245,7 @@ impl<'a> Maps<'a> {
             }
         }
         let mut policies: Vec<(&str, Tally)> =
-            by_text.into_iter().map(|(text, mappings)| (text, Tally::of(mappings))).collect();
+            by_text.into_iter().map(|(text, mappings)| (text, Tally::from_mappings(mappings))).collect();
         policies.retain(|(_, tally)| tally.all() > Bytes::new(0));
         policies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.all()));
         policies
@@ -263,7 +263,7 @@ impl<'a> Maps<'a> {
     /// Memory by the size of its pages, in words with a share each.
     pub fn page_sizes(&self) -> Vec<(String, Bytes)> {
         let small = self.process.mappings.iter().filter(|mapping| mapping.kind != MappingKind::HugePool);
-        let small = Tally::of(small);
+        let small = Tally::from_mappings(small);
         let mut sizes = Vec::new();
         match small.transparent {
             Some(transparent) => {
@@ -309,7 +309,7 @@ impl<'a> Maps<'a> {
         let under = |mapping: &&Mapping| mapping.kind.follows_policy() && policy_words(mapping) == Some(text);
         let mappings: Vec<&Mapping> = self.process.mappings.iter().filter(under).collect();
         let policy = mappings.first()?.policy.as_ref()?.policy.as_ref()?;
-        let tally = Tally::of(mappings);
+        let tally = Tally::from_mappings(mappings);
         let all = tally.all();
         let stays = "pages that were touched before the policy was set stay where they are";
         match policy.mode {

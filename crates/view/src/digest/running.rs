@@ -133,7 +133,7 @@ impl Running {
                 cpus: node.cpus.clone(),
                 load: change.and_then(|change| change.cpus),
                 size: sizes.get(&node.node).copied(),
-                memory: MemoryUse::of(node),
+                memory: MemoryUse::from_node(node),
                 high_watermark: node.high_watermark,
                 allocations: change.map(|change| change.allocations).unwrap_or_default(),
                 promoted: events.and_then(|events| events.sum(&PROMOTED)),

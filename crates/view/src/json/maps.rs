@@ -171,7 +171,7 @@ fn on_nodes(tally: &Tally, nodes: &[NodeId]) -> Vec<OnNode> {
 }
 
 fn row<'a>(maps: &Maps<'a>, at: usize, mapping: &'a Mapping) -> Row<'a> {
-    let tally = Tally::of([mapping]);
+    let tally = Tally::from_mappings([mapping]);
     let nodes: Vec<NodeId> = match &mapping.pages {
         // Where nothing was drawn on a node the interval still reaches above 0.
         MappedPages::Drawn(_) => maps.nodes(),

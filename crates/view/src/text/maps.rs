@@ -210,7 +210,7 @@ fn mappings(maps: &Maps<'_>, named: Named, page: &mut Page) {
         size.filter(|size| *size > Bytes::new(0)).map_or_else(Line::new, |size| Line::from(size.to_string()))
     };
     for (at, mapping) in mappings {
-        let tally = Tally::of([mapping]);
+        let tally = Tally::from_mappings([mapping]);
         let mut name = Line::from(mapping.name.as_deref().unwrap_or(mapping.kind.words()));
         if let Some(others) = maps.shared_with.and_then(|shared| shared.processes.get(&at)) {
             name.push(Ink::Plain, format!(" (also in {})", processes(others)));

@@ -147,7 +147,7 @@ impl Surroundings for System {
     fn room(&mut self, node: NodeId, _: MemoryKind, _: Bytes) -> Option<Bytes> {
         self.room.get(&node).copied()
     }
-    fn progress(&mut self, report: &Report, state: State) {
+    fn progress(&mut self, report: &MigrationReport, state: State) {
         self.interrupted |= self.interrupt_after.is_some_and(|most| report.moved >= most);
         if self.states.last() != Some(&state) {
             self.states.push(state);
@@ -176,7 +176,7 @@ fn pages(count: u64) -> Process {
     Process::new((0..count).map(|page| (page, 0)))
 }
 
-fn run(regions: &[Region], limits: Limits, process: &mut Process, system: &mut System) -> Report {
+fn run(regions: &[Region], limits: Limits, process: &mut Process, system: &mut System) -> MigrationReport {
     system.clock = Rc::clone(&process.clock);
     migrate(regions, limits, process, system)
 }

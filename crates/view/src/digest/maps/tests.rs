@@ -86,7 +86,7 @@ fn draws_of_several_mappings_are_draws_of_their_sum() {
         ..mapping(start, MappingKind::Anonymous, "default", &[])
     };
     let counted = mapping(9, MappingKind::Anonymous, "default", &[(1, 10)]);
-    let tally = Tally::of(&[drawn(0, 300, 750, 250), drawn(1, 100, 250, 0), counted]);
+    let tally = Tally::from_mappings(&[drawn(0, 300, 750, 250), drawn(1, 100, 250, 0), counted]);
     let Estimate { size, low, high } = tally.on(NodeId::new(1));
     assert_eq!(size, Bytes::from_mib(110));
     let interval = wilson_interval(250, 1000);
@@ -95,13 +95,14 @@ fn draws_of_several_mappings_are_draws_of_their_sum() {
     assert!(!tally.is_exact() && tally.on(NodeId::new(0)).size == Bytes::new(0));
     assert!(tally.on(NodeId::new(0)).high > Bytes::new(0), "none of a thousand is not none");
     // A mapping of which nothing was drawn can be anywhere.
-    let unseen = Tally::of(&[drawn(0, 8, 0, 0)]);
+    let unseen = Tally::from_mappings(&[drawn(0, 8, 0, 0)]);
     assert_eq!(unseen.on(NodeId::new(0)).high, Bytes::from_mib(8));
 }
 
 #[test]
 fn shares_are_named_largest_first_and_the_rest_together() {
-    let tally = Tally::of(&[mapping(0, MappingKind::Heap, "default", &[(0, 5), (1, 90), (2, 3), (3, 2)])]);
+    let tally =
+        Tally::from_mappings(&[mapping(0, MappingKind::Heap, "default", &[(0, 5), (1, 90), (2, 3), (3, 2)])]);
     assert_eq!(tally.words(2), "node 1 90 %, node 0 5 %, 2 others 5 %");
     assert_eq!(tally.words(4), "node 1 90 %, node 0 5 %, node 2 3 %, node 3 2 %");
 }
