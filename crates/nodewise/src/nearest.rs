@@ -59,7 +59,6 @@ mod tests {
             ("shw", Some("show")),
             ("shwo", Some("show")),
             ("tun", Some("tune")),
-            ("shw", Some("show")),
             ("shn", Some("shm")),
             ("zone", Some("zones")),
             ("numastats", Some("numastat")),

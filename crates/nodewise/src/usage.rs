@@ -40,7 +40,9 @@ pub fn sentence(error: &clap::Error, verbs: &[impl AsRef<str>]) -> String {
             let typed = first(ContextKind::InvalidSubcommand).unwrap_or_default();
             let known = command_of(verbs);
             let near = nearest(&typed, known.get_subcommands().map(Command::get_name));
-            let meant = meant(near.map(str::to_owned).or_else(|| first(ContextKind::SuggestedSubcommand)));
+            // clap lists the most alike last.
+            let alike = || all(ContextKind::SuggestedSubcommand).pop();
+            let meant = meant(near.map(str::to_owned).or_else(alike));
             format!("{} is not a verb of {verb}{meant}", quote(&typed))
         }
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
