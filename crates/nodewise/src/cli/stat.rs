@@ -22,6 +22,8 @@ Examples:
   nodewise stat --unit postgresql --every 10s --count 6 --json
   nodewise stat --check               do the kernel's counters add up?
   nodewise stat --machine capture.tar.gz
+  nodewise stat --from night.nwr      all of a recording
+  nodewise stat --from night.nwr --at 90m postgres
 
 INTERVAL and COUNT are the only words, as with vmstat: a first number below 300 is seconds. Any other \
 number is a PID, because Linux gives numbers below 300 only to processes that start with the system. \
@@ -39,6 +41,12 @@ pub struct Stat {
     /// Number of intervals [default: until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Time")]
     pub count: Option<u64>,
+    /// Show a recording of nodewise record instead of this machine: the change from its first sample to its last
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["every", "count"], help_heading = "Time")]
+    pub from: Option<PathBuf>,
+    /// Show the moment of a recording this long after its beginning: the change since the sample before
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "from", help_heading = "Time")]
+    pub at: Option<Duration>,
     /// A process by number, also a small one (may be repeated)
     #[arg(long, value_name = "PID", help_heading = "Processes")]
     pub pid: Vec<u32>,

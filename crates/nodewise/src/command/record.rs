@@ -1,5 +1,6 @@
 //! `nodewise record`.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::{io_words, printable};
 use nodewise_source::record::{Header, Rotation, Writer};
-use nodewise_source::sample::{Moment, ProcessScope, SampleOptions, Sampler};
+use nodewise_source::sample::{Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope};
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, boot};
 
@@ -29,6 +30,9 @@ const ATTENTION: Duration = Duration::from_millis(50);
 /// How often the file is made safe on disk.
 const SAFE_EVERY: Duration = Duration::from_secs(60);
 
+/// The share of the time that looking for the pages of processes may take.
+const FOR_PAGES: f64 = 0.005;
+
 /// Runs the verb.
 pub fn run(args: &Args, global: &Global) -> Outcome {
     let interrupt = measuring::interrupt()?;
@@ -38,8 +42,14 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         .with_machine_file(&machine_file(&input, false))
         .map_err(|error| Failure::new(INTERNAL, error))?;
     let mut recorder = Recorder::begin(&args.output, args.force, header, args.max_size)?;
-    let mut sampler =
-        Sampler::new(tree, SampleOptions { processes: ProcessScope::All, ..SampleOptions::default() });
+    let options = SampleOptions {
+        processes: ProcessScope::All,
+        threads: ThreadScope::Busy(BTreeSet::new()),
+        groups: true,
+        pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), always: BTreeSet::new() }),
+        ..SampleOptions::default()
+    };
+    let mut sampler = Sampler::new(tree, options);
     let mut child = start(args)?;
     let result = record(args, &mut sampler, &mut recorder, child.as_mut(), &interrupt);
     // The file is whole whatever happened; the program is waited for as its shell would.

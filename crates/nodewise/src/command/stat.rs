@@ -1,5 +1,6 @@
 //! `nodewise stat`.
 
+mod recorded;
 mod subject;
 mod words;
 
@@ -42,6 +43,14 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn run(args: &Stat, global: &Global) -> Outcome {
     let words = Words::read(&args.words, args.every, args.count).map_err(Failure::usage)?;
     let live = input::is_live(&global.machine);
+    if let Some(file) = &args.from {
+        if !live || words.every.is_some() {
+            return Err(Failure::usage(
+                "--from shows a recording: neither an interval nor --machine goes with it, but --at TIME",
+            ));
+        }
+        return recorded::show(args, global, &words, file);
+    }
     let interval = words.every.or_else(|| (args.check && live).then_some(CHECKED));
     if !live && (interval.is_some() || words.names_processes() || subject::is_wanted(args)) {
         return Err(Failure::usage(

@@ -97,3 +97,32 @@ fn what_kill_leaves_is_a_recording() {
     child.wait().unwrap();
     assert!(samples(&file) >= 2);
 }
+
+#[test]
+fn stat_shows_a_recording_and_a_moment_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nwr");
+    let name = file.to_str().unwrap();
+    assert_eq!(run(&["record", "-o", name, "--every", "200ms", "--", "sleep", "1"]).code, Some(0));
+    let all = run(&["stat", "--from", name, "--json"]).ok();
+    assert!(all.contains("\"schema\": \"nodewise.stat/1\""), "{all}");
+    let text = run(&["stat", "--from", name, "--at", "1s"]).ok();
+    assert!(text.contains("Nodes  in "), "{text}");
+    let text = run(&["stat", "--from", name, &std::process::id().to_string()]).ok();
+    assert!(text.contains(&std::process::id().to_string()), "a process by its number: {text}");
+    let refused = |words: &[&str], code: i32, message: &str| {
+        let ran = run(&[&["stat", "--from", name], words].concat());
+        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
+    };
+    refused(&["no-such-name"], 3, "no process is named");
+    refused(&["1"], 2, "--from shows a recording");
+    let ran = run(&["stat", "--from", "Cargo.toml"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it is not a recording"), "{}", ran.stderr);
+    // Cut within its last block: the rest is shown, the end is named.
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, [&bytes[..], &bytes[bytes.len() - 30..]].concat()).unwrap();
+    let ran = run(&["stat", "--from", name]);
+    assert!(ran.stderr.contains("its end is missing: the file ends within a block"), "{}", ran.stderr);
+}

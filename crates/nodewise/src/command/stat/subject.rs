@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nodewise_machine::printable::quote;
 use nodewise_source::parse::cgroup_name::{self, GroupKind};
 use nodewise_source::process::Pid;
-use nodewise_source::sample::{Moment, ProcessSample, ProcessScope, SampleOptions, Sampler};
+use nodewise_source::sample::{Moment, ProcessSample, ProcessScope, Sample, SampleOptions, Sampler};
 use nodewise_source::tree::Tree;
 
 use super::words::Words;
@@ -29,7 +29,17 @@ pub(super) fn find(args: &Stat, words: &Words, tree: Tree) -> Result<Option<BTre
         return Ok(None);
     }
     let options = SampleOptions { processes: ProcessScope::All, ..SampleOptions::default() };
-    let sample = Sampler::new(tree, options).sample(Moment::now());
+    find_in(args, words, &Sampler::new(tree, options).sample(Moment::now()))
+}
+
+/// Finds them in a sample; `None` where no one was asked for.
+///
+/// # Errors
+/// Each that does not exist, by what was typed.
+pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Result<Option<BTreeSet<Pid>>, Failure> {
+    if !words.names_processes() && !is_wanted(args) {
+        return Ok(None);
+    }
     let mut found = BTreeSet::new();
     let mut add = |what: String, is_wanted: &dyn Fn(&ProcessSample) -> bool| {
         let wanted = sample.processes.iter().filter(|process| is_wanted(process));
