@@ -21,19 +21,17 @@ pub fn migrate(migration: &Migration, style: &Style) -> String {
             page.line(4, &Line::from(text));
         }
     }
-    let mut table = Table::new(vec![
-        column("kind", Align::Left),
-        column("node", Align::Right),
-        column("before", Align::Right),
-        column("after", Align::Left),
-    ]);
+    let mut columns =
+        vec![column("kind", Align::Left), column("node", Align::Right), column("before", Align::Right)];
+    // Nothing is after a dry run.
+    columns.extend(migration.after.as_ref().map(|_| column("after", Align::Left)));
+    let mut table = Table::new(columns);
     for (kind, node, before, after) in migration.rows() {
-        table.row(vec![
-            kind.into(),
-            node.to_string().into(),
-            before.to_string().into(),
-            after.map(|size| size.to_string().into()).unwrap_or_default(),
-        ]);
+        let mut row: Vec<Line> = vec![kind.into(), node.to_string().into(), before.to_string().into()];
+        if migration.after.is_some() {
+            row.push(after.map(|size| size.to_string().into()).unwrap_or_default());
+        }
+        table.row(row);
     }
     table.write(&mut page);
     for failed in &migration.failed {
@@ -136,8 +134,8 @@ Process 4711 (postgres)  508 MiB moved in 0.51 s, 2 GiB/s, paused 0.3 s
         let expected = "\
 Process 4711 (postgres)  a dry run: 512 MiB would move
   node 0 to node 1: 512 MiB
-  kind  node   before
-  heap     0   12 MiB
+  kind  node  before
+  heap     0  12 MiB
   anon     0  500 MiB
   pages that it touches later follow its own policy
 ";
