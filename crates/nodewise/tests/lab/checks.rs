@@ -84,13 +84,17 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("files_in_memory_are_on_the_node_that_bandwidth_names", io::files),
     ("a_file_system_without_room_is_named_with_its_figure", io::no_room),
     ("a_block_device_is_read_into_buffers_on_each_node", io::block_device),
+    ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
+];
+
+/// Pages that move while programs run, on one machine: they take minutes.
+const MOVING: &[(&str, Check)] = &[
     ("a_pool_that_is_short_is_named_with_what_it_got_and_restored", moving::pool_that_is_short),
     ("pages_of_a_running_program_move_at_a_rate_and_back", moving::there_and_back),
     ("ctrl_c_ends_a_migration_after_a_chunk", moving::interrupted),
     ("a_target_that_is_too_small_takes_what_it_can", moving::target_too_small),
     ("a_migration_without_the_right_names_what_would_give_it", moving::refused),
     ("shared_memory_is_seen_without_filling_it_and_moved_under_a_policy", moving::shared_memory),
-    ("tune_sees_the_pages_where_placements_put_them", tuning::residency),
 ];
 
 /// On a machine that memory is plugged into.
@@ -122,8 +126,10 @@ pub fn run_all(plan: &Plan, nodewise: &str) {
 /// Which checks a machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// All.
+    /// All but those of moving pages.
     All,
+    /// All.
+    Moving,
     /// Those that need no program of the host's.
     Own,
     /// Those of the model.
@@ -133,8 +139,13 @@ pub enum Extent {
 }
 
 impl Extent {
-    const ALL: [(Self, &str); 4] =
-        [(Self::All, "all"), (Self::Own, "own"), (Self::Model, "model"), (Self::Plugged, "plugged")];
+    const ALL: [(Self, &str); 5] = [
+        (Self::All, "all"),
+        (Self::Moving, "moving"),
+        (Self::Own, "own"),
+        (Self::Model, "model"),
+        (Self::Plugged, "plugged"),
+    ];
 
     /// The word for it on a command line.
     pub fn word(self) -> &'static str {
@@ -149,10 +160,11 @@ impl Extent {
 /// The checks of a machine.
 pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str, Check)> {
     let parts = match extent {
-        Extent::All => [PLACEMENT, CHECKS, MODEL],
-        Extent::Own => [PLACEMENT, &[], MODEL],
-        Extent::Model => [MODEL, &[], &[]],
-        Extent::Plugged => [PLUGGED, &[], &[]],
+        Extent::All => [PLACEMENT, CHECKS, MODEL, &[]],
+        Extent::Moving => [PLACEMENT, CHECKS, MODEL, MOVING],
+        Extent::Own => [PLACEMENT, &[], MODEL, &[]],
+        Extent::Model => [MODEL, &[], &[], &[]],
+        Extent::Plugged => [PLUGGED, &[], &[], &[]],
     };
     parts.into_iter().flatten()
 }
