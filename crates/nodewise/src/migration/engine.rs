@@ -21,6 +21,8 @@ pub trait Memory {
     /// # Errors
     /// What the kernel refuses.
     fn locate(&mut self, pages: &[u64]) -> Result<Vec<PageLocation>, CallError>;
+    /// Where pages are present in a range, in order; `None` where the kernel does not list them.
+    fn present(&mut self, range: (u64, u64)) -> Option<Vec<(u64, u64)>>;
     /// Moves each page to the node beside it, in one call.
     fn move_pages(&mut self, moves: &[(u64, NodeId)]) -> Tried;
     /// Whether the process still runs.
@@ -208,6 +210,13 @@ struct Engine<'a, M, S> {
     report: MigrationReport,
 }
 
+/// The first address from here on at which a page is; this one where there is no list.
+fn next_present(listed: Option<&[(u64, u64)]>, from: u64) -> Option<u64> {
+    let Some(listed) = listed else { return Some(from) };
+    let (start, _) = listed.get(listed.partition_point(|(_, end)| *end <= from))?;
+    Some(from.max(*start))
+}
+
 impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
     fn walk(&mut self) -> Result<(), Ending> {
         for region in 0..self.regions.len() {
@@ -218,9 +227,21 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
 
     fn region(&mut self, at: usize) -> Result<(), Ending> {
         let region = &self.regions[at];
-        let (size, mut next) = (region.page_size.get(), region.start);
-        let mut left = region.present;
-        while next < region.end && left != Some(0) {
+        let size = region.page_size.get();
+        // Pages come and go meanwhile, so the list of them is better than their number.
+        let listed = self.memory.present((region.start, region.end));
+        let mut left = region.present.filter(|_| listed.is_none());
+        let mut next = region.start;
+        let mut has_begun = false;
+        while let Some(start) = next_present(listed.as_deref(), next).filter(|_| left != Some(0)) {
+            next = (start - start % size).max(next);
+            if next >= region.end {
+                break;
+            }
+            if has_begun && self.around.is_interrupted() {
+                return Err(Ending::Interrupted);
+            }
+            has_begun = true;
             self.pause(region)?;
             // A chunk ends where a huge page would: one that is cut moves as a whole, and half of it uncounted.
             let end = next.saturating_add(self.room_of_chunk(region).max(size));
@@ -233,9 +254,6 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
             left = left.map(|left| left.saturating_sub(found));
             next = end;
             self.around.progress(&self.report, State::Moving);
-            if self.around.is_interrupted() && next < region.end {
-                return Err(Ending::Interrupted);
-            }
         }
         let is_last = at + 1 == self.regions.len();
         if self.around.is_interrupted() && !is_last { Err(Ending::Interrupted) } else { Ok(()) }
@@ -247,7 +265,10 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         if let Some(rate) = self.limits.rate {
             most = most.min(Bytes::new(rate.get() / CHUNKS_PER_SECOND));
         }
-        for node in &region.goal.targets() {
+        // A node that is full takes nothing, so its room bounds no chunk.
+        for node in
+            region.goal.targets().iter().filter(|node| !self.full.contains(&(*node, region.page_size)))
+        {
             if let Some(room) = self.around.room(node, region.kind, region.page_size) {
                 most = most.min(room);
             }
@@ -258,6 +279,12 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
     /// Waits while the system has no breath, or a target no room. A target that stays full is not tried again.
     fn pause(&mut self, region: &Region) -> Result<(), Ending> {
         let began = self.around.now();
+        let waited = self.wait_for(region);
+        self.report.paused += self.around.now().saturating_sub(began);
+        waited
+    }
+
+    fn wait_for(&mut self, region: &Region) -> Result<(), Ending> {
         let mut resume_below = self.limits.pressure;
         while let (Some(limit), Some(pressure)) = (resume_below, self.around.memory_pressure()) {
             if pressure <= limit {
@@ -282,7 +309,6 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
                 self.wait(State::WaitsForRoom(node))?;
             }
         }
-        self.report.paused += self.around.now().saturating_sub(began);
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::mapped::saved::Moved;
 use nodewise_source::mapped::{MemoryKind, started_at_ticks};
+use nodewise_source::mappings::{PageSource as _, RunState};
 use nodewise_source::parse::proc_status::ProcessStatus;
 use nodewise_source::process::{Pid, status};
 use nodewise_source::system::pressure;
@@ -19,6 +20,7 @@ use nodewise_syscall::pages::{PageLocation, Tried, locate, try_moves};
 use nodewise_syscall::{CallError, PageScope, Task};
 
 use super::engine::{Memory, MigrationReport, State, Surroundings};
+use crate::live_pages::LivePages;
 use crate::{output, progress};
 
 /// Free memory that a target keeps: one part in so many of its size.
@@ -40,6 +42,16 @@ impl Memory for Process<'_> {
         let addresses = pages.iter().map(|page| *page as usize);
         locate(self.task, addresses, |_, place| places.push(place))?;
         Ok(places)
+    }
+
+    fn present(&mut self, range: (u64, u64)) -> Option<Vec<(u64, u64)>> {
+        let mut present: Vec<(u64, u64)> = Vec::new();
+        let listed = LivePages::open(self.pid).runs(range, &mut |run| match present.last_mut() {
+            _ if run.state == RunState::Swapped => {}
+            Some((_, end)) if *end == run.start => *end = run.end,
+            _ => present.push((run.start, run.end)),
+        });
+        listed.ok().map(|()| present)
     }
 
     fn move_pages(&mut self, moves: &[(u64, NodeId)]) -> Tried {

@@ -28,6 +28,8 @@ struct Process {
     pages: BTreeMap<u64, NodeId>,
     /// Pages of a huge page move with the one that is named.
     huge: BTreeSet<u64>,
+    /// Whether the kernel lists the pages.
+    lists: bool,
     /// Pages that the kernel refuses, with its reason and how often.
     refused: BTreeMap<u64, (Errno, u32)>,
     /// Pages that each node can take.
@@ -47,6 +49,7 @@ impl Process {
             clock: Clock::default(),
             pages: pages.into_iter().map(|(page, node)| (page * PAGE, n(node))).collect(),
             huge: BTreeSet::new(),
+            lists: false,
             refused: BTreeMap::new(),
             room: BTreeMap::new(),
             lives: u32::MAX,
@@ -89,6 +92,10 @@ impl Memory for Process {
         let place =
             |page| self.pages.get(page).map_or(PageLocation::NotPresent, |node| PageLocation::Node(*node));
         Ok(pages.iter().map(place).collect())
+    }
+
+    fn present(&mut self, (start, end): (u64, u64)) -> Option<Vec<(u64, u64)>> {
+        self.lists.then(|| self.pages.range(start..end).map(|(page, _)| (*page, page + PAGE)).collect())
     }
 
     fn move_pages(&mut self, moves: &[(u64, NodeId)]) -> Tried {
@@ -206,6 +213,37 @@ fn pages_elsewhere_are_not_named_and_nothing_is_looked_for_behind_the_last() {
     let report = run(&[known], LIMITS, &mut sparse, &mut System::default());
     assert_eq!(report.moved, mib(100));
     assert!(sparse.asked < 10_000, "{}", sparse.asked);
+}
+
+#[test]
+fn pages_that_came_since_the_count_hide_none_where_the_kernel_lists_them() {
+    let mut process = Process::new((0..100).chain([1 << 29]).map(|page| (page, 0)));
+    process.lists = true;
+    // One page was counted, and a hundred came in front of it.
+    let known = Region { present: Some(1), ..region(1 << 30) };
+    let report = run(&[known], LIMITS, &mut process, &mut System::default());
+    assert_eq!((report.moved, report.ending), (mib(101), Ending::Done));
+    assert!(process.asked < 20_000, "holes are not looked at: {}", process.asked);
+}
+
+#[test]
+fn a_target_that_is_full_does_not_make_the_chunks_of_others_small() {
+    let goal = Goal::parse("0=1,2=3", None, &NodeSet::from([0, 1, 2, 3])).unwrap();
+    let mut process = Process::new((0..40_000).map(|page| (page, u32::from(page >= 2000) * 2)));
+    let mut system = System { room: [(n(1), Bytes::new(0))].into(), ..System::default() };
+    let report = run(&[Region { goal, ..region(40_000) }], LIMITS, &mut process, &mut system);
+    assert_eq!((report.moved, process.on(3)), (mib(38_000), 38_000));
+    assert_eq!(report.failed, [(Reason::NoRoom, mib(2000))].into());
+    assert!(report.calls <= 10, "{}", report.calls);
+    assert!(report.paused >= PATIENCE, "{:?}", report.paused);
+}
+
+#[test]
+fn ctrl_c_after_the_last_page_ends_nothing_early() {
+    let mut process = pages(100);
+    let mut system = System { interrupt_after: Some(mib(100)), ..System::default() };
+    let known = Region { present: Some(100), ..region(1 << 20) };
+    assert_eq!(run(&[known], LIMITS, &mut process, &mut system).ending, Ending::Done);
 }
 
 #[test]
