@@ -180,7 +180,7 @@ fn set_pools(args: &Set, global: &Global) -> Outcome {
         Ok(Wish { node, before, asked })
     };
     let wishes: Vec<Wish> = asked.into_iter().map(wish).collect::<Result<_, Failure>>()?;
-    change(&wishes, size, &args.changing, global, |mut live, kept| {
+    change(&wishes, size, &args.changing, global, None, |mut live, kept| {
         let settings = wishes.iter().map(|Wish { node, before, asked }| Changed {
             setting: live.setting(*node),
             before: *before,
@@ -190,34 +190,26 @@ fn set_pools(args: &Set, global: &Global) -> Outcome {
         let pools = set::set(&mut live, &wishes);
         let is_short = pools.iter().any(|pool| pool.after() < pool.asked);
         let given_back = args.all_or_nothing && is_short;
-        if given_back {
-            set::give_back(&mut live, &pools).map_err(Failure::cannot)?;
-        }
+        let given = if given_back { set::give_back(&mut live, &pools) } else { Ok(()) };
+        // The journal holds what is there, also where something could not be given back.
         kept.settle(kept.newest(), |setting| setting.read(&tree).ok().flatten())?;
+        given.map_err(Failure::cannot)?;
         Ok(PoolsChange { page_size: size, is_dry: false, pools, given_back, journal: Some(kept.path()) })
     })
 }
 
-/// Makes a change with its journal, or shows it where it is a dry run.
+/// Makes a change with its journal, which is opened for it, or shows the change where it is a dry run.
 fn change(
     wishes: &[Wish],
     size: Bytes,
     changing: &Changing,
     global: &Global,
+    kept: Option<Kept>,
     make: impl FnOnce(Live<'_>, &mut Kept) -> Result<PoolsChange, Failure>,
 ) -> Outcome {
     let tree = Tree::live();
     let changed = if changing.dry_run || wishes.iter().all(|wish| wish.before == wish.asked) {
-        let pool = |wish: &Wish| nodewise_view::digest::hugepages::PoolChange {
-            node: wish.node,
-            before: wish.before,
-            asked: wish.asked,
-            tries: Vec::new(),
-            compactions: 0,
-            refused: None,
-            largest_free: None,
-        };
-        let pools = wishes.iter().map(pool).collect();
+        let pools = wishes.iter().map(Wish::untouched).collect();
         PoolsChange { page_size: size, is_dry: changing.dry_run, pools, given_back: false, journal: None }
     } else {
         for wish in wishes.iter().filter(|wish| wish.before != wish.asked) {
@@ -226,7 +218,7 @@ fn change(
                 Failure::cannot(format_args!("cannot set {setting}: {}; expected root", io_words(&error)))
             })?;
         }
-        let mut kept = Kept::open(changing.journal.as_deref(), &tree)?;
+        let mut kept = kept.map_or_else(|| Kept::open(changing.journal.as_deref(), &tree), Ok)?;
         make(Live { tree: &tree, size }, &mut kept)?
     };
     let json = || json::hugepages::change(&changed);
@@ -237,7 +229,7 @@ fn change(
 fn undo(args: &Undo, global: &Global) -> Outcome {
     only_here(global)?;
     let tree = Tree::live();
-    let kept = Kept::open(args.changing.journal.as_deref(), &tree)?;
+    let mut kept = Kept::open(args.changing.journal.as_deref(), &tree)?;
     let is_pool = |setting: &Setting| matches!(setting, Setting::HugePages { .. });
     let Some((at, last)) = kept.last(is_pool) else {
         return Err(Failure::cannot(format_args!(
@@ -271,10 +263,9 @@ fn undo(args: &Undo, global: &Global) -> Outcome {
     let Some(size) = page else { return Ok(0) };
     // Already as it was: what is left is to forget it.
     if wishes.iter().all(|wish| wish.before == wish.asked) && !args.changing.dry_run {
-        let mut kept = kept;
         kept.settle(at, |setting| present(&tree, setting).ok().flatten())?;
     }
-    change(&wishes, size, &args.changing, global, |mut live, kept| {
+    change(&wishes, size, &args.changing, global, Some(kept), |mut live, kept| {
         let pools = set::set(&mut live, &wishes);
         kept.settle(at, |setting| setting.read(&tree).ok().flatten())?;
         let journal = pools.iter().any(|pool| !pool.is_done()).then(|| kept.path());

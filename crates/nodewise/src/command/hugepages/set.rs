@@ -35,6 +35,21 @@ pub struct Wish {
     pub asked: u64,
 }
 
+impl Wish {
+    /// The change of a pool that was not written.
+    pub fn untouched(&self) -> PoolChange {
+        PoolChange {
+            node: self.node,
+            before: self.before,
+            asked: self.asked,
+            tries: Vec::new(),
+            compactions: 0,
+            refused: None,
+            largest_free: None,
+        }
+    }
+}
+
 /// Sets pools in order, those that shrink first: the memory that they free may be what others need.
 pub fn set(pools: &mut impl Pools, wishes: &[Wish]) -> Vec<PoolChange> {
     let (shrinking, growing): (Vec<Wish>, Vec<Wish>) =
@@ -47,15 +62,7 @@ pub fn set(pools: &mut impl Pools, wishes: &[Wish]) -> Vec<PoolChange> {
 
 fn set_one(pools: &mut impl Pools, wish: Wish) -> PoolChange {
     let Wish { node, before, asked } = wish;
-    let mut change = PoolChange {
-        node,
-        before,
-        asked,
-        tries: Vec::new(),
-        compactions: 0,
-        refused: None,
-        largest_free: None,
-    };
+    let mut change = wish.untouched();
     if before == asked {
         return change;
     }
