@@ -6,9 +6,10 @@ pub mod line;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::expr::{Devices, ExprError, Scope, SetExpr};
 use nodewise_machine::placement;
@@ -309,6 +310,20 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
             .map_err(|error| Failure::new(INTERNAL, format_args!("cannot listen for Ctrl-C: {error}")))?;
     }
     Ok(Arc::clone(INTERRUPT.get_or_init(|| interrupt)))
+}
+
+/// How often a wait looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Waits until a moment, or until the user wants an end, or something else has one.
+pub fn wait(until: Instant, interrupt: &AtomicBool, mut is_over: impl FnMut() -> bool) {
+    while !interrupt.load(Ordering::Relaxed) && !is_over() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(LOOK));
+    }
 }
 
 /// A result in every form that it is shown in; only those that are wanted are made.

@@ -90,7 +90,7 @@ pub(super) fn machine_file(input: &Input, with_identity: bool) -> String {
     }
 }
 
-fn shown(path: &Path) -> String {
+pub(super) fn shown(path: &Path) -> String {
     nodewise_machine::printable::printable(&path.to_string_lossy()).into_owned()
 }
 

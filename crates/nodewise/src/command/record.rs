@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nodewise_machine::Bytes;
-use nodewise_machine::printable::{io_words, printable};
+use nodewise_machine::printable::io_words;
 use nodewise_source::record::{Header, Rotation, Writer};
 use nodewise_source::sample::{Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope};
 use nodewise_source::tree::Tree;
@@ -20,13 +19,11 @@ use nodewise_source::{Detail, boot};
 
 use crate::cli::Global;
 use crate::cli::record::Record as Args;
-use crate::command::capture::machine_file;
+use crate::command::capture::{machine_file, shown};
 use crate::command::run::not_executed;
 use crate::failure::{Failure, INTERNAL, Outcome};
 use crate::{input, measuring, output};
 
-/// How long Ctrl-C, or the end of the program, waits to be noticed.
-const ATTENTION: Duration = Duration::from_millis(50);
 /// How often the file is made safe on disk.
 const SAFE_EVERY: Duration = Duration::from_secs(60);
 
@@ -41,7 +38,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let header = Header::new(env!("CARGO_PKG_VERSION"), args.every, boot::mark(&tree).ok().flatten())
         .with_machine_file(&machine_file(&input, false))
         .map_err(|error| Failure::new(INTERNAL, error))?;
-    let mut recorder = Recorder::begin(&args.output, args.force, header, args.max_size)?;
+    let file = open(&args.output, args.force)?;
     let options = SampleOptions {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy(BTreeSet::new()),
@@ -50,7 +47,13 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         ..SampleOptions::default()
     };
     let mut sampler = Sampler::new(tree, options);
-    let mut child = start(args)?;
+    // A recording that --force replaces is lost only for a program that starts.
+    let mut child = start(args).inspect_err(|_| {
+        if !args.force {
+            let _ = std::fs::remove_file(&args.output);
+        }
+    })?;
+    let mut recorder = Recorder::begin(file, &args.output, header, args.max_size)?;
     let result = record(args, &mut sampler, &mut recorder, child.as_mut(), &interrupt);
     // The file is whole whatever happened; the program is waited for as its shell would.
     let finished = recorder.finish();
@@ -83,20 +86,39 @@ fn record(
 ) -> Result<(), Failure> {
     let began = Instant::now();
     let mut next = began;
+    let mut has_ended = false;
     loop {
         recorder.push(sampler)?;
         // A sample that came late moves the ones behind it: none is taken twice.
         next = (next + args.every).max(Instant::now());
-        while Instant::now() < next {
-            let is_over = args.limit.is_some_and(|limit| began.elapsed() >= limit);
-            let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
-            if is_over || has_ended || interrupt.load(Ordering::Relaxed) {
-                // The last moment is as wanted as the first.
-                return recorder.push(sampler);
-            }
-            thread::sleep(ATTENTION.min(next.saturating_duration_since(Instant::now())));
+        measuring::wait(next, interrupt, || {
+            has_ended = args.limit.is_some_and(|limit| began.elapsed() >= limit)
+                || child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
+            has_ended
+        });
+        if has_ended || interrupt.load(Ordering::Relaxed) {
+            // The last moment is as wanted as the first.
+            return recorder.push(sampler);
         }
     }
+}
+
+/// Opens the file, and leaves what is in it.
+fn open(path: &Path, force: bool) -> Result<File, Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if force {
+        options.create(true).truncate(false)
+    } else {
+        options.create_new(true)
+    };
+    options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::cannot(format_args!(
+            "{} exists: name another file, or overwrite it with --force",
+            shown(path)
+        )),
+        _ => cannot_write(path, &error),
+    })
 }
 
 /// The file, and the one before it.
@@ -114,23 +136,10 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn begin(path: &Path, force: bool, header: Header, max_size: Option<Bytes>) -> Result<Self, Failure> {
-        let mut options = OpenOptions::new();
-        options.write(true);
-        if force {
-            options.create(true).truncate(true)
-        } else {
-            options.create_new(true)
-        };
-        let file = options.open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Failure::cannot(format_args!(
-                "{} exists: name another file, or overwrite it with --force",
-                shown(path)
-            )),
-            _ => cannot_write(path, &error),
-        })?;
+    fn begin(file: File, path: &Path, header: Header, max_size: Option<Bytes>) -> Result<Self, Failure> {
         let most_bytes = max_size.map(|size| size.get() / 2);
-        let writer = Writer::begin(file, &header, most_bytes).map_err(|error| cannot_write(path, &error))?;
+        let writer = file.set_len(0).and_then(|()| Writer::begin(file, &header, most_bytes));
+        let writer = writer.map_err(|error| cannot_write(path, &error))?;
         let now = Instant::now();
         Ok(Self {
             path: path.to_owned(),
@@ -202,10 +211,6 @@ impl Recorder {
         ));
         Ok(())
     }
-}
-
-fn shown(path: &Path) -> String {
-    printable(&path.to_string_lossy()).into_owned()
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {

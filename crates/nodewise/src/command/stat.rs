@@ -6,7 +6,7 @@ mod words;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use nodewise_diagnose::{Delta, identity};
@@ -36,8 +36,6 @@ const WARM_UP: Duration = Duration::from_millis(100);
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The interval of --check.
 const CHECKED: Duration = Duration::from_secs(1);
-/// How often a wait looks at Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the verb.
 pub fn run(args: &Stat, global: &Global) -> Outcome {
@@ -123,16 +121,17 @@ impl Reader<'_> {
         let mut sampler = Sampler::new(Tree::live(), self.options());
         if self.named.is_none() {
             sampler.sample(Moment::now());
-            wait(Instant::now() + WARM_UP, &interrupt);
+            measuring::wait(Instant::now() + WARM_UP, &interrupt, || false);
         }
         let mut deadline = Instant::now();
         let first = sampler.sample(Moment::now());
         let (mut before, mut code, mut shown) = (first.clone(), 0, 0);
         let several = self.count != Some(1);
         while !interrupt.load(Ordering::Relaxed) && self.count.is_none_or(|count| shown < count) {
-            deadline += interval;
+            // A sample that came late, or a stop in between, moves the ones behind it.
+            deadline = (deadline + interval).max(Instant::now());
             let began = Instant::now();
-            wait(deadline, &interrupt);
+            measuring::wait(deadline, &interrupt, || false);
             if interrupt.load(Ordering::Relaxed) && began.elapsed() < SHORTEST {
                 break;
             }
@@ -198,16 +197,5 @@ impl Reader<'_> {
 
     fn code(&self, running: &Running) -> u8 {
         u8::from(running.checks.iter().any(|check| !check.holds))
-    }
-}
-
-/// Waits until then, or for Ctrl-C.
-fn wait(deadline: Instant, interrupt: &AtomicBool) {
-    while !interrupt.load(Ordering::Relaxed) {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        std::thread::sleep(left.min(LOOK));
     }
 }

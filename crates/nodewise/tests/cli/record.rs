@@ -126,3 +126,15 @@ fn stat_shows_a_recording_and_a_moment_of_it() {
     let ran = run(&["stat", "--from", name]);
     assert!(ran.stderr.contains("its end is missing: the file ends within a block"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_program_that_does_not_start_costs_no_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nwr");
+    let name = file.to_str().unwrap();
+    assert_eq!(run(&["record", "-o", name, "--", "no-such-program"]).code, Some(127));
+    assert!(!file.exists(), "nothing is left in the way of another try");
+    fs::write(&file, "old").unwrap();
+    assert_eq!(run(&["record", "-o", name, "--force", "--", "no-such-program"]).code, Some(127));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+}

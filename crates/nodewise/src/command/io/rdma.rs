@@ -1,7 +1,6 @@
 //! perftest over an RDMA device: once per node of the buffers, against servers on another host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nodewise_machine::placement::Placement;
@@ -19,8 +18,6 @@ const PORT: u16 = 18515;
 const ATTEMPTS: u32 = 5;
 /// The time that it has for that.
 const BETWEEN: Duration = Duration::from_secs(1);
-/// How often meanwhile somebody looks whether the user wants an end.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Where the servers wait.
 pub struct Peer<'a> {
@@ -95,18 +92,10 @@ fn patiently(client: &Client, placement: &Placement, interrupt: &AtomicBool) -> 
         match client.run(placement, interrupt) {
             Err(ClientError::Failed { .. }) if attempt < ATTEMPTS && !interrupt.load(Ordering::Relaxed) => {
                 attempt += 1;
-                rest(BETWEEN, interrupt);
+                measuring::wait(Instant::now() + BETWEEN, interrupt, || false);
             }
             ended => return ended,
         }
-    }
-}
-
-/// Sleeps, in short parts, until the time is over or the user wants an end.
-fn rest(time: Duration, interrupt: &AtomicBool) {
-    let begin = Instant::now();
-    while begin.elapsed() < time && !interrupt.load(Ordering::Relaxed) {
-        sleep(LOOK);
     }
 }
 
