@@ -35,6 +35,7 @@ pub mod workload;
 
 use clap::{Parser, ValueEnum};
 use nodewise_machine::Bytes;
+use nodewise_machine::printable::quote;
 use nodewise_machine::units::SizeError;
 
 use verbs::verbs;
@@ -179,6 +180,27 @@ pub struct Supplied {
     pub huge_page_size: Option<Bytes>,
 }
 
+/// Reads two addresses or offsets in hexadecimal, the lower one first.
+///
+/// # Errors
+/// Any other text, with the form that is expected.
+pub(crate) fn range(text: &str) -> Result<(u64, u64), String> {
+    let expected = || {
+        format!(
+            "{} is not a range: expected two numbers in hexadecimal, the lower first, as in 7f2c00000000-7f2c00200000",
+            quote(text)
+        )
+    };
+    let (from, to) = text.split_once('-').ok_or_else(expected)?;
+    let address = |text: &str| {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u64::from_str_radix(digits, 16).ok().filter(|_| is_plain)
+    };
+    let (from, to) = address(from).zip(address(to)).ok_or_else(expected)?;
+    if from < to { Ok((from, to)) } else { Err(expected()) }
+}
+
 /// Reads a size that was typed. A small number without a unit is asked about: it was hardly meant in bytes.
 ///
 /// # Errors
@@ -208,8 +230,17 @@ pub enum ColorWhen {
 
 #[cfg(test)]
 mod tests {
-    use super::Cli;
+    use super::{Cli, range};
     use clap::CommandFactory;
+
+    #[test]
+    fn a_range_is_two_addresses_in_order() {
+        assert_eq!(range("1000-2000"), Ok((0x1000, 0x2000)));
+        assert_eq!(range("0x1000-0x2000"), Ok((0x1000, 0x2000)));
+        for text in ["", "1000", "2000-1000", "1000-1000", "-1000", "x-y", "+1-2", "1-10000000000000000"] {
+            assert!(range(text).unwrap_err().contains("is not a range"), "{text}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {

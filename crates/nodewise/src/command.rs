@@ -15,6 +15,7 @@ pub mod latency;
 pub mod links;
 pub mod maps;
 pub mod migrate;
+pub mod process;
 pub mod record;
 pub mod run;
 pub mod shm;

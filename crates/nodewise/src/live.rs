@@ -27,6 +27,11 @@ fn circumstances(machine: &Machine) -> Circumstances {
     }
 }
 
+/// Whether this process may move pages that others map too: with `CAP_SYS_NICE`.
+pub fn may_move_shared(tree: &Tree) -> bool {
+    nodewise_compat::explain::of_process(tree).sys_nice == Some(true)
+}
+
 /// The circumstances of a study.
 pub fn conditions(machine: &Machine, command: &[OsString]) -> Conditions {
     let tree = Tree::live();

@@ -24,6 +24,8 @@ pub struct Region {
     pub page_size: Bytes,
     /// Pages that are known to be there; beyond these nothing is looked for.
     pub present: Option<u64>,
+    /// Memory of its mapping that leaves each node, as the mappings have it.
+    pub leaving: BTreeMap<NodeId, Bytes>,
     /// Whether transparent huge pages may be among them.
     pub may_be_huge: bool,
     pub goal: Goal,
@@ -58,7 +60,10 @@ pub fn regions(
         let start = mapped.start.max(first) / size * size;
         let end = mapped.end.min(last);
         let is_whole = start <= mapped.start && end >= mapped.end;
-        if start < end && mapped.pages.keys().any(|node| goal.leaves(*node)) {
+        let leaving = mapped.pages.iter().filter(|(node, _)| goal.leaves(**node));
+        let leaving: BTreeMap<NodeId, Bytes> =
+            leaving.map(|(node, pages)| (*node, mapped.page_size.times(*pages))).collect();
+        if start < end && !leaving.is_empty() {
             regions.push(Region {
                 start: start.max(mapped.start),
                 end,
@@ -66,6 +71,7 @@ pub fn regions(
                 page_size: mapped.page_size,
                 present: is_whole
                     .then(|| mapped.pages.values().fold(0u64, |sum, pages| sum.saturating_add(*pages))),
+                leaving,
                 may_be_huge: mapped.may_be_huge,
                 goal: goal.clone(),
             });
@@ -82,6 +88,7 @@ pub fn regions_back(runs: &[Run]) -> Vec<Region> {
         kind: run.kind,
         page_size: run.page_size,
         present: None,
+        leaving: BTreeMap::new(),
         may_be_huge: run.kind != MemoryKind::Hugetlb,
         goal: Goal::Back(run.node),
     };
@@ -121,5 +128,12 @@ mod tests {
         check(Some((0x2000, 0x50_0000)), &[(0x2000, 0x5000, None), (0x20_0000, 0x50_0000, None)]);
         check(Some((0x50_0000, 0x60_0000)), &[(0x40_0000, 0x60_0000, None)]);
         check(Some((0x10_0000, 0x20_0000)), &[]);
+        let within = regions(&mappings, &[MemoryKind::Anon], Some((0x1000, 0x2000)), &goal);
+        assert_eq!(
+            within[0].leaving,
+            [(NodeId::new(0), Bytes::from_kib(16))].into(),
+            "only what the range meets"
+        );
+        assert_eq!(within.len(), 1);
     }
 }

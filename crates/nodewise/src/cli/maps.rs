@@ -1,7 +1,6 @@
 //! `nodewise maps`.
 
 use clap::ValueEnum;
-use nodewise_machine::printable::quote;
 
 /// Shows on which nodes the memory of a process is: by kind, policy and mapping
 ///
@@ -31,7 +30,7 @@ pub struct Maps {
     #[arg(long)]
     pub who: bool,
     /// Show the node of each page between two addresses (hexadecimal), neighbours on one node together
-    #[arg(long, value_name = "A-B", value_parser = range,
+    #[arg(long, value_name = "A-B", value_parser = super::range,
         conflicts_with_all = ["all", "by", "who", "exact", "sample", "csv"])]
     pub range: Option<(u64, u64)>,
     /// Count every page, however long it takes
@@ -60,32 +59,4 @@ pub enum By {
     File,
     /// Each policy
     Policy,
-}
-
-/// Two addresses in hexadecimal, the lower one first.
-fn range(text: &str) -> Result<(u64, u64), String> {
-    let expected =
-        || format!("{} is not a range: expected two addresses as in 7f2c00000000-7f2c00200000", quote(text));
-    let (from, to) = text.split_once('-').ok_or_else(expected)?;
-    let address = |text: &str| {
-        let digits = text.strip_prefix("0x").unwrap_or(text);
-        let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        u64::from_str_radix(digits, 16).ok().filter(|_| is_plain)
-    };
-    let (from, to) = address(from).zip(address(to)).ok_or_else(expected)?;
-    if from < to { Ok((from, to)) } else { Err(expected()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_is_two_addresses_in_order() {
-        assert_eq!(range("1000-2000"), Ok((0x1000, 0x2000)));
-        assert_eq!(range("0x1000-0x2000"), Ok((0x1000, 0x2000)));
-        for text in ["", "1000", "2000-1000", "1000-1000", "-1000", "x-y", "+1-2", "1-10000000000000000"] {
-            assert!(range(text).unwrap_err().contains("is not a range"), "{text}");
-        }
-    }
 }

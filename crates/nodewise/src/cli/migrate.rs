@@ -39,7 +39,7 @@ pub struct Migrate {
     #[arg(long)]
     pub shared: bool,
     /// Addresses to move, in hexadecimal: 7f2c00000000-7f2c40000000
-    #[arg(long, value_name = "A-B", value_parser = range)]
+    #[arg(long, value_name = "A-B", value_parser = super::range)]
     pub range: Option<(u64, u64)>,
     /// Speed limit, such as 1G/s
     #[arg(long, value_name = "RATE", value_parser = rate)]
@@ -62,17 +62,6 @@ pub struct Migrate {
     pub json: bool,
 }
 
-/// Reads two addresses in hexadecimal.
-///
-/// # Errors
-/// Any other text, with the form that is expected.
-pub(crate) fn range(text: &str) -> Result<(u64, u64), String> {
-    let address = |text: &str| u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok();
-    let ends = text.split_once('-').and_then(|(start, end)| Some((address(start)?, address(end)?)));
-    ends.filter(|(start, end)| start < end)
-        .ok_or_else(|| "expected two addresses in hexadecimal, such as 7f2c00000000-7f2c40000000".to_owned())
-}
-
 fn rate(text: &str) -> Result<Bytes, String> {
     let size = super::size(text.strip_suffix("/s").unwrap_or(text))?;
     if size < Bytes::MIB { Err("expected 1M/s or more".to_owned()) } else { Ok(size) }
@@ -88,6 +77,7 @@ fn percent(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::range;
 
     #[test]
     fn rates_ranges_and_percentages_are_read() {

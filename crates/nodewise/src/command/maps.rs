@@ -17,6 +17,7 @@ use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::maps::{By, Maps};
+use crate::command::process;
 use crate::failure::{Failure, Outcome};
 use crate::live_pages::LivePages;
 use crate::{input, measuring, output};
@@ -25,8 +26,6 @@ use crate::{input, measuring, output};
 const MOST_PAGES: u64 = 1 << 28;
 /// Pages per question.
 const BATCH: usize = 4096;
-/// Processes of a name that are listed.
-const LISTED: usize = 20;
 
 /// Runs the verb.
 pub fn run(args: &Maps, global: &Global) -> Outcome {
@@ -44,7 +43,7 @@ pub fn run(args: &Maps, global: &Global) -> Outcome {
             ))
         })?
     };
-    let pid = process_of(tree, &args.process)?;
+    let pid = process::find(tree, &args.process)?;
     let mut pages = is_live.then(|| LivePages::open(pid));
     if let Some(range) = args.range {
         let pages = pages.as_mut().ok_or_else(|| {
@@ -77,33 +76,6 @@ pub fn run(args: &Maps, global: &Global) -> Outcome {
     let json = || json::maps::maps(&shown);
     output::show(args.json, global.color, json, |style| text::maps::maps(&shown, named, style))?;
     Ok(0)
-}
-
-/// The process of a number or a name.
-fn process_of(tree: &Tree, text: &str) -> Result<Pid, Failure> {
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let number =
-            text.parse().map_err(|_| Failure::cannot(format_args!("process {text} does not exist")))?;
-        return Ok(Pid::new(number));
-    }
-    let mut found = search::named(tree, text).map_err(Failure::cannot)?;
-    found.retain(|pid| pid.number() != std::process::id());
-    match found[..] {
-        [] => Err(Failure::cannot(format_args!("no process is named {}", quote(text)))),
-        [pid] => Ok(pid),
-        _ => {
-            let mut numbers: Vec<String> = found.iter().take(LISTED).map(ToString::to_string).collect();
-            if let Some(more) = found.len().checked_sub(LISTED).filter(|more| *more > 0) {
-                numbers.push(format!("{more} more"));
-            }
-            Err(Failure::usage(format_args!(
-                "{} processes are named {}: expected one of the numbers {}",
-                found.len(),
-                quote(text),
-                numbers.join(", ")
-            )))
-        }
-    }
 }
 
 /// The other processes that map the same files.
@@ -153,7 +125,7 @@ fn page_runs(
     let mut next = from;
     while next < to {
         let batch: Vec<u64> = (next..to).step_by(size as usize).take(BATCH).collect();
-        next += size * batch.len() as u64;
+        next = next.saturating_add(size * batch.len() as u64);
         pages.locate(&batch, &mut |address, node| runs.push(address, node)).map_err(|error| {
             Failure::cannot(match error {
                 PageError::Gone => format!("process {pid} has ended, or has no memory of its own"),

@@ -1,5 +1,6 @@
 //! `nodewise migrate`: pages of a process that runs, to other nodes and back.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 use nodewise_source::Detail;
 use nodewise_source::capture::{Overwrite, check_file, write_file};
 use nodewise_source::mapped::saved::Moved;
-use nodewise_source::mapped::{Mapped, MemoryKind, mappings, started_at_ticks, user};
+use nodewise_source::mapped::{Mapped, MemoryKind, mappings, started_at_ticks};
 use nodewise_source::parse::proc_status::ProcessStatus;
-use nodewise_source::process::{Pid, search, status};
+use nodewise_source::process::{Pid, status};
 use nodewise_source::settings::journal::boot_id;
 use nodewise_source::tree::Tree;
 use nodewise_syscall::pages::page_size;
@@ -21,19 +22,16 @@ use nodewise_view::{json, text};
 
 use crate::cli::Global;
 use crate::cli::migrate::Migrate;
+use crate::command::process;
 use crate::failure::{CANNOT, Failure, Outcome};
 use crate::migration::engine::{Ending, Limits, MigrationReport, Reason, migrate};
 use crate::migration::goal::Goal;
-use crate::migration::live::{Process, System, has_capability, has_ended};
+use crate::migration::live::{Process, System, has_ended};
 use crate::migration::{ByKind, Region, regions, regions_back, sums};
 use crate::{input, live, measuring, output};
 
 /// Exit code where some pages stayed.
 const SOME_STAYED: u8 = 1;
-/// `CAP_SYS_NICE` of capabilities(7).
-const CAP_SYS_NICE: u32 = 23;
-/// Most processes that are named where several have a name.
-const MOST_NAMED: usize = 8;
 
 /// Runs `migrate`.
 pub fn run(args: &Migrate, global: &Global) -> Outcome {
@@ -45,7 +43,7 @@ pub fn run(args: &Migrate, global: &Global) -> Outcome {
     let saved = args.undo.as_deref().map(|file| read_saved(file, &tree)).transpose()?;
     let pid = match (&saved, &args.process) {
         (Some(saved), _) => saved.pid,
-        (None, Some(text)) => find(&tree, text)?,
+        (None, Some(text)) => process::find(&tree, text)?,
         (None, None) => return Err(Failure::usage("which process? expected its number or its name")),
     };
     let subject = Subject::look(&tree, pid)?;
@@ -133,41 +131,12 @@ fn read_saved(file: &Path, tree: &Tree) -> Result<Moved, Failure> {
     Ok(saved)
 }
 
-/// The process that a number or a name stands for.
-fn find(tree: &Tree, text: &str) -> Result<Pid, Failure> {
-    if let Ok(number) = text.parse::<u32>() {
-        return Ok(Pid::new(number));
-    }
-    let own = std::process::id();
-    let all = search::all(tree).map_err(Failure::cannot)?;
-    let has_name = |pid: &Pid| {
-        let name = search::name(tree, *pid).ok().flatten();
-        pid.number() != own && name.is_some_and(|name| name == text.as_bytes())
-    };
-    let found: Vec<Pid> = all.into_iter().filter(has_name).collect();
-    match found.as_slice() {
-        [] => Err(Failure::cannot(format_args!("no process is called {}", quote(text)))),
-        [one] => Ok(*one),
-        several => {
-            let pids: Vec<String> = several.iter().take(MOST_NAMED).map(ToString::to_string).collect();
-            let more = if several.len() > MOST_NAMED { ", ..." } else { "" };
-            Err(Failure::usage(format_args!(
-                "{} processes are called {}: expected the number of one ({}{more})",
-                several.len(),
-                quote(text),
-                pids.join(", ")
-            )))
-        }
-    }
-}
-
 /// The pages that may be moved: those of others need a right.
 fn scope(args: &Migrate, tree: &Tree) -> Result<PageScope, Failure> {
     if !args.shared {
         return Ok(PageScope::Own);
     }
-    let own = status(tree, Pid::new(std::process::id())).map_err(Failure::cannot)?;
-    if own.is_some_and(|own| has_capability(&own.value, CAP_SYS_NICE)) {
+    if live::may_move_shared(tree) {
         return Ok(PageScope::All);
     }
     Err(Failure::cannot("--shared needs CAP_SYS_NICE: root has it, in the initial user namespace"))
@@ -188,14 +157,7 @@ impl Work {
         let goal = Goal::parse(to, args.from.as_deref(), &machine.node_ids()).map_err(Failure::usage)?;
         let kinds = kinds(&args.only)?;
         let regions = regions(mappings, &kinds, args.range, &goal);
-        let is_in = |region: &Region| {
-            mappings.iter().find(|mapped| mapped.start <= region.start && region.end <= mapped.end)
-        };
-        let leaving = regions.iter().filter_map(is_in).flat_map(|mapped| {
-            let leaves = mapped.pages.iter().filter(|(node, _)| goal.leaves(**node));
-            leaves.map(|(_, pages)| mapped.page_size.times(*pages))
-        });
-        let expected = leaving.sum();
+        let expected = regions.iter().flat_map(|region| region.leaving.values().copied()).sum();
         Ok(Self { regions, goal: Some(goal), expected })
     }
 
@@ -206,9 +168,9 @@ impl Work {
     }
 
     /// Memory that leaves each node, as the mappings have it.
-    fn flows(&self, before: &ByKind) -> Vec<Flow> {
+    fn flows(&self) -> Vec<Flow> {
         let Some(goal) = &self.goal else {
-            let mut flows: std::collections::BTreeMap<NodeId, Bytes> = Default::default();
+            let mut flows: BTreeMap<NodeId, Bytes> = BTreeMap::new();
             for region in &self.regions {
                 let size = Bytes::new(region.end - region.start);
                 region.goal.targets().iter().for_each(|to| *flows.entry(to).or_default() += size);
@@ -216,24 +178,16 @@ impl Work {
             let back = |(node, size)| Flow { from: node, to: format!("node {node}, where it was"), size };
             return flows.into_iter().map(back).collect();
         };
-        let kinds: Vec<MemoryKind> = self.regions.iter().map(|region| region.kind).collect();
-        let mut flows: Vec<Flow> = Vec::new();
-        for ((kind, from), size) in before.iter().filter(|((kind, _), _)| kinds.contains(kind)) {
-            if !goal.leaves(*from) {
-                continue;
-            }
-            let to = match goal {
-                Goal::Nodes(map) => map.get(from).map_or_else(String::new, |to| format!("node {to}")),
-                Goal::Interleave { .. } => format!("{} in turn", node_names(&goal.targets())),
-                Goal::Back(node) => format!("node {node}"),
-            };
-            let _ = kind;
-            match flows.iter_mut().find(|flow| flow.from == *from) {
-                Some(flow) => flow.size += *size,
-                None => flows.push(Flow { from: *from, to, size: *size }),
-            }
+        let mut leaving: BTreeMap<NodeId, Bytes> = BTreeMap::new();
+        for (node, size) in self.regions.iter().flat_map(|region| &region.leaving) {
+            *leaving.entry(*node).or_default() += *size;
         }
-        flows
+        let to = |from: &NodeId| match goal {
+            Goal::Nodes(map) => map.get(from).map_or_else(String::new, |to| format!("node {to}")),
+            Goal::Interleave { .. } => format!("{} in turn", node_names(&goal.targets())),
+            Goal::Back(node) => format!("node {node}"),
+        };
+        leaving.into_iter().map(|(from, size)| Flow { from, to: to(&from), size }).collect()
     }
 }
 
@@ -261,7 +215,6 @@ struct Subject {
     name: String,
     started_at_ticks: u64,
     status: ProcessStatus,
-    user: Option<u32>,
 }
 
 impl Subject {
@@ -273,8 +226,7 @@ impl Subject {
         }
         let started_at_ticks = started_at_ticks(tree, pid).map_err(Failure::cannot)?.ok_or_else(none)?;
         let name = printable(found.name.as_deref().unwrap_or("?")).into_owned();
-        let user = user(tree, pid).map_err(Failure::cannot)?;
-        Ok(Self { pid, name, started_at_ticks, status: found, user })
+        Ok(Self { pid, name, started_at_ticks, status: found })
     }
 
     fn mappings(&self, tree: &Tree) -> Result<Vec<Mapped>, Failure> {
@@ -285,7 +237,7 @@ impl Subject {
                 "process {} has ended, or this kernel has no NUMA (no numa_maps)",
                 self.pid
             ))),
-            Err(error) => Err(Failure::cannot(match self.user {
+            Err(error) => Err(Failure::cannot(match self.status.user {
                 Some(user) if user != own => format!(
                     "process {} ({}) is another user's: its pages need root, or CAP_SYS_PTRACE ({error})",
                     self.pid, self.name
@@ -325,7 +277,7 @@ impl Subject {
     fn outline(&self, before: &[Mapped], work: &Work, machine: &Machine) -> Migration {
         let before = sums(before);
         let mut notes = Vec::new();
-        let plan = work.flows(&before);
+        let plan = work.flows();
         if work.regions.is_empty() {
             notes.push("no page of these kinds is on the nodes to leave".to_owned());
         }
@@ -418,7 +370,6 @@ fn failed(reason: Reason, size: Bytes) -> Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn report(ending: Ending, moved: u64, failed: &[(Reason, u64)]) -> MigrationReport {
         MigrationReport {
@@ -454,20 +405,5 @@ mod tests {
             refused,
             "--only: \"code\" is not a kind of memory: expected heap, stack, anon, shmem, file, hugetlb"
         );
-    }
-
-    #[test]
-    fn a_process_is_found_by_its_name() {
-        use nodewise_source::tree::Memory;
-        let files = [(5, "one"), (6, "two"), (7, "two")].into_iter();
-        let tree = files.fold(Memory::new(), |files, (pid, name)| {
-            files.file(&format!("/proc/{pid}/comm"), format!("{name}\n"))
-        });
-        let tree = Tree::memory(tree);
-        assert_eq!(find(&tree, "one").unwrap(), Pid::new(5));
-        assert_eq!(find(&tree, "12").unwrap(), Pid::new(12));
-        let refused = find(&tree, "two").unwrap_err().message;
-        assert_eq!(refused, "2 processes are called \"two\": expected the number of one (6, 7)");
-        assert_eq!(find(&tree, "three").unwrap_err().message, "no process is called \"three\"");
     }
 }

@@ -95,7 +95,8 @@ fn policy(args: &Policy, global: &Global) -> Outcome {
         // The kernel moves the pages that this process has in its tables.
         opened.see()?;
     }
-    let moving = args.moves.then(|| scope(&Tree::live()));
+    let scope = || if live::may_move_shared(&Tree::live()) { PageScope::All } else { PageScope::Own };
+    let moving = args.moves.then(scope);
     let options = BindOptions { moving, strict: false };
     mempolicy::bind_range(address, length, &wanted, options)
         .map_err(|error| Failure::cannot(live::explain(&error, machine)))?;
@@ -116,15 +117,6 @@ fn policy(args: &Policy, global: &Global) -> Outcome {
         |style| text::shm::object(&shown, style),
     )?;
     Ok(if shown.misplaced.is_some_and(|size| size > Bytes::new(0)) { ELSEWHERE } else { 0 })
-}
-
-/// The pages that this process may move.
-fn scope(tree: &Tree) -> PageScope {
-    const CAP_SYS_NICE: u32 = 23;
-    let own = nodewise_source::process::Pid::new(std::process::id());
-    let status = nodewise_source::process::status(tree, own).ok().flatten();
-    let may = status.is_some_and(|own| crate::migration::live::has_capability(&own.value, CAP_SYS_NICE));
-    if may { PageScope::All } else { PageScope::Own }
 }
 
 /// A segment or file that is mapped.

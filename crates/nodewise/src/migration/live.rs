@@ -10,7 +10,6 @@ use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::mapped::saved::Moved;
 use nodewise_source::mapped::{MemoryKind, started_at_ticks};
 use nodewise_source::mappings::{PageSource as _, RunState};
-use nodewise_source::parse::proc_status::ProcessStatus;
 use nodewise_source::process::{Pid, status};
 use nodewise_source::system::pressure;
 use nodewise_source::tree::Tree;
@@ -69,11 +68,6 @@ impl Memory for Process<'_> {
 /// Whether the state is that of a process without memory.
 pub const fn has_ended(state: Option<char>) -> bool {
     matches!(state, None | Some('Z' | 'X'))
-}
-
-/// Whether a process has a capability, by its number in capabilities(7).
-pub fn has_capability(status: &ProcessStatus, number: u32) -> bool {
-    status.effective_capabilities.is_some_and(|bits| bits >> number & 1 == 1)
 }
 
 /// This system.

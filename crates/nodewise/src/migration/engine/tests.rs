@@ -172,6 +172,7 @@ fn region(pages: u64) -> Region {
         kind: MemoryKind::Anon,
         page_size: Bytes::new(PAGE),
         present: None,
+        leaving: BTreeMap::new(),
         may_be_huge: false,
         goal: Goal::nodes(&NodeSet::from([0]), &NodeSet::from([1])).unwrap(),
     }
