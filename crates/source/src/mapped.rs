@@ -12,7 +12,7 @@ use std::fmt;
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::parse::numa_maps::{Mapping, MappingKind, parse_line};
-use crate::parse::{Problems, digits, smaps};
+use crate::parse::{Problems, pid_stat, smaps};
 use crate::paths;
 use crate::process::Pid;
 use crate::tree::{ReadError, Tree};
@@ -157,23 +157,8 @@ fn joined(line: &Mapping, extent: &smaps::Mapping) -> Option<Mapped> {
 /// # Errors
 /// A file that cannot be read.
 pub fn started_at_ticks(tree: &Tree, pid: Pid) -> Result<Option<u64>, ReadError> {
-    // The name before it is in brackets, and may hold any character.
-    let behind_name = |text: String| text.rsplit_once(')').map(|(_, rest)| rest.to_owned());
-    let text = tree.read_text(&format!("/proc/{pid}/stat"))?;
-    Ok(text.and_then(behind_name).and_then(|rest| digits(rest.split_ascii_whitespace().nth(19)?)))
-}
-
-/// The user that a process belongs to; `None` when there is no such process, or it does not say.
-///
-/// # Source
-/// `/proc/PID/status`: the effective one of the four numbers of `Uid`.
-///
-/// # Errors
-/// A file that cannot be read.
-pub fn user(tree: &Tree, pid: Pid) -> Result<Option<u32>, ReadError> {
-    let text = tree.read_text(&format!("/proc/{pid}/status"))?.unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("Uid:"));
-    Ok(line.and_then(|line| digits(line.split_ascii_whitespace().nth(1)?)))
+    let text = tree.read_text(&format!("{}/stat", paths::process(pid)))?;
+    Ok(text.and_then(|text| Some(pid_stat::parse(&text).ok()?.started_ticks)))
 }
 
 #[cfg(test)]
@@ -207,8 +192,7 @@ AnonHugePages:         0 kB
             Memory::new()
                 .file("/proc/7/numa_maps", NUMA_MAPS)
                 .file("/proc/7/smaps", SMAPS)
-                .file("/proc/7/stat", format!("7 (a) b) S {} 4711 0\n", "1 ".repeat(18)))
-                .file("/proc/7/status", "Name:\tx\nUid:\t5\t6\t7\t8\n"),
+                .file("/proc/7/stat", format!("7 (a) b) S {} 4711 0 0\n", "1 ".repeat(18))),
         );
         let found = mappings(&tree, Pid::new(7)).unwrap().unwrap();
         let short: Vec<(u64, MemoryKind, bool)> =
@@ -226,7 +210,6 @@ AnonHugePages:         0 kB
         );
         assert_eq!(found[1].pages, [(NodeId::new(0), 1000), (NodeId::new(1), 24)].into());
         assert_eq!(started_at_ticks(&tree, Pid::new(7)).unwrap(), Some(4711));
-        assert_eq!(user(&tree, Pid::new(7)).unwrap(), Some(6));
         assert_eq!(mappings(&tree, Pid::new(8)).unwrap(), None);
         assert_eq!(started_at_ticks(&tree, Pid::new(8)).unwrap(), None);
     }
