@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nodewise_source::process::Pid;
+use nodewise_machine::Bytes;
+use nodewise_source::process::{self, Pid};
 use nodewise_source::sample::{
     Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
 };
@@ -26,7 +27,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// under load takes its time to start one.
 const SURE: Duration = Duration::from_secs(11);
 /// Memory that the sampler may gain after its first minute.
-const MOST_GROWTH: u64 = 16 << 20;
+const MOST_GROWTH: Bytes = Bytes::from_mib(16);
 /// Sums of counters that are equal at rest differ by up to this part of what was counted, or this number: each
 /// reading can lose or double a batch of them.
 const DRIFT: (f64, u64) = (1e-4, 64);
@@ -174,7 +175,7 @@ fn check(account: &Account, churn: &Churn) -> Result<()> {
         if begun.elapsed() > Duration::from_secs(60).min(Duration::from_secs(churn.seconds) / 2) {
             let now = resident()?;
             let then = *memory_then.get_or_insert(now);
-            ensure!(now < then + MOST_GROWTH, "memory grew from {then} to {now} bytes");
+            ensure!(now < then + MOST_GROWTH, "memory grew from {then} to {now}");
         }
         std::thread::sleep(PAUSE.saturating_sub(taken.elapsed()));
     }
@@ -189,15 +190,11 @@ fn check(account: &Account, churn: &Churn) -> Result<()> {
     );
     println!("CPUs online: {} to {}, {} switches", cpus.0, cpus.1, account.switches.load(Ordering::Relaxed));
     println!(
-        "memory: {:.1} MiB after the first minute, {:.1} MiB at the end",
-        mib(memory_then.unwrap_or(0)),
-        mib(resident()?)
+        "memory: {} after the first minute, {} at the end",
+        memory_then.unwrap_or_default(),
+        resident()?
     );
     Ok(())
-}
-
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }
 
 /// Checks what must hold in each sample.
@@ -224,7 +221,7 @@ fn single(sample: &Sample) -> Result<()> {
             .nodes
             .iter()
             .filter_map(|node| node.size("MemTotal"))
-            .map(nodewise_machine::Bytes::get)
+            .map(Bytes::get)
             .sum();
         // Nodes lag behind where the kernel initialises page structures late.
         ensure!(total as f64 <= 1.01 * memory.get() as f64, "nodes have {total} bytes of {}", memory.get());
@@ -301,8 +298,8 @@ fn tolerance(allocated: u64) -> u64 {
 }
 
 /// Resident memory of this process.
-fn resident() -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").context("cannot read the own status")?;
-    let status = nodewise_source::parse::proc_status::parse(&text).value;
-    Ok(status.resident.context("the own status has no memory")?.get())
+fn resident() -> Result<Bytes> {
+    let own =
+        process::status(&Tree::live(), Pid::new(std::process::id()))?.context("there is no own status")?;
+    own.value.resident.context("the own status has no memory")
 }

@@ -8,7 +8,7 @@ use nodewise_source::parse::schedstat;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::fixture;
-use super::wall::median;
+use nodewise_stats::median;
 
 /// Sleeping processes, in the order in which they are added.
 const SIZES: [usize; 3] = [100, 1000, 5000];
@@ -50,11 +50,12 @@ pub fn run(root: &Path, rounds: usize, mappings: u32) -> Result<()> {
                 times.push(cpu_us(words)?);
             }
         }
-        let of = |field: fn(&Ours) -> f64| median(ours.iter().map(field).collect());
+        let of =
+            |field: fn(&Ours) -> f64| median(&ours.iter().map(field).collect::<Vec<_>>()).unwrap_or(f64::NAN);
         let tick = of(|ours| ours.tick_us);
         let peers: Vec<String> = peers
-            .into_iter()
-            .map(median)
+            .iter()
+            .filter_map(|times| median(times))
             .map(|peer| format!("{:.1} ({:.2})", peer / 1e3, tick / peer))
             .collect();
         println!(

@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use nodewise_stats::median;
 
 use super::command;
 
@@ -17,7 +18,7 @@ pub fn medians(lines: &[&[String]], rounds: usize) -> Result<Vec<f64>> {
             times[which].push(once(lines[which])?);
         }
     }
-    Ok(times.into_iter().map(median).collect())
+    times.iter().map(|times| median(times).context("there is a round")).collect()
 }
 
 fn once(words: &[String]) -> Result<f64> {
@@ -26,11 +27,4 @@ fn once(words: &[String]) -> Result<f64> {
     let start = Instant::now();
     command.status().with_context(|| format!("cannot start {}", words[0]))?;
     Ok(start.elapsed().as_secs_f64() * 1e6)
-}
-
-/// The middle of a sample.
-pub fn median(mut sample: Vec<f64>) -> f64 {
-    sample.sort_by(f64::total_cmp);
-    let middle = sample.len() / 2;
-    if sample.len() % 2 == 1 { sample[middle] } else { (sample[middle - 1] + sample[middle]) / 2.0 }
 }
