@@ -217,12 +217,7 @@ fn single(sample: &Sample) -> Result<()> {
         ensure!(nodes <= 1, "CPU {cpu} is on {nodes} nodes");
     }
     if let (Some(memory), false) = (sample.memory, sample.nodes.is_empty()) {
-        let total: u64 = sample
-            .nodes
-            .iter()
-            .filter_map(|node| node.size("MemTotal"))
-            .map(Bytes::get)
-            .sum();
+        let total: u64 = sample.nodes.iter().filter_map(|node| node.size("MemTotal")).map(Bytes::get).sum();
         // Nodes lag behind where the kernel initialises page structures late.
         ensure!(total as f64 <= 1.01 * memory.get() as f64, "nodes have {total} bytes of {}", memory.get());
     }
