@@ -26,10 +26,10 @@ use crate::tree::{ReadCause, ReadError, Tree};
 ///
 /// # Source
 /// Linux 6.18 on a virtual machine: 512 MiB of small pages in 11.0 ms; a process of 33 mappings in 38 us.
-const PAGE_COST: Duration = Duration::from_nanos(84);
+pub(crate) const PAGE_COST: Duration = Duration::from_nanos(84);
 const MAPPING_COST: Duration = Duration::from_nanos(1200);
-/// The dearest reading that is not replaced by drawing pages.
-const MOST_COST: Duration = Duration::from_millis(20);
+/// The dearest reading that is not replaced by drawing pages: it holds locks that the process waits for.
+pub(crate) const MOST_COST: Duration = Duration::from_millis(20);
 /// Pages that are asked for, unless someone names a number: the share of a node is then known to a point.
 const USUAL_SAMPLE: u64 = 10_000;
 /// `ESRCH`: the process has ended.

@@ -13,18 +13,15 @@ use super::clock::thread_time;
 use super::processes::{ProcessTable, Tracked};
 use super::reading::Reading;
 use super::{Denied, Moment, PageMethod, PageSample, PageShare};
+use crate::mappings::{MOST_COST, PAGE_COST};
 use crate::parse::numa_maps::sums::Summing;
 use crate::paths::{PROCESSES, numa_maps};
 use crate::process::Pid;
 
 /// The fact, in a missing one's line.
 const FACT: &str = "memory of processes by node";
-/// Above this price a process is not read exactly: the walk holds locks that it waits for.
-const EXACT_MOST: Duration = Duration::from_millis(20);
-/// The price of a small process, and of each resident page above that, before a process was read: measured on
-/// Linux 6.18.
+/// The price of a small process before it was read, measured on Linux 6.18; each resident page adds [`PAGE_COST`].
 const FIRST: Duration = Duration::from_micros(36);
-const EACH_PAGE: Duration = Duration::from_nanos(84);
 /// The price of a refusal.
 const REFUSED: Duration = Duration::from_micros(4);
 /// Memory that nobody allocated or freed may be elsewhere after this time.
@@ -80,6 +77,8 @@ pub(super) struct Look {
     at: Moment,
     resident: Bytes,
     price: Duration,
+    /// Whether pages were drawn: the price says nothing then of reading them all.
+    drawn: bool,
 }
 
 /// The result of a look.
@@ -144,11 +143,13 @@ impl Purse {
     /// Looks at a process; returns what it cost.
     fn look(&mut self, tracked: &mut Tracked, reading: &mut Reading<'_>, page: Bytes) -> Duration {
         let Some(resident) = tracked.last.resident else { return Duration::ZERO };
-        let expected = expected_price(tracked, page);
+        let expected = exact_price(tracked, page);
+        let drawer = self.drawer.as_mut().filter(|_| expected > MOST_COST);
+        let drawn = drawer.is_some();
         let begun = thread_time();
         let pid = tracked.last.identity.pid;
-        let seen = match &mut self.drawer {
-            Some(drawer) if expected > EXACT_MOST => match drawer.draw(pid, resident) {
+        let seen = match drawer {
+            Some(drawer) => match drawer.draw(pid, resident) {
                 Ok(drawn) => Seen::Pages(PageSample {
                     seen: reading.now,
                     method: PageMethod::Drawn(drawn.pages),
@@ -156,10 +157,11 @@ impl Purse {
                 }),
                 Err(denied) => Seen::Denied(denied),
             },
-            _ => exact(reading, pid),
+            None => exact(reading, pid),
         };
         // The files of a capture have no price of their own.
-        let spent = if reading.tree.is_live() { thread_time().saturating_sub(begun) } else { expected };
+        let spent =
+            if drawn || reading.tree.is_live() { thread_time().saturating_sub(begun) } else { expected };
         let last = tracked.last_mut();
         let price = match seen {
             Seen::Pages(pages) => {
@@ -172,19 +174,30 @@ impl Purse {
             }
             Seen::Nothing => spent,
         };
-        tracked.look = Some(Look { at: reading.now, resident, price });
+        tracked.look = Some(Look { at: reading.now, resident, price, drawn });
         price
     }
 }
 
-/// The expected price of an exact look.
-fn expected_price(tracked: &Tracked, page: Bytes) -> Duration {
+/// The expected price of reading where every page is: as the last time, where every page was read then, and for
+/// the pages that came since.
+fn exact_price(tracked: &Tracked, page: Bytes) -> Duration {
     let resident = tracked.last.resident.unwrap_or_default().get();
     let pages =
-        |bytes: u64| EACH_PAGE.saturating_mul(u32::try_from(bytes / page.get().max(1)).unwrap_or(u32::MAX));
-    match &tracked.look {
+        |bytes: u64| PAGE_COST.saturating_mul(u32::try_from(bytes / page.get().max(1)).unwrap_or(u32::MAX));
+    match tracked.look.as_ref().filter(|look| !look.drawn) {
         Some(look) => look.price + pages(resident.saturating_sub(look.resident.get())),
         None => FIRST + pages(resident),
+    }
+}
+
+/// The expected price of the next look, which draws pages again where the last one did and reading them all is
+/// still dear.
+fn expected_price(tracked: &Tracked, page: Bytes) -> Duration {
+    let exact = exact_price(tracked, page);
+    match &tracked.look {
+        Some(look) if look.drawn && exact > MOST_COST => look.price,
+        _ => exact,
     }
 }
 

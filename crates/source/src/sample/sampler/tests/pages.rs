@@ -127,3 +127,15 @@ fn pages_of_a_large_process_are_drawn() {
     assert!(of(0).nodes[&NodeId::new(1)].low < of(0).nodes[&NodeId::new(1)].high);
     assert_eq!(of(1).method, crate::sample::PageMethod::Exact);
 }
+
+#[test]
+fn pages_are_drawn_again_however_cheap_drawing_was() {
+    let files = with_pages(machine(), 30, 262_144);
+    let mut sampler =
+        Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[])).drawing(Box::new(Drawer));
+    for second in [0, 61] {
+        let sample = sampler.sample(at(second));
+        let pages = sample.processes[0].pages.as_ref().unwrap();
+        assert_eq!((pages.seen, pages.method), (at(second), crate::sample::PageMethod::Drawn(1000)));
+    }
+}
