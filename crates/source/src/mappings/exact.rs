@@ -94,10 +94,10 @@ fn sizes(process: &mut Process<'_>, pages: Option<&mut dyn PageSource>) -> Resul
     let scanned = pages.map(|pages| runs::scan(&process.listed, pages));
     match scanned {
         Some(Ok(found)) => {
-            let sizes = found.iter().map(|present| Sizes {
+            let sizes = process.listed.iter().zip(&found).map(|(listed, present)| Sizes {
                 resident: Some(present.resident),
                 transparent: Some(present.huge),
-                swapped: Some(present.swapped),
+                swapped: Some(present.swapped).filter(|_| runs::has_swapped(process.kinds.kind(listed))),
             });
             return Ok(sizes.collect());
         }

@@ -1,6 +1,7 @@
 //! The runs of present pages of each mapping.
 
 use nodewise_machine::Bytes;
+use nodewise_machine::mapping::MappingKind;
 
 use super::{PageError, PageSource, Run, RunState};
 use crate::parse::maps::Mapping;
@@ -56,6 +57,11 @@ impl Present {
     pub(super) fn candidates(&self) -> Bytes {
         self.runs.iter().map(|run| Bytes::new(run.end - run.start)).sum()
     }
+}
+
+/// Whether a scan finds swapped pages of such mappings: page tables have nothing for those of shared memory.
+pub(super) const fn has_swapped(kind: MappingKind) -> bool {
+    !matches!(kind, MappingKind::Shared)
 }
 
 /// Asks for the runs of all mappings.

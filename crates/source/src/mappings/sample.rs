@@ -66,7 +66,7 @@ fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u
         Err(PageError::Unsupported) => (process.listed.iter().map(Present::whole).collect(), false),
         Err(error) => return Err(error.into()),
     };
-    let mut sampling = Sampling::new(pages, &present);
+    let mut sampling = Sampling::new(pages, &present, is_scanned);
     let is_special = |at: usize| kinds[at] == MappingKind::Special;
     let drawn_from = sampling.count_small(most, is_special)?;
     sampling.draw(&drawn_from, most, seed)?;
@@ -85,7 +85,7 @@ fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u
             page_size: None,
             pages,
             transparent: Some(present.huge).filter(|_| is_scanned && kinds[at] != MappingKind::HugePool),
-            swapped: Some(present.swapped).filter(|_| is_scanned),
+            swapped: Some(present.swapped).filter(|_| is_scanned && runs::has_swapped(kinds[at])),
             dirty: None,
             most_mapped: None,
             unsure: false,
@@ -104,8 +104,11 @@ struct Sampling<'a> {
 }
 
 impl<'a> Sampling<'a> {
-    fn new(pages: &'a mut dyn PageSource, present: &'a [Present]) -> Self {
-        let found = vec![MappedPages::Counted(BTreeMap::new()); present.len()];
+    /// Nothing is known yet but what a scan said of sizes.
+    fn new(pages: &'a mut dyn PageSource, present: &'a [Present], is_scanned: bool) -> Self {
+        let resident = |present: &Present| Some(present.resident).filter(|_| is_scanned);
+        let found =
+            present.iter().map(|present| MappedPages::Unknown { resident: resident(present) }).collect();
         Self { pages, present, asked: 0, found }
     }
 

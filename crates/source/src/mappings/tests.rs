@@ -302,3 +302,32 @@ fn a_dear_process_is_drawn_unless_all_is_wanted() {
     assert_eq!(predicted, 22);
     assert_eq!(method(Thoroughness::Exact).0, MappingsMethod::Exact);
 }
+
+#[test]
+fn what_a_scan_does_not_say_is_unknown_and_not_zero() {
+    let maps = "1000-3000 rw-p 0 00:00 0\n\
+                3000-5000 rw-s 0 00:01 9 /memfd:x (deleted)\n\
+                10000-20000 r--p 0 00:00 0 [vvar]\n";
+    let numa =
+        "00001000 default anon=1 N0=1 kernelpagesize_kB=4\n00003000 default file=/memfd:x\\040(deleted)\n";
+    let runs = vec![
+        small(0x1000, 0x2000),
+        Run { start: 0x2000, end: 0x3000, state: RunState::Swapped },
+        small(0x10000, 0x11000),
+    ];
+    for thoroughness in [Thoroughness::Exact, Thoroughness::Sample(50)] {
+        let mut pages = Pages::new(runs.clone(), |_| Some(0));
+        let found = read(&tree(maps, numa), PID, thoroughness, 1, Some(&mut pages)).unwrap();
+        let swapped: Vec<Option<Bytes>> = found.mappings.iter().map(|mapping| mapping.swapped).collect();
+        assert_eq!(swapped[..2], [Some(Bytes::from_kib(4)), None], "{thoroughness:?}");
+        assert_eq!(found.mappings[1].kind, MappingKind::Shared);
+        assert_eq!(found.mappings[2].kind, MappingKind::Special);
+        let resident = Some(Bytes::from_kib(4));
+        assert_eq!(found.mappings[2].pages, MappedPages::Unknown { resident }, "{thoroughness:?}");
+    }
+    // Without a scan nothing says how much of it is present.
+    let mut pages = Pages { scans: Err(PageError::Unsupported), ..Pages::new(Vec::new(), |_| Some(0)) };
+    let found = read(&tree(maps, numa), PID, Thoroughness::Sample(50), 1, Some(&mut pages)).unwrap();
+    assert_eq!(found.mappings[2].pages, MappedPages::Unknown { resident: None });
+    assert_eq!(found.mappings[0].swapped, None);
+}
