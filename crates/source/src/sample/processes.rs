@@ -13,7 +13,7 @@ use super::tasks::TaskTable;
 use super::{Allowed, Identity, Moment, ProcessSample, ProcessScope, SampleOptions, ThreadScope};
 use crate::parse::pid_stat::{self, PidStat};
 use crate::parse::{cgroup, proc_status, text_of};
-use crate::paths::PROCESSES;
+use crate::paths::{self, PROCESSES};
 use crate::process::Pid;
 use crate::tree::{Kept, Tree};
 
@@ -97,7 +97,10 @@ impl ProcessTable {
         }
         self.poll(reading, &options.threads, page);
         if let ProcessScope::Only(pids) = &options.processes {
-            for pid in pids.iter().filter(|pid| !self.known.contains_key(pid)) {
+            // One whose file could not be read is there, and was named with the reason.
+            let is_gone =
+                |pid: &&Pid| !self.known.contains_key(pid) && !reading.tree.exists(&paths::process(pid));
+            for pid in pids.iter().filter(is_gone) {
                 reading.missing.add("processes", &format!("there is no process {pid}"), None);
             }
         }

@@ -258,6 +258,27 @@ fn selected_processes_are_read_each_time_and_others_never() {
 }
 
 #[test]
+fn a_selected_process_that_cannot_be_read_does_exist() {
+    let check = |files: Memory, reasons: &[&str]| {
+        let processes = ProcessScope::Only([Pid::new(30)].into());
+        let mut sampler =
+            Sampler::new(Tree::memory(files), SampleOptions { processes, ..SampleOptions::default() });
+        let sample = sampler.sample(at(1));
+        assert!(sample.processes.is_empty());
+        let found: Vec<&str> = sample.unread.iter().map(|line| line.reason.as_str()).collect();
+        assert_eq!(found, reasons);
+    };
+    // hidepid=1 and EMFILE.
+    for (errno, reason) in [(13, "permission denied"), (24, "too many open files")] {
+        let closed = with(machine(), 30, 7, 1).unreadable("/proc/30/stat", ReadCause::System(errno));
+        check(closed, &[reason]);
+    }
+    let garbage = with(machine(), 30, 7, 1).file("/proc/30/stat", "30 (x) S 1\n");
+    check(garbage, &["/proc/PID/stat: expected field 9, found nothing"]);
+    check(machine(), &["there is no process 30"]);
+}
+
+#[test]
 fn a_line_that_is_no_process_is_named_and_costs_one_process() {
     let files = with(machine(), 30, 7, 1).file("/proc/31/stat", "31 (x) S 1\n").file("/proc/32/stat", "");
     let sample = Sampler::new(Tree::memory(files), all()).sample(at(1));
