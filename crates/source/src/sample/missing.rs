@@ -27,6 +27,13 @@ impl Missing {
         self.add(fact, &cause.to_string(), cause.is_permission().then_some(AS_ROOT));
     }
 
+    /// Counts what is missing elsewhere, too.
+    pub(super) fn extend(&mut self, others: &Self) {
+        for (line, count) in &others.objects {
+            *self.objects.entry(line.clone()).or_default() += count;
+        }
+    }
+
     pub(super) fn into_lines(self) -> Vec<Unread> {
         let line = |((fact, reason, remedy), objects): ((&str, String, Option<&str>), usize)| Unread {
             fact: fact.to_owned(),

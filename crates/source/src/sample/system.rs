@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nodewise_machine::{Bytes, CpuId, NodeCounters, NodeId};
+use nodewise_machine::{Bytes, CpuId, NodeCounters, NodeId, NodeSet};
 
+use super::missing::Missing;
 use super::reading::Reading;
 use super::{Moment, NodeSample, PoolSample, Sample};
 use crate::limits::bound_cpus;
@@ -28,9 +29,19 @@ pub(super) struct SystemFiles {
     pressure: [Kept; 3],
     nodes: BTreeMap<NodeId, NodeFiles>,
     zones: Kept,
-    /// When zones were read, and what they said.
-    of_zones: Option<(Moment, BTreeMap<NodeId, ZoneSums>)>,
+    of_zones: Option<ZonesRead>,
     page: Option<Bytes>,
+}
+
+/// The last reading of zones, also a failed one.
+#[derive(Debug)]
+struct ZonesRead {
+    at: Moment,
+    /// The nodes whose zones were wanted: with others they are read again.
+    nodes: NodeSet,
+    sums: BTreeMap<NodeId, ZoneSums>,
+    /// Facts that it did not give: every sample lacks them until the next reading.
+    missing: Missing,
 }
 
 #[derive(Debug)]
@@ -108,7 +119,7 @@ impl SystemFiles {
         if online.is_empty() {
             reading.missing.add("nodes", "this kernel was built without NUMA", None);
         }
-        let due = self.of_zones.as_ref().is_none_or(|(read, _)| is_due(*read, reading.now));
+        let due = self.of_zones.as_ref().is_none_or(|zones| is_due(zones.at, reading.now));
         self.nodes.retain(|node, _| online.contains(*node));
         for node in &online {
             let known = self.nodes.contains_key(&node);
@@ -125,14 +136,19 @@ impl SystemFiles {
     }
 
     fn read_zones(&mut self, reading: &mut Reading<'_>, nodes: &mut [NodeSample]) {
-        let known = self.of_zones.take().filter(|(read, sums)| {
-            !is_due(*read, reading.now) && nodes.iter().all(|node| sums.contains_key(&node.node))
-        });
-        let read = known.or_else(|| {
-            let info = reading.parsed(&mut self.zones, "zones of nodes", zoneinfo::parse)?;
-            Some((reading.now, sums(&info.zones)))
-        });
-        let Some((_, sums)) = &read else { return };
+        let wanted: NodeSet = nodes.iter().map(|node| node.node).collect();
+        let known =
+            self.of_zones.take().filter(|zones| !is_due(zones.at, reading.now) && zones.nodes == wanted);
+        let zones =
+            known.unwrap_or_else(|| {
+                let mut missing = Missing::default();
+                let info = Reading { missing: &mut missing, buffer: &mut *reading.buffer, ..*reading }
+                    .parsed(&mut self.zones, "zones of nodes", zoneinfo::parse);
+                let sums = info.map(|info| sums(&info.zones)).unwrap_or_default();
+                ZonesRead { at: reading.now, nodes: wanted, sums, missing }
+            });
+        reading.missing.extend(&zones.missing);
+        let sums = &zones.sums;
         let sizes = || {
             let of = |node: &NodeSample| Some((node.size("MemTotal")?, sums.get(&node.node)?.managed?));
             nodes.iter().filter_map(of)
@@ -146,7 +162,7 @@ impl SystemFiles {
                 node.high_watermark = sums.high.and_then(size);
             }
         }
-        self.of_zones = read;
+        self.of_zones = Some(zones);
     }
 }
 

@@ -163,6 +163,40 @@ fn zones_are_read_once_a_minute() {
 }
 
 #[test]
+fn zones_that_cannot_be_read_are_not_read_again_in_the_same_minute() {
+    let check = |files: Memory, reasons: &[&str]| {
+        let mut sampler = Sampler::new(Tree::memory(files), SampleOptions::default());
+        let mut present = |second| {
+            let sample = sampler.sample(at(second));
+            let found: Vec<&str> = sample.unread.iter().map(|line| line.reason.as_str()).collect();
+            if second < 70 {
+                assert_eq!(found, reasons, "{second}");
+            }
+            // From now on all is well, but for the zones nobody looks.
+            sampler.continue_with(Tree::memory(machine()));
+            sample.nodes[0].present.map(|size| size.get() >> 10)
+        };
+        assert_eq!((present(10), present(69), present(70)), (None, None, Some(4400)));
+    };
+    check(machine().without("/proc/zoneinfo"), &[]);
+    let closed = machine().unreadable("/proc/zoneinfo", ReadCause::System(13));
+    check(closed, &["permission denied"]);
+    let other = "Node 7, zone Normal\n  pages free 1\n        present 1100\n        managed 1024\n";
+    check(machine().file("/proc/zoneinfo", other), &[]);
+}
+
+#[test]
+fn pools_are_looked_for_once_a_minute_also_without_zones() {
+    let files = machine().without("/proc/zoneinfo");
+    let mut sampler = Sampler::new(Tree::memory(files.clone()), SampleOptions::default());
+    assert_eq!(sampler.sample(at(10)).nodes[0].pools.len(), 1);
+    let more = files.file(&format!("{NODE}/hugepages/hugepages-1048576kB/nr_hugepages"), "1\n");
+    sampler.continue_with(Tree::memory(more));
+    let pools: Vec<usize> = [69, 70].map(|second| sampler.sample(at(second)).nodes[0].pools.len()).into();
+    assert_eq!(pools, [1, 2]);
+}
+
+#[test]
 fn a_process_is_read_with_what_it_may_use() {
     let sample = Sampler::new(Tree::memory(with(machine(), 30, 7, 11)), all()).sample(at(1));
     let process = &sample.processes[0];
