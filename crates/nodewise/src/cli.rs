@@ -79,7 +79,7 @@ verbs! {
     "shm" Shm(shm::Shm), here "",
         "Shows shared memory and its policies: System V segments, files and mounts of tmpfs; sets and verifies policies";
     "hugepages" HugePages(hugepages::HugePages),
-        "Shows pools of huge pages per node, and sets them: what the kernel gave, not what was asked";
+        "Shows huge page pools per node; sets them and reports what the kernel allocated";
     "emulation" Emulation(emulation::Emulation),
         "Emulates NUMA nodes: status, plan, enable, disable, undo, verify";
     "simulate" Simulate(simulate::Simulate),

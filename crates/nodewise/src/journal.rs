@@ -151,13 +151,13 @@ fn default_path(
     })
 }
 
-/// Why a setting is not to be restored: somebody else changed it; `None` where it may be.
+/// Why a setting is not to be restored: it has been changed by other means; `None` where it may be.
 pub fn refusal(changed: &Changed, present: Option<u64>) -> Option<String> {
     let Changed { setting, before, after } = changed;
     match present {
         Some(present) if present == *after || present == *before => None,
         Some(present) => Some(format!(
-            "{setting}: {present} now, nodewise left {after}: somebody else changed it (--force restores {before} \
+            "{setting}: {present} now, nodewise left {after}: changed since by other means (--force restores {before} \
              anyway)"
         )),
         None => Some(format!("{setting}: this kernel has no such setting now")),
@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_somebody_else_changed_is_refused_with_both_values() {
+    fn a_setting_that_was_changed_by_other_means_is_refused_with_both_values() {
         let changed = Changed { setting: WEIGHT, before: 1, after: 5 };
         assert_eq!(refusal(&changed, Some(5)), None);
         assert_eq!(refusal(&changed, Some(1)), None);
         assert_eq!(
             refusal(&changed, Some(7)).unwrap(),
-            "interleave weight of node 0: 7 now, nodewise left 5: somebody else changed it (--force restores 1 anyway)"
+            "interleave weight of node 0: 7 now, nodewise left 5: changed since by other means (--force restores 1 anyway)"
         );
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use nodewise_machine::Bytes;
 
-/// Shows pools of huge pages per node, and sets them: what the kernel gave, not what was asked
+/// Shows huge page pools per node; sets them and reports what the kernel allocated
 ///
 /// Without a verb it shows each pool with its total, free and surplus pages, and the pages that fit into free blocks
 /// now.
@@ -33,7 +33,7 @@ pub struct HugePages {
 /// A step.
 #[derive(Debug, Subcommand)]
 pub enum PoolAction {
-    /// Sets the pools of some nodes, reads back what the kernel gave, and compacts memory where that is less
+    /// Sets the pools of some nodes, reads back what the kernel allocated, and compacts memory if that is less
     Set(Set),
     /// Restores the pools as they were before the last change
     Undo(Undo),
@@ -52,9 +52,10 @@ pub struct Show {
 
 /// Options of every change.
 #[derive(Debug, clap::Args)]
+#[command(arg(hidden_machine()))]
 pub struct Changing {
     /// File with the old values of settings [default: settings.journal in /var/lib/nodewise, or in
-    /// $XDG_STATE_HOME/nodewise for others than root]
+    /// $XDG_STATE_HOME/nodewise if not root]
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
     /// Show the values that would be written, without writing them
@@ -63,6 +64,11 @@ pub struct Changing {
     /// Print JSON (schema nodewise.hugepages-change/1)
     #[arg(long)]
     pub json: bool,
+}
+
+/// The global `--machine`, hidden: a change refuses it, and says why.
+fn hidden_machine() -> clap::Arg {
+    clap::Arg::new("machine").long("machine").value_name("M").hide(true)
 }
 
 /// Options of `set`.
@@ -85,7 +91,7 @@ pub struct Set {
     /// Size of a huge page, such as 2M [default: the kernel's default size]
     #[arg(long, alias = "size", value_name = "SIZE", value_parser = super::size)]
     pub huge_page_size: Option<Bytes>,
-    /// Put the pools back as they were where not all pages can be had
+    /// Restore the pools if the kernel cannot provide every page
     #[arg(long)]
     pub all_or_nothing: bool,
     #[command(flatten)]
@@ -95,11 +101,11 @@ pub struct Set {
 /// Options of `undo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A pool that somebody else changed since is left alone, and both values are named; --force restores it anyway.
+A pool that has been changed since by other means is left alone, and both values are shown; --force restores it anyway.
 
 Exit codes: 0 restored, 1 not all pages, 2 wrong usage, 3 nothing to restore, or no right to.")]
 pub struct Undo {
-    /// Restore also what somebody else changed since
+    /// Also restore pools that have been changed since by other means
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use nodewise_machine::Bytes;
 
 /// Moves pages of a running process to other nodes, in chunks, and says why some stayed
 ///
-/// The kernel is asked where each page is, before and after: its own report on a call that failed is not trusted.
+/// The kernel is asked where each page is, before and after: its report on a failed call is unreliable.
 /// Memory of the program itself moves: heap, stacks, anonymous and shared memory, huge pages of pools. Pages of files
 /// move where --only names them. The policy of the process stays as it is.
 #[derive(Debug, clap::Args)]
@@ -18,8 +18,8 @@ Examples:
   nodewise migrate 4711 --to interleave:0-3 --dry-run
   nodewise migrate --undo before.moved
 
-NODES behind --to is a list (the first node left goes to the first of it, and so on), pairs such as 0=1,2=3, or \
-interleave:0-3. Ctrl-C finishes the chunk; the same command goes on where it ended.
+--to takes a list (the first source node moves to the first target, and so on), pairs such as 0=1,2=3, or \
+interleave:0-3. Ctrl-C finishes the chunk; the same command resumes there.
 
 Exit codes: 0 all moved, 1 some pages stayed, 2 wrong usage, 3 nothing could be moved.")]
 pub struct Migrate {

@@ -59,8 +59,8 @@ fn page() -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ");
     let rows = rows();
     let all = rows.values().map(BTreeSet::len).max();
-    let mut page = "# Options\n\nAll options of all verbs, in the order of the alphabet, generated from the command line's definition. An option \
-                    has one meaning wherever it is taken; `nodewise help TOPIC` explains the forms of values. `--from` reads a \
+    let mut page = "# Options\n\nAll options of all verbs, in the order of the alphabet, generated from the command line's definition. With few \
+                    exceptions an option has one meaning wherever it is taken; `nodewise help TOPIC` explains the forms of values. `--from` reads a \
                     saved measurement back. Predictions (`explain`, `simulate`, `zones`, `zonelist`, `acpi`) have \
                     no `--from`: save the machine with `capture`, and `--machine` computes them again, by the rules \
                     of any kernel.\n\n\

@@ -74,7 +74,7 @@ pub struct Policy {
     /// Bytes from the beginning, in hexadecimal: 0-40000000 [default: all of it]
     #[arg(long, value_name = "A-B", value_parser = super::range)]
     pub range: Option<(u64, u64)>,
-    /// Move pages that are there already; those of other processes need CAP_SYS_NICE
+    /// Move pages that are already allocated; those of other processes need CAP_SYS_NICE
     #[arg(long = "move")]
     pub moves: bool,
     /// Compare where pages are with the policy

@@ -25,7 +25,7 @@ Examples:
   nodewise stat --from night.nwr      all of a recording
   nodewise stat --from night.nwr --at 90m postgres
 
-INTERVAL and COUNT are the only words, as with vmstat: a first number below 300 is seconds. Any other \
+INTERVAL and COUNT must be the only arguments, as for vmstat; a first number below 300 is seconds. Any other \
 number is a PID, because Linux gives numbers below 300 only to processes that start with the system. \
 For a process with a small number use --pid, for an interval beside processes --every.
 
@@ -72,7 +72,7 @@ pub struct Stat {
         help_heading = "Processes"
     )]
     pub sort: SortBy,
-    /// Most processes to list
+    /// Maximum number of processes to list
     #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Processes")]
     pub top: usize,
     /// Show the interrupts of devices, and the share that CPUs of other nodes take

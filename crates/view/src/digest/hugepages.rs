@@ -87,7 +87,7 @@ impl PoolChange {
         if after > *asked {
             let more = plural(after - asked, "page");
             return Some(format!(
-                "node {node}: {} instead of {}: {more} in use, freed when their programs let go",
+                "node {node}: {} instead of {}: {more} still in use, freed when programs release them",
                 size(after),
                 size(*asked)
             ));
@@ -148,7 +148,7 @@ pub fn parse_pages(text: &str, memory: &BTreeMap<NodeId, Bytes>) -> Result<BTree
         if nodes == "total" {
             if text.contains(',') {
                 return Err(
-                    "total=PAGES names no nodes beside it: their parts follow from their memory".to_owned()
+                    "total=PAGES cannot be combined with nodes: it is divided by their memory".to_owned()
                 );
             }
             return Ok(divide(pages, memory));
@@ -218,10 +218,7 @@ mod tests {
         check("3=1", Err("node 3 has no pool of this size: this machine has nodes 0-2"));
         check("0=1,0=2", Err("node 0 is named twice"));
         check("=1", Err("\"=1\" names no node"));
-        check(
-            "total=1,0=2",
-            Err("total=PAGES names no nodes beside it: their parts follow from their memory"),
-        );
+        check("total=1,0=2", Err("total=PAGES cannot be combined with nodes: it is divided by their memory"));
     }
 
     #[test]
@@ -245,7 +242,7 @@ mod tests {
         change.tries = vec![9];
         assert_eq!(
             change.shortfall(Bytes::from_mib(2)).unwrap(),
-            "node 1: 18 MiB instead of 16 MiB: 1 page in use, freed when their programs let go"
+            "node 1: 18 MiB instead of 16 MiB: 1 page still in use, freed when programs release them"
         );
     }
 

@@ -37,7 +37,7 @@ impl Estimate {
 pub struct Tally {
     counted: BTreeMap<NodeId, Bytes>,
     drawn: DrawnPages,
-    /// Memory of which no node is known.
+    /// Memory whose node is not known.
     elsewhere: Bytes,
     /// The part in transparent huge pages; `None` where nothing says.
     pub transparent: Option<Bytes>,
@@ -299,7 +299,7 @@ impl<'a> Maps<'a> {
         }
         let swapped = self.process.swapped.or(self.all().swapped);
         if let Some(swapped) = swapped.filter(|size| *size > Bytes::new(0)) {
-            findings.push(format!("{swapped} are swapped out, and on no node"));
+            findings.push(format!("{swapped} swapped out (not on any node)"));
         }
         findings
     }

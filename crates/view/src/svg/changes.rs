@@ -10,7 +10,7 @@ use crate::svg::sheet::SMALL;
 /// Height of a bar, and of the strip for its interval.
 pub(super) const BAR: f64 = 12.0;
 pub(super) const STRIP: f64 = 3.0;
-/// Length of the tip of an interval that goes on beyond the scale, and half its height.
+/// Length of the tip of an interval that extends beyond the scale, and half its height.
 const TIP: (f64, f64) = (5.0, 3.0);
 /// Room for the number at either end of a bar.
 const NUMBERS: f64 = 64.0;
@@ -50,7 +50,7 @@ impl Scale {
         Self { low: low.min(-0.1 * widest), high: high.max(0.1 * widest), left, width }
     }
 
-    /// Whether an interval goes on below and above what the scale reaches.
+    /// Whether an interval extends below and above the range of the scale.
     fn cuts(&self, interval: Interval) -> [bool; 2] {
         [interval.low.ln() < self.low, interval.high.ln() > self.high]
     }
@@ -65,7 +65,7 @@ impl Scale {
 /// How an interval ends that is longer than its picture, for the words below a title; `None` where none is.
 pub(super) fn cut_words<'a>(mut bars: impl Iterator<Item = &'a Bar>, scale: &Scale) -> Option<&'static str> {
     let cut = |bar: &Bar| bar.interval.is_some_and(|interval| scale.cuts(interval).contains(&true));
-    bars.any(cut).then_some("arrow: the interval goes on beyond the picture")
+    bars.any(cut).then_some("arrow: the interval extends beyond the chart")
 }
 
 /// An arrow head at the end of a strip, whose point lies beyond it.
@@ -125,7 +125,7 @@ mod tests {
         let (at, words) = tips(&[bar(1.1, 0.5, 1.12)]);
         assert_eq!(at.len(), 1);
         assert!(at[0] < NUMBERS, "{at:?}: to the left of the scale");
-        assert_eq!(words, Some("arrow: the interval goes on beyond the picture"));
+        assert_eq!(words, Some("arrow: the interval extends beyond the chart"));
         let (at, _) = tips(&[bar(1.1, 0.5, 2.0), bar(1.05, 1.0, 1.1)]);
         assert!(at.len() == 2 && at[0] < NUMBERS && at[1] > 400.0 - NUMBERS, "{at:?}");
         assert_eq!(tips(&[bar(1.1, 1.05, 1.15), bar(0.9, 0.87, 0.95)]), (vec![], None));

@@ -193,7 +193,7 @@ pub enum Pen {
     /// A line of a scale, behind everything.
     Grid,
     Limit,
-    /// The tip of something in the colour of [`Role::Rest`] that goes on.
+    /// The tip of something in the colour of [`Role::Rest`] that extends further.
     Arrow,
     /// One of several series, by its place; in the colours of [`Role::Category`].
     Series(u8),

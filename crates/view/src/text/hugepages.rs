@@ -98,7 +98,7 @@ pub fn change(change: &PoolsChange, style: &Style) -> String {
     if change.given_back {
         page.line(
             4,
-            &Line::from("  not all pages could be had: the pools are as they were (--all-or-nothing)"),
+            &Line::from("  the kernel could not provide every page: pools restored (--all-or-nothing)"),
         );
     } else if let Some(journal) = &change.journal {
         let text = format!("  nodewise hugepages undo --journal {journal} restores the old values");

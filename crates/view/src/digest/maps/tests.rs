@@ -94,7 +94,7 @@ fn draws_of_several_mappings_are_draws_of_their_sum() {
     assert_eq!(high, Bytes::from_mib(10) + Bytes::from_mib(400).share(interval.high));
     assert!(!tally.is_exact() && tally.on(NodeId::new(0)).size == Bytes::new(0));
     assert!(tally.on(NodeId::new(0)).high > Bytes::new(0), "none of a thousand is not none");
-    // A mapping of which nothing was drawn can be anywhere.
+    // A mapping from which nothing was drawn can be anywhere.
     let unseen = Tally::from_mappings(&[drawn(0, 8, 0, 0)]);
     assert_eq!(unseen.on(NodeId::new(0)).high, Bytes::from_mib(8));
 }

@@ -60,7 +60,8 @@ impl RunningFinding {
             Self::Uninitialised { node, size, present } => {
                 let of = present.map(|present| format!(" of {present} present")).unwrap_or_default();
                 format!(
-                    "node {node}: {size}{of} not initialised yet, counted as free by the system and by no node"
+                    "node {node}: {size}{of} not yet initialised: the system's free memory includes it, the nodes' does \
+                     not"
                 )
             }
             Self::Check { name } => format!("a sum does not hold: {name}"),
