@@ -5,9 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_machine::plural::plural;
 use nodewise_machine::printable::{io_words, quote};
+use nodewise_source::boot;
 use nodewise_source::capture::{Overwrite, write_file};
 use nodewise_source::settings::Setting;
-use nodewise_source::settings::journal::{Change, Changed, Journal, boot_id};
+use nodewise_source::settings::journal::{Change, Changed, Journal};
 use nodewise_source::tree::{ReadCause, Tree, read_bounded};
 
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ impl Kept {
             Some(path) => path.to_owned(),
             None => default_path(|name| std::env::var_os(name), rustix::process::geteuid().is_root())?,
         };
-        let boot = boot_id(tree).map_err(Failure::cannot)?;
+        let boot = boot::id(tree).map_err(Failure::cannot)?;
         let boot =
             boot.ok_or_else(|| Failure::cannot("the kernel does not name its boot: no journal can be kept"))?;
         let wrong = |why: String| {

@@ -12,6 +12,7 @@ use crate::parse::boot_log::{self, BootLog};
 use crate::parse::choice::{self, Choice};
 use crate::parse::kernel_config::{self, KernelConfig};
 use crate::parse::memory_map;
+use crate::paths;
 use crate::tree::{MOST_FILE_BYTES, ReadCause, ReadError, Tree};
 
 const KERNEL_LOG: &str = "/dev/kmsg";
@@ -23,20 +24,35 @@ const FIRMWARE_MAP: &str = "/sys/firmware/memmap";
 const CHOSEN: &str = "/sys/firmware/devicetree/base/chosen";
 /// The folder in which administrators set parameters at start, and the file of old.
 const SYSCTL: (&str, &str) = ("/etc/sysctl.d", "/etc/sysctl.conf");
+/// The longest id of a boot; the kernel's has 36 letters.
+const MOST_ID_BYTES: usize = 64;
 /// Longer than any record of the kernel log.
 const RECORD: usize = 16 << 10;
 
-/// A mark of this start of the kernel, a random number that no other start has: its first eight digits.
+/// The boot that the system is in, a random number that no other start has; `None` where the kernel does not say.
 ///
 /// # Source
 /// `/proc/sys/kernel/random/boot_id`.
 ///
 /// # Errors
 /// A file that is there and cannot be read.
+pub fn id(tree: &Tree) -> Result<Option<String>, ReadError> {
+    Ok(tree.read_text(paths::BOOT_ID)?.map(|text| text.trim().to_owned()))
+}
+
+/// The first eight digits of a boot's id.
+///
+/// # Errors
+/// A file that is there and cannot be read.
 pub fn mark(tree: &Tree) -> Result<Option<String>, ReadError> {
-    let text = tree.read_text("/proc/sys/kernel/random/boot_id")?;
-    let digits = |text: String| text.chars().take_while(char::is_ascii_hexdigit).take(8).collect::<String>();
-    Ok(text.map(digits).filter(|mark| mark.len() == 8))
+    let digits = |id: String| id.chars().take_while(char::is_ascii_hexdigit).take(8).collect::<String>();
+    Ok(id(tree)?.map(digits).filter(|mark| mark.len() == 8))
+}
+
+/// Whether a word in a file of ours can be the id of a boot.
+pub(crate) fn is_id(word: &str) -> bool {
+    (1..=MOST_ID_BYTES).contains(&word.len())
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The options of the running kernel.
@@ -268,6 +284,20 @@ mod tests {
         ]);
         let found = vain_settings(&files, "numa_policy").unwrap();
         assert_eq!(found, [("/etc/sysctl.d/90-numa.conf".to_owned(), 3), ("/etc/sysctl.conf".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn a_boot_has_an_id_and_its_beginning_is_a_mark() {
+        let of = |text: &str| {
+            let tree = tree(&[(paths::BOOT_ID, text)]);
+            (id(&tree).unwrap(), mark(&tree).unwrap())
+        };
+        let text = "6f1d2c3b-0000-4000-8000-123456789abc";
+        assert_eq!(of(&format!("{text}\n")), (Some(text.to_owned()), Some("6f1d2c3b".to_owned())));
+        assert_eq!(of("6f1d\n"), (Some("6f1d".to_owned()), None));
+        assert_eq!(id(&tree(&[])).unwrap(), None);
+        assert!(is_id(text) && is_id(&"a".repeat(64)));
+        assert!(!is_id("") && !is_id("a b") && !is_id("../x") && !is_id(&"a".repeat(65)));
     }
 
     #[test]

@@ -8,12 +8,12 @@ use nodewise_machine::check::node_names;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_machine::{Bytes, Machine, NodeId, NodeSet};
 use nodewise_source::Detail;
+use nodewise_source::boot;
 use nodewise_source::capture::{Overwrite, check_file, write_file};
 use nodewise_source::mapped::saved::Moved;
 use nodewise_source::mapped::{Mapped, MemoryKind, mappings, started_at_ticks};
 use nodewise_source::parse::proc_status::ProcessStatus;
 use nodewise_source::process::{Pid, status};
-use nodewise_source::settings::journal::boot_id;
 use nodewise_source::tree::Tree;
 use nodewise_syscall::pages::page_size;
 use nodewise_syscall::{PageScope, Task};
@@ -64,7 +64,7 @@ pub fn run(args: &Migrate, global: &Global) -> Outcome {
     if let Some(file) = &args.save {
         check_file(file, Overwrite::Refuse).map_err(Failure::cannot)?;
     }
-    let boot = boot_id(&tree).map_err(Failure::cannot)?.unwrap_or_else(|| "unknown".to_owned());
+    let boot = boot::id(&tree).map_err(Failure::cannot)?.unwrap_or_else(|| "unknown".to_owned());
     let noted = Moved { pid, started_at_ticks: subject.started_at_ticks, boot, runs: Vec::new() };
     let mut shown = subject.outline(&before, &work, &machine);
     let report = if args.dry_run {
@@ -122,7 +122,7 @@ fn read_saved(file: &Path, tree: &Tree) -> Result<Moved, Failure> {
     let saved = Moved::parse(&text).map_err(|why| {
         Failure::usage(format_args!("--undo: {named} does not say where pages were: {why}"))
     })?;
-    let boot = boot_id(tree).map_err(Failure::cannot)?;
+    let boot = boot::id(tree).map_err(Failure::cannot)?;
     if boot.is_some_and(|boot| boot != saved.boot) {
         return Err(Failure::cannot(format_args!(
             "{named} is from before this boot: the process in it has ended"

@@ -15,14 +15,13 @@ use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 
 use super::MemoryKind;
+use crate::boot;
 use crate::parse::digits;
 use crate::parse::number::hex_digits;
 use crate::process::Pid;
 
 /// The first line.
 pub const SCHEMA: &str = "nodewise.moved/1";
-/// The longest boot id; the kernel's has 36 letters.
-const MOST_BOOT_BYTES: usize = 64;
 
 /// Pages that followed one another and were on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,11 +133,7 @@ impl Moved {
 fn process(line: &str) -> Option<Moved> {
     let words: Vec<&str> = line.split(' ').collect();
     let ["process", pid, started, boot] = words.as_slice() else { return None };
-    let is_plain = |boot: &&str| {
-        (1..=MOST_BOOT_BYTES).contains(&boot.len())
-            && boot.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    let boot = Some(*boot).filter(is_plain)?.to_owned();
+    let boot = Some(*boot).filter(|boot| boot::is_id(boot))?.to_owned();
     let pid = digits(pid).filter(|pid| *pid > 0)?;
     Some(Moved { pid: Pid::new(pid), started_at_ticks: digits(started)?, boot, runs: Vec::new() })
 }

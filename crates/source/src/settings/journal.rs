@@ -17,14 +17,11 @@ use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 
 use super::Setting;
+use crate::boot;
 use crate::parse::digits;
-use crate::paths;
-use crate::tree::{ReadError, Tree};
 
 /// The first line.
 pub const SCHEMA: &str = "nodewise.settings/1";
-/// The longest boot id; the kernel's has 36 letters.
-const MOST_BOOT_BYTES: usize = 64;
 
 /// One setting that was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,11 +113,7 @@ fn line(changed: &Changed) -> String {
 
 fn head(words: &[&str]) -> Option<Change> {
     let [at, boot] = words else { return None };
-    let is_plain = |boot: &&str| {
-        (1..=MOST_BOOT_BYTES).contains(&boot.len())
-            && boot.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    let boot = Some(*boot).filter(is_plain)?.to_owned();
+    let boot = Some(*boot).filter(|boot| boot::is_id(boot))?.to_owned();
     Some(Change { at_unix_s: digits(at)?, boot, settings: Vec::new() })
 }
 
@@ -137,17 +130,6 @@ fn setting(words: &[&str]) -> Option<Changed> {
     };
     let [before, after] = values else { return None };
     Some(Changed { setting, before: digits(before)?, after: digits(after)? })
-}
-
-/// The boot that the system is in; `None` where the kernel does not say.
-///
-/// # Source
-/// `/proc/sys/kernel/random/boot_id`.
-///
-/// # Errors
-/// A file that cannot be read.
-pub fn boot_id(tree: &Tree) -> Result<Option<String>, ReadError> {
-    Ok(tree.read_text(paths::BOOT_ID)?.map(|text| text.trim().to_owned()))
 }
 
 #[cfg(test)]
