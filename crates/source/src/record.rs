@@ -37,6 +37,7 @@ use nodewise_machine::printable::quote;
 use serde::{Deserialize, Serialize};
 
 use crate::machine_file::{self, MachineFileError};
+use crate::tree::ReadCause;
 
 pub use read::{Gap, Recording};
 pub use write::{Rotation, Writer};
@@ -108,7 +109,7 @@ pub enum RecordError {
     #[error("it holds no whole sample{}", damage(.0))]
     NoSamples(usize),
     #[error("cannot read it: {0}")]
-    Io(#[from] std::io::Error),
+    Read(#[from] ReadCause),
 }
 
 fn damage(bytes: &usize) -> String {

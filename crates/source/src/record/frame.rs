@@ -6,7 +6,7 @@
 
 mod process;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -265,19 +265,7 @@ fn allocations(counters: &NodeCounters<Option<u64>>) -> BTreeMap<String, u64> {
 
 impl NodeFrame {
     fn into_sample(self, number: u32) -> Result<NodeSample, Fault> {
-        let mut sizes = self.sizes.into_pairs()?;
-        let mut counts = self.counts.into_pairs()?;
-        let mut memory = Vec::new();
-        loop {
-            let place = memory.len() as u64;
-            let field = if self.count_places.contains(&place) {
-                counts.next().map(|(name, count)| (name, MeminfoValue::Count(count)))
-            } else {
-                sizes.next().map(|(name, size)| (name, MeminfoValue::Size(Bytes::new(size))))
-            };
-            let Some((name, value)) = field else { break };
-            memory.push(MeminfoField { name, value });
-        }
+        let memory = memory(self.sizes, self.counts, self.count_places)?;
         let pools = self.pools.into_iter().map(|(size, pool)| PoolSample {
             page_size: Bytes::new(size),
             total: pool.total,
@@ -295,6 +283,25 @@ impl NodeFrame {
             high_watermark: self.high_watermark.map(Bytes::new),
         })
     }
+}
+
+/// The fields of meminfo in their order.
+fn memory(
+    sizes: CounterFrame,
+    counts: CounterFrame,
+    count_places: Vec<u64>,
+) -> Result<Vec<MeminfoField>, Fault> {
+    let (of_sizes, of_counts) = (sizes.names.len(), counts.names.len());
+    let places: BTreeSet<u64> = count_places.into_iter().collect();
+    let all = (of_sizes + of_counts) as u64;
+    if places.len() != of_counts || places.last().is_some_and(|last| *last >= all) {
+        return Err(format!("count_places: expected {of_counts} places below {all}"));
+    }
+    let mut sizes = sizes.into_pairs()?.map(|(name, size)| (name, MeminfoValue::Size(Bytes::new(size))));
+    let mut counts = counts.into_pairs()?.map(|(name, count)| (name, MeminfoValue::Count(count)));
+    let fields =
+        (0..all).filter_map(|place| if places.contains(&place) { counts.next() } else { sizes.next() });
+    Ok(fields.map(|(name, value)| MeminfoField { name, value }).collect())
 }
 
 impl From<&PoolSample> for PoolFrame {
@@ -317,13 +324,15 @@ impl From<CpuFrame> for CpuTimes {
     }
 }
 
+/// Stalls whose averages are numbers: JSON has no other ones.
 fn stalls(pressure: &Pressure) -> StallsFrame {
     let frame = |stall: Stall| {
         let Stall { avg10, avg60, avg300, total_us } = stall;
-        StallFrame { avg10, avg60, avg300, total_us }
+        let are_numbers = [avg10, avg60, avg300].into_iter().all(f64::is_finite);
+        are_numbers.then_some(StallFrame { avg10, avg60, avg300, total_us })
     };
     let parts = [("some", pressure.some), ("full", pressure.full)];
-    parts.into_iter().filter_map(|(name, stall)| Some((name.to_owned(), frame(stall?)))).collect()
+    parts.into_iter().filter_map(|(name, stall)| Some((name.to_owned(), frame(stall?)?))).collect()
 }
 
 fn pressure(mut stalls: StallsFrame) -> Pressure {
@@ -388,6 +397,9 @@ impl TryFrom<InterruptFrame> for InterruptSample {
     type Error = Fault;
 
     fn try_from(frame: InterruptFrame) -> Result<Self, Fault> {
+        if frame.cpus.len() != frame.counts.len() {
+            return Err(format!("interrupts: {} counts for {} CPUs", frame.counts.len(), frame.cpus.len()));
+        }
         let by_cpu =
             frame.cpus.into_iter().zip(frame.counts).map(|(number, count)| Ok((cpu(number)?, count)));
         Ok(Self {

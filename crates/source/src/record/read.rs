@@ -1,7 +1,5 @@
 //! Reading a recording.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +10,10 @@ use super::block::{self, BlockHeader};
 use super::frame::{Frame, Texts};
 use super::{Header, MOST_HEADER_BYTES, RecordError, SCHEMA, change};
 use crate::sample::Sample;
+use crate::tree::read_bounded;
+
+/// The largest recording that is opened.
+const MOST_RECORDING_BYTES: u64 = 4 << 30;
 
 /// A recording, with the places of its blocks. Samples are unpacked as they are asked for.
 #[derive(Debug)]
@@ -41,9 +43,7 @@ impl Recording {
     /// # Errors
     /// A file that cannot be read, or that is not a recording. A damaged recording is one.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
-        let mut bytes = Vec::new();
-        File::open(path)?.read_to_end(&mut bytes)?;
-        Self::from_bytes(bytes)
+        Self::from_bytes(read_bounded(path, MOST_RECORDING_BYTES)?)
     }
 
     /// Takes the bytes of a recording.

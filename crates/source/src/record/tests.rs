@@ -443,6 +443,74 @@ impl std::io::Write for Disk {
     }
 }
 
+/// A recording of one whole sample, which is this JSON.
+fn of_frame(frame: &str) -> Vec<Gap> {
+    let mut file = written(&[]);
+    file.extend(block::pack(format!("{frame}\n").as_bytes(), true, 0, (0, 0)));
+    let mut count = 0;
+    let gaps = Recording::from_bytes(file).unwrap().read(|_| {
+        count += 1;
+        true
+    });
+    assert_eq!(count, usize::from(gaps.is_empty()));
+    gaps
+}
+
+#[test]
+fn fields_that_do_not_fit_each_other_are_a_fault() {
+    let check = |frame: &str, expected: &str| {
+        let gaps = of_frame(frame);
+        let reason = gaps.first().map_or("", |gap| gap.reason.as_str());
+        assert!(reason.contains(expected) && reason.is_empty() == expected.is_empty(), "{frame}: {reason}");
+    };
+    let memory = |rest: &str| {
+        format!(r#"{{"nodes": {{"0": {{"sizes": {{"names": ["a", "b"], "values": [1, 2]}}, {rest}}}}}}}"#)
+    };
+    let counts = r#""counts": {"names": ["c"], "values": [3]}"#;
+    check(&memory(&format!(r#"{counts}, "count_places": [1]"#)), "");
+    check(&memory(r#""count_places": []"#), "");
+    check(&memory(r#""count_places": [0]"#), "count_places: expected 0 places below 2");
+    check(&memory(&format!(r#"{counts}, "count_places": []"#)), "count_places: expected 1 places below 3");
+    check(&memory(&format!(r#"{counts}, "count_places": [3]"#)), "count_places: expected 1 places below 3");
+    check(&memory(&format!(r#"{counts}, "count_places": [1, 2]"#)), "count_places: expected 1 places");
+    let interrupts = |counts: &str| {
+        format!(r#"{{"interrupts": [{{"device": "net:x", "cpus": [0, 1], "counts": {counts}}}]}}"#)
+    };
+    check(&interrupts("[7, 8]"), "");
+    check(&interrupts("[7]"), "interrupts: 1 counts for 2 CPUs");
+    check(&interrupts("[7, 8, 9]"), "interrupts: 3 counts for 2 CPUs");
+}
+
+#[test]
+fn many_places_of_counts_cost_no_more_than_their_length() {
+    // Looking for each among the others takes minutes.
+    let many = 200_000;
+    let list = |each: fn(usize) -> String| (0..many).map(each).collect::<Vec<_>>().join(",");
+    let (names, values) = (list(|_| "\"x\"".to_owned()), list(|_| "1".to_owned()));
+    let places = list(|place| place.to_string());
+    let frame = format!(
+        r#"{{"nodes": {{"0": {{"counts": {{"names": [{names}], "values": [{values}]}}, "count_places": [{places}]}}}}}}"#
+    );
+    assert_eq!(of_frame(&frame), []);
+}
+
+#[test]
+fn an_average_that_is_not_a_number_is_left_out_and_not_zero() {
+    let stall = Stall { avg10: 1.0, avg60: f64::NAN, avg300: 0.0, total_us: 5 };
+    let good = Stall { avg60: 2.0, ..stall };
+    let memory = Some(Pressure { some: Some(stall), full: Some(good) });
+    let sample = Sample { pressure: PressureSample { memory, ..Default::default() }, ..Default::default() };
+    let (samples, gaps) = Recording::from_bytes(written(&[sample])).unwrap().samples().unwrap();
+    assert_eq!(gaps, []);
+    assert_eq!(samples[0].pressure.memory, Some(Pressure { some: None, full: Some(good) }));
+}
+
+#[test]
+fn a_recording_that_is_missing_says_so() {
+    let error = Recording::open(std::path::Path::new("/nonexistent/x.nwr")).unwrap_err();
+    assert_eq!(error.to_string(), "cannot read it: no such file or directory");
+}
+
 #[test]
 fn a_full_disk_is_an_error_and_not_silence() {
     let mut writer = Writer::begin(Disk(600), &header(), None).unwrap();

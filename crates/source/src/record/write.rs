@@ -78,8 +78,8 @@ impl<W: Write> Writer<W> {
     /// A file that cannot be written: nothing after it is whole.
     pub fn push(&mut self, sample: &Sample) -> io::Result<Rotation> {
         let now = sample.moment.since_boot;
-        let mut value = serde_json::to_value(Frame::from(sample))?;
-        without_nulls(&mut value);
+        // No field is null: in a change, null takes away.
+        let value = serde_json::to_value(Frame::from(sample))?;
         let change = match &self.last {
             // A clock that went back is another machine's.
             Some(last) if now >= self.whole_at && now - self.whole_at < WHOLE_EVERY => {
@@ -142,17 +142,5 @@ impl<W: Write> Writer<W> {
     /// The file, to be made safe on disk.
     pub fn file(&self) -> &W {
         &self.file
-    }
-}
-
-/// Numbers that JSON cannot hold, as a share that is not a number, are left out: in a change, null takes away.
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(without_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_nulls),
-        _ => {}
     }
 }
