@@ -4,11 +4,18 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+use nodewise_machine::mapping::MappingsMethod;
 use nodewise_machine::{NodeId, Pid};
-use nodewise_source::mappings::{PageError, PageSource, Run, RunState};
+use nodewise_source::mappings::{self, MappingsError, PageError, PageSource, Run, RunState, Thoroughness};
 use nodewise_source::paths;
+use nodewise_source::sample::{Denied, DrawnPages, PageDrawer, PageMethod, PageShare};
+use nodewise_source::tree::Tree;
 use nodewise_syscall::pagemap::{self, PageState};
 use nodewise_syscall::{Errno, PageLocation, Task, Usage, huge, pages};
+use nodewise_view::digest::maps::Tally;
+
+/// Pages that a sample asks for: the share of a node is then known to three points.
+const PAGES_OF_A_SAMPLE: u64 = 1000;
 
 /// The pages of a process.
 pub struct LivePages {
@@ -79,12 +86,51 @@ impl PageSource for LivePages {
     }
 }
 
+/// Draws pages of the processes of samples.
+#[derive(Debug)]
+pub struct LiveDrawer {
+    /// The seed of the next drawing.
+    seed: u64,
+}
+
+impl LiveDrawer {
+    /// Draws other pages each time.
+    pub fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+}
+
+impl PageDrawer for LiveDrawer {
+    fn draw(&mut self, pid: Pid) -> Result<Option<DrawnPages>, Denied> {
+        self.seed = self.seed.wrapping_add(1);
+        let mut pages = LivePages::open(pid);
+        let thoroughness = Thoroughness::Sample(PAGES_OF_A_SAMPLE);
+        let read = match mappings::read(&Tree::live(), pid, thoroughness, self.seed, Some(&mut pages)) {
+            Ok(read) => read,
+            Err(MappingsError::OtherUser(_) | MappingsError::Protected(_)) => return Err(Denied::Rights),
+            Err(MappingsError::Read(_) | MappingsError::NothingToDraw(_)) => return Err(Denied::Unreadable),
+            Err(_) => return Ok(None),
+        };
+        let method = match read.method {
+            MappingsMethod::Sampled { asked, .. } => {
+                PageMethod::Drawn(u32::try_from(asked).unwrap_or(u32::MAX))
+            }
+            _ => PageMethod::Exact,
+        };
+        let tally = Tally::from_mappings(&read.mappings);
+        let on = |node: NodeId| {
+            let found = tally.on(node);
+            (node, PageShare { size: found.size, low: found.low, high: found.high, anonymous: None })
+        };
+        Ok(Some(DrawnPages { method, nodes: tally.nodes().iter().map(on).collect() }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::mapping::{MappingKind, MappingsMethod};
-    use nodewise_source::mappings::{Thoroughness, read};
-    use nodewise_source::tree::Tree;
+    use nodewise_machine::mapping::MappingKind;
+    use nodewise_source::mappings::read;
 
     #[test]
     fn this_process_has_a_heap_of_its_own_and_a_program_file() {
@@ -99,5 +145,17 @@ mod tests {
                 assert_ne!(found.method, MappingsMethod::Sampled { asked: 0, seed: 1 });
             }
         }
+    }
+
+    #[test]
+    fn drawn_pages_of_this_process_are_where_all_of_them_are() {
+        let memory = vec![1_u8; 64 << 20];
+        let me = Pid::new(std::process::id());
+        let drawn = LiveDrawer::new(7).draw(me).unwrap().unwrap();
+        assert!(matches!(drawn.method, PageMethod::Drawn(500..)), "{:?}", drawn.method);
+        let size: u64 = drawn.nodes.values().map(|share| share.size.get()).sum();
+        assert!(size >= memory.len() as u64, "{drawn:?}");
+        assert!(drawn.nodes.values().all(|share| share.low <= share.size && share.size <= share.high));
+        assert_eq!(LiveDrawer::new(7).draw(Pid::new(u32::MAX >> 1)), Ok(None));
     }
 }

@@ -22,6 +22,7 @@ use crate::cli::record::Record as Args;
 use crate::command::capture::{machine_file, shown};
 use crate::command::run::not_executed;
 use crate::failure::{Failure, INTERNAL, Outcome};
+use crate::live_pages::LiveDrawer;
 use crate::{input, measuring, output};
 
 /// How often the file is made safe on disk.
@@ -46,7 +47,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), always: BTreeSet::new() }),
         ..SampleOptions::default()
     };
-    let mut sampler = Sampler::new(tree, options);
+    let drawer = LiveDrawer::new(measuring::seed(None));
+    let mut sampler = Sampler::new(tree, options).drawing(Box::new(drawer));
     // A recording that --force replaces is lost only for a program that starts.
     let mut child = start(args).inspect_err(|_| {
         if !args.force {

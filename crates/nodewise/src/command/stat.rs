@@ -21,6 +21,7 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::stat::{SortBy, Stat};
 use crate::failure::{Failure, Outcome};
+use crate::live_pages::LiveDrawer;
 use crate::{input, measuring, output};
 
 use words::Words;
@@ -97,6 +98,11 @@ impl Reader<'_> {
         }
     }
 
+    fn sampler(&self, tree: Tree) -> Sampler {
+        let sampler = Sampler::new(tree, self.options());
+        if self.live { sampler.drawing(Box::new(LiveDrawer::new(measuring::seed(None)))) } else { sampler }
+    }
+
     /// One reading, since boot.
     fn once(&self) -> Outcome {
         let tree = if self.live {
@@ -104,7 +110,7 @@ impl Reader<'_> {
         } else {
             input::load(&self.global.machine, Detail::Overview)?.into_tree()
         };
-        let mut sampler = Sampler::new(tree, self.options());
+        let mut sampler = self.sampler(tree);
         let now = if self.live { Moment::now() } else { Moment::default() };
         let sample = sampler.sample(now);
         let mut running = self.digest(&sample, &Delta::since_boot(&sample))?;
@@ -118,7 +124,7 @@ impl Reader<'_> {
     /// Readings with an interval between them, until there are enough or Ctrl-C.
     fn intervals(&self, interval: Duration) -> Outcome {
         let interrupt = measuring::interrupt()?;
-        let mut sampler = Sampler::new(Tree::live(), self.options());
+        let mut sampler = self.sampler(Tree::live());
         if self.named.is_none() {
             sampler.sample(Moment::now());
             measuring::wait(Instant::now() + WARM_UP, &interrupt, || false);

@@ -47,18 +47,18 @@ impl Default for PageOptions {
 
 /// Draws pages of processes that are too large to be read exactly.
 pub trait PageDrawer: fmt::Debug + Send {
-    /// Draws pages and asks the kernel where each is.
+    /// Draws pages and asks the kernel where each is; `None` of a process that has ended.
     ///
     /// # Errors
     /// Why the kernel does not say it.
-    fn draw(&mut self, pid: Pid, resident: Bytes) -> Result<DrawnPages, Denied>;
+    fn draw(&mut self, pid: Pid) -> Result<Option<DrawnPages>, Denied>;
 }
 
 /// The memory of a process, as drawn pages show it.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawnPages {
-    /// How many were drawn.
-    pub pages: u32,
+    /// [`PageMethod::Exact`] where no page could be drawn and all were read.
+    pub method: PageMethod,
     pub nodes: BTreeMap<NodeId, PageShare>,
 }
 
@@ -145,23 +145,22 @@ impl Purse {
         let Some(resident) = tracked.last.resident else { return Duration::ZERO };
         let expected = exact_price(tracked, page);
         let drawer = self.drawer.as_mut().filter(|_| expected > MOST_COST);
-        let drawn = drawer.is_some();
+        let has_drawer = drawer.is_some();
         let begun = thread_time();
         let pid = tracked.last.identity.pid;
         let seen = match drawer {
-            Some(drawer) => match drawer.draw(pid, resident) {
-                Ok(drawn) => Seen::Pages(PageSample {
-                    seen: reading.now,
-                    method: PageMethod::Drawn(drawn.pages),
-                    nodes: drawn.nodes,
-                }),
+            Some(drawer) => match drawer.draw(pid) {
+                Ok(Some(DrawnPages { method, nodes })) => {
+                    Seen::Pages(PageSample { seen: reading.now, method, nodes })
+                }
+                Ok(None) => Seen::Nothing,
                 Err(denied) => Seen::Denied(denied),
             },
             None => exact(reading, pid),
         };
         // The files of a capture have no price of their own.
         let spent =
-            if drawn || reading.tree.is_live() { thread_time().saturating_sub(begun) } else { expected };
+            if has_drawer || reading.tree.is_live() { thread_time().saturating_sub(begun) } else { expected };
         let last = tracked.last_mut();
         let price = match seen {
             Seen::Pages(pages) => {
@@ -174,6 +173,7 @@ impl Purse {
             }
             Seen::Nothing => spent,
         };
+        let drawn = has_drawer && !matches!(&last.pages, Some(pages) if pages.method == PageMethod::Exact);
         tracked.look = Some(Look { at: reading.now, resident, price, drawn });
         price
     }

@@ -1,6 +1,7 @@
 //! The memory of processes.
 
 use super::*;
+use crate::sample::{Denied, DrawnPages, PageMethod, PageShare};
 
 /// With a process of so many resident pages, all on node 1.
 fn with_pages(files: Memory, pid: u32, pages: u64) -> Memory {
@@ -42,7 +43,7 @@ fn the_memory_of_processes_is_found_within_the_budget() {
     assert_eq!(why(&sample), [("not looked at yet", 4, None)]);
     let process = sample.processes.iter().find(|process| process.pages.is_some()).unwrap();
     let pages = process.pages.as_ref().unwrap();
-    assert_eq!((pages.seen, pages.method), (at(0), crate::sample::PageMethod::Exact));
+    assert_eq!((pages.seen, pages.method), (at(0), PageMethod::Exact));
     let counts: Vec<usize> = (1..6).map(|second| located(&sampler.sample(at(second))).len()).collect();
     assert_eq!(counts, [3, 4, 6, 6, 6], "a price beyond the budget is paid by the next sample");
 }
@@ -79,7 +80,7 @@ fn memory_that_this_user_may_not_see_is_named_with_the_remedy() {
     for second in 0..3 {
         let sample = sampler.sample(at(second));
         assert_eq!(located(&sample), [(30, 20)]);
-        assert_eq!(sample.processes[1].denied, Some(crate::sample::Denied::Rights));
+        assert_eq!(sample.processes[1].denied, Some(Denied::Rights));
         assert_eq!(why(&sample), [("permission denied", 2, Some("run as root"))]);
     }
 }
@@ -102,16 +103,11 @@ fn a_part_of_a_sum_is_no_sum() {
 struct Drawer;
 
 impl PageDrawer for Drawer {
-    fn draw(
-        &mut self,
-        pid: Pid,
-        resident: Bytes,
-    ) -> Result<crate::sample::DrawnPages, crate::sample::Denied> {
+    fn draw(&mut self, pid: Pid) -> Result<Option<DrawnPages>, Denied> {
         assert_eq!(pid, Pid::new(30));
-        let tenth = Bytes::new(resident.get() / 10);
-        let low = Bytes::new(resident.get() - tenth.get());
-        let share = crate::sample::PageShare { size: resident, low, high: resident, anonymous: None };
-        Ok(crate::sample::DrawnPages { pages: 1000, nodes: [(NodeId::new(1), share)].into() })
+        let all = Bytes::from_mib(1024);
+        let share = PageShare { size: all, low: Bytes::from_mib(922), high: all, anonymous: None };
+        Ok(Some(DrawnPages { method: PageMethod::Drawn(1000), nodes: [(NodeId::new(1), share)].into() }))
     }
 }
 
@@ -123,9 +119,9 @@ fn pages_of_a_large_process_are_drawn() {
         Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[])).drawing(Box::new(Drawer));
     let sample = sampler.sample(at(0));
     let of = |at: usize| sample.processes[at].pages.as_ref().unwrap();
-    assert_eq!(of(0).method, crate::sample::PageMethod::Drawn(1000));
+    assert_eq!(of(0).method, PageMethod::Drawn(1000));
     assert!(of(0).nodes[&NodeId::new(1)].low < of(0).nodes[&NodeId::new(1)].high);
-    assert_eq!(of(1).method, crate::sample::PageMethod::Exact);
+    assert_eq!(of(1).method, PageMethod::Exact);
 }
 
 #[test]
@@ -136,6 +132,6 @@ fn pages_are_drawn_again_however_cheap_drawing_was() {
     for second in [0, 61] {
         let sample = sampler.sample(at(second));
         let pages = sample.processes[0].pages.as_ref().unwrap();
-        assert_eq!((pages.seen, pages.method), (at(second), crate::sample::PageMethod::Drawn(1000)));
+        assert_eq!((pages.seen, pages.method), (at(second), PageMethod::Drawn(1000)));
     }
 }
