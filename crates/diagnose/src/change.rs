@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nodewise_machine::{NodeCounters, NodeId};
+use nodewise_machine::{CpuId, NodeCounters, NodeId};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::pressure::{Pressure, Stall};
 use nodewise_source::sample::{
@@ -227,6 +227,13 @@ impl Delta {
             };
             NodeChange { node: node.node, cpus: loads.load(&node.cpus), allocations, events }
         };
+        let devices = before.map(|sample| {
+            sample
+                .interrupts
+                .iter()
+                .map(|device| (device.device.as_str(), device))
+                .collect::<BTreeMap<_, _>>()
+        });
         let all = now.cpus.iter().map(|(cpu, _)| *cpu).collect();
         let process = |process: &Arc<ProcessSample>| process_change(before, process, window, &places);
         Self {
@@ -240,7 +247,7 @@ impl Delta {
             interrupts: now
                 .interrupts
                 .iter()
-                .filter_map(|device| interrupts(before, device, &places))
+                .filter_map(|device| interrupts(devices.as_ref(), device, &places))
                 .collect(),
             pressure: pressure(before.map(|sample| &sample.pressure), &now.pressure, window),
             bandwidth: now.bandwidth.iter().map(|cache| bandwidth(before, cache)).collect(),
@@ -302,39 +309,45 @@ fn process_change(
 }
 
 fn task_changes(before: Option<&ProcessSample>, tasks: &[TaskSample], places: &Places) -> Vec<TaskChange> {
-    let earlier = before.map(|process| process.tasks.as_deref());
+    let then = before.map(|process| process.tasks.as_deref());
+    if then == Some(None) {
+        return Vec::new();
+    }
+    let then: BTreeMap<Identity, &TaskSample> =
+        then.flatten().unwrap_or_default().iter().map(|task| (task.identity, task)).collect();
     let change = |task: &TaskSample| {
-        let earlier = match earlier {
-            None => None,
-            Some(None) => return None,
-            Some(Some(tasks)) => tasks.iter().find(|earlier| earlier.identity == task.identity),
-        };
+        let earlier = then.get(&task.identity).copied();
         let moved = |task: &TaskSample| task.balancing.as_ref()?.migrated_pages;
         let migrated_pages = match earlier {
             Some(earlier) => moved(task).zip(moved(earlier)).and_then(|(now, then)| now.checked_sub(then)),
             None => moved(task),
         };
-        Some(TaskChange {
+        TaskChange {
             identity: task.identity,
             cpu: attribution::of_task(earlier, task, places),
             migrated_pages,
-        })
+        }
     };
-    tasks.iter().filter_map(change).collect()
+    tasks.iter().map(change).collect()
 }
 
 /// `None` where the device has no earlier reading, or one of its CPUs counted backwards.
-fn interrupts(before: Option<&Sample>, now: &InterruptSample, places: &Places) -> Option<InterruptChange> {
+fn interrupts(
+    before: Option<&BTreeMap<&str, &InterruptSample>>,
+    now: &InterruptSample,
+    places: &Places,
+) -> Option<InterruptChange> {
     let earlier = match before {
-        Some(sample) => Some(sample.interrupts.iter().find(|earlier| earlier.device == now.device)?),
+        Some(devices) => Some(devices.get(now.device.as_str())?),
         None => None,
     };
     let mut change =
         InterruptChange { device: now.device.clone(), node: now.node, by_node: BTreeMap::new(), count: 0 };
+    let then: BTreeMap<CpuId, u64> =
+        earlier.map(|earlier| earlier.by_cpu.iter().copied().collect()).unwrap_or_default();
     for (cpu, count) in &now.by_cpu {
-        let then = earlier.and_then(|earlier| earlier.by_cpu.iter().find(|(known, _)| known == cpu));
         // A CPU that came online in between had none.
-        let count = count.checked_sub(then.map_or(0, |(_, count)| *count))?;
+        let count = count.checked_sub(then.get(cpu).copied().unwrap_or(0))?;
         change.count = change.count.saturating_add(count);
         if let Some(node) = places.node(*cpu) {
             *change.by_node.entry(node).or_default() += count;

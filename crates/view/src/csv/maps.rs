@@ -13,8 +13,8 @@ pub fn maps(maps: &Maps<'_>) -> String {
             format!("{:x}", mapping.start),
             format!("{:x}", mapping.end),
             mapping.kind.key().to_owned(),
-            mapping.name.as_deref().map(text_field).unwrap_or_default(),
-            policy_words(mapping).map(text_field).unwrap_or_default(),
+            mapping.name.as_deref().map(quoted).unwrap_or_default(),
+            policy_words(mapping).map(quoted).unwrap_or_default(),
             known(mapping.page_size.map(|size| size.get())),
         ]
         .join(",");
@@ -31,10 +31,4 @@ pub fn maps(maps: &Maps<'_>) -> String {
         }
     }
     text
-}
-
-/// A text as a field that a spreadsheet does not take for a formula.
-fn text_field(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    if is_formula { quoted(&format!("'{text}")) } else { quoted(text) }
 }

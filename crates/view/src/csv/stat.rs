@@ -32,17 +32,12 @@ pub fn stat(running: &Running) -> String {
         }
     }
     for row in &running.processes {
-        let who = format!("{},{}", row.identity.pid, quoted(&formula_safe(&row.name)));
+        let who = format!("{},{}", row.identity.pid, quoted(&row.name));
         for (node, name, value, unit) in process(row) {
             add(&format!("{who},{node}"), name, value, unit);
         }
     }
     text
-}
-
-/// A text that a spreadsheet does not take for a formula.
-fn formula_safe(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
 }
 
 fn decimal(value: f64) -> String {

@@ -148,7 +148,12 @@ pub fn maps(maps: &Maps<'_>) -> String {
             .into_iter()
             .map(|(name, size)| PageSize { name, size_bytes: size.get() })
             .collect(),
-        mappings: process.mappings.iter().enumerate().map(|(at, mapping)| row(maps, at, mapping)).collect(),
+        mappings: process
+            .mappings
+            .iter()
+            .enumerate()
+            .map(|(at, mapping)| row(maps, &nodes, at, mapping))
+            .collect(),
         unreadable_processes: maps.shared_with.map(|shared| shared.unreadable),
         findings: maps.findings(),
         notes: &process.notes,
@@ -170,11 +175,11 @@ fn on_nodes(tally: &Tally, nodes: &[NodeId]) -> Vec<OnNode> {
     nodes.iter().map(on).filter(|on| on.size_bytes > 0 || on.high_bytes.is_some()).collect()
 }
 
-fn row<'a>(maps: &Maps<'a>, at: usize, mapping: &'a Mapping) -> Row<'a> {
+fn row<'a>(maps: &Maps<'a>, nodes: &[NodeId], at: usize, mapping: &'a Mapping) -> Row<'a> {
     let tally = Tally::from_mappings([mapping]);
-    let nodes: Vec<NodeId> = match &mapping.pages {
+    let on = match &mapping.pages {
         // Where nothing was drawn on a node the interval still reaches above 0.
-        MappedPages::Drawn(_) => maps.nodes(),
+        MappedPages::Drawn(_) => nodes.to_vec(),
         _ => tally.nodes().iter().collect(),
     };
     let is_known = !matches!(mapping.pages, MappedPages::Unknown { .. }) && !tally.is_unseen();
@@ -198,7 +203,7 @@ fn row<'a>(maps: &Maps<'a>, at: usize, mapping: &'a Mapping) -> Row<'a> {
         dirty_bytes: mapping.dirty.map(|size| size.get()),
         most_mapped: mapping.most_mapped,
         pages_drawn: matches!(mapping.pages, MappedPages::Drawn(_)).then(|| tally.drawn()),
-        nodes: is_known.then(|| on_nodes(&tally, &nodes)),
+        nodes: is_known.then(|| on_nodes(&tally, &on)),
         unsure: mapping.unsure,
         also_in,
     }
