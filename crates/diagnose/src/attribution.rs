@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_machine::{CpuId, CpuSet, NodeId, NodeSet};
-use nodewise_source::sample::{Allowed, ProcessSample, Sample, TaskSample};
+use nodewise_source::sample::{Allowed, Identity, ProcessSample, Sample, TaskSample};
 
 /// `utime` and `stime` are each rounded down to a tick, at both readings.
 const ROUNDING: Duration = Duration::from_millis(20);
@@ -161,6 +161,11 @@ fn within(before: Option<Option<&Allowed>>, now: &TaskSample, places: &Places) -
     Some(then.union(&places.allowed(now.allowed.as_ref())?))
 }
 
+/// Threads by who they are.
+pub(crate) fn by_identity(tasks: &[TaskSample]) -> BTreeMap<Identity, &TaskSample> {
+    tasks.iter().map(|task| (task.identity, task)).collect()
+}
+
 /// CPU time of a process between two readings, or since it was made; `None` where its clock went back.
 ///
 /// Time of threads that ended in between, or that were not looked at, is unsure.
@@ -174,9 +179,9 @@ pub fn of_process(before: Option<&ProcessSample>, now: &ProcessSample, places: &
             }
         }
         (Some(Some(before)), Some(tasks)) => {
+            let before = by_identity(before);
             for task in tasks {
-                let earlier = before.iter().find(|earlier| earlier.identity == task.identity);
-                if let Some(part) = of_task(earlier, task, places) {
+                if let Some(part) = of_task(before.get(&task.identity).copied(), task, places) {
                     time.add(part);
                 }
             }

@@ -313,8 +313,7 @@ fn task_changes(before: Option<&ProcessSample>, tasks: &[TaskSample], places: &P
     if then == Some(None) {
         return Vec::new();
     }
-    let then: BTreeMap<Identity, &TaskSample> =
-        then.flatten().unwrap_or_default().iter().map(|task| (task.identity, task)).collect();
+    let then = attribution::by_identity(then.flatten().unwrap_or_default());
     let change = |task: &TaskSample| {
         let earlier = then.get(&task.identity).copied();
         let moved = |task: &TaskSample| task.balancing.as_ref()?.migrated_pages;
