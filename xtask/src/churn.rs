@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use nodewise_machine::Bytes;
 use nodewise_source::process::{self, Pid};
 use nodewise_source::sample::{
-    Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::tree::Tree;
 
@@ -149,7 +149,7 @@ fn check(account: &Account, churn: &Churn) -> Result<()> {
         threads: ThreadScope::Busy([].into()),
         groups: true,
         interrupts: true,
-        bandwidth: false,
+        bandwidth: BandwidthScope::None,
         pages: Some(PageOptions::default()),
     };
     let mut sampler = Sampler::new(Tree::live(), options);

@@ -8,7 +8,9 @@
 
 use std::time::Duration;
 
-use nodewise_source::sample::{Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope};
+use nodewise_source::sample::{
+    BandwidthScope, Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope,
+};
 use nodewise_source::tree::Tree;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -31,7 +33,7 @@ fn main() {
         threads: ThreadScope::Busy([].into()),
         groups: true,
         interrupts: false,
-        bandwidth: false,
+        bandwidth: BandwidthScope::None,
         pages: (!without_pages).then(PageOptions::default),
     };
     let mut sampler = Sampler::new(Tree::live(), options);

@@ -78,6 +78,9 @@ pub struct Stat {
     /// Show the interrupts of devices, and the share that CPUs of other nodes take
     #[arg(long, help_heading = "Output")]
     pub irq: bool,
+    /// Show the memory bandwidth of each last-level cache (MBM, counted by the CPU for resctrl); without an interval over one second
+    #[arg(long, help_heading = "Output")]
+    pub mbm: bool,
     /// Check sums that must hold; without an interval over one second
     #[arg(long, help_heading = "Output")]
     pub check: bool,

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use nodewise_machine::Bytes;
 use nodewise_machine::printable::io_words;
 use nodewise_source::record::{Header, Rotation, Writer};
-use nodewise_source::sample::{Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope};
+use nodewise_source::sample::{
+    BandwidthScope, Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope,
+};
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, boot};
 
@@ -44,6 +46,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy(BTreeSet::new()),
         groups: true,
+        bandwidth: BandwidthScope::IfCounted,
         pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), always: BTreeSet::new() }),
         ..SampleOptions::default()
     };

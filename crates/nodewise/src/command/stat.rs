@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nodewise_diagnose::{Delta, identity};
 use nodewise_source::Detail;
 use nodewise_source::sample::{
-    Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
@@ -35,7 +35,7 @@ const LEAST: Duration = Duration::from_millis(3);
 const WARM_UP: Duration = Duration::from_millis(100);
 /// A shorter interval, which Ctrl-C has cut, says little.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// The interval of --check.
+/// The interval of --check and --mbm, whose counters say nothing since boot.
 const CHECKED: Duration = Duration::from_secs(1);
 
 /// Runs the verb.
@@ -50,14 +50,15 @@ pub fn run(args: &Stat, global: &Global) -> Outcome {
         }
         return recorded::show(args, global, &words, file);
     }
-    let interval = words.every.or_else(|| (args.check && live).then_some(CHECKED));
+    let needs_interval = args.check || args.mbm;
+    let interval = words.every.or_else(|| (needs_interval && live).then_some(CHECKED));
     if !live && (interval.is_some() || words.names_processes() || subject::is_wanted(args)) {
         return Err(Failure::usage(
             "--machine shows one moment: intervals and processes exist on the running system only",
         ));
     }
     let processes = if live { subject::find(args, &words, Tree::live())? } else { None };
-    let count = words.count.or_else(|| (args.check && words.every.is_none()).then_some(1));
+    let count = words.count.or_else(|| (needs_interval && words.every.is_none()).then_some(1));
     let reader = Reader { args, global, live, named: processes, interval, count };
     match interval {
         Some(interval) => reader.intervals(interval),
@@ -94,7 +95,7 @@ impl Reader<'_> {
             groups: self.args.check && self.live,
             pages: self.live.then_some(PageOptions { budget, always }),
             interrupts: self.args.irq,
-            ..SampleOptions::default()
+            bandwidth: if self.args.mbm { BandwidthScope::All } else { BandwidthScope::None },
         }
     }
 

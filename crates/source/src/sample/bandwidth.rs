@@ -17,6 +17,16 @@ const FIND_EVERY: Duration = Duration::from_secs(10);
 /// The fact, in a missing one's line.
 const FACT: &str = "bandwidth";
 
+/// Whether to read the bandwidth that hardware counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BandwidthScope {
+    #[default]
+    None,
+    /// Where there are counters; their absence is not worth a word.
+    IfCounted,
+    All,
+}
+
 /// The counters that are known.
 #[derive(Debug, Default)]
 pub(super) struct BandwidthTable {
@@ -37,11 +47,19 @@ struct Domain {
 
 impl BandwidthTable {
     /// Reads the counters; the nodes of the sample are there already.
-    pub(super) fn read(&mut self, reading: &mut Reading<'_>, sample: &Sample) -> Vec<BandwidthSample> {
+    pub(super) fn read(
+        &mut self,
+        reading: &mut Reading<'_>,
+        sample: &Sample,
+        scope: BandwidthScope,
+    ) -> Vec<BandwidthSample> {
         let age = self.found.map(|found| reading.now.since(found));
         if age.is_none_or(|age| age.is_none_or(|age| age >= FIND_EVERY)) {
             self.find(reading.tree, sample);
             self.found = Some(reading.now);
+        }
+        if scope == BandwidthScope::IfCounted && self.domains.is_empty() {
+            return Vec::new();
         }
         if !self.mounted {
             let remedy = "mount -t resctrl resctrl /sys/fs/resctrl, as root";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nodewise_machine::Bytes;
 
-use super::bandwidth::BandwidthTable;
+use super::bandwidth::{BandwidthScope, BandwidthTable};
 use super::groups::GroupTable;
 use super::interrupts::InterruptTable;
 use super::missing::Missing;
@@ -26,8 +26,7 @@ pub struct SampleOptions {
     pub groups: bool,
     /// Whether to read the interrupts of devices: a large text where CPUs are many.
     pub interrupts: bool,
-    /// Whether to read the bandwidth that hardware counts.
-    pub bandwidth: bool,
+    pub bandwidth: BandwidthScope,
     /// Where the memory of the processes is; `None` leaves it out.
     pub pages: Option<PageOptions>,
 }
@@ -147,8 +146,8 @@ impl Sampler {
         if self.options.interrupts {
             sample.interrupts = self.interrupts.read(&mut reading);
         }
-        if self.options.bandwidth {
-            sample.bandwidth = self.bandwidth.read(&mut reading, &sample);
+        if self.options.bandwidth != BandwidthScope::None {
+            sample.bandwidth = self.bandwidth.read(&mut reading, &sample, self.options.bandwidth);
         }
         self.tick += 1;
         sample.unread = missing.into_lines();

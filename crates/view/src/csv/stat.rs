@@ -31,6 +31,16 @@ pub fn stat(running: &Running) -> String {
             add(&subject, &name, value, unit);
         }
     }
+    for row in &running.bandwidth {
+        // Caches whose CPUs are on several nodes have no line of a node.
+        let node = row.nodes.first().filter(|_| row.nodes.len() == 1);
+        let subject = format!(",,{}", node.map(|node| node.to_string()).unwrap_or_default());
+        let counts =
+            [("all", row.total_bytes), ("own_node", row.local_bytes), ("other_nodes", row.other_bytes())];
+        for (name, bytes) in counts {
+            add(&subject, &format!("bandwidth_{name}_cache_{}", row.domain), rate(bytes), "bytes_per_s");
+        }
+    }
     for row in &running.processes {
         let who = format!("{},{}", row.identity.pid, quoted(&row.name));
         for (node, name, value, unit) in process(row) {

@@ -5,11 +5,11 @@ pub mod process;
 
 use std::collections::BTreeMap;
 
-use nodewise_diagnose::change::{CpuLoad, InterruptChange, PressureChange};
+use nodewise_diagnose::change::{BandwidthChange, CpuLoad, InterruptChange, PressureChange};
 use nodewise_diagnose::locality::{NodeSize, sizes};
-use nodewise_diagnose::sample::{Moment, PoolSample, Sample, Unread};
+use nodewise_diagnose::sample::{BandwidthSample, Moment, PoolSample, Sample, Unread};
 use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places, Window};
-use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId};
+use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId, NodeSet};
 
 pub use finding::{RunningFinding, findings};
 pub use process::{ProcessRow, Sort, TaskRow};
@@ -70,6 +70,7 @@ pub struct Running {
     pub born: usize,
     pub gone: usize,
     pub devices: Vec<DeviceRow>,
+    pub bandwidth: Vec<BandwidthRow>,
     pub checks: Vec<IdentityCheck>,
     /// Every counter, where that was asked for.
     pub raw: Vec<RawCounter>,
@@ -107,6 +108,26 @@ pub struct Balancing {
 pub struct DeviceRow {
     pub change: InterruptChange,
     pub lines: Vec<u32>,
+}
+
+/// The memory bandwidth of a last-level cache in the window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BandwidthRow {
+    /// The number of the cache, or that of a node where the kernel counts by node.
+    pub domain: u32,
+    pub cpus: CpuSet,
+    /// The nodes of its CPUs.
+    pub nodes: NodeSet,
+    pub total_bytes: Option<u64>,
+    /// The part from and to memory of its own node.
+    pub local_bytes: Option<u64>,
+}
+
+impl BandwidthRow {
+    /// The part from and to memory of other nodes. The two counters are read one after the other.
+    pub fn other_bytes(&self) -> Option<u64> {
+        Some(self.total_bytes?.saturating_sub(self.local_bytes?))
+    }
 }
 
 /// A counter as the kernel has it.
@@ -158,6 +179,7 @@ impl Running {
             born: delta.born.len(),
             gone: delta.gone.len(),
             devices: devices(sample, delta),
+            bandwidth: bandwidth(sample, delta, &places),
             checks: Vec::new(),
             raw: if choice.raw { raw(sample, delta) } else { Vec::new() },
             unread: sample.unread.clone(),
@@ -207,6 +229,18 @@ fn devices(sample: &Sample, delta: &Delta) -> Vec<DeviceRow> {
         other.change.count.cmp(&one.change.count).then(one.change.device.cmp(&other.change.device))
     });
     rows
+}
+
+fn bandwidth(sample: &Sample, delta: &Delta, places: &Places) -> Vec<BandwidthRow> {
+    let changes = sample.bandwidth.iter().zip(&delta.bandwidth);
+    let row = |(cache, change): (&BandwidthSample, &BandwidthChange)| BandwidthRow {
+        domain: cache.domain,
+        cpus: cache.cpus.clone(),
+        nodes: places.nodes(&cache.cpus),
+        total_bytes: change.total_bytes,
+        local_bytes: change.local_bytes,
+    };
+    changes.map(row).collect()
 }
 
 fn raw(sample: &Sample, delta: &Delta) -> Vec<RawCounter> {

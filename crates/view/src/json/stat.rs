@@ -11,7 +11,9 @@ use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::Serialize;
 
 use super::pretty;
-use crate::digest::running::{DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings};
+use crate::digest::running::{
+    BandwidthRow, DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings,
+};
 
 /// Writes it for a reader of one document.
 pub fn stat(running: &Running) -> String {
@@ -45,6 +47,8 @@ struct StatJson {
     gone: usize,
     processes: Vec<ProcessJson>,
     devices: Vec<DeviceJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bandwidth: Vec<BandwidthJson>,
     checks: Vec<CheckJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counters: Vec<CounterJson>,
@@ -252,6 +256,19 @@ struct DeviceJson {
 }
 
 #[derive(Serialize)]
+struct BandwidthJson {
+    domain: u32,
+    cpus: String,
+    nodes: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_bytes_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_node_bytes_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_nodes_bytes_per_s: Option<f64>,
+}
+
+#[derive(Serialize)]
 struct CountJson {
     node: u32,
     interrupts: u64,
@@ -329,6 +346,7 @@ impl StatJson {
             gone: running.gone,
             processes: running.processes.iter().map(|row| ProcessJson::of(row, running)).collect(),
             devices: running.devices.iter().map(|row| DeviceJson::of(row, running)).collect(),
+            bandwidth: running.bandwidth.iter().map(|row| BandwidthJson::of(row, running)).collect(),
             checks: running.checks.iter().map(CheckJson::of).collect(),
             counters: running.raw.iter().map(CounterJson::of).collect(),
             findings: findings(running).iter().map(finding).collect(),
@@ -517,6 +535,20 @@ impl TaskJson {
             preferred_node: task.preferred.map(NodeId::number),
             migrated_pages: task.migrated_pages,
             hint_faults_decayed: faults.collect(),
+        }
+    }
+}
+
+impl BandwidthJson {
+    fn of(row: &BandwidthRow, running: &Running) -> Self {
+        let rate = |bytes| running.rate(bytes).map(rounded);
+        Self {
+            domain: row.domain,
+            cpus: row.cpus.to_string(),
+            nodes: row.nodes.to_string(),
+            total_bytes_per_s: rate(row.total_bytes),
+            own_node_bytes_per_s: rate(row.local_bytes),
+            other_nodes_bytes_per_s: rate(row.other_bytes()),
         }
     }
 }

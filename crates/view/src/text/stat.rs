@@ -24,6 +24,7 @@ pub fn stat(running: &Running, style: &Style) -> String {
     nodes::write(running, &mut page);
     processes::write(running, &mut page);
     devices(running, &mut page);
+    bandwidth(running, &mut page);
     checks(running, &mut page);
     raw(running, &mut page);
     if findings.len() > 1 {
@@ -117,6 +118,35 @@ fn devices(running: &Running, page: &mut Page) {
             number(running.rate(Some(row.change.count))),
             percent(row.change.wrong_share()),
             Line::from(taken.join(", ")),
+        ]);
+    }
+    table.write(page);
+}
+
+fn bandwidth(running: &Running, page: &mut Page) {
+    if running.bandwidth.is_empty() {
+        return;
+    }
+    page.heading("Memory bandwidth by last-level cache", &format!("GB/s, {}", window(running)));
+    let mut table = Table::new(vec![
+        column("CPUs", Align::Left, Keep::Always),
+        column("node", Align::Right, Keep::Always),
+        column("all", Align::Right, Keep::Always),
+        column("own node", Align::Right, Keep::Always),
+        column("other nodes", Align::Right, Keep::Always),
+        column("cache", Align::Right, Keep::Unless(0)),
+    ]);
+    for row in &running.bandwidth {
+        let rate = |bytes: Option<u64>| {
+            running.rate(bytes).map_or_else(Line::new, |rate| Line::from(format!("{:.2}", rate / 1e9)))
+        };
+        table.row(vec![
+            Line::from(row.cpus.to_string()),
+            Line::from(row.nodes.to_string()),
+            rate(row.total_bytes),
+            rate(row.local_bytes),
+            rate(row.other_bytes()),
+            Line::from(row.domain.to_string()),
         ]);
     }
     table.write(page);

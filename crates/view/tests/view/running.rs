@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nodewise_diagnose::change::Delta;
 use nodewise_diagnose::sample::{
-    Allowed, Denied, Identity, InterruptSample, Moment, NodeSample, PageMethod, PageSample, PageShare,
-    PoolSample, ProcessSample, Sample, TaskSample, Unread,
+    Allowed, BandwidthSample, Denied, Identity, InterruptSample, Moment, NodeSample, PageMethod, PageSample,
+    PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
 };
 use nodewise_diagnose::{Pid, identity};
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId};
@@ -243,4 +243,45 @@ fn since_boot_no_share_of_a_node_is_certain() {
         (&Value::Null, &Value::Null)
     );
     assert_eq!(document["processes"][0]["may_run_on"], "0");
+}
+
+#[test]
+fn bandwidth_has_the_part_of_other_nodes_and_nothing_that_was_not_counted() {
+    let mut samples = [sample(2, 200), sample(2, 202)];
+    let caches = |seconds: u64| {
+        let cache = |domain: u32, cpus, total_bytes, local_bytes| BandwidthSample {
+            domain,
+            cpus,
+            total_bytes,
+            local_bytes,
+        };
+        let cpus = |first, last| CpuSet::range(CpuId::new(first), CpuId::new(last));
+        vec![
+            cache(0, cpus(0, 3), Some(seconds * 5_000_000_000), Some(seconds * 4_000_000_000)),
+            cache(1, cpus(4, 7), Some(seconds * 250_000_000), None),
+            cache(2, cpus(2, 5), None, None),
+        ]
+    };
+    samples[0].bandwidth = caches(200);
+    samples[1].bandwidth = caches(202);
+    let delta = Delta::between(&samples[0], &samples[1]).unwrap();
+    let running = Running::new(&samples[1], &delta, Choice::default());
+    let text = text::stat(&running, &Style::plain(80));
+    for line in [
+        "  0-3      0  5.00      4.00         1.00  0",
+        "  4-7      1  0.25         -            -  1",
+        "  2-5    0-1     -",
+    ] {
+        assert!(text.contains(line), "{line}:\n{text}");
+    }
+    let document: Value = serde_json::from_str(&json::stat(&running)).unwrap();
+    let caches = &document["bandwidth"];
+    assert_eq!(caches[0]["other_nodes_bytes_per_s"], 1e9);
+    assert_eq!(
+        (&caches[1]["total_bytes_per_s"], &caches[1]["own_node_bytes_per_s"]),
+        (&250e6.into(), &Value::Null)
+    );
+    let csv = csv::stat(&running);
+    assert!(csv.contains(",,0,bandwidth_own_node_cache_0,4000000000.000000,bytes_per_s\n"), "{csv}");
+    assert!(!csv.contains("cache_2"), "{csv}");
 }

@@ -521,7 +521,7 @@ fn bandwidth_is_the_sum_of_all_groups() {
         .file("/rc/info/last_cmd_status", "ok\n");
     let files = counters(files, "mon_data/mon_L3_07", "100\n", "40\n");
     let read = |files: Memory| {
-        let options = SampleOptions { bandwidth: true, ..SampleOptions::default() };
+        let options = SampleOptions { bandwidth: BandwidthScope::All, ..SampleOptions::default() };
         let sample = Sampler::new(Tree::memory(files), options).sample(at(1));
         let of = |domain: &crate::sample::BandwidthSample| {
             (domain.domain, domain.cpus.to_string(), domain.total_bytes, domain.local_bytes)
