@@ -73,6 +73,14 @@ pub enum Refusal {
         /// The line, from 1.
         line: usize,
     },
+    /// A number of pages that belongs to the kernel's default size.
+    #[error(
+        "its command line has hugepages= without a size: put hugepagesz= with the kernel's default size before it"
+    )]
+    NoPageSize,
+    /// There is no folder for such a file.
+    #[error("there is no folder for it: this system has no systemd")]
+    NoSystemd,
     /// Another variable holds such words.
     #[error("its line {line} also sets numa=fake=, and may take precedence")]
     Elsewhere {
@@ -117,6 +125,12 @@ pub enum BootError {
     /// A file is not understood.
     #[error("{} is left alone: {refusal}; by hand: {by_hand}", printable(path))]
     Refused { path: String, refusal: Refusal, by_hand: String },
+    /// The newest backup is of another change than the one to be undone.
+    #[error(
+        "the last change of {} was not of huge pages: nodewise emulation undo takes it back first",
+        printable(path)
+    )]
+    OtherChange { path: String },
     /// A file changed between reading and writing.
     #[error("{} was changed by somebody else meanwhile: try again", printable(path))]
     Changed { path: String },

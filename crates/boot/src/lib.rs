@@ -4,7 +4,7 @@
 //! # Modules
 //!
 //! - `line.rs` a kernel command line, and changing some of its words; `policy.rs` the default policy of
-//!   Raspberry Pi kernels
+//!   Raspberry Pi kernels; `pool.rs` pools of huge pages on it, `tmpfiles.rs` those that systemd sets
 //! - `cmdline_txt.rs`, `grub.rs`, `entry.rs`, `extlinux.rs`, `uboot_env.rs` the files that hold one;
 //!   `grub/shell.rs` assignments in the shell's language; `loader.rs` which of them a system has, and which
 //!   command belongs to it; `kernels.rs` the kernels that it has, with what they were built with
@@ -27,9 +27,11 @@ pub mod line;
 pub mod loader;
 pub mod plan;
 pub mod policy;
+pub mod pool;
 pub mod root;
 mod stamp;
 pub mod store;
+pub mod tmpfiles;
 pub mod uboot_env;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::error::Refusal;
 use crate::policy::DefaultPolicy;
+use crate::pool::BootPools;
 
 /// Bytes of a command line that x86-64 and arm64 kernels read (`COMMAND_LINE_SIZE` less the zero byte).
 pub const MOST_BYTES: usize = 2047;
@@ -22,10 +23,18 @@ struct Setting {
     word: Option<String>,
 }
 
+/// Pools of huge pages, and whether their words are wanted in this line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pools {
+    pools: BootPools,
+    words: Option<String>,
+}
+
 /// A change to a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     settings: Vec<Setting>,
+    pools: Option<Pools>,
 }
 
 /// How the word that asks for emulated nodes begins.
@@ -60,13 +69,20 @@ impl Change {
             Policy::Remove => Some(Setting { prefix: POLICY, word: None }),
             Policy::Set(policy) => Some(setting(POLICY, &policy.to_string())?),
         };
-        Some(Self { settings: [Some(setting(FAKE, fake)?), policy].into_iter().flatten().collect() })
+        let settings = [Some(setting(FAKE, fake)?), policy].into_iter().flatten().collect();
+        Some(Self { settings, pools: None })
     }
 
     /// No emulation: none of these words.
     pub fn none() -> Self {
         let setting = |prefix| Setting { prefix, word: None };
-        Self { settings: [FAKE, POLICY].map(setting).to_vec() }
+        Self { settings: [FAKE, POLICY].map(setting).to_vec(), pools: None }
+    }
+
+    /// Pools of huge pages of one size.
+    pub fn pools(pools: BootPools) -> Self {
+        let words = pools.words();
+        Self { settings: Vec::new(), pools: Some(Pools { pools, words }) }
     }
 
     /// One node only, in words, for boot loaders that ask for an emulation of their own: the last one takes
@@ -80,18 +96,27 @@ impl Change {
     /// The same without the words that are wanted: for the lines before the one that gets them.
     pub(crate) fn without_words(&self) -> Self {
         let settings = self.settings.iter().map(|setting| Setting { word: None, ..setting.clone() });
-        Self { settings: settings.collect() }
+        let pools = self.pools.clone().map(|pools| Pools { words: None, ..pools });
+        Self { settings: settings.collect(), pools }
     }
 
     /// The words that are wanted.
     pub fn words(&self) -> Vec<&str> {
-        self.settings.iter().filter_map(|setting| setting.word.as_deref()).collect()
+        let pools = self.pools.iter().filter_map(|pools| pools.words.as_deref());
+        self.settings.iter().filter_map(|setting| setting.word.as_deref()).chain(pools).collect()
+    }
+
+    /// Whether the change asks for emulated nodes.
+    fn is_emulation(&self) -> bool {
+        self.settings.iter().any(|setting| setting.word.is_some())
     }
 
     /// The edit that a person would make with an editor.
     pub fn by_hand(&self) -> String {
         let words = self.words();
-        if words.is_empty() {
+        if words.is_empty() && self.pools.is_some() {
+            "take hugepages= and the hugepagesz= before it out of the kernel's command line".to_owned()
+        } else if words.is_empty() {
             "take numa=fake= and numa_policy= out of the kernel's command line".to_owned()
         } else {
             let takes_out = self.settings.iter().any(|setting| setting.word.is_none());
@@ -107,12 +132,15 @@ impl Change {
     /// long.
     pub fn apply(&self, line: &str) -> Result<String, Refusal> {
         let mut line = line.to_owned();
-        if !self.words().is_empty() && kernel_words(&line)?.iter().any(|word| is_off(&line[word.clone()])) {
+        if self.is_emulation() && kernel_words(&line)?.iter().any(|word| is_off(&line[word.clone()])) {
             return Err(Refusal::NumaOff);
         }
         let before = line.len();
         for setting in &self.settings {
             setting.apply(&mut line)?;
+        }
+        if let Some(Pools { pools, words }) = &self.pools {
+            pools.apply(&mut line, words.is_some())?;
         }
         if line.len() > MOST_BYTES && line.len() > before {
             return Err(Refusal::TooLong { bytes: line.len(), most: MOST_BYTES });
@@ -174,7 +202,7 @@ fn is_off(word: &str) -> bool {
 ///
 /// # Errors
 /// A quote that is not closed.
-fn words(line: &str) -> Result<Vec<Range<usize>>, Refusal> {
+pub(crate) fn words(line: &str) -> Result<Vec<Range<usize>>, Refusal> {
     let (mut words, mut start, mut quote) = (Vec::new(), None, None);
     for (at, byte) in line.bytes().enumerate() {
         match byte {
@@ -194,7 +222,7 @@ fn words(line: &str) -> Result<Vec<Range<usize>>, Refusal> {
 }
 
 /// The words before `--`.
-fn kernel_words(line: &str) -> Result<Vec<Range<usize>>, Refusal> {
+pub(crate) fn kernel_words(line: &str) -> Result<Vec<Range<usize>>, Refusal> {
     let mut words = words(line)?;
     let end = words.iter().position(|word| &line[word.clone()] == "--").unwrap_or(words.len());
     words.truncate(end);
@@ -216,6 +244,12 @@ fn insert(line: &mut String, word: &str) -> Result<(), Refusal> {
     let all = words(line)?;
     let kernels = kernel_words(line)?.len();
     let place = all[..kernels].iter().position(|word| &line[word.clone()] == "rootwait").unwrap_or(kernels);
+    insert_at(line, word, place)
+}
+
+/// Puts words before the word of this number, or at the end.
+pub(crate) fn insert_at(line: &mut String, word: &str, place: usize) -> Result<(), Refusal> {
+    let all = words(line)?;
     // Behind the word before, so that all blanks stay those between the others.
     match place.checked_sub(1) {
         Some(before) => line.insert_str(all[before].end, &format!(" {word}")),
@@ -226,7 +260,7 @@ fn insert(line: &mut String, word: &str) -> Result<(), Refusal> {
 }
 
 /// Takes a word out, with the blank before it, or behind it where it is the first.
-fn remove(line: &mut String, word: Range<usize>) {
+pub(crate) fn remove(line: &mut String, word: Range<usize>) {
     let bytes = line.as_bytes();
     let range = if word.start > 0 {
         word.start - 1..word.end

@@ -143,7 +143,7 @@ const IMAGES: &str =
     "rebuild the kernel images (kernel-install add-all, mkinitcpio -P or dracut --regenerate-all --uefi)";
 
 /// A boot file as text.
-fn text(bytes: Vec<u8>) -> Result<String, Refusal> {
+pub(crate) fn text(bytes: Vec<u8>) -> Result<String, Refusal> {
     let text = String::from_utf8(bytes).map_err(|_| Refusal::NotText)?;
     if text.contains('\0') { Err(Refusal::NotText) } else { Ok(text) }
 }

@@ -88,15 +88,31 @@ fn as_planned(root: &Root, edit: &Edit) -> Result<(Locked, Found), BootError> {
     let fail = |errno| not_written(&edit.path, errno);
     let changed = || BootError::Changed { path: edit.path.clone() };
     let place = Locked::at(root, &edit.path).map_err(fail)?.ok_or_else(changed)?;
-    let found = place.read(&place.name).map_err(fail)?;
+    let found = match place.read(&place.name) {
+        Err(Errno::NOENT) if edit.before.is_empty() => absent(&place).map_err(fail)?,
+        read => read.map_err(fail)?,
+    };
     if found.bytes == edit.before.as_bytes() { Ok((place, found)) } else { Err(changed()) }
 }
 
-/// Puts a backup back and removes it.
+/// A file that a change makes: empty, readable by everyone, and owned as its folder.
+fn absent(place: &Locked) -> Result<Found, Errno> {
+    let mut stat = rustix::fs::fstat(&place.folder)?;
+    stat.st_mode = 0o644;
+    Ok(Found { bytes: Vec::new(), stat })
+}
+
+/// Puts a backup back and removes it. A backup of a file that did not exist is empty.
 fn restore(place: &Locked, backup: &str) -> Result<(), Errno> {
     let name = OsStr::new(backup.rsplit('/').next().unwrap_or_default());
     let old = place.read(name)?;
-    match put(place, &place.name, &old.bytes, &old.stat, Over::Any) {
+    let back = if old.bytes.is_empty() {
+        unlinkat(&place.folder, &place.name, AtFlags::empty())
+            .map_err(|errno| Failed { errno, in_place: false })
+    } else {
+        put(place, &place.name, &old.bytes, &old.stat, Over::Any)
+    };
+    match back {
         // In place, if not yet permanently: that is what can be done on a disk that fails.
         Ok(()) | Err(Failed { in_place: true, .. }) => {}
         Err(failed) => return Err(failed.errno),

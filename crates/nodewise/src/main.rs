@@ -33,7 +33,8 @@
 //!   is measured (`command/io/subject.rs`), perftest, and saved results; in `command/emulation/` what this
 //!   machine is (`command/emulation/facts.rs`), what an image is (`command/emulation/image.rs`), what it was
 //!   before (`command/emulation/before.rs`), a change of its files, and the verbs that only look
-//! - in `command/hugepages/` setting pools (`command/hugepages/set.rs`); `journal.rs` the old values of settings
+//! - in `command/hugepages/` setting pools (`command/hugepages/set.rs`), and keeping them over a boot
+//!   (`command/hugepages/persist.rs`); `boot_files.rs` changes of boot files; `journal.rs` the old values of settings
 //! - `migration.rs` moving the pages of a process: in `migration/` the engine (`migration/engine.rs`), where pages
 //!   are to go (`migration/goal.rs`), a process and a system for it (`migration/live.rs`)
 //! - `version.rs` the text of `--version`; `nearest.rs` the word that a mistyped one was meant to be
@@ -42,6 +43,7 @@
 #![cfg_attr(not(test), no_main)]
 #![forbid(unsafe_code)]
 
+mod boot_files;
 mod cli;
 mod command;
 mod facts;

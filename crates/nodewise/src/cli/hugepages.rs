@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use nodewise_machine::Bytes;
 
 /// Shows huge page pools per node; sets them and reports what the kernel allocated
@@ -20,6 +20,7 @@ Examples:
   nodewise hugepages set 0=512,1=512
   nodewise hugepages set --huge-page-size 1G total=8 --all-or-nothing
   nodewise hugepages undo
+  nodewise hugepages persist 0=512,1=512 --dry-run
 
 Exit codes: 0 done; 1 fewer pages than were asked for; 2 wrong usage; 3 no pools, or no right to set them."
 )]
@@ -37,6 +38,8 @@ pub enum PoolAction {
     Set(Set),
     /// Restores the pools as they were before the last change
     Undo(Undo),
+    /// Reserves pools at every boot, in the kernel's command line or by systemd
+    Persist(Persist),
 }
 
 /// Options of showing.
@@ -108,6 +111,57 @@ pub struct Undo {
     /// Also restore pools that have been changed since by other means
     #[arg(long)]
     pub force: bool,
+    /// Undo the last change of persist instead, byte for byte; with --json in the schema nodewise.hugepages-boot/1
+    #[arg(long, conflicts_with_all = ["force", "journal"])]
+    pub boot: bool,
+    /// Directory to use as /, such as a mounted image
+    #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true, requires = "boot")]
+    pub root: PathBuf,
     #[command(flatten)]
     pub changing: Changing,
+}
+
+/// Options of `persist`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nodewise hugepages persist                           the pools as they are now
+  nodewise hugepages persist 0=512,1=512 --dry-run
+  nodewise hugepages persist --huge-page-size 1G 0=4 --root /mnt/image
+  nodewise hugepages persist all=0                     none of this size
+  nodewise hugepages undo --boot
+
+The command line is read before memory is fragmented, and the only way to pools of 1 GiB on most machines. It \
+takes numbers per node since Linux 5.16. systemd writes /etc/tmpfiles.d/nodewise-hugepages.conf into the pools \
+early at every boot. The old file is kept beside each; hugepages undo --boot brings it \
+back.
+
+Exit codes: 0; 2 wrong usage; 3 a boot file that nodewise does not change, or no right to.")]
+pub struct Persist {
+    /// Pages per node: 0=512,1=512, 0-3=128, all=64, or total=1024 divided by the memory of the nodes [default: the
+    /// pools as they are now]
+    #[arg(value_name = "NODES=PAGES")]
+    pub pages: Option<String>,
+    /// Size of a huge page, such as 2M [default: the kernel's default size]
+    #[arg(long, alias = "size", value_name = "SIZE", value_parser = super::size)]
+    pub huge_page_size: Option<Bytes>,
+    /// Who reserves the pages: cmdline (the kernel's command line) or systemd
+    #[arg(long, value_name = "WAY", default_value = "cmdline", hide_possible_values = true)]
+    pub through: Through,
+    /// Directory to use as /, such as a mounted image
+    #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true)]
+    pub root: PathBuf,
+    /// Show the difference without changing anything
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON (schema nodewise.hugepages-boot/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A way to pools at boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Through {
+    Cmdline,
+    Systemd,
 }

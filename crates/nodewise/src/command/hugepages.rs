@@ -1,5 +1,6 @@
 //! `nodewise hugepages`: pools of huge pages, shown, set and restored.
 
+mod persist;
 mod set;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ pub fn run(args: &HugePages, global: &Global) -> Outcome {
         None => show(&args.show, global),
         Some(PoolAction::Set(args)) => set_pools(args, global),
         Some(PoolAction::Undo(args)) => undo(args, global),
+        Some(PoolAction::Persist(args)) => persist::run(args, global),
     }
 }
 
@@ -228,6 +230,9 @@ fn change(
 
 fn undo(args: &Undo, global: &Global) -> Outcome {
     only_here(global)?;
+    if args.boot {
+        return persist::undo(args, global);
+    }
     let tree = Tree::live();
     let mut kept = Kept::open(args.changing.journal.as_deref(), &tree)?;
     let is_pool = |setting: &Setting| matches!(setting, Setting::HugePages { .. });

@@ -42,6 +42,47 @@ fn a_journal_without_a_change_has_nothing_to_restore() {
 }
 
 #[test]
+fn pools_of_every_boot_are_written_and_taken_back() {
+    let root = tempfile::tempdir().unwrap();
+    let grub = root.path().join("etc/default/grub");
+    std::fs::create_dir_all(root.path().join("etc/tmpfiles.d")).unwrap();
+    std::fs::create_dir_all(grub.parent().unwrap()).unwrap();
+    let before = "GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX=\"quiet\"\n";
+    std::fs::write(&grub, before).unwrap();
+    let persist = |words: &[&str]| {
+        let own = ["hugepages", "persist", "--machine", MACHINE, "--root", root.path().to_str().unwrap()];
+        run(&[&own, words].concat())
+    };
+    let undo = || run(&["hugepages", "undo", "--boot", "--root", root.path().to_str().unwrap()]).ok();
+    let with = |pools: &str| format!("GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX=\"quiet {pools}\"\n");
+    let shown = persist(&["1=7", "--dry-run", "--json"]).ok_json();
+    assert_eq!((&shown["schema"], &shown["is_dry"]), (&"nodewise.hugepages-boot/1".into(), &true.into()));
+    assert!(shown["files"][0]["diff"].as_str().unwrap().contains("hugepages=1:7"), "{shown}");
+    assert_eq!(std::fs::read_to_string(&grub).unwrap(), before);
+    // The pools as they are now.
+    let text = persist(&[]).ok();
+    assert!(text.contains("kept as") && text.contains("reboot"), "{text}");
+    assert_eq!(std::fs::read_to_string(&grub).unwrap(), with("hugepagesz=2M hugepages=0:64,1:64"));
+    persist(&["1=7"]).ok();
+    assert_eq!(std::fs::read_to_string(&grub).unwrap(), with("hugepagesz=2M hugepages=1:7"));
+    undo();
+    undo();
+    assert_eq!(std::fs::read_to_string(&grub).unwrap(), before);
+    persist(&["total=10", "--through=systemd"]).ok();
+    let conf = root.path().join("etc/tmpfiles.d/nodewise-hugepages.conf");
+    let lines = std::fs::read_to_string(&conf).unwrap();
+    assert!(lines.ends_with("node1/hugepages/hugepages-2048kB/nr_hugepages - - - - 5\n"), "{lines}");
+    undo();
+    assert!(!conf.exists());
+    let nothing = undo();
+    assert!(nothing.contains("nothing to take back"), "{nothing}");
+    let refused = persist(&["3=1"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let live_only = run(&["hugepages", "persist", "0=1", "--machine", MACHINE]);
+    assert_eq!(live_only.code, Some(2), "{}", live_only.stderr);
+}
+
+#[test]
 fn a_migration_needs_a_process_and_nodes() {
     let check = |words: &[&str], code: i32, part: &str| {
         let refused = run(words);

@@ -274,10 +274,10 @@ struct FileJson<'a> {
 }
 
 /// Writes a change of boot files.
-pub fn changed(changed: &Changed) -> String {
+pub fn changed(schema: &'static str, changed: &Changed) -> String {
     let files = changed.files.iter();
     pretty(&ChangeJson {
-        schema: CHANGE_SCHEMA,
+        schema,
         is_dry: changed.is_dry,
         files: files
             .map(|file| FileJson { path: &file.path, diff: &file.diff, backup: file.backup.as_deref() })

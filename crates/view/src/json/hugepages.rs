@@ -7,6 +7,8 @@ use crate::digest::hugepages::{PoolChange, Pools, PoolsChange};
 
 /// The schema of pools.
 pub const SCHEMA: &str = "nodewise.hugepages/1";
+/// The schema of pools that a boot file asks for.
+pub const BOOT_SCHEMA: &str = "nodewise.hugepages-boot/1";
 /// The schema of a change of pools.
 pub const CHANGE_SCHEMA: &str = "nodewise.hugepages-change/1";
 

@@ -1,13 +1,12 @@
 //! `nodewise emulation enable`, `disable` and `undo`.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nodewise_boot::eeprom::{self, BankLow};
 use nodewise_boot::loader::{self, Loader};
 use nodewise_boot::policy::DefaultPolicy;
-use nodewise_boot::store::{self, Written};
-use nodewise_boot::{BootError, Change, Plan, Policy, Root, Stamp, diff, plan};
+use nodewise_boot::store;
+use nodewise_boot::{Change, Policy, Root, diff, plan};
 use nodewise_machine::policy::PolicyError;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_model::fake::{Fake, Form};
@@ -22,7 +21,7 @@ use super::{NOTHING_ASKED, asked_for, foresee, named, parsed};
 use crate::cli::Global;
 use crate::cli::emulation::{Disable, Enable, Target, Undo};
 use crate::failure::{Failure, Outcome};
-use crate::{input, output};
+use crate::{boot_files, input, output};
 
 /// The word instead of a policy where none is wanted.
 const NO_POLICY: &str = "none";
@@ -66,12 +65,12 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
     if matches!(policy, Policy::Set(_)) && !loader.raspberry_pi {
         remarks.push("numa_policy= is known to Raspberry Pi kernels only".to_owned());
     }
-    let mut shown = Changed { remarks, ..outline(&plan, &args.target) };
+    let mut shown = Changed { remarks, ..boot_files::outline(&plan, args.target.dry_run) };
     let banks = args.banklow.and_then(BankLow::new);
     let banks = banks.map(|bits| Eeprom::with(bits, eeprom_path(&loader), &mut shown)).transpose()?;
-    sweep(&root, args.target.dry_run, &mut shown)?;
+    boot_files::sweep(&root, args.target.dry_run, &mut shown)?;
     if !args.target.dry_run {
-        write(&root, &plan, &mut shown)?;
+        boot_files::write(&root, &plan, &mut shown)?;
         banks.map_or(Ok(()), |banks| banks.write(&root, &mut shown))?;
     }
     show(&shown, &args.target, global)
@@ -107,14 +106,14 @@ pub(super) fn disable(args: &Disable, global: &Global) -> Outcome {
     // A Raspberry Pi's boot loader asks for an emulation of its own, before these words.
     let change = if is_pi { Change::one_node() } else { Change::none() };
     let plan = plan::change(&root, &loader, &change).map_err(Failure::cannot)?;
-    let mut shown = outline(&plan, &args.target);
+    let mut shown = boot_files::outline(&plan, args.target.dry_run);
     if is_pi {
         let why = "numa=fake=1 stays: the boot loader of newer boards requests nodes of its own, and the last request takes precedence";
         shown.remarks.push(why.to_owned());
     }
-    sweep(&root, args.target.dry_run, &mut shown)?;
+    boot_files::sweep(&root, args.target.dry_run, &mut shown)?;
     if !args.target.dry_run {
-        write(&root, &plan, &mut shown)?;
+        boot_files::write(&root, &plan, &mut shown)?;
     }
     show(&shown, &args.target, global)
 }
@@ -124,12 +123,12 @@ pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
     only_here(global)?;
     let root = Root::open(&args.target.root).map_err(Failure::usage)?;
     let plan = plan::undo(&root).map_err(Failure::cannot)?;
-    let mut shown = outline(&plan, &args.target);
+    let mut shown = boot_files::outline(&plan, args.target.dry_run);
     let banks = if is_own(&args.target) { Eeprom::back(&root, &mut shown)? } else { None };
     if plan.edits.is_empty() && banks.is_none() {
         shown.remarks.push("there is nothing to take back".to_owned());
     }
-    sweep(&root, args.target.dry_run, &mut shown)?;
+    boot_files::sweep(&root, args.target.dry_run, &mut shown)?;
     if !args.target.dry_run {
         store::take_back(&root, &plan).map_err(Failure::cannot)?;
         banks.map_or(Ok(()), |banks| banks.take_back(&root))?;
@@ -171,10 +170,10 @@ impl Eeprom {
         if self.before == self.after {
             return Ok(());
         }
-        let kept =
-            store::keep_text(root, &self.path, &self.before, &self.after, &now()).map_err(half_done)?;
+        let kept = store::keep_text(root, &self.path, &self.before, &self.after, &boot_files::now())
+            .map_err(half_done)?;
         eeprom::write(None, &self.after).map_err(half_done)?;
-        keep_note(EEPROM_SHOWN, kept, shown);
+        boot_files::keep_note(EEPROM_SHOWN, kept, shown);
         Ok(())
     }
 
@@ -237,57 +236,8 @@ impl Own {
     }
 }
 
-/// The change as it is planned.
-fn outline(plan: &Plan, target: &Target) -> Changed {
-    let file = |edit: &plan::Edit| ChangedFile {
-        path: edit.path.clone(),
-        diff: diff::unified(&edit.path, &edit.before, &edit.after),
-        backup: None,
-    };
-    let right = plan.edits.iter().filter(|edit| edit.before == edit.after);
-    Changed {
-        is_dry: target.dry_run,
-        files: plan.changes().map(file).collect(),
-        right: right.map(|edit| edit.path.clone()).collect(),
-        remarks: Vec::new(),
-        next: plan.next.clone(),
-    }
-}
-
-/// Removes what a run that was killed has left half written, or names it.
-fn sweep(root: &Root, is_dry: bool, shown: &mut Changed) -> Result<(), Failure> {
-    let left = if is_dry { store::left_behind(root) } else { store::sweep(root) };
-    let what = if is_dry {
-        "is left of an interrupted change"
-    } else {
-        "was left of an interrupted change, and is removed"
-    };
-    let remark = |path: String| format!("{path} {what}");
-    shown.remarks.extend(left.map_err(Failure::cannot)?.into_iter().map(remark));
-    Ok(())
-}
-
-fn write(root: &Root, plan: &Plan, shown: &mut Changed) -> Result<(), Failure> {
-    let written = store::apply(root, plan, &now()).map_err(|error: BootError| Failure::cannot(error))?;
-    for Written { path, backup } in written {
-        keep_note(&path, backup, shown);
-    }
-    Ok(())
-}
-
-/// Notes where the old file is.
-fn keep_note(path: &str, backup: String, shown: &mut Changed) {
-    if let Some(file) = shown.files.iter_mut().find(|file| file.path == path) {
-        file.backup = Some(backup);
-    }
-}
-
-fn now() -> Stamp {
-    Stamp::since_1970(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
 fn show(shown: &Changed, target: &Target, global: &Global) -> Outcome {
-    let json = || json::emulation::changed(shown);
+    let json = || json::emulation::changed(json::emulation::CHANGE_SCHEMA, shown);
     output::show(target.json, global.color, json, |style| text::emulation::changed(shown, style))?;
     Ok(0)
 }

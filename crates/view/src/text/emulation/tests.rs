@@ -221,6 +221,7 @@ fn a_change_is_shown_as_a_difference() {
         changed(&change, &Style::plain(80)),
         "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\\x1b\tb\n+c\n\n  would change  /boot/cmdline.txt\n  right already /etc/kernel/cmdline\n"
     );
-    let json: Value = serde_json::from_str(&json::emulation::changed(&change)).unwrap();
+    let json: Value =
+        serde_json::from_str(&json::emulation::changed(json::emulation::CHANGE_SCHEMA, &change)).unwrap();
     assert_eq!(json["files"][0]["diff"], change.files[0].diff);
 }

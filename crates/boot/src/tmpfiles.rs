@@ -1,0 +1,161 @@
+//! Pools of huge pages that systemd sets at every boot: a file in `/etc/tmpfiles.d`.
+//!
+//! # Source
+//! `tmpfiles.d(5)`: a line of type `w` writes its argument to a file, early at every boot, if the file exists.
+
+use nodewise_machine::{Bytes, NodeId};
+
+use crate::error::{BootError, Refusal};
+use crate::plan::{self, Edit, Plan};
+use crate::pool::{BootPools, differ_in_pools_only};
+use crate::root::Root;
+use crate::store;
+
+/// The file.
+pub const PATH: &str = "/etc/tmpfiles.d/nodewise-hugepages.conf";
+const FOLDER: &str = "/etc/tmpfiles.d";
+const HEAD: &str = "# Pools of huge pages, written by nodewise hugepages persist.\n";
+
+/// Plans the lines for the pools of a size; those of other sizes stay.
+///
+/// # Errors
+/// A system without `/etc/tmpfiles.d`, and a file that is not text.
+pub fn change(root: &Root, pools: &BootPools) -> Result<Plan, BootError> {
+    let by_hand = || format!("put these lines into {PATH}: {}", lines(pools).join("; "));
+    let before = match root.read(PATH)? {
+        Some(bytes) => plan::text(bytes).map_err(|refusal| BootError::Refused {
+            path: PATH.to_owned(),
+            refusal,
+            by_hand: by_hand(),
+        })?,
+        None if root.names_in(FOLDER)?.is_none() => {
+            return Err(BootError::Refused {
+                path: PATH.to_owned(),
+                refusal: Refusal::NoSystemd,
+                by_hand: by_hand(),
+            });
+        }
+        None => String::new(),
+    };
+    let is_own =
+        |line: &&str| line.contains(&folder_of_size(pools.size)) && line.trim_start().starts_with('w');
+    let mut after: String = before.split_inclusive('\n').filter(|line| !is_own(line)).collect();
+    if !after.is_empty() && !after.ends_with('\n') {
+        after.push('\n');
+    }
+    let new = lines(pools);
+    if after.is_empty() && !new.is_empty() {
+        after.push_str(HEAD);
+    }
+    new.iter().for_each(|line| after.extend([line, "\n"]));
+    let edit = Edit { path: PATH.to_owned(), before, after };
+    Ok(Plan { next: next(&edit), edits: vec![edit], ..Plan::default() })
+}
+
+/// Plans to take back the last change of pools: in this file and in those of the boot loader.
+///
+/// # Errors
+/// A file that somebody else changed since, and one whose last change was of something else.
+pub fn undo(root: &Root) -> Result<Plan, BootError> {
+    let mut plan = plan::undo(root)?;
+    for edit in plan.changes() {
+        if !differ_in_pools_only(&edit.before, &edit.after) {
+            return Err(BootError::OtherChange { path: edit.path.clone() });
+        }
+    }
+    if let Some((edit, backup)) = store::backup_of(root, PATH)? {
+        plan.next.splice(0..0, next(&edit));
+        plan.edits.push(edit);
+        plan.backups.push(backup);
+    }
+    Ok(plan)
+}
+
+/// The steps after a change of the file. One that is gone sets nothing.
+fn next(edit: &Edit) -> Vec<String> {
+    let is_changed = edit.before != edit.after && !edit.after.is_empty();
+    is_changed.then(|| format!("systemd-tmpfiles --create {PATH} for these pools now")).into_iter().collect()
+}
+
+fn lines(pools: &BootPools) -> Vec<String> {
+    let line = |(node, pages): (&NodeId, &u64)| {
+        let folder = folder_of_size(pools.size);
+        format!("w /sys/devices/system/node/node{node}{folder}nr_hugepages - - - - {pages}")
+    };
+    pools.pages.iter().filter(|(_, pages)| **pages > 0).map(line).collect()
+}
+
+fn folder_of_size(size: Bytes) -> String {
+    format!("/hugepages/hugepages-{}kB/", size.get() >> 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stamp;
+    use std::fs;
+    use std::time::Duration;
+
+    fn pools(size: Bytes, pages: &[u64]) -> BootPools {
+        let pages = (0..).map(NodeId::new).zip(pages.iter().copied()).collect();
+        BootPools { size, is_default: false, pages }
+    }
+
+    #[test]
+    fn a_file_is_made_changed_and_taken_away_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let small = pools(Bytes::from_mib(2), &[512, 0, 256]);
+        let refused = change(&root, &small).unwrap_err().to_string();
+        assert!(refused.contains("no systemd") && refused.contains("node2/hugepages/"), "{refused}");
+        let tmpfiles = folder.path().join("etc/tmpfiles.d");
+        fs::create_dir_all(&tmpfiles).unwrap();
+        let file = tmpfiles.join("nodewise-hugepages.conf");
+        let write = |pools: &BootPools, seconds| {
+            let plan = change(&root, pools).unwrap();
+            store::apply(&root, &plan, &Stamp::since_1970(Duration::from_secs(seconds))).unwrap();
+            fs::read_to_string(&file).unwrap()
+        };
+        let line = |node, size, pages| {
+            format!(
+                "w /sys/devices/system/node/node{node}/hugepages/hugepages-{size}kB/nr_hugepages - - - - {pages}\n"
+            )
+        };
+        let first = format!("{HEAD}{}{}", line(0, 2048, 512), line(2, 2048, 256));
+        assert_eq!(write(&small, 1), first);
+        assert_eq!(write(&pools(Bytes::from_gib(1), &[0, 4]), 2), format!("{first}{}", line(1, 1 << 20, 4)));
+        let less = format!("{HEAD}{}{}", line(1, 1 << 20, 4), line(1, 2048, 7));
+        assert_eq!(write(&pools(Bytes::from_mib(2), &[0, 7]), 3), less);
+        assert_eq!(change(&root, &pools(Bytes::from_mib(2), &[0, 7])).unwrap().changes().count(), 0);
+        for steps in [1, 1, 0] {
+            let plan = undo(&root).unwrap();
+            assert_eq!(plan.next.len(), steps, "{plan:?}");
+            store::take_back(&root, &plan).unwrap();
+        }
+        assert_eq!(fs::read_dir(&tmpfiles).unwrap().count(), 0);
+        assert_eq!(undo(&root).unwrap(), Plan::default());
+    }
+
+    #[test]
+    fn another_change_is_not_taken_back_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("etc/default")).unwrap();
+        let grub = folder.path().join("etc/default/grub");
+        fs::write(&grub, "GRUB_CMDLINE_LINUX=\"quiet\"\n").unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let write = |change: &crate::Change, seconds| {
+            let loader = crate::loader::kept(&root).unwrap();
+            let plan = plan::change(&root, &loader, change).unwrap();
+            store::apply(&root, &plan, &Stamp::since_1970(Duration::from_secs(seconds))).unwrap();
+        };
+        write(&crate::Change::pools(pools(Bytes::from_mib(2), &[8, 4])), 1);
+        let with = "GRUB_CMDLINE_LINUX=\"quiet hugepagesz=2M hugepages=0:8,1:4\"\n";
+        assert_eq!(fs::read_to_string(&grub).unwrap(), with);
+        write(&crate::tests::two(), 2);
+        let refused = undo(&root).unwrap_err().to_string();
+        assert!(refused.contains("was not of huge pages"), "{refused}");
+        store::take_back(&root, &plan::undo(&root).unwrap()).unwrap();
+        store::take_back(&root, &undo(&root).unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(&grub).unwrap(), "GRUB_CMDLINE_LINUX=\"quiet\"\n");
+    }
+}
