@@ -98,20 +98,26 @@ impl Purse {
         self.drawer = Some(drawer);
     }
 
-    /// Spends the purse of one sample.
+    /// Spends the purse of one sample. A process that costs more than is left is a debt, which the next samples
+    /// pay back before they look at another one like it.
     pub(super) fn spend(&mut self, reading: &mut Reading<'_>, processes: &mut ProcessTable, page: Bytes) {
-        let before = self.debt;
-        let mut left = self.options.budget.saturating_sub(before);
-        self.debt = before.saturating_sub(self.options.budget);
+        // Half of each purse pays a large debt back, so that one dear process does not keep all others from being
+        // seen for many samples.
+        let budget = self.options.budget;
+        let repaid = if self.debt <= budget { self.debt } else { budget / 2 };
+        self.debt -= repaid;
+        let mut left = budget - repaid;
         let always = self.options.always.clone();
         for pid in &always {
             if let Some(tracked) = processes.get_mut(*pid) {
                 self.pay(&mut left, tracked, reading, page);
             }
         }
+        // While there is a debt, nothing adds to it.
+        let most = if self.debt.is_zero() { Duration::MAX } else { left };
         let mut worth: Vec<(f64, Pid)> = processes
             .iter()
-            .filter(|(pid, _)| !always.contains(pid))
+            .filter(|(pid, tracked)| !always.contains(pid) && expected_price(tracked, page) <= most)
             .filter_map(|(pid, tracked)| Some((worth(tracked, reading.now, page)?, pid)))
             .collect();
         let best = BEST.min(worth.len());
@@ -124,7 +130,8 @@ impl Purse {
             if left.is_zero() {
                 break;
             }
-            if let Some(tracked) = processes.get_mut(pid) {
+            let Some(tracked) = processes.get_mut(pid) else { continue };
+            if self.debt.is_zero() || expected_price(tracked, page) <= left {
                 self.pay(&mut left, tracked, reading, page);
             }
         }

@@ -49,6 +49,22 @@ fn the_memory_of_processes_is_found_within_the_budget() {
 }
 
 #[test]
+fn a_dear_process_does_not_keep_others_from_being_seen() {
+    // 12,000 pages are 1 ms, ten purses; the others are 39 us each.
+    let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
+    let files = with_pages(files, 50, 12_000);
+    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_micros(100), &[]));
+    let counts: Vec<usize> = (0..5).map(|second| located(&sampler.sample(at(second))).len()).collect();
+    assert_eq!(counts, [1, 2, 3, 4, 5], "half of each purse is for others");
+    // In a minute the price of the dear one is paid, and no more than that was spent.
+    let dear = |sample: &Sample| sample.processes.last().unwrap().pages.as_ref().unwrap().seen;
+    let seen: Vec<Moment> = (5..45).map(|second| dear(&sampler.sample(at(second)))).collect();
+    let mut looks: Vec<Moment> = seen.clone();
+    looks.dedup();
+    assert!(seen.contains(&at(0)) && looks.len() <= 4, "{looks:?}");
+}
+
+#[test]
 fn a_process_that_grew_is_looked_at_again_before_others() {
     let files = |grown| with_pages(with_pages(machine(), 30, grown), 31, 500);
     let mut sampler = Sampler::new(Tree::memory(files(100)), looking(Duration::from_micros(20), &[]));
