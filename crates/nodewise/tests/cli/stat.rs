@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::nodewise::{command, corpus, missing, output, run};
+use crate::nodewise::{command, corpus, missing, output, run, without_variables};
+use crate::sandbox::{Public, is_root};
 
 /// Whether this kernel has nodes at all.
 fn has_nodes() -> bool {
@@ -96,4 +97,29 @@ fn a_capture_is_shown_since_boot() {
         let json = document(&["stat", "--json", "--machine", machine]);
         assert_eq!(json["processes"], Value::Array(Vec::new()), "{machine}");
     }
+}
+
+#[test]
+fn processes_that_proc_hides_are_named() {
+    if !is_root() {
+        return;
+    }
+    let public = Public::new();
+    let script = format!(
+        "mount -t proc -o hidepid=2 proc /proc || exit 77; exec setpriv --reuid=65534 --regid=65534 --clear-groups {} \
+         stat --json",
+        public.nodewise().display()
+    );
+    let mut command = without_variables("unshare");
+    command.args(["--mount", "--pid", "--fork", "sh", "-c"]).arg(format!("({script}); exit $?"));
+    let output = command.current_dir("/").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(77) {
+        eprintln!("skipped: no /proc can be mounted here: {errors}");
+        return;
+    }
+    let document: Value = serde_json::from_slice(&output.stdout).expect(&errors);
+    let reasons: Vec<&str> =
+        document["unread"].as_array().unwrap().iter().filter_map(|line| line["reason"].as_str()).collect();
+    assert!(reasons.iter().any(|reason| reason.contains("hidepid")), "{document}");
 }

@@ -83,7 +83,13 @@ impl ProcessTable {
         self.regrouped = false;
         match &options.processes {
             ProcessScope::None => return,
-            ProcessScope::All => self.list(reading, forks),
+            ProcessScope::All => {
+                self.list(reading, forks);
+                // The first process of a system, or of a container, is always there.
+                if reading.tree.is_live() && !self.known.contains_key(&FIRST) && !self.known.is_empty() {
+                    reading.missing.add("processes", HIDDEN, Some("run as root"));
+                }
+            }
             ProcessScope::Only(pids) => {
                 for pid in pids {
                     self.known.entry(*pid).or_insert_with(|| Tracked::new(reading.tree, *pid)).pace.hurry();
@@ -173,6 +179,11 @@ impl ProcessTable {
 fn keep(tree: &Tree, pid: Pid) -> Kept {
     tree.keep(&format!("{PROCESSES}/{pid}/stat"))
 }
+
+/// The number of the process that starts all others.
+const FIRST: Pid = Pid::new(1);
+/// The reason why a user sees none but their own.
+const HIDDEN: &str = "/proc hides those of other users (its mount option hidepid)";
 
 /// The process of a folder's name.
 fn number(name: &str) -> Option<Pid> {
