@@ -84,6 +84,7 @@ mod tests {
         check("r-xp 0 00:00 0 [vdso]", MappingKind::Special);
         check("rw-s 0 00:01 9 /dev/zero (deleted)", MappingKind::Shared);
         check("rw-s 0 00:01 9 /SYSV00000000 (deleted)", MappingKind::Shared);
+        check("rw-s 0 00:01 0 /SYSV00000000 (deleted)", MappingKind::Shared);
         check("rw-s 0 00:01 9 /memfd:x (deleted)", MappingKind::Shared);
         check("rw-s 0 00:01 9 [anon_shmem:x]", MappingKind::Shared);
         check("rw-p 0 00:06 9 /dev/zero", MappingKind::Anonymous);

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The kernel escapes nothing in a name but the line feed (`\012`), so that a file can be called
-//! `[heap]`, or end in ` (deleted)`, without being either: only an inode shows that there is a file.
+//! `[heap]`, or end in ` (deleted)`, without being either: only a device or an inode shows that there is a file. The
+//! inode alone does not: that of a System V segment is its number, and the first segment of a system has number 0.
 
 use nodewise_machine::mapping::{FileId, Permissions};
 
@@ -84,7 +85,8 @@ fn fields(line: &str) -> Result<Mapping, &'static str> {
     let device = device(word()).ok_or("a device as in fe:00")?;
     let inode = digits(word()).ok_or("an inode")?;
     let name = word().trim_start_matches(' ');
-    let file = (inode != 0).then_some(FileId { device, inode });
+    // Memory without a file has neither; every file system has a device.
+    let file = (inode != 0 || device != (0, 0)).then_some(FileId { device, inode });
     let name = (!name.is_empty()).then(|| name.replace("\\012", "\n"));
     Ok(Mapping { start, end, permissions, offset, file, name })
 }
@@ -177,6 +179,13 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
+    fn the_first_segment_of_a_system_has_inode_0_and_is_shared_memory() {
+        let segment = one("7f0000000000-7f0000800000 rw-s 00000000 00:01 0      /SYSV6e6f6465 (deleted)");
+        assert_eq!(segment.file, Some(FileId { device: (0, 1), inode: 0 }));
+        assert_eq!(segment.path(), Some(("/SYSV6e6f6465", true)));
+    }
+
+    #[test]
     fn bad_lines_cost_one_line_each_and_are_named() {
         let parsed = parse(
             "2000-1000 rw-p 0 00:00 0\n1000-2000 rwxz 0 00:00 0\n1000-2000 rw-p x 00:00 0\n\
@@ -206,7 +215,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
                     end: start.saturating_add(length),
                     permissions: Permissions { read, write, execute, shared },
                     offset,
-                    file: (inode != 0).then_some(FileId { device, inode }),
+                    file: (inode != 0 || device != (0, 0)).then_some(FileId { device, inode }),
                     name,
                 }
             },
