@@ -2,7 +2,8 @@
 //!
 //! The kernel does not keep it: no file of `/proc` splits the time of a task by CPU. Between two readings of a
 //! thread it is known in two cases: the thread may run on one node only, or it did not change CPUs. The time of
-//! all other threads is unsure. The share of a node therefore lies between its certain time and that time plus
+//! all other threads is unsure. A thread that was bound elsewhere in between and back is known by its changes of CPU
+//! where it may use one CPU; where it may use several of a node, such a change is taken for one between them. The share of a node therefore lies between its certain time and that time plus
 //! all that is unsure.
 //!
 //! `se.nr_migrations` is 0 when a thread is made, rises by one with every change of CPU, and remains as it is
@@ -134,7 +135,7 @@ pub fn of_task(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -
     let mut time = CpuTime::none();
     match node_of_task(before, now, places) {
         Some(node) => time.add_certain(node, used),
-        None => time.add_unsure(used, within(before.map(|task| task.allowed.as_ref()), now, places)),
+        None => time.add_unsure(used, within(before, now, places)),
     }
     Some(time)
 }
@@ -149,16 +150,22 @@ fn node_of_task(before: Option<&TaskSample>, now: &TaskSample, places: &Places) 
             return Some(node);
         }
     }
-    // Without an earlier reading it may have been bound only now.
-    let then = places.allowed(before?.allowed.as_ref())?;
-    let now = places.allowed(now.allowed.as_ref())?;
-    then.first().filter(|_| then.len() == 1 && then == now)
+    let nodes = within(before, now, places)?;
+    nodes.first().filter(|_| nodes.len() == 1)
 }
 
-/// The nodes that a thread can have run on.
-fn within(before: Option<Option<&Allowed>>, now: &TaskSample, places: &Places) -> Option<NodeSet> {
-    let then = places.allowed(before?)?;
-    Some(then.union(&places.allowed(now.allowed.as_ref())?))
+/// The nodes that a thread can have run on; `None` where that is not known.
+///
+/// Without an earlier reading it may have been bound only now. One that may use other CPUs than before was bound
+/// in between, perhaps more than once, and so was one that may use a single CPU and has changed CPUs nevertheless.
+fn within(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -> Option<NodeSet> {
+    let before = before?;
+    let (then, allowed) = (before.allowed.as_ref()?.cpus.as_ref()?, now.allowed.as_ref()?.cpus.as_ref()?);
+    let has_changed = before.cpu_changes != now.cpu_changes || before.processor != now.processor;
+    if then != allowed || allowed.len() == 1 && has_changed {
+        return None;
+    }
+    places.allowed(now.allowed.as_ref())
 }
 
 /// Threads by who they are.
@@ -188,9 +195,9 @@ pub fn of_process(before: Option<&ProcessSample>, now: &ProcessSample, places: &
         }
         // A process of one thread is its main thread, whose affinity is that of the process.
         (Some(_), _) if now.threads == 1 && before.is_some_and(|process| process.threads == 1) => {
-            let then = before.and_then(|process| places.allowed(process.allowed.as_ref()));
-            let both = then.zip(places.allowed(now.allowed.as_ref()));
-            let within = both.map(|(then, now)| then.union(&now));
+            // One that may use other CPUs than before was bound in between, perhaps more than once.
+            let same = before.filter(|process| process.allowed == now.allowed);
+            let within = same.and_then(|process| places.allowed(process.allowed.as_ref()));
             match within
                 .as_ref()
                 .and_then(NodeSet::first)

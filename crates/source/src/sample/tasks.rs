@@ -11,7 +11,8 @@ use crate::paths::PROCESSES;
 use crate::process::Pid;
 use crate::tree::Kept;
 
-/// How often the CPUs and nodes that a thread may use are read again.
+/// How often the CPUs and nodes that a thread may use are read again; and whenever it has changed CPUs, which it does
+/// when it is bound to others.
 const STATUS_EVERY: Duration = Duration::from_secs(10);
 
 /// The threads of a process that are known.
@@ -104,9 +105,7 @@ impl TrackedTask {
         let Ok(stat) = pid_stat::parse(&text) else { return false };
         let identity = Identity { pid: tid, started_ticks: stat.started_ticks };
         let known = self.last.take().filter(|last| last.identity == identity);
-        if known.is_none() {
-            self.status = None;
-        }
+        let known_at = known.as_ref().map(|last| (last.processor, last.cpu_changes));
         let name = known.as_ref().map(|last| last.name.clone()).filter(|name| **name == *stat.name);
         let mut task = TaskSample {
             identity,
@@ -122,6 +121,9 @@ impl TrackedTask {
             let Parsed { value, .. } = sched::parse(&text_of(reading.buffer).0);
             task.cpu_changes = value.cpu_changes;
             task.balancing = value.has_balancing().then(|| balancing(&value));
+        }
+        if known_at != Some((task.processor, task.cpu_changes)) {
+            self.status = None;
         }
         self.last = Some(task);
         true

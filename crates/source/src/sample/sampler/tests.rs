@@ -379,6 +379,31 @@ fn a_thread_that_did_not_run_is_not_read_again() {
 }
 
 #[test]
+fn the_cpus_of_a_thread_are_read_again_when_it_has_changed_cpus() {
+    let state = |run, changes: &str, cpus: &str| {
+        let folder = "/proc/30/task/30";
+        let files = with_thread(with(machine(), 30, 7, 1), 30, 7, run);
+        let sched = SCHED.replace("nr_migrations : 4", &format!("nr_migrations : {changes}"));
+        let files = files.file(&format!("{folder}/sched"), sched);
+        Tree::memory(files.file(&format!("{folder}/status"), format!("Cpus_allowed:\t{cpus}\n")))
+    };
+    let options = SampleOptions { threads: ThreadScope::Only([Pid::new(30)].into()), ..all() };
+    let mut sampler = Sampler::new(state(100, "4", "20"), options);
+    let mut allowed = |second| {
+        let sample = sampler.sample(at(second));
+        let task = &sample.processes[0].tasks.as_ref().unwrap()[0];
+        let cpus = task.allowed.as_ref().unwrap().cpus.as_ref().unwrap().to_string();
+        sampler.continue_with(match second {
+            1 => state(200, "4", "10"),
+            _ => state(300, "5", "10"),
+        });
+        cpus
+    };
+    // It stayed where it was, so it need not be looked up; then it was bound elsewhere.
+    assert_eq!([allowed(1), allowed(2), allowed(3)], ["5", "5", "4"]);
+}
+
+#[test]
 fn threads_of_busy_processes_are_read_until_they_rest() {
     let state =
         |ticks| Tree::memory(with_thread(with(with(machine(), 30, 0, ticks), 40, 0, 0), 30, 0, ticks));
