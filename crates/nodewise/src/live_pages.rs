@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use nodewise_machine::mapping::MappingsMethod;
-use nodewise_machine::{NodeId, Pid};
+use nodewise_machine::{Machine, NodeId, Origin, Pid};
 use nodewise_source::mappings::{self, MappingsError, PageError, PageSource, Run, RunState, Thoroughness};
 use nodewise_source::paths;
 use nodewise_source::sample::{Denied, DrawnPages, PageDrawer, PageMethod, PageShare};
@@ -13,6 +13,8 @@ use nodewise_source::tree::Tree;
 use nodewise_syscall::pagemap::{self, PageState};
 use nodewise_syscall::{Errno, PageLocation, Task, Usage, huge, pages};
 use nodewise_view::digest::maps::Tally;
+
+use crate::live;
 
 /// Pages that a sample asks for: the share of a node is then known to three points.
 const PAGES_OF_A_SAMPLE: u64 = 1000;
@@ -74,10 +76,8 @@ impl PageSource for LivePages {
         located.map_err(|error| match error.errno {
             // A process that ends loses its memory first (EINVAL).
             Errno::ESRCH | Errno::EINVAL => PageError::Gone,
-            Errno::ENOSYS => PageError::Unsupported,
-            errno => {
-                PageError::Refused(format!("the kernel does not say where pages are (move_pages: {errno})"))
-            }
+            // A filter of system calls, another user's process, or a kernel without NUMA: no machine tells them apart.
+            _ => PageError::Refused(live::explain(&error, &Machine::new(Origin::Live)).to_string()),
         })
     }
 

@@ -130,7 +130,7 @@ fn page_runs(
             Failure::cannot(match error {
                 PageError::Gone => format!("process {pid} has ended, or has no memory of its own"),
                 PageError::Unsupported => "this kernel does not say where single pages are".to_owned(),
-                PageError::Refused(why) => format!("process {pid}: {why}; root or CAP_SYS_PTRACE may ask"),
+                PageError::Refused(why) => why,
             })
         })?;
     }

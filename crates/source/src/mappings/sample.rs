@@ -35,7 +35,7 @@ pub(super) fn read(
         Ok(found) => Ok(Some(found)),
         Err(Stop::Gone) => Err(MappingsError::Ended(process.pid)),
         Err(Stop::ReadAll(why)) => {
-            process.notes.push(format!("{why}: all pages were counted instead of drawn"));
+            process.notes.push(format!("all pages were counted instead of drawn: {why}"));
             Ok(None)
         }
     }

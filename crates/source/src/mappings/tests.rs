@@ -245,13 +245,14 @@ fn a_seed_repeats_a_reading_and_another_does_not() {
 #[test]
 fn what_cannot_be_drawn_is_counted_and_the_reason_is_named() {
     let numa = "10000000 default anon=16384 N0=16384 kernelpagesize_kB=4\n20000000 default heap\n";
-    let check = |mut pages: Pages<fn(u64) -> Option<u32>>, note: &str| {
+    let check = |mut pages: Pages<fn(u64) -> Option<u32>>, why: &str| {
         let found = read(&tree(LARGE, numa), PID, Thoroughness::Sample(2_500), 1, Some(&mut pages)).unwrap();
         assert_eq!(found.mappings[0].pages, kib(&[(0, 65536)]));
-        assert!(found.notes.first().is_some_and(|first| first.starts_with(note)), "{:?}", found.notes);
+        let note = format!("all pages were counted instead of drawn: {why}");
+        assert!(found.notes.first().is_some_and(|first| first.starts_with(&note)), "{:?}", found.notes);
     };
     let refused = Err(PageError::Refused("move_pages is not permitted".to_owned()));
-    check(Pages { locates: refused, ..Pages::new(whole(), interleaved) }, "move_pages is not permitted: all");
+    check(Pages { locates: refused, ..Pages::new(whole(), interleaved) }, "move_pages is not permitted");
     // A reserve of which little is used, on a kernel that does not say which pages there are.
     let sparse: fn(u64) -> Option<u32> = |address| ((address >> 12) % 64 == 0).then_some(0);
     let pages = Pages { scans: Err(PageError::Unsupported), ..Pages::new(whole(), sparse) };
