@@ -11,6 +11,7 @@ mod compare;
 mod emit;
 mod emulation;
 mod explain;
+mod filter;
 mod help;
 mod interrupt;
 mod io;

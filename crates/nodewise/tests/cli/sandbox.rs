@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::filter::{self, POLICY_CALLS};
+pub use crate::filter::{ENOSYS, EPERM};
 use crate::nodewise::{missing, path, without_variables};
 
 /// Whether a program that a test needs is there.
@@ -79,12 +81,6 @@ pub fn can_contain() -> bool {
     may
 }
 
-/// System calls about memory policies and pages, by architecture (`asm/unistd.h`).
-#[cfg(target_arch = "x86_64")]
-const POLICY_CALLS: [u32; 6] = [237, 238, 239, 256, 279, 450];
-#[cfg(target_arch = "aarch64")]
-const POLICY_CALLS: [u32; 6] = [235, 237, 236, 238, 239, 450];
-
 /// The call that shows where pages are.
 #[cfg(target_arch = "x86_64")]
 const MOVE_PAGES: [u32; 1] = [279];
@@ -96,10 +92,6 @@ const MOVE_PAGES: [u32; 1] = [239];
 const GET_MEMPOLICY: [u32; 1] = [239];
 #[cfg(target_arch = "aarch64")]
 const GET_MEMPOLICY: [u32; 1] = [236];
-
-/// Docker's default profile answers EPERM, gVisor and podman's profile ENOSYS.
-pub const EPERM: u32 = 1;
-pub const ENOSYS: u32 = 38;
 
 /// nodewise behind a seccomp filter that answers calls about memory policies with an error.
 pub fn filtered(errno: u32, arguments: &[&str]) -> Command {
@@ -119,31 +111,11 @@ pub fn without_get_mempolicy(errno: u32, arguments: &[&str]) -> Command {
 fn behind(calls: &[u32], errno: u32, arguments: &[&str]) -> Command {
     let folder = tempfile::tempdir().unwrap();
     let filter = folder.path().join("filter");
-    fs::write(&filter, program(calls, errno)).unwrap();
+    fs::write(&filter, filter::program(calls, errno)).unwrap();
     let mut command = without_variables("sh");
     let script = "exec 9<\"$0\"; rm -r \"${0%/*}\"; exec bwrap --dev-bind / / --seccomp 9 \"$@\"";
     command.args(["-c", script]).arg(&filter).arg(path()).args(arguments);
     // The script takes the folder away itself, when it holds the file open.
     let _ = folder.keep();
     command
-}
-
-/// The filter in classic BPF (`linux/filter.h`, `linux/seccomp.h`): load the number of the call,
-/// answer those of the list, allow the rest.
-fn program(calls: &[u32], errno: u32) -> Vec<u8> {
-    const LOAD: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const ALLOW: u32 = 0x7fff_0000;
-    const ERRNO: u32 = 0x0005_0000;
-    let count = calls.len() as u8;
-    let jumps = (0..).zip(calls).map(|(at, call)| (JUMP_IF_EQUAL, count - at, 0, *call));
-    let all = [(LOAD, 0, 0, 0)]
-        .into_iter()
-        .chain(jumps)
-        .chain([(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ERRNO | errno)]);
-    all.flat_map(|(code, when_true, when_false, value): (u16, u8, u8, u32)| {
-        [&code.to_ne_bytes()[..], &[when_true, when_false], &value.to_ne_bytes()].concat()
-    })
-    .collect()
 }

@@ -13,9 +13,12 @@ mod model;
 mod moving;
 mod policies;
 mod pools;
+mod running;
 mod scripts;
+mod soak;
 mod topology;
 mod tuning;
+mod ways;
 
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,6 +26,8 @@ use std::time::Instant;
 
 use crate::guest::{MARK, Plan};
 use crate::nodewise::Context;
+
+pub use soak::Load;
 
 /// A check: what does not hold, as a message.
 pub type Check = fn(&Context) -> Result<(), String>;
@@ -97,14 +102,30 @@ const MOVING: &[(&str, Check)] = &[
     ("shared_memory_is_seen_without_filling_it_and_moved_under_a_policy", moving::shared_memory),
 ];
 
+/// The running system, on one machine with four nodes.
+const RUNNING: &[(&str, Check)] = &[
+    ("ten_programs_are_where_maps_and_stat_say", ways::ten_programs),
+    ("intervals_of_drawn_pages_hold_the_true_share", running::drawn_pages),
+    ("pages_that_balancing_moves_are_counted_as_the_kernel_counts_them", running::balancing),
+    ("counters_of_nodes_are_the_differences_of_the_kernels", running::counters),
+    ("a_right_that_is_missing_is_named_with_what_gives_it", running::rights),
+];
+
 /// On a machine that memory is plugged into.
 const PLUGGED: &[(&str, Check)] =
     &[("fallback_orders_are_built_anew_when_a_node_gains_memory", topology::rebuilt_orders)];
 
+/// Gigabytes that move while their program works.
+const SOAK: &[(&str, Check)] = &[
+    ("gigabytes_move_at_a_rate_and_back", soak::at_a_rate),
+    ("gigabytes_that_ctrl_c_stops_in_the_middle_go_back", soak::interrupted),
+    ("a_program_may_end_while_its_gigabytes_move", soak::ended),
+];
+
 /// Runs all checks and writes a line for each.
 pub fn run_all(plan: &Plan, nodewise: &str) {
     let context = Context::new(plan, nodewise);
-    for (name, check) in of_machine(plan.checks) {
+    for (name, check) in of_machine(plan.checks).filter(|(name, _)| plan.has(name)) {
         // A guest that does not come to its end has its console to say where it was.
         let _ = std::fs::write("/dev/kmsg", format!("check {name}\n"));
         let start = Instant::now();
@@ -136,15 +157,18 @@ pub enum Extent {
     Model,
     /// Those of a machine that memory is plugged into, alone.
     Plugged,
+    /// Those of much memory that moves, alone.
+    Soak,
 }
 
 impl Extent {
-    const ALL: [(Self, &str); 5] = [
+    const ALL: [(Self, &str); 6] = [
         (Self::All, "all"),
         (Self::Moving, "moving"),
         (Self::Own, "own"),
         (Self::Model, "model"),
         (Self::Plugged, "plugged"),
+        (Self::Soak, "soak"),
     ];
 
     /// The word for it on a command line.
@@ -160,11 +184,12 @@ impl Extent {
 /// The checks of a machine.
 pub fn of_machine(extent: Extent) -> impl Iterator<Item = &'static (&'static str, Check)> {
     let parts = match extent {
-        Extent::All => [PLACEMENT, CHECKS, MODEL, &[]],
-        Extent::Moving => [PLACEMENT, CHECKS, MODEL, MOVING],
-        Extent::Own => [PLACEMENT, &[], MODEL, &[]],
-        Extent::Model => [MODEL, &[], &[], &[]],
-        Extent::Plugged => [PLUGGED, &[], &[], &[]],
+        Extent::All => [PLACEMENT, CHECKS, MODEL, &[], &[]],
+        Extent::Moving => [PLACEMENT, CHECKS, MODEL, MOVING, RUNNING],
+        Extent::Own => [PLACEMENT, &[], MODEL, &[], &[]],
+        Extent::Model => [MODEL, &[], &[], &[], &[]],
+        Extent::Plugged => [PLUGGED, &[], &[], &[], &[]],
+        Extent::Soak => [SOAK, &[], &[], &[], &[]],
     };
     parts.into_iter().flatten()
 }

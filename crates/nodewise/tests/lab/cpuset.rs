@@ -32,7 +32,12 @@ impl Cpuset {
 
     /// Puts this process inside, until the group is gone.
     pub fn enter(&self) -> Result<(), String> {
-        write(&format!("{}/cgroup.procs", self.folder), &std::process::id().to_string())
+        write(&self.tasks(), &std::process::id().to_string())
+    }
+
+    /// The file that takes the numbers of processes to put inside.
+    pub fn tasks(&self) -> String {
+        format!("{}/cgroup.procs", self.folder)
     }
 
     /// Runs a command inside the group.

@@ -13,7 +13,7 @@ use nodewise_lab::{Arch, GuestError, KernelChoice, Lab, Layout, Limits, Output};
 use nodewise_machine::{Bytes, spec};
 
 use crate::arm64;
-use crate::checks::Extent;
+use crate::checks::{Extent, Load};
 use crate::program;
 
 /// Time that a guest has for each script, on a machine that is busy with other work; it needs a second.
@@ -23,6 +23,9 @@ const CHECKS: Duration = Duration::from_secs(1200);
 
 /// Memory that a guest may have.
 const MEMORY: Bytes = Bytes::from_gib(4);
+
+/// The word for every check of an extent.
+const ALL: &str = "all";
 
 /// Precedes a line with the result of a check.
 pub const MARK: &str = "check ";
@@ -41,13 +44,28 @@ pub struct Plan {
     pub checks: Extent,
     /// Numbers of the scripts that are played there.
     pub scripts: Range<u64>,
+    /// The only checks that run, by name; `None`: all of its extent.
+    pub only: Option<Vec<String>>,
+    /// Memory that moves there, where that is all it does.
+    pub load: Option<Load>,
 }
 
 impl Plan {
     /// The words behind `--guest`, which [`Plan::read`] reads in the guest.
-    fn words(&self) -> [String; 4] {
+    fn words(&self) -> [String; 7] {
         let Range { start, end } = self.scripts;
-        [self.spec.clone(), self.checks.word().to_owned(), start.to_string(), end.to_string()]
+        let only = self.only.as_ref().map_or_else(|| ALL.to_owned(), |names| names.join(","));
+        let load = self.load.map_or([0, 0], |load| [load.size.get(), load.rate.get()]);
+        let [size, rate] = load.map(|bytes| bytes.to_string());
+        [
+            self.spec.clone(),
+            self.checks.word().to_owned(),
+            start.to_string(),
+            end.to_string(),
+            only,
+            size,
+            rate,
+        ]
     }
 
     pub fn read(words: &[String]) -> Self {
@@ -60,7 +78,15 @@ impl Plan {
             qemu: None,
             checks: Extent::of_word(&words[1]).expect("the host passes such a word"),
             scripts: number(2)..number(3),
+            load: Some(Load { size: Bytes::new(number(5)), rate: Bytes::new(number(6)) })
+                .filter(|load| load.size.get() > 0),
+            only: (words[4] != ALL).then(|| words[4].split(',').map(str::to_owned).collect()),
         }
+    }
+
+    /// Whether a check runs.
+    pub fn has(&self, check: &str) -> bool {
+        self.only.as_ref().is_none_or(|names| names.iter().any(|name| name == check))
     }
 }
 
@@ -125,7 +151,9 @@ impl Guest {
 
     fn boot(&self) -> Boot {
         let machine = spec::machine(&self.plan.spec).expect("the layouts are specs");
-        let limits = Limits { memory: MEMORY, ..Limits::default() };
+        // Of gigabytes that move there are two nodes full.
+        let loaded = self.plan.load.map_or(Bytes::new(0), |load| load.size.times(4));
+        let limits = Limits { memory: MEMORY.max(loaded), ..Limits::default() };
         let layout = Layout::new(&machine, &limits).expect("the layouts can be booted");
         assert!(layout.notes.is_empty(), "the guest differs from the layout: {:?}", layout.notes);
         let ran = match self.plan.arch {
@@ -162,7 +190,9 @@ impl Guest {
     /// The time that a guest has, at least what others have.
     pub fn timeout(&self, others: Duration) -> Duration {
         let scripts = self.plan.scripts.end - self.plan.scripts.start;
-        others.max(CHECKS + Duration::from_secs(scripts * SECONDS_PER_SCRIPT))
+        // It moves there and back at a rate, and in half and a quarter again; filling it takes time, too.
+        let moving = self.plan.load.map_or(0, |load| 10 * load.size.get() / load.rate.get());
+        others.max(CHECKS + Duration::from_secs(scripts * SECONDS_PER_SCRIPT + moving))
     }
 }
 

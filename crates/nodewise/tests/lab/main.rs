@@ -1,18 +1,23 @@
 //! nodewise inside real kernels: machines are booted once each, and every check runs there.
 //!
-//! The same program has three roles. On the host it boots the guests and makes a test of each check
+//! The same program has four roles. On the host it boots the guests and makes a test of each check
 //! (`guest`); inside a guest, started with `--guest`, it runs the checks and writes their results
-//! (`checks`); and as a `--probe` it is the program whose pages are looked at (`probe`).
+//! (`checks`); and as a `--probe` it is the program whose pages are looked at (`probe`), or, where it stays for a
+//! while, as `--observed` (`observed`).
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a guest speaks to its host through them")]
 
 mod arm64;
 mod checks;
 mod cpuset;
+#[path = "../cli/filter.rs"]
+mod filter;
 mod firmware;
 mod guest;
 mod kernel;
 mod nodewise;
+mod observed;
+mod observer;
 mod probe;
 #[path = "../../../compat/tests/golden/program.rs"]
 mod program;
@@ -24,8 +29,9 @@ mod zoneinfo;
 use libtest_mimic::{Arguments, Failed, Trial};
 use nodewise_lab::kernel::{DEFAULT_VERSION, TESTED_VERSIONS};
 use nodewise_lab::{Arch, KernelChoice};
+use nodewise_machine::Bytes;
 
-use crate::checks::Extent;
+use crate::checks::{Extent, Load};
 use crate::guest::{Guest, Plan};
 use crate::random::Drawn;
 
@@ -76,6 +82,7 @@ fn main() {
     match words.first().map(String::as_str) {
         Some("--guest") => return checks::run_all(&Plan::read(&words[2..]), &words[1]),
         Some("--probe") => return probe::run(&words[1..]),
+        Some("--observed") => return observed::run(&words[1..]),
         _ => {}
     }
     let (options, words): (Vec<String>, Vec<String>) = std::env::args().partition(|word| is_own(word));
@@ -113,13 +120,24 @@ fn main() {
                 (Arch::Arm, _) => Extent::Own,
             },
             scripts: scripts(1_000_000 + number),
+            only: None,
+            load: None,
         };
         Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
     });
     let drawn = drawn.into_iter().map(|(kernel, seed)| {
         let draw = if arch == Arch::X86 { random::machine } else { random::plain_machine };
         let Drawn { spec, append, qemu } = draw(seed);
-        let plan = Plan { arch, spec, append, qemu, checks: Extent::Model, scripts: scripts(seed) };
+        let plan = Plan {
+            arch,
+            spec,
+            append,
+            qemu,
+            checks: Extent::Model,
+            scripts: scripts(seed),
+            only: None,
+            load: None,
+        };
         let other = if kernel == fixed_kernel { String::new() } else { format!("-linux-{kernel}") };
         Guest::new(format!("drawn-{seed}{other}"), plan, choice(kernel), tells_times)
     });
@@ -130,23 +148,49 @@ fn main() {
         qemu: Some(PLUGGED.1.to_owned()),
         checks: Extent::Plugged,
         scripts: 0..0,
+        only: None,
+        load: None,
     };
     let plugged = Guest::new("memory-plugged-in".to_owned(), plugged, choice(fixed_kernel), tells_times);
+    let arguments = Arguments::from_iter(words);
+    let migration = value("--migrate").map(|_| {
+        let load = Load {
+            size: Bytes::from_mib(number("--migrate", 0)),
+            rate: Bytes::from_mib(number("--rate", 32)),
+        };
+        let plan = Plan {
+            arch: Arch::X86,
+            // Room beside the memory for the guest's own.
+            spec: format!("2x(1c {}M); dist=20", load.size.mib() + 512),
+            append: None,
+            qemu: None,
+            checks: Extent::Soak,
+            scripts: 0..0,
+            only: None,
+            load: Some(load),
+        };
+        Guest::new("migration".to_owned(), plan, choice(fixed_kernel), tells_times)
+    });
+    let parts = value("--checks").map(|text| text.split(',').map(str::to_owned).collect::<Vec<String>>());
+    let guests = fixed.chain([plugged]).chain(drawn).chain(migration);
+    let guests = guests.map(|guest| wanted(guest, &arguments, parts.as_deref()));
     let mut trials: Vec<(usize, Trial)> =
-        fixed.chain([plugged]).chain(drawn).flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
+        guests.flat_map(|guest| trials(guest).into_iter().enumerate()).collect();
     // The first check of a guest boots it, so those come first: as many boots at once as tests.
     trials.sort_by_key(|(place, _)| *place);
     let table = Trial::test("the_table_of_drawn_machines_has_all_kinds", table_has_all_kinds);
     let trials = std::iter::once(table).chain(trials.into_iter().map(|(_, trial)| trial)).collect();
-    libtest_mimic::run(&Arguments::from_iter(words), trials).exit();
+    libtest_mimic::run(&arguments, trials).exit();
 }
 
 /// Whether a word is an option of ours: `--soak=N` for this many drawn machines, from number `--first=N` on,
 /// `--scripts=N` for this many scripts on each, `--kernel=V` for another kernel, `--arch=A` for the
-/// architecture of drawn machines, `--times` for the time that each check took. `cargo xtask lab-soak` has
+/// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
+/// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--times` for the time that each check took. `cargo xtask lab-soak` has
 /// words for them.
 fn is_own(word: &str) -> bool {
-    let options = ["--soak=", "--first=", "--scripts=", "--kernel=", "--arch="];
+    let options =
+        ["--soak=", "--first=", "--scripts=", "--kernel=", "--arch=", "--checks=", "--migrate=", "--rate="];
     word == "--times" || options.iter().any(|option| word.starts_with(option))
 }
 
@@ -179,11 +223,31 @@ fn table_has_all_kinds() -> Result<(), Failed> {
     unknown.map_or(Ok(()), |(kernel, _)| Err(format!("nothing fetches Linux {kernel}").into()))
 }
 
+/// A guest that runs no other checks than those that a filter names, and no others than those that have one of these
+/// parts in their names.
+fn wanted(mut guest: Guest, arguments: &Arguments, parts: Option<&[String]>) -> Guest {
+    if arguments.filter.is_none() && parts.is_none() {
+        return guest;
+    }
+    let passes = |name: &str| {
+        let name = format!("{}::{name}", guest.layout);
+        arguments.filter.as_ref().is_none_or(|filter| {
+            if arguments.exact { name == *filter } else { name.contains(filter.as_str()) }
+        })
+    };
+    let is_named =
+        |name: &str| parts.is_none_or(|parts| parts.iter().any(|part| name.contains(part.as_str())));
+    let names = checks::of_machine(guest.plan.checks).map(|(name, _)| *name);
+    let names = names.filter(|name| passes(name) && is_named(name));
+    guest.plan.only = Some(names.map(str::to_owned).collect());
+    guest
+}
+
 /// The tests of a machine, which is booted for the first of them.
 fn trials(guest: Guest) -> Vec<Trial> {
     let trial = |(name, _): &'static (&'static str, checks::Check)| {
         let (layout, guest) = (guest.layout.clone(), guest.clone());
         Trial::test(format!("{layout}::{name}"), move || guest.result(name))
     };
-    checks::of_machine(guest.plan.checks).map(trial).collect()
+    checks::of_machine(guest.plan.checks).filter(|(name, _)| guest.plan.has(name)).map(trial).collect()
 }

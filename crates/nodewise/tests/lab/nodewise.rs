@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use nodewise_machine::Machine;
 use serde_json::Value;
 
+use crate::checks::Load;
 use crate::guest::Plan;
 use crate::random::Random;
 
@@ -18,6 +19,8 @@ pub struct Context {
     pub seen: Machine,
     /// Numbers of the drawn scripts that are played.
     pub scripts: Range<u64>,
+    /// Memory that moves, in a guest for that.
+    pub load: Option<Load>,
     nodewise: PathBuf,
 }
 
@@ -39,7 +42,8 @@ impl Context {
     pub fn new(plan: &Plan, nodewise: &str) -> Self {
         let wanted = nodewise_machine::spec::machine(&plan.spec).expect("the layouts are specs");
         let scripts = plan.scripts.clone();
-        let mut context = Self { seen: wanted.clone(), wanted, scripts, nodewise: nodewise.into() };
+        let load = plan.load;
+        let mut context = Self { seen: wanted.clone(), wanted, scripts, load, nodewise: nodewise.into() };
         context.seen = context.machine().expect("show --json prints a machine file");
         context
     }

@@ -34,9 +34,10 @@ impl Background {
 const REQUESTS: u64 = 12;
 const KIB: u64 = 8000;
 
-type Field = fn(&NodeCounters) -> u64;
+pub(super) type Field = fn(&NodeCounters) -> u64;
 
-const FIELDS: [(&str, Field); 6] = [
+/// Counters of a node, by the kernel's names.
+pub(super) const FIELDS: [(&str, Field); 6] = [
     ("numa_hit", |counters| counters.hit),
     ("numa_miss", |counters| counters.miss),
     ("numa_foreign", |counters| counters.foreign),

@@ -88,12 +88,12 @@ fn above_low(zone: &ZoneState) -> u64 {
 }
 
 /// Memory that takes the most of a node.
-struct Ballast(#[expect(dead_code, reason = "it is there to be there")] Vec<NodeBuffer>);
+pub(super) struct Ballast(#[expect(dead_code, reason = "it is there to be there")] Vec<NodeBuffer>);
 
 impl Ballast {
     /// Takes memory until a node has no more than this many pages above its low watermark: huge pages,
     /// because they are there sooner, and small ones for what is left.
-    fn leaving(node: NodeId, room: u64) -> Result<Self, String> {
+    pub(super) fn leaving(node: NodeId, room: u64) -> Result<Self, String> {
         let mut taken = Vec::new();
         let policy = MemPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node]));
         for (kind, unit) in [(PageKind::TransparentHuge, 2048), (PageKind::Small, 4)] {

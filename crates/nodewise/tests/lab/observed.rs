@@ -1,0 +1,249 @@
+//! A program that others look at: it takes memory in one way, stays, and answers questions on its input, by what it
+//! asked the kernel itself. Its reader of `smaps` shares nothing with nodewise.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufRead as _;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, CpuId, CpuSet, MemPolicy};
+use nodewise_source::sample::Moment;
+use nodewise_syscall::advice::advise;
+use nodewise_syscall::shared::{Segment, SegmentPages, SharedMemory};
+use nodewise_syscall::{
+    Advice, HugePageSize, NodeBuffer, PageKind, PageLocation, Task, Usage, affinity, pages,
+};
+use serde_json::{Value, json};
+
+/// CPU time between two notes of where it was spent.
+const SLICE: Duration = Duration::from_millis(10);
+/// Slices that a wanderer spends on a CPU.
+const STAY: u32 = 4;
+/// How often a thread that rests looks whether it is to work.
+const REST: Duration = Duration::from_millis(5);
+
+/// The words of a way to take memory: `key=value`, each at most once.
+struct Way(BTreeMap<String, String>);
+
+impl Way {
+    fn value(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
+        self.value(key).map(|text| text.parse().unwrap_or_else(|_| panic!("{key}={text}: expected a number")))
+    }
+
+    fn cpus(&self, key: &str) -> Vec<CpuId> {
+        let words = self.value(key).into_iter().flat_map(|text| text.split('+'));
+        words.map(|cpu| CpuId::new(cpu.parse().expect("CPUs are numbers"))).collect()
+    }
+
+    fn length(&self) -> Bytes {
+        Bytes::from_kib(self.number("kib").expect("kib=NUMBER"))
+    }
+}
+
+/// Its memory.
+enum Memory {
+    Own(Arc<NodeBuffer>),
+    Shared(SharedMemory),
+}
+
+impl Memory {
+    fn take(way: &Way) -> Self {
+        if let Some(key) = way.number::<i32>("segment") {
+            let length = way.length().get() as usize;
+            let segment = Segment::create(key, length, 0o600, SegmentPages::Small).expect("a segment");
+            let memory = SharedMemory::attach(segment).expect("a segment that can be attached");
+            let advice = if way.value("sees").is_some() { Advice::PopulateToRead } else { Advice::Populate };
+            advise(memory.address(), length, advice).expect("pages for the segment");
+            return Self::Shared(memory);
+        }
+        if let Some(path) = way.value("file") {
+            let file = File::open(path).expect("the file can be read");
+            let length = file.metadata().expect("a file has a length").len() as usize;
+            let memory = SharedMemory::map_to_read(file.as_fd(), 0, length).expect("the file can be mapped");
+            advise(memory.address(), length, Advice::PopulateToRead).expect("the file can be read");
+            return Self::Shared(memory);
+        }
+        let kind = match way.value("pages") {
+            Some("transparent") => PageKind::TransparentHuge,
+            Some("pool") => PageKind::Hugetlb(HugePageSize::MIB_2),
+            _ => PageKind::Small,
+        };
+        let policy: Option<MemPolicy> =
+            way.value("policy").map(|text| text.replace('_', " ").parse().expect("a policy"));
+        let touch = || Arc::new(NodeBuffer::new(way.length(), kind, policy.as_ref()).expect("memory"));
+        let Some(cpu) = way.cpus("touched-on").pop() else { return Self::Own(touch()) };
+        let first = std::thread::scope(|scope| {
+            let touch = || {
+                run_on(cpu);
+                touch()
+            };
+            scope.spawn(touch).join()
+        });
+        Self::Own(first.expect("a thread that touches"))
+    }
+
+    fn place(&self) -> (usize, u64) {
+        match self {
+            Self::Own(buffer) => (buffer.address(), buffer.length().get()),
+            Self::Shared(memory) => (memory.address(), memory.length() as u64),
+        }
+    }
+
+    /// Memory that can be read while it is worked on.
+    fn own(&self) -> Option<Arc<NodeBuffer>> {
+        match self {
+            Self::Own(buffer) => Some(Arc::clone(buffer)),
+            Self::Shared(_) => None,
+        }
+    }
+}
+
+/// Reads a word of every page.
+fn read(buffer: &NodeBuffer) {
+    for word in buffer.as_words().iter().step_by(512) {
+        std::hint::black_box(*word);
+    }
+}
+
+fn run_on(cpu: CpuId) {
+    affinity::set_cpus(Task::CURRENT, &CpuSet::from_iter([cpu])).expect("the CPU can be used");
+}
+
+/// Where CPU time was spent, and whether more is to be.
+#[derive(Default)]
+struct Work {
+    goes_on: AtomicBool,
+    /// When each slice ended, its node and its CPU time, both times in seconds.
+    slices: Mutex<Vec<(f64, u32, f64)>>,
+}
+
+impl Work {
+    /// Works whenever it is to, on each of these CPUs in turn, or where it is put.
+    fn spin(&self, cpus: &[CpuId], memory: Option<&NodeBuffer>) {
+        let used = || Usage::of_this_thread().expect("the kernel counts CPU time").cpu_time();
+        let mut turn = cpus.iter().cycle();
+        loop {
+            if !self.goes_on.load(Ordering::Relaxed) {
+                std::thread::sleep(REST);
+                continue;
+            }
+            if let Some(cpu) = turn.next().filter(|_| cpus.len() > 1) {
+                run_on(*cpu);
+            }
+            for _ in 0..STAY {
+                let begun = used();
+                while used() - begun < SLICE {
+                    memory.into_iter().for_each(read);
+                }
+                let (_, node) = affinity::current_cpu().expect("the CPU is known");
+                let now = Moment::now().since_boot.as_secs_f64();
+                let slice = (now, node.number(), (used() - begun).as_secs_f64());
+                self.slices.lock().unwrap_or_else(PoisonError::into_inner).push(slice);
+            }
+        }
+    }
+
+    fn answer(&self) -> Value {
+        let slices = self.slices.lock().unwrap_or_else(PoisonError::into_inner);
+        json!({ "slices": *slices })
+    }
+}
+
+/// `--observed KEY=VALUE...`: takes memory, prints where, and answers lines until there are no more: `pages`, `time`,
+/// `work`, `rest`.
+///
+/// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), `cpu` of this process, `touched-on` the CPU
+/// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
+/// map, `wanders` over these CPUs (`0+1`), `reads` the memory while it works.
+pub fn run(words: &[String]) {
+    let pair = |word: &String| {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        (key.to_owned(), value.to_owned())
+    };
+    let way = Way(words.iter().map(pair).collect());
+    let cpus = way.cpus("cpu");
+    cpus.first().into_iter().for_each(|cpu| run_on(*cpu));
+    let memory = Memory::take(&way);
+    let work = Arc::new(Work::default());
+    let worker =
+        (Arc::clone(&work), way.cpus("wanders"), memory.own().filter(|_| way.value("reads").is_some()));
+    std::thread::spawn(move || {
+        let (work, wanders, memory) = worker;
+        work.spin(&wanders, memory.as_deref());
+    });
+    let (address, length) = memory.place();
+    println!("{}", json!({ "pid": std::process::id(), "address": address, "length": length }));
+    for line in std::io::stdin().lock().lines() {
+        let answer = match line.expect("questions are text").as_str() {
+            "pages" => own_pages(),
+            "time" => work.answer(),
+            word @ ("work" | "rest") => {
+                work.goes_on.store(word == "work", Ordering::Relaxed);
+                json!({})
+            }
+            other => panic!("{other:?} is no question"),
+        };
+        println!("{answer}");
+    }
+}
+
+/// A mapping of `smaps`, as far as it matters here.
+#[derive(Default)]
+struct Range {
+    start: usize,
+    end: usize,
+    name: String,
+    page_kib: usize,
+    huge_kib: u64,
+    /// A reserve of address space has none, by the kernel's count.
+    has_pages: bool,
+}
+
+/// Every mapping that may have pages, with the pages that `move_pages(2)` finds, by node.
+fn own_pages() -> Value {
+    let text = fs::read_to_string("/proc/self/smaps").expect("the own smaps");
+    let mut ranges: Vec<Range> = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if let Some((start, end)) = first.split_once('-') {
+            let address = |text| usize::from_str_radix(text, 16).expect("addresses are hexadecimal");
+            let name = words.skip(3).collect::<Vec<_>>().join(" ");
+            ranges.push(Range { start: address(start), end: address(end), name, ..Range::default() });
+        } else if let Some(range) = ranges.last_mut() {
+            match first {
+                "KernelPageSize:" => range.page_kib = second.parse().expect("a size is a number"),
+                "Rss:" | "Shared_Hugetlb:" | "Private_Hugetlb:" => range.has_pages |= second != "0",
+                "AnonHugePages:" => range.huge_kib = second.parse().expect("a size is a number"),
+                _ => {}
+            }
+        }
+    }
+    let mappings: Vec<Value> = ranges.iter().filter(|range| range.has_pages).map(counted).collect();
+    json!({ "mappings": mappings })
+}
+
+fn counted(range: &Range) -> Value {
+    let step = range.page_kib << 10;
+    let mut nodes: BTreeMap<String, u64> = BTreeMap::new();
+    let addresses = pages::addresses(range.start, range.end - range.start, step);
+    pages::locate(Task::CURRENT, addresses, |_, location| {
+        if let PageLocation::Node(node) = location {
+            *nodes.entry(node.to_string()).or_default() += step as u64;
+        }
+    })
+    .expect("pages can be located");
+    json!({
+        "start": format!("{:x}", range.start),
+        "name": range.name,
+        "huge_bytes": range.huge_kib << 10,
+        "nodes": nodes,
+    })
+}
