@@ -1,21 +1,27 @@
-//! `churn`: samples of this machine while processes come and go, and CPUs, too.
+//! `churn`: samples of this machine, or of a guest, while processes come and go, and CPUs, too.
 //!
 //! The driver makes processes at a steady rate, most of them for a moment, some for longer than a sampler may
 //! overlook. After each sample what must hold is checked against the one before and against what the driver did.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nodewise_machine::Bytes;
+use nodewise_lab::tools::find_program;
+use nodewise_lab::{KernelChoice, Lab, Layout, Limits, script};
+use nodewise_machine::{Bytes, spec};
 use nodewise_source::process::{self, Pid};
 use nodewise_source::sample::{
     BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::tree::Tree;
+
+use crate::program;
 
 /// Time between two samples.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -44,6 +50,16 @@ struct Account {
     switches: AtomicU64,
 }
 
+/// The programs of the driver: one ends at once, the other when it is ended.
+const SHORT: &str = "true";
+const SLEEPING: &str = "sleep";
+/// The machine of a guest: a CPU goes while its node keeps another.
+const GUEST: &str = "2x(2c 1G); dist=21";
+/// Time that a guest has beside the samples: to boot, and for a host that is busy.
+const GUEST_TIME: Duration = Duration::from_secs(900);
+/// The name of this program in a guest.
+const IN_GUEST: &str = "xtask";
+
 /// The task.
 pub struct Churn {
     pub seconds: u64,
@@ -51,10 +67,17 @@ pub struct Churn {
     pub births: u64,
     /// A CPU that is switched off and on all the while.
     pub hotplug: Option<u32>,
+    /// In a guest of the lab.
+    pub guest: bool,
+}
+
+/// Does it here, or in a guest.
+pub fn start(churn: &Churn) -> Result<()> {
+    if churn.guest { run_in_guest(&crate::root()?, churn) } else { run(churn) }
 }
 
 /// Runs the driver and the sampler, and prints what was checked.
-pub fn run(churn: &Churn) -> Result<()> {
+fn run(churn: &Churn) -> Result<()> {
     ensure!(churn.births > 0 && churn.seconds > 0, "nothing to do: expected births and seconds above 0");
     let account = &Account::default();
     std::thread::scope(|scope| {
@@ -67,6 +90,34 @@ pub fn run(churn: &Churn) -> Result<()> {
         switched.map_err(|_| anyhow::anyhow!("the switch of a CPU panicked"))??;
         drove.and(checked)
     })
+}
+
+/// Does the same in a guest of the lab, where CPUs can be switched off.
+fn run_in_guest(root: &Path, churn: &Churn) -> Result<()> {
+    let own = root.join("target").join("churn.program");
+    let mut strip = Command::new("strip");
+    // A guest reads programs slowly, so what is for debuggers stays here.
+    program::quiet(strip.arg("-o").arg(&own).arg(std::env::current_exe()?))?;
+    let lab = Lab::find(&KernelChoice::default())?;
+    let mut guest = lab.guest(Layout::new(&spec::machine(GUEST)?, &Limits::default())?);
+    guest.programs = vec![(IN_GUEST.to_owned(), own)];
+    // The host's files reach a guest slowly, and the programs of the driver start three times a second from there.
+    if let Some(busybox) = find_program("busybox") {
+        guest.programs.extend([SHORT, SLEEPING].map(|name| (name.to_owned(), busybox.clone())));
+        guest.variables.push(("PATH".into(), format!("{}:/usr/bin:/bin", script::PROGRAMS_FOLDER).into()));
+    }
+    guest.timeout = Duration::from_secs(churn.seconds.saturating_mul(2)) + GUEST_TIME;
+    let program = Path::new(script::PROGRAMS_FOLDER).join(IN_GUEST);
+    let mut words = vec![program.into_os_string(), "churn".into()];
+    words.extend(
+        [format!("--seconds={}", churn.seconds), format!("--births={}", churn.births)].map(OsString::from),
+    );
+    words.extend(churn.hotplug.map(|cpu| format!("--hotplug={cpu}").into()));
+    let output = guest.run(&words)?;
+    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status == 0, "churn ended in the guest with exit code {}", output.status);
+    println!("in a guest with the machine {GUEST}");
+    Ok(())
 }
 
 /// Makes processes until it is stopped.
@@ -84,7 +135,7 @@ fn drive(account: &Account, a_minute: u64) -> Result<()> {
             std::thread::sleep(early);
         }
         let lives = u64::from(birth) % LONG_EVERY == 0;
-        let mut command = Command::new(if lives { "sleep" } else { "true" });
+        let mut command = Command::new(if lives { SLEEPING } else { SHORT });
         if lives {
             command.arg("3600");
         }
@@ -230,7 +281,7 @@ fn driven(account: &Account, sample: &Sample, taken: Instant) -> Result<usize> {
     let mut looked = 0;
     for (pid, (born, ended)) in long {
         let there = sample.processes.iter().find(|process| process.identity.pid == Pid::new(pid));
-        let is_it = there.is_some_and(|process| &*process.name == "sleep");
+        let is_it = there.is_some_and(|process| &*process.name == SLEEPING);
         match ended {
             None if taken.saturating_duration_since(born) > SURE => {
                 ensure!(is_it, "process {pid} has lived {:.0?} and was not found", taken - born);

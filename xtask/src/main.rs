@@ -22,7 +22,7 @@
 //! - `fuzz.rs` `cargo xtask fuzz`
 //! - `soak.rs` `cargo xtask lab-soak`, drawn scripts in real kernels
 //! - `drop_in.rs` `cargo xtask drop-in`, drawn command lines beside numactl's own tools
-//! - `churn.rs` `cargo xtask churn`, samples of this machine while processes come and go
+//! - `churn.rs` `cargo xtask churn`, samples of this machine or a guest while processes come and go
 //! - `bench.rs` `cargo xtask bench`, nodewise beside its peers; in `bench/` what is counted and timed;
 //!   `bench/peers.rs` memory beside its peers: `bench/peers/passes.rs` bandwidth, `bench/peers/chases.rs`
 //!   latency, `bench/peers/loaded.rs` traffic beside a chase, `bench/peers/programs.rs` what packaged peers
@@ -131,9 +131,12 @@ enum Task {
         /// Births in a minute
         #[arg(long, default_value_t = 10_000)]
         births: u64,
-        /// A CPU to switch off and on all the while, in a guest
+        /// A CPU to switch off and on all the while
         #[arg(long)]
         hotplug: Option<u32>,
+        /// Do it in a guest of the lab, with two nodes of two CPUs
+        #[arg(long)]
+        guest: bool,
     },
     /// Build the command as one static file
     Dist,
@@ -261,50 +264,51 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().task {
-        Task::Aa { studies, runs, seed, noise: Some(noise), .. } => {
-            root().and_then(|root| aa::noise::run(&root, noise, studies, runs, seed, aa::allowed(studies)))
-        }
-        Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
-        Task::AaDraw { noise } => aa::noise::draw(noise),
-        Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
-        Task::Bench { suite, rounds, mappings } => {
-            root().and_then(|root| bench::run(&root, &suite, rounds, mappings))
-        }
-        Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
-        Task::Churn { seconds, births, hotplug } => churn::run(&churn::Churn { seconds, births, hotplug }),
-        Task::Dist => root().and_then(|root| {
-            println!("{}", dist::build(&root)?.display());
-            Ok(())
-        }),
-        Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
-            drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
-        }),
-        Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
-        Task::LabSoak { kernel, arch, first, machines, scripts } => {
-            root().and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts }))
-        }
-        Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
-        Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
-            let destination = libnuma::Destination { out, prefix, libdir, multiarch };
-            root().and_then(|root| libnuma::run(&root, arch, destination))
-        }
-        Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
-        Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
-        Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
-        Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),
-        Task::Tidy { list, .. } => root().and_then(|root| tidy::run(&root, list)),
-        Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
-        Task::Quick => root().and_then(|root| suite::quick(&root)),
-        Task::Test { crates, skip_lab } => {
-            let part = match skip_lab {
-                _ if !crates.is_empty() => suite::Part::Crates(crates),
-                true => suite::Part::WithoutLab,
-                false => suite::Part::All,
-            };
-            root().and_then(|root| suite::run(&root, &part))
-        }
-    };
+    let result =
+        match Arguments::parse().task {
+            Task::Aa { studies, runs, seed, noise: Some(noise), .. } => root()
+                .and_then(|root| aa::noise::run(&root, noise, studies, runs, seed, aa::allowed(studies))),
+            Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
+            Task::AaDraw { noise } => aa::noise::draw(noise),
+            Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
+            Task::Bench { suite, rounds, mappings } => {
+                root().and_then(|root| bench::run(&root, &suite, rounds, mappings))
+            }
+            Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
+            Task::Churn { seconds, births, hotplug, guest } => {
+                churn::start(&churn::Churn { seconds, births, hotplug, guest })
+            }
+            Task::Dist => root().and_then(|root| {
+                println!("{}", dist::build(&root)?.display());
+                Ok(())
+            }),
+            Task::DropIn { lines, seed, first, guest, differences, original } => root().and_then(|root| {
+                drop_in::run(&root, &drop_in::DropIn { lines, seed, first, guest, differences, original })
+            }),
+            Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
+            Task::LabSoak { kernel, arch, first, machines, scripts } => root()
+                .and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts })),
+            Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
+            Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
+                let destination = libnuma::Destination { out, prefix, libdir, multiarch };
+                root().and_then(|root| libnuma::run(&root, arch, destination))
+            }
+            Task::LibnumaBench => root().and_then(|root| libnuma::bench::run(&root)),
+            Task::LibnumaClients { names } => root().and_then(|root| libnuma::clients::run(&root, &names)),
+            Task::Stats { studies, seed, table } => stats::run(studies, seed, table),
+            Task::Tidy { readability: true, .. } => root().and_then(|root| tidy::readability(&root)),
+            Task::Tidy { list, .. } => root().and_then(|root| tidy::run(&root, list)),
+            Task::Topology { record } => root().and_then(|root| topology::run(&root, record)),
+            Task::Quick => root().and_then(|root| suite::quick(&root)),
+            Task::Test { crates, skip_lab } => {
+                let part = match skip_lab {
+                    _ if !crates.is_empty() => suite::Part::Crates(crates),
+                    true => suite::Part::WithoutLab,
+                    false => suite::Part::All,
+                };
+                root().and_then(|root| suite::run(&root, &part))
+            }
+        };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
