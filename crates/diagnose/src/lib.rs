@@ -5,6 +5,7 @@
 //! - `change.rs` the change between two samples, in `change/` that of a node's CPUs
 //! - `attribution.rs` CPU time of a process by node, as far as it is certain
 //! - `locality.rs` a process's memory against the nodes where it runs; uses of a node's memory; sizes of nodes
+//! - `matching.rs` which process of one moment is which of another
 //! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests
 #![forbid(unsafe_code)]
 
@@ -14,11 +15,13 @@ pub mod change;
 mod example;
 pub mod identity;
 pub mod locality;
+pub mod matching;
 
 pub use attribution::{CpuTime, Places};
 pub use change::{Delta, DeltaError, Window};
 pub use identity::IdentityCheck;
 pub use locality::{Locality, MemoryUse};
+pub use matching::Relation;
 
 /// The raw values that this crate works on, for crates that may not use the readers.
 pub use nodewise_source::{process::Pid, sample};

@@ -24,6 +24,7 @@ pub mod perftest;
 mod reading;
 pub mod shm;
 pub mod stat;
+mod stat_comparison;
 pub mod suite;
 pub mod sweep;
 pub mod timeline;
@@ -44,6 +45,7 @@ pub use loaded::loaded;
 pub use perftest::perftest;
 pub use reading::Saved;
 pub use stat::{stat, stat_line};
+pub use stat_comparison::stat_comparison;
 pub use tune::tune;
 
 use nodewise_stats::Interval;

@@ -1,5 +1,6 @@
 //! The running system: nodes, the processes that matter, and findings, from a sample and the change before it.
 
+pub mod comparison;
 pub mod finding;
 pub mod process;
 

@@ -1,5 +1,6 @@
 //! The text of `nodewise stat`.
 
+mod comparison;
 mod nodes;
 mod processes;
 
@@ -15,6 +16,8 @@ use crate::digest::running::{Running, findings};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
+
+pub use comparison::comparison;
 
 /// Writes the conclusion, nodes, processes, devices, sums, and what could not be read.
 pub fn stat(running: &Running, style: &Style) -> String {

@@ -8,9 +8,10 @@ use nodewise_diagnose::sample::{
     Allowed, BandwidthSample, Denied, Identity, InterruptSample, Moment, NodeSample, PageMethod, PageSample,
     PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
 };
-use nodewise_diagnose::{Pid, identity};
+use nodewise_diagnose::{Pid, Relation, identity};
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId};
 use nodewise_view::Style;
+use nodewise_view::digest::running::comparison::{Compared, RunningComparison};
 use nodewise_view::digest::running::{Choice, Running, Shown, Sort, findings};
 use nodewise_view::{csv, json, text};
 use serde_json::Value;
@@ -284,4 +285,102 @@ fn bandwidth_has_the_part_of_other_nodes_and_nothing_that_was_not_counted() {
     let csv = csv::stat(&running);
     assert!(csv.contains(",,0,bandwidth_own_node_cache_0,4000000000.000000,bytes_per_s\n"), "{csv}");
     assert!(!csv.contains("cache_2"), "{csv}");
+}
+
+/// Two moments of this number of nodes, five minutes apart: a process grew on the last node, one ended, one began.
+fn comparison(nodes: u32, relation: Relation, top: usize) -> RunningComparison {
+    let digest = |now: &Sample, before: &Sample| {
+        let delta = Delta::between(before, now).expect("the clock went on");
+        let choice = Choice { shown: Shown::All, top: usize::MAX, ..Choice::default() };
+        Running::new(now, &delta, choice)
+    };
+    let last = nodes - 1;
+    let later = |seconds: u64| {
+        let mut sample = sample(nodes, seconds);
+        sample.nodes[0].memory[2].value = MeminfoValue::Size(Bytes::from_mib(24_000));
+        sample.processes = vec![
+            Arc::new(process(733, "idle", seconds, 0, Some(&[(0, 9)]))),
+            Arc::new(process(4121, "postgres", seconds, 49, Some(&[(0, 500), (last, 9000)]))),
+            Arc::new(process(5000, "new\x1b[2J", seconds, 20, None)),
+        ];
+        sample
+    };
+    let before = digest(&sample(nodes, 202), &sample(nodes, 200));
+    let after = digest(&later(502), &later(500));
+    let differences = if relation == Relation::OtherMachine {
+        vec!["8 CPUs before, 16 CPUs after".to_owned()]
+    } else {
+        Vec::new()
+    };
+    let compared = |name, running| Compared { name, at: Duration::from_secs(95), running };
+    RunningComparison::new(
+        compared("old.nwr", &before),
+        compared("new.nwr", &after),
+        relation,
+        differences,
+        top,
+    )
+}
+
+#[test]
+fn two_moments_are_shown_before_after_and_by_the_change() {
+    for (nodes, width) in [(2, 80), (4, 140)] {
+        let text = text::stat::comparison(&comparison(nodes, Relation::SameBoot, 20), &Style::plain(width));
+        golden(&format!("stat-comparison-{nodes}-nodes-{width}"), text);
+    }
+    let text = text::stat::comparison(&comparison(2, Relation::OtherMachine, 20), &Style::plain(80));
+    golden("stat-comparison-machines-80", text);
+}
+
+#[test]
+fn a_comparison_fits_and_holds_no_control_byte() {
+    for nodes in [1, 2, 16, 64] {
+        for width in [60, 80, 200] {
+            let text =
+                text::stat::comparison(&comparison(nodes, Relation::OtherBoot, 1), &Style::plain(width));
+            assert!(text.lines().all(|line| line.width() <= width), "{nodes} nodes in {width}:\n{text}");
+            assert!(!text.contains('\x1b'), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_forms_of_a_comparison_say_the_same() {
+    let comparison = comparison(2, Relation::SameBoot, 20);
+    let document: Value = serde_json::from_str(&json::stat_comparison(&comparison)).unwrap();
+    assert_eq!(document["schema"], "nodewise.stat-comparison/1");
+    assert_eq!((&document["relation"], &document["backwards"]), (&"same_boot".into(), &false.into()));
+    let postgres = &document["processes"][0];
+    assert_eq!((&postgres["name"], &postgres["matched_by"]), (&"postgres".into(), &"identity".into()));
+    assert_eq!(postgres["resident"]["change_bytes"], 5500u64 << 20);
+    assert_eq!(postgres["by_node"][0]["node"], 1, "the largest change first");
+    assert_eq!(postgres["by_node"][1]["change_bytes"], -(500i64 << 20));
+    assert_eq!(postgres["cpu_share"]["change"], -0.49);
+    let names = |list: &str| -> Vec<Value> {
+        document[list].as_array().unwrap().iter().map(|row| row["name"].clone()).collect()
+    };
+    assert_eq!(names("only_after"), ["new\u{1b}[2J"]);
+    assert_eq!(names("only_before"), ["=java", "node\u{1b}[2Jexporter"], "the largest first");
+    let anon = &document["facts"].as_array().unwrap().iter().find(|fact| fact["name"] == "anon").unwrap();
+    assert_eq!((&anon["node"], &anon["change"]), (&0.into(), &(11_655.0 * 1_048_576.0).into()));
+    let text = text::stat::comparison(&comparison, &Style::plain(200));
+    for words in ["+5.4 GiB", "+11.4 GiB", "-49 %", "Only after", "Only before"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains(document["headline"].as_str().unwrap()), "{text}");
+    let table = csv::stat_comparison(&comparison);
+    assert!(table.lines().all(|line| line.split(',').count() == 8), "{table}");
+    assert!(table.contains("4121,postgres,,resident,4194304000,9961472000,5767168000,bytes\n"), "{table}");
+    assert!(table.contains(",,0,anon,12944670720,25165824000,12221153280,bytes\n"), "{table}");
+    assert!(table.contains("4122,'=java,1,memory,4294967296,0,-4294967296,bytes\n"), "{table}");
+}
+
+#[test]
+fn a_process_whose_memory_is_not_known_has_no_change_of_it() {
+    let comparison = comparison(2, Relation::SameBoot, 20);
+    let unknown = comparison.only_after.iter().find(|row| row.name.starts_with("new")).unwrap();
+    assert!(unknown.nodes().is_empty(), "nobody looked at its pages");
+    assert_eq!(comparison.left_out, [0; 3]);
+    let short = self::comparison(2, Relation::SameBoot, 1);
+    assert_eq!((short.processes.len(), short.left_out), (1, [1, 1, 0]));
 }
