@@ -23,6 +23,7 @@ mod options;
 pub mod personality;
 pub mod place;
 pub mod record;
+pub mod recording;
 pub mod run;
 pub mod shm;
 pub mod show;

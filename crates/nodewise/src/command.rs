@@ -17,6 +17,7 @@ pub mod maps;
 pub mod migrate;
 pub mod process;
 pub mod record;
+pub mod recording;
 pub mod run;
 pub mod shm;
 pub mod show;

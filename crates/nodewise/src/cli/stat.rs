@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use nodewise_machine::duration;
 
+use super::recording::{self, RecordedMoment};
+
 /// Shows the running system by node: memory, allocations, CPU load, and the processes that matter
 ///
 /// Without an interval it shows everything since boot, and where the memory of processes is now. With one it
@@ -24,6 +26,8 @@ Examples:
   nodewise stat --machine capture.tar.gz
   nodewise stat --from night.nwr      all of a recording
   nodewise stat --from night.nwr --at 90m postgres
+  nodewise stat --from night.nwr --at 6h --against @1h        what changed in five hours
+  nodewise stat --from new.nwr --against old.nwr --csv
 
 INTERVAL and COUNT must be the only arguments, as for vmstat; a first number below 300 is seconds. Any other \
 number is a PID, because Linux gives numbers below 300 only to processes that start with the system. \
@@ -45,8 +49,13 @@ pub struct Stat {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["every", "count"], help_heading = "Time")]
     pub from: Option<PathBuf>,
     /// Show the moment of a recording this long after its beginning: the change since the sample before
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "from", help_heading = "Time")]
+    #[arg(long, value_name = "TIME", value_parser = recording::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
+    /// Compare with another recording, or with a moment of one: FILE, FILE@TIME, or @TIME for another moment
+    /// of the same recording
+    #[arg(long, value_name = "FILE", value_parser = recording::recorded_moment, requires = "from",
+        conflicts_with_all = ["check", "raw", "irq", "threads", "sort"], help_heading = "Time")]
+    pub against: Option<RecordedMoment>,
     /// A process by number, also a small one (may be repeated)
     #[arg(long, value_name = "PID", help_heading = "Processes")]
     pub pid: Vec<u32>,
@@ -87,7 +96,8 @@ pub struct Stat {
     /// List every counter of the system and of each node
     #[arg(long, help_heading = "Output")]
     pub raw: bool,
-    /// Print JSON (schema nodewise.stat/1), one line per interval where there are several
+    /// Print JSON (schema nodewise.stat/1, one line per interval where there are several; with --against
+    /// nodewise.stat-comparison/1)
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
     /// Print CSV, one line per fact

@@ -138,3 +138,39 @@ fn a_program_that_does_not_start_costs_no_recording() {
     assert_eq!(run(&["record", "-o", name, "--force", "--", "no-such-program"]).code, Some(127));
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
 }
+
+#[test]
+fn two_moments_and_two_recordings_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |file: &str| folder.path().join(file).to_str().unwrap().to_owned();
+    let (one, other) = (name("a.nwr"), name("b@1.nwr"));
+    assert_eq!(run(&["record", "-o", &one, "--every", "200ms", "--", "sleep", "1"]).code, Some(0));
+    assert_eq!(run(&["record", "-o", &other, "--every", "200ms", "--", "sleep", "1"]).code, Some(0));
+    let me = std::process::id();
+    let document = run(&["stat", "--from", &one, "--at", "900ms", "--against", "@0", "--json"]).ok_json();
+    assert_eq!(document["schema"], "nodewise.stat-comparison/1");
+    assert_eq!((&document["relation"], &document["backwards"]), (&"same_boot".into(), &false.into()));
+    let at = |side: &str| document[side]["at_s"].as_f64().unwrap();
+    assert!(at("before") < at("after") && at("after") < 1.0, "{document}");
+    assert_eq!(document["before"]["recording"], document["after"]["recording"]);
+    assert!(!document["facts"].as_array().unwrap().is_empty());
+    let both = run(&["stat", "--from", &other, "--against", &one, "--json", &me.to_string()]).ok_json();
+    let mine = &both["processes"][0];
+    assert_eq!((&mine["matched_by"], &mine["pids_after"]), (&"identity".into(), &vec![me].into()), "{both}");
+    // The sleep of each recording is in neither of the last samples; a process of one side alone is found.
+    let text =
+        run(&["stat", "--from", &one, "--against", &format!("{other}@500ms"), "--pid", &me.to_string()]).ok();
+    assert!(text.contains("the moment compared with (--against) is the later one"), "{text}");
+    let table = run(&["stat", "--from", &one, "--against", &other, "--csv"]).ok();
+    assert!(table.starts_with("pid,process,node,name,before,after,change,unit\n"), "{table}");
+    let refused = |words: &[&str], code: i32, message: &str| {
+        let ran = run(&[&["stat"], words].concat());
+        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
+    };
+    refused(&["--against", &one], 2, "--from");
+    refused(&["--from", &one, "--against", "@noon"], 2, "is not a time");
+    refused(&["--from", &one, "--against", "/no/such"], 3, "/no/such: ");
+    refused(&["--from", &one, "--against", &other, "--raw"], 2, "--raw");
+    refused(&["--from", &one, "--against", &other, "no-such-name"], 3, "no process is named");
+}

@@ -1,40 +1,34 @@
-//! `nodewise stat --from`: a recording in place of the running system.
+//! `nodewise stat --from`: a recording in place of the running system, alone or beside another one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use nodewise_diagnose::{Delta, identity};
-use nodewise_machine::printable::printable;
 use nodewise_source::process::Pid;
-use nodewise_source::record::{Gap, RecordError, Recording};
 use nodewise_source::sample::Sample;
+use nodewise_view::digest::running::comparison::{Compared, RunningComparison};
+use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
+use nodewise_view::{csv, json, text};
 
 use super::words::Words;
 use super::{Reader, subject};
 use crate::cli::Global;
+use crate::cli::recording::RecordedMoment;
 use crate::cli::stat::Stat;
+use crate::command::recording::{Recorded, relation};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
 /// Shows the whole recording, or one moment of it.
 pub(super) fn show(args: &Stat, global: &Global, words: &Words, file: &Path) -> Outcome {
-    let name = file.to_string_lossy();
-    let fail = |error: RecordError| Failure::cannot(format_args!("{}: {error}", printable(&name)));
-    let recording = Recording::open(file).map_err(fail)?;
-    let (before, mut now, gaps) = samples(&recording, args).map_err(fail)?;
-    for gap in &gaps {
-        output::say(&format!("{}: {}", printable(&name), gap_sentence(gap)));
+    let mut recorded = Recorded::open(file, args.at)?;
+    if let Some(against) = &args.against {
+        return compare(args, global, words, file, &mut recorded, against);
     }
-    let named = subject::find_in(args, words, &now)?;
-    let mut before = before;
-    if let Some(named) = &named {
-        keep(&mut now, named);
-        before.iter_mut().for_each(|before| keep(before, named));
-    }
-    let delta = match &before {
-        Some(before) => Delta::between(before, &now).map_err(Failure::cannot)?,
-        None => Delta::since_boot(&now),
-    };
+    let named = subject::find_in(args, words, &recorded.now)?;
+    keep(&mut recorded, named.as_ref());
+    let Recorded { before, now, .. } = recorded;
+    let delta = delta(before.as_ref(), &now)?;
     let reader = Reader { args, global, live: false, named, interval: None, count: None };
     let mut running = reader.digest(&now, &delta)?;
     if args.check {
@@ -45,41 +39,68 @@ pub(super) fn show(args: &Stat, global: &Global, words: &Words, file: &Path) -> 
     Ok(reader.code(&running))
 }
 
-/// The sample to show, the one it is compared with, and the gaps of a whole recording.
-fn samples(recording: &Recording, args: &Stat) -> Result<(Option<Sample>, Sample, Vec<Gap>), RecordError> {
-    if let Some(at) = args.at {
-        let (first, _) = recording.span().unwrap_or_default();
-        let (before, now) = recording.at(first + at)?;
-        return Ok((before, now, Vec::new()));
-    }
-    let (mut first, mut last) = (None, None);
-    let gaps = recording.read(|sample| {
-        if first.is_none() {
-            first = Some(sample);
-        } else {
-            last = Some(sample);
+/// Shows the differences between two moments.
+fn compare(
+    args: &Stat,
+    global: &Global,
+    words: &Words,
+    file: &Path,
+    after: &mut Recorded,
+    against: &RecordedMoment,
+) -> Outcome {
+    let mut before = Recorded::open(against.file.as_deref().unwrap_or(file), against.at)?;
+    let (relation, differences) = relation(&before.header, &after.header);
+    // A process may have begun in between.
+    let found = [&before, after].map(|recorded| subject::find_in(args, words, &recorded.now));
+    let [earlier, later] = match found {
+        [Err(_), Err(failure)] => return Err(failure),
+        found => found.map(|found| found.unwrap_or_else(|_| Some(BTreeSet::new()))),
+    };
+    keep(&mut before, earlier.as_ref());
+    keep(after, later.as_ref());
+    if earlier.is_none() {
+        // Threads of the kernel come and go by the hundred, and have no memory of their own.
+        for recorded in [&mut before, &mut *after] {
+            recorded.now.processes.retain(|process| !process.kernel_thread);
         }
-        true
-    });
-    match (first, last) {
-        (first, Some(last)) => Ok((first, last, gaps)),
-        (Some(only), None) => Ok((None, only, gaps)),
-        (None, None) => Err(RecordError::NoSamples(recording.damaged_bytes())),
+    }
+    let (first, second) = (digest(&before)?, digest(after)?);
+    let comparison = RunningComparison::new(
+        Compared { name: &before.name, at: before.at, running: &first },
+        Compared { name: &after.name, at: after.at, running: &second },
+        relation,
+        differences,
+        args.top,
+    );
+    if args.csv {
+        output::print(&csv::stat_comparison(&comparison))?;
+        return Ok(0);
+    }
+    let json = || json::stat_comparison(&comparison);
+    output::show(args.json, global.color, json, |style| text::stat::comparison(&comparison, style))?;
+    Ok(0)
+}
+
+fn digest(recorded: &Recorded) -> Result<Running, Failure> {
+    if recorded.now.nodes.is_empty() {
+        return Err(Failure::cannot(format_args!("{}: its kernel describes no NUMA node", recorded.name)));
+    }
+    let delta = delta(recorded.before.as_ref(), &recorded.now)?;
+    let choice = Choice { shown: Shown::All, sort: Sort::Pid, top: usize::MAX, threads: false, raw: false };
+    Ok(Running::new(&recorded.now, &delta, choice))
+}
+
+fn delta(before: Option<&Sample>, now: &Sample) -> Result<Delta, Failure> {
+    match before {
+        Some(before) => Delta::between(before, now).map_err(Failure::cannot),
+        None => Ok(Delta::since_boot(now)),
     }
 }
 
-fn keep(sample: &mut Sample, named: &BTreeSet<Pid>) {
-    sample.processes.retain(|process| named.contains(&process.identity.pid));
-}
-
-fn gap_sentence(gap: &Gap) -> String {
-    let reason = &gap.reason;
-    match (gap.from, gap.to) {
-        (Some(from), Some(to)) => {
-            let seconds = to.saturating_sub(from).as_secs();
-            format!("{seconds} s between two samples are missing: {reason}")
-        }
-        (None, _) => format!("its beginning is missing: {reason}"),
-        (Some(_), None) => format!("its end is missing: {reason}"),
+/// Keeps the processes that were asked for.
+fn keep(recorded: &mut Recorded, named: Option<&BTreeSet<Pid>>) {
+    let Some(named) = named else { return };
+    for sample in recorded.before.iter_mut().chain([&mut recorded.now]) {
+        sample.processes.retain(|process| named.contains(&process.identity.pid));
     }
 }

@@ -1,0 +1,189 @@
+//! Recordings for the verbs that show them: a file to its samples, and two files to how their machines are
+//! related.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nodewise_diagnose::Relation;
+use nodewise_machine::plural::plural;
+use nodewise_machine::printable::printable;
+use nodewise_machine::{Bytes, Machine, NodeId};
+use nodewise_source::record::{Gap, Header, RecordError, Recording};
+use nodewise_source::sample::Sample;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Sizes of memory that differ by less than this part differ by what the kernel keeps for itself.
+const SAME_MEMORY: f64 = 0.02;
+
+/// A recording, and the moment of it that is shown.
+pub struct Recorded {
+    pub name: String,
+    pub header: Header,
+    /// The sample that rates count from; `None` where there is only one.
+    pub before: Option<Sample>,
+    pub now: Sample,
+    /// The time since the beginning of the recording.
+    pub at: Duration,
+}
+
+impl Recorded {
+    /// Opens a recording: all of it, or a moment. Gaps are named on standard error.
+    ///
+    /// # Errors
+    /// A file that is not a recording, or holds no whole sample.
+    pub fn open(file: &Path, at: Option<Duration>) -> Result<Self, Failure> {
+        let path = file.to_string_lossy();
+        let name = printable(&path).into_owned();
+        let fail = |error: RecordError| Failure::cannot(format_args!("{name}: {error}"));
+        let recording = Recording::open(file).map_err(fail)?;
+        let (before, now, gaps) = samples(&recording, at).map_err(fail)?;
+        for gap in &gaps {
+            output::say(&format!("{name}: {}", gap_sentence(gap)));
+        }
+        let (first, _) = recording.span().unwrap_or_default();
+        // The header of a block counts milliseconds.
+        let at = now.moment.wall.saturating_sub(first + Duration::from_millis(1));
+        Ok(Self { name, header: recording.header().clone(), before, now, at })
+    }
+}
+
+/// The sample that rates count from, the one to show, and the gaps of a whole recording.
+fn samples(
+    recording: &Recording,
+    at: Option<Duration>,
+) -> Result<(Option<Sample>, Sample, Vec<Gap>), RecordError> {
+    if let Some(at) = at {
+        let (first, _) = recording.span().unwrap_or_default();
+        // A block's header has the milliseconds of its first sample, the sample has more digits.
+        let (before, now) = recording.at(first.saturating_add(at) + Duration::from_millis(1))?;
+        return Ok((before, now, Vec::new()));
+    }
+    let (mut first, mut last) = (None, None);
+    let gaps = recording.read(|sample| {
+        if first.is_none() {
+            first = Some(sample);
+        } else {
+            last = Some(sample);
+        }
+        true
+    });
+    match (first, last) {
+        (first, Some(last)) => Ok((first, last, gaps)),
+        (Some(only), None) => Ok((None, only, gaps)),
+        (None, None) => Err(RecordError::NoSamples(recording.damaged_bytes())),
+    }
+}
+
+fn gap_sentence(gap: &Gap) -> String {
+    let reason = &gap.reason;
+    match (gap.from, gap.to) {
+        (Some(from), Some(to)) => {
+            let seconds = to.saturating_sub(from).as_secs();
+            format!("{seconds} s between two samples are missing: {reason}")
+        }
+        (None, _) => format!("its beginning is missing: {reason}"),
+        (Some(_), None) => format!("its end is missing: {reason}"),
+    }
+}
+
+/// How the machines of two recordings are related, and their differences in words.
+pub fn relation(before: &Header, after: &Header) -> (Relation, Vec<String>) {
+    let machines = before.machine().ok().flatten().zip(after.machine().ok().flatten());
+    let (hardware, software) = match &machines {
+        Some((before, after)) => (hardware(before, after), software(before, after)),
+        None => (Vec::new(), Vec::new()),
+    };
+    let relation = match (&before.boot, &after.boot) {
+        // Within a start, memory and CPUs may come and go.
+        (Some(before), Some(after)) if before == after => Relation::SameBoot,
+        _ if !hardware.is_empty() => Relation::OtherMachine,
+        (Some(_), Some(_)) => Relation::OtherBoot,
+        _ => Relation::Unknown,
+    };
+    (relation, hardware.into_iter().chain(software).collect())
+}
+
+fn software(before: &Machine, after: &Machine) -> Vec<String> {
+    let release = |machine: &Machine| machine.kernel.as_ref().map(ToString::to_string);
+    match (release(before), release(after)) {
+        (Some(before), Some(after)) if before != after => {
+            vec![format!("Linux {} before, {} after", printable(&before), printable(&after))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Differences that one machine does not have after a restart.
+fn hardware(before: &Machine, after: &Machine) -> Vec<String> {
+    let mut differences = Vec::new();
+    let mut differ = |before: String, after: String| {
+        if before != after {
+            differences.push(format!("{} before, {} after", printable(&before), printable(&after)));
+        }
+    };
+    let architecture = |machine: &Machine| machine.architecture.clone().unwrap_or_default();
+    differ(architecture(before), architecture(after));
+    let models = |machine: &Machine| {
+        let names: Vec<&str> = machine.cpu_models.iter().map(|model| model.name.as_str()).collect();
+        names.join(" and ")
+    };
+    differ(models(before), models(after));
+    let nodes = |machine: &Machine| format!("nodes {}", machine.node_ids());
+    differ(nodes(before), nodes(after));
+    let cpus = |machine: &Machine| plural(machine.cpu_ids().len(), "CPU");
+    differ(cpus(before), cpus(after));
+    let shared: Vec<NodeId> =
+        before.node_ids().iter().filter(|node| after.node_ids().contains(*node)).collect();
+    for node in shared {
+        let (one, other) = (before.memory_of(node), after.memory_of(node));
+        if let Some((one, other)) = one.zip(other).filter(|(one, other)| !is_same_size(*one, *other)) {
+            differ(format!("node {node} {one}"), format!("{other}"));
+        }
+    }
+    differences
+}
+
+fn is_same_size(one: Bytes, other: Bytes) -> bool {
+    let larger = one.max(other).get() as f64;
+    one.get().abs_diff(other.get()) as f64 <= larger * SAME_MEMORY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nodewise_machine::Origin;
+    use nodewise_source::machine_file;
+
+    fn header(boot: Option<&str>, spec: Option<&str>) -> Header {
+        let header = Header::new("1", Duration::from_secs(1), boot.map(str::to_owned));
+        let Some(spec) = spec else { return header };
+        let mut machine = nodewise_machine::spec::machine(spec).unwrap();
+        machine.origin = Origin::Live;
+        header.with_machine_file(&machine_file::to_json(&machine)).unwrap()
+    }
+
+    fn check(before: &Header, after: &Header, expected: Relation, words: &[&str]) {
+        let (relation, differences) = relation(before, after);
+        assert_eq!(relation, expected);
+        assert_eq!(differences.len(), words.len(), "{differences:?}");
+        for (difference, word) in differences.iter().zip(words) {
+            assert!(difference.contains(word), "{difference:?}: {word}");
+        }
+    }
+
+    #[test]
+    fn a_boot_is_the_same_by_its_mark_and_a_machine_by_its_shape() {
+        let small = Some("2x(4c 8G)");
+        let one = header(Some("aaaaaaaa"), small);
+        check(&one, &header(Some("aaaaaaaa"), small), Relation::SameBoot, &[]);
+        check(&one, &header(Some("bbbbbbbb"), small), Relation::OtherBoot, &[]);
+        check(&one, &header(None, small), Relation::Unknown, &[]);
+        check(&header(None, None), &header(None, None), Relation::Unknown, &[]);
+        let large = header(Some("bbbbbbbb"), Some("4x(4c 16G)"));
+        let words =
+            ["nodes 0-1 before, nodes 0-3 after", "8 CPUs", "node 0 8 GiB before, 16 GiB after", "node 1"];
+        check(&one, &large, Relation::OtherMachine, &words);
+    }
+}
