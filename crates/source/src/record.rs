@@ -18,7 +18,7 @@
 //!
 //! # Modules
 //!
-//! - `record/frame.rs` a sample as JSON; in `record/frame/` its processes
+//! - `record/frame.rs` a sample as JSON; in `record/frame/` its processes, and their mappings
 //! - `record/change.rs` the change from one JSON value to the next
 //! - `record/block.rs` blocks: bytes with lengths and checksums
 //! - `record/write.rs` writing, in a bounded size

@@ -35,6 +35,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nodewise_machine::mapping::ProcessMappings;
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, NodeCounters, NodeId, NodeSet};
 
 use crate::parse::counters::Counters;
@@ -66,6 +67,9 @@ pub struct Sample {
     pub processes: Vec<Arc<ProcessSample>>,
     /// Control groups by path: the ones that hold a process of the sample, and their parents.
     pub groups: Vec<GroupSample>,
+    /// Mappings of the processes for which someone asked, by process. Not read with the rest of a sample, because
+    /// that walks their pages.
+    pub mappings: Vec<MappingsSample>,
     /// Devices with interrupts of their own. Empty unless asked for: the file is dear to read.
     pub interrupts: Vec<InterruptSample>,
     /// Bandwidth that hardware counts for each last-level cache. Empty where there is none.
@@ -230,6 +234,15 @@ pub struct PageSample {
     pub seen: Moment,
     pub method: PageMethod,
     pub nodes: BTreeMap<NodeId, PageShare>,
+}
+
+/// The mappings of a process, as they were last read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappingsSample {
+    pub identity: Identity,
+    /// When they were read; earlier than the sample where the price forbids to read them each time.
+    pub seen: Moment,
+    pub mappings: Arc<ProcessMappings>,
 }
 
 /// How pages were found.

@@ -98,7 +98,8 @@ pub(super) fn range(word: &str) -> Option<(u64, u64)> {
     (start < end).then_some((start, end))
 }
 
-fn permissions(word: &str) -> Option<Permissions> {
+/// Four letters, as in `rw-p`.
+pub(crate) fn permissions(word: &str) -> Option<Permissions> {
     let [read, write, execute, shared] = word.as_bytes() else { return None };
     let is = |byte: &u8, letter: u8| match *byte {
         b'-' => Some(false),

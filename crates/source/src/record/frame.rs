@@ -4,6 +4,7 @@
 //! number), so that [`super::change`] finds the same thing again. Counters by name are two arrays, names and
 //! values: the names stay, and the values become an array of differences.
 
+mod maps;
 mod process;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::sample::{
     Unread,
 };
 
+use maps::MapsFrame;
 pub(super) use process::Texts;
 use process::{AllowedFrame, ProcessFrame, identity, key};
 
@@ -45,6 +47,9 @@ pub(super) struct Frame {
     forks: Option<u64>,
     processes: BTreeMap<String, ProcessFrame>,
     groups: BTreeMap<String, GroupFrame>,
+    /// Mappings by process, where they were asked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    maps: BTreeMap<String, MapsFrame>,
     interrupts: Vec<InterruptFrame>,
     bandwidth: BTreeMap<u32, BandwidthFrame>,
     unread: Vec<UnreadFrame>,
@@ -447,6 +452,11 @@ impl From<&Sample> for Frame {
                 .iter()
                 .map(|group| (group.path.to_string(), GroupFrame::new(group, sample.moment)))
                 .collect(),
+            maps: sample
+                .mappings
+                .iter()
+                .map(|process| (key(process.identity), MapsFrame::new(process, sample.moment)))
+                .collect(),
             interrupts: sample.interrupts.iter().map(InterruptFrame::from).collect(),
             bandwidth: bandwidth.collect(),
             unread: unread.collect(),
@@ -468,6 +478,9 @@ impl Frame {
             processes.map(|(key, process)| process.into_sample(identity(&key)?, now, texts).map(Arc::new));
         let mut processes = processes.collect::<Result<Vec<_>, Fault>>()?;
         processes.sort_by_key(|process| process.identity);
+        let maps = self.maps.into_iter().map(|(key, maps)| maps.into_sample(identity(&key)?, now));
+        let mut mappings = maps.collect::<Result<Vec<_>, Fault>>()?;
+        mappings.sort_by_key(|process| process.identity);
         let groups = self.groups.into_iter().map(|(path, group)| group.into_sample(path, now, texts));
         let bandwidth = self.bandwidth.into_iter().map(|(domain, cache)| {
             Ok(BandwidthSample {
@@ -493,6 +506,7 @@ impl Frame {
             forks: self.forks,
             processes,
             groups: groups.collect::<Result<_, Fault>>()?,
+            mappings,
             interrupts: self
                 .interrupts
                 .into_iter()

@@ -1,3 +1,5 @@
+mod maps;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -5,6 +7,8 @@ use nodewise_machine::{Bytes, CpuId, MeminfoField, MeminfoValue, NodeCounters, N
 use proptest::prelude::{
     ProptestConfig, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
+
+use maps::{mappings, process_mappings};
 
 use super::*;
 use crate::parse::pressure::{Pressure, Stall};
@@ -250,9 +254,10 @@ fn samples() -> impl Strategy<Value = Sample> {
         prop::collection::vec(interrupts, 0..3),
         prop::collection::btree_map(any::<u32>(), (maybe(any::<u64>()), maybe(any::<u64>())), 0..3),
         prop::collection::vec(unread, 0..2),
+        prop::collection::btree_map(identities(), mappings(), 0..3),
     );
     (machine, rest).prop_map(|((moment, nodes, cpus, memory, events, (cpu, mem, io)), rest)| {
-        let (forks, processes, groups, interrupts, bandwidth, unread) = rest;
+        let (forks, processes, groups, interrupts, bandwidth, unread, mappings) = rest;
         let domain = |(domain, (total_bytes, local_bytes))| BandwidthSample {
             domain,
             cpus: [CpuId::new(1)].into_iter().collect(),
@@ -277,6 +282,10 @@ fn samples() -> impl Strategy<Value = Sample> {
                 .collect(),
             interrupts,
             bandwidth: bandwidth.into_iter().map(domain).collect(),
+            mappings: mappings
+                .into_iter()
+                .map(|(identity, sample)| process_mappings(identity, sample))
+                .collect(),
             unread,
         }
     })
