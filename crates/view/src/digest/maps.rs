@@ -1,5 +1,7 @@
 //! A process's mappings in groups: where their pages are, what policies say, and where the two differ.
 
+pub mod comparison;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::mapping::{

@@ -1,5 +1,7 @@
 //! A process's mappings: the text of `nodewise maps`.
 
+mod comparison;
+
 use nodewise_machine::mapping::{Mapping, MappingsMethod};
 use nodewise_machine::{Bytes, NodeId};
 
@@ -8,6 +10,8 @@ use crate::digest::maps::{GroupBy, Maps, PageRuns, Tally, policy_words};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
+
+pub use comparison::comparison;
 
 /// The columns that a size takes: `999.9 GiB`, and the room before it.
 const SIZE: usize = 9;
