@@ -1,6 +1,11 @@
 //! `nodewise maps`.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::ValueEnum;
+
+use super::recording::{self, RecordedMoment};
 
 /// Shows on which nodes the memory of a process is: by kind, policy and mapping
 ///
@@ -13,6 +18,8 @@ Examples:
   nodewise maps postgres --all --who
   nodewise maps 4121 --by file --sample 50000
   nodewise maps 4121 --range 7f2c00000000-7f2c00200000
+  nodewise maps postgres --from db.nwr --at 90m
+  nodewise maps postgres --from db.nwr --at 6h --against @1h      what changed
 
 Exit codes: 0 done; 2 wrong usage, also a name of several processes; 3 no such process, no right to \
 look into it, or no memory.")]
@@ -33,6 +40,18 @@ pub struct Maps {
     #[arg(long, value_name = "A-B", value_parser = super::range,
         conflicts_with_all = ["all", "by", "who", "exact", "sample", "csv"])]
     pub range: Option<(u64, u64)>,
+    /// Show the mappings in a recording of nodewise record --maps: those of its last sample
+    #[arg(long, value_name = "FILE", help_heading = "Time",
+        conflicts_with_all = ["who", "range", "exact", "sample", "seed"])]
+    pub from: Option<PathBuf>,
+    /// Show the moment of a recording this long after its beginning
+    #[arg(long, value_name = "TIME", value_parser = recording::moment, requires = "from", help_heading = "Time")]
+    pub at: Option<Duration>,
+    /// Compare with another recording, or with a moment of one: FILE, FILE@TIME, or @TIME for another moment
+    /// of the same recording
+    #[arg(long, value_name = "FILE", value_parser = recording::recorded_moment, requires = "from",
+        conflicts_with = "by", help_heading = "Time")]
+    pub against: Option<RecordedMoment>,
     /// Count every page, however long it takes
     #[arg(long, help_heading = "Reading", conflicts_with = "sample")]
     pub exact: bool,
@@ -42,7 +61,8 @@ pub struct Maps {
     /// Random seed, which fixes the pages that are drawn [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Reading")]
     pub seed: Option<u64>,
-    /// Print JSON (schema nodewise.maps/1; with --range nodewise.page_runs/1)
+    /// Print JSON (schema nodewise.maps/1; with --range nodewise.page_runs/1, with --against
+    /// nodewise.maps-comparison/1)
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
     /// Print CSV, one line per mapping and node

@@ -20,6 +20,7 @@ Examples:
   nodewise record -o night.nwr --every 1s --for 8h
   nodewise record -o web.nwr --every 10s --max-size 500M
   nodewise record -o build.nwr -- make -j8
+  nodewise record -o db.nwr --maps postgres
 
 Exit codes: 0 done, also after Ctrl-C; 3 the file cannot be written; with a program, the program's own, 127 \
 when it cannot be found, 126 when it cannot be started.",
@@ -42,6 +43,10 @@ pub struct Record {
     /// one before
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<Bytes>,
+    /// Also record the mappings of a process by number, or of all processes of a name (may be repeated); reading
+    /// them may take 1 % of a CPU, and large processes are sampled
+    #[arg(long, value_name = "PID|NAME")]
+    pub maps: Vec<String>,
     /// Program to run meanwhile; the recording ends with it
     #[arg(last = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,

@@ -1,5 +1,7 @@
 //! `nodewise maps`: a process to its mappings, the mappings to their reader.
 
+mod recorded;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodewise_machine::Pid;
@@ -30,6 +32,12 @@ const BATCH: usize = 4096;
 /// Runs the verb.
 pub fn run(args: &Maps, global: &Global) -> Outcome {
     let is_live = input::is_live(&global.machine);
+    if let Some(file) = &args.from {
+        if !is_live {
+            return Err(Failure::usage("--from shows a recording: --machine does not go with it"));
+        }
+        return recorded::show(args, global, file);
+    }
     let opened;
     let live = Tree::live();
     let tree = if is_live {
@@ -62,20 +70,33 @@ pub fn run(args: &Maps, global: &Global) -> Outcome {
     let process =
         read(tree, pid, thoroughness, measuring::seed(args.seed), source).map_err(Failure::cannot)?;
     let shared_with = if args.who { Some(who(tree, &process)?) } else { None };
+    show(args, global, &process, shared_with.as_ref())
+}
+
+/// Shows the mappings of a process.
+fn show(
+    args: &Maps,
+    global: &Global,
+    process: &ProcessMappings,
+    shared_with: Option<&SharedWith>,
+) -> Outcome {
     let by = match args.by {
         By::Kind => GroupBy::Kind,
         By::File => GroupBy::File,
         By::Policy => GroupBy::Policy,
     };
-    let shown = Shown { process: &process, by, shared_with: shared_with.as_ref() };
+    let shown = Shown { process, by, shared_with };
     if args.csv {
         output::print(&csv::maps(&shown))?;
         return Ok(0);
     }
-    let named = if args.all { Named::All } else { Named::Largest };
     let json = || json::maps::maps(&shown);
-    output::show(args.json, global.color, json, |style| text::maps::maps(&shown, named, style))?;
+    output::show(args.json, global.color, json, |style| text::maps::maps(&shown, named(args), style))?;
     Ok(0)
+}
+
+const fn named(args: &Maps) -> Named {
+    if args.all { Named::All } else { Named::Largest }
 }
 
 /// The other processes that map the same files.

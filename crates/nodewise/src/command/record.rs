@@ -1,5 +1,7 @@
 //! `nodewise record`.
 
+mod mappings;
+
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -27,6 +29,8 @@ use crate::failure::{Failure, INTERNAL, Outcome};
 use crate::live_pages::LiveDrawer;
 use crate::{input, measuring, output};
 
+use mappings::Mapped;
+
 /// How often the file is made safe on disk.
 const SAFE_EVERY: Duration = Duration::from_secs(60);
 
@@ -41,6 +45,8 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let header = Header::new(env!("CARGO_PKG_VERSION"), args.every, boot::mark(&tree).ok().flatten())
         .with_machine_file(&machine_file(&input, false))
         .map_err(|error| Failure::new(INTERNAL, error))?;
+    let mut mapped = Mapped::new(&args.maps, measuring::seed(None));
+    mapped.check(!args.command.is_empty())?;
     let file = open(&args.output, args.force)?;
     let options = SampleOptions {
         processes: ProcessScope::All,
@@ -59,7 +65,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         }
     })?;
     let mut recorder = Recorder::begin(file, &args.output, header, args.max_size)?;
-    let result = record(args, &mut sampler, &mut recorder, child.as_mut(), &interrupt);
+    let result = record(args, &mut sampler, &mut mapped, &mut recorder, child.as_mut(), &interrupt);
     // The file is whole whatever happened; the program is waited for as its shell would.
     let finished = recorder.finish();
     let status = child.as_mut().map(Child::wait).transpose();
@@ -85,6 +91,7 @@ fn exit_code(status: ExitStatus) -> u8 {
 fn record(
     args: &Args,
     sampler: &mut Sampler,
+    mapped: &mut Mapped,
     recorder: &mut Recorder,
     mut child: Option<&mut Child>,
     interrupt: &Arc<AtomicBool>,
@@ -93,7 +100,7 @@ fn record(
     let mut next = began;
     let mut has_ended = false;
     loop {
-        recorder.push(sampler)?;
+        recorder.push(sampler, mapped)?;
         // A sample that came late moves the ones behind it: none is taken twice.
         next = (next + args.every).max(Instant::now());
         measuring::wait(next, interrupt, || {
@@ -103,7 +110,7 @@ fn record(
         });
         if has_ended || interrupt.load(Ordering::Relaxed) {
             // The last moment is as wanted as the first.
-            return recorder.push(sampler);
+            return recorder.push(sampler, mapped);
         }
     }
 }
@@ -158,8 +165,9 @@ impl Recorder {
         })
     }
 
-    fn push(&mut self, sampler: &mut Sampler) -> Result<(), Failure> {
-        let sample = sampler.sample(Moment::now());
+    fn push(&mut self, sampler: &mut Sampler, mapped: &mut Mapped) -> Result<(), Failure> {
+        let mut sample = sampler.sample(Moment::now());
+        mapped.add_to(&mut sample);
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let pushed = writer.push(&sample).and_then(|rotation| {
             if self.safe.elapsed() >= SAFE_EVERY {

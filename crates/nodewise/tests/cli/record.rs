@@ -174,3 +174,52 @@ fn two_moments_and_two_recordings_are_compared() {
     refused(&["--from", &one, "--against", &other, "--raw"], 2, "--raw");
     refused(&["--from", &one, "--against", &other, "no-such-name"], 3, "no process is named");
 }
+
+#[test]
+fn mappings_in_a_recording_are_shown_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |file: &str| folder.path().join(file).to_str().unwrap().to_owned();
+    let (first, second, without) = (name("a.nwr"), name("b.nwr"), name("c.nwr"));
+    let me = std::process::id().to_string();
+    let record = |file: &str, words: &[&str]| {
+        let ran = run(&[&["record", "-o", file, "--for", "1ms"], words].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    };
+    record(&first, &["--maps", &me, "--maps", &me]);
+    let grown = std::hint::black_box(vec![1_u8; 48 << 20]);
+    record(&second, &["--maps", &me]);
+    record(&without, &[]);
+    drop(grown);
+    let shown = run(&["maps", "--from", &second, &me, "--json"]).ok_json();
+    assert_eq!((&shown["schema"], &shown["pid"].to_string()), (&"nodewise.maps/1".into(), &me));
+    assert!(shown["mappings"].as_array().unwrap().len() > 5, "{shown}");
+    let changed = run(&["maps", "--from", &second, "--against", &first, &me, "--json"]).ok_json();
+    assert_eq!(changed["schema"], "nodewise.maps-comparison/1");
+    assert_eq!((&changed["relation"], &changed["same_process"]), (&"same_boot".into(), &true.into()));
+    let largest = &changed["mappings"][0];
+    assert!(largest["change_bytes"].as_i64().unwrap() >= 40 << 20, "{largest}");
+    assert_eq!(largest["kind"], "anonymous");
+    let text = run(&["maps", "--from", &second, "--against", &format!("{first}@0"), &me, "--all"]).ok();
+    for words in ["Change by kind and node", "Mappings that came", "Mappings that went", " resident"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let table = run(&["maps", "--from", &second, "--against", &first, &me, "--csv"]).ok();
+    assert!(table.lines().all(|line| line.split(',').count() == 9), "{table}");
+    let refused = |words: &[&str], code: i32, message: &str| {
+        let ran = run(&[&["maps"], words].concat());
+        assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
+    };
+    refused(
+        &["--from", &without, &me],
+        3,
+        "holds no mappings at this moment: nodewise record --maps PID|NAME",
+    );
+    refused(&["--from", &first, "1"], 3, "holds no mappings of process 1 at this moment: expected one of");
+    refused(&["--from", &first, "no\x1b[2Jname"], 3, "holds no mappings of \"no\\x1b[2Jname\"");
+    refused(&["--from", &first, &me, "--who"], 2, "--who");
+    refused(&["--from", &first, &me, "--machine", "(1c 1G)"], 2, "--machine does not go with it");
+    let ran = run(&["record", "-o", &name("d.nwr"), "--maps", "no-such-name"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(!folder.path().join("d.nwr").exists(), "nothing is left in the way of another try");
+}

@@ -1,0 +1,117 @@
+//! `nodewise maps --from`: mappings in a recording, alone or beside those of another moment.
+
+use std::path::Path;
+
+use nodewise_diagnose::Relation;
+use nodewise_machine::printable::{printable, quote};
+use nodewise_source::sample::MappingsSample;
+use nodewise_view::digest::maps::comparison::MapsComparison;
+use nodewise_view::{csv, json, text};
+
+use super::named;
+use crate::cli::Global;
+use crate::cli::maps::Maps;
+use crate::command::recording::{Recorded, relation};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+
+/// Processes that are listed.
+const LISTED: usize = 20;
+
+/// Shows the mappings of a moment, or their change.
+pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
+    let after = Recorded::open(file, args.at)?;
+    let process = find(&after, &args.process)?;
+    let Some(against) = &args.against else {
+        let mut mappings = (*process.mappings).clone();
+        mappings.notes.extend(age(&after, process));
+        return super::show(args, global, &mappings, None);
+    };
+    let before = Recorded::open(against.file.as_deref().unwrap_or(file), against.at)?;
+    let (relation, _) = relation(&before.header, &after.header);
+    let same = before
+        .now
+        .mappings
+        .iter()
+        .find(|other| relation == Relation::SameBoot && other.identity == process.identity);
+    let earlier = match same {
+        Some(same) => same,
+        None => find(&before, &args.process)?,
+    };
+    let comparison = MapsComparison {
+        before: &earlier.mappings,
+        after: &process.mappings,
+        relation,
+        is_same: same.is_some(),
+        moments: [moment("before", &before, earlier), moment("after", &after, process)],
+    };
+    if args.csv {
+        output::print(&csv::maps_comparison(&comparison))?;
+        return Ok(0);
+    }
+    let json = || json::maps_comparison(&comparison);
+    let text = |style: &_| text::maps::comparison(&comparison, named(args), style);
+    output::show(args.json, global.color, json, text)?;
+    Ok(0)
+}
+
+fn moment(label: &str, recorded: &Recorded, process: &MappingsSample) -> String {
+    let age = age(recorded, process).map(|age| format!("; {age}")).unwrap_or_default();
+    let at = recorded.at.as_secs_f64();
+    format!("{label}: {}, {at:.1} s after its beginning{age}", recorded.name)
+}
+
+/// How long before the moment the mappings were read; `None` where that is when the sample was taken.
+fn age(recorded: &Recorded, process: &MappingsSample) -> Option<String> {
+    let now = recorded.now.moment.since_boot;
+    let age = now.saturating_sub(process.seen.since_boot).as_secs_f64();
+    (age > 0.0).then(|| {
+        format!("the mappings were read {age:.1} s before that, because reading them may take 1 % of a CPU")
+    })
+}
+
+/// The process with a number or a name whose mappings a recording holds.
+fn find<'r>(recorded: &'r Recorded, text: &str) -> Result<&'r MappingsSample, Failure> {
+    let all = &recorded.now.mappings;
+    let name_of = |process: &MappingsSample| {
+        let sample = recorded.now.process(process.identity);
+        sample.map(|sample| sample.name.to_string()).or_else(|| process.mappings.name.clone())
+    };
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_wanted = |process: &&MappingsSample| match text.parse::<u32>() {
+        Ok(number) if is_number => process.identity.pid.number() == number,
+        _ => name_of(process).is_some_and(|name| is_name(&name, text)),
+    };
+    let found: Vec<&MappingsSample> = all.iter().filter(is_wanted).collect();
+    let name = &recorded.name;
+    match found[..] {
+        [process] => Ok(process),
+        [] => Err(Failure::cannot(if all.is_empty() {
+            format!("{name} holds no mappings at this moment: nodewise record --maps PID|NAME records them")
+        } else {
+            let named = |process: &MappingsSample| {
+                let name = name_of(process).unwrap_or_default();
+                format!("{} {}", process.identity.pid, printable(&name))
+            };
+            let known: Vec<String> = all.iter().take(LISTED).map(named).collect();
+            let what = if is_number { format!("process {text}") } else { quote(text) };
+            format!("{name} holds no mappings of {what} at this moment: expected one of {}", known.join(", "))
+        })),
+        _ => {
+            let pids: Vec<String> =
+                found.iter().take(LISTED).map(|process| process.identity.pid.to_string()).collect();
+            Err(Failure::usage(format_args!(
+                "{} processes are named {}: expected one of the numbers {}",
+                found.len(),
+                quote(text),
+                pids.join(", ")
+            )))
+        }
+    }
+}
+
+/// Whether a name that the kernel may have cut is this one.
+fn is_name(name: &str, text: &str) -> bool {
+    const KEPT: usize = 15;
+    name == text || text.len() > KEPT && name.len() == KEPT && text.starts_with(name)
+}
