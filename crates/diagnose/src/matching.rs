@@ -63,6 +63,9 @@ pub struct ProcessMatch {
     pub after: Vec<usize>,
 }
 
+/// Places in the list before and in the one after.
+type Places = (Vec<usize>, Vec<usize>);
+
 /// Matches the processes of two moments. Each is in exactly one match.
 pub fn matches(before: &[Candidate<'_>], after: &[Candidate<'_>], relation: Relation) -> Vec<ProcessMatch> {
     let mut found = Vec::new();
@@ -71,7 +74,7 @@ pub fn matches(before: &[Candidate<'_>], after: &[Candidate<'_>], relation: Rela
         same.extend(before.iter().enumerate().map(|(at, candidate)| (candidate.identity, at)));
     }
     let mut is_matched = vec![false; before.len()];
-    let mut named: BTreeMap<(&str, String), (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+    let mut named: BTreeMap<(&str, String), Places> = BTreeMap::new();
     for (at, candidate) in after.iter().enumerate() {
         match same.remove(&candidate.identity) {
             Some(earlier) => {

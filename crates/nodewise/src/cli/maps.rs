@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::recording::{self, RecordedMoment};
+use crate::output::Destination;
 
 /// Shows on which nodes the memory of a process is: by kind, policy and mapping
 ///
@@ -18,6 +19,7 @@ Examples:
   nodewise maps postgres --all --who
   nodewise maps 4121 --by file --sample 50000
   nodewise maps 4121 --range 7f2c00000000-7f2c00200000
+  nodewise maps 4121 --svg postgres.svg
   nodewise maps postgres --from db.nwr --at 90m
   nodewise maps postgres --from db.nwr --at 6h --against @1h      what changed
 
@@ -65,6 +67,9 @@ pub struct Maps {
     /// nodewise.maps-comparison/1)
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub json: bool,
+    /// Also draw the mappings by node as SVG into FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["range", "against"])]
+    pub svg: Option<Destination>,
     /// Print CSV, one line per mapping and node
     #[arg(long, help_heading = "Output")]
     pub csv: bool,

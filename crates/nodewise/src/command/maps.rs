@@ -14,6 +14,7 @@ use nodewise_source::paths;
 use nodewise_source::process::search;
 use nodewise_source::tree::Tree;
 use nodewise_view::digest::maps::{GroupBy, Maps as Shown, PageRuns, SharedWith};
+use nodewise_view::svg::{Theme, maps_svg};
 use nodewise_view::text::maps::Named;
 use nodewise_view::{csv, json, text};
 
@@ -22,6 +23,7 @@ use crate::cli::maps::{By, Maps};
 use crate::command::process;
 use crate::failure::{Failure, Outcome};
 use crate::live_pages::LivePages;
+use crate::output::destination;
 use crate::{input, measuring, output};
 
 /// Most pages of a range: a TiB of small ones.
@@ -31,6 +33,7 @@ const BATCH: usize = 4096;
 
 /// Runs the verb.
 pub fn run(args: &Maps, global: &Global) -> Outcome {
+    destination::check([&args.svg])?;
     let is_live = input::is_live(&global.machine);
     if let Some(file) = &args.from {
         if !is_live {
@@ -86,12 +89,20 @@ fn show(
         By::Policy => GroupBy::Policy,
     };
     let shown = Shown { process, by, shared_with };
+    // A picture that cannot be written is a failure, but no reason to keep the rest back.
+    let drawn = args.svg.as_ref().map(|picture| picture.write(maps_svg(&shown, Theme::Auto).as_bytes()));
+    let printed = print(args, global, &shown);
+    drawn.transpose()?;
+    printed
+}
+
+fn print(args: &Maps, global: &Global, shown: &Shown<'_>) -> Outcome {
     if args.csv {
-        output::print(&csv::maps(&shown))?;
+        output::print(&csv::maps(shown))?;
         return Ok(0);
     }
-    let json = || json::maps::maps(&shown);
-    output::show(args.json, global.color, json, |style| text::maps::maps(&shown, named(args), style))?;
+    let json = || json::maps::maps(shown);
+    output::show(args.json, global.color, json, |style| text::maps::maps(shown, named(args), style))?;
     Ok(0)
 }
 

@@ -130,6 +130,26 @@ fn lines_for_spreadsheets_have_a_node_each() {
 }
 
 #[test]
+fn mappings_are_drawn_beside_every_form() {
+    let folder = capture(&[]);
+    let machine = folder.path().to_str().unwrap();
+    let file = folder.path().join("maps.svg");
+    let name = file.to_str().unwrap();
+    for words in [&[][..], &["--json"], &["--csv"]] {
+        let shown = run(&[&["--machine", machine, "maps", "7", "--svg", name], words].concat()).ok();
+        assert_eq!(shown, run(&[&["--machine", machine, "maps", "7"], words].concat()).ok());
+        let svg = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.contains("node 1: 12.8 MiB, 26.8 %"), "{svg}");
+        assert!(!svg.contains('\x1b'), "{svg}");
+    }
+    let ran = run(&["--machine", machine, "maps", "7", "--svg", "/no/such/folder/x.svg"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "before anything is read: {}", ran.stderr);
+    let ran = run(&["maps", "7", "--from", "x", "--against", "y", "--svg", name]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+}
+
+#[test]
 fn what_has_no_mappings_says_why() {
     let folder = capture(&[]);
     let machine = folder.path().to_str().unwrap();
