@@ -3,14 +3,19 @@
 pub mod comparison;
 pub mod finding;
 pub mod process;
+pub mod words;
 
 use std::collections::BTreeMap;
 
 use nodewise_diagnose::change::{BandwidthChange, CpuLoad, InterruptChange, PressureChange};
 use nodewise_diagnose::locality::{NodeSize, sizes};
-use nodewise_diagnose::sample::{BandwidthSample, Moment, PoolSample, Sample, Unread};
-use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places, Window};
+use nodewise_diagnose::sample::{BandwidthSample, PoolSample, Sample};
+use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places};
 use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId, NodeSet};
+
+/// Types of its fields, for crates that may not use the samples.
+pub use nodewise_diagnose::sample::{Denied, Identity, Moment, PageMethod, Unread};
+pub use nodewise_diagnose::{CpuTime, Window};
 
 pub use finding::{RunningFinding, findings};
 pub use process::{ProcessRow, Sort, TaskRow};

@@ -4,15 +4,11 @@ mod comparison;
 mod nodes;
 mod processes;
 
-use std::time::Duration;
-
-use nodewise_diagnose::Window;
 use nodewise_diagnose::identity::Unit;
 use nodewise_machine::Bytes;
 
-use crate::digest::counts::plural;
 use crate::digest::running::finding::headline;
-use crate::digest::running::{Running, findings};
+use crate::digest::running::{Running, findings, words};
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
@@ -40,38 +36,13 @@ pub fn stat(running: &Running, style: &Style) -> String {
     page.finish()
 }
 
-/// The window in words: `in 1 s`, `since boot, 3 h 12 min ago`.
-fn window(running: &Running) -> String {
-    match running.window {
-        Window::Interval(length) => format!("in {:.1} s", length.as_secs_f64()),
-        Window::SinceBoot(Some(length)) => format!("since boot, {} ago", words(length)),
-        Window::SinceBoot(None) => "since boot".to_owned(),
-    }
-}
-
-/// A time in its two largest units: `3 h 12 min`.
-fn words(time: Duration) -> String {
-    let minutes = time.as_secs() / 60;
-    match (minutes / (24 * 60), minutes / 60 % 24, minutes % 60) {
-        (0, 0, 0) => format!("{} s", time.as_secs()),
-        (0, 0, minutes) => format!("{minutes} min"),
-        (0, hours, minutes) => format!("{hours} h {minutes} min"),
-        (days, hours, _) => format!("{days} d {hours} h"),
-    }
-}
-
 fn column(head: &'static str, align: Align, keep: Keep) -> Column {
     Column { head, align, keep }
 }
 
 /// A share in percent: `74 %`; below ten with one decimal.
 fn percent(share: Option<f64>) -> Line {
-    share.map_or_else(Line::new, |share| Line::from(percent_words(share)))
-}
-
-fn percent_words(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    share.map_or_else(Line::new, |share| Line::from(words::percent(share)))
 }
 
 fn size(size: Option<Bytes>) -> Line {
@@ -80,29 +51,14 @@ fn size(size: Option<Bytes>) -> Line {
 
 /// A rate or a count: `81,203`; below ten with one decimal.
 fn number(value: Option<f64>) -> Line {
-    value.map_or_else(Line::new, |value| Line::from(grouped(value)))
-}
-
-fn grouped(value: f64) -> String {
-    if value > 0.0 && value < 9.95 {
-        return format!("{value:.1}");
-    }
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 && digit.is_ascii_digit() {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    value.map_or_else(Line::new, |value| Line::from(words::grouped(value)))
 }
 
 fn devices(running: &Running, page: &mut Page) {
     if running.devices.is_empty() {
         return;
     }
-    page.heading("Interrupts by node", &format!("per second, {}", window(running)));
+    page.heading("Interrupts by node", &format!("per second, {}", words::window(running)));
     let mut table = Table::new(vec![
         column("device", Align::Left, Keep::Always),
         column("node", Align::Right, Keep::Always),
@@ -111,16 +67,12 @@ fn devices(running: &Running, page: &mut Page) {
         column("taken by", Align::Left, Keep::Always),
     ]);
     for row in &running.devices {
-        let taken = row.change.by_node.iter().filter(|(_, count)| **count > 0).map(|(node, count)| {
-            format!("node {node} {}", percent_words(*count as f64 / row.change.count.max(1) as f64))
-        });
-        let taken: Vec<String> = taken.collect();
         table.row(vec![
             Line::from(row.change.device.as_str()),
             row.change.node.map_or_else(Line::new, |node| Line::from(node.to_string())),
             number(running.rate(Some(row.change.count))),
             percent(row.change.wrong_share()),
-            Line::from(taken.join(", ")),
+            Line::from(words::taken_by(row)),
         ]);
     }
     table.write(page);
@@ -130,7 +82,7 @@ fn bandwidth(running: &Running, page: &mut Page) {
     if running.bandwidth.is_empty() {
         return;
     }
-    page.heading("Memory bandwidth by last-level cache", &format!("GB/s, {}", window(running)));
+    page.heading("Memory bandwidth by last-level cache", &format!("GB/s, {}", words::window(running)));
     let mut table = Table::new(vec![
         column("CPUs", Align::Left, Keep::Always),
         column("node", Align::Right, Keep::Always),
@@ -173,9 +125,9 @@ fn checks(running: &Running, page: &mut Page) {
     ]);
     for check in &running.checks {
         let amount = |value: u64| match check.unit {
-            Unit::Pages => Line::from(grouped(value as f64)),
+            Unit::Pages => Line::from(words::grouped(value as f64)),
             Unit::Bytes => Line::from(Bytes::new(value).to_string()),
-            Unit::Milliseconds => Line::from(format!("{} ms", grouped(value as f64))),
+            Unit::Milliseconds => Line::from(format!("{} ms", words::grouped(value as f64))),
         };
         let (ink, word) = if check.holds { (Ink::Faint, "holds") } else { (Ink::Notable, "FAILS") };
         table.row(vec![
@@ -192,7 +144,7 @@ fn raw(running: &Running, page: &mut Page) {
     if running.raw.is_empty() {
         return;
     }
-    page.heading("Counters", &format!("of /proc/vmstat and of each node, {}", window(running)));
+    page.heading("Counters", &format!("of /proc/vmstat and of each node, {}", words::window(running)));
     let mut table = Table::new(vec![
         column("node", Align::Left, Keep::Always),
         column("value", Align::Right, Keep::Always),
@@ -216,30 +168,6 @@ fn unread(running: &Running, page: &mut Page) {
     }
     page.heading("Not read", "");
     for unread in &running.unread {
-        let objects = if unread.objects > 1 {
-            format!(" ({})", plural(unread.objects, "object"))
-        } else {
-            String::new()
-        };
-        let remedy = unread.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-        page.line(4, &Line::from(format!("  {}{objects}: {}{remedy}", unread.fact, unread.reason)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_their_thousands_apart() {
-        let check = |value: f64, expected: &str| assert_eq!(grouped(value), expected);
-        check(0.0, "0");
-        check(0.44, "0.4");
-        check(9.96, "10");
-        check(999.4, "999");
-        check(81_203.2, "81,203");
-        check(1_234_567.0, "1,234,567");
-        assert_eq!(percent_words(0.071), "7.1 %");
-        assert_eq!(percent_words(6.11), "611 %");
+        page.line(4, &Line::from(format!("  {}", words::unread(unread))));
     }
 }

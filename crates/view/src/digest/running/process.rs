@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nodewise_diagnose::attribution::reach;
 use nodewise_diagnose::change::TaskChange;
 use nodewise_diagnose::sample::{
-    BalancingFaults, Denied, Identity, PageSample, ProcessSample, Sample, TaskSample,
+    BalancingFaults, Denied, Identity, PageMethod, PageSample, ProcessSample, Sample, TaskSample,
 };
 use nodewise_diagnose::{CpuTime, Delta, Locality, Places, Window};
 use nodewise_machine::{Bytes, CpuId, NodeId, NodeSet};
@@ -47,6 +47,7 @@ pub struct ProcessRow {
     /// As it was read: not fit for a terminal.
     pub group: Option<Arc<str>>,
     pub threads: u32,
+    pub kernel_thread: bool,
     pub window: Window,
     pub cpu: Option<CpuTime>,
     /// CPU time as a share of one CPU.
@@ -89,6 +90,23 @@ impl ProcessRow {
             .then_some(stranded.size)
     }
 
+    /// Whether its pages were drawn, and not counted one by one.
+    pub fn is_drawn(&self) -> bool {
+        self.pages.as_ref().is_some_and(|pages| matches!(pages.method, PageMethod::Drawn(_)))
+    }
+
+    /// The shares of its memory by node; empty where none is resident, `None` where nothing says.
+    pub fn memory_shares(&self) -> Option<Vec<(NodeId, f64)>> {
+        let nodes = &self.pages.as_ref()?.nodes;
+        let all: f64 = nodes.values().map(|share| share.size.get() as f64).sum();
+        let share = |size: Bytes| size.get() as f64 / all;
+        Some(if all == 0.0 {
+            Vec::new()
+        } else {
+            nodes.iter().map(|(node, of)| (*node, share(of.size))).collect()
+        })
+    }
+
     /// The share of its memory on nodes where it did not run.
     pub fn stranded_share(&self) -> Option<f64> {
         Some(self.locality.as_ref()?.stranded.as_ref()?.share)
@@ -127,6 +145,7 @@ pub(super) fn rows(sample: &Sample, delta: &Delta, places: &Places, choice: Choi
             user: process.user,
             group: process.group.clone(),
             threads: process.threads,
+            kernel_thread: process.kernel_thread,
             window,
             cpu_share: window.share(cpu.as_ref().map(|cpu| cpu.used)),
             cpu,

@@ -6,11 +6,12 @@ use nodewise_diagnose::matching::MatchedBy;
 use nodewise_diagnose::{Relation, Window};
 use nodewise_machine::{Bytes, NodeId};
 
-use super::{column, grouped, percent, percent_words, size, words};
+use super::{column, percent, size};
 use crate::digest::counts::{by_count, plural};
 use crate::digest::running::comparison::{
     BeforeAfter, ComparedMoment, FactRow, FactUnit, ProcessComparison, ProcessSide, RunningComparison,
 };
+use crate::digest::running::words;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Keep, Table};
@@ -59,7 +60,7 @@ fn time(time: Duration) -> String {
     match time.as_secs() {
         0..60 => format!("{:.1} s", time.as_secs_f64()),
         seconds @ 60..3600 if seconds % 60 > 0 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => words(time),
+        _ => words::duration(time),
     }
 }
 
@@ -125,7 +126,7 @@ fn value(unit: FactUnit, value: Option<f64>) -> Line {
     match unit {
         FactUnit::Bytes => size(value.map(|value| Bytes::new(value as u64))),
         FactUnit::Share => percent(value),
-        FactUnit::PerSecond => value.map_or_else(Line::new, |value| Line::from(grouped(value))),
+        FactUnit::PerSecond => value.map_or_else(Line::new, |value| Line::from(words::grouped(value))),
     }
 }
 
@@ -134,7 +135,7 @@ fn change(fact: &FactRow) -> Line {
     Line::from(match fact.unit {
         FactUnit::Bytes => signed_size(change as i128),
         FactUnit::Share => signed_share(change),
-        FactUnit::PerSecond => format!("{}{}", sign(change < 0.0), grouped(change.abs())),
+        FactUnit::PerSecond => format!("{}{}", sign(change < 0.0), words::grouped(change.abs())),
     })
 }
 
@@ -152,7 +153,7 @@ fn signed_share(change: f64) -> String {
     if change.abs() < 0.0005 {
         return "0 %".to_owned();
     }
-    format!("{}{}", sign(change < 0.0), percent_words(change.abs()))
+    format!("{}{}", sign(change < 0.0), words::percent(change.abs()))
 }
 
 fn both(comparison: &RunningComparison, page: &mut Page) {

@@ -1,12 +1,9 @@
 //! Nodes: a column each where they fit, otherwise a row each.
 
-use std::collections::BTreeMap;
+use nodewise_machine::Bytes;
 
-use nodewise_machine::check::node_names;
-use nodewise_machine::{Bytes, NodeSet};
-
-use super::{column, grouped, number, percent, percent_words, size, window};
-use crate::digest::running::{NodeRow, Running};
+use super::{column, number, percent, size};
+use crate::digest::running::{NodeRow, Running, words};
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Keep, Table};
@@ -24,7 +21,7 @@ struct Fact {
 
 /// Writes the nodes.
 pub(super) fn write(running: &Running, page: &mut Page) {
-    page.heading("Nodes", &window(running));
+    page.heading("Nodes", &words::window(running));
     if running.nodes.is_empty() {
         page.line(4, &Line::from("  none: the kernel does not describe any"));
         return;
@@ -33,7 +30,9 @@ pub(super) fn write(running: &Running, page: &mut Page) {
     if !columns(running, &facts, page) {
         rows(running, page);
     }
-    below(running, page);
+    for remark in words::remarks(running) {
+        page.line(4, &Line::from(format!("  {remark}")));
+    }
 }
 
 fn facts(running: &Running) -> Vec<Fact> {
@@ -185,53 +184,4 @@ fn rows(running: &Running, page: &mut Page) {
         ]);
     }
     table.write(page);
-}
-
-/// Writes what no column has: balancing, pools, pressure, what was inexact.
-fn below(running: &Running, page: &mut Page) {
-    let mut lines = Vec::new();
-    let balancing = &running.balancing;
-    if let Some(faults) = running.rate(balancing.hint_faults) {
-        let share = balancing.local_share.map(|share| format!(", {} of them local", percent_words(share)));
-        let moved = running.rate(balancing.migrated_pages);
-        let moved = moved.map(|moved| format!(", {} pages moved per second", grouped(moved)));
-        lines.push(match balancing.hint_faults {
-            Some(0) => "balancing: no hint faults".to_owned(),
-            _ => format!(
-                "balancing: {} hint faults per second{}{}",
-                grouped(faults),
-                share.unwrap_or_default(),
-                moved.unwrap_or_default()
-            ),
-        });
-    }
-    let mut pools: BTreeMap<(Bytes, u64, Option<u64>, Option<u64>), NodeSet> = BTreeMap::new();
-    for row in &running.nodes {
-        for pool in row.pools.iter().filter(|pool| pool.total > 0) {
-            let key = (pool.page_size, pool.total, pool.free, pool.surplus.filter(|surplus| *surplus > 0));
-            pools.entry(key).or_default().insert(row.node);
-        }
-    }
-    for ((page_size, total, free, surplus), nodes) in pools {
-        let each = if nodes.len() > 1 { " each" } else { "" };
-        let free = free.map(|free| format!(", {free} free")).unwrap_or_default();
-        let surplus = surplus.map(|surplus| format!(", {surplus} surplus")).unwrap_or_default();
-        lines.push(format!(
-            "huge pages of {page_size} on {}: {total}{each}{free}{surplus}",
-            node_names(&nodes)
-        ));
-    }
-    let pressure = &running.pressure;
-    let waits =
-        [("memory", pressure.memory_some), ("a CPU", pressure.cpu_some), ("a disk", pressure.io_some)];
-    let waits: Vec<String> = waits
-        .into_iter()
-        .filter_map(|(thing, share)| Some(format!("for {thing} {} of the time", percent_words(share?))))
-        .collect();
-    if !waits.is_empty() {
-        lines.push(format!("some task waited {}", waits.join(", ")));
-    }
-    for line in lines {
-        page.line(4, &Line::from(format!("  {line}")));
-    }
 }

@@ -1,16 +1,12 @@
 //! Processes: where their memory is, where they run, and the stranded share.
 
-use nodewise_diagnose::sample::{Denied, PageMethod};
-use nodewise_diagnose::{CpuTime, Window};
+use nodewise_diagnose::Window;
 
-use super::{column, number, percent, percent_words, size};
-use crate::digest::running::{ProcessRow, Running};
+use super::{column, number, percent, size};
+use crate::digest::running::{ProcessRow, Running, words};
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Keep, Table};
-
-/// Shares below this are left out of a list of nodes.
-const LEAST_SHARE: f64 = 0.005;
 
 /// Writes the table of processes, and the threads of each that has some.
 pub(super) fn write(running: &Running, page: &mut Page) {
@@ -35,7 +31,7 @@ pub(super) fn write(running: &Running, page: &mut Page) {
     .naming_omitted();
     for row in &running.processes {
         let ink = if row.notably_stranded().is_some() { Ink::Notable } else { Ink::Plain };
-        let stranded = row.stranded_share().map(percent_words);
+        let stranded = row.stranded_share().map(words::percent);
         table.row(vec![
             Line::from(row.identity.pid.to_string()),
             Line::new().with(Ink::Strong, &*row.name),
@@ -44,8 +40,8 @@ pub(super) fn write(running: &Running, page: &mut Page) {
             stranded.map_or_else(Line::new, |share| Line::new().with(ink, share)),
             percent(row.locality.as_ref().and_then(|locality| locality.local_index)),
             Line::from(row.threads.to_string()),
-            Line::from(runs_on(row)),
-            Line::from(memory_on(row)),
+            Line::from(words::runs_on(row)),
+            Line::from(words::memory_on(row)),
         ]);
     }
     table.write(page);
@@ -62,7 +58,7 @@ pub(super) fn write(running: &Running, page: &mut Page) {
     if running.processes_left_out > 0 {
         notes.push(format!("{} more not listed (--top N)", running.processes_left_out));
     }
-    if running.processes.iter().any(is_drawn) {
+    if running.processes.iter().any(ProcessRow::is_drawn) {
         notes.push("~ from a sample of pages: --json has the 95 % intervals".to_owned());
     }
     for note in notes {
@@ -71,61 +67,6 @@ pub(super) fn write(running: &Running, page: &mut Page) {
     for row in running.processes.iter().filter(|row| !row.tasks.is_empty()) {
         threads(row, page);
     }
-}
-
-fn is_drawn(row: &ProcessRow) -> bool {
-    row.pages.as_ref().is_some_and(|pages| matches!(pages.method, PageMethod::Drawn(_)))
-}
-
-/// The nodes where it ran, by share; where that is not known, those that it may use.
-fn runs_on(row: &ProcessRow) -> String {
-    match (&row.cpu, row.window) {
-        (Some(cpu), Window::Interval(_)) if !cpu.used.is_zero() => by_node(cpu),
-        _ => match &row.reach {
-            Some(reach) if !reach.is_empty() => format!("may use {reach}"),
-            _ => String::new(),
-        },
-    }
-}
-
-fn by_node(cpu: &CpuTime) -> String {
-    let mut nodes: Vec<(f64, u32)> = cpu
-        .certain
-        .iter()
-        .filter_map(|(node, time)| Some((cpu.share(*time)?, node.number())))
-        .filter(|(share, _)| *share >= LEAST_SHARE)
-        .collect();
-    nodes.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-    let mut parts: Vec<String> =
-        nodes.iter().map(|(share, node)| format!("{node}: {}", percent_words(*share))).collect();
-    if let Some(unsure) = cpu.share(cpu.unsure).filter(|share| *share >= LEAST_SHARE) {
-        parts.push(format!("unsure {}", percent_words(unsure)));
-    }
-    parts.join(", ")
-}
-
-/// The nodes of its memory, by share.
-fn memory_on(row: &ProcessRow) -> String {
-    let Some(pages) = &row.pages else {
-        return match row.denied {
-            Some(Denied::Rights) => "denied".to_owned(),
-            Some(Denied::NoFile) => "no numa_maps".to_owned(),
-            Some(Denied::Unreadable) => "unreadable".to_owned(),
-            None => String::new(),
-        };
-    };
-    let all: f64 = pages.nodes.values().map(|share| share.size.get() as f64).sum();
-    if all == 0.0 {
-        return "none resident".to_owned();
-    }
-    let mut nodes: Vec<(f64, u32)> =
-        pages.nodes.iter().map(|(node, share)| (share.size.get() as f64 / all, node.number())).collect();
-    nodes.retain(|(share, _)| *share >= LEAST_SHARE);
-    nodes.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-    let mark = if is_drawn(row) { "~" } else { "" };
-    let parts: Vec<String> =
-        nodes.iter().map(|(share, node)| format!("{node}: {mark}{}", percent_words(*share))).collect();
-    parts.join(", ")
 }
 
 fn threads(row: &ProcessRow, page: &mut Page) {
@@ -159,7 +100,7 @@ fn threads(row: &ProcessRow, page: &mut Page) {
             text(task.preferred.map(|node| node.to_string())),
             number(row.window.rate(task.migrated_pages)),
             Line::from(match (&task.cpu, row.window) {
-                (Some(cpu), Window::Interval(_)) if !cpu.used.is_zero() => by_node(cpu),
+                (Some(cpu), Window::Interval(_)) if !cpu.used.is_zero() => words::by_node(cpu),
                 _ => String::new(),
             }),
             Line::from(faults.join(", ")),
