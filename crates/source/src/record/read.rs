@@ -175,6 +175,16 @@ impl Recording {
         if samples.is_empty() { Err(RecordError::NoSamples(self.damaged_bytes)) } else { Ok((samples, gaps)) }
     }
 
+    /// Hands over samples from a little before a wall clock time on, until `each` says that it has enough, and names
+    /// the gaps between them. The last sample at or before that time is among them, and the one before it.
+    pub fn read_around(&self, wall: Duration, each: impl FnMut(Sample) -> bool) -> Vec<Gap> {
+        // Two whole samples back: the one before the wanted one may lie in front of the nearest.
+        let begins = (0..self.blocks.len()).filter(|block| self.blocks[*block].1.begins_whole);
+        let begins = begins.take_while(|block| Duration::from_millis(self.blocks[*block].1.first_ms) <= wall);
+        let first = begins.collect::<Vec<_>>().into_iter().rev().nth(1).unwrap_or(0);
+        self.read_blocks(first, each)
+    }
+
     /// The last sample at or before a wall clock time, and the one before it for rates; the first two where
     /// the recording begins later.
     ///
@@ -182,11 +192,7 @@ impl Recording {
     /// A recording without a single whole sample.
     pub fn at(&self, wall: Duration) -> Result<(Option<Sample>, Sample), RecordError> {
         let mut found: (Option<Sample>, Option<Sample>) = (None, None);
-        // Two whole samples back: the one before the wanted one may lie in front of the nearest.
-        let begins = (0..self.blocks.len()).filter(|block| self.blocks[*block].1.begins_whole);
-        let begins = begins.take_while(|block| Duration::from_millis(self.blocks[*block].1.first_ms) <= wall);
-        let first = begins.collect::<Vec<_>>().into_iter().rev().nth(1).unwrap_or(0);
-        self.read_blocks(first, |sample| match &found {
+        self.read_around(wall, |sample| match &found {
             (Some(_), Some(_)) if sample.moment.wall > wall => false,
             _ => {
                 found = (found.1.take(), Some(sample));

@@ -154,6 +154,12 @@ impl Sampler {
         sample
     }
 
+    /// Changes whose threads the next samples have, and whether they have the interrupts of devices.
+    pub fn look_at(&mut self, threads: ThreadScope, interrupts: bool) {
+        self.options.threads = threads;
+        self.options.interrupts = interrupts;
+    }
+
     /// Goes on with another tree: the next moment of the same machine, where a tree is a recorded one.
     pub fn continue_with(&mut self, tree: impl Into<Arc<Tree>>) {
         self.tree = tree.into();

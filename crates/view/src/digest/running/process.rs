@@ -185,8 +185,10 @@ fn sort(rows: &mut [ProcessRow], sort: Sort) {
 }
 
 fn task_rows(tasks: &[TaskSample], changes: &[TaskChange], window: Window, places: &Places) -> Vec<TaskRow> {
+    let changes: BTreeMap<Identity, &TaskChange> =
+        changes.iter().map(|change| (change.identity, change)).collect();
     let row = |task: &TaskSample| {
-        let change = changes.iter().find(|change| change.identity == task.identity);
+        let change = changes.get(&task.identity);
         let cpu = change.and_then(|change| change.cpu.clone());
         TaskRow {
             identity: task.identity,
