@@ -1,0 +1,53 @@
+//! Screen 5: devices and their interrupts.
+
+use nodewise_view::digest::running::{Running, words};
+use ratatui::layout::Rect;
+
+use super::{Page, cell, rate};
+use crate::app::{Origin, Screen};
+use crate::ink::Ink;
+use crate::table::{self, Cell, Column};
+
+/// A device is marked when more than this share of its interrupts is on other nodes.
+const WRONG_SHARE: f64 = 0.5;
+
+/// Draws it.
+pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
+    if running.devices.is_empty() {
+        let why = match page.app.origin {
+            Origin::Live => " no device with interrupts of its own yet",
+            Origin::Recording(_) => " this recording holds no interrupts",
+        };
+        return page.line(area, 0, Ink::Plain, why);
+    }
+    let columns = [
+        Column::text("device", 20, 32),
+        Column::number("node", 4),
+        Column::number("interrupts/s", 12),
+        Column::number("on other nodes", 14),
+        Column::text("taken by", 20, 80),
+        Column::text("lines", 5, 24),
+    ];
+    let selected = page.app.selected(Screen::Devices);
+    let seen = table::window(running.devices.len(), selected, table::room(area));
+    let first = seen.start;
+    let rows: Vec<Vec<Cell>> = running.devices[seen]
+        .iter()
+        .map(|row| {
+            let wrong = row.change.wrong_share();
+            let is_wrong = wrong.is_some_and(|share| share > WRONG_SHARE);
+            let (ink, mark) = if is_wrong { (Ink::Notable, "!") } else { (Ink::Plain, "") };
+            let wrong = wrong.map(|share| format!("{} %{mark}", cell::whole_percent(share)));
+            let lines: Vec<String> = row.lines.iter().map(ToString::to_string).collect();
+            vec![
+                Cell::new(Ink::Strong, row.change.device.as_str()),
+                row.change.node.map(|node| node.to_string()).into(),
+                rate(running, Some(row.change.count)).into(),
+                Cell::new(ink, wrong.unwrap_or_default()),
+                words::taken_by(row).into(),
+                lines.join(",").into(),
+            ]
+        })
+        .collect();
+    table::draw(&columns, &rows, selected.checked_sub(first), area, page.buffer, page.app.inks);
+}
