@@ -1,0 +1,138 @@
+//! Keys and their effects.
+
+use std::time::Duration;
+
+use nodewise_terminal::{App, Effect, Inks, Interest, Key, Origin, Seek};
+
+use crate::{app, example, reading, screen, type_keys};
+
+/// The names in the list of processes, as they are seen.
+fn names(app: &mut App) -> Vec<String> {
+    let text = screen(app, 100, 30);
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("PID"))
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    let name = |line: &str| line.trim_start_matches('>').split_whitespace().nth(1).map(str::to_owned);
+    lines.filter_map(name).collect()
+}
+
+/// The number of the selected process.
+fn selected(app: &mut App) -> String {
+    let text = screen(app, 100, 30);
+    let line = text.lines().find(|line| line.starts_with('>')).unwrap_or_default();
+    line.trim_start_matches('>').split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_order_follows_the_keys() {
+    let mut app = app(4, 5);
+    assert_eq!(
+        names(&mut app),
+        ["sshd", "node_exporter", "qemu-system-x86", "java", "postgres"],
+        "by CPU time"
+    );
+    type_keys(&mut app, "r");
+    assert_eq!(names(&mut app)[0], "postgres");
+    type_keys(&mut app, "r<");
+    assert_eq!(names(&mut app), ["java", "node_exporter", "postgres", "qemu-system-x86", "sshd"], "by name");
+    type_keys(&mut app, "<");
+    assert_eq!(names(&mut app)[0], "postgres", "by number");
+}
+
+#[test]
+fn a_process_stays_selected_where_it_goes() {
+    let mut app = app(4, 40);
+    type_keys(&mut app, "jjj");
+    let process = selected(&mut app);
+    type_keys(&mut app, "r");
+    assert_eq!(selected(&mut app), process, "in another order");
+    app.take(reading(&example::sample(4, 40, 202), &example::sample(4, 40, 205)));
+    assert_eq!(selected(&mut app), process, "in another reading");
+    app.take(reading(&example::sample(4, 2, 202), &example::sample(4, 2, 205)));
+    assert!(!selected(&mut app).is_empty(), "another where it has ended");
+}
+
+#[test]
+fn filters_choose_by_what_is_known() {
+    let check = |filter: &str, expected: &[&str]| {
+        let mut app = app(4, 5);
+        type_keys(&mut app, &format!("/{filter}<Enter>"));
+        assert_eq!(names(&mut app), expected, "{filter}");
+    };
+    check("QEMU", &["qemu-system-x86"]);
+    check("pid=4001", &["java"]);
+    check("user=1001", &["sshd", "java"]);
+    check("unit=postgresql name=e", &["node_exporter", "qemu-system-x86", "postgres"]);
+    check("node=2", &["qemu-system-x86"]);
+    check("rss>300M", &["sshd", "node_exporter", "qemu-system-x86"]);
+    check("cpu>3", &["sshd"]);
+    check("nothing", &["process"]);
+}
+
+#[test]
+fn a_filter_that_is_given_up_leaves_the_one_before() {
+    let mut app = app(4, 5);
+    type_keys(&mut app, "/java<Enter>/sshd");
+    assert_eq!(names(&mut app), ["process"], "both");
+    type_keys(&mut app, "<Esc>");
+    assert_eq!(names(&mut app), ["java"]);
+    type_keys(&mut app, "\\");
+    assert_eq!(names(&mut app).len(), 5);
+}
+
+#[test]
+fn effects_are_asked_for_and_never_done() {
+    let mut app = app(4, 5);
+    assert_eq!(app.handle(Key::Char('q')), [Effect::Quit]);
+    assert_eq!(app.handle(Key::Control('c')), [Effect::Quit]);
+    assert_eq!(app.handle(Key::Control('z')), [Effect::Suspend]);
+    assert_eq!(app.handle(Key::Char('p')), [Effect::Pause(true)]);
+    assert_eq!(app.handle(Key::Char(' ')), [Effect::Pause(false)]);
+    assert_eq!(app.handle(Key::Char('+')), [Effect::Every(Duration::from_secs(2))]);
+    assert_eq!(app.handle(Key::Char('-')), [Effect::Every(Duration::from_secs(1))]);
+    assert_eq!(app.handle(Key::Char('[')), [], "a live view has no steps");
+    let interest = |threads_of, interrupts| Effect::Interest(Interest { threads_of, interrupts });
+    assert_eq!(app.handle(Key::Char('5')), [interest(None, true)]);
+    assert_eq!(app.handle(Key::Char('3')), [interest(Some(4004), false)]);
+    assert_eq!(app.handle(Key::Enter), [Effect::Mappings(4004), interest(None, false)]);
+    assert_eq!(app.handle(Key::Enter), [Effect::Mappings(4004)], "read again");
+}
+
+#[test]
+fn a_recording_is_gone_through_by_keys() {
+    let mut app = App::new(Origin::Recording("a".to_owned()), Duration::from_secs(1), Inks::Plain);
+    app.take(reading(&example::sample(4, 5, 200), &example::sample(4, 5, 202)));
+    assert!(app.is_paused(), "it stands still at first");
+    for (key, seek) in
+        [('[', Seek::Back), (']', Seek::On), ('{', Seek::MinuteBack), ('}', Seek::MinuteOn), ('G', Seek::End)]
+    {
+        assert_eq!(app.handle(Key::Char(key)), [Effect::Pause(true), Effect::Seek(seek)]);
+    }
+    type_keys(&mut app, "g90m");
+    let to = Seek::To(Duration::from_secs(5400));
+    assert_eq!(app.handle(Key::Enter), [Effect::Pause(true), Effect::Seek(to)]);
+    type_keys(&mut app, "gx");
+    assert_eq!(app.handle(Key::Enter), []);
+    assert!(screen(&mut app, 120, 24).contains("is not a time"));
+}
+
+#[test]
+fn a_screen_is_saved_as_it_is_seen() {
+    let mut app = app(4, 5);
+    let seen = screen(&mut app, 100, 30);
+    type_keys(&mut app, "ea.txt");
+    let effects = app.handle(Key::Enter);
+    assert_eq!(effects, [Effect::Save { name: "a.txt".to_owned(), text: seen }]);
+    type_keys(&mut app, "e");
+    assert_eq!(app.handle(Key::Enter), [], "no name, no file");
+}
+
+#[test]
+fn stranded_memory_has_a_command_that_moves_it() {
+    let mut app = app(4, 5);
+    type_keys(&mut app, "/pid=4001<Enter>m");
+    let text = screen(&mut app, 100, 30);
+    assert!(text.contains("nodewise migrate 4001 --from 0 --to 1"), "{text}");
+}
