@@ -29,6 +29,7 @@ pub mod shm;
 pub mod show;
 pub mod simulate;
 pub mod stat;
+pub mod top;
 pub mod topics;
 pub mod tune;
 mod verbs;
@@ -46,6 +47,8 @@ verbs! {
         "Shows where memory is: nodes, CPUs, distances, caches, devices, settings";
     "stat" Stat(stat::Stat),
         "Shows the running system by node: memory, allocations, CPU load, and the processes that matter";
+    "top" Top(top::Top), here "--from=FILE replays a recording",
+        "Shows the running system by node on screens that follow it: nodes, processes, threads, mappings, devices";
     "acpi" Acpi(acpi::Acpi),
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "maps" Maps(maps::Maps),

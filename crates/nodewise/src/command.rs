@@ -23,6 +23,7 @@ pub mod shm;
 pub mod show;
 pub mod simulate;
 pub mod stat;
+pub mod top;
 pub mod tune;
 pub mod workload;
 pub mod zones;
@@ -43,6 +44,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
     match verb {
         Verb::Show(args) => show::run(args, global),
         Verb::Stat(args) => stat::run(args, global),
+        Verb::Top(args) => top::run(args, global),
         Verb::Acpi(args) => acpi::run(args, global),
         Verb::Maps(args) => maps::run(args, global),
         Verb::Capture(args) => capture::run(args, global),

@@ -35,6 +35,8 @@
 //!   before (`command/emulation/before.rs`), a change of its files, and the verbs that only look
 //! - in `command/hugepages/` setting pools (`command/hugepages/set.rs`), and keeping them over a boot
 //!   (`command/hugepages/persist.rs`); `boot_files.rs` changes of boot files; `journal.rs` the old values of settings
+//! - in `command/top/` the readings behind the live view: of this machine (`command/top/live.rs`), of a recording
+//!   (`command/top/replay.rs`), their messages (`command/top/message.rs`), and the loop (`command/top/screens.rs`)
 //! - `migration.rs` moving the pages of a process: in `migration/` the engine (`migration/engine.rs`), where pages
 //!   are to go (`migration/goal.rs`), a process and a system for it (`migration/live.rs`)
 //! - `version.rs` the text of `--version`; `nearest.rs` the word that a mistyped one was meant to be

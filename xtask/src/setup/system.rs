@@ -14,7 +14,7 @@ use super::apt::{self, PrivateApt};
 use crate::program;
 
 /// Packages beside those that guests are built with.
-const OTHERS: [(&str, &str); 23] = [
+const OTHERS: [(&str, &str); 24] = [
     ("acpica-tools", "tests compare ACPI tables with iasl"),
     ("binutils", "link libnuma"),
     ("ca-certificates", "fetch from PyPI"),
@@ -35,6 +35,7 @@ const OTHERS: [(&str, &str); 23] = [
     ("qemu-user", "run libnuma's tests for arm64"),
     ("slurm-client", "tests check options of srun with its own parser"),
     ("strace", "tests count system calls"),
+    ("tmux", "tests look at the screens of top"),
     ("valgrind", "tests look for races and count instructions"),
     ("systemd", "tests check drop-ins with its own parser"),
     ("util-linux", "the lab stops its guests with setsid"),

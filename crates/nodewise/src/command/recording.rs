@@ -76,7 +76,7 @@ fn samples(
     }
 }
 
-fn gap_sentence(gap: &Gap) -> String {
+pub fn gap_sentence(gap: &Gap) -> String {
     let reason = &gap.reason;
     match (gap.from, gap.to) {
         (Some(from), Some(to)) => {

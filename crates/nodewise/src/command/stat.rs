@@ -1,6 +1,6 @@
 //! `nodewise stat`.
 
-mod recorded;
+pub mod recorded;
 mod subject;
 mod words;
 

@@ -32,6 +32,7 @@ mod simulate;
 mod stat;
 mod streams;
 mod terminal;
+mod top;
 mod tune;
 mod workload;
 mod wrong;

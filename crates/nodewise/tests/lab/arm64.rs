@@ -87,7 +87,8 @@ fn cargo() -> Command {
     cargo.arg("--target-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("arm64"));
     cargo.args(SETTINGS.iter().flat_map(|setting| ["--config", setting]));
     cargo.args(["--package=nodewise", "--package=nodewise-lab", "--bin=nodewise", "--bin=lab-init"]);
-    cargo.arg("--features=nodewise-lab/arm64");
+    // A guest has no terminal for screens.
+    cargo.args(["--no-default-features", "--features=nodewise-lab/arm64"]);
     // Flags of the caller are for the caller's programs.
     cargo.arg("--test=lab").env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     cargo

@@ -1,0 +1,185 @@
+//! Readings of a recording, forwards and back.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nodewise_diagnose::Delta;
+use nodewise_machine::printable::printable;
+use nodewise_source::record::{Gap, RecordError, Recording};
+use nodewise_source::sample::Sample;
+use nodewise_terminal::{Position, Reading, Seek};
+
+use super::live::digest;
+use super::message::{News, Request};
+use crate::command::recording::gap_sentence;
+use crate::failure::Failure;
+
+/// Samples before and behind the one that is shown which stay unpacked.
+const AROUND: usize = 16;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Opens a recording and starts the thread that reads it.
+///
+/// # Errors
+/// A file that is not a recording, and one without a whole sample.
+pub(super) fn start(
+    file: &Path,
+    at: Option<Duration>,
+    every: Duration,
+) -> Result<(Sender<Request>, Receiver<News>), Failure> {
+    let name = file.to_string_lossy();
+    let fail = |error: RecordError| Failure::cannot(format_args!("{}: {error}", printable(&name)));
+    let recording = Recording::open(file).map_err(fail)?;
+    let mut replay = Replay::new(recording).map_err(fail)?;
+    match at {
+        Some(at) => replay.go_to(replay.first + at),
+        // The first sample has none before it to compare with.
+        None => {
+            replay.go(Seek::On);
+        }
+    }
+    let (requests, asked) = mpsc::channel();
+    let (tell, news) = mpsc::channel();
+    thread::spawn(move || play(&mut replay, &asked, &tell, every));
+    Ok((requests, news))
+}
+
+/// Sends readings until the view has gone.
+fn play(replay: &mut Replay, asked: &Receiver<Request>, tell: &Sender<News>, mut every: Duration) {
+    let mut paused = true;
+    let mut due = Instant::now();
+    if tell.send(News::Reading(replay.reading())).is_err() {
+        return;
+    }
+    loop {
+        let request = if paused {
+            asked.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            asked.recv_timeout(due.saturating_duration_since(Instant::now()))
+        };
+        let mut has_moved = false;
+        let mut is_over = false;
+        match request {
+            Ok(Request::Seek(seek)) => has_moved = replay.go(seek),
+            Ok(Request::Pause(now)) => {
+                paused = now;
+                due = Instant::now() + every;
+            }
+            Ok(Request::Every(now)) => every = now,
+            Ok(Request::Interest(_) | Request::Mappings(_)) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                due = (due + every).max(Instant::now());
+                has_moved = replay.go(Seek::On);
+                is_over = !has_moved;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        paused |= is_over;
+        let news = if is_over { Some(News::End) } else { None };
+        let news = if has_moved { Some(News::Reading(replay.reading())) } else { news };
+        if news.is_some_and(|news| tell.send(news).is_err()) {
+            return;
+        }
+    }
+}
+
+/// A place in a recording, and the samples around it.
+struct Replay {
+    recording: Recording,
+    first: Duration,
+    last: Duration,
+    samples: VecDeque<Sample>,
+    gaps: Vec<Gap>,
+    /// The sample that is shown, among them.
+    at: usize,
+}
+
+impl Replay {
+    fn new(recording: Recording) -> Result<Self, RecordError> {
+        let mut first = None;
+        recording.read(|sample| {
+            first = Some(sample.moment.wall);
+            false
+        });
+        let Some(first) = first else { return Err(RecordError::NoSamples(recording.damaged_bytes())) };
+        let last = recording.span().map_or(first, |(_, last)| last.max(first));
+        let mut replay = Self { recording, first, last, samples: VecDeque::new(), gaps: Vec::new(), at: 0 };
+        replay.go_to(first);
+        Ok(replay)
+    }
+
+    /// Goes to the last sample at or before a time; the first one where all are later.
+    fn go_to(&mut self, wall: Duration) {
+        let mut samples: VecDeque<Sample> = VecDeque::new();
+        // Samples that are later; those before lose the oldest.
+        let mut later = 0;
+        self.gaps = self.recording.read_around(wall, |sample| {
+            let is_later = sample.moment.wall > wall;
+            later += usize::from(is_later);
+            samples.push_back(sample);
+            if !is_later && samples.len() > AROUND {
+                samples.pop_front();
+            }
+            later < AROUND
+        });
+        if let Some(at) = samples.iter().rposition(|sample| sample.moment.wall <= wall) {
+            self.at = at;
+            self.samples = samples;
+        } else if !samples.is_empty() {
+            self.at = 0;
+            self.samples = samples;
+        }
+    }
+
+    fn wall(&self) -> Duration {
+        self.samples[self.at].moment.wall
+    }
+
+    /// Moves; says whether another sample is shown now.
+    fn go(&mut self, seek: Seek) -> bool {
+        let before = self.wall();
+        match seek {
+            Seek::On => {
+                if self.at + 1 >= self.samples.len() {
+                    self.go_to(before);
+                }
+                if self.at + 1 < self.samples.len() {
+                    self.at += 1;
+                }
+            }
+            Seek::Back => {
+                // The sample before is wanted for rates, too.
+                if self.at < 2 {
+                    self.go_to(before);
+                }
+                self.at = self.at.saturating_sub(1);
+            }
+            Seek::MinuteOn => self.go_to(before + MINUTE),
+            Seek::MinuteBack => self.go_to(before.saturating_sub(MINUTE).max(self.first)),
+            Seek::To(at) => self.go_to(self.first.saturating_add(at)),
+            Seek::End => self.go_to(Duration::MAX),
+        }
+        self.wall() != before
+    }
+
+    /// The reading at this place.
+    fn reading(&self) -> Reading {
+        let now = &self.samples[self.at];
+        let before = self.at.checked_sub(1).map(|before| &self.samples[before]);
+        // Samples of two starts of the machine have no change between them.
+        let delta = before.and_then(|before| Delta::between(before, now).ok());
+        let delta = delta.unwrap_or_else(|| Delta::since_boot(now));
+        let wall = now.moment.wall;
+        let gap =
+            self.gaps.iter().find(|gap| gap.to == Some(wall) || gap.to.is_none() && gap.from == Some(wall));
+        let position = Position {
+            at: wall.saturating_sub(self.first),
+            length: self.last.saturating_sub(self.first),
+            gap: gap.map(gap_sentence),
+        };
+        Reading { running: digest(now, &delta), position: Some(position) }
+    }
+}
