@@ -21,6 +21,7 @@
 //!   arms
 //! - `fuzz.rs` `cargo xtask fuzz`
 //! - `soak.rs` `cargo xtask lab-soak`, drawn scripts in real kernels
+//! - `migrate_soak.rs` `cargo xtask migrate-soak`, memory that moves in a guest
 //! - `drop_in.rs` `cargo xtask drop-in`, drawn command lines beside numactl's own tools
 //! - `churn.rs` `cargo xtask churn`, samples of this machine or a guest while processes come and go
 //! - `bench.rs` `cargo xtask bench`, nodewise beside its peers; in `bench/` what is counted and timed;
@@ -40,6 +41,7 @@ mod dist;
 mod drop_in;
 mod fuzz;
 mod libnuma;
+mod migrate_soak;
 mod program;
 mod setup;
 mod soak;
@@ -54,6 +56,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use nodewise_lab::Arch;
+use nodewise_machine::Bytes;
 
 #[derive(Parser)]
 #[command(about = "What is done to nodewise rather than by it", disable_help_subcommand = true)]
@@ -190,6 +193,15 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         scripts: u64,
     },
+    /// Move memory of a program that works, in a guest: at a rate, until Ctrl-C, until the program ends
+    MigrateSoak {
+        /// How much, in MiB; the guest has somewhat more than twice of it
+        #[arg(long, value_name = "MIB", default_value_t = 128)]
+        size: u64,
+        /// MiB that move in a second: an emulated guest should be able to move several times as much
+        #[arg(long, value_name = "MIB", default_value_t = 2)]
+        rate: u64,
+    },
     /// Run the fuzz targets, one after the other
     Fuzz {
         /// Targets to run [default: all]
@@ -288,6 +300,9 @@ fn main() -> ExitCode {
             Task::LabSetup { kernels, arch } => setup::run(&setup::wanted(&kernels, arch)),
             Task::LabSoak { kernel, arch, first, machines, scripts } => root()
                 .and_then(|root| soak::run(&root, &soak::Soak { kernel, arch, first, machines, scripts })),
+            Task::MigrateSoak { size, rate } => {
+                root().and_then(|root| migrate_soak::run(&root, Bytes::from_mib(size), Bytes::from_mib(rate)))
+            }
             Task::Fuzz { targets, seconds } => root().and_then(|root| fuzz::run(&root, &targets, seconds)),
             Task::Libnuma { arch, out, prefix, libdir, multiarch } => {
                 let destination = libnuma::Destination { out, prefix, libdir, multiarch };

@@ -160,8 +160,8 @@ fn main() {
         };
         let plan = Plan {
             arch: Arch::X86,
-            // Room beside the memory for the guest's own.
-            spec: format!("2x(1c {}M); dist=20", load.size.mib() + 512),
+            // Room beside the memory for the guest's own, in whole blocks of memory.
+            spec: format!("2x(1c {}M); dist=20", (load.size.mib() + 512).next_multiple_of(128)),
             append: None,
             qemu: None,
             checks: Extent::Soak,
