@@ -85,6 +85,11 @@ impl Header {
         Ok(self)
     }
 
+    /// Bytes that it takes in a file.
+    pub fn length(&self) -> u64 {
+        serde_json::to_vec(self).map_or(0, |line| line.len() as u64 + 1)
+    }
+
     /// The machine that was recorded, where the header has it.
     ///
     /// # Errors

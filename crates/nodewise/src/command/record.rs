@@ -16,7 +16,7 @@ use nodewise_machine::Bytes;
 use nodewise_machine::printable::io_words;
 use nodewise_source::record::{Header, Rotation, Writer};
 use nodewise_source::sample::{
-    BandwidthScope, Moment, PageOptions, ProcessScope, SampleOptions, Sampler, ThreadScope,
+    BandwidthScope, Moment, PageOptions, ProcessScope, Sample, SampleOptions, Sampler, ThreadScope,
 };
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, boot};
@@ -45,6 +45,7 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
     let header = Header::new(env!("CARGO_PKG_VERSION"), args.every, boot::mark(&tree).ok().flatten())
         .with_machine_file(&machine_file(&input, false))
         .map_err(|error| Failure::new(INTERNAL, error))?;
+    room(&header, args.max_size)?;
     let mut mapped = Mapped::new(&args.maps, measuring::seed(None));
     mapped.check(!args.command.is_empty())?;
     let file = open(&args.output, args.force)?;
@@ -81,6 +82,19 @@ fn start(args: &Args) -> Result<Option<Child>, Failure> {
     child.map(Some).map_err(|error| not_executed(program, &error))
 }
 
+/// Refuses a size of which the description of the machine alone takes much: it is in each of the two files.
+fn room(header: &Header, max_size: Option<Bytes>) -> Result<(), Failure> {
+    let Some(max_size) = max_size else { return Ok(()) };
+    let least = Bytes::new(header.length().saturating_mul(8));
+    if max_size >= least {
+        return Ok(());
+    }
+    Err(Failure::usage(format_args!(
+        "--max-size {max_size}: the description of this machine takes {} of each of two files: expected at least {least}",
+        Bytes::new(header.length())
+    )))
+}
+
 /// The program's code, or 128 and its signal as a shell has it.
 fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
@@ -100,7 +114,7 @@ fn record(
     let mut next = began;
     let mut has_ended = false;
     loop {
-        recorder.push(sampler, mapped)?;
+        recorder.push(&take(sampler, mapped))?;
         // A sample that came late moves the ones behind it: none is taken twice.
         next = (next + args.every).max(Instant::now());
         measuring::wait(next, interrupt, || {
@@ -110,9 +124,16 @@ fn record(
         });
         if has_ended || interrupt.load(Ordering::Relaxed) {
             // The last moment is as wanted as the first.
-            return recorder.push(sampler, mapped);
+            return recorder.push(&take(sampler, mapped));
         }
     }
+}
+
+/// The running system now.
+fn take(sampler: &mut Sampler, mapped: &mut Mapped) -> Sample {
+    let mut sample = sampler.sample(Moment::now());
+    mapped.add_to(&mut sample);
+    sample
 }
 
 /// Opens the file, and leaves what is in it.
@@ -165,11 +186,9 @@ impl Recorder {
         })
     }
 
-    fn push(&mut self, sampler: &mut Sampler, mapped: &mut Mapped) -> Result<(), Failure> {
-        let mut sample = sampler.sample(Moment::now());
-        mapped.add_to(&mut sample);
+    fn push(&mut self, sample: &Sample) -> Result<(), Failure> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let pushed = writer.push(&sample).and_then(|rotation| {
+        let pushed = writer.push(sample).and_then(|rotation| {
             if self.safe.elapsed() >= SAFE_EVERY {
                 self.safe = Instant::now();
                 writer.file().sync_data()?;
@@ -229,3 +248,6 @@ impl Recorder {
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::cannot(format_args!("cannot write {}: {}", shown(path), io_words(error)))
 }
+
+#[cfg(test)]
+mod tests;

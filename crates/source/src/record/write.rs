@@ -37,6 +37,8 @@ pub struct Writer<W> {
     open: Option<OpenBlock>,
     blocks: u32,
     written: u64,
+    /// Bytes of the largest block so far.
+    largest_block: u64,
     most_bytes: Option<u64>,
 }
 
@@ -51,7 +53,7 @@ struct OpenBlock {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a recording: writes its header. A file of more than `most_bytes` asks
+    /// Begins a recording: writes its header. A file that has no room for another block within `most_bytes` asks
     /// for a new one.
     ///
     /// # Errors
@@ -68,6 +70,7 @@ impl<W: Write> Writer<W> {
             open: None,
             blocks: 0,
             written: line.len() as u64,
+            largest_block: 0,
             most_bytes,
         })
     }
@@ -107,7 +110,9 @@ impl<W: Write> Writer<W> {
         if due || self.lines.len() >= FULL_BLOCK_BYTES {
             self.flush()?;
         }
-        let full = self.most_bytes.is_some_and(|most| self.written >= most);
+        // The next block may be as large as the largest so far. Only what a block was written to can be full.
+        let next = self.written.saturating_add(self.largest_block);
+        let full = self.blocks > 0 && self.most_bytes.is_some_and(|most| next > most);
         Ok(if full { Rotation::Due } else { Rotation::Stay })
     }
 
@@ -122,6 +127,7 @@ impl<W: Write> Writer<W> {
         self.lines.clear();
         self.file.write_all(&block)?;
         self.written += block.len() as u64;
+        self.largest_block = self.largest_block.max(block.len() as u64);
         self.file.flush()
     }
 
