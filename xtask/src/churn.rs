@@ -25,7 +25,7 @@ use crate::program;
 
 /// Time between two samples.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Every so many births one lives for this time: longer than 5 s between two lists of processes, and 8 s between two
+/// One birth in this number lives for this time: longer than 5 s between two lists of processes, and 8 s between two
 /// readings of an idle one.
 const LONG_EVERY: u64 = 50;
 const LONG: Duration = Duration::from_secs(20);
@@ -297,7 +297,7 @@ fn driven(account: &Account, sample: &Sample, taken: Instant) -> Result<usize> {
     Ok(looked)
 }
 
-/// Checks what must hold between two samples; the driver made so many processes between them.
+/// Checks what must hold between two samples; the driver made this number of processes between them.
 fn pair(before: &Sample, after: &Sample, births: u64) -> Result<()> {
     ensure!(after.moment > before.moment, "the clock went back");
     let forks = after.forks.zip(before.forks).map(|(after, before)| after.saturating_sub(before));

@@ -10,7 +10,7 @@ use nodewise_machine::Bytes;
 use crate::{program, setup};
 
 /// Moves memory of this size at this many bytes a second: all of it, until Ctrl-C in the middle, and until its program
-/// ends; fails when the speed is off, or a page is not where it is said to be.
+/// ends; fails when the speed is off, or a page is not where the report has it.
 pub fn run(root: &Path, size: Bytes, rate: Bytes) -> Result<()> {
     ensure!(size >= Bytes::MIB && rate >= Bytes::MIB, "expected a size and a rate of 1M or more");
     setup::run(&[(DEFAULT_VERSION.to_owned(), Arch::X86)])?;

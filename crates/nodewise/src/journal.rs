@@ -30,7 +30,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Opens the journal that an option names, or that of the state folder. One that is not there yet is empty.
+    /// Opens the journal that an option names, or that of the state folder. A missing file is an empty journal.
     ///
     /// # Errors
     /// A file that cannot be read, or is not a journal; no state folder; a kernel that does not name its boot.

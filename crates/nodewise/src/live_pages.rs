@@ -76,7 +76,7 @@ impl PageSource for LivePages {
         located.map_err(|error| match error.errno {
             // A process that ends loses its memory first (EINVAL).
             Errno::ESRCH | Errno::EINVAL => PageError::Gone,
-            // A filter of system calls, another user's process, or a kernel without NUMA: no machine tells them apart.
+            // A filter of system calls, another user's process, or a kernel without NUMA: the facts of the machine do not distinguish these.
             _ => PageError::Refused(live::explain(&error, &Machine::new(Origin::Live)).to_string()),
         })
     }

@@ -1,7 +1,7 @@
 //! A sample: the running system at one moment.
 //!
 //! A [`Sample`] is plain data. It comes from the running system, a capture, a recording, or a test's hands, and
-//! nobody who reads it knows which. Raw counters stand in it as the kernel keeps them, since boot or since a
+//! its readers do not know which. It holds raw counters as the kernel keeps them, since boot or since a
 //! process began; changes between two samples are the business of the crate `diagnose`, and text is that of
 //! the views.
 //!
@@ -51,7 +51,7 @@ pub use sampler::{ProcessScope, SampleOptions, Sampler, ThreadScope};
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Sample {
     pub moment: Moment,
-    /// Nodes by id; those that are offline are not there.
+    /// Online nodes by id.
     pub nodes: Vec<NodeSample>,
     /// Times of the online CPUs by id.
     pub cpus: Vec<(CpuId, CpuTimes)>,
@@ -62,7 +62,7 @@ pub struct Sample {
     pub pressure: PressureSample,
     /// Forks since boot: `processes` of `/proc/stat`. Unchanged means that no process was born.
     pub forks: Option<u64>,
-    /// Processes by number. Those that ended while they were read are not there. A process that was idle is not
+    /// Processes by number. Those that ended while they were read are missing. A process that was idle is not
     /// read each time: then this is what the sample before holds, and [`ProcessSample::polled`] says since when.
     pub processes: Vec<Arc<ProcessSample>>,
     /// Control groups by path: the ones that hold a process of the sample, and their parents.
@@ -98,7 +98,7 @@ pub struct NodeSample {
     /// `nodeN/vmstat`; empty where it was not read.
     pub counters: Counters,
     /// Allocations since boot, of `nodeN/vmstat`, or of `nodeN/numastat` where that lacks them: both give the same
-    /// counters, and each reading disturbs them. All zero and standing still while `vm.numa_stat` is 0.
+    /// counters, and each reading disturbs them. All zero, or constant, while `vm.numa_stat` is 0.
     pub allocations: NodeCounters<Option<u64>>,
     /// Pools of huge pages by page size.
     pub pools: Vec<PoolSample>,
@@ -163,7 +163,7 @@ pub struct ProcessSample {
     pub group: Option<Arc<str>>,
     /// Its threads; `None` where they were not looked at.
     pub tasks: Option<Vec<TaskSample>>,
-    /// Where its memory is, as it was last seen; `None` where nobody looked, or was not allowed to.
+    /// Where its memory is, as it was last seen; `None` where it was not looked at, or the kernel refused.
     pub pages: Option<PageSample>,
     /// Why its pages are not known, where somebody looked.
     pub denied: Option<Denied>,
@@ -261,7 +261,7 @@ pub struct PageShare {
     /// The ends of the 95 % interval; both are the size where every page was seen.
     pub low: Bytes,
     pub high: Bytes,
-    /// The part that belongs to no file; `None` where the method cannot tell.
+    /// The part that belongs to no file; `None` where the method does not show it.
     pub anonymous: Option<Bytes>,
 }
 
@@ -335,7 +335,7 @@ impl Sample {
 }
 
 impl ProcessSample {
-    /// A process of which nothing is known but who it is.
+    /// A process with its identity, and nothing else known.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -360,7 +360,7 @@ impl ProcessSample {
 }
 
 impl NodeSample {
-    /// A node of which nothing is known but its number.
+    /// A node with its number, and nothing else known.
     pub fn new(node: NodeId) -> Self {
         Self {
             node,

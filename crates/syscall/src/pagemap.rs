@@ -71,7 +71,7 @@ pub fn scan(
         for Region { start, end, categories } in regions.iter().take(count) {
             each(PageRun { start: *start, end: *end, state: PageState::from_categories(*categories) });
         }
-        // A kernel that does not get on is not asked for ever.
+        // A kernel that does not get on is not asked forever.
         if to <= from {
             return Ok(());
         }

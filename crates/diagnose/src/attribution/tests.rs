@@ -96,7 +96,7 @@ fn time_of_threads_that_ended_is_unsure() {
     assert_eq!((time.used, time.unsure, time.bounds(n(0)).0), (ms(1000), ms(500), ms(500)));
     assert_eq!(time.bounds(n(1)), (ms(0), ms(500)));
     assert!(time.may_include(n(1)));
-    // Ticks are rounded: two of them are no thread.
+    // Ticks are rounded: two of them are within that.
     now.cpu_ticks = 62;
     assert_eq!(of_process(Some(&before), &now, &places()).unwrap().unsure, ms(0));
     now.cpu_ticks = 9;

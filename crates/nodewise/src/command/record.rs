@@ -82,7 +82,7 @@ fn start(args: &Args) -> Result<Option<Child>, Failure> {
     child.map(Some).map_err(|error| not_executed(program, &error))
 }
 
-/// Refuses a size of which the description of the machine alone takes much: it is in each of the two files.
+/// Refuses a size that the description of the machine nearly fills: it is in each of the two files.
 fn room(header: &Header, max_size: Option<Bytes>) -> Result<(), Failure> {
     let Some(max_size) = max_size else { return Ok(()) };
     let least = Bytes::new(header.length().saturating_mul(8));

@@ -149,7 +149,7 @@ impl Opened {
                 "it is not on tmpfs or hugetlbfs: the policy of other files cannot be set".to_owned(),
             ));
         }
-        // The kernel tells only who may write to a file which of its pages are there.
+        // Only a process that may write to a file learns which of its pages are present.
         let file = std::fs::File::options().read(true).write(true).open(path);
         let file = file.map_err(|error| refused(io_words(&error)))?;
         let length = file.metadata().map_err(|error| refused(io_words(&error)))?.len();

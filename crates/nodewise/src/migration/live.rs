@@ -22,7 +22,7 @@ use super::engine::{Memory, MigrationReport, State, Surroundings};
 use crate::live_pages::LivePages;
 use crate::{output, progress};
 
-/// Free memory that a target keeps: one part in so many of its size.
+/// Free memory that a target keeps: one part in this number of its size.
 const KEPT: u64 = 100;
 
 /// The memory of a process.

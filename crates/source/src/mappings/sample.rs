@@ -104,7 +104,7 @@ struct Sampling<'a> {
 }
 
 impl<'a> Sampling<'a> {
-    /// Nothing is known yet but what a scan said of sizes.
+    /// Nothing is known yet but the sizes from a scan.
     fn new(pages: &'a mut dyn PageSource, present: &'a [Present], is_scanned: bool) -> Self {
         let resident = |present: &Present| Some(present.resident).filter(|_| is_scanned);
         let found =

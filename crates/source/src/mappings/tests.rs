@@ -253,7 +253,7 @@ fn what_cannot_be_drawn_is_counted_and_the_reason_is_named() {
     };
     let refused = Err(PageError::Refused("move_pages is not permitted".to_owned()));
     check(Pages { locates: refused, ..Pages::new(whole(), interleaved) }, "move_pages is not permitted");
-    // A reserve of which little is used, on a kernel that does not say which pages there are.
+    // A reserve with little of it in use, on a kernel that does not say which pages there are.
     let sparse: fn(u64) -> Option<u32> = |address| ((address >> 12) % 64 == 0).then_some(0);
     let pages = Pages { scans: Err(PageError::Unsupported), ..Pages::new(whole(), sparse) };
     check(pages, "of 2048 pages that were drawn only");

@@ -67,7 +67,7 @@ fn cpu(word: &str) -> Option<CpuId> {
     Some(CpuId::new(cpu))
 }
 
-/// At most so many numbers, and the text behind them.
+/// At most this number of counts, and the text behind them.
 fn counts(text: &str, most: usize) -> (Vec<u64>, &str) {
     let mut rest = text.trim_start();
     let mut counts = Vec::new();

@@ -1,8 +1,8 @@
 //! How long a thread ran and waited.
 //!
 //! # Source
-//! `/proc/PID/schedstat` for the main thread, `/proc/PID/task/TID/schedstat` for each: three numbers, of which the
-//! first two are ns. All 0 where the kernel was built without them.
+//! `/proc/PID/schedstat` for the main thread, `/proc/PID/task/TID/schedstat` for each: three numbers, the
+//! first two in ns. All 0 where the kernel was built without them.
 
 use std::time::Duration;
 

@@ -39,7 +39,7 @@ pub fn name(tree: &Tree, pid: Pid) -> Result<Option<Vec<u8>>, ReadError> {
     Ok(there.then_some(name))
 }
 
-/// The processes of a name: that which they chose themselves, of which the kernel keeps 15 bytes, or the last part
+/// The processes of a name: that which they chose themselves (the kernel keeps 15 bytes of it), or the last part
 /// of the path in their command line. What ends meanwhile is left out.
 ///
 /// # Source

@@ -34,13 +34,13 @@ pub(super) fn change(before: &Value, now: &Value) -> Option<Value> {
             }
             None => Value::Array(now.clone()),
         },
-        // An object is a change, unless it replaces what is no object.
+        // An object is a change, unless it replaces something else.
         (_, Value::Object(members)) if is_replacement(members) => replacement(now.clone()),
         (_, now) => now.clone(),
     })
 }
 
-/// Makes a change. What a damaged change says of a value that is not there is taken as the value.
+/// Makes a change. A damaged change to a missing value is taken as the value.
 pub(super) fn apply(value: &mut Value, change: Value) {
     match (value, change) {
         (value, Value::Object(mut members)) if is_replacement(&members) => {

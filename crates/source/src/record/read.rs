@@ -66,7 +66,7 @@ impl Recording {
                 break;
             };
             damaged_bytes += found - at;
-            // A header of a block that was cut stays: its time tells what is missing.
+            // A header of a block that was cut stays: its time shows what is missing.
             blocks.push((found, header));
             let whole = block::is_whole(&header, &bytes[found..]);
             // Bytes that a damaged length names may hold the next block.

@@ -128,7 +128,7 @@ impl BandwidthTable {
     }
 }
 
-/// The sum over groups; `None` where one of them does not say, since a part is no sum.
+/// The sum over groups; `None` where one of them does not say, since a part is not the sum.
 fn sum(reading: &mut Reading<'_>, counters: &mut [Kept]) -> Option<u64> {
     let mut sum = 0u64;
     for counter in counters {

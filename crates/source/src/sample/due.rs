@@ -28,7 +28,7 @@ impl Pace {
     }
 
     /// Notes a reading. An idle object is read next at a place that its phase gives, so that those that were found
-    /// together are not read together for ever.
+    /// together are not read together forever.
     pub(super) fn next(&mut self, reading: &Reading<'_>, changed: bool, phase: u64) {
         self.pause = if changed { 1 } else { (self.pause * 2).clamp(1, IDLE_MOST_TICKS) };
         let next = reading.tick + 1;

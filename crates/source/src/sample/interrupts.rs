@@ -75,7 +75,7 @@ fn find(tree: &Tree) -> Vec<InterruptSample> {
                 continue;
             }
             let node = file::value(tree, &format!("{folder}/numa_node"), number::number::<u32>);
-            // -1, which is no number here: the firmware does not say.
+            // -1 is refused as a number: the firmware does not say.
             let node = node.ok().flatten().filter(|node| *node < <NodeId as nodewise_machine::id::Id>::LIMIT);
             devices.push(InterruptSample {
                 device: format!("{word}:{name}"),

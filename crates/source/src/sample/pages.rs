@@ -24,7 +24,7 @@ const FACT: &str = "memory of processes by node";
 const FIRST: Duration = Duration::from_micros(36);
 /// The price of a refusal.
 const REFUSED: Duration = Duration::from_micros(4);
-/// Memory that nobody allocated or freed may be elsewhere after this time.
+/// Memory may be elsewhere after this time, also where none was allocated or freed.
 const STALE: Duration = Duration::from_secs(60);
 /// Processes that are compared exactly by what a look is worth; more than a purse pays for in a sample.
 const BEST: usize = 256;
@@ -236,7 +236,7 @@ fn exact(reading: &Reading<'_>, pid: Pid) -> Seen {
         Err(_) => return Seen::Denied(Denied::Unreadable),
     }
     let parsed = summing.finish();
-    // A part of the sum is no sum.
+    // A part of the pages is not their sum.
     if !parsed.problems.is_empty() || parsed.value.pages_of_unknown_size > 0 {
         return Seen::Denied(Denied::Unreadable);
     }

@@ -63,7 +63,7 @@ enum Poll {
     There { changed: bool },
     /// It has ended, and its number may be another's.
     Gone,
-    /// It is there, and its file is no use.
+    /// It exists, and its file cannot be used.
     Unreadable,
 }
 

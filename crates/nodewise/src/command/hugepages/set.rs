@@ -99,7 +99,7 @@ fn set_one(pools: &mut impl Pools, wish: Wish) -> PoolChange {
 /// Writes back the values from before, the last first.
 ///
 /// # Errors
-/// The first that could not be written; the others are written all the same.
+/// The first that could not be written; the others are written anyway.
 pub fn give_back(pools: &mut impl Pools, changes: &[PoolChange]) -> Result<(), String> {
     let changed = changes.iter().rev().filter(|change| !change.tries.is_empty());
     let results: Vec<Result<(), String>> =
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Nodes that have room for so many pages, and gain some with each compaction.
+    /// Nodes with room for this number of pages, and gain some with each compaction.
     #[derive(Default)]
     struct Synthetic {
         pages: BTreeMap<NodeId, u64>,

@@ -80,7 +80,7 @@ impl PageSource for Pages {
     }
 }
 
-/// Pages that are drawn from memory of which 7 parts of 10 are on one node, again and again.
+/// Pages drawn again and again from memory that is on one node in 7 parts of 10.
 pub fn drawn_pages(context: &Context) -> Result<(), String> {
     const SEED: u64 = 7;
     let Nodes { ids: [a, b, ..], .. } = Nodes::find(context)?;

@@ -172,7 +172,7 @@ fn zones_that_cannot_be_read_are_not_read_again_in_the_same_minute() {
             if second < 70 {
                 assert_eq!(found, reasons, "{second}");
             }
-            // From now on all is well, but for the zones nobody looks.
+            // From now on all is well, but the zones are not looked at.
             sampler.continue_with(Tree::memory(machine()));
             sample.nodes[0].present.map(|size| size.get() >> 10)
         };
@@ -213,7 +213,7 @@ fn births_are_found_after_forks_and_deaths_when_they_are_read() {
     let first = with(with(machine(), 30, 7, 1), 31, 8, 1);
     let mut sampler = Sampler::new(Tree::memory(first.clone()), all());
     assert_eq!(sampler.sample(at(0)).processes.len(), 2);
-    // Nobody was forked: nothing new is looked for.
+    // There was no fork: nothing new is looked for.
     let third = with(first.clone(), 32, 9, 1);
     sampler.continue_with(Tree::memory(third.clone()));
     assert_eq!(sampler.sample(at(6)).processes.len(), 2);

@@ -117,7 +117,7 @@ pub struct ProcessSide {
 }
 
 impl ProcessSide {
-    /// The processes together. A sum of which a part is not known is not known.
+    /// The processes together. A sum with an unknown part is unknown.
     fn from_rows(rows: &[&ProcessRow]) -> Option<Self> {
         if rows.is_empty() {
             return None;
@@ -159,7 +159,7 @@ pub struct ProcessComparison {
 }
 
 impl ProcessComparison {
-    /// Its memory. A process that is not there has none, which is known.
+    /// Its memory. A missing process has none, which is known.
     pub fn resident(&self) -> BeforeAfter<Bytes> {
         let of = |side: &Option<ProcessSide>| match side {
             Some(side) => side.resident,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::sample::{Denied, DrawnPages, PageMethod, PageShare};
 
-/// With a process of so many resident pages, all on node 1.
+/// With a process of this number of resident pages, all on node 1.
 fn with_pages(files: Memory, pid: u32, pages: u64) -> Memory {
     let stat = format!(
         "{pid} (p) S 1 1 1 0 -1 0 0 0 0 0 1 0 0 0 20 0 1 0 7 8192 {pages} 0 0 0 0 0 0 0 0 0 0 0 0 0 17 4 0\n"
@@ -35,7 +35,7 @@ fn why(sample: &Sample) -> Vec<(&str, usize, Option<&str>)> {
 
 #[test]
 fn the_memory_of_processes_is_found_within_the_budget() {
-    // 36 us each, and 84 ns a page: one a sample, or two, of which the second is paid later.
+    // 36 us each, and 84 ns a page: one a sample, or two, the second paid later.
     let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
     let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_micros(50), &[]));
     let sample = sampler.sample(at(0));
