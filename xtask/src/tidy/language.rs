@@ -27,7 +27,7 @@ const LIMITS: [(Area, &str, usize); 6] = [
     (Area::Strings, "strings", 0),
     (Area::Help, "help", 0),
     (Area::Pages, "pages", 0),
-    (Area::Comments, "comments", 50),
+    (Area::Comments, "comments", 10),
     (Area::FirstLines, "first lines", 0),
     (Area::Subjects, "commit subjects", 0),
 ];
