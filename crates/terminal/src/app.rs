@@ -177,6 +177,7 @@ pub struct App {
     /// The first line of the help, while it is shown.
     pub(crate) help: Option<usize>,
     interest: Interest,
+    pub(crate) is_root: bool,
 }
 
 impl App {
@@ -202,7 +203,15 @@ impl App {
             message: None,
             help: None,
             interest: Interest::default(),
+            is_root: false,
         }
+    }
+
+    /// A view whose user has all rights: what is denied is denied to root, too.
+    #[must_use]
+    pub fn of_root(mut self) -> Self {
+        self.is_root = true;
+        self
     }
 
     /// Takes the size of the terminal, in cells.

@@ -153,7 +153,7 @@ impl Page<'_> {
         if let Some(gap) = gap {
             return self.line(area, 0, Ink::Notable, gap);
         }
-        if let Some(sentence) = app.running().and_then(|running| missing(&running.unread)) {
+        if let Some(sentence) = app.running().and_then(|running| missing(&running.unread, app.is_root)) {
             self.line(area, 0, Ink::Faint, &sentence);
         }
     }
@@ -183,7 +183,7 @@ impl Page<'_> {
 }
 
 /// Facts that were not read, in one line: those that root would add, or the reason.
-fn missing(unread: &[Unread]) -> Option<String> {
+fn missing(unread: &[Unread], is_root: bool) -> Option<String> {
     let remedy = "run as root";
     let closed: Vec<String> = unread
         .iter()
@@ -191,7 +191,9 @@ fn missing(unread: &[Unread]) -> Option<String> {
         .map(|unread| format!("{} ({})", unread.fact, unread.objects))
         .collect();
     if !closed.is_empty() {
-        return Some(format!("root would add: {}", closed.join(", ")));
+        // In a container even root may lack CAP_SYS_PTRACE.
+        let words = if is_root { "denied, also to this root" } else { "root would add" };
+        return Some(format!("{words}: {}", closed.join(", ")));
     }
     let first = unread.first()?;
     let others = unread.len() - 1;

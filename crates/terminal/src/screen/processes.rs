@@ -45,8 +45,7 @@ fn status(page: &mut Page<'_>, running: &Running, area: Rect) {
 fn list(page: &mut Page<'_>, running: &Running, area: Rect) {
     let app = page.app;
     let nodes: Vec<NodeId> = running.nodes.iter().map(|row| row.node).collect();
-    let has_columns =
-        (2..=MOST_COLUMNS).contains(&nodes.len()) && OTHERS + nodes.len() * COLUMN <= usize::from(area.width);
+    let has_columns = nodes.len() <= MOST_COLUMNS && OTHERS + nodes.len() * COLUMN <= usize::from(area.width);
     let nodes = if has_columns { nodes } else { Vec::new() };
     let selected = app.selected(Screen::Processes);
     let seen = table::window(app.listed.len(), selected, table::room(area));

@@ -130,6 +130,16 @@ fn a_screen_is_saved_as_it_is_seen() {
 }
 
 #[test]
+fn one_line_says_what_root_would_add() {
+    let mut app = app(4, 5);
+    assert!(screen(&mut app, 80, 24).contains("\nroot would add: memory of processes by node (1)\n"));
+    let mut app = app.of_root();
+    assert!(
+        screen(&mut app, 80, 24).contains("\ndenied, also to this root: memory of processes by node (1)\n")
+    );
+}
+
+#[test]
 fn stranded_memory_has_a_command_that_moves_it() {
     let mut app = app(4, 5);
     type_keys(&mut app, "/pid=4001<Enter>m");

@@ -1,7 +1,9 @@
 //! Any keys, sizes and readings.
 
 use nodewise_terminal::Key;
-use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
 
 use crate::{app, example, reading, screen, type_keys};
 
@@ -41,6 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn any_keys_and_sizes_are_survived(nodes in 1u32..12, steps in prop::collection::vec(step(), 0..40)) {
         let mut app = app(nodes, 7);

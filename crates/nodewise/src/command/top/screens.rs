@@ -41,8 +41,10 @@ pub(super) fn run(args: &Top, global: &Global) -> Outcome {
             (Origin::Live, requests, news)
         }
     };
+    let is_root = origin == Origin::Live && rustix::process::geteuid().is_root();
+    let app = App::new(origin, every, inks);
     let mut view = View {
-        app: App::new(origin, every, inks),
+        app: if is_root { app.of_root() } else { app },
         requests,
         news,
         interrupt: measuring::interrupt()?,
