@@ -1,7 +1,8 @@
 //! CPU time of a process by node.
 //!
 //! The kernel does not keep it: no file of `/proc` splits the time of a task by CPU. Between two readings of a
-//! thread it is known in two cases: the thread may run on one node only, or it did not change CPUs. The time of
+//! thread it is known in three cases: only one node has CPUs, the thread may run on one node only, or it did not
+//! change CPUs. The time of
 //! all other threads is unsure. A thread that was bound elsewhere in between and back is known by its changes of CPU
 //! where it may use one CPU; where it may use several of a node, such a change is taken for one between them. The share of a node therefore lies between its certain time and that time plus
 //! all that is unsure.
@@ -52,6 +53,12 @@ impl Places {
     /// The nodes that have CPUs.
     pub fn with_cpus(&self) -> NodeSet {
         self.nodes.values().copied().collect()
+    }
+
+    /// The only node with CPUs: all CPU time is spent there.
+    fn only(&self) -> Option<NodeId> {
+        let first = self.nodes.values().next()?;
+        self.nodes.values().all(|node| node == first).then_some(*first)
     }
 
     fn allowed(&self, allowed: Option<&Allowed>) -> Option<NodeSet> {
@@ -142,6 +149,9 @@ pub fn of_task(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -
 
 /// The only node that a thread can have run on.
 fn node_of_task(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -> Option<NodeId> {
+    if let Some(only) = places.only() {
+        return Some(only);
+    }
     let changes = before.map_or(Some(0), |task| task.cpu_changes);
     let is_still = now.cpu_changes.is_some() && now.cpu_changes == changes;
     let has_moved = before.is_some_and(|before| before.processor != now.processor);
@@ -179,6 +189,10 @@ pub(crate) fn by_identity(tasks: &[TaskSample]) -> BTreeMap<Identity, &TaskSampl
 pub fn of_process(before: Option<&ProcessSample>, now: &ProcessSample, places: &Places) -> Option<CpuTime> {
     let used = ticks(now.cpu_ticks.checked_sub(before.map_or(0, |process| process.cpu_ticks))?);
     let mut time = CpuTime::none();
+    if let Some(only) = places.only() {
+        time.add_certain(only, used);
+        return Some(time);
+    }
     match (before.map(|process| process.tasks.as_deref()), now.tasks.as_deref()) {
         (None, Some(tasks)) => {
             for part in tasks.iter().filter_map(|task| of_task(None, task, places)) {

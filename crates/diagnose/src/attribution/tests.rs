@@ -179,3 +179,15 @@ proptest! {
         prop_assert!(time.certain.values().sum::<Duration>() + time.unsure == time.used);
     }
 }
+
+#[test]
+fn on_the_only_node_with_cpus_all_time_is_certain() {
+    let sample = Sample { nodes: vec![node(0, &[0, 1, 2, 3]), node(1, &[])], ..Sample::default() };
+    let places = Places::new([&sample]);
+    let mut now = process(7, 50);
+    now.threads = 3;
+    for before in [None, Some(&process(7, 20))] {
+        let time = of_process(before, &now, &places).unwrap();
+        assert_eq!((time.bounds(NodeId::new(0)).0, time.unsure), (time.used, Duration::ZERO));
+    }
+}
