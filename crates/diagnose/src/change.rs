@@ -13,7 +13,8 @@ use nodewise_machine::{CpuId, NodeCounters, NodeId};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::pressure::{Pressure, Stall};
 use nodewise_source::sample::{
-    BandwidthSample, Identity, InterruptSample, NodeSample, PressureSample, ProcessSample, Sample, TaskSample,
+    BandwidthSample, GroupSample, Identity, InterruptSample, NodeSample, PressureSample, ProcessSample,
+    Sample, TaskSample,
 };
 use thiserror::Error;
 
@@ -80,6 +81,7 @@ pub struct Delta {
     pub interrupts: Vec<InterruptChange>,
     pub pressure: PressureChange,
     pub bandwidth: Vec<BandwidthChange>,
+    pub groups: Vec<GroupChange>,
     /// CPUs whose idle time ran backwards, as it does in some releases: it counts as 0.
     pub idle_went_back: usize,
 }
@@ -178,6 +180,15 @@ pub struct PressureChange {
     pub io_full: Option<f64>,
 }
 
+/// A control group's change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupChange {
+    pub path: Arc<str>,
+    /// Between the readings of this group, which are rarer while it is idle.
+    pub window: Window,
+    pub cpu: Option<Duration>,
+}
+
 /// Bytes that hardware counted for a last-level cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BandwidthChange {
@@ -251,6 +262,7 @@ impl Delta {
                 .collect(),
             pressure: pressure(before.map(|sample| &sample.pressure), &now.pressure, window),
             bandwidth: now.bandwidth.iter().map(|cache| bandwidth(before, cache)).collect(),
+            groups: groups(before, now, window),
             idle_went_back: loads.idle_went_back,
         }
     }
@@ -370,6 +382,24 @@ fn pressure(before: Option<&PressureSample>, now: &PressureSample, window: Windo
         io_some: share(|sample| sample.io, |pressure| pressure.some),
         io_full: share(|sample| sample.io, |pressure| pressure.full),
     }
+}
+
+/// Groups have no age: without an earlier reading nothing says in which time their CPU time arose.
+fn groups(before: Option<&Sample>, now: &Sample, window: Window) -> Vec<GroupChange> {
+    let then: BTreeMap<&str, &GroupSample> =
+        before.iter().flat_map(|sample| &sample.groups).map(|group| (&*group.path, group)).collect();
+    let change = |group: &GroupSample| {
+        let earlier = then.get(&*group.path);
+        let length = earlier.and_then(|then| group.polled.since_boot.checked_sub(then.polled.since_boot));
+        let length = length.filter(|length| !length.is_zero());
+        let cpu = earlier.and_then(|then| group.cpu?.checked_sub(then.cpu?));
+        GroupChange {
+            path: Arc::clone(&group.path),
+            window: length.map_or(window, Window::Interval),
+            cpu: cpu.filter(|_| length.is_some()),
+        }
+    };
+    now.groups.iter().map(change).collect()
 }
 
 fn bandwidth(before: Option<&Sample>, now: &BandwidthSample) -> BandwidthChange {

@@ -43,6 +43,7 @@ use crate::parse::pressure::Pressure;
 use crate::parse::proc_stat::CpuTimes;
 use crate::process::Pid;
 
+pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name};
 pub use bandwidth::BandwidthScope;
 pub use pages::{DrawnPages, PageDrawer, PageOptions};
 pub use sampler::{ProcessScope, SampleOptions, Sampler, ThreadScope};

@@ -84,6 +84,9 @@ pub struct Stat {
     /// Maximum number of processes to list
     #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Processes")]
     pub top: usize,
+    /// List services, containers and other control groups: CPU time, and the memory that is charged to them by node
+    #[arg(long, help_heading = "Output")]
+    pub services: bool,
     /// Show the interrupts of devices, and the share that CPUs of other nodes take
     #[arg(long, help_heading = "Output")]
     pub irq: bool,

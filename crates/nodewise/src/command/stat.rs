@@ -92,7 +92,7 @@ impl Reader<'_> {
                 (Some(named), _) => ThreadScope::Only(named.clone()),
                 (None, _) => ThreadScope::Busy(BTreeSet::new()),
             },
-            groups: self.args.check && self.live,
+            groups: (self.args.check || self.args.services) && self.live,
             pages: self.live.then_some(PageOptions { budget, always }),
             interrupts: self.args.irq,
             bandwidth: if self.args.mbm { BandwidthScope::All } else { BandwidthScope::None },
@@ -189,6 +189,7 @@ impl Reader<'_> {
             top: self.args.top,
             threads: self.args.threads,
             raw: self.args.raw,
+            services: self.args.services,
         };
         Ok(Running::new(sample, delta, choice))
     }

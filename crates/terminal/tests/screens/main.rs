@@ -22,7 +22,14 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// The reading of two samples, as the command makes it.
 fn reading(before: &Sample, now: &Sample) -> Reading {
-    let choice = Choice { shown: Shown::All, sort: Sort::Pid, top: usize::MAX, threads: true, raw: false };
+    let choice = Choice {
+        shown: Shown::All,
+        sort: Sort::Pid,
+        top: usize::MAX,
+        threads: true,
+        raw: false,
+        services: false,
+    };
     let delta = Delta::between(before, now).unwrap();
     Reading { running: Arc::new(Running::new(now, &delta, choice)), position: None }
 }

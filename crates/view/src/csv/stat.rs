@@ -31,6 +31,14 @@ pub fn stat(running: &Running) -> String {
             add(&subject, &name, value, unit);
         }
     }
+    for row in &running.services {
+        let who = format!(",{},", quoted(&row.name));
+        add(&who, "service_cpu", row.cpu_share.map(decimal), "share");
+        add(&who, "service_memory", bytes(row.size()), "bytes");
+        for (node, size) in row.memory.iter().flatten() {
+            add(&format!("{who}{node}"), "service_memory", bytes(Some(*size)), "bytes");
+        }
+    }
     for row in &running.bandwidth {
         // Caches whose CPUs are on several nodes have no line of a node.
         let node = row.nodes.first().filter(|_| row.nodes.len() == 1);

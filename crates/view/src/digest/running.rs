@@ -3,6 +3,7 @@
 pub mod comparison;
 pub mod finding;
 pub mod process;
+pub mod service;
 pub mod words;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub use nodewise_diagnose::{CpuTime, Window};
 
 pub use finding::{RunningFinding, findings};
 pub use process::{ProcessRow, Sort, TaskRow};
+pub use service::ServiceRow;
 
 /// Hint faults below this number say little about their local share.
 const FAULTS_FOR_A_SHARE: u64 = 100;
@@ -49,11 +51,20 @@ pub struct Choice {
     pub threads: bool,
     /// List every counter.
     pub raw: bool,
+    /// List services and containers.
+    pub services: bool,
 }
 
 impl Default for Choice {
     fn default() -> Self {
-        Self { shown: Shown::Notable, sort: Sort::default(), top: 20, threads: false, raw: false }
+        Self {
+            shown: Shown::Notable,
+            sort: Sort::default(),
+            top: 20,
+            threads: false,
+            raw: false,
+            services: false,
+        }
     }
 }
 
@@ -77,6 +88,10 @@ pub struct Running {
     pub gone: usize,
     pub devices: Vec<DeviceRow>,
     pub bandwidth: Vec<BandwidthRow>,
+    /// Control groups, where they were read.
+    pub services: Vec<ServiceRow>,
+    /// Groups that would be listed if there were room.
+    pub services_left_out: usize,
     pub checks: Vec<IdentityCheck>,
     /// Every counter, where that was asked for.
     pub raw: Vec<RawCounter>,
@@ -172,6 +187,9 @@ impl Running {
         let mut processes = process::rows(sample, delta, &places, choice);
         let processes_left_out = processes.len().saturating_sub(choice.top);
         processes.truncate(choice.top);
+        let mut services = if choice.services { service::rows(sample, delta) } else { Vec::new() };
+        let services_left_out = services.len().saturating_sub(choice.top);
+        services.truncate(choice.top);
         Self {
             moment: sample.moment,
             window: delta.window,
@@ -186,6 +204,8 @@ impl Running {
             gone: delta.gone.len(),
             devices: devices(sample, delta),
             bandwidth: bandwidth(sample, delta, &places),
+            services,
+            services_left_out,
             checks: Vec::new(),
             raw: if choice.raw { raw(sample, delta) } else { Vec::new() },
             unread: sample.unread.clone(),

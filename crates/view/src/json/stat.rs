@@ -1,5 +1,8 @@
 //! `nodewise.stat/1`: the running system in a window.
 
+mod bandwidth;
+mod service;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,9 +14,9 @@ use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::Serialize;
 
 use super::pretty;
-use crate::digest::running::{
-    BandwidthRow, DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings,
-};
+use crate::digest::running::{DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings};
+use bandwidth::BandwidthJson;
+use service::ServiceJson;
 
 /// Writes it for a reader of one document.
 pub fn stat(running: &Running) -> String {
@@ -46,6 +49,8 @@ struct StatJson {
     born: usize,
     gone: usize,
     processes: Vec<ProcessJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    services: Vec<ServiceJson>,
     devices: Vec<DeviceJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bandwidth: Vec<BandwidthJson>,
@@ -256,19 +261,6 @@ struct DeviceJson {
 }
 
 #[derive(Serialize)]
-struct BandwidthJson {
-    domain: u32,
-    cpus: String,
-    nodes: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total_bytes_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    own_node_bytes_per_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_nodes_bytes_per_s: Option<f64>,
-}
-
-#[derive(Serialize)]
 struct CountJson {
     node: u32,
     interrupts: u64,
@@ -345,8 +337,9 @@ impl StatJson {
             born: running.born,
             gone: running.gone,
             processes: running.processes.iter().map(|row| ProcessJson::of(row, running)).collect(),
+            services: running.services.iter().map(ServiceJson::from_row).collect(),
             devices: running.devices.iter().map(|row| DeviceJson::of(row, running)).collect(),
-            bandwidth: running.bandwidth.iter().map(|row| BandwidthJson::of(row, running)).collect(),
+            bandwidth: running.bandwidth.iter().map(|row| BandwidthJson::from_row(row, running)).collect(),
             checks: running.checks.iter().map(CheckJson::of).collect(),
             counters: running.raw.iter().map(CounterJson::of).collect(),
             findings: findings(running).iter().map(finding).collect(),
@@ -535,20 +528,6 @@ impl TaskJson {
             preferred_node: task.preferred.map(NodeId::number),
             migrated_pages: task.migrated_pages,
             hint_faults_decayed: faults.collect(),
-        }
-    }
-}
-
-impl BandwidthJson {
-    fn of(row: &BandwidthRow, running: &Running) -> Self {
-        let rate = |bytes| running.rate(bytes).map(rounded);
-        Self {
-            domain: row.domain,
-            cpus: row.cpus.to_string(),
-            nodes: row.nodes.to_string(),
-            total_bytes_per_s: rate(row.total_bytes),
-            own_node_bytes_per_s: rate(row.local_bytes),
-            other_nodes_bytes_per_s: rate(row.other_bytes()),
         }
     }
 }

@@ -22,6 +22,7 @@ pub fn stat(running: &Running, style: &Style) -> String {
     page.line(2, &Line::new().with(Ink::Strong, headline(running, &findings)));
     nodes::write(running, &mut page);
     processes::write(running, &mut page);
+    processes::services(running, &mut page);
     devices(running, &mut page);
     bandwidth(running, &mut page);
     checks(running, &mut page);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nodewise_diagnose::change::Delta;
 use nodewise_diagnose::sample::{
-    Allowed, BandwidthSample, Denied, Identity, InterruptSample, Moment, NodeSample, PageMethod, PageSample,
-    PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
+    Allowed, BandwidthSample, Denied, GroupSample, Identity, InterruptSample, Moment, NodeSample, PageMethod,
+    PageSample, PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
 };
 use nodewise_diagnose::{Pid, Relation, identity};
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId};
@@ -383,4 +383,59 @@ fn a_process_whose_memory_is_not_known_has_no_change_of_it() {
     assert_eq!(comparison.left_out, [0; 3]);
     let short = self::comparison(2, Relation::SameBoot, 1);
     assert_eq!((short.processes.len(), short.left_out), (1, [1, 1, 0]));
+}
+
+#[test]
+fn services_have_the_memory_that_is_charged_to_them_by_node() {
+    let mib = |mib| Bytes::from_mib(mib);
+    let memory = |kinds: &[(&str, [u64; 2])]| {
+        let on = |sizes: [u64; 2]| (0..).map(NodeId::new).zip(sizes.map(mib)).collect();
+        kinds.iter().map(|(kind, sizes)| ((*kind).to_owned(), on(*sizes))).collect()
+    };
+    let group = |path: &str, seconds, cpu: u64, memory| GroupSample {
+        path: path.into(),
+        polled: moment(seconds),
+        cpu: Some(Duration::from_secs(cpu)),
+        memory,
+        ..GroupSample::default()
+    };
+    let groups = |seconds: u64| {
+        let database = [
+            ("anon", [100, 300]),
+            ("file", [500, 0]),
+            ("shmem", [400, 0]),
+            ("unevictable", [50, 0]),
+            ("kernel_stack", [1, 0]),
+        ];
+        vec![
+            group("/", seconds, 0, memory(&[("anon", [900, 900])])),
+            group("/docker/\x1b[2J", seconds, 0, memory(&[("anon", [1, 1]), ("unevictable", [7, 0])])),
+            group("/system.slice", seconds, 0, memory(&database)),
+            group("/system.slice/=db.service", seconds, seconds * 3, memory(&database)),
+            group("/system.slice/idle.service", 100, 5, memory(&[])),
+        ]
+    };
+    let mut samples = [sample(2, 200), sample(2, 202)];
+    samples[0].groups = groups(200);
+    samples[1].groups = groups(202);
+    let delta = Delta::between(&samples[0], &samples[1]).unwrap();
+    let running = Running::new(&samples[1], &delta, Choice { services: true, ..Choice::default() });
+    let text = text::stat(&running, &Style::plain(120));
+    let named: Vec<&str> = running.services.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(named, ["=db.service", "/docker/\\x1b[2J", "idle.service"], "{text}");
+    let first = &running.services[0];
+    assert_eq!((first.cpu_share, first.size()), (Some(3.0), Some(mib(901))), "parts of others are not added");
+    assert_eq!(running.services[1].size(), Some(mib(9)), "version 1 has unevictable pages in no other kind");
+    let idle = &running.services[2];
+    assert_eq!((idle.cpu_share, idle.size()), (None, None));
+    assert!(text.contains("0: 67 %, 1: 33 %") && text.contains("300 %"), "{text}");
+    let document: Value = serde_json::from_str(&json::stat(&running)).unwrap();
+    assert_eq!(document["services"][0]["by_node"][1]["size_bytes"], 300u64 << 20);
+    assert_eq!(document["services"][0]["kind"], "service");
+    assert!(document["services"][2].get("charged_bytes").is_none(), "{document}");
+    let csv = csv::stat(&running);
+    assert!(csv.contains(",,'=db.service,1,service_memory,314572800,bytes\n"), "{csv}");
+    assert!(!text.contains('\x1b') && !csv.contains('\x1b'));
+    let few = Running::new(&samples[1], &delta, Choice { services: true, top: 1, ..Choice::default() });
+    assert_eq!((few.services.len(), few.services_left_out), (1, 2));
 }

@@ -86,7 +86,14 @@ fn digest(recorded: &Recorded) -> Result<Running, Failure> {
         return Err(Failure::cannot(format_args!("{}: its kernel describes no NUMA node", recorded.name)));
     }
     let delta = delta(recorded.before.as_ref(), &recorded.now)?;
-    let choice = Choice { shown: Shown::All, sort: Sort::Pid, top: usize::MAX, threads: false, raw: false };
+    let choice = Choice {
+        shown: Shown::All,
+        sort: Sort::Pid,
+        top: usize::MAX,
+        threads: false,
+        raw: false,
+        services: false,
+    };
     Ok(Running::new(&recorded.now, &delta, choice))
 }
 

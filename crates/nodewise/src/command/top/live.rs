@@ -30,7 +30,14 @@ const WARM_UP: Duration = Duration::from_millis(100);
 
 /// The digest for screens: everything, since they choose themselves.
 pub(super) fn digest(sample: &Sample, delta: &Delta) -> Arc<Running> {
-    let choice = Choice { shown: Shown::All, sort: Sort::Pid, top: usize::MAX, threads: true, raw: false };
+    let choice = Choice {
+        shown: Shown::All,
+        sort: Sort::Pid,
+        top: usize::MAX,
+        threads: true,
+        raw: false,
+        services: false,
+    };
     Arc::new(Running::new(sample, delta, choice))
 }
 

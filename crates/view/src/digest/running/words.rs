@@ -8,7 +8,7 @@ use nodewise_diagnose::{CpuTime, Window};
 use nodewise_machine::check::node_names;
 use nodewise_machine::{Bytes, NodeSet};
 
-use super::{DeviceRow, ProcessRow, Running};
+use super::{DeviceRow, ProcessRow, Running, ServiceRow};
 use crate::digest::counts::plural;
 
 /// Shares below this are left out of a list of nodes.
@@ -95,6 +95,16 @@ pub fn memory_on(row: &ProcessRow) -> String {
     let shares = shares.into_iter().map(|(node, share)| (share, node.number()));
     let parts: Vec<String> =
         largest(shares).map(|(share, node)| format!("{node}: {mark}{}", percent(share))).collect();
+    parts.join(", ")
+}
+
+/// The nodes of a service's memory, by share.
+pub fn charged_on(row: &ServiceRow) -> String {
+    let (Some(memory), Some(size)) = (&row.memory, row.size()) else { return String::new() };
+    let share = |size_of: &Bytes| size_of.get() as f64 / size.get() as f64;
+    let shares = memory.iter().filter(|_| size.get() > 0).map(|(node, on)| (share(on), node.number()));
+    let parts: Vec<String> =
+        largest(shares).map(|(share, node)| format!("{node}: {}", percent(share))).collect();
     parts.join(", ")
 }
 

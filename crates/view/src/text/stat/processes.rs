@@ -69,6 +69,50 @@ pub(super) fn write(running: &Running, page: &mut Page) {
     }
 }
 
+/// Writes the table of services and containers.
+pub(super) fn services(running: &Running, page: &mut Page) {
+    if running.services.is_empty() {
+        return;
+    }
+    page.heading("Services", "memory that is charged to them");
+    let right = |head, keep| column(head, Align::Right, keep);
+    let mut table = Table::new(vec![
+        column("kind", Align::Left, Keep::Unless(1)),
+        column("name", Align::Left, Keep::Always),
+        right("CPU", Keep::Always),
+        right("memory", Keep::Always),
+        right("anonymous", Keep::Unless(2)),
+        right("files", Keep::Unless(2)),
+        column("may use nodes", Align::Left, Keep::Unless(0)),
+        column("memory on", Align::Left, Keep::Always),
+    ])
+    .naming_omitted();
+    for row in &running.services {
+        table.row(vec![
+            Line::from(row.kind_word()),
+            Line::new().with(Ink::Strong, &*row.name),
+            percent(row.cpu_share),
+            size(row.size()),
+            size(row.anonymous),
+            size(row.files),
+            row.nodes.as_ref().map_or_else(Line::new, |nodes| Line::from(nodes.to_string())),
+            Line::from(words::charged_on(row)),
+        ]);
+    }
+    table.write(page);
+    let mut notes = vec![
+        "memory: what a service or its groups touched first, files included; a file that several use counts for one of \
+         them"
+            .to_owned(),
+    ];
+    if running.services_left_out > 0 {
+        notes.push(format!("{} more not listed (--top N)", running.services_left_out));
+    }
+    for note in notes {
+        page.line(2, &Line::from("  ").with(Ink::Faint, note));
+    }
+}
+
 fn threads(row: &ProcessRow, page: &mut Page) {
     page.heading(&format!("Threads of {}", row.identity.pid), &row.name);
     let right = |head, keep| column(head, Align::Right, keep);
