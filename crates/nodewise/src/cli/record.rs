@@ -47,6 +47,9 @@ pub struct Record {
     /// them may take 1 % of a CPU, and large processes are sampled
     #[arg(long, value_name = "PID|NAME")]
     pub maps: Vec<String>,
+    /// Also record the interrupts of devices, by CPU
+    #[arg(long)]
+    pub irq: bool,
     /// Program to run meanwhile; the recording ends with it
     #[arg(last = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,

@@ -53,9 +53,9 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy(BTreeSet::new()),
         groups: true,
+        interrupts: args.irq,
         bandwidth: BandwidthScope::IfCounted,
         pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), always: BTreeSet::new() }),
-        ..SampleOptions::default()
     };
     let drawer = LiveDrawer::new(measuring::seed(None));
     let mut sampler = Sampler::new(tree, options).drawing(Box::new(drawer));

@@ -1,5 +1,6 @@
 //! `nodewise record`: what is in the file, whatever ends it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -32,6 +33,20 @@ fn a_recording_holds_this_machine_and_its_processes() {
     let text = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert!(!text.contains(&format!("\"{}\"", host.trim())), "the host's name stays out");
+}
+
+#[test]
+fn a_recording_of_interrupts_has_the_devices_of_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nwr");
+    let name = file.to_str().unwrap();
+    assert_eq!(run(&["record", "-o", name, "--irq", "--every", "100ms", "--for", "1s"]).code, Some(0));
+    let devices = |words: &[&str]| {
+        let shown = run(&[&["stat", "--json"], words].concat()).ok_json();
+        let rows = shown["devices"].as_array().cloned().unwrap_or_default();
+        rows.iter().map(|row| row["device"].to_string()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(devices(&["--from", name]), devices(&["--irq"]));
 }
 
 #[test]
