@@ -1,12 +1,14 @@
 //! `churn`: samples of this machine, or of a guest, while processes come and go, and CPUs, too.
 //!
-//! The driver makes processes at a steady rate, most of them for a moment, some for longer than a sampler may
-//! overlook. After each sample what must hold is checked against the one before and against what the driver did.
+//! A shell for each CPU makes processes at a steady rate, most of them for a moment; others run a program of their own,
+//! for longer than a sampler may overlook. After each sample what must hold is checked against the one before and
+//! against what the drivers did.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,9 +27,11 @@ use crate::program;
 
 /// Time between two samples.
 const PAUSE: Duration = Duration::from_secs(1);
-/// One birth in this number lives for this time: longer than 5 s between two lists of processes, and 8 s between two
-/// readings of an idle one.
-const LONG_EVERY: u64 = 50;
+/// Births that a driver asks for at once.
+const SHORT_A_TURN: usize = 10;
+/// One turn in this number has a birth besides that lives for this time: longer than 5 s between two lists of
+/// processes, and 8 s between two readings of an idle one.
+const LONG_EVERY: u32 = 20;
 const LONG: Duration = Duration::from_secs(20);
 /// A process that lived longer than this must have been seen, and one that ended longer ago must be gone. A machine
 /// under load takes its time to start one.
@@ -40,7 +44,7 @@ const DRIFT: (f64, u64) = (1e-4, 64);
 /// How long a CPU stays in one state.
 const SWITCH_EVERY: Duration = Duration::from_secs(3);
 
-/// The driver's account.
+/// The account of all drivers.
 #[derive(Default)]
 struct Account {
     stop: AtomicBool,
@@ -50,11 +54,14 @@ struct Account {
     switches: AtomicU64,
 }
 
-/// The programs of the driver: one ends at once, the other when it is ended.
-const SHORT: &str = "true";
+/// The programs of a driver: one makes processes, the other lives until it is ended.
+const SHELL: &str = "sh";
 const SLEEPING: &str = "sleep";
+/// The program of a shell: a process for each line that it reads, and a line when that has ended. No program is started: a
+/// guest on an emulated CPU starts some ten a second.
+const FORKS: &str = "while read -r _; do (:); echo; done";
 /// The machine of a guest: a CPU goes while its node keeps another.
-const GUEST: &str = "2x(2c 1G); dist=21";
+const GUEST: &str = "(2c 1G) (1G); dist=21";
 /// Time that a guest has beside the samples: to boot, and for a host that is busy.
 const GUEST_TIME: Duration = Duration::from_secs(900);
 /// The name of this program in a guest.
@@ -80,12 +87,18 @@ pub fn start(churn: &Churn) -> Result<()> {
 fn run(churn: &Churn) -> Result<()> {
     ensure!(churn.births > 0 && churn.seconds > 0, "nothing to do: expected births and seconds above 0");
     let account = &Account::default();
+    let drivers = std::thread::available_parallelism()?.get();
+    let turns = churn.births as f64 / (SHORT_A_TURN as f64 + 1.0 / f64::from(LONG_EVERY));
+    let pause = Duration::from_secs(60).mul_f64(drivers as f64 / turns);
     std::thread::scope(|scope| {
-        let driver = scope.spawn(|| drive(account, churn.births));
+        let driving: Vec<_> = (0..drivers).map(|_| scope.spawn(|| drive(account, pause))).collect();
         let switcher = churn.hotplug.map(|cpu| scope.spawn(move || switch(account, cpu)));
-        let checked = check(account, churn);
+        let checked = check(account, churn, drivers as u64);
         account.stop.store(true, Ordering::Relaxed);
-        let drove = driver.join().map_err(|_| anyhow::anyhow!("the driver panicked"))?;
+        let mut drove = Ok(());
+        for driver in driving {
+            drove = drove.and(driver.join().map_err(|_| anyhow::anyhow!("a driver panicked"))?);
+        }
         let switched = switcher.map_or(Ok(Ok(())), std::thread::ScopedJoinHandle::join);
         switched.map_err(|_| anyhow::anyhow!("the switch of a CPU panicked"))??;
         drove.and(checked)
@@ -101,9 +114,12 @@ fn run_in_guest(root: &Path, churn: &Churn) -> Result<()> {
     let lab = Lab::find(&KernelChoice::default())?;
     let mut guest = lab.guest(Layout::new(&spec::machine(GUEST)?, &Limits::default())?);
     guest.programs = vec![(IN_GUEST.to_owned(), own)];
-    // The host's files reach a guest slowly, and the programs of the driver start three times a second from there.
-    if let Some(busybox) = find_program("busybox") {
-        guest.programs.extend([SHORT, SLEEPING].map(|name| (name.to_owned(), busybox.clone())));
+    // The host's files reach a guest slowly, and the drivers start programs from there several times a second.
+    // The smaller a shell is, the faster it forks.
+    let shell = find_program("busybox").map(|dash| (SHELL.to_owned(), dash));
+    let sleeping = find_program("busybox").map(|busybox| (SLEEPING.to_owned(), busybox));
+    if let Some((shell, sleeping)) = shell.zip(sleeping) {
+        guest.programs.extend([shell, sleeping]);
         guest.variables.push(("PATH".into(), format!("{}:/usr/bin:/bin", script::PROGRAMS_FOLDER).into()));
     }
     guest.timeout = Duration::from_secs(churn.seconds.saturating_mul(2)) + GUEST_TIME;
@@ -120,44 +136,69 @@ fn run_in_guest(root: &Path, churn: &Churn) -> Result<()> {
     Ok(())
 }
 
-/// Makes processes until it is stopped.
-fn drive(account: &Account, a_minute: u64) -> Result<()> {
-    let pause = Duration::from_secs(60) / u32::try_from(a_minute).context("too many births")?;
-    let mut short: Vec<Child> = Vec::new();
+/// A shell that makes processes.
+struct Shell {
+    child: Child,
+    asked: ChildStdin,
+    done: BufReader<ChildStdout>,
+}
+
+impl Shell {
+    fn start() -> Result<Self> {
+        let mut command = Command::new(SHELL);
+        command.args(["-c", FORKS]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start a shell")?;
+        let ends = child.stdin.take().zip(child.stdout.take());
+        let (asked, done) = ends.context("a shell has no pipes")?;
+        Ok(Self { child, asked, done: BufReader::new(done) })
+    }
+
+    /// Makes processes one after the other, and waits for their end.
+    fn fork(&mut self, births: usize) -> Result<()> {
+        self.asked.write_all(&vec![b'\n'; births])?;
+        for _ in 0..births {
+            ensure!(self.done.read_line(&mut String::new())? > 0, "a shell has ended");
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<()> {
+        let Self { mut child, asked, done: _ } = self;
+        drop(asked);
+        child.wait()?;
+        Ok(())
+    }
+}
+
+/// Makes processes with this time between them until it is stopped.
+fn drive(account: &Account, pause: Duration) -> Result<()> {
+    let mut shell = Shell::start()?;
     let mut long: Vec<(Instant, Child)> = Vec::new();
     let begun = Instant::now();
-    for birth in 1u32.. {
+    for turn in 1u32.. {
         if account.stop.load(Ordering::Relaxed) {
             break;
         }
-        // A birth that is late is made up for by the next ones.
-        if let Some(early) = (begun + pause * birth).checked_duration_since(Instant::now()) {
+        // A turn that is late is made up for by the next ones.
+        if let Some(early) = (begun + pause * turn).checked_duration_since(Instant::now()) {
             std::thread::sleep(early);
         }
-        let lives = u64::from(birth) % LONG_EVERY == 0;
-        let mut command = Command::new(if lives { SLEEPING } else { SHORT });
-        if lives {
-            command.arg("3600");
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.spawn().context("cannot start a process")?;
-        account.births.fetch_add(1, Ordering::SeqCst);
-        if lives {
+        shell.fork(SHORT_A_TURN)?;
+        if turn % LONG_EVERY == 0 {
+            let mut command = Command::new(SLEEPING);
+            command.arg("3600").stdin(Stdio::null()).stdout(Stdio::null());
+            let child = command.spawn().context("cannot start a process")?;
+            account.births.fetch_add(1, Ordering::SeqCst);
             note(account, child.id(), |_| (Instant::now(), None));
             long.push((Instant::now(), child));
-        } else {
-            short.push(child);
         }
-        short.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+        account.births.fetch_add(SHORT_A_TURN as u64, Ordering::SeqCst);
         long.retain_mut(|(born, child)| born.elapsed() < LONG || end(account, child).is_err());
-    }
-    for mut child in short {
-        child.wait()?;
     }
     for (_, mut child) in long {
         end(account, &mut child)?;
     }
-    Ok(())
+    shell.end()
 }
 
 fn end(account: &Account, child: &mut Child) -> Result<()> {
@@ -194,7 +235,7 @@ fn switch(account: &Account, cpu: u32) -> Result<()> {
 }
 
 /// Takes samples and checks each.
-fn check(account: &Account, churn: &Churn) -> Result<()> {
+fn check(account: &Account, churn: &Churn, drivers: u64) -> Result<()> {
     let options = SampleOptions {
         processes: ProcessScope::All,
         threads: ThreadScope::Busy([].into()),
@@ -222,7 +263,8 @@ fn check(account: &Account, churn: &Churn) -> Result<()> {
             // Those between the end of the sample before and the beginning of this one.
             pair(before, &sample, births.saturating_sub(*births_before))?;
         }
-        last = Some((sample, account.births.load(Ordering::SeqCst) + 1));
+        // Each driver may have made some that it has not counted yet.
+        last = Some((sample, account.births.load(Ordering::SeqCst) + drivers * (SHORT_A_TURN as u64 + 1)));
         if begun.elapsed() > Duration::from_secs(60).min(Duration::from_secs(churn.seconds) / 2) {
             let now = resident()?;
             let then = *memory_then.get_or_insert(now);
@@ -233,8 +275,9 @@ fn check(account: &Account, churn: &Churn) -> Result<()> {
     ensure!(found > 0, "no process lived long enough to be looked for");
     let births = account.births.load(Ordering::Relaxed);
     println!(
-        "{samples} samples of up to {most} processes in {} s, {births} births",
-        begun.elapsed().as_secs()
+        "{samples} samples of up to {most} processes in {:.0} s, {births} births: {:.0} in a minute",
+        begun.elapsed().as_secs_f64(),
+        births as f64 * 60.0 / begun.elapsed().as_secs_f64()
     );
     println!(
         "long-lived processes looked for {found} times: each was there with its beginning, and gone after its end"
@@ -275,7 +318,7 @@ fn single(sample: &Sample) -> Result<()> {
     Ok(())
 }
 
-/// Checks that processes of the driver are there while they live, and not after; returns how many were looked for.
+/// Checks that processes of the drivers are there while they live, and not after; returns how many were looked for.
 fn driven(account: &Account, sample: &Sample, taken: Instant) -> Result<usize> {
     let long = account.long.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     let mut looked = 0;
@@ -297,7 +340,7 @@ fn driven(account: &Account, sample: &Sample, taken: Instant) -> Result<usize> {
     Ok(looked)
 }
 
-/// Checks what must hold between two samples; the driver made this number of processes between them.
+/// Checks what must hold between two samples; the drivers made this number of processes between them.
 fn pair(before: &Sample, after: &Sample, births: u64) -> Result<()> {
     ensure!(after.moment > before.moment, "the clock went back");
     let forks = after.forks.zip(before.forks).map(|(after, before)| after.saturating_sub(before));
