@@ -18,29 +18,27 @@ pub fn edit(text: &str, change: &Change) -> Result<Option<String>, Refusal> {
     if !has("linux") {
         return Ok(None);
     }
-    let options: Vec<usize> =
-        (0..lines.len()).filter(|at| value_of(lines[*at], "options").is_some()).collect();
-    // What one of the lines forbids is forbidden.
-    let all: Vec<&str> = options.iter().filter_map(|at| value_of(lines[*at], "options")).collect();
-    change.apply(&all.join(" "))?;
-    // Behind `--` nothing is the kernel's, also not in the lines below.
-    let end = options.iter().find(|at| line::ends(value_of(lines[**at], "options").unwrap_or_default()));
-    let Some(last) = end.or(options.last()) else {
+    let values: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| value_of(line, "options"))
+        .map(|value| value.trim_end_matches(['\n', '\r']))
+        .collect();
+    if values.is_empty() {
         let words = change.words();
         let end = if text.ends_with('\n') { "" } else { "\n" };
         let added = format!("{text}{end}options {}\n", words.join(" "));
         return Ok(Some(if words.is_empty() { text.to_owned() } else { added }));
-    };
-    let rest = change.without_words();
+    }
+    // Behind `--` nothing is the kernel's, also not in the lines below.
+    let last = values.iter().position(|value| line::ends(value)).unwrap_or(values.len() - 1);
+    let mut changed = change.apply_to_parts(&values, last)?.into_iter();
     let mut edited = String::with_capacity(text.len() + 64);
-    for (at, line) in lines.iter().enumerate() {
-        match value_of(line, "options") {
+    for line in &lines {
+        match value_of(line, "options").and_then(|value| Some((value, changed.next()?))) {
             None => edited.push_str(line),
-            Some(value) => {
-                let key = &line[..line.len() - value.len()];
-                let change = if at == *last { change } else { &rest };
-                let (value, end) = value.split_at(value.trim_end_matches(['\n', '\r']).len());
-                let value = change.apply(value)?;
+            Some((old, value)) => {
+                let key = &line[..line.len() - old.len()];
+                let end = &old[old.trim_end_matches(['\n', '\r']).len()..];
                 // A key without a blank behind it would swallow the first word.
                 let blank = if key.ends_with([' ', '\t']) || value.is_empty() { "" } else { " " };
                 edited.extend([key, blank, value.as_str(), end]);
@@ -95,6 +93,21 @@ mod tests {
         check(&two(), "linux /v", Some("linux /v\noptions numa=fake=2\n"));
         check(&two(), "linux /v\noptions\n", Some("linux /v\noptions numa=fake=2\n"));
         check(&Change::none(), "linux /v\noptions\tnuma=fake=8 a\r\n", Some("linux /v\noptions\ta\r\n"));
+    }
+
+    #[test]
+    fn a_number_of_pages_belongs_to_the_size_in_the_line_above() {
+        let pools = crate::tests::four_pages();
+        check(
+            &pools,
+            "linux /v\noptions hugepagesz=1G\noptions hugepages=1 ro\n",
+            Some("linux /v\noptions hugepagesz=1G\noptions hugepages=1 ro hugepagesz=2M hugepages=0:4\n"),
+        );
+        check(
+            &pools,
+            "linux /v\noptions hugepagesz=2M\noptions hugepages=1 ro\n",
+            Some("linux /v\noptions \noptions ro hugepagesz=2M hugepages=0:4\n"),
+        );
     }
 
     #[test]

@@ -78,14 +78,20 @@ pub enum Refusal {
         "its command line has hugepages= without a size: put hugepagesz= with the kernel's default size before it"
     )]
     NoPageSize,
+    /// The change would give a number of pages another size.
+    #[error(
+        "a size of huge pages and their number are in different parts of its command line: put hugepagesz= directly before hugepages="
+    )]
+    SizeInAnotherPart,
     /// There is no folder for such a file.
-    #[error("there is no folder for it: this system has no systemd")]
+    #[error("its directory does not exist: this system does not use systemd")]
     NoSystemd,
     /// Another variable holds such words.
-    #[error("its line {line} also sets numa=fake=, and may take precedence")]
+    #[error("its line {line} also sets {name}, and may take precedence")]
     Elsewhere {
         /// The line, from 1.
         line: usize,
+        name: &'static str,
     },
     #[error("{} also sets {name}, and takes precedence", quote(path))]
     Overridden { path: String, name: &'static str },
@@ -132,7 +138,7 @@ pub enum BootError {
     )]
     OtherChange { path: String },
     /// A file changed between reading and writing.
-    #[error("{} was changed by somebody else meanwhile: try again", printable(path))]
+    #[error("{} was changed in the meantime: try again", printable(path))]
     Changed { path: String },
     /// Another process is at it.
     #[error("another nodewise is changing files in {}: try again when it is done", printable(folder))]

@@ -7,7 +7,7 @@
 mod shell;
 
 use crate::error::Refusal;
-use crate::line::Change;
+use crate::line::{Change, mentions};
 use shell::{Assignment, Value, assignments};
 
 /// The words of all entries of the menu.
@@ -27,22 +27,20 @@ pub fn edit(text: &str, change: &Change) -> Result<String, Refusal> {
     let default = only(&all, DEFAULT)?;
     // GRUB joins them, so what one holds must suit the other.
     let words = |found: Option<&Assignment>| found.map_or("", |found| &text[found.value.content()]);
-    change.apply(&format!("{} {}", words(main), words(default)))?;
-    let mut edits = Vec::new();
-    if let Some(main) = main {
-        edits.extend(edited(text, main, change)?);
-    }
-    if let Some(default) = default {
-        edits.extend(edited(text, default, &change.without_words())?);
-    }
+    let changed = change.apply_to_parts(&[words(main), words(default)], 0)?;
+    let mut edits: Vec<_> = [main, default]
+        .into_iter()
+        .zip(&changed)
+        .filter_map(|(found, words)| edited(text, found?, words))
+        .collect();
     edits.sort_unstable_by_key(|(range, _)| std::cmp::Reverse(range.start));
     let mut new = text.to_owned();
     for (range, value) in edits {
         new.replace_range(range, &value);
     }
-    if main.is_none() && !change.words().is_empty() {
+    if main.is_none() && !changed[0].is_empty() {
         let end = if new.is_empty() || new.ends_with('\n') { "" } else { "\n" };
-        new.push_str(&format!("{end}{LINUX}=\"{}\"\n", change.words().join(" ")));
+        new.push_str(&format!("{end}{LINUX}=\"{}\"\n", changed[0]));
     }
     Ok(new)
 }
@@ -71,8 +69,9 @@ pub fn takes_away(snippet: &str, change: &Change) -> Option<&'static str> {
         if sets(line, LINUX) {
             return Some(LINUX);
         }
-        if line.contains("numa=fake=") && !change.words().iter().any(|word| line.contains(word)) {
-            return Some("numa=fake=");
+        let name = change.prefixes().find(|prefix| mentions(line, prefix));
+        if name.is_some() && !change.words().iter().any(|word| line.contains(word)) {
+            return name;
         }
     }
     None
@@ -95,20 +94,14 @@ fn only<'a, 't>(
 }
 
 /// Returns the part of the file to replace, and its replacement; `None` where nothing changes.
-fn edited(
-    text: &str,
-    found: &Assignment,
-    change: &Change,
-) -> Result<Option<(std::ops::Range<usize>, String)>, Refusal> {
+fn edited(text: &str, found: &Assignment, words: &str) -> Option<(std::ops::Range<usize>, String)> {
     let content = found.value.content();
-    let old = &text[content.clone()];
-    let new = change.apply(old)?;
-    if new == old {
-        return Ok(None);
+    if text[content.clone()] == *words {
+        return None;
     }
     // Several words need quotes.
-    let bare = matches!(found.value, Value::Bare(_)) && new.contains(' ');
-    Ok(Some((content, if bare { format!("\"{new}\"") } else { new })))
+    let bare = matches!(found.value, Value::Bare(_)) && words.contains(' ');
+    Some((content, if bare { format!("\"{words}\"") } else { words.to_owned() }))
 }
 
 #[cfg(test)]

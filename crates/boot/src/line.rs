@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::error::Refusal;
 use crate::policy::DefaultPolicy;
-use crate::pool::BootPools;
+use crate::pool::{self, BootPools};
 
 /// Bytes of a command line that x86-64 and arm64 kernels read (`COMMAND_LINE_SIZE` less the zero byte).
 pub const MOST_BYTES: usize = 2047;
@@ -23,18 +23,11 @@ struct Setting {
     word: Option<String>,
 }
 
-/// Pools of huge pages, and whether their words are wanted in this line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Pools {
-    pools: BootPools,
-    words: Option<String>,
-}
-
 /// A change to a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     settings: Vec<Setting>,
-    pools: Option<Pools>,
+    pools: Option<BootPools>,
 }
 
 /// How the word that asks for emulated nodes begins.
@@ -80,9 +73,8 @@ impl Change {
     }
 
     /// Pools of huge pages of one size.
-    pub fn pools(pools: BootPools) -> Self {
-        let words = pools.words();
-        Self { settings: Vec::new(), pools: Some(Pools { pools, words }) }
+    pub const fn pools(pools: BootPools) -> Self {
+        Self { settings: Vec::new(), pools: Some(pools) }
     }
 
     /// One node only, in words, for boot loaders that ask for an emulation of their own: the last one takes
@@ -93,17 +85,22 @@ impl Change {
         change
     }
 
-    /// The same without the words that are wanted: for the lines before the one that gets them.
-    pub(crate) fn without_words(&self) -> Self {
+    /// The same without the words that are wanted: for the parts of a line that do not get them.
+    fn without_words(&self) -> Self {
         let settings = self.settings.iter().map(|setting| Setting { word: None, ..setting.clone() });
-        let pools = self.pools.clone().map(|pools| Pools { words: None, ..pools });
-        Self { settings: settings.collect(), pools }
+        Self { settings: settings.collect(), pools: self.pools.as_ref().map(BootPools::emptied) }
     }
 
     /// The words that are wanted.
-    pub fn words(&self) -> Vec<&str> {
-        let pools = self.pools.iter().filter_map(|pools| pools.words.as_deref());
-        self.settings.iter().filter_map(|setting| setting.word.as_deref()).chain(pools).collect()
+    pub fn words(&self) -> Vec<String> {
+        let pools = self.pools.iter().filter_map(BootPools::words);
+        self.settings.iter().filter_map(|setting| setting.word.clone()).chain(pools).collect()
+    }
+
+    /// How the words begin that the change replaces or takes out.
+    pub(crate) fn prefixes(&self) -> impl Iterator<Item = &'static str> {
+        let pools: &[_] = if self.pools.is_some() { &[pool::SIZE, pool::PAGES] } else { &[] };
+        self.settings.iter().map(|setting| setting.prefix).chain(pools.iter().copied())
     }
 
     /// Whether the change asks for emulated nodes.
@@ -131,21 +128,41 @@ impl Change {
     /// A quote that is not closed, `numa=off` where an emulation is wanted, and a line that would be too
     /// long.
     pub fn apply(&self, line: &str) -> Result<String, Refusal> {
-        let mut line = line.to_owned();
-        if self.is_emulation() && kernel_words(&line)?.iter().any(|word| is_off(&line[word.clone()])) {
+        Ok(self.apply_to_parts(&[line], 0)?.concat())
+    }
+
+    /// The same for a line that a boot loader joins from parts, one of which gets the words.
+    ///
+    /// # Errors
+    /// Those of [`Change::apply`], for all parts together, and pools whose size is named in another part than
+    /// their number, if the change would give that number another size.
+    pub(crate) fn apply_to_parts(&self, parts: &[&str], wanted: usize) -> Result<Vec<String>, Refusal> {
+        let before = parts.join(" ");
+        if self.is_emulation() && kernel_words(&before)?.iter().any(|word| is_off(&before[word.clone()])) {
             return Err(Refusal::NumaOff);
         }
-        let before = line.len();
-        for setting in &self.settings {
-            setting.apply(&mut line)?;
+        let rest = self.without_words();
+        let mut size = pool::SizeInForce::default();
+        let mut changed = Vec::with_capacity(parts.len());
+        for (at, part) in parts.iter().enumerate() {
+            let change = if at == wanted { self } else { &rest };
+            let mut line = (*part).to_owned();
+            for setting in &change.settings {
+                setting.apply(&mut line)?;
+            }
+            if let Some(pools) = &change.pools {
+                size = pools.apply(&mut line, size)?;
+            }
+            changed.push(line);
         }
-        if let Some(Pools { pools, words }) = &self.pools {
-            pools.apply(&mut line, words.is_some())?;
+        let after = changed.join(" ");
+        if let Some(pools) = &self.pools {
+            pools.check_others(&before, &after)?;
         }
-        if line.len() > MOST_BYTES && line.len() > before {
-            return Err(Refusal::TooLong { bytes: line.len(), most: MOST_BYTES });
+        if after.len() > MOST_BYTES && after.len() > before.len() {
+            return Err(Refusal::TooLong { bytes: after.len(), most: MOST_BYTES });
         }
-        Ok(line)
+        Ok(changed)
     }
 }
 
@@ -159,7 +176,7 @@ impl Setting {
         if let Some(word) = &self.word {
             match kept {
                 Some(there) => line.replace_range(there, word),
-                None => insert(line, word)?,
+                None => insert(line, word, 0)?,
             }
         }
         // From the end on, so that the ranges before stay true; the kept word was behind them all.
@@ -178,12 +195,25 @@ impl Setting {
 pub fn value<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     let words = kernel_words(line).ok()?;
     let last = words.into_iter().rev().find(|word| begins(&line[word.clone()], prefix))?;
-    let word = line[last].trim_matches('"');
-    Some(word[prefix.len()..].trim_matches('"'))
+    value_of(&line[last], prefix)
+}
+
+/// The value of a word that begins so; `None` for another word.
+pub(crate) fn value_of<'a>(word: &'a str, prefix: &str) -> Option<&'a str> {
+    begins(word, prefix).then(|| word.trim_matches('"')[prefix.len()..].trim_matches('"'))
+}
+
+/// Whether a text that is more than a line of words has a word that begins so.
+pub(crate) fn mentions(text: &str, prefix: &str) -> bool {
+    let is_start = |at: usize| {
+        let before = text[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_ascii_alphanumeric() && !"_-.".contains(c))
+    };
+    text.char_indices().any(|(at, _)| is_start(at) && begins(&text[at..], prefix))
 }
 
 /// Whether a word sets what begins so. A quote may be around the whole word, and `-` for `_`.
-fn begins(word: &str, prefix: &str) -> bool {
+pub(crate) fn begins(word: &str, prefix: &str) -> bool {
     let word = word.strip_prefix('"').unwrap_or(word).as_bytes();
     let name = prefix.find('=').unwrap_or(prefix.len());
     word.len() >= prefix.len()
@@ -238,23 +268,18 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Puts a word before `rootwait`, behind which some guides and tools want nothing, or before `--`, or
-/// at the end.
-fn insert(line: &mut String, word: &str) -> Result<(), Refusal> {
+/// Puts words before `rootwait`, behind which some guides and tools want nothing, or before `--`, or
+/// at the end; only a `rootwait` from the word of this number on counts.
+pub(crate) fn insert(line: &mut String, new: &str, from: usize) -> Result<(), Refusal> {
     let all = words(line)?;
     let kernels = kernel_words(line)?.len();
-    let place = all[..kernels].iter().position(|word| &line[word.clone()] == "rootwait").unwrap_or(kernels);
-    insert_at(line, word, place)
-}
-
-/// Puts words before the word of this number, or at the end.
-pub(crate) fn insert_at(line: &mut String, word: &str, place: usize) -> Result<(), Refusal> {
-    let all = words(line)?;
+    let is_rootwait = |at: &usize| &line[all[*at].clone()] == "rootwait";
+    let place = (from..kernels).find(is_rootwait).unwrap_or(kernels);
     // Behind the word before, so that all blanks stay those between the others.
     match place.checked_sub(1) {
-        Some(before) => line.insert_str(all[before].end, &format!(" {word}")),
-        None if line.is_empty() => line.push_str(word),
-        None => line.insert_str(0, &format!("{word} ")),
+        Some(before) => line.insert_str(all[before].end, &format!(" {new}")),
+        None if line.is_empty() => line.push_str(new),
+        None => line.insert_str(0, &format!("{new} ")),
     }
     Ok(())
 }

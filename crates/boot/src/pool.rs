@@ -11,14 +11,33 @@ use std::ops::Range;
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::error::Refusal;
-use crate::line::{insert_at, kernel_words, remove};
+use crate::line::{begins, ends, insert, kernel_words, remove, value_of};
 
 /// How the words begin that name a size, and the number of pages.
-const SIZE: &str = "hugepagesz=";
+pub(crate) const SIZE: &str = "hugepagesz=";
 const DEFAULT_SIZE: &str = "default_hugepagesz=";
-const PAGES: &str = "hugepages=";
-/// How a word begins that has its place in a line before others.
-const ROOTWAIT: &str = "rootwait";
+pub(crate) const PAGES: &str = "hugepages=";
+
+/// The size to which a number of pages belongs, at a place of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SizeInForce {
+    /// No word has named one yet.
+    #[default]
+    KernelDefault,
+    Named(Bytes),
+    /// Behind `--`, where nothing is the kernel's.
+    Ended,
+}
+
+impl SizeInForce {
+    /// Reads a word; gives its number of pages where it is one.
+    fn read<'a>(&mut self, word: &'a str) -> Option<&'a str> {
+        if let Some(size) = value_of(word, SIZE).or_else(|| value_of(word, DEFAULT_SIZE)) {
+            *self = Self::Named(bytes(size));
+        }
+        value_of(word, PAGES)
+    }
+}
 
 /// The pools that a kernel is to have from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,51 +59,75 @@ impl BootPools {
             .filter(|(_, pages)| **pages > 0)
             .map(|(node, pages)| format!("{node}:{pages}"))
             .collect();
-        (!pages.is_empty()).then(|| format!("{SIZE}{} {PAGES}{}", short(self.size), pages.join(",")))
+        (!pages.is_empty()).then(|| format!("{SIZE}{} {PAGES}{}", self.size.exact(), pages.join(",")))
     }
 
-    /// Replaces the words for this size in a line, or takes them out.
-    pub(crate) fn apply(&self, line: &mut String, is_wanted: bool) -> Result<(), Refusal> {
-        for word in self.own(line)?.into_iter().rev() {
+    /// No pools of this size.
+    pub(crate) fn emptied(&self) -> Self {
+        Self { pages: BTreeMap::new(), ..*self }
+    }
+
+    /// Replaces the words for this size in a part of a line, or takes them out; gives the size in force behind
+    /// what the part was.
+    pub(crate) fn apply(&self, line: &mut String, size: SizeInForce) -> Result<SizeInForce, Refusal> {
+        let (own, behind) = self.own(line, size)?;
+        for word in own.into_iter().rev() {
             remove(line, word);
         }
-        let Some(new) = self.words().filter(|_| is_wanted) else { return Ok(()) };
-        let kernels = kernel_words(line)?;
-        let place = |prefix: &str| kernels.iter().rposition(|word| line[word.clone()].starts_with(prefix));
-        // Not between a size and its number.
-        let last = place(PAGES).or(place(SIZE)).max(place(DEFAULT_SIZE));
-        let rootwait = kernels.iter().position(|word| &line[word.clone()] == ROOTWAIT);
-        let at = rootwait.filter(|at| last.is_none_or(|last| last < *at)).unwrap_or(kernels.len());
-        insert_at(line, &new, at)
+        if let Some(new) = self.words() {
+            let is_of_pools = |word: &Range<usize>| {
+                [SIZE, DEFAULT_SIZE, PAGES].iter().any(|prefix| begins(&line[word.clone()], prefix))
+            };
+            // Not between a size and its number.
+            let last = kernel_words(line)?.iter().rposition(is_of_pools);
+            insert(line, &new, last.map_or(0, |last| last + 1))?;
+        }
+        Ok(behind)
     }
 
-    /// The words of a line for this size.
+    /// The words of a part of a line for this size, and the size in force behind the part.
     ///
     /// # Errors
     /// A number of pages without a size, where it belongs to another one: words put before it would change its
     /// meaning.
-    fn own(&self, line: &str) -> Result<Vec<Range<usize>>, Refusal> {
+    fn own(&self, line: &str, mut size: SizeInForce) -> Result<(Vec<Range<usize>>, SizeInForce), Refusal> {
         let mut own = Vec::new();
-        let mut current = None;
+        if size == SizeInForce::Ended {
+            return Ok((own, size));
+        }
         for word in kernel_words(line)? {
-            let text = line[word.clone()].trim_matches('"');
-            if let Some(size) = text.strip_prefix(SIZE) {
-                current = Some(bytes(size));
-                if bytes(size) == Some(self.size) {
-                    own.push(word);
+            let text = &line[word.clone()];
+            let is_pages = size.read(text).is_some();
+            match size {
+                SizeInForce::KernelDefault if is_pages && !self.is_default => {
+                    return Err(Refusal::NoPageSize);
                 }
-            } else if let Some(size) = text.strip_prefix(DEFAULT_SIZE) {
-                current = Some(bytes(size));
-            } else if text.starts_with(PAGES) {
-                match current {
-                    Some(size) if size == Some(self.size) => own.push(word),
-                    Some(_) => {}
-                    None if self.is_default => own.push(word),
-                    None => return Err(Refusal::NoPageSize),
-                }
+                size if (is_pages || begins(text, SIZE)) && self.has(size) => own.push(word),
+                _ => {}
             }
         }
-        Ok(own)
+        Ok((own, if ends(line) { SizeInForce::Ended } else { size }))
+    }
+
+    /// Whether numbers of pages belong to these pools where this size is in force.
+    fn has(&self, size: SizeInForce) -> bool {
+        size == SizeInForce::Named(self.size) || self.is_default && size == SizeInForce::KernelDefault
+    }
+
+    /// Refuses a change after which a number of pages belongs to another size.
+    pub(crate) fn check_others(&self, before: &str, after: &str) -> Result<(), Refusal> {
+        if self.others(before)? == self.others(after)? { Ok(()) } else { Err(Refusal::SizeInAnotherPart) }
+    }
+
+    /// The numbers of pages of other sizes, and their sizes.
+    fn others<'a>(&self, line: &'a str) -> Result<Vec<(SizeInForce, &'a str)>, Refusal> {
+        let mut size = SizeInForce::default();
+        let words = kernel_words(line)?;
+        let numbers = words.into_iter().filter_map(|word| {
+            let pages = size.read(&line[word])?;
+            Some((size, pages))
+        });
+        Ok(numbers.filter(|(size, _)| !self.has(*size)).collect())
     }
 }
 
@@ -99,31 +142,31 @@ pub(crate) fn differ_in_pools_only(one: &str, other: &str) -> bool {
     rest(one).eq(rest(other))
 }
 
-/// A size as the kernel reads it: `2M`, `2048K`, `1g`, or bytes.
-fn bytes(text: &str) -> Option<Bytes> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return None,
+/// A size as the kernel reads it.
+///
+/// # Source
+/// `memparse` in `lib/cmdline.c`: a number in base 10, 16 behind `0x` or 8 behind `0`, then at most one letter
+/// for a power of 1024; what follows is ignored. No digits are 0, and what does not fit loses its upper bits.
+fn bytes(text: &str) -> Bytes {
+    let behind_x = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let is_hex = |digits: &&str| digits.starts_with(|c: char| c.is_ascii_hexdigit());
+    let (digits, radix) = match behind_x.filter(is_hex) {
+        Some(digits) => (digits, 16),
+        None => (text, if text.starts_with('0') { 8 } else { 10 }),
     };
-    let number: u64 = digits.parse().ok()?;
-    Some(Bytes::new(number.checked_mul(1 << shift)?))
-}
-
-/// A size in the largest unit that holds it without a rest.
-fn short(size: Bytes) -> String {
-    let units = [(30, "G"), (20, "M"), (10, "K")];
-    let unit = units.into_iter().find(|(shift, _)| size.get() > 0 && size.get().trailing_zeros() >= *shift);
-    unit.map_or_else(|| size.get().to_string(), |(shift, unit)| format!("{}{unit}", size.get() >> shift))
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    let (number, unit) = digits.split_at(end);
+    let number = number.chars().filter_map(|c| c.to_digit(radix));
+    let number =
+        number.fold(0_u64, |sum, digit| sum.wrapping_mul(u64::from(radix)).wrapping_add(u64::from(digit)));
+    let unit = unit.chars().next().and_then(|unit| "KMGTPE".find(unit.to_ascii_uppercase()));
+    Bytes::new(number << unit.map_or(0, |power| 10 * (power + 1)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::Change;
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     fn pools(size: Bytes, is_default: bool, pages: &[u64]) -> BootPools {
@@ -135,7 +178,7 @@ mod tests {
     fn check(pools: &BootPools, line: &str, expected: &str) {
         for line in [line, expected] {
             let mut line = line.to_owned();
-            pools.apply(&mut line, true).unwrap();
+            pools.apply(&mut line, SizeInForce::default()).unwrap();
             assert_eq!(line, expected);
         }
     }
@@ -171,7 +214,7 @@ mod tests {
     #[test]
     fn a_number_of_another_size_keeps_its_meaning() {
         let gigantic = pools(Bytes::from_gib(1), false, &[1]);
-        assert_eq!(gigantic.apply(&mut "hugepages=9".to_owned(), true), Err(Refusal::NoPageSize));
+        assert_eq!(Change::pools(gigantic.clone()).apply("hugepages=9"), Err(Refusal::NoPageSize));
         check(
             &gigantic,
             "hugepagesz=2M hugepages=9",
@@ -190,18 +233,76 @@ mod tests {
     #[test]
     fn sizes_are_those_of_the_kernel() {
         for (text, expected) in [
-            ("2M", Some(2 << 20)),
-            ("2048k", Some(2 << 20)),
-            ("65536", Some(65_536)),
-            ("1G", Some(1 << 30)),
-            ("2MiB", None),
-            ("", None),
-            ("99999999T", None),
+            ("2M", 2 << 20),
+            ("2048k", 2 << 20),
+            ("65536", 65_536),
+            ("1G", 1 << 30),
+            ("2MiB", 2 << 20),
+            ("0x200000", 2 << 20),
+            ("0x2m,", 2 << 20),
+            ("02M", 2 << 20),
+            ("010", 8),
+            ("0x", 0),
+            ("0xM", 0),
+            ("-2M", 0),
+            ("2 M", 2),
+            ("", 0),
+            ("K", 0),
+            ("18446744073709551618M", 2 << 20),
+            ("99999999T", 99_999_999 << 40),
         ] {
-            assert_eq!(bytes(text), expected.map(Bytes::new), "{text}");
+            assert_eq!(bytes(text), Bytes::new(expected), "{text}");
         }
-        assert_eq!(short(Bytes::from_kib(64)), "64K");
-        assert_eq!(short(Bytes::from_gib(16)), "16G");
+        for size in [Bytes::from_kib(64), Bytes::from_mib(32), Bytes::from_gib(16), Bytes::from_gib(2048)] {
+            assert_eq!(bytes(&size.exact()), size);
+        }
+    }
+
+    #[test]
+    fn words_of_this_size_are_found_however_the_kernel_reads_them() {
+        let two = pools(Bytes::from_mib(2), false, &[4]);
+        let own = "hugepagesz=2M hugepages=0:4";
+        for line in [
+            "hugepagesz=0x200000 hugepages=9",
+            "hugepagesz=2MiB hugepages=9",
+            "\"hugepagesz=2m\" hugepages=9",
+        ] {
+            check(&two, &format!("{line} ro"), &format!("ro {own}"));
+        }
+        // A number behind a size of the kernel's is of that size, however the size is written.
+        check(
+            &two,
+            "hugepagesz=0x40000000 hugepages=1 ro",
+            &format!("hugepagesz=0x40000000 hugepages=1 ro {own}"),
+        );
+        check(
+            &two,
+            "default-hugepagesz=1G hugepages=1 ro",
+            &format!("default-hugepagesz=1G hugepages=1 ro {own}"),
+        );
+    }
+
+    #[test]
+    fn a_size_counts_in_the_parts_behind_its_own() {
+        let check = |pools: &BootPools, parts: [&str; 2], expected: Result<[&str; 2], Refusal>| {
+            let parts = Change::pools(pools.clone()).apply_to_parts(&parts, 0);
+            assert_eq!(parts, expected.map(|parts| parts.map(str::to_owned).to_vec()));
+        };
+        let two = pools(Bytes::from_mib(2), true, &[4]);
+        let own = "hugepagesz=2M hugepages=0:4";
+        check(&two, ["hugepagesz=1G", "hugepages=4"], Err(Refusal::SizeInAnotherPart));
+        check(&two.emptied(), ["hugepagesz=1G", "hugepages=4"], Ok(["hugepagesz=1G", "hugepages=4"]));
+        check(&two, ["hugepagesz=2M", "hugepages=4 ro"], Ok([own, "ro"]));
+        check(&two, ["ro", "hugepages=4"], Ok([&format!("ro {own}"), ""]));
+        let gigantic = pools(Bytes::from_gib(1), false, &[1]);
+        let gigantic_own = "hugepagesz=1G hugepages=0:1";
+        check(&gigantic, ["ro", "hugepages=4"], Err(Refusal::NoPageSize));
+        check(&gigantic, ["hugepagesz=1G", "hugepages=4 ro"], Ok([gigantic_own, "ro"]));
+        check(
+            &gigantic,
+            ["ro -- x", "hugepagesz=1G hugepages=4"],
+            Ok([&format!("ro {gigantic_own} -- x"), "hugepagesz=1G hugepages=4"]),
+        );
     }
 
     proptest! {
@@ -210,9 +311,9 @@ mod tests {
             let line = words.join(" ");
             let pools = pools(Bytes::from_mib(2), is_default, &[3]);
             let mut once = line.clone();
-            if pools.apply(&mut once, true).is_ok() {
+            if pools.apply(&mut once, SizeInForce::default()).is_ok() {
                 let mut twice = once.clone();
-                pools.apply(&mut twice, true).unwrap();
+                pools.apply(&mut twice, SizeInForce::default()).unwrap();
                 prop_assert_eq!(&once, &twice);
                 let others = |line: &str| {
                     line.split(' ').filter(|word| !word.starts_with("huge") && !word.is_empty()).map(str::to_owned).collect::<Vec<_>>()

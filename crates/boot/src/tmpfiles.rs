@@ -107,7 +107,10 @@ mod tests {
         let root = Root::open(folder.path()).unwrap();
         let small = pools(Bytes::from_mib(2), &[512, 0, 256]);
         let refused = change(&root, &small).unwrap_err().to_string();
-        assert!(refused.contains("no systemd") && refused.contains("node2/hugepages/"), "{refused}");
+        assert!(
+            refused.contains("does not use systemd") && refused.contains("node2/hugepages/"),
+            "{refused}"
+        );
         let tmpfiles = folder.path().join("etc/tmpfiles.d");
         fs::create_dir_all(&tmpfiles).unwrap();
         let file = tmpfiles.join("nodewise-hugepages.conf");

@@ -27,8 +27,8 @@ pub fn edit(text: &str, change: &Change) -> Result<String, Refusal> {
         let Some((name, value)) = assignment(line) else { continue };
         if name != VARIABLE {
             // The script decides which of them comes last.
-            if line::value(value, line::FAKE).is_some() {
-                return Err(Refusal::Elsewhere { line: number });
+            if let Some(name) = change.prefixes().find(|prefix| line::value(value, prefix).is_some()) {
+                return Err(Refusal::Elsewhere { line: number, name });
             }
             continue;
         }
@@ -99,7 +99,10 @@ mod tests {
     fn what_is_not_clear_is_refused() {
         check("extraargs=a\nextraargs=b\n", Err(Refusal::Twice { name: "extraargs", first: 1, second: 2 }));
         check("extraargs=a\\\n", Err(Refusal::Expansion { line: 1, name: "extraargs" }));
-        check("extraboardargs=numa=fake=4\n", Err(Refusal::Elsewhere { line: 1 }));
+        check("extraboardargs=numa=fake=4\n", Err(Refusal::Elsewhere { line: 1, name: "numa=fake=" }));
+        let pools = edit("extraboardargs=hugepages=4\n", &crate::tests::four_pages());
+        assert_eq!(pools, Err(Refusal::Elsewhere { line: 1, name: "hugepages=" }));
+        check("extraboardargs=hugepages=4\n", Ok("extraboardargs=hugepages=4\nextraargs=numa=fake=2\n"));
         check("extraargs=numa=off\n", Err(Refusal::NumaOff));
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tests::two;
+use crate::tests::{four_pages, two};
 use proptest::prelude::{any, prop_assert_eq, prop_assume, proptest};
 use std::process::Command;
 
@@ -67,6 +67,18 @@ fn the_variable_with_the_last_word_loses_ours() {
 }
 
 #[test]
+fn a_number_of_pages_belongs_to_the_size_in_the_other_variable() {
+    let both = |main: &str, default: &str| {
+        format!("GRUB_CMDLINE_LINUX=\"{main}\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"{default}\"\n")
+    };
+    check(&four_pages(), &both("hugepagesz=1G", "hugepages=1 quiet"), Err(Refusal::SizeInAnotherPart));
+    let with = both("ro hugepagesz=2M hugepages=0:4", "quiet");
+    check(&four_pages(), &both("ro hugepagesz=2M", "hugepages=1 quiet"), Ok(&with));
+    check(&four_pages(), &both("ro", "quiet hugepages=1"), Ok(&with));
+    check(&four_pages(), &with, Ok(&with));
+}
+
+#[test]
 fn what_the_shell_works_out_is_refused() {
     for value in ["\"$A b\"", "`b`", "a\"b\"", "\"a\\\"b\"", "'a\nb'", "$(b)", "~", "a\\ b"] {
         let text = format!("A=1\nGRUB_CMDLINE_LINUX={value}\n");
@@ -105,6 +117,12 @@ fn a_snippet_that_has_the_last_word_is_found() {
     check("GRUB_CMDLINE_LINUX_DEFAULT=\"console=ttyS0\"\n", None);
     check("GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT numa=fake=8\"\n", Some("numa=fake="));
     check("# GRUB_CMDLINE_LINUX=\"numa=fake=8\"\n", None);
+    // Each change asks for its own words only.
+    let pools = "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT hugepages=8\"\n";
+    check(pools, None);
+    assert_eq!(takes_away(pools, &four_pages()), Some("hugepages="));
+    let emulation = "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT numa=fake=8\"\n";
+    assert_eq!(takes_away(emulation, &four_pages()), None);
 }
 
 /// Lets the shell read a file, and returns both variables. `None` where it refuses the file.

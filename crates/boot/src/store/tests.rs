@@ -102,7 +102,7 @@ fn files_before_one_that_fails_are_restored() {
     let image = Image::new();
     image.write("/etc/c", "of somebody else");
     let error = apply(&image.root, &plan(), &stamp()).expect_err("it changed").to_string();
-    assert_eq!(error, "/etc/c was changed by somebody else meanwhile: try again");
+    assert_eq!(error, "/etc/c was changed in the meantime: try again");
     image.check(["old", "old", "of somebody else"], 0);
     image.remove("/etc/c");
     let error = apply(&image.root, &plan(), &stamp()).expect_err("it is gone").to_string();
@@ -119,7 +119,7 @@ fn every_file_that_can_be_restored_is_and_the_others_are_named() {
     let why = BootError::Changed { path: "/etc/d".to_owned() };
     assert_eq!(
         restore_all(&image.root, &written, why).to_string(),
-        "/etc/d was changed by somebody else meanwhile: try again; \
+        "/etc/d was changed in the meantime: try again; \
          /etc/c could not be restored (no such file or directory) and is the new one; \
          /etc/b could not be restored (no such file or directory) and is the new one"
     );
