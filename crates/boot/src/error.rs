@@ -3,6 +3,8 @@
 use nodewise_machine::printable::{errno_words, printable, quote};
 use rustix::io::Errno;
 
+use crate::subject::Subject;
+
 /// The contents of a file that is not understood, or would not do what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -132,11 +134,8 @@ pub enum BootError {
     #[error("{} is left alone: {refusal}; by hand: {by_hand}", printable(path))]
     Refused { path: String, refusal: Refusal, by_hand: String },
     /// The newest backup is of another change than the one to be undone.
-    #[error(
-        "the last change of {} was not of huge pages: nodewise emulation undo takes it back first",
-        printable(path)
-    )]
-    OtherChange { path: String },
+    #[error("the last change of {} was of {}: {} takes it back first", printable(path), of.words(), of.undo())]
+    OtherChange { path: String, of: Subject },
     /// A file changed between reading and writing.
     #[error("{} was changed in the meantime: try again", printable(path))]
     Changed { path: String },

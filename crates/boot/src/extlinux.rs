@@ -48,8 +48,13 @@ pub fn edit(text: &str, change: &Change) -> Result<String, Refusal> {
 
 /// The words that the first entry gives to its kernel; `None` where no entry starts one.
 pub fn words(text: &str) -> Option<String> {
-    let append = entries(text).ok()?.into_iter().find_map(|entry| entry.append)?;
-    text.lines().nth(append - 1).and_then(|line| value_of(line, "append")).map(str::to_owned)
+    lines(text)?.first().map(|line| (*line).to_owned())
+}
+
+/// The words that each entry gives to its kernel; `None` where they are not clear.
+pub(crate) fn lines(text: &str) -> Option<Vec<&str>> {
+    let appends = entries(text).ok()?.into_iter().filter_map(|entry| entry.append);
+    Some(appends.filter_map(|append| value_of(text.lines().nth(append - 1)?, "append")).collect())
 }
 
 /// An entry that starts a kernel. Lines count from 1.

@@ -8,7 +8,7 @@
 //! - `cmdline_txt.rs`, `grub.rs`, `entry.rs`, `extlinux.rs`, `uboot_env.rs` the files that hold one;
 //!   `grub/shell.rs` assignments in the shell's language; `loader.rs` which of them a system has, and which
 //!   command belongs to it; `kernels.rs` the kernels that it has, with what they were built with
-//! - `plan.rs` what is to be changed, and what can be undone; `diff.rs` how it is shown
+//! - `plan.rs` what is to be changed, and what can be undone; `subject.rs` by which command; `diff.rs` how it is shown
 //! - `store.rs` writing so that a file is the old or the new one at every moment, backups, restoring;
 //!   `stamp.rs` the moment in a backup's name; `root.rs` paths that stay inside a folder
 //! - `eeprom.rs` the EEPROM of a Raspberry Pi, through its own program
@@ -31,6 +31,7 @@ pub mod pool;
 pub mod root;
 mod stamp;
 pub mod store;
+mod subject;
 pub mod tmpfiles;
 pub mod uboot_env;
 
@@ -42,3 +43,4 @@ pub use line::{Change, Policy};
 pub use plan::{Edit, Plan};
 pub use root::Root;
 pub use stamp::Stamp;
+pub use subject::Subject;

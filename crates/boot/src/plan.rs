@@ -3,7 +3,9 @@
 use crate::error::{BootError, Refusal};
 use crate::line::Change;
 use crate::loader::{self, Loader, LoaderFileKind};
+use crate::pool::differ_in_pools_only;
 use crate::root::Root;
+use crate::subject::Subject;
 use crate::{cmdline_txt, entry, extlinux, grub, line, store, uboot_env};
 
 /// A file as it is, and as it is to be.
@@ -24,6 +26,8 @@ pub struct Plan {
     pub backups: Vec<String>,
     /// The steps left for a person to do then, as commands or sentences, in this order.
     pub next: Vec<String>,
+    /// Of a plan that takes back: why another change cannot be taken back with it.
+    pub left: Option<String>,
 }
 
 impl Plan {
@@ -60,15 +64,28 @@ pub fn change(root: &Root, loader: &Loader, change: &Change) -> Result<Plan, Boo
     Ok(Plan { edits, next, ..Plan::default() })
 }
 
+/// The subject of an edit of a file of this kind.
+fn subject_of(kind: LoaderFileKind, edit: &Edit) -> Subject {
+    let (before, after) = (command_lines(kind, &edit.before), command_lines(kind, &edit.after));
+    let is_of_pools = before.len() == after.len()
+        && before != after
+        && before.iter().zip(&after).all(|(before, after)| differ_in_pools_only(before, after));
+    if is_of_pools { Subject::HugePages } else { Subject::Emulation }
+}
+
 /// Plans to take back the last change of every file that has one.
 ///
 /// # Errors
-/// A file that somebody else changed since.
-pub fn undo(root: &Root) -> Result<Plan, BootError> {
+/// A file that somebody else changed since, and one whose last change is of another subject.
+pub fn undo(root: &Root, subject: Subject) -> Result<Plan, BootError> {
     let files = loader::candidates(root)?;
     let mut plan = Plan::default();
-    for (path, _) in &files {
+    for (path, kind) in &files {
         if let Some((edit, backup)) = store::backup_of(root, path)? {
+            let of = subject_of(*kind, &edit);
+            if of != subject && edit.before != edit.after {
+                return Err(BootError::OtherChange { path: path.clone(), of });
+            }
             plan.edits.push(edit);
             plan.backups.push(backup);
         }
@@ -95,20 +112,29 @@ pub fn asked(root: &Root) -> Result<Vec<Asked>, BootError> {
     let mut asked = Vec::new();
     for (path, kind) in loader::kept(root)?.files {
         let Some(Ok(text)) = root.read(&path)?.map(text) else { continue };
-        let words = match kind {
-            LoaderFileKind::Line => Some(text),
-            LoaderFileKind::Grub => grub::words(&text),
-            LoaderFileKind::Entry => entry::words(&text),
-            LoaderFileKind::Extlinux => extlinux::words(&text),
-            LoaderFileKind::Environment => uboot_env::words(&text),
-        };
-        let of = |prefix| line::value(words.as_deref()?, prefix).map(str::to_owned);
+        let lines = command_lines(kind, &text);
+        let of = |prefix| line::value(lines.first()?, prefix).map(str::to_owned);
         let (fake, policy) = (of(line::FAKE), of(line::POLICY));
         if fake.is_some() || policy.is_some() {
             asked.push(Asked { path, fake, policy });
         }
     }
     Ok(asked)
+}
+
+/// The command lines in a file, as far as they are clear.
+fn command_lines(kind: LoaderFileKind, text: &str) -> Vec<String> {
+    let only = match kind {
+        LoaderFileKind::Line => Some(text.to_owned()),
+        LoaderFileKind::Grub => grub::words(text),
+        LoaderFileKind::Entry => entry::words(text),
+        LoaderFileKind::Extlinux => {
+            return extlinux::lines(text).unwrap_or_default().into_iter().map(str::to_owned).collect();
+        }
+        // Without the variable, nothing is added to the line.
+        LoaderFileKind::Environment => Some(uboot_env::words(text).unwrap_or_default()),
+    };
+    only.into_iter().collect()
 }
 
 /// Lists the steps to take after these files have changed.

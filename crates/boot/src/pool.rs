@@ -11,7 +11,7 @@ use std::ops::Range;
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::error::Refusal;
-use crate::line::{begins, ends, insert, kernel_words, remove, value_of};
+use crate::line::{begins, ends, insert, kernel_words, remove, value_of, words};
 
 /// How the words begin that name a size, and the number of pages.
 pub(crate) const SIZE: &str = "hugepagesz=";
@@ -131,15 +131,14 @@ impl BootPools {
     }
 }
 
-/// Whether two command lines, or files with one, differ in the words for pools and in nothing else.
+/// Whether two command lines have the same words but for those for pools.
 pub(crate) fn differ_in_pools_only(one: &str, other: &str) -> bool {
-    fn rest(text: &str) -> impl Iterator<Item = &str> {
-        let words = text.split(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'');
-        // The name of a line that had no words before.
-        let is_name = |word: &str| word.is_empty() || word.ends_with('=') || word == "options";
-        words.filter(move |word| !is_name(word) && !word.starts_with(SIZE) && !word.starts_with(PAGES))
-    }
-    rest(one).eq(rest(other))
+    let rest = |line: &str| -> Option<Vec<String>> {
+        let words = words(line).ok()?.into_iter().map(|word| &line[word]);
+        let others = words.filter(|word| !begins(word, SIZE) && !begins(word, PAGES));
+        Some(others.map(str::to_owned).collect())
+    };
+    rest(one).is_some_and(|one| rest(other) == Some(one))
 }
 
 /// A size as the kernel reads it.
@@ -225,8 +224,8 @@ mod tests {
     #[test]
     fn other_changes_are_told_from_those_of_pools() {
         assert!(differ_in_pools_only("ro quiet", "ro hugepagesz=2M hugepages=0:4 quiet"));
-        assert!(differ_in_pools_only("X=\"ro\"\n", "X=\"ro hugepagesz=2M hugepages=0:4\"\n"));
-        assert!(differ_in_pools_only("Y=1\n", "Y=1\nX=\"hugepagesz=2M hugepages=0:4\"\n"));
+        assert!(differ_in_pools_only("", "hugepagesz=2M hugepages=0:4"));
+        assert!(!differ_in_pools_only("ro", "options"));
         assert!(!differ_in_pools_only("ro quiet", "ro numa=fake=2 quiet"));
     }
 

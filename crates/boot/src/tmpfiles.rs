@@ -7,9 +7,10 @@ use nodewise_machine::{Bytes, NodeId};
 
 use crate::error::{BootError, Refusal};
 use crate::plan::{self, Edit, Plan};
-use crate::pool::{BootPools, differ_in_pools_only};
+use crate::pool::BootPools;
 use crate::root::Root;
 use crate::store;
+use crate::subject::Subject;
 
 /// The file.
 pub const PATH: &str = "/etc/tmpfiles.d/nodewise-hugepages.conf";
@@ -55,20 +56,32 @@ pub fn change(root: &Root, pools: &BootPools) -> Result<Plan, BootError> {
 /// Plans to take back the last change of pools: in this file and in those of the boot loader.
 ///
 /// # Errors
-/// A file that somebody else changed since, and one whose last change was of something else.
+/// A file that somebody else changed since, and one whose last change was of something else, unless the others
+/// can be taken back without it.
 pub fn undo(root: &Root) -> Result<Plan, BootError> {
-    let mut plan = plan::undo(root)?;
-    for edit in plan.changes() {
-        if !differ_in_pools_only(&edit.before, &edit.after) {
-            return Err(BootError::OtherChange { path: edit.path.clone() });
+    let own = store::backup_of(root, PATH).map(|found| {
+        found.map_or_else(Plan::default, |(edit, backup)| Plan {
+            next: next(&edit),
+            edits: vec![edit],
+            backups: vec![backup],
+            ..Plan::default()
+        })
+    });
+    match (own, plan::undo(root, Subject::HugePages)) {
+        (Ok(own), Ok(mut plan)) => {
+            plan.next.splice(0..0, own.next);
+            plan.edits.extend(own.edits);
+            plan.backups.extend(own.backups);
+            Ok(plan)
         }
+        (Ok(plan), Err(error)) | (Err(error), Ok(plan)) => match error {
+            BootError::OtherChange { .. } | BootError::Undone { .. } if !plan.edits.is_empty() => {
+                Ok(Plan { left: Some(error.to_string()), ..plan })
+            }
+            error => Err(error),
+        },
+        (Err(_), Err(error)) => Err(error),
     }
-    if let Some((edit, backup)) = store::backup_of(root, PATH)? {
-        plan.next.splice(0..0, next(&edit));
-        plan.edits.push(edit);
-        plan.backups.push(backup);
-    }
-    Ok(plan)
 }
 
 /// The steps after a change of the file. One that is gone sets nothing.
@@ -156,8 +169,19 @@ mod tests {
         assert_eq!(fs::read_to_string(&grub).unwrap(), with);
         write(&crate::tests::two(), 2);
         let refused = undo(&root).unwrap_err().to_string();
-        assert!(refused.contains("was not of huge pages"), "{refused}");
-        store::take_back(&root, &plan::undo(&root).unwrap()).unwrap();
+        let last = "the last change of /etc/default/grub was of emulated nodes: nodewise emulation undo takes it back first";
+        assert_eq!(refused, last);
+        // The other file can be restored without it.
+        fs::create_dir_all(folder.path().join(FOLDER.trim_start_matches('/'))).unwrap();
+        let plan = change(&root, &pools(Bytes::from_mib(2), &[3])).unwrap();
+        store::apply(&root, &plan, &Stamp::since_1970(Duration::from_secs(3))).unwrap();
+        let plan = undo(&root).unwrap();
+        assert_eq!((plan.edits.len(), plan.left.as_deref()), (1, Some(last)));
+        store::take_back(&root, &plan).unwrap();
+        assert_eq!(root.read(PATH).unwrap(), None);
+        store::take_back(&root, &plan::undo(&root, Subject::Emulation).unwrap()).unwrap();
+        let pools = plan::undo(&root, Subject::Emulation).unwrap_err().to_string();
+        assert!(pools.contains("was of huge pages: nodewise hugepages undo --boot takes it"), "{pools}");
         store::take_back(&root, &undo(&root).unwrap()).unwrap();
         assert_eq!(fs::read_to_string(&grub).unwrap(), "GRUB_CMDLINE_LINUX=\"quiet\"\n");
     }

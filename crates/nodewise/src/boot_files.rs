@@ -20,7 +20,7 @@ pub fn outline(plan: &Plan, is_dry: bool) -> Changed {
         is_dry,
         files: plan.changes().map(file).collect(),
         right: right.map(|edit| edit.path.clone()).collect(),
-        remarks: Vec::new(),
+        remarks: plan.left.iter().cloned().collect(),
         next: plan.next.clone(),
     }
 }

@@ -179,11 +179,11 @@ fn a_change_and_its_undoing_give_the_exact_bytes() {
     }
     states.pop();
     while let Some(state) = states.pop() {
-        let plan = undo(&root).expect("ours");
+        let plan = undo(&root, Subject::Emulation).expect("ours");
         assert_eq!(take_back(&root, &plan).expect("restored").len(), 2);
         assert_eq!(files.map(|(path, _)| read(folder.path(), path)), state);
     }
-    assert_eq!(undo(&root).expect("ours"), Plan::default());
+    assert_eq!(undo(&root, Subject::Emulation).expect("ours"), Plan::default());
     // Nothing stays behind.
     assert_eq!(root.list("/etc/kernel").expect("readable"), ["cmdline"]);
 }
@@ -200,7 +200,7 @@ fn taking_back_asks_for_images_only_where_the_change_did() {
         assert_eq!(plan.next, expected);
         apply(&root, &plan, &Stamp::since_1970(Duration::from_secs(1))).expect("written");
         // The entry was right already, so it has no backup, and still holds the command line.
-        assert_eq!(undo(&root).expect("ours").next, expected);
+        assert_eq!(undo(&root, Subject::Emulation).expect("ours").next, expected);
     }
 }
 
@@ -227,7 +227,7 @@ fn files_of_u_boot_are_changed_and_taken_back_to_the_byte() {
         let plan = change(&root, &eight()).expect("understood");
         apply(&root, &plan, &Stamp::since_1970(Duration::ZERO)).expect("written");
         assert_eq!(asked(&root).expect("readable")[0].fake.as_deref(), Some("8"));
-        take_back(&root, &undo(&root).expect("ours")).expect("restored");
+        take_back(&root, &undo(&root, Subject::Emulation).expect("ours")).expect("restored");
         for (path, text) in files {
             assert_eq!(read(folder.path(), path), text);
         }
@@ -250,7 +250,7 @@ fn the_folder_that_a_raspberry_pi_with_ubuntu_starts_from_is_followed() {
     assert_eq!(loader::kept(&root).expect("readable").firmware_folder(), Some("/boot/firmware/"));
     let plan = change(&root, &eight()).expect("understood");
     apply(&root, &plan, &Stamp::since_1970(Duration::ZERO)).expect("written");
-    take_back(&root, &undo(&root).expect("ours")).expect("restored");
+    take_back(&root, &undo(&root, Subject::Emulation).expect("ours")).expect("restored");
     assert_eq!(read(folder.path(), files[1].0), files[1].1);
     // Where it depends on the board, it is unknown which file counts.
     let of_board = [
@@ -303,9 +303,37 @@ fn what_somebody_else_changed_is_not_taken_back() {
     let stamp = Stamp::since_1970(Duration::from_secs(1_795_268_400));
     apply(&root, &plan, &stamp).expect("written");
     fs::write(folder.path().join("etc/kernel/cmdline"), "a numa=fake=8 b\n").expect("written");
-    let error = undo(&root).expect_err("it is not ours").to_string();
+    let error = undo(&root, Subject::Emulation).expect_err("it is not ours").to_string();
     let start = "/etc/kernel/cmdline was changed since: to restore it nevertheless, copy /etc/kernel/cmdline.20261121-134000.";
     assert!(error.starts_with(start) && error.ends_with(".nodewise over it"), "{error}");
+}
+
+#[test]
+fn a_change_is_taken_back_by_the_command_that_made_it() {
+    let check = |path: &str, text: &str| {
+        let script = ("/boot/boot.cmd", "setenv bootargs \"root=${rootdev} ${extraargs}\"\n");
+        let (folder, root) = image(&[script, (path, text)]);
+        let stamp = |second| Stamp::since_1970(Duration::from_secs(second));
+        for (second, of) in (0..).zip([crate::tests::four_pages(), eight()]) {
+            apply(&root, &change(&root, &of).expect("understood"), &stamp(second)).expect("written");
+        }
+        for (of, other) in
+            [(Subject::Emulation, Subject::HugePages), (Subject::HugePages, Subject::Emulation)]
+        {
+            let refused = undo(&root, other).expect_err("it is the other's");
+            assert!(matches!(refused, BootError::OtherChange { of: found, .. } if found == of), "{refused}");
+            take_back(&root, &undo(&root, of).expect("ours")).expect("restored");
+        }
+        assert_eq!(read(folder.path(), path), text);
+    };
+    check("/boot/cmdline.txt", "root=a rootwait\n");
+    // Quotes that the change puts around the value are not of the command line.
+    check("/etc/default/grub", "GRUB_CMDLINE_LINUX=quiet\n");
+    check("/etc/default/grub", "GRUB_TIMEOUT=5\n");
+    check("/boot/loader/entries/1.conf", "linux /1\n");
+    check("/boot/loader/entries/1.conf", "linux /1\noptions\n");
+    check("/boot/armbianEnv.txt", "verbosity=1\n");
+    check("/boot/extlinux/extlinux.conf", "label a\nlinux /a\nappend ro\nlabel b\nlinux /b\nappend\n");
 }
 
 #[test]
@@ -326,7 +354,7 @@ fn a_link_is_written_through() {
     apply(&root, &plan, &Stamp::since_1970(Duration::ZERO)).expect("written");
     assert_eq!(read(folder.path(), "/efi/line"), "a numa=fake=8\n");
     assert!(folder.path().join("etc/kernel/cmdline").is_symlink());
-    let plan = undo(&root).expect("ours");
+    let plan = undo(&root, Subject::Emulation).expect("ours");
     take_back(&root, &plan).expect("restored");
     assert_eq!(read(folder.path(), "/efi/line"), "a\n");
 }

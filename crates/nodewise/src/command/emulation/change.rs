@@ -6,7 +6,7 @@ use nodewise_boot::eeprom::{self, BankLow};
 use nodewise_boot::loader::{self, Loader};
 use nodewise_boot::policy::DefaultPolicy;
 use nodewise_boot::store;
-use nodewise_boot::{Change, Policy, Root, diff, plan};
+use nodewise_boot::{Change, Policy, Root, Subject, diff, plan};
 use nodewise_machine::policy::PolicyError;
 use nodewise_machine::{Machine, NodeId};
 use nodewise_model::fake::{Fake, Form};
@@ -122,7 +122,7 @@ pub(super) fn disable(args: &Disable, global: &Global) -> Outcome {
 pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
     only_here(global)?;
     let root = Root::open(&args.target.root).map_err(Failure::usage)?;
-    let plan = plan::undo(&root).map_err(Failure::cannot)?;
+    let plan = plan::undo(&root, Subject::Emulation).map_err(Failure::cannot)?;
     let mut shown = boot_files::outline(&plan, args.target.dry_run);
     let banks = if is_own(&args.target) { Eeprom::back(&root, &mut shown)? } else { None };
     if plan.edits.is_empty() && banks.is_none() {
