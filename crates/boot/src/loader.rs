@@ -22,6 +22,8 @@ const ENTRIES: [&str; 4] = [
     "/boot/firmware/loader/entries",
 ];
 
+/// The file of systemd with pools of huge pages. No boot loader reads it, but it is written as their files are.
+pub(crate) const TMPFILES: &str = "/etc/tmpfiles.d/nodewise-hugepages.conf";
 /// The entries of U-Boot and extlinux.
 const EXTLINUX: &str = "/boot/extlinux/extlinux.conf";
 /// Variables for boot scripts of U-Boot that are made alike.

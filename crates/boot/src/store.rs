@@ -3,6 +3,7 @@
 //! A backup is named after the file, the moment and the bytes that took its place:
 //! `cmdline.txt.20261121-134000.0123456789abcdef.nodewise`. So taking back needs no record elsewhere:
 //! it knows whether the file is still what was written, and refuses where somebody else changed it.
+//! `.absent` before the end stands for a file that did not exist.
 
 use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
@@ -26,6 +27,8 @@ use crate::stamp::Stamp;
 const TEMPORARY: &str = ".nodewise-new";
 /// The end of the names of backups.
 const SUFFIX: &str = ".nodewise";
+/// The part before that in the backup of a file that did not exist.
+const ABSENT: &str = ".absent";
 
 /// A file that was written, and where its old contents are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +75,9 @@ fn unchanged(error: BootError) -> BootError {
 /// is not known to last.
 fn replace(root: &Root, edit: &Edit, stamp: &Stamp, written: &mut Vec<Written>) -> Result<(), BootError> {
     let fail = |errno| not_written(&edit.path, errno);
-    let (place, found) = as_planned(root, edit)?;
+    let (place, found, before) = as_planned(root, edit)?;
     let name = backup_name(&place.name, stamp, edit.after.as_bytes());
-    let kept = keep(&place, &name, &found.bytes, &found.stat).map_err(fail)?;
+    let kept = keep(&place, &name, &found, before).map_err(fail)?;
     let put = put(&place, &place.name, edit.after.as_bytes(), &found.stat, Over::Any);
     match &put {
         Err(Failed { in_place: false, .. }) => drop(unlinkat(&place.folder, &kept, AtFlags::empty())),
@@ -83,16 +86,23 @@ fn replace(root: &Root, edit: &Edit, stamp: &Stamp, written: &mut Vec<Written>) 
     put.map_err(|failed| fail(failed.errno))
 }
 
+/// Whether a file existed before its change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Present,
+    Absent,
+}
+
 /// A file that is still as it was when its change was planned.
-fn as_planned(root: &Root, edit: &Edit) -> Result<(Locked, Found), BootError> {
+fn as_planned(root: &Root, edit: &Edit) -> Result<(Locked, Found, Before), BootError> {
     let fail = |errno| not_written(&edit.path, errno);
     let changed = || BootError::Changed { path: edit.path.clone() };
     let place = Locked::at(root, &edit.path).map_err(fail)?.ok_or_else(changed)?;
-    let found = match place.read(&place.name) {
-        Err(Errno::NOENT) if edit.before.is_empty() => absent(&place).map_err(fail)?,
-        read => read.map_err(fail)?,
+    let (found, before) = match place.read(&place.name) {
+        Err(Errno::NOENT) if edit.before.is_empty() => (absent(&place).map_err(fail)?, Before::Absent),
+        read => (read.map_err(fail)?, Before::Present),
     };
-    if found.bytes == edit.before.as_bytes() { Ok((place, found)) } else { Err(changed()) }
+    if found.bytes == edit.before.as_bytes() { Ok((place, found, before)) } else { Err(changed()) }
 }
 
 /// A file that a change makes: empty, readable by everyone, and owned as its folder.
@@ -102,15 +112,18 @@ fn absent(place: &Locked) -> Result<Found, Errno> {
     Ok(Found { bytes: Vec::new(), stat })
 }
 
-/// Puts a backup back and removes it. A backup of a file that did not exist is empty.
+/// Puts a backup back and removes it. The backup of a file that did not exist removes the file.
 fn restore(place: &Locked, backup: &str) -> Result<(), Errno> {
-    let name = OsStr::new(backup.rsplit('/').next().unwrap_or_default());
+    let backup_name = backup.rsplit('/').next().unwrap_or_default();
+    let (name, file_name) = (OsStr::new(backup_name), place.name.to_string_lossy());
     let old = place.read(name)?;
-    let back = if old.bytes.is_empty() {
-        unlinkat(&place.folder, &place.name, AtFlags::empty())
+    let named = Named::from_name(backup_name, &file_name);
+    let back = match named.map_or(Before::Present, |named| named.before) {
+        // Lasting before the backup is removed: a crash between them must not leave the file alone.
+        Before::Absent => unlinkat(&place.folder, &place.name, AtFlags::empty())
             .map_err(|errno| Failed { errno, in_place: false })
-    } else {
-        put(place, &place.name, &old.bytes, &old.stat, Over::Any)
+            .and_then(|()| synchronise(&place.folder)),
+        Before::Present => put(place, &place.name, &old.bytes, &old.stat, Over::Any),
     };
     match back {
         // In place, if not yet permanently: that is what can be done on a disk that fails.
@@ -165,7 +178,7 @@ pub fn take_back(root: &Root, plan: &Plan) -> Result<Vec<Written>, BootError> {
     let mut written: Vec<Written> = Vec::new();
     for (edit, backup) in plan.edits.iter().zip(&plan.backups) {
         let restored = as_planned(root, edit)
-            .and_then(|(place, _)| restore(&place, backup).map_err(|errno| not_written(&edit.path, errno)));
+            .and_then(|(place, ..)| restore(&place, backup).map_err(|errno| not_written(&edit.path, errno)));
         if let Err(error) = restored {
             return Err(half_taken_back(&written, error));
         }
@@ -207,8 +220,9 @@ pub fn sweep(root: &Root) -> Result<Vec<String>, BootError> {
 /// What cannot be read.
 pub fn left_behind(root: &Root) -> Result<Vec<String>, BootError> {
     let mut found = Vec::new();
-    for (path, _) in loader::candidates(root)? {
-        let left = format!("{}/{TEMPORARY}", folder_of(&path));
+    let candidates = loader::candidates(root)?;
+    for path in candidates.iter().map(|(path, _)| path.as_str()).chain([loader::TMPFILES]) {
+        let left = format!("{}/{TEMPORARY}", folder_of(path));
         if !found.contains(&left) && root.stat(&left)?.is_some() {
             found.push(left);
         }
@@ -224,9 +238,8 @@ pub fn left_behind(root: &Root) -> Result<Vec<String>, BootError> {
 pub fn keep_text(root: &Root, path: &str, old: &str, new: &str, stamp: &Stamp) -> Result<String, BootError> {
     let fail = |errno| not_written(path, errno);
     let place = Locked::at(root, path).map_err(fail)?.ok_or_else(|| fail(Errno::NOENT))?;
-    let mut like = rustix::fs::fstat(&place.folder).map_err(fail)?;
-    like.st_mode = 0o644;
-    let kept = keep(&place, &backup_name(&place.name, stamp, new.as_bytes()), old.as_bytes(), &like);
+    let old = Found { bytes: old.as_bytes().to_vec(), ..absent(&place).map_err(fail)? };
+    let kept = keep(&place, &backup_name(&place.name, stamp, new.as_bytes()), &old, Before::Present);
     Ok(place.beside(&kept.map_err(fail)?))
 }
 
@@ -301,15 +314,19 @@ fn not_written(path: &str, errno: Errno) -> BootError {
 }
 
 /// Writes a backup that does not exist yet; gives its name.
-fn keep(place: &Locked, name: &str, bytes: &[u8], like: &Stat) -> Result<OsString, Errno> {
+fn keep(place: &Locked, name: &str, old: &Found, before: Before) -> Result<OsString, Errno> {
+    let suffix = match before {
+        Before::Present => SUFFIX.to_owned(),
+        Before::Absent => format!("{ABSENT}{SUFFIX}"),
+    };
     for number in 1..=99 {
         // The same change within the same second, after it was taken back.
         let name = match number {
-            1 => format!("{name}{SUFFIX}"),
-            _ => format!("{name}-{number}{SUFFIX}"),
+            1 => format!("{name}{suffix}"),
+            _ => format!("{name}-{number}{suffix}"),
         };
         let name = OsString::from(name);
-        match put(place, &name, bytes, like, Over::Nothing) {
+        match put(place, &name, &old.bytes, &old.stat, Over::Nothing) {
             Ok(()) => return Ok(name),
             Err(Failed { errno: Errno::EXIST, .. }) => {}
             Err(Failed { errno, in_place }) => {
@@ -348,6 +365,11 @@ fn put(place: &Locked, name: &OsStr, bytes: &[u8], like: &Stat, over: Over) -> R
         let _ = unlinkat(folder, temporary, AtFlags::empty());
         return Err(Failed { errno, in_place: false });
     }
+    synchronise(folder)
+}
+
+/// Makes the names in a folder last.
+fn synchronise(folder: &OwnedFd) -> Result<(), Failed> {
     match fsync(folder) {
         // Some file systems cannot synchronise folders, and say so.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
@@ -425,6 +447,8 @@ struct Named<'a> {
     hash: &'a str,
     /// The how many-th of this moment and hash it is, from 1.
     number: u32,
+    /// Whether the file existed.
+    before: Before,
 }
 
 impl<'a> Named<'a> {
@@ -432,12 +456,16 @@ impl<'a> Named<'a> {
     fn from_name(backup: &'a str, name: &str) -> Option<Self> {
         let rest = backup.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(SUFFIX)?;
         let (stamp, rest) = rest.split_once('.')?;
+        let (rest, before) = match rest.strip_suffix(ABSENT) {
+            Some(rest) => (rest, Before::Absent),
+            None => (rest, Before::Present),
+        };
         let (hash, number) = match rest.split_once('-') {
             Some((hash, number)) => (hash, number.parse().ok()?),
             None => (rest, 1),
         };
         let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        (stamp.len() == 15 && is_hash).then_some(Self { stamp, hash, number })
+        (stamp.len() == 15 && is_hash).then_some(Self { stamp, hash, number, before })
     }
 }
 

@@ -6,6 +6,7 @@
 use nodewise_machine::{Bytes, NodeId};
 
 use crate::error::{BootError, Refusal};
+use crate::loader;
 use crate::plan::{self, Edit, Plan};
 use crate::pool::BootPools;
 use crate::root::Root;
@@ -13,7 +14,7 @@ use crate::store;
 use crate::subject::Subject;
 
 /// The file.
-pub const PATH: &str = "/etc/tmpfiles.d/nodewise-hugepages.conf";
+pub const PATH: &str = loader::TMPFILES;
 const FOLDER: &str = "/etc/tmpfiles.d";
 const HEAD: &str = "# Pools of huge pages, written by nodewise hugepages persist.\n";
 
@@ -38,8 +39,7 @@ pub fn change(root: &Root, pools: &BootPools) -> Result<Plan, BootError> {
         }
         None => String::new(),
     };
-    let is_own =
-        |line: &&str| line.contains(&folder_of_size(pools.size)) && line.trim_start().starts_with('w');
+    let is_own = |line: &&str| line.contains(&folder_of_size(pools.size)) && is_write(line);
     let mut after: String = before.split_inclusive('\n').filter(|line| !is_own(line)).collect();
     if !after.is_empty() && !after.ends_with('\n') {
         after.push('\n');
@@ -50,7 +50,7 @@ pub fn change(root: &Root, pools: &BootPools) -> Result<Plan, BootError> {
     }
     new.iter().for_each(|line| after.extend([line, "\n"]));
     let edit = Edit { path: PATH.to_owned(), before, after };
-    Ok(Plan { next: next(&edit), edits: vec![edit], ..Plan::default() })
+    Ok(Plan { next: next(&edit, !new.is_empty()), edits: vec![edit], ..Plan::default() })
 }
 
 /// Plans to take back the last change of pools: in this file and in those of the boot loader.
@@ -61,7 +61,7 @@ pub fn change(root: &Root, pools: &BootPools) -> Result<Plan, BootError> {
 pub fn undo(root: &Root) -> Result<Plan, BootError> {
     let own = store::backup_of(root, PATH).map(|found| {
         found.map_or_else(Plan::default, |(edit, backup)| Plan {
-            next: next(&edit),
+            next: next(&edit, edit.after.lines().any(is_write)),
             edits: vec![edit],
             backups: vec![backup],
             ..Plan::default()
@@ -84,10 +84,16 @@ pub fn undo(root: &Root) -> Result<Plan, BootError> {
     }
 }
 
-/// The steps after a change of the file. One that is gone sets nothing.
-fn next(edit: &Edit) -> Vec<String> {
-    let is_changed = edit.before != edit.after && !edit.after.is_empty();
+/// The steps after a change of the file, by whether it sets the pools that changed: one without lines leaves
+/// them as they are.
+fn next(edit: &Edit, sets_pools: bool) -> Vec<String> {
+    let is_changed = edit.before != edit.after && sets_pools;
     is_changed.then(|| format!("systemd-tmpfiles --create {PATH} for these pools now")).into_iter().collect()
+}
+
+/// Whether a line writes a value.
+fn is_write(line: &str) -> bool {
+    line.trim_start().starts_with('w')
 }
 
 fn lines(pools: &BootPools) -> Vec<String> {
@@ -153,6 +159,32 @@ mod tests {
     }
 
     #[test]
+    fn no_pools_need_no_step_and_an_empty_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("etc/tmpfiles.d")).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let write = |pools: &BootPools, seconds| {
+            let plan = change(&root, pools).unwrap();
+            store::apply(&root, &plan, &Stamp::since_1970(Duration::from_secs(seconds))).unwrap();
+            plan.next.len()
+        };
+        assert_eq!(write(&pools(Bytes::from_gib(1), &[4]), 1), 1);
+        assert_eq!(write(&pools(Bytes::from_mib(2), &[4]), 2), 1);
+        // The lines of the other size set nothing of this one.
+        assert_eq!(write(&pools(Bytes::from_mib(2), &[0]), 3), 0);
+        fs::write(folder.path().join("etc/tmpfiles.d/.nodewise-new"), "half").unwrap();
+        assert_eq!(store::sweep(&root).unwrap(), ["/etc/tmpfiles.d/.nodewise-new"]);
+        while !undo(&root).unwrap().edits.is_empty() {
+            store::take_back(&root, &undo(&root).unwrap()).unwrap();
+        }
+        assert_eq!(root.read(PATH).unwrap(), None);
+        fs::write(folder.path().join(PATH.trim_start_matches('/')), "").unwrap();
+        write(&pools(Bytes::from_mib(2), &[4]), 4);
+        store::take_back(&root, &undo(&root).unwrap()).unwrap();
+        assert_eq!(root.read(PATH).unwrap().as_deref(), Some(&b""[..]));
+    }
+
+    #[test]
     fn another_change_is_not_taken_back_in_its_place() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("etc/default")).unwrap();
@@ -160,7 +192,7 @@ mod tests {
         fs::write(&grub, "GRUB_CMDLINE_LINUX=\"quiet\"\n").unwrap();
         let root = Root::open(folder.path()).unwrap();
         let write = |change: &crate::Change, seconds| {
-            let loader = crate::loader::kept(&root).unwrap();
+            let loader = loader::kept(&root).unwrap();
             let plan = plan::change(&root, &loader, change).unwrap();
             store::apply(&root, &plan, &Stamp::since_1970(Duration::from_secs(seconds))).unwrap();
         };

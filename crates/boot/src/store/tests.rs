@@ -10,6 +10,7 @@ fn only_backups_of_this_file_are_taken_for_one() {
     check("cmdline.txt.20261121-134000.0123456789abcdef.nodewise", true);
     check("cmdline.txt.20261121-134000.0123456789abcdef-2.nodewise", true);
     check("cmdline.txt.20261121-134000.0123456789abcdef-x.nodewise", false);
+    check("cmdline.txt.20261121-134000.0123456789abcdef-2.absent.nodewise", true);
     check("cmdline.txt.20261121-134000.0123456789abcdef", false);
     check("cmdline.txt.bak.nodewise", false);
     check("cmdline.20261121-134000.0123456789abcdef.nodewise", false);
