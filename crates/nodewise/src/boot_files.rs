@@ -6,7 +6,17 @@ use nodewise_boot::store::{self, Written};
 use nodewise_boot::{BootError, Plan, Root, Stamp, diff, plan};
 use nodewise_view::digest::emulation::{Changed, ChangedFile};
 
+use crate::cli::Global;
 use crate::failure::Failure;
+use crate::input;
+
+/// Boot files are those of this system or of a folder, never of `--machine`.
+pub fn only_here(global: &Global) -> Result<(), Failure> {
+    if input::is_live(&global.machine) {
+        return Ok(());
+    }
+    Err(Failure::usage("--machine: boot files are changed on this system, or in an image that --root names"))
+}
 
 /// The change as it is planned.
 pub fn outline(plan: &Plan, is_dry: bool) -> Changed {
@@ -25,8 +35,31 @@ pub fn outline(plan: &Plan, is_dry: bool) -> Changed {
     }
 }
 
+/// Makes the changes of a plan, and notes where the old files are; a dry run makes none.
+pub fn apply(root: &Root, plan: &Plan, shown: &mut Changed) -> Result<(), Failure> {
+    sweep(root, shown)?;
+    if shown.is_dry {
+        return Ok(());
+    }
+    let written = store::apply(root, plan, &now()).map_err(|error: BootError| Failure::cannot(error))?;
+    for Written { path, backup } in written {
+        keep_note(&path, backup, shown);
+    }
+    Ok(())
+}
+
+/// Takes back what a plan names; a dry run takes nothing back.
+pub fn undo(root: &Root, plan: &Plan, shown: &mut Changed) -> Result<(), Failure> {
+    sweep(root, shown)?;
+    if !shown.is_dry {
+        store::take_back(root, plan).map_err(Failure::cannot)?;
+    }
+    Ok(())
+}
+
 /// Removes what a run that was killed has left half written, or names it.
-pub fn sweep(root: &Root, is_dry: bool, shown: &mut Changed) -> Result<(), Failure> {
+fn sweep(root: &Root, shown: &mut Changed) -> Result<(), Failure> {
+    let is_dry = shown.is_dry;
     let left = if is_dry { store::left_behind(root) } else { store::sweep(root) };
     let what = if is_dry {
         "is left of an interrupted change"
@@ -35,15 +68,6 @@ pub fn sweep(root: &Root, is_dry: bool, shown: &mut Changed) -> Result<(), Failu
     };
     let remark = |path: String| format!("{path} {what}");
     shown.remarks.extend(left.map_err(Failure::cannot)?.into_iter().map(remark));
-    Ok(())
-}
-
-/// Writes the changes of a plan, and notes where the old files are.
-pub fn write(root: &Root, plan: &Plan, shown: &mut Changed) -> Result<(), Failure> {
-    let written = store::apply(root, plan, &now()).map_err(|error: BootError| Failure::cannot(error))?;
-    for Written { path, backup } in written {
-        keep_note(&path, backup, shown);
-    }
     Ok(())
 }
 

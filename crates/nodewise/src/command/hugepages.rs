@@ -229,10 +229,10 @@ fn change(
 }
 
 fn undo(args: &Undo, global: &Global) -> Outcome {
-    only_here(global)?;
     if args.boot {
         return persist::undo(args, global);
     }
+    only_here(global)?;
     let tree = Tree::live();
     let mut kept = Kept::open(args.changing.journal.as_deref(), &tree)?;
     let is_pool = |setting: &Setting| matches!(setting, Setting::HugePages { .. });

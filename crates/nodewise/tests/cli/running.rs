@@ -74,8 +74,22 @@ fn pools_of_every_boot_are_written_and_taken_back() {
     assert!(lines.ends_with("node1/hugepages/hugepages-2048kB/nr_hugepages - - - - 5\n"), "{lines}");
     undo();
     assert!(!conf.exists());
-    let nothing = undo();
-    assert!(nothing.contains("nothing to take back"), "{nothing}");
+    let undo = ["hugepages", "undo", "--boot", "--root", root.path().to_str().unwrap()];
+    let nothing = run(&undo);
+    assert_eq!(nothing.code, Some(3), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("nothing to restore: no boot file"), "{}", nothing.stderr);
+    let others = run(&[&undo[..], &["--machine", MACHINE]].concat());
+    assert_eq!(others.code, Some(2), "{}", others.stderr);
+    assert!(others.stderr.contains("boot files are changed on this system"), "{}", others.stderr);
+    // The kernels of the image count, not the one of this system.
+    let modules = root.path().join("lib/modules");
+    std::fs::create_dir_all(modules.join("6.12.1")).unwrap();
+    persist(&["1=7", "--dry-run"]).ok();
+    std::fs::create_dir_all(modules.join("5.15.0-91-generic")).unwrap();
+    let old = persist(&["1=7"]);
+    assert_eq!(old.code, Some(3), "{}", old.stderr);
+    assert!(old.stderr.contains("Linux 5.15.0-91-generic takes no numbers per node"), "{}", old.stderr);
+    persist(&["1=7", "--through=systemd", "--dry-run"]).ok();
     let refused = persist(&["3=1"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     let live_only = run(&["hugepages", "persist", "0=1", "--machine", MACHINE]);

@@ -34,7 +34,7 @@ const EEPROM_SHOWN: &str = "EEPROM (rpi-eeprom-config)";
 
 /// Runs `emulation enable`.
 pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
-    only_here(global)?;
+    boot_files::only_here(global)?;
     let root = Root::open(&args.target.root).map_err(Failure::usage)?;
     let is_own = is_own(&args.target);
     if args.banklow.is_some() && !is_own {
@@ -68,9 +68,8 @@ pub(super) fn enable(args: &Enable, global: &Global) -> Outcome {
     let mut shown = Changed { remarks, ..boot_files::outline(&plan, args.target.dry_run) };
     let banks = args.banklow.and_then(BankLow::new);
     let banks = banks.map(|bits| Eeprom::with(bits, eeprom_path(&loader), &mut shown)).transpose()?;
-    boot_files::sweep(&root, args.target.dry_run, &mut shown)?;
+    boot_files::apply(&root, &plan, &mut shown)?;
     if !args.target.dry_run {
-        boot_files::write(&root, &plan, &mut shown)?;
         banks.map_or(Ok(()), |banks| banks.write(&root, &mut shown))?;
     }
     show(&shown, &args.target, global)
@@ -99,7 +98,7 @@ fn default_policy(text: &str, fake: &Fake) -> Result<DefaultPolicy, Failure> {
 
 /// Runs `emulation disable`.
 pub(super) fn disable(args: &Disable, global: &Global) -> Outcome {
-    only_here(global)?;
+    boot_files::only_here(global)?;
     let root = Root::open(&args.target.root).map_err(Failure::usage)?;
     let loader = loader::kept(&root).map_err(Failure::cannot)?;
     let is_pi = loader.raspberry_pi;
@@ -111,16 +110,13 @@ pub(super) fn disable(args: &Disable, global: &Global) -> Outcome {
         let why = "numa=fake=1 stays: the boot loader of newer boards requests nodes of its own, and the last request takes precedence";
         shown.remarks.push(why.to_owned());
     }
-    boot_files::sweep(&root, args.target.dry_run, &mut shown)?;
-    if !args.target.dry_run {
-        boot_files::write(&root, &plan, &mut shown)?;
-    }
+    boot_files::apply(&root, &plan, &mut shown)?;
     show(&shown, &args.target, global)
 }
 
 /// Runs `emulation undo`.
 pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
-    only_here(global)?;
+    boot_files::only_here(global)?;
     let root = Root::open(&args.target.root).map_err(Failure::usage)?;
     let plan = plan::undo(&root, Subject::Emulation).map_err(Failure::cannot)?;
     let mut shown = boot_files::outline(&plan, args.target.dry_run);
@@ -128,9 +124,8 @@ pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
     if plan.edits.is_empty() && banks.is_none() {
         shown.remarks.push("there is nothing to take back".to_owned());
     }
-    boot_files::sweep(&root, args.target.dry_run, &mut shown)?;
+    boot_files::undo(&root, &plan, &mut shown)?;
     if !args.target.dry_run {
-        store::take_back(&root, &plan).map_err(Failure::cannot)?;
         banks.map_or(Ok(()), |banks| banks.take_back(&root))?;
     }
     show(&shown, &args.target, global)
@@ -203,14 +198,6 @@ fn add_eeprom(before: &str, after: &str, shown: &mut Changed) {
         let diff = diff::unified("rpi-eeprom-config", before, after);
         shown.files.push(ChangedFile { path: EEPROM_SHOWN.to_owned(), diff, backup: None });
     }
-}
-
-/// Boot files are those of this system or of a folder, never of `--machine`.
-fn only_here(global: &Global) -> Result<(), Failure> {
-    if input::is_live(&global.machine) {
-        return Ok(());
-    }
-    Err(Failure::usage("--machine: boot files are changed on this system, or in an image that --root names"))
 }
 
 fn is_own(target: &Target) -> bool {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nodewise_boot::pool::BootPools;
-use nodewise_boot::{Change, Plan, Root, loader, plan, store, tmpfiles};
-use nodewise_machine::{Bytes, HugePool, Machine, NodeId};
+use nodewise_boot::{Change, Plan, Root, kernels, loader, plan, tmpfiles};
+use nodewise_machine::printable::printable;
+use nodewise_machine::{Bytes, HugePool, KernelRelease, Machine, NodeId};
 use nodewise_source::Detail;
 use nodewise_view::digest::emulation::Changed;
 use nodewise_view::digest::hugepages::parse_pages;
@@ -22,33 +23,30 @@ const PER_NODE: (u16, u16) = (5, 16);
 
 /// Runs `hugepages persist`.
 pub(super) fn run(args: &Persist, global: &Global) -> Outcome {
-    if args.root == Path::new("/") && !input::is_live(&global.machine) {
-        return Err(Failure::usage(
-            "--machine: boot files are changed on this system, or in an image that --root names",
-        ));
+    // The pools of another machine can be those of an image.
+    if is_own(&args.root) {
+        boot_files::only_here(global)?;
     }
     let root = Root::open(&args.root).map_err(Failure::usage)?;
     let input = input::load(&global.machine, Detail::Full)?;
     let plan = planned(args, &root, &pools(args, &input.machine)?, &input.machine)?;
     let mut shown = boot_files::outline(&plan, args.dry_run);
-    boot_files::sweep(&root, args.dry_run, &mut shown)?;
-    if !args.dry_run {
-        boot_files::write(&root, &plan, &mut shown)?;
-    }
+    boot_files::apply(&root, &plan, &mut shown)?;
     show(&shown, args.json, global)
 }
 
 /// Runs `hugepages undo --boot`.
 pub(super) fn undo(args: &Undo, global: &Global) -> Outcome {
+    boot_files::only_here(global)?;
     let root = Root::open(&args.root).map_err(Failure::usage)?;
     let plan = tmpfiles::undo(&root).map_err(Failure::cannot)?;
     let mut shown = boot_files::outline(&plan, args.changing.dry_run);
-    if plan.edits.is_empty() {
-        shown.remarks.push("there is nothing to take back".to_owned());
-    }
-    boot_files::sweep(&root, args.changing.dry_run, &mut shown)?;
-    if !args.changing.dry_run {
-        store::take_back(&root, &plan).map_err(Failure::cannot)?;
+    boot_files::undo(&root, &plan, &mut shown)?;
+    // What was left of an interrupted change is something, too.
+    if plan.edits.is_empty() && shown.remarks.is_empty() {
+        return Err(Failure::cannot(
+            "nothing to restore: no boot file has a change of huge pages by nodewise",
+        ));
     }
     show(&shown, args.changing.json, global)
 }
@@ -88,14 +86,25 @@ fn present(machine: &Machine, size: Bytes) -> Result<BTreeMap<NodeId, u64>, Fail
     Ok(pages)
 }
 
+/// The kernels of an image: which of them it starts is unknown.
+fn of_image(root: &Root) -> Result<Vec<KernelRelease>, Failure> {
+    let kernels = kernels::installed(root).map_err(Failure::cannot)?;
+    Ok(kernels.iter().filter_map(|kernel| KernelRelease::new(&kernel.release)).collect())
+}
+
+fn is_own(root: &Path) -> bool {
+    root == Path::new("/")
+}
+
 fn planned(args: &Persist, root: &Root, pools: &BootPools, machine: &Machine) -> Result<Plan, Failure> {
     if args.through == Through::Systemd {
         return tmpfiles::change(root, pools).map_err(Failure::cannot);
     }
-    if let Some(kernel) = machine.kernel.as_ref().filter(|kernel| kernel.version() < PER_NODE) {
+    let kernels = if is_own(&args.root) { machine.kernel.iter().cloned().collect() } else { of_image(root)? };
+    if let Some(kernel) = kernels.iter().find(|kernel| kernel.version() < PER_NODE) {
         return Err(Failure::cannot(format_args!(
             "Linux {} takes no numbers per node on its command line (since 5.16): expected --through systemd",
-            kernel.text()
+            printable(kernel.text())
         )));
     }
     let loader = loader::kept(root).map_err(Failure::cannot)?;
