@@ -22,7 +22,7 @@ use crate::process::Pid;
 const FACT: &str = "memory of processes by node";
 /// The price of a small process before it was read, measured on Linux 6.18; each resident page adds [`PAGE_COST`].
 const FIRST: Duration = Duration::from_micros(36);
-/// The price of a refusal.
+/// The price of a refusal, where it cannot be measured.
 const REFUSED: Duration = Duration::from_micros(4);
 /// Memory may be elsewhere after this time, also where none was allocated or freed.
 const STALE: Duration = Duration::from_secs(60);
@@ -77,7 +77,7 @@ pub(super) struct Look {
     at: Moment,
     resident: Bytes,
     price: Duration,
-    /// Whether pages were drawn: the price says nothing then of reading them all.
+    /// Whether pages were drawn, or none were found: the price says nothing then of reading them all.
     drawn: bool,
 }
 
@@ -165,22 +165,23 @@ impl Purse {
             },
             None => exact(reading, pid),
         };
-        // The files of a capture have no price of their own.
-        let spent =
-            if has_drawer || reading.tree.is_live() { thread_time().saturating_sub(begun) } else { expected };
-        let last = tracked.last_mut();
-        let price = match seen {
-            Seen::Pages(pages) => {
-                (last.pages, last.denied) = (Some(pages), None);
-                spent
-            }
-            Seen::Denied(denied) => {
-                (last.pages, last.denied) = (None, Some(denied));
-                spent.min(REFUSED)
-            }
-            Seen::Nothing => spent,
+        let price = if has_drawer || reading.tree.is_live() {
+            thread_time().saturating_sub(begun)
+        } else {
+            // The files of a capture have no price of their own.
+            if matches!(seen, Seen::Denied(_)) { REFUSED } else { expected }
         };
-        let drawn = has_drawer && !matches!(&last.pages, Some(pages) if pages.method == PageMethod::Exact);
+        let drawn = match &seen {
+            Seen::Pages(pages) => has_drawer && pages.method != PageMethod::Exact,
+            Seen::Denied(_) => has_drawer,
+            Seen::Nothing => true,
+        };
+        let last = tracked.last_mut();
+        match seen {
+            Seen::Pages(pages) => (last.pages, last.denied) = (Some(pages), None),
+            Seen::Denied(denied) => (last.pages, last.denied) = (None, Some(denied)),
+            Seen::Nothing => {}
+        }
         tracked.look = Some(Look { at: reading.now, resident, price, drawn });
         price
     }

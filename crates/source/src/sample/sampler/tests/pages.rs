@@ -1,6 +1,10 @@
 //! The memory of processes.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
+use crate::mappings::MOST_COST;
+use crate::sample::clock::thread_time;
 use crate::sample::{Denied, DrawnPages, PageMethod, PageShare};
 
 /// With a process of this number of resident pages, all on node 1.
@@ -138,6 +142,54 @@ fn pages_of_a_large_process_are_drawn() {
     assert_eq!(of(0).method, PageMethod::Drawn(1000));
     assert!(of(0).nodes[&NodeId::new(1)].low < of(0).nodes[&NodeId::new(1)].high);
     assert_eq!(of(1).method, PageMethod::Exact);
+}
+
+/// Answers in order, each after a time of work; the last one again and again.
+#[derive(Debug)]
+struct Dear {
+    work: Duration,
+    answers: Vec<Result<Option<PageMethod>, Denied>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl PageDrawer for Dear {
+    fn draw(&mut self, _: Pid) -> Result<Option<DrawnPages>, Denied> {
+        let begun = thread_time();
+        while thread_time() - begun < self.work {}
+        let at = self.asked.fetch_add(1, Ordering::Relaxed).min(self.answers.len() - 1);
+        let share = PageShare { size: Bytes::MIB, ..PageShare::default() };
+        let nodes = || [(NodeId::new(1), share)].into();
+        self.answers[at].map(|method| method.map(|method| DrawnPages { method, nodes: nodes() }))
+    }
+}
+
+#[test]
+fn a_refusal_costs_what_was_spent_on_it() {
+    let files = with_pages(with_pages(machine(), 30, 262_144), 31, 5);
+    let work = Duration::from_millis(1);
+    let drawer = Dear { work, answers: vec![Err(Denied::Rights)], asked: Arc::default() };
+    let mut sampler = Sampler::new(Tree::memory(files), looking(work, &[30])).drawing(Box::new(drawer));
+    let sample = sampler.sample(at(0));
+    assert_eq!(sample.processes[0].denied, Some(Denied::Rights));
+    assert_eq!(sample.processes[1].pages, None, "the refusal left nothing for it");
+}
+
+#[test]
+fn a_look_that_found_nothing_says_nothing_of_the_price_of_all_pages() {
+    let asked: Arc<AtomicUsize> = Arc::default();
+    let answers = vec![Ok(Some(PageMethod::Exact))];
+    let drawer = Dear { work: MOST_COST + Duration::from_millis(1), answers, asked: Arc::clone(&asked) };
+    let files = with_pages(machine(), 30, 262_144);
+    let mut sampler =
+        Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[30])).drawing(Box::new(drawer));
+    sampler.sample(at(0));
+    // A look that gives nothing is over at once.
+    let quick = Dear { work: Duration::ZERO, answers: vec![Ok(None)], asked: Arc::clone(&asked) };
+    let mut sampler = sampler.drawing(Box::new(quick));
+    for second in 1..4 {
+        sampler.sample(at(second));
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 4, "it is drawn each time, and never read as a whole");
 }
 
 #[test]
