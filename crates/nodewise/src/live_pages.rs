@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use nodewise_machine::mapping::MappingsMethod;
+use nodewise_machine::mapping::{MappingsMethod, ProcessMappings};
 use nodewise_machine::{Machine, NodeId, Origin, Pid};
 use nodewise_source::mappings::{self, MappingsError, PageError, PageSource, Run, RunState, Thoroughness};
 use nodewise_source::paths;
@@ -111,19 +111,27 @@ impl PageDrawer for LiveDrawer {
             Err(MappingsError::Read(_) | MappingsError::NothingToDraw(_)) => return Err(Denied::Unreadable),
             Err(_) => return Ok(None),
         };
-        let method = match read.method {
-            MappingsMethod::Sampled { asked, .. } => {
-                PageMethod::Drawn(u32::try_from(asked).unwrap_or(u32::MAX))
-            }
-            _ => PageMethod::Exact,
-        };
-        let tally = Tally::from_mappings(&read.mappings);
-        let on = |node: NodeId| {
-            let found = tally.on(node);
-            (node, PageShare { size: found.size, low: found.low, high: found.high, anonymous: None })
-        };
-        Ok(Some(DrawnPages { method, nodes: tally.nodes().iter().map(on).collect() }))
+        by_node(&read).map(Some)
     }
+}
+
+/// The memory of a process by node.
+fn by_node(read: &ProcessMappings) -> Result<DrawnPages, Denied> {
+    let method = match read.method {
+        MappingsMethod::Sampled { asked, .. } => PageMethod::Drawn(u32::try_from(asked).unwrap_or(u32::MAX)),
+        // A part of the pages is not their sum.
+        MappingsMethod::Exact if read.mappings.iter().any(|mapping| mapping.unsure) => {
+            return Err(Denied::Unreadable);
+        }
+        MappingsMethod::Exact => PageMethod::Exact,
+        MappingsMethod::NoNodes => return Err(Denied::NoFile),
+    };
+    let tally = Tally::from_mappings(&read.mappings);
+    let on = |node: NodeId| {
+        let found = tally.on(node);
+        (node, PageShare { size: found.size, low: found.low, high: found.high, anonymous: None })
+    };
+    Ok(DrawnPages { method, nodes: tally.nodes().iter().map(on).collect() })
 }
 
 #[cfg(test)]
@@ -145,6 +153,20 @@ mod tests {
                 assert_ne!(found.method, MappingsMethod::Sampled { asked: 0, seed: 1 });
             }
         }
+    }
+
+    #[test]
+    fn pages_whose_node_is_not_known_are_not_counted_as_none() {
+        let me = Pid::new(std::process::id());
+        let thoroughness = Thoroughness::Exact;
+        let mut found = read(&Tree::live(), me, thoroughness, 1, Some(&mut LivePages::open(me))).unwrap();
+        found.method = MappingsMethod::Exact;
+        found.mappings.iter_mut().for_each(|mapping| mapping.unsure = false);
+        assert_eq!(by_node(&found).map(|drawn| drawn.method), Ok(PageMethod::Exact));
+        found.mappings[0].unsure = true;
+        assert_eq!(by_node(&found), Err(Denied::Unreadable));
+        found.method = MappingsMethod::NoNodes;
+        assert_eq!(by_node(&found), Err(Denied::NoFile));
     }
 
     #[test]
