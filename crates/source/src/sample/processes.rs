@@ -37,6 +37,8 @@ pub(super) struct ProcessTable {
     regrouped: bool,
     /// When processes were looked for, and the number of forks before that.
     listed: Option<(Moment, Option<u64>)>,
+    /// Whether `/proc` hides processes.
+    hides: bool,
     /// Descriptors that may be held open, and those that are.
     room: usize,
     open: usize,
@@ -70,7 +72,7 @@ enum Poll {
 impl ProcessTable {
     /// A table that holds at most this number of files open.
     pub(super) const fn new(room: usize) -> Self {
-        Self { known: BTreeMap::new(), regrouped: false, listed: None, room, open: 0 }
+        Self { known: BTreeMap::new(), regrouped: false, listed: None, hides: false, room, open: 0 }
     }
 
     pub(super) fn read(
@@ -85,8 +87,7 @@ impl ProcessTable {
             ProcessScope::None => return,
             ProcessScope::All => {
                 self.list(reading, forks);
-                // The first process of a system, or of a container, is always there.
-                if reading.tree.is_live() && !self.known.contains_key(&FIRST) && !self.known.is_empty() {
+                if self.hides {
                     reading.missing.add("processes", HIDDEN, Some("run as root"));
                 }
             }
@@ -106,8 +107,10 @@ impl ProcessTable {
             // One whose file could not be read is there, and was named with the reason.
             let is_gone =
                 |pid: &&Pid| !self.known.contains_key(pid) && !reading.tree.exists(&paths::process(pid));
+            let hides = reading.tree.is_live() && !reading.tree.exists(&paths::process(FIRST));
             for pid in pids.iter().filter(is_gone) {
-                reading.missing.add("processes", &format!("there is no process {pid}"), None);
+                let (reason, remedy) = absence(*pid, hides);
+                reading.missing.add("processes", &reason, remedy);
             }
         }
     }
@@ -169,6 +172,7 @@ impl ProcessTable {
             Ok(names) => names.unwrap_or_default(),
             Err(error) => return reading.missing.unreadable("processes", error.cause),
         };
+        self.hides = reading.tree.is_live() && hides(&names);
         for pid in names.iter().filter_map(|name| number(name)) {
             self.known.entry(pid).or_insert_with(|| Tracked::new(reading.tree, pid));
         }
@@ -184,6 +188,18 @@ fn keep(tree: &Tree, pid: Pid) -> Kept {
 const FIRST: Pid = Pid::new(1);
 /// The reason why a user sees none but their own.
 const HIDDEN: &str = "/proc hides those of other users (its mount option hidepid)";
+
+/// Whether a list of `/proc` lacks processes: the first one of a system, or of a container, is always there.
+fn hides(names: &[String]) -> bool {
+    let mut pids = names.iter().filter_map(|name| number(name)).peekable();
+    pids.peek().is_some() && !pids.any(|pid| pid == FIRST)
+}
+
+/// Why a process that was asked for is missing, and what would show it.
+fn absence(pid: Pid, hides: bool) -> (String, Option<&'static str>) {
+    let none = format!("there is no process {pid}");
+    if hides { (format!("{none}, or {HIDDEN}"), Some("run as root")) } else { (none, None) }
+}
 
 /// The process of a folder's name.
 fn number(name: &str) -> Option<Pid> {
@@ -348,4 +364,25 @@ fn apply(last: &mut ProcessSample, stat: &PidStat<'_>, page: Bytes, now: Moment)
     last.processor = stat.processor;
     last.resident = resident(stat, page);
     last.major_faults = stat.major_faults;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_processes_are_known_by_the_first_one() {
+        let check = |names: &[&str], expected: bool| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(hides(&names), expected, "{names:?}");
+        };
+        check(&["1", "30", "self"], false);
+        check(&["30", "31"], true);
+        // A tree without processes, such as a capture.
+        check(&["stat"], false);
+        assert_eq!(absence(Pid::new(9), false), ("there is no process 9".to_owned(), None));
+        let (reason, remedy) = absence(Pid::new(9), true);
+        assert!(reason.starts_with("there is no process 9, or /proc hides those of other users"), "{reason}");
+        assert_eq!(remedy, Some("run as root"));
+    }
 }

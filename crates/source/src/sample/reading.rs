@@ -1,5 +1,7 @@
 //! Reading a file for a sample.
 
+use nodewise_machine::CpuSet;
+
 use super::Moment;
 use super::missing::Missing;
 use crate::parse::{ParseError, Parsed, text_of};
@@ -12,6 +14,8 @@ pub(super) struct Reading<'s> {
     pub(super) missing: &'s mut Missing,
     pub(super) now: Moment,
     pub(super) tick: u64,
+    /// The online CPUs; empty where they are not known.
+    pub(super) online: CpuSet,
 }
 
 impl Reading<'_> {

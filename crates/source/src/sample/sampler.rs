@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use nodewise_machine::Bytes;
+use nodewise_machine::{Bytes, CpuSet};
 
 use super::bandwidth::{BandwidthScope, BandwidthTable};
 use super::groups::GroupTable;
@@ -107,7 +107,6 @@ impl Sampler {
             tick: 0,
             buffer: Vec::new(),
             groups: GroupTable::default(),
-
             group_room,
             purse,
             bandwidth: BandwidthTable::default(),
@@ -128,10 +127,17 @@ impl Sampler {
     pub fn sample(&mut self, now: Moment) -> Sample {
         let mut missing = Missing::default();
         let tree = Arc::clone(&self.tree);
-        let mut reading =
-            Reading { tree: &tree, buffer: &mut self.buffer, missing: &mut missing, now, tick: self.tick };
+        let mut reading = Reading {
+            tree: &tree,
+            buffer: &mut self.buffer,
+            missing: &mut missing,
+            now,
+            tick: self.tick,
+            online: CpuSet::new(),
+        };
         let mut sample = Sample { moment: now, ..Sample::default() };
         self.system.read(&mut reading, &mut sample);
+        reading.online = sample.cpus.iter().map(|(cpu, _)| *cpu).collect();
         let page = self.system.page_size().unwrap_or(PAGE);
         self.processes.read(&mut reading, &self.options, sample.forks, page);
         if let Some(purse) = &mut self.purse {

@@ -139,14 +139,18 @@ impl SystemFiles {
         let wanted: NodeSet = nodes.iter().map(|node| node.node).collect();
         let known =
             self.of_zones.take().filter(|zones| !is_due(zones.at, reading.now) && zones.nodes == wanted);
-        let zones =
-            known.unwrap_or_else(|| {
-                let mut missing = Missing::default();
-                let info = Reading { missing: &mut missing, buffer: &mut *reading.buffer, ..*reading }
-                    .parsed(&mut self.zones, "zones of nodes", zoneinfo::parse);
-                let sums = info.map(|info| sums(&info.zones)).unwrap_or_default();
-                ZonesRead { at: reading.now, nodes: wanted, sums, missing }
-            });
+        let zones = known.unwrap_or_else(|| {
+            let mut missing = Missing::default();
+            let info = Reading {
+                missing: &mut missing,
+                buffer: &mut *reading.buffer,
+                online: reading.online.clone(),
+                ..*reading
+            }
+            .parsed(&mut self.zones, "zones of nodes", zoneinfo::parse);
+            let sums = info.map(|info| sums(&info.zones)).unwrap_or_default();
+            ZonesRead { at: reading.now, nodes: wanted, sums, missing }
+        });
         reading.missing.extend(&zones.missing);
         let sums = &zones.sums;
         let sizes = || {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_machine::CpuSet;
+
 use super::reading::Reading;
 use super::{Allowed, BalancingFaults, BalancingSample, Identity, Moment, TaskSample};
 use crate::parse::sched::Sched;
@@ -11,8 +13,9 @@ use crate::paths::PROCESSES;
 use crate::process::Pid;
 use crate::tree::Kept;
 
-/// How often the CPUs and nodes that a thread may use are read again; and whenever it has changed CPUs, which it does
-/// when it is bound to others.
+/// How often the CPUs and nodes that a thread may use are read again; and whenever one that may not use every CPU has
+/// changed CPUs, which it does when it is bound to others. One that may use all of them changes often, and until it is
+/// read again its time is at worst unsure.
 const STATUS_EVERY: Duration = Duration::from_secs(10);
 
 /// The threads of a process that are known.
@@ -122,12 +125,19 @@ impl TrackedTask {
             task.cpu_changes = value.cpu_changes;
             task.balancing = value.has_balancing().then(|| balancing(&value));
         }
-        if known_at != Some((task.processor, task.cpu_changes)) {
+        let has_moved = known_at != Some((task.processor, task.cpu_changes));
+        if has_moved && !may_use_all(task.allowed.as_ref(), &reading.online) {
             self.status = None;
         }
         self.last = Some(task);
         true
     }
+}
+
+/// Whether a thread is known to be free to use every online CPU.
+fn may_use_all(allowed: Option<&Allowed>, online: &CpuSet) -> bool {
+    let cpus = allowed.and_then(|allowed| allowed.cpus.as_ref());
+    !online.is_empty() && cpus.is_some_and(|cpus| online.is_subset(cpus))
 }
 
 fn balancing(sched: &Sched) -> BalancingSample {
