@@ -2,15 +2,15 @@
 //!
 //! The kernel does not keep it: no file of `/proc` splits the time of a task by CPU. Between two readings of a
 //! thread it is known in three cases: only one node has CPUs, the thread may run on one node only, or it did not
-//! change CPUs. The time of
-//! all other threads is unsure. A thread that was bound elsewhere in between and back is known by its changes of CPU
-//! where it may use one CPU; where it may use several of a node, such a change is taken for one between them. The share of a node therefore lies between its certain time and that time plus
-//! all that is unsure.
+//! change CPUs. The time of all other threads is unsure. A thread that was bound elsewhere in between and back is
+//! known by its changes of CPU where it may use one CPU; where it may use several of a node, such a change is taken
+//! for one between them. The share of a node therefore lies between its certain time and that time plus all that is
+//! unsure.
 //!
 //! `se.nr_migrations` is 0 when a thread is made, rises by one with every change of CPU, and remains as it is
 //! while the thread stays where it is (Linux 6.12 and 6.18).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nodewise_machine::{CpuId, CpuSet, NodeId, NodeSet};
@@ -28,16 +28,25 @@ pub fn ticks(count: u64) -> Duration {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     nodes: BTreeMap<CpuId, NodeId>,
+    /// The only node with CPUs, if it has all that are online: all CPU time is spent there.
+    only: Option<NodeId>,
 }
 
 impl Places {
     /// The nodes of the CPUs that are online in one of these samples.
     pub fn new<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Self {
-        let mut nodes = BTreeMap::new();
-        for node in samples.into_iter().flat_map(|sample| &sample.nodes) {
-            nodes.extend(node.cpus.iter().map(|cpu| (cpu, node.node)));
+        let (mut nodes, mut online) = (BTreeMap::new(), BTreeSet::new());
+        for sample in samples {
+            online.extend(sample.cpus.iter().map(|(cpu, _)| *cpu));
+            for node in &sample.nodes {
+                nodes.extend(node.cpus.iter().map(|cpu| (cpu, node.node)));
+            }
         }
-        Self { nodes }
+        let first = nodes.values().next().copied();
+        let is_only = |first: &NodeId| {
+            nodes.values().all(|node| node == first) && online.iter().all(|cpu| nodes.contains_key(cpu))
+        };
+        Self { only: first.filter(is_only), nodes }
     }
 
     /// The node of a CPU, if it was online.
@@ -55,17 +64,30 @@ impl Places {
         self.nodes.values().copied().collect()
     }
 
-    /// The only node with CPUs: all CPU time is spent there.
-    fn only(&self) -> Option<NodeId> {
-        let first = self.nodes.values().next()?;
-        self.nodes.values().all(|node| node == first).then_some(*first)
-    }
-
     fn allowed(&self, allowed: Option<&Allowed>) -> Option<NodeSet> {
         let nodes = self.nodes(allowed?.cpus.as_ref()?);
         (!nodes.is_empty()).then_some(nodes)
     }
+
+    /// The nodes of the CPUs that a task may use; `None` where those are others than before, as then it may have
+    /// been bound more than once in between, or where it ran elsewhere, as then they are out of date.
+    fn confined<const READINGS: usize>(&self, readings: [Bounds<'_>; READINGS]) -> Option<NodeSet> {
+        let mut all = None;
+        for (allowed, processor) in readings {
+            let cpus = allowed?.cpus.as_ref()?;
+            let is_inside = processor.is_none_or(|cpu| cpus.contains(cpu));
+            if !is_inside || all.is_some_and(|all| all != cpus) {
+                return None;
+            }
+            all = Some(cpus);
+        }
+        let nodes = self.nodes(all?);
+        (!nodes.is_empty()).then_some(nodes)
+    }
 }
+
+/// The CPUs that a task may use, and the one that it ran on last, at one reading.
+type Bounds<'a> = (Option<&'a Allowed>, Option<CpuId>);
 
 /// CPU time by node.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -105,6 +127,16 @@ impl CpuTime {
         };
     }
 
+    /// Adds time that was spent within these nodes: it is certain where they are one.
+    fn add_within(&mut self, time: Duration, within: Option<NodeSet>) {
+        match within.as_ref().and_then(NodeSet::first) {
+            Some(node) if within.as_ref().is_some_and(|within| within.len() == 1) => {
+                self.add_certain(node, time);
+            }
+            _ => self.add_unsure(time, within),
+        }
+    }
+
     fn add(&mut self, other: Self) {
         for (node, time) in other.certain {
             self.add_certain(node, time);
@@ -140,42 +172,32 @@ pub fn of_task(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -
         (Some(before), _) => ticks(now.cpu_ticks.checked_sub(before.cpu_ticks)?),
     };
     let mut time = CpuTime::none();
-    match node_of_task(before, now, places) {
+    match places.only.or_else(|| node_of_still_task(before, now, places)) {
         Some(node) => time.add_certain(node, used),
-        None => time.add_unsure(used, within(before, now, places)),
+        None => time.add_within(used, within(before, now, places)),
     }
     Some(time)
 }
 
-/// The only node that a thread can have run on.
-fn node_of_task(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -> Option<NodeId> {
-    if let Some(only) = places.only() {
-        return Some(only);
-    }
+/// The node of a thread that did not change CPUs.
+fn node_of_still_task(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -> Option<NodeId> {
     let changes = before.map_or(Some(0), |task| task.cpu_changes);
     let is_still = now.cpu_changes.is_some() && now.cpu_changes == changes;
     let has_moved = before.is_some_and(|before| before.processor != now.processor);
-    if is_still && !has_moved {
-        if let Some(node) = now.processor.and_then(|cpu| places.node(cpu)) {
-            return Some(node);
-        }
-    }
-    let nodes = within(before, now, places)?;
-    nodes.first().filter(|_| nodes.len() == 1)
+    now.processor.filter(|_| is_still && !has_moved).and_then(|cpu| places.node(cpu))
 }
 
 /// The nodes that a thread can have run on; `None` where that is not known.
 ///
-/// Without an earlier reading it may have been bound only now. One that may use other CPUs than before was bound
-/// in between, perhaps more than once, and so was one that may use a single CPU and has changed CPUs nevertheless.
+/// Without an earlier reading it may have been bound only now. One that may use a single CPU and has changed CPUs
+/// nevertheless was bound in between.
 fn within(before: Option<&TaskSample>, now: &TaskSample, places: &Places) -> Option<NodeSet> {
     let before = before?;
-    let (then, allowed) = (before.allowed.as_ref()?.cpus.as_ref()?, now.allowed.as_ref()?.cpus.as_ref()?);
     let has_changed = before.cpu_changes != now.cpu_changes || before.processor != now.processor;
-    if then != allowed || allowed.len() == 1 && has_changed {
+    if has_changed && now.allowed.as_ref()?.cpus.as_ref()?.len() == 1 {
         return None;
     }
-    places.allowed(now.allowed.as_ref())
+    places.confined([before, now].map(|task| (task.allowed.as_ref(), task.processor)))
 }
 
 /// Threads by who they are.
@@ -186,10 +208,14 @@ pub(crate) fn by_identity(tasks: &[TaskSample]) -> BTreeMap<Identity, &TaskSampl
 /// CPU time of a process between two readings, or since it was made; `None` where its clock went back.
 ///
 /// Time of threads that ended in between, or that were not looked at, is unsure.
-pub fn of_process(before: Option<&ProcessSample>, now: &ProcessSample, places: &Places) -> Option<CpuTime> {
+pub fn of_process<'a>(
+    before: Option<&'a ProcessSample>,
+    now: &'a ProcessSample,
+    places: &Places,
+) -> Option<CpuTime> {
     let used = ticks(now.cpu_ticks.checked_sub(before.map_or(0, |process| process.cpu_ticks))?);
     let mut time = CpuTime::none();
-    if let Some(only) = places.only() {
+    if let Some(only) = places.only {
         time.add_certain(only, used);
         return Some(time);
     }
@@ -209,17 +235,9 @@ pub fn of_process(before: Option<&ProcessSample>, now: &ProcessSample, places: &
         }
         // A process of one thread is its main thread, whose affinity is that of the process.
         (Some(_), _) if now.threads == 1 && before.is_some_and(|process| process.threads == 1) => {
-            // One that may use other CPUs than before was bound in between, perhaps more than once.
-            let same = before.filter(|process| process.allowed == now.allowed);
-            let within = same.and_then(|process| places.allowed(process.allowed.as_ref()));
-            match within
-                .as_ref()
-                .and_then(NodeSet::first)
-                .filter(|_| within.as_ref().is_some_and(|w| w.len() == 1))
-            {
-                Some(node) => time.add_certain(node, used),
-                None => time.add_unsure(used, within),
-            }
+            let bounds = |process: &'a ProcessSample| (process.allowed.as_ref(), process.processor);
+            let within = before.and_then(|before| places.confined([bounds(before), bounds(now)]));
+            time.add_within(used, within);
         }
         _ => time.add_unsure(used, None),
     }

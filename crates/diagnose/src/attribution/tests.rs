@@ -114,6 +114,18 @@ fn a_process_whose_threads_were_not_looked_at_is_unsure_unless_it_is_one_that_is
     now = confined(now);
     let time = of_process(Some(&confined(before.clone())), &now, &places()).unwrap();
     assert_eq!(time.bounds(n(1)), (ms(500), ms(500)));
+    // Other memory nodes do not unbind it.
+    let allowed = |process: &ProcessSample| process.allowed.clone().unwrap();
+    now.allowed = Some(Allowed { nodes: Some(NodeSet::from([0])), ..allowed(&now) });
+    let time = of_process(Some(&confined(before.clone())), &now, &places()).unwrap();
+    assert_eq!(time.bounds(n(1)), (ms(500), ms(500)));
+    // It ran elsewhere: the CPUs that it may use were read before it was bound there.
+    for (then, cpu) in [(5, 0), (0, 5)] {
+        let mut before = confined(before.clone());
+        (before.processor, now.processor) = (Some(CpuId::new(then)), Some(CpuId::new(cpu)));
+        assert_eq!(of_process(Some(&before), &now, &places()).unwrap().bounds(n(1)), (ms(0), ms(500)));
+    }
+    now.processor = Some(CpuId::new(5));
     now.threads = 2;
     assert_eq!(of_process(Some(&confined(before)), &now, &places()).unwrap().unsure, ms(500));
     assert_eq!(reach(&now, &places()), Some(NodeSet::from([1])));
@@ -178,6 +190,14 @@ proptest! {
         }
         prop_assert!(time.certain.values().sum::<Duration>() + time.unsure == time.used);
     }
+}
+
+#[test]
+fn a_cpu_without_a_known_node_may_be_of_another() {
+    let cpus = [0, 1, 9].map(|cpu| (CpuId::new(cpu), Default::default())).to_vec();
+    let sample = Sample { nodes: vec![node(0, &[0, 1])], cpus, ..Sample::default() };
+    let time = of_process(Some(&process(7, 20)), &process(7, 50), &Places::new([&sample])).unwrap();
+    assert_eq!((time.certain, time.unsure), (BTreeMap::new(), ms(300)));
 }
 
 #[test]
