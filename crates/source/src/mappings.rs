@@ -230,7 +230,7 @@ impl<'t> Process<'t> {
         self.complain(&path, &problems);
         // The kernel lists them in order; a file that was made by hand may not.
         listed.sort_by_key(|mapping| mapping.start);
-        listed.dedup_by_key(|mapping| mapping.start);
+        listed.dedup_by(|mapping, before| mapping.start < before.end);
         self.listed = listed;
         Ok(())
     }

@@ -20,13 +20,14 @@ use crate::parse::counters::Counters;
 use crate::parse::pressure::{Pressure, Stall};
 use crate::parse::proc_stat::CpuTimes;
 use crate::sample::{
-    BandwidthSample, GroupSample, InterruptSample, Moment, NodeSample, PoolSample, PressureSample, Sample,
-    Unread,
+    BandwidthSample, GroupSample, InterruptSample, MappingsSample, Moment, NodeSample, PoolSample,
+    PressureSample, Sample, Unread,
 };
 
 use maps::MapsFrame;
 pub(super) use process::Texts;
-use process::{AllowedFrame, ProcessFrame, identity, key};
+pub(super) use process::key;
+use process::{AllowedFrame, ProcessFrame, identity};
 
 /// A fault in a frame: the field, and the right form of it.
 type Fault = String;
@@ -416,8 +417,9 @@ impl TryFrom<InterruptFrame> for InterruptSample {
     }
 }
 
-impl From<&Sample> for Frame {
-    fn from(sample: &Sample) -> Self {
+impl Frame {
+    /// A sample, without the mappings of the processes for which they are the last ones.
+    pub(super) fn new(sample: &Sample, is_kept: impl Fn(&MappingsSample) -> bool) -> Self {
         let (boot_us, wall_us) = clocks(sample.moment);
         let nodes = sample.nodes.iter().map(|node| (node.node.number(), NodeFrame::from(node)));
         let processes = sample.processes.iter();
@@ -455,16 +457,17 @@ impl From<&Sample> for Frame {
             maps: sample
                 .mappings
                 .iter()
-                .map(|process| (key(process.identity), MapsFrame::new(process, sample.moment)))
+                .map(|process| {
+                    let frame = MapsFrame::new(process, sample.moment, is_kept(process));
+                    (key(process.identity), frame)
+                })
                 .collect(),
             interrupts: sample.interrupts.iter().map(InterruptFrame::from).collect(),
             bandwidth: bandwidth.collect(),
             unread: unread.collect(),
         }
     }
-}
 
-impl Frame {
     /// The sample, or the first field that is not as it should be.
     pub(super) fn into_sample(mut self, texts: &mut Texts) -> Result<Sample, Fault> {
         let now = moment(self.boot_us, self.wall_us);

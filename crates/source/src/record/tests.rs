@@ -9,7 +9,9 @@ use proptest::prelude::{
 };
 
 use maps::{mappings, process_mappings};
+use serde_json::Value;
 
+use super::frame::Frame;
 use super::*;
 use crate::parse::pressure::{Pressure, Stall};
 use crate::parse::proc_stat::CpuTimes;
@@ -534,12 +536,26 @@ fn a_full_disk_is_an_error_and_not_silence() {
     assert_eq!(failed.unwrap().kind(), std::io::ErrorKind::StorageFull);
 }
 
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 proptest! {
     // A sample has a hundred fields: each case is dear.
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn any_samples_come_back_as_they_were(mut samples in prop::collection::vec(samples(), 1..4)) {
+        for sample in &samples {
+            // In a change, null takes away.
+            let frame = serde_json::to_value(Frame::new(sample, |_| false)).unwrap();
+            prop_assert!(!has_null(&frame), "{}", frame);
+        }
         // Within a minute, so that the later ones are changes.
         for (second, sample) in (0..).zip(&mut samples) {
             sample.moment.since_boot = Duration::from_secs(second);

@@ -1,13 +1,16 @@
 //! Writing a recording.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
+use nodewise_machine::mapping::ProcessMappings;
 use serde_json::Value;
 
-use super::frame::Frame;
+use super::frame::{Frame, key};
 use super::{Header, block, change};
-use crate::sample::Sample;
+use crate::sample::{Identity, MappingsSample, Sample};
 
 /// A whole sample is written at least this often, so that a damaged block costs at most so much.
 const WHOLE_EVERY: Duration = Duration::from_secs(60);
@@ -31,6 +34,8 @@ pub struct Writer<W> {
     file: W,
     /// The last sample as JSON.
     last: Option<Value>,
+    /// The mappings of that sample.
+    mapped: BTreeMap<Identity, Arc<ProcessMappings>>,
     /// The moment of the last whole sample, since boot.
     whole_at: Duration,
     lines: Vec<u8>,
@@ -52,6 +57,11 @@ struct OpenBlock {
     began: Duration,
 }
 
+/// The mappings of a process in a sample as JSON.
+fn mappings_in<'v>(sample: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    sample.get_mut("maps")?.get_mut(key)?.get_mut("mappings")
+}
+
 impl<W: Write> Writer<W> {
     /// Begins a recording: writes its header. A file that has no room for another block within `most_bytes` asks
     /// for a new one.
@@ -65,6 +75,7 @@ impl<W: Write> Writer<W> {
         Ok(Self {
             file,
             last: None,
+            mapped: BTreeMap::new(),
             whole_at: Duration::ZERO,
             lines: Vec::new(),
             open: None,
@@ -81,8 +92,26 @@ impl<W: Write> Writer<W> {
     /// A file that cannot be written: nothing after it is whole.
     pub fn push(&mut self, sample: &Sample) -> io::Result<Rotation> {
         let now = sample.moment.since_boot;
+        let is_kept = |process: &MappingsSample| {
+            self.mapped.get(&process.identity).is_some_and(|last| Arc::ptr_eq(last, &process.mappings))
+        };
         // No field is null: in a change, null takes away.
-        let value = serde_json::to_value(Frame::from(sample))?;
+        let mut value = serde_json::to_value(Frame::new(sample, is_kept))?;
+        // Mappings that were not read again are neither written as JSON nor compared again.
+        let kept: Vec<(String, Value)> = sample
+            .mappings
+            .iter()
+            .filter(|process| is_kept(process))
+            .filter_map(|process| {
+                let key = key(process.identity);
+                // As the new sample has them.
+                let empty = Value::Object(serde_json::Map::new());
+                let mappings = std::mem::replace(mappings_in(self.last.as_mut()?, &key)?, empty);
+                Some((key, mappings))
+            })
+            .collect();
+        let of = |process: &MappingsSample| (process.identity, Arc::clone(&process.mappings));
+        self.mapped = sample.mappings.iter().map(of).collect();
         let change = match &self.last {
             // A clock that went back is another machine's.
             Some(last) if now >= self.whole_at && now - self.whole_at < WHOLE_EVERY => {
@@ -90,6 +119,11 @@ impl<W: Write> Writer<W> {
             }
             _ => None,
         };
+        for (key, mappings) in kept {
+            if let Some(place) = mappings_in(&mut value, &key) {
+                *place = mappings;
+            }
+        }
         // A whole sample begins a block, so that reading can begin there.
         if change.is_none() {
             self.flush()?;

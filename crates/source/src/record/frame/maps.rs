@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fault, earlier, micros, moment, node};
 use crate::parse::maps::permissions;
+use crate::parse::number::hex_digits;
 use crate::sample::{Identity, MappingsSample, Moment};
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -93,14 +94,14 @@ const SAMPLED: &str = "sampled";
 const NO_NODES: &str = "no nodes";
 
 impl MapsFrame {
-    pub(super) fn new(sample: &MappingsSample, now: Moment) -> Self {
+    pub(super) fn new(sample: &MappingsSample, now: Moment, is_kept: bool) -> Self {
         let process = &*sample.mappings;
         let (method, asked, seed) = match process.method {
             MappingsMethod::Exact => (EXACT, None, None),
             MappingsMethod::NoNodes => (NO_NODES, None, None),
             MappingsMethod::Sampled { asked, seed } => (SAMPLED, Some(asked), Some(seed)),
         };
-        let mappings = process.mappings.iter();
+        let mappings = if is_kept { &[] } else { process.mappings.as_slice() };
         Self {
             seen_us: earlier(sample.seen, now),
             name: process.name.clone(),
@@ -112,6 +113,7 @@ impl MapsFrame {
             took_us: process.took.map(micros),
             predicted_us: micros(process.predicted),
             mappings: mappings
+                .iter()
                 .map(|mapping| (format!("{:x}", mapping.start), MappingFrame::from(mapping)))
                 .collect(),
             notes: process.notes.clone(),
@@ -131,6 +133,9 @@ impl MapsFrame {
         let mappings = self.mappings.into_iter().map(|(start, mapping)| mapping.into_mapping(&start));
         let mut mappings = mappings.collect::<Result<Vec<_>, Fault>>()?;
         mappings.sort_by_key(|mapping| mapping.start);
+        if let Some(two) = mappings.windows(2).find(|two| two[0].end > two[1].start) {
+            return Err(format!("mapping {:x} overlaps mapping {:x}", two[1].start, two[0].start));
+        }
         let mappings = ProcessMappings {
             pid: identity.pid,
             name: self.name,
@@ -188,9 +193,11 @@ impl From<&Mapping> for MappingFrame {
 
 impl MappingFrame {
     fn into_mapping(self, start: &str) -> Result<Mapping, Fault> {
-        let address = u64::from_str_radix(start, 16).ok().filter(|_| !start.starts_with('+'));
-        let address =
-            address.ok_or_else(|| format!("mapping {start:?}: expected an address in hexadecimal"))?;
+        // One address has one key.
+        let address = hex_digits(start).filter(|address| format!("{address:x}") == start);
+        let address = address.ok_or_else(|| {
+            format!("mapping {start:?}: expected an address in hexadecimal, without zeros in front")
+        })?;
         let end = address.checked_add(self.size).filter(|end| *end > address);
         let end = end.ok_or_else(|| format!("mapping {start}: {} bytes do not fit behind it", self.size))?;
         let kind = MappingKind::ALL.into_iter().find(|kind| kind.key() == self.kind);
@@ -198,6 +205,13 @@ impl MappingFrame {
             kind.ok_or_else(|| format!("mapping {start}: {:?} is not a kind of mapping", self.kind))?;
         let pages = match (self.nodes, self.drawn) {
             (_, Some(frame)) => {
+                let found = frame.nodes.values().try_fold(0u64, |sum, pages| sum.checked_add(*pages));
+                if found.is_none_or(|found| found > frame.drawn) {
+                    return Err(format!(
+                        "mapping {start}: more pages on nodes than the {} drawn",
+                        frame.drawn
+                    ));
+                }
                 let nodes = frame.nodes.into_iter().map(|(number, pages)| Ok((node(number)?, pages)));
                 MappedPages::Drawn(DrawnPages {
                     candidates: Bytes::new(frame.candidates),

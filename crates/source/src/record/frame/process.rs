@@ -136,7 +136,7 @@ impl TryFrom<AllowedFrame> for Allowed {
 }
 
 /// `PID.TICKS`: a task, and not another one that has its number later.
-pub(super) fn key(identity: Identity) -> String {
+pub(in crate::record) fn key(identity: Identity) -> String {
     format!("{}.{}", identity.pid, identity.started_ticks)
 }
 

@@ -10,14 +10,17 @@ use nodewise_machine::mapping::{
 use nodewise_machine::{Bytes, NodeId};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 
-use super::{Writer, at_second, header, maybe, moments, node_ids, of_frame, sizes};
+use super::{Recording, Writer, at_second, header, maybe, moments, node_ids, of_frame, sizes, written};
 use crate::process::Pid;
 use crate::sample::{Identity, MappingsSample, Moment, Sample};
 
 /// Mappings with their number, so that none overlaps another, and when they were read.
 pub(super) fn mappings() -> impl Strategy<Value = (Moment, ProcessMappings)> {
-    let drawn = (sizes(), any::<u64>(), prop::collection::btree_map(node_ids(), any::<u64>(), 0..3))
-        .prop_map(|(candidates, drawn, nodes)| MappedPages::Drawn(DrawnPages { candidates, drawn, nodes }));
+    let drawn = (sizes(), 0..1u64 << 60, prop::collection::btree_map(node_ids(), 0..1u64 << 60, 0..3));
+    let drawn = drawn.prop_map(|(candidates, more, nodes)| {
+        let drawn = more + nodes.values().sum::<u64>();
+        MappedPages::Drawn(DrawnPages { candidates, drawn, nodes })
+    });
     let pages = prop_oneof![
         maybe(sizes()).prop_map(|resident| MappedPages::Unknown { resident }),
         prop::collection::btree_map(node_ids(), sizes(), 0..3).prop_map(MappedPages::Counted),
@@ -105,6 +108,18 @@ fn a_mapping_that_cannot_be_is_a_fault() {
     check(&format!(r#""1000": {{"size": 4096, {rest}, "later": 1}}"#), "");
     check(&format!(r#""x": {{"size": 4096, {rest}}}"#), "expected an address in hexadecimal");
     check(&format!(r#""+1": {{"size": 4096, {rest}}}"#), "expected an address in hexadecimal");
+    check(&format!(r#""01000": {{"size": 4096, {rest}}}"#), "without zeros in front");
+    check(&format!(r#""A000": {{"size": 4096, {rest}}}"#), "expected an address in hexadecimal");
+    let two =
+        |second: &str| format!(r#""1000": {{"size": 4096, {rest}}}, "{second}": {{"size": 1, {rest}}}"#);
+    check(&two("1fff"), "mapping 1fff overlaps mapping 1000");
+    check(&two("2000"), "");
+    let drawn = |nodes: &str| {
+        format!(r#""1000": {{"size": 4096, {rest}, "drawn": {{"drawn": 5, "nodes": {{{nodes}}}}}}}"#)
+    };
+    check(&drawn(r#""0": 3, "1": 2"#), "");
+    check(&drawn(r#""0": 3, "1": 3"#), "more pages on nodes than the 5 drawn");
+    check(&drawn(r#""0": 18446744073709551615, "1": 1"#), "more pages on nodes than the 5 drawn");
     check(&format!(r#""1000": {{"size": 0, {rest}}}"#), "0 bytes do not fit behind it");
     check(&format!(r#""fffffffffffff000": {{"size": 8192, {rest}}}"#), "8192 bytes do not fit");
     check(r#""1000": {"size": 1, "permissions": "rw-p", "kind": "odd"}"#, "is not a kind of mapping");
@@ -166,4 +181,64 @@ fn mappings_cost_nothing_while_they_stay_as_they_are() {
     let (one, still, moving) = (length(&one), length(&still), length(&moving));
     assert!(still - one < 200, "eight samples more: {one} to {still} bytes");
     assert!(moving - one < 500, "and a mapping that grows: {moving} bytes");
+}
+
+#[test]
+fn mappings_that_were_not_read_again_are_written_as_those_that_were() {
+    let process = |resident: u64| ProcessMappings {
+        pid: Pid::new(7),
+        name: None,
+        resident: Some(Bytes::new(resident)),
+        swapped: None,
+        method: MappingsMethod::Exact,
+        took: None,
+        predicted: Duration::ZERO,
+        mappings: vec![Mapping {
+            start: 4096,
+            end: 8192,
+            permissions: Permissions::default(),
+            kind: MappingKind::Heap,
+            file: None,
+            name: None,
+            policy: None,
+            page_size: None,
+            pages: MappedPages::Unknown { resident: Some(Bytes::new(resident)) },
+            transparent: None,
+            swapped: None,
+            dirty: None,
+            most_mapped: None,
+            unsure: false,
+        }],
+        notes: Vec::new(),
+    };
+    let identity = Identity { pid: Pid::new(7), started_ticks: 1 };
+    let seen = at_second(0).moment;
+    // One that is read again, gone, and back, also where a sample is written whole.
+    let readings: Vec<(u64, Option<Arc<ProcessMappings>>)> = {
+        let (first, second) = (Arc::new(process(1)), Arc::new(process(2)));
+        (0..70)
+            .map(|at: u64| {
+                let mappings = match at {
+                    0..20 | 30..40 => Some(&first),
+                    20..30 => None,
+                    _ => Some(&second),
+                };
+                (at, mappings.map(Arc::clone))
+            })
+            .collect()
+    };
+    let samples = |copy: bool| -> Vec<Sample> {
+        let sample = |(second, mappings): &(u64, Option<Arc<ProcessMappings>>)| {
+            let mappings = mappings.iter().map(|mappings| MappingsSample {
+                identity,
+                seen,
+                mappings: if copy { Arc::new((**mappings).clone()) } else { Arc::clone(mappings) },
+            });
+            Sample { mappings: mappings.collect(), ..at_second(*second) }
+        };
+        readings.iter().map(sample).collect()
+    };
+    let kept = written(&samples(false));
+    assert_eq!(kept, written(&samples(true)));
+    assert_eq!(Recording::from_bytes(kept).unwrap().samples().unwrap().0, samples(false));
 }
