@@ -105,7 +105,10 @@ impl DrawnPages {
     pub fn present(&self) -> Bytes {
         match self.drawn {
             0 => self.candidates,
-            drawn => self.candidates.share(self.nodes.values().sum::<u64>() as f64 / drawn as f64),
+            drawn => {
+                let found = self.nodes.values().copied().fold(0, u64::saturating_add);
+                self.candidates.share(found as f64 / drawn as f64)
+            }
         }
     }
 }

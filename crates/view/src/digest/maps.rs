@@ -64,9 +64,11 @@ impl Tally {
             }
             MappedPages::Drawn(drawn) => {
                 self.drawn.candidates += drawn.candidates;
-                self.drawn.drawn += drawn.drawn;
+                // A recording may hold any number.
+                self.drawn.drawn = self.drawn.drawn.saturating_add(drawn.drawn);
                 for (node, hits) in &drawn.nodes {
-                    *self.drawn.nodes.entry(*node).or_default() += hits;
+                    let sum = self.drawn.nodes.entry(*node).or_default();
+                    *sum = sum.saturating_add(*hits);
                 }
             }
         }

@@ -46,6 +46,17 @@ fn findings(mappings: Vec<Mapping>) -> Vec<String> {
 }
 
 #[test]
+fn any_numbers_of_drawn_pages_are_summed() {
+    let mut mapping = mapping(0, MappingKind::Heap, "default", &[]);
+    let nodes = [(NodeId::new(0), u64::MAX - 1), (NodeId::new(1), u64::MAX - 1)].into();
+    mapping.pages =
+        MappedPages::Drawn(DrawnPages { candidates: Bytes::from_gib(1), drawn: u64::MAX - 1, nodes });
+    let tally = Tally::from_mappings([&mapping, &mapping]);
+    assert_eq!(tally.drawn(), u64::MAX);
+    assert!(tally.all() >= tally.on(NodeId::new(0)).size);
+}
+
+#[test]
 fn memory_outside_of_its_binding_is_found_unless_it_is_of_files() {
     use MappingKind::{Anonymous, File, Heap};
     assert_eq!(
