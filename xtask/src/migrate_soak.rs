@@ -14,8 +14,7 @@ use crate::{program, setup};
 pub fn run(root: &Path, size: Bytes, rate: Bytes) -> Result<()> {
     ensure!(size >= Bytes::MIB && rate >= Bytes::MIB, "expected a size and a rate of 1M or more");
     setup::run(&[(DEFAULT_VERSION.to_owned(), Arch::X86)])?;
-    let mut command = program::cargo(root);
-    command.args(["test", "--package", "nodewise", "--test", "lab", "--"]);
+    let mut command = program::lab_tests(root, &[]);
     command.args([format!("--migrate={}", size.mib()), format!("--rate={}", rate.mib())]);
     command.args(["--times", "migration::"]);
     // Without the lab there is nothing to run: the caller asked for it, so that is a failure.

@@ -13,6 +13,13 @@ pub fn cargo(folder: &Path) -> Command {
     command
 }
 
+/// The tests of the lab, with these options of cargo's; the words behind are theirs.
+pub fn lab_tests(folder: &Path, options: &[&str]) -> Command {
+    let mut command = cargo(folder);
+    command.arg("test").args(options).args(["--package", "nodewise", "--test", "lab", "--"]);
+    command
+}
+
 /// The words by which apt-get installs packages, without a question.
 pub const INSTALL: [&str; 4] = ["install", "-q", "-y", "--no-install-recommends"];
 
@@ -78,6 +85,16 @@ mod tests {
         let mut command = Command::new("apt-get");
         command.args(["-o", "A::B=/x", "it's", "two words", "$x", ""]);
         assert_eq!(line(&command), r#"apt-get -o A::B=/x "it's" 'two words' '$x' ''"#);
+    }
+
+    #[test]
+    fn tests_of_the_lab_have_options_of_cargo_before_their_own() {
+        let mut command = lab_tests(Path::new("/"), &["--config", "a"]);
+        let words: Vec<_> = command.arg("--times").get_args().collect();
+        assert_eq!(
+            words,
+            ["test", "--config", "a", "--package", "nodewise", "--test", "lab", "--", "--times"]
+        );
     }
 
     #[test]

@@ -26,10 +26,9 @@ pub struct Soak {
 pub fn run(root: &Path, soak: &Soak) -> Result<()> {
     setup::run(&[(soak.kernel.clone(), soak.arch)])?;
     let start = Instant::now();
-    let mut command = program::cargo(root);
     // Guests read the programs page by page from the host: small ones.
-    command.args(["test", "--config", "profile.dev.debug=false", "--config", "profile.dev.strip='symbols'"]);
-    command.args(["--package", "nodewise", "--test", "lab", "--"]);
+    let small = ["--config", "profile.dev.debug=false", "--config", "profile.dev.strip='symbols'"];
+    let mut command = program::lab_tests(root, &small);
     command.args([
         format!("--soak={}", soak.machines),
         format!("--first={}", soak.first),
