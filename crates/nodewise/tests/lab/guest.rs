@@ -51,6 +51,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A machine of an architecture for these checks, without scripts or a load.
+    pub fn new(arch: Arch, spec: impl Into<String>, checks: Extent) -> Self {
+        let spec = spec.into();
+        Self { arch, spec, append: None, qemu: None, checks, scripts: 0..0, only: None, load: None }
+    }
+
     /// The words behind `--guest`, which [`Plan::read`] reads in the guest.
     fn words(&self) -> [String; 7] {
         let Range { start, end } = self.scripts;
@@ -70,17 +76,14 @@ impl Plan {
 
     pub fn read(words: &[String]) -> Self {
         let number = |at: usize| words[at].parse().expect("the host passes numbers");
+        let load = Load { size: Bytes::new(number(5)), rate: Bytes::new(number(6)) };
+        let checks = Extent::of_word(&words[1]).expect("the host passes such a word");
         Self {
-            // The guest does not ask: it is what it is.
-            arch: Arch::default(),
-            spec: words[0].clone(),
-            append: None,
-            qemu: None,
-            checks: Extent::of_word(&words[1]).expect("the host passes such a word"),
             scripts: number(2)..number(3),
-            load: Some(Load { size: Bytes::new(number(5)), rate: Bytes::new(number(6)) })
-                .filter(|load| load.size.get() > 0),
+            load: Some(load).filter(|load| load.size.get() > 0),
             only: (words[4] != ALL).then(|| words[4].split(',').map(str::to_owned).collect()),
+            // The guest does not ask for its architecture: it is what it is.
+            ..Self::new(Arch::default(), words[0].clone(), checks)
         }
     }
 

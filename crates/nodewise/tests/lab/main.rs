@@ -109,48 +109,23 @@ fn main() {
     let scripts = |number: u64| number * 1000..number * 1000 + scripts.min(1000);
     let tells_times = options.iter().any(|word| word == "--times");
     let fixed = (0..).zip(LAYOUTS).map(|(number, (arch, name, spec))| {
-        let plan = Plan {
-            arch,
-            spec: spec.to_owned(),
-            append: None,
-            qemu: None,
-            checks: match (arch, name) {
-                (Arch::X86, "four-nodes") => Extent::Moving,
-                (Arch::X86, _) => Extent::All,
-                (Arch::Arm, _) => Extent::Own,
-            },
-            scripts: scripts(1_000_000 + number),
-            only: None,
-            load: None,
+        let checks = match (arch, name) {
+            (Arch::X86, "four-nodes") => Extent::Moving,
+            (Arch::X86, _) => Extent::All,
+            (Arch::Arm, _) => Extent::Own,
         };
+        let plan = Plan { scripts: scripts(1_000_000 + number), ..Plan::new(arch, spec, checks) };
         Guest::new(name.to_owned(), plan, choice(fixed_kernel), tells_times)
     });
     let drawn = drawn.into_iter().map(|(kernel, seed)| {
         let draw = if arch == Arch::X86 { random::machine } else { random::plain_machine };
         let Drawn { spec, append, qemu } = draw(seed);
-        let plan = Plan {
-            arch,
-            spec,
-            append,
-            qemu,
-            checks: Extent::Model,
-            scripts: scripts(seed),
-            only: None,
-            load: None,
-        };
+        let plan = Plan { append, qemu, scripts: scripts(seed), ..Plan::new(arch, spec, Extent::Model) };
         let other = if kernel == fixed_kernel { String::new() } else { format!("-linux-{kernel}") };
         Guest::new(format!("drawn-{seed}{other}"), plan, choice(kernel), tells_times)
     });
-    let plugged = Plan {
-        arch: Arch::X86,
-        spec: PLUGGED.0.to_owned(),
-        append: None,
-        qemu: Some(PLUGGED.1.to_owned()),
-        checks: Extent::Plugged,
-        scripts: 0..0,
-        only: None,
-        load: None,
-    };
+    let plugged =
+        Plan { qemu: Some(PLUGGED.1.to_owned()), ..Plan::new(Arch::X86, PLUGGED.0, Extent::Plugged) };
     let plugged = Guest::new("memory-plugged-in".to_owned(), plugged, choice(fixed_kernel), tells_times);
     let arguments = Arguments::from_iter(words);
     let migration = value("--migrate").map(|_| {
@@ -158,17 +133,9 @@ fn main() {
             size: Bytes::from_mib(number("--migrate", 0)),
             rate: Bytes::from_mib(number("--rate", 32)),
         };
-        let plan = Plan {
-            arch: Arch::X86,
-            // Room beside the memory for the guest's own, in whole blocks of memory.
-            spec: format!("2x(1c {}M); dist=20", (load.size.mib() + 512).next_multiple_of(128)),
-            append: None,
-            qemu: None,
-            checks: Extent::Soak,
-            scripts: 0..0,
-            only: None,
-            load: Some(load),
-        };
+        // Room beside the memory for the guest's own, in whole blocks of memory.
+        let spec = format!("2x(1c {}M); dist=20", (load.size.mib() + 512).next_multiple_of(128));
+        let plan = Plan { load: Some(load), ..Plan::new(Arch::X86, spec, Extent::Soak) };
         Guest::new("migration".to_owned(), plan, choice(fixed_kernel), tells_times)
     });
     let parts = value("--checks").map(|text| text.split(',').map(str::to_owned).collect::<Vec<String>>());
@@ -186,8 +153,8 @@ fn main() {
 /// Whether a word is an option of ours: `--soak=N` for this many drawn machines, from number `--first=N` on,
 /// `--scripts=N` for this many scripts on each, `--kernel=V` for another kernel, `--arch=A` for the
 /// architecture of drawn machines, `--checks=PART,PART` for checks that have one of these in their names alone,
-/// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--times` for the time that each check took. `cargo xtask lab-soak` has
-/// words for them.
+/// `--migrate=MIB` and `--rate=MIB` (a second) for a machine on which so much memory moves, `--times` for the time
+/// that each check took. `cargo xtask lab-soak` and `migrate-soak` have words for them.
 fn is_own(word: &str) -> bool {
     let options =
         ["--soak=", "--first=", "--scripts=", "--kernel=", "--arch=", "--checks=", "--migrate=", "--rate="];

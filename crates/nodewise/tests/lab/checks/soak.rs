@@ -74,8 +74,8 @@ impl<'a> Moving<'a> {
         Ok(own.nodes.get(&node.number()).copied().unwrap_or(0))
     }
 
-    /// Waits until a part of it has moved, by the kernel's list.
-    fn wait_for(&self, part: u64) -> Result<(), String> {
+    /// Waits until a part of it has moved, by the kernel's list, while the program that moves it runs.
+    fn wait_for(&self, part: u64, mover: &mut Child) -> Result<(), String> {
         let start = format!("{:08x} ", self.program.address);
         let word = format!("N{}=", self.to);
         loop {
@@ -85,6 +85,11 @@ impl<'a> Moving<'a> {
             let pages = line.split(' ').find_map(|text| text.strip_prefix(&word)?.parse::<u64>().ok());
             if pages.unwrap_or(0) * 4096 >= self.load.size.get() / part {
                 return Ok(());
+            }
+            if let Some(status) = mover.try_wait().map_err(|error| error.to_string())? {
+                let said = mover.stderr.take().map(std::io::read_to_string);
+                let said = said.and_then(Result::ok).unwrap_or_default();
+                return Err(format!("migrate ended before 1/{part} of it had moved: {status}: {said}"));
             }
             std::thread::sleep(PAUSE);
         }
@@ -127,8 +132,8 @@ pub fn at_a_rate(context: &Context) -> Result<(), String> {
 pub fn interrupted(context: &Context) -> Result<(), String> {
     let mut moving = Moving::start(context, "interrupted")?;
     let size = moving.load.size.get();
-    let child = moving.migrate()?;
-    moving.wait_for(2)?;
+    let mut child = moving.migrate()?;
+    moving.wait_for(2, &mut child)?;
     interrupt(&child)?;
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     let ended = document(&output)?;
@@ -146,8 +151,8 @@ pub fn interrupted(context: &Context) -> Result<(), String> {
 /// The program ends in the middle.
 pub fn ended(context: &Context) -> Result<(), String> {
     let moving = Moving::start(context, "ended")?;
-    let child = moving.migrate()?;
-    moving.wait_for(4)?;
+    let mut child = moving.migrate()?;
+    moving.wait_for(4, &mut child)?;
     let least = moving.load.size.get() / 4;
     let Moving { program, saved, .. } = moving;
     let pid = program.pid;
