@@ -163,16 +163,21 @@ pub enum BootError {
         done: Vec<String>,
     },
     /// A file is not what was written, so taking back would lose what somebody else did.
-    #[error(
-        "{} was changed since: to restore it nevertheless, copy {} over it",
-        printable(path),
-        printable(backup)
-    )]
-    Undone { path: String, backup: String },
+    #[error("{} was changed since: to restore it nevertheless, {}", printable(path), by_hand(backup.as_deref()))]
+    Undone {
+        path: String,
+        /// `None`: the file did not exist.
+        backup: Option<String>,
+    },
 }
 
 fn words(errno: Errno) -> String {
     errno_words(errno.raw_os_error())
+}
+
+/// The step that restores a file.
+fn by_hand(backup: Option<&str>) -> String {
+    backup.map_or_else(|| "remove it".to_owned(), |backup| format!("copy {} over it", printable(backup)))
 }
 
 /// Files that could not be restored.

@@ -154,7 +154,9 @@ pub(crate) fn backup_of(root: &Root, path: &str) -> Result<Option<(Edit, String)
         // A backup that equals the file is left of a change that did not come about.
         for (backup, _) in &backups {
             if kept(backup)?.bytes != found.bytes {
-                let backup = place.beside(OsStr::new(backup));
+                let named = Named::from_name(backup, &place.name.to_string_lossy());
+                let existed = named.is_some_and(|named| named.before == Before::Present);
+                let backup = existed.then(|| place.beside(OsStr::new(backup)));
                 return Err(BootError::Undone { path: path.to_owned(), backup });
             }
         }

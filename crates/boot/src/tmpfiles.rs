@@ -178,6 +178,13 @@ mod tests {
             store::take_back(&root, &undo(&root).unwrap()).unwrap();
         }
         assert_eq!(root.read(PATH).unwrap(), None);
+        write(&pools(Bytes::from_mib(2), &[4]), 5);
+        fs::write(folder.path().join(PATH.trim_start_matches('/')), "mine").unwrap();
+        let refused = undo(&root).unwrap_err().to_string();
+        assert_eq!(refused, format!("{PATH} was changed since: to restore it nevertheless, remove it"));
+        for name in root.list(FOLDER).unwrap() {
+            fs::remove_file(folder.path().join("etc/tmpfiles.d").join(name)).unwrap();
+        }
         fs::write(folder.path().join(PATH.trim_start_matches('/')), "").unwrap();
         write(&pools(Bytes::from_mib(2), &[4]), 4);
         store::take_back(&root, &undo(&root).unwrap()).unwrap();
