@@ -1,6 +1,7 @@
 //! The terminal: taken at the beginning, given back as it was on every end.
 
 use std::io::{self, Stdout};
+use std::mem::ManuallyDrop;
 use std::panic;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -11,8 +12,9 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use ratatui::layout::{Position, Rect};
 
 use crate::app::App;
 use crate::key::Key;
@@ -33,7 +35,9 @@ pub enum Input {
 #[derive(Debug)]
 pub struct Tty {
     out: Out,
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: its drop reports on standard error that it cannot show the cursor, and where that is the same
+    /// closed terminal, the report panics (ratatui-core 0.1.2). [`restore`] shows the cursor.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Tty {
@@ -49,7 +53,7 @@ impl Tty {
         }));
         enter(out)?;
         let terminal = Terminal::new(CrosstermBackend::new(out())).inspect_err(|_| restore(out))?;
-        Ok(Self { out, terminal })
+        Ok(Self { out, terminal: ManuallyDrop::new(terminal) })
     }
 
     /// Its size in cells.
@@ -76,7 +80,7 @@ impl Tty {
     /// Keys and new sizes, by a thread that lasts as long as the program: at the end of a terminal that was closed it
     /// never comes back (crossterm 0.29).
     pub fn inputs(&self) -> Receiver<Input> {
-        let (tell, inputs) = mpsc::channel();
+        let (sender, inputs) = mpsc::channel();
         thread::spawn(move || {
             while let Ok(event) = event::read() {
                 let input = match event {
@@ -84,7 +88,7 @@ impl Tty {
                     Event::Resize(width, height) => Some(Input::Resize(width, height)),
                     _ => None,
                 };
-                if input.is_some_and(|input| tell.send(input).is_err()) {
+                if input.is_some_and(|input| sender.send(input).is_err()) {
                     return;
                 }
             }
@@ -98,10 +102,9 @@ impl Tty {
     /// A terminal that is gone.
     pub fn forget(&mut self) -> io::Result<()> {
         // Not `Terminal::clear`: it asks the terminal where the cursor is, and the answer goes to the thread that
-        // reads keys.
-        execute!((self.out)(), Clear(ClearType::All))?;
-        self.terminal = Terminal::new(CrosstermBackend::new((self.out)()))?;
-        Ok(())
+        // reads keys. A new size, even the same one, clears the screen, too.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
     /// Gives the terminal back while `stop` runs, and takes it again.
