@@ -28,15 +28,21 @@ use words::Words;
 
 /// CPU time for the memory of processes where there is one reading.
 const ONCE: Duration = Duration::from_secs(1);
-/// The share of an interval that it may take otherwise, and the least of it.
+/// The share of an interval that it may take otherwise.
 const SHARE: f64 = 0.05;
+/// The least CPU time for it.
 const LEAST: Duration = Duration::from_millis(3);
 /// Time in which a first reading finds busy processes, whose threads are then read from the beginning.
-const WARM_UP: Duration = Duration::from_millis(100);
+pub(super) const WARM_UP: Duration = Duration::from_millis(100);
 /// A shorter interval, which Ctrl-C has cut, says little.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The interval of --check and --mbm, whose counters say nothing since boot.
 const CHECKED: Duration = Duration::from_secs(1);
+
+/// The CPU time for the memory of processes in an interval, of which it may take a share.
+pub(super) fn page_budget(interval: Duration, share: f64) -> Duration {
+    interval.mul_f64(share).clamp(LEAST, ONCE)
+}
 
 /// Runs the verb.
 pub fn run(args: &Stat, global: &Global) -> Outcome {
@@ -80,7 +86,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn options(&self) -> SampleOptions {
         let always = self.named.clone().unwrap_or_default();
-        let budget = self.interval.map_or(ONCE, |interval| interval.mul_f64(SHARE).clamp(LEAST, ONCE));
+        let budget = self.interval.map_or(ONCE, |interval| page_budget(interval, SHARE));
         SampleOptions {
             processes: match (&self.named, self.live) {
                 (_, false) => ProcessScope::None,

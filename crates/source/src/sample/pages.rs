@@ -98,6 +98,10 @@ impl Purse {
         self.drawer = Some(drawer);
     }
 
+    pub(super) fn set_budget(&mut self, budget: Duration) {
+        self.options.budget = budget;
+    }
+
     /// Spends the purse of one sample. A process that costs more than is left is a debt, which the next samples
     /// pay back before they look at another one like it.
     pub(super) fn spend(&mut self, reading: &mut Reading<'_>, processes: &mut ProcessTable, page: Bytes) {

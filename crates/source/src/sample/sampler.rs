@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuSet};
 
@@ -164,6 +165,13 @@ impl Sampler {
     pub fn look_at(&mut self, threads: ThreadScope, interrupts: bool) {
         self.options.threads = threads;
         self.options.interrupts = interrupts;
+    }
+
+    /// Changes the CPU time that the next samples may take for the memory of processes, if they look at it.
+    pub fn set_page_budget(&mut self, budget: Duration) {
+        if let Some(purse) = &mut self.purse {
+            purse.set_budget(budget);
+        }
     }
 
     /// Goes on with another tree: the next moment of the same machine, where a tree is a recorded one.

@@ -18,15 +18,13 @@ use nodewise_terminal::{Interest, Mappings, Reading};
 use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
 
 use super::message::{News, Request};
+use crate::command::stat::{WARM_UP, page_budget};
 use crate::failure::Failure;
-use crate::live_pages::LivePages;
+use crate::live_pages::{LiveDrawer, LivePages};
 use crate::measuring;
 
-/// The share of an interval that the memory of processes may take, and the least of it.
+/// The share of an interval that the memory of processes may take.
 const SHARE: f64 = 0.02;
-const LEAST: Duration = Duration::from_millis(3);
-/// Time in which a first reading finds busy processes, whose threads are then read from the beginning.
-const WARM_UP: Duration = Duration::from_millis(100);
 
 /// The digest for screens: everything, since they choose themselves.
 pub(super) fn digest(sample: &Sample, delta: &Delta) -> Arc<Running> {
@@ -43,18 +41,18 @@ pub(super) fn digest(sample: &Sample, delta: &Delta) -> Arc<Running> {
 
 /// Starts it.
 pub(super) fn start(every: Duration) -> (Sender<Request>, Receiver<News>) {
-    let (requests, asked) = mpsc::channel();
-    let (tell, news) = mpsc::channel();
+    let (asker, requests) = mpsc::channel();
+    let (sender, news) = mpsc::channel();
     thread::spawn(move || {
         // It ends with the view.
-        let _ = Live { asked, tell, every, paused: false }.run();
+        let _ = Live { requests, sender, every, paused: false }.run();
     });
-    (requests, news)
+    (asker, news)
 }
 
 struct Live {
-    asked: Receiver<Request>,
-    tell: Sender<News>,
+    requests: Receiver<Request>,
+    sender: Sender<News>,
     every: Duration,
     paused: bool,
 }
@@ -64,14 +62,15 @@ struct Gone;
 
 impl Live {
     fn run(mut self) -> Result<(), Gone> {
-        let budget = self.every.mul_f64(SHARE).max(LEAST);
+        let budget = page_budget(self.every, SHARE);
         let options = SampleOptions {
             processes: ProcessScope::All,
             threads: ThreadScope::Busy(BTreeSet::new()),
             pages: Some(PageOptions { budget, always: BTreeSet::new() }),
             ..SampleOptions::default()
         };
-        let mut sampler = Sampler::new(Tree::live(), options);
+        let mut sampler =
+            Sampler::new(Tree::live(), options).drawing(Box::new(LiveDrawer::new(measuring::seed(None))));
         let mut before = sampler.sample(Moment::now());
         if before.nodes.is_empty() {
             let failure = Failure::cannot("this kernel describes no NUMA node");
@@ -92,16 +91,16 @@ impl Live {
     }
 
     fn send(&self, news: News) -> Result<(), Gone> {
-        self.tell.send(news).map_err(|_| Gone)
+        self.sender.send(news).map_err(|_| Gone)
     }
 
-    /// Does what is asked for until the deadline, and for as long as the view is paused.
+    /// Handles requests until the deadline, or while the view is paused.
     fn wait(&mut self, deadline: &mut Instant, sampler: &mut Sampler) -> Result<(), Gone> {
         loop {
             let request = if self.paused {
-                self.asked.recv().map_err(|_| Gone)?
+                self.requests.recv().map_err(|_| Gone)?
             } else {
-                match self.asked.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                match self.requests.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                     Ok(request) => request,
                     Err(RecvTimeoutError::Timeout) => return Ok(()),
                     Err(RecvTimeoutError::Disconnected) => return Err(Gone),
@@ -114,13 +113,14 @@ impl Live {
                 }
                 Request::Every(every) => {
                     self.every = every;
+                    sampler.set_page_budget(page_budget(every, SHARE));
                     *deadline = (*deadline).min(Instant::now() + every);
                 }
                 Request::Pause(paused) => self.paused = paused,
                 Request::Mappings(pid) => {
                     // It may take a second, and readings go on meanwhile.
-                    let tell = self.tell.clone();
-                    thread::spawn(move || tell.send(News::Mappings(mappings(pid))));
+                    let sender = self.sender.clone();
+                    thread::spawn(move || sender.send(News::Mappings(mappings(pid))));
                 }
                 Request::Seek(_) => {}
             }

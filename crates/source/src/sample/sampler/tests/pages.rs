@@ -53,6 +53,16 @@ fn the_memory_of_processes_is_found_within_the_budget() {
 }
 
 #[test]
+fn the_budget_follows_the_interval() {
+    let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
+    let mut sampler = Sampler::new(Tree::memory(files), looking(Duration::from_secs(1), &[]));
+    sampler.set_page_budget(Duration::from_micros(50));
+    assert_eq!(located(&sampler.sample(at(0))).len(), 2, "a smaller one");
+    sampler.set_page_budget(Duration::from_secs(1));
+    assert_eq!(located(&sampler.sample(at(1))).len(), 6, "a larger one");
+}
+
+#[test]
 fn a_dear_process_does_not_keep_others_from_being_seen() {
     // 12,000 pages are 1 ms, ten purses; the others are 39 us each.
     let files = (30..36).fold(machine(), |files, pid| with_pages(files, pid, u64::from(pid)));
