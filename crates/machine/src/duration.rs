@@ -29,6 +29,15 @@ impl std::error::Error for DurationError {}
 /// # Errors
 /// Any other text, and a time that is too long to be counted.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    let time = moment(text)?;
+    if time.is_zero() { Err(DurationError { text: text.to_owned() }) } else { Ok(time) }
+}
+
+/// Reads a time since a beginning: as [`parse`], and 0.
+///
+/// # Errors
+/// Those of [`parse`] for other texts.
+pub fn moment(text: &str) -> Result<Duration, DurationError> {
     let error = || DurationError { text: text.to_owned() };
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -40,7 +49,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
         _ => return Err(error()),
     };
     let number: f64 = number.parse().map_err(|_| error())?;
-    Duration::try_from_secs_f64(number * scale).ok().filter(|time| !time.is_zero()).ok_or_else(error)
+    Duration::try_from_secs_f64(number * scale).map_err(|_| error())
 }
 
 #[cfg(test)]
@@ -54,6 +63,10 @@ mod tests {
             [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2min", 120.0), ("2h", 7200.0), ("500ms", 0.5)]
         {
             assert_eq!(parse(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+            assert_eq!(moment(text), parse(text), "{text}");
+        }
+        for text in ["0", "0s", "0ms", "0.0h"] {
+            assert_eq!((moment(text), parse(text).is_err()), (Ok(Duration::ZERO), true), "{text}");
         }
         for text in ["", "m", "1d", "-1", "0", "1e9h", "1.2.3", "99999999999999999999h", " 1s", "1 s"] {
             assert_eq!(parse(text), Err(DurationError { text: text.to_owned() }));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use nodewise_machine::duration;
 
 use super::recording::{self, RecordedMoment};
 use crate::output::Destination;
@@ -47,7 +48,7 @@ pub struct Maps {
         conflicts_with_all = ["who", "range", "exact", "sample", "seed"])]
     pub from: Option<PathBuf>,
     /// Show the moment of a recording this long after its beginning
-    #[arg(long, value_name = "TIME", value_parser = recording::moment, requires = "from", help_heading = "Time")]
+    #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
     /// Compare with another recording, or with a moment of one: FILE, FILE@TIME, or @TIME for another moment
     /// of the same recording

@@ -15,17 +15,6 @@ pub struct RecordedMoment {
     pub at: Option<Duration>,
 }
 
-/// Reads a time since the beginning of a recording: as other times, and 0.
-///
-/// # Errors
-/// Any other text.
-pub fn moment(text: &str) -> Result<Duration, String> {
-    if matches!(text, "0" | "0s") {
-        return Ok(Duration::ZERO);
-    }
-    duration::parse(text).map_err(|error| error.to_string())
-}
-
 /// Reads a recording and a moment of it. What follows the last `@` is a time, unless it can be only the end of a
 /// file's name: it holds a `/`, or ends as recordings do.
 ///
@@ -34,7 +23,7 @@ pub fn moment(text: &str) -> Result<Duration, String> {
 pub fn recorded_moment(text: &str) -> Result<RecordedMoment, String> {
     let split = text.rsplit_once('@').filter(|(_, time)| !time.contains('/') && !time.ends_with(".nwr"));
     let (file, at) = match split {
-        Some((file, time)) => (file, Some(moment(time)?)),
+        Some((file, time)) => (file, Some(duration::moment(time).map_err(|error| error.to_string())?)),
         None => (text, None),
     };
     if file.is_empty() && at.is_none() {

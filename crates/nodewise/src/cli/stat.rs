@@ -49,7 +49,7 @@ pub struct Stat {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["every", "count"], help_heading = "Time")]
     pub from: Option<PathBuf>,
     /// Show the moment of a recording this long after its beginning: the change since the sample before
-    #[arg(long, value_name = "TIME", value_parser = recording::moment, requires = "from", help_heading = "Time")]
+    #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
     /// Compare with another recording, or with a moment of one: FILE, FILE@TIME, or @TIME for another moment
     /// of the same recording

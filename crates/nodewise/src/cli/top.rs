@@ -25,7 +25,7 @@ pub struct Top {
     #[arg(long, value_name = "FILE", conflicts_with = "interval", help_heading = "Time")]
     pub from: Option<PathBuf>,
     /// Begin at the moment of a recording this long after its beginning
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "from", help_heading = "Time")]
+    #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
 }
 

@@ -242,7 +242,7 @@ fn a_recording_that_was_killed_is_replayed_the_same_each_time() {
     }
     // Without a terminal it is the text of stat.
     let name = file.to_str().unwrap();
-    for at in [&["--at", "2s"][..], &[]] {
+    for at in [&["--at", "2s"][..], &["--at", "0"], &["--at", "0ms"], &[]] {
         let text = |verb| {
             let ran = run(&[&[verb, "--from", name], at].concat());
             (ran.code, ran.stdout, ran.stderr)

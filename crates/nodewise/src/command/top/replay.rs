@@ -35,7 +35,7 @@ pub(super) fn start(
     let recording = Recording::open(file).map_err(fail)?;
     let mut replay = Replay::new(recording).map_err(fail)?;
     match at {
-        Some(at) => replay.go_to(replay.first + at),
+        Some(at) => replay.go_to(replay.first.saturating_add(at)),
         // The first sample has none before it to compare with.
         None => {
             replay.go(Seek::On);
