@@ -31,7 +31,9 @@ mod sampler;
 mod system;
 mod tasks;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,9 +41,12 @@ use nodewise_machine::mapping::ProcessMappings;
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, NodeCounters, NodeId, NodeSet};
 
 use crate::parse::counters::Counters;
+use crate::parse::pid_stat;
 use crate::parse::pressure::Pressure;
 use crate::parse::proc_stat::CpuTimes;
+use crate::paths;
 use crate::process::Pid;
+use crate::tree::Tree;
 
 pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name};
 pub use bandwidth::BandwidthScope;
@@ -132,6 +137,18 @@ pub struct Identity {
     pub pid: Pid,
     /// When it began, in ticks since boot: field 22 of `/proc/PID/stat`.
     pub started_ticks: u64,
+}
+
+impl Identity {
+    /// Reads which process has this number now; `None` where none has, or it cannot be read.
+    ///
+    /// # Source
+    /// `/proc/PID/stat`.
+    pub fn read(tree: &Tree, pid: Pid) -> Option<Self> {
+        let text = tree.read_text(&format!("{}/stat", paths::process(pid))).ok().flatten()?;
+        let stat = pid_stat::parse(&text).ok()?;
+        Some(Self { pid, started_ticks: stat.started_ticks })
+    }
 }
 
 /// A process at one moment.
@@ -318,8 +335,37 @@ pub struct Unread {
     pub reason: String,
     /// How many objects lack it.
     pub objects: usize,
-    /// A step that gives it: `run as root`.
-    pub remedy: Option<String>,
+    pub remedy: Option<Remedy>,
+}
+
+/// A step that gives a missing fact.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remedy {
+    /// The fact is closed to this user.
+    Root,
+    /// Another step, in words fit for a terminal.
+    Step(Cow<'static, str>),
+}
+
+impl Remedy {
+    const ROOT: &'static str = "run as root";
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Root => Self::ROOT,
+            Self::Step(words) => words,
+        })
+    }
+}
+
+impl<T: Into<Cow<'static, str>>> From<T> for Remedy {
+    /// The remedy in these words, which a recording keeps.
+    fn from(words: T) -> Self {
+        let words = words.into();
+        if words == Self::ROOT { Self::Root } else { Self::Step(words) }
+    }
 }
 
 impl Sample {

@@ -12,7 +12,7 @@ mod strip;
 use std::time::Duration;
 
 use nodewise_view::digest::counts::plural;
-use nodewise_view::digest::running::{Running, Unread, words};
+use nodewise_view::digest::running::{Remedy, Running, Unread, words};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -184,10 +184,9 @@ impl Page<'_> {
 
 /// Facts that were not read, in one line: those that root would add, or the reason.
 fn missing(unread: &[Unread], is_root: bool) -> Option<String> {
-    let remedy = "run as root";
     let closed: Vec<String> = unread
         .iter()
-        .filter(|unread| unread.remedy.as_deref() == Some(remedy))
+        .filter(|unread| unread.remedy == Some(Remedy::Root))
         .map(|unread| format!("{} ({})", unread.fact, unread.objects))
         .collect();
     if !closed.is_empty() {

@@ -21,7 +21,7 @@ use crate::parse::pressure::{Pressure, Stall};
 use crate::parse::proc_stat::CpuTimes;
 use crate::sample::{
     BandwidthSample, GroupSample, InterruptSample, MappingsSample, Moment, NodeSample, PoolSample,
-    PressureSample, Sample, Unread,
+    PressureSample, Remedy, Sample, Unread,
 };
 
 use maps::MapsFrame;
@@ -435,7 +435,7 @@ impl Frame {
             fact: unread.fact.clone(),
             reason: unread.reason.clone(),
             objects: unread.objects,
-            remedy: unread.remedy.clone(),
+            remedy: unread.remedy.as_ref().map(Remedy::to_string),
         });
         Self {
             boot_us,
@@ -497,7 +497,7 @@ impl Frame {
             fact: unread.fact,
             reason: unread.reason,
             objects: unread.objects,
-            remedy: unread.remedy,
+            remedy: unread.remedy.map(Remedy::from),
         });
         Ok(Sample {
             moment: now,

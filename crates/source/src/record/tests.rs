@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nodewise_machine::{Bytes, CpuId, MeminfoField, MeminfoValue, NodeCounters, NodeId};
 use proptest::prelude::{
-    ProptestConfig, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    Just, ProptestConfig, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
 
 use maps::{mappings, process_mappings};
@@ -19,7 +19,7 @@ use crate::process::Pid;
 use crate::sample::{
     Allowed, BalancingFaults, BalancingSample, BandwidthSample, Denied, GroupSample, Identity,
     InterruptSample, Moment, NodeSample, PageMethod, PageSample, PageShare, PoolSample, PressureSample,
-    ProcessSample, Sample, TaskSample, Unread,
+    ProcessSample, Remedy, Sample, TaskSample, Unread,
 };
 
 fn maybe<T: Clone + std::fmt::Debug>(
@@ -239,7 +239,8 @@ fn samples() -> impl Strategy<Value = Sample> {
     );
     let interrupts =
         interrupts.prop_map(|(device, node, lines, by_cpu)| InterruptSample { device, node, lines, by_cpu });
-    let unread = (".{0,3}", ".{0,3}", any::<usize>(), maybe(".{0,3}"));
+    let remedy = prop_oneof![Just("run as root".to_owned()), ".{0,3}"].prop_map(Remedy::from);
+    let unread = (".{0,3}", ".{0,3}", any::<usize>(), maybe(remedy));
     let unread = unread.prop_map(|(fact, reason, objects, remedy)| Unread { fact, reason, objects, remedy });
     let machine = (
         moments(),

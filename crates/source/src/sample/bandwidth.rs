@@ -63,7 +63,7 @@ impl BandwidthTable {
         }
         if !self.mounted {
             let remedy = "mount -t resctrl resctrl /sys/fs/resctrl, as root";
-            reading.missing.add(FACT, "resctrl is not mounted", Some(remedy));
+            reading.missing.add(FACT, "resctrl is not mounted", Some(remedy.into()));
         } else if self.domains.is_empty() {
             reading.missing.add(FACT, "these CPUs do not count it", None);
         }

@@ -12,7 +12,7 @@ use nodewise_machine::{Bytes, NodeId};
 use super::clock::thread_time;
 use super::processes::{ProcessTable, Tracked};
 use super::reading::Reading;
-use super::{Denied, Moment, PageMethod, PageSample, PageShare};
+use super::{Denied, Moment, PageMethod, PageSample, PageShare, Remedy};
 use crate::mappings::{MOST_COST, PAGE_COST};
 use crate::parse::numa_maps::sums::Summing;
 use crate::paths::{PROCESSES, numa_maps};
@@ -256,7 +256,7 @@ fn exact(reading: &Reading<'_>, pid: Pid) -> Seen {
 /// Says why the memory of a process is not known.
 fn name_missing(tracked: &Tracked, reading: &mut Reading<'_>) {
     let (reason, remedy) = match tracked.last.denied {
-        Some(Denied::Rights) => ("permission denied", Some("run as root")),
+        Some(Denied::Rights) => ("permission denied", Some(Remedy::Root)),
         Some(Denied::NoFile) => ("this kernel was built without NUMA", None),
         Some(Denied::Unreadable) => ("numa_maps cannot be read", None),
         None if tracked.last.pages.is_none() && tracked.last.resident.is_some_and(|size| size.get() > 0) => {

@@ -10,7 +10,7 @@ use super::due::Pace;
 use super::pages::Look;
 use super::reading::Reading;
 use super::tasks::TaskTable;
-use super::{Allowed, Identity, Moment, ProcessSample, ProcessScope, SampleOptions, ThreadScope};
+use super::{Allowed, Identity, Moment, ProcessSample, ProcessScope, Remedy, SampleOptions, ThreadScope};
 use crate::parse::pid_stat::{self, PidStat};
 use crate::parse::{cgroup, proc_status, text_of};
 use crate::paths::{self, PROCESSES};
@@ -88,7 +88,7 @@ impl ProcessTable {
             ProcessScope::All => {
                 self.list(reading, forks);
                 if self.hides {
-                    reading.missing.add("processes", HIDDEN, Some("run as root"));
+                    reading.missing.add("processes", HIDDEN, Some(Remedy::Root));
                 }
             }
             ProcessScope::Only(pids) => {
@@ -196,9 +196,9 @@ fn hides(names: &[String]) -> bool {
 }
 
 /// Why a process that was asked for is missing, and what would show it.
-fn absence(pid: Pid, hides: bool) -> (String, Option<&'static str>) {
+fn absence(pid: Pid, hides: bool) -> (String, Option<Remedy>) {
     let none = format!("there is no process {pid}");
-    if hides { (format!("{none}, or {HIDDEN}"), Some("run as root")) } else { (none, None) }
+    if hides { (format!("{none}, or {HIDDEN}"), Some(Remedy::Root)) } else { (none, None) }
 }
 
 /// The process of a folder's name.
@@ -383,6 +383,6 @@ mod tests {
         assert_eq!(absence(Pid::new(9), false), ("there is no process 9".to_owned(), None));
         let (reason, remedy) = absence(Pid::new(9), true);
         assert!(reason.starts_with("there is no process 9, or /proc hides those of other users"), "{reason}");
-        assert_eq!(remedy, Some("run as root"));
+        assert_eq!(remedy, Some(Remedy::Root));
     }
 }

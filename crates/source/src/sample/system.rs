@@ -105,7 +105,7 @@ impl SystemFiles {
         sample.pressure.io = reading.parsed(io, "pressure", pressure::parse);
         if sample.pressure == super::PressureSample::default() {
             let remedy = "boot with psi=1 (a kernel from 4.20 on)";
-            reading.missing.add("pressure", "this kernel does not count it", Some(remedy));
+            reading.missing.add("pressure", "this kernel does not count it", Some(remedy.into()));
         }
         self.read_nodes(reading, sample);
         self.read_zones(reading, &mut sample.nodes);

@@ -146,7 +146,7 @@ fn sample_with(nodes: u32, seconds: u64, processes: Vec<ProcessSample>) -> Sampl
         fact: "memory of processes by node".to_owned(),
         reason: "permission denied".to_owned(),
         objects: closed,
-        remedy: Some("run as root".to_owned()),
+        remedy: Some("run as root".into()),
     };
     Sample {
         moment: moment(seconds),

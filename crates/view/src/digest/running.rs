@@ -15,7 +15,7 @@ use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places};
 use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId, NodeSet};
 
 /// Types of its fields, for crates that may not use the samples.
-pub use nodewise_diagnose::sample::{BalancingFaults, Denied, Identity, Moment, PageMethod, Unread};
+pub use nodewise_diagnose::sample::{BalancingFaults, Denied, Identity, Moment, PageMethod, Remedy, Unread};
 pub use nodewise_diagnose::{CpuTime, Window};
 
 pub use finding::{RunningFinding, findings};

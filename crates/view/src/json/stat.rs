@@ -350,7 +350,7 @@ impl StatJson {
                     fact: unread.fact.clone(),
                     reason: unread.reason.clone(),
                     objects: unread.objects,
-                    remedy: unread.remedy.clone(),
+                    remedy: unread.remedy.as_ref().map(ToString::to_string),
                 })
                 .collect(),
         }

@@ -131,7 +131,7 @@ fn sample(nodes: u32, seconds: u64) -> Sample {
             fact: "memory of processes by node".to_owned(),
             reason: "permission denied".to_owned(),
             objects: 1,
-            remedy: Some("run as root".to_owned()),
+            remedy: Some("run as root".into()),
         }],
         ..Sample::default()
     }

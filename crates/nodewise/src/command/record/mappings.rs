@@ -117,7 +117,7 @@ impl Mapped {
                 fact: "mappings of processes (--maps)".to_owned(),
                 reason: format!("more than {MOST_PROCESSES} processes have the name"),
                 objects: there.len() - MOST_PROCESSES,
-                remedy: Some("name some of them by number".to_owned()),
+                remedy: Some("name some of them by number".into()),
             });
         }
         let mut there: Vec<Identity> = there.into_iter().take(MOST_PROCESSES).collect();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::mappings::MOST_COST;
 use crate::sample::clock::thread_time;
-use crate::sample::{Denied, DrawnPages, PageMethod, PageShare};
+use crate::sample::{Denied, DrawnPages, PageMethod, PageShare, Remedy};
 
 /// With a process of this number of resident pages, all on node 1.
 fn with_pages(files: Memory, pid: u32, pages: u64) -> Memory {
@@ -32,9 +32,9 @@ fn located(sample: &Sample) -> Vec<(u32, u64)> {
     sample.processes.iter().filter_map(of).collect()
 }
 
-fn why(sample: &Sample) -> Vec<(&str, usize, Option<&str>)> {
+fn why(sample: &Sample) -> Vec<(&str, usize, Option<Remedy>)> {
     let lines = sample.unread.iter().filter(|line| line.fact == "memory of processes by node");
-    lines.map(|line| (line.reason.as_str(), line.objects, line.remedy.as_deref())).collect()
+    lines.map(|line| (line.reason.as_str(), line.objects, line.remedy.clone())).collect()
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn memory_that_this_user_may_not_see_is_named_with_the_remedy() {
         let sample = sampler.sample(at(second));
         assert_eq!(located(&sample), [(30, 20)]);
         assert_eq!(sample.processes[1].denied, Some(Denied::Rights));
-        assert_eq!(why(&sample), [("permission denied", 2, Some("run as root"))]);
+        assert_eq!(why(&sample), [("permission denied", 2, Some(Remedy::Root))]);
     }
 }
 
