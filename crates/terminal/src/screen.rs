@@ -223,11 +223,6 @@ fn stopwatch(time: Duration) -> String {
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Whether the free memory of a node is below its high watermark.
-fn is_low(row: &nodewise_view::digest::running::NodeRow) -> bool {
-    row.memory.zip(row.high_watermark).is_some_and(|(memory, high)| memory.free < high)
-}
-
 /// Events per second of a reading, short.
 fn rate(running: &Running, count: Option<u64>) -> Option<String> {
     running.rate(count).map(cell::short)

@@ -6,6 +6,8 @@ use ratatui::layout::Rect;
 use crate::ink::{Ink, Inks};
 use crate::paint::{cells, put};
 
+/// Most nodes with a column or a line each; more of them fold.
+pub(crate) const MOST_NODES: usize = 8;
 /// Blank cells before a column. The first has the mark of the selected line there.
 const GAP: usize = 1;
 /// The least room for a column of names before the columns right of it drop.

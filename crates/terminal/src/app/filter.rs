@@ -3,11 +3,10 @@
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_view::digest::running::ProcessRow;
+use nodewise_view::digest::running::words::LEAST_SHARE;
 
 /// The forms of a term, for messages.
 pub(crate) const FORMS: &str = "a part of a name, pid=N, user=N, unit=TEXT, node=N, rss>SIZE or cpu>PERCENT";
-/// A node counts as used by a process from this share of its memory or its CPU time on.
-const LEAST_SHARE: f64 = 0.005;
 
 /// Terms that must all hold.
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -1,6 +1,7 @@
 //! Sizes, shares and bars in few cells.
 
 use nodewise_machine::Bytes;
+use nodewise_view::digest::running::words;
 
 /// A size as views write it, without the blank and the `iB` of its unit: `48.2G`.
 pub(crate) fn size(size: Bytes) -> String {
@@ -8,12 +9,6 @@ pub(crate) fn size(size: Bytes) -> String {
         return "0".to_owned();
     }
     size.to_string().replace(" B", "B").replace(' ', "").replace("iB", "")
-}
-
-/// A share in percent, without the sign: `74`, below ten `7.4`.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
 /// A share in whole percent: `74`. More than nothing and less than half a percent is `<1`.
@@ -29,7 +24,7 @@ pub(crate) fn short(rate: f64) -> String {
             return if value < 9.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") };
         }
     }
-    if rate > 0.0 && rate < 9.95 { format!("{rate:.1}") } else { format!("{rate:.0}") }
+    words::short(rate)
 }
 
 /// A bar for a share from 0 to 1: `[####----]`. Only all of it fills it, and only none leaves it empty.

@@ -8,9 +8,6 @@ use crate::app::{Origin, Screen};
 use crate::ink::Ink;
 use crate::table::{self, Cell, Column};
 
-/// A device is marked when more than this share of its interrupts is on other nodes.
-const WRONG_SHARE: f64 = 0.5;
-
 /// Draws it.
 pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
     if running.devices.is_empty() {
@@ -34,10 +31,10 @@ pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
     let rows: Vec<Vec<Cell>> = running.devices[seen]
         .iter()
         .map(|row| {
-            let wrong = row.change.wrong_share();
-            let is_wrong = wrong.is_some_and(|share| share > WRONG_SHARE);
-            let (ink, mark) = if is_wrong { (Ink::Notable, "!") } else { (Ink::Plain, "") };
-            let wrong = wrong.map(|share| format!("{} %{mark}", cell::whole_percent(share)));
+            let is_notable = row.notably_wrong(running.window).is_some();
+            let (ink, mark) = if is_notable { (Ink::Notable, "!") } else { (Ink::Plain, "") };
+            let wrong =
+                row.change.wrong_share().map(|share| format!("{} %{mark}", cell::whole_percent(share)));
             let lines: Vec<String> = row.lines.iter().map(ToString::to_string).collect();
             vec![
                 Cell::new(Ink::Strong, row.change.device.as_str()),

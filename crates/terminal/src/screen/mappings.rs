@@ -11,8 +11,6 @@ use crate::ink::Ink;
 use crate::paint::lines;
 use crate::table::{self, Cell, Column};
 
-/// Most nodes with a column each.
-const MOST_COLUMNS: usize = 8;
 /// Lines of groups at most.
 const MOST_GROUPS: u16 = 8;
 /// Nodes that are named in words.
@@ -46,7 +44,7 @@ pub(super) fn draw(page: &mut Page<'_>, area: Rect) {
         at += 1;
     }
     let nodes = maps.nodes();
-    let nodes = if nodes.len() <= MOST_COLUMNS { nodes } else { Vec::new() };
+    let nodes = if nodes.len() <= table::MOST_NODES { nodes } else { Vec::new() };
     let left = area.height.saturating_sub(at);
     at += groups(page, &maps, &nodes, lines(area, at, Some((left / 2).min(MOST_GROUPS + 1))));
     list(page, process, &nodes, lines(area, at, None));

@@ -9,14 +9,11 @@ use nodewise_view::digest::running::process::TaskRow;
 use nodewise_view::digest::running::{CpuTime, ProcessRow, Running, words};
 use ratatui::layout::Rect;
 
-use super::{Page, cell, processes};
+use super::{Page, cell};
 use crate::app::Screen;
 use crate::ink::Ink;
 use crate::paint::lines;
 use crate::table::{self, Cell, Column};
-
-/// Most nodes with a column each in the list of threads.
-const MOST_COLUMNS: usize = 8;
 
 /// Draws it.
 pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
@@ -43,7 +40,7 @@ fn facts(row: &ProcessRow) -> String {
     let mut facts = Vec::new();
     facts.extend(row.user.map(|user| format!("user {user}")));
     facts.push(plural(row.threads as usize, "thread"));
-    facts.extend(row.cpu_share.map(|share| format!("CPU {} %", cell::percent(share))));
+    facts.extend(row.cpu_share.map(|share| format!("CPU {} %", words::percent_number(share))));
     facts.extend(row.resident.map(|size| format!("memory {size}")));
     if let Some(locality) = &row.locality {
         facts.extend(locality.local_index.map(|share| format!("local {}", words::percent(share))));
@@ -86,7 +83,7 @@ fn nodes(page: &mut Page<'_>, running: &Running, row: &ProcessRow, area: Rect) -
     notes.extend(unsure.map(|share| format!("CPU time whose node is unsure: {}", words::percent(share))));
     notes.extend((left > 0).then(|| plural(left, "more node")));
     if row.pages.is_none() {
-        let why = Some(processes::why_not(row)).filter(|why| !why.is_empty()).unwrap_or("not read yet");
+        let why = row.denied.map_or("not read yet", words::denied);
         notes.push(format!("memory by node: {why}"));
     }
     if row.is_drawn() {
@@ -132,7 +129,7 @@ fn threads(page: &mut Page<'_>, running: &Running, row: &ProcessRow, area: Rect)
         return page.line(area, 0, Ink::Faint, " threads: not read yet");
     }
     let nodes: Vec<NodeId> = running.nodes.iter().map(|row| row.node).collect();
-    let nodes = if nodes.len() <= MOST_COLUMNS { nodes } else { Vec::new() };
+    let nodes = if nodes.len() <= table::MOST_NODES { nodes } else { Vec::new() };
     let mut columns = vec![
         Column::number("TID", 6),
         Column::text("thread", 15, 20),
@@ -156,7 +153,7 @@ fn thread(row: &ProcessRow, task: &TaskRow, nodes: &[NodeId]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = vec![
         task.identity.pid.to_string().into(),
         Cell::new(Ink::Strong, visible(&task.name)),
-        task.cpu_share.map(cell::percent).into(),
+        task.cpu_share.map(words::percent_number).into(),
         task.processor.map(|cpu| cpu.to_string()).into(),
         task.preferred.map(|node| format!("node {node}")).into(),
     ];

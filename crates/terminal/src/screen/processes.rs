@@ -2,7 +2,7 @@
 
 use nodewise_machine::NodeId;
 use nodewise_machine::printable::visible;
-use nodewise_view::digest::running::{Denied, ProcessRow, Running, words};
+use nodewise_view::digest::running::{ProcessRow, Running, words};
 use ratatui::layout::Rect;
 
 use super::{Page, cell, strip};
@@ -12,8 +12,6 @@ use crate::ink::Ink;
 use crate::paint::lines;
 use crate::table::{self, Align, Cell, Column};
 
-/// Most nodes with a column each.
-const MOST_COLUMNS: usize = 8;
 /// Cells of such a column, the blank before it included.
 const COLUMN: usize = 4;
 /// Cells of the columns that are worth more.
@@ -45,7 +43,8 @@ fn status(page: &mut Page<'_>, running: &Running, area: Rect) {
 fn list(page: &mut Page<'_>, running: &Running, area: Rect) {
     let app = page.app;
     let nodes: Vec<NodeId> = running.nodes.iter().map(|row| row.node).collect();
-    let has_columns = nodes.len() <= MOST_COLUMNS && OTHERS + nodes.len() * COLUMN <= usize::from(area.width);
+    let has_columns =
+        nodes.len() <= table::MOST_NODES && OTHERS + nodes.len() * COLUMN <= usize::from(area.width);
     let nodes = if has_columns { nodes } else { Vec::new() };
     let selected = app.selected(Screen::Processes);
     let seen = table::window(app.listed.len(), selected, table::room(area));
@@ -98,9 +97,12 @@ fn process(row: &ProcessRow, nodes: &[NodeId]) -> Vec<Cell> {
     let mut cells = vec![
         row.identity.pid.to_string().into(),
         Cell::new(Ink::Strong, visible(&row.name)),
-        row.cpu_share.map(cell::percent).into(),
+        row.cpu_share.map(words::percent_number).into(),
         row.resident.map(cell::size).into(),
-        Cell::new(ink, stranded.unwrap_or_else(|| why_not(row).to_owned())),
+        Cell::new(
+            ink,
+            stranded.unwrap_or_else(|| row.denied.map(words::denied).unwrap_or_default().to_owned()),
+        ),
     ];
     if nodes.is_empty() {
         cells.push(words::memory_on(row).into());
@@ -122,14 +124,4 @@ fn process(row: &ProcessRow, nodes: &[NodeId]) -> Vec<Cell> {
         row.group.as_deref().unwrap_or_default().into(),
     ]);
     cells
-}
-
-/// Why it is not known where the memory of a process is.
-pub(super) fn why_not(row: &ProcessRow) -> &'static str {
-    match row.denied {
-        Some(Denied::Rights) => "denied",
-        Some(Denied::NoFile) => "no file",
-        Some(Denied::Unreadable) => "failed",
-        None => "",
-    }
 }

@@ -4,13 +4,11 @@ use nodewise_view::digest::counts::plural;
 use nodewise_view::digest::running::{NodeRow, Running};
 use ratatui::layout::Rect;
 
-use super::{Page, cell, is_low, rate};
+use super::{Page, cell, rate};
 use crate::ink::Ink;
 use crate::paint::lines;
 use crate::table::{self, Cell, Column};
 
-/// Most nodes with a line each.
-const MOST_NODES: usize = 8;
 /// The nodes that are named where they are more.
 const NAMED: usize = 3;
 /// Cells inside a bar.
@@ -19,7 +17,7 @@ const BAR: usize = 10;
 /// Lines that the nodes take of an area of this height.
 pub(super) fn height(running: &Running, of: u16) -> u16 {
     let count = running.nodes.len();
-    let wanted = if count > MOST_NODES { NAMED + 4 } else { count + 1 };
+    let wanted = if count > table::MOST_NODES { NAMED + 4 } else { count + 1 };
     let most = usize::from(of / 2).max(2);
     wanted.min(most) as u16
 }
@@ -28,7 +26,7 @@ pub(super) fn height(running: &Running, of: u16) -> u16 {
 pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
     let count = running.nodes.len();
     let room = usize::from(area.height.saturating_sub(1));
-    if count <= MOST_NODES.min(room) {
+    if count <= table::MOST_NODES.min(room) {
         table(page, running, &running.nodes.iter().collect::<Vec<_>>(), area);
         return;
     }
@@ -112,12 +110,12 @@ pub(super) fn busy_cell(row: &NodeRow) -> Cell {
 
 /// How full a node is, as a bar.
 pub(super) fn used_cell(row: &NodeRow) -> Cell {
-    bar_cell(used_share(row), if is_low(row) { Ink::Notable } else { Ink::Plain })
+    bar_cell(used_share(row), if row.is_low() { Ink::Notable } else { Ink::Plain })
 }
 
 /// Its free memory, marked where it is low.
 pub(super) fn free_cell(row: &NodeRow) -> Cell {
     let free = row.size.and_then(|size| size.free).or(row.memory.map(|memory| memory.free));
-    let (ink, mark) = if is_low(row) { (Ink::Notable, "!") } else { (Ink::Plain, "") };
+    let (ink, mark) = if row.is_low() { (Ink::Notable, "!") } else { (Ink::Plain, "") };
     Cell::new(ink, free.map(|free| format!("{}{mark}", cell::size(free))).unwrap_or_default())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nodewise_machine::CpuId;
 use nodewise_terminal::{App, Effect, Inks, Interest, Key, Origin, Seek};
 
 use crate::{app, example, reading, screen, type_keys};
@@ -145,4 +146,24 @@ fn stranded_memory_has_a_command_that_moves_it() {
     type_keys(&mut app, "/pid=4001<Enter>m");
     let text = screen(&mut app, 100, 30);
     assert!(text.contains("nodewise migrate 4001 --from 0 --to 1"), "{text}");
+}
+
+#[test]
+fn a_device_is_marked_by_the_rule_of_findings() {
+    let check = |own: u64, other: u64, is_marked: bool| {
+        let sample = |seconds| {
+            let mut sample = example::sample(4, 5, seconds);
+            sample.interrupts[0].by_cpu =
+                vec![(CpuId::new(12), own * seconds), (CpuId::new(0), other * seconds)];
+            sample
+        };
+        let mut app = app(4, 5);
+        type_keys(&mut app, "5");
+        app.take(reading(&sample(200), &sample(202)));
+        assert_eq!(screen(&mut app, 80, 24).contains(" %! "), is_marked, "{own} {other}");
+    };
+    check(50, 50, true);
+    check(51, 50, false);
+    check(50, 49, false);
+    check(0, 99, false);
 }

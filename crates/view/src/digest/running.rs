@@ -22,6 +22,10 @@ pub use finding::{RunningFinding, findings};
 pub use process::{ProcessRow, Sort, TaskRow};
 pub use service::ServiceRow;
 
+/// A device is notable when this share of its interrupts is on other nodes,
+const WRONG_SHARE: f64 = 0.5;
+/// and it has this many of them in a second.
+const WRONG_RATE: f64 = 100.0;
 /// Hint faults below this number say little about their local share.
 const FAULTS_FOR_A_SHARE: u64 = 100;
 /// Moves of pages to a faster tier and to a slower one, by the kernel's names; a release has some of them.
@@ -115,6 +119,13 @@ pub struct NodeRow {
     pub pools: Vec<PoolSample>,
 }
 
+impl NodeRow {
+    /// Whether its free memory is below the watermark up to which the kernel reclaims.
+    pub fn is_low(&self) -> bool {
+        self.memory.zip(self.high_watermark).is_some_and(|(memory, high)| memory.free < high)
+    }
+}
+
 /// Automatic balancing in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Balancing {
@@ -129,6 +140,14 @@ pub struct Balancing {
 pub struct DeviceRow {
     pub change: InterruptChange,
     pub lines: Vec<u32>,
+}
+
+impl DeviceRow {
+    /// The share of its interrupts that CPUs of other nodes take, where that share and their rate are worth a finding.
+    pub fn notably_wrong(&self, window: Window) -> Option<f64> {
+        let rate = window.rate(Some(self.change.count))?;
+        self.change.wrong_share().filter(|share| *share >= WRONG_SHARE && rate >= WRONG_RATE)
+    }
 }
 
 /// The memory bandwidth of a last-level cache in the window.

@@ -8,10 +8,6 @@ use crate::digest::counts::plural;
 
 /// A process whose stranded memory is at least this share of its own is named first.
 const MOSTLY: f64 = 0.5;
-/// A device is named when this share of its interrupts is on other nodes,
-const WRONG_SHARE: f64 = 0.5;
-/// and there are this many of them in a second.
-const WRONG_RATE: f64 = 100.0;
 
 /// A conclusion.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +76,7 @@ pub fn findings(running: &Running) -> Vec<RunningFinding> {
         checks.map(|check| RunningFinding::Check { name: check.name.clone() }).collect();
     findings.extend(running.nodes.iter().filter_map(|row| {
         let (free, high_watermark) = (row.memory?.free, row.high_watermark?);
-        (free < high_watermark).then_some(RunningFinding::LowMemory { node: row.node, free, high_watermark })
+        row.is_low().then_some(RunningFinding::LowMemory { node: row.node, free, high_watermark })
     }));
     findings.extend(running.processes.iter().filter_map(|row| {
         row.notably_stranded()?;
@@ -97,12 +93,11 @@ pub fn findings(running: &Running) -> Vec<RunningFinding> {
         })
     }));
     findings.extend(running.devices.iter().filter_map(|row| {
-        let (share, per_second) = (row.change.wrong_share()?, running.rate(Some(row.change.count))?);
-        (share >= WRONG_SHARE && per_second >= WRONG_RATE).then(|| RunningFinding::Interrupts {
+        Some(RunningFinding::Interrupts {
+            share: row.notably_wrong(running.window)?,
             device: row.change.device.clone(),
-            node: row.change.node.unwrap_or(NodeId::new(0)),
-            share,
-            per_second,
+            node: row.change.node?,
+            per_second: running.rate(Some(row.change.count))?,
         })
     }));
     findings.extend(running.nodes.iter().filter_map(|row| {

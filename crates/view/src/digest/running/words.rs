@@ -11,8 +11,8 @@ use nodewise_machine::{Bytes, NodeSet};
 use super::{DeviceRow, ProcessRow, Running, ServiceRow};
 use crate::digest::counts::plural;
 
-/// Shares below this are left out of a list of nodes.
-const LEAST_SHARE: f64 = 0.005;
+/// A share below this is not worth a word: it is left out of a list of nodes, and no filter finds it.
+pub const LEAST_SHARE: f64 = 0.005;
 
 /// The window in words: `in 1 s`, `since boot, 3 h 12 min ago`.
 pub fn window(running: &Running) -> String {
@@ -36,16 +36,25 @@ pub fn duration(time: Duration) -> String {
 
 /// A share in percent: `74 %`; below ten with one decimal.
 pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    format!("{} %", percent_number(share))
+}
+
+/// The same without its sign, for columns whose head has it.
+pub fn percent_number(share: f64) -> String {
+    short(share * 100.0)
+}
+
+/// A number, with one decimal below ten.
+pub fn short(value: f64) -> String {
+    if value > 0.0 && value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 /// A rate or a count: `81,203`; below ten with one decimal.
 pub fn grouped(value: f64) -> String {
-    if value > 0.0 && value < 9.95 {
-        return format!("{value:.1}");
+    let digits = short(value);
+    if digits.contains('.') {
+        return digits;
     }
-    let digits = format!("{value:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at) % 3 == 0 && digit.is_ascii_digit() {
@@ -81,12 +90,7 @@ pub fn by_node(cpu: &CpuTime) -> String {
 /// The nodes of its memory, by share.
 pub fn memory_on(row: &ProcessRow) -> String {
     let Some(shares) = row.memory_shares() else {
-        return match row.denied {
-            Some(Denied::Rights) => "denied".to_owned(),
-            Some(Denied::NoFile) => "no numa_maps".to_owned(),
-            Some(Denied::Unreadable) => "unreadable".to_owned(),
-            None => String::new(),
-        };
+        return row.denied.map(denied).unwrap_or_default().to_owned();
     };
     if shares.is_empty() {
         return "none resident".to_owned();
@@ -96,6 +100,15 @@ pub fn memory_on(row: &ProcessRow) -> String {
     let parts: Vec<String> =
         largest(shares).map(|(share, node)| format!("{node}: {mark}{}", percent(share))).collect();
     parts.join(", ")
+}
+
+/// Why it is not known on which nodes the memory of a process is, in a word or two.
+pub const fn denied(denied: Denied) -> &'static str {
+    match denied {
+        Denied::Rights => "denied",
+        Denied::NoFile => "no numa_maps",
+        Denied::Unreadable => "unreadable",
+    }
 }
 
 /// The nodes of a service's memory, by share.

@@ -94,10 +94,13 @@ const PARTS: [&str; 7] = [
 
 /// Free memory, marked where it is below the watermark.
 fn free(row: &NodeRow) -> Line {
-    let low = row.memory.zip(row.high_watermark).is_some_and(|(memory, high)| memory.free < high);
     let free = row.size.and_then(|size| size.free);
     free.map_or_else(Line::new, |free| {
-        if low { Line::new().with(Ink::Notable, format!("{free}!")) } else { Line::from(free.to_string()) }
+        if row.is_low() {
+            Line::new().with(Ink::Notable, format!("{free}!"))
+        } else {
+            Line::from(free.to_string())
+        }
     })
 }
 
@@ -163,7 +166,6 @@ fn rows(running: &Running, page: &mut Page) {
         let memory = |part: fn(&nodewise_diagnose::MemoryUse) -> Option<Bytes>| {
             size(row.memory.as_ref().and_then(part))
         };
-        let low = row.memory.zip(row.high_watermark).is_some_and(|(memory, high)| memory.free < high);
         table.row(vec![
             Line::new().with(Ink::Strong, row.node.to_string()),
             percent(row.load.map(|load| load.busy)),
@@ -180,7 +182,7 @@ fn rows(running: &Running, page: &mut Page) {
             rate(row.allocations.miss),
             rate(row.allocations.foreign),
             rate(row.allocations.other),
-            if low { Line::new().with(Ink::Notable, "low") } else { Line::blank() },
+            if row.is_low() { Line::new().with(Ink::Notable, "low") } else { Line::blank() },
         ]);
     }
     table.write(page);
