@@ -1,6 +1,6 @@
 //! The order of processes.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 
 use nodewise_view::digest::running::ProcessRow;
 
@@ -66,31 +66,32 @@ impl Order {
     /// Compares two processes. Those without the fact come last either way; equal ones by number.
     pub(crate) fn compare(self, one: &ProcessRow, other: &ProcessRow) -> Ordering {
         let number = |row: &ProcessRow| row.identity;
+        let total = f64::total_cmp;
         let order = match self.by {
-            SortBy::Cpu => self.largest(one, other, |row| row.cpu_share),
-            SortBy::Memory => self.largest(one, other, |row| row.resident),
+            SortBy::Cpu => self.largest(one, other, |row| row.cpu_share, total),
+            SortBy::Memory => self.largest(one, other, |row| row.resident, Ord::cmp),
             SortBy::Stranded => {
-                self.largest(one, other, |row| Some(row.locality.as_ref()?.stranded.as_ref()?.size))
+                let size = |row: &ProcessRow| Some(row.locality.as_ref()?.stranded.as_ref()?.size);
+                self.largest(one, other, size, Ord::cmp)
             }
-            SortBy::Local => self.largest(one, other, |row| row.locality.as_ref()?.local_index),
-            SortBy::Moved => self.largest(one, other, |row| row.window.rate(row.migrated_pages)),
-            SortBy::Threads => self.largest(one, other, |row| Some(row.threads)),
+            SortBy::Local => self.largest(one, other, |row| row.locality.as_ref()?.local_index, total),
+            SortBy::Moved => self.largest(one, other, |row| row.window.rate(row.migrated_pages), total),
+            SortBy::Threads => self.largest(one, other, |row| Some(row.threads), Ord::cmp),
             SortBy::Name => self.turned(one.name.cmp(&other.name)),
             SortBy::Pid => self.turned(number(one).cmp(&number(other))),
         };
         order.then_with(|| number(one).cmp(&number(other)))
     }
 
-    fn largest<T: PartialOrd>(
+    fn largest<T>(
         self,
         one: &ProcessRow,
         other: &ProcessRow,
         fact: impl Fn(&ProcessRow) -> Option<T>,
+        compare: impl Fn(&T, &T) -> Ordering,
     ) -> Ordering {
         match (fact(one), fact(other)) {
-            (Some(one), Some(other)) => {
-                self.turned(Reverse(one).partial_cmp(&Reverse(other)).unwrap_or(Ordering::Equal))
-            }
+            (Some(one), Some(other)) => self.turned(compare(&other, &one)),
             (one, other) => one.is_none().cmp(&other.is_none()),
         }
     }

@@ -1,9 +1,10 @@
 //! Keys and their effects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_machine::CpuId;
-use nodewise_terminal::{App, Effect, Inks, Interest, Key, Origin, Seek};
+use nodewise_terminal::{App, Effect, Inks, Interest, Key, Origin, Reading, Seek};
 
 use crate::{app, example, reading, screen, type_keys};
 
@@ -166,4 +167,20 @@ fn a_device_is_marked_by_the_rule_of_findings() {
     check(51, 50, false);
     check(50, 49, false);
     check(0, 99, false);
+}
+
+#[test]
+fn an_order_holds_whatever_the_numbers_are() {
+    let Reading { running, position } = reading(&example::sample(4, 60, 200), &example::sample(4, 60, 202));
+    let mut running = Arc::unwrap_or_clone(running);
+    for row in running.processes.iter_mut().step_by(3) {
+        row.cpu_share = Some(f64::NAN);
+    }
+    let mut app = app(4, 5);
+    app.take(Reading { running: Arc::new(running), position });
+    let text = screen(&mut app, 100, 80);
+    let lines = text.lines().skip_while(|line| !line.contains("CPU%*")).skip(1);
+    let shares = lines.filter_map(|line| line.split_whitespace().rev().nth(8)?.parse::<f64>().ok());
+    let shares: Vec<f64> = shares.filter(|share| !share.is_nan()).collect();
+    assert!(shares.len() > 20 && shares.is_sorted_by(|one, other| one >= other), "{shares:?}\n{text}");
 }
