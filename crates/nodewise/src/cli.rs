@@ -48,7 +48,7 @@ verbs! {
     "stat" Stat(stat::Stat),
         "Shows the running system by node: memory, allocations, CPU load, and the processes that matter";
     "top" Top(top::Top), here "--from=FILE replays a recording",
-        "Shows the running system by node on screens that follow it: nodes, processes, threads, mappings, devices";
+        "Shows the running system by node, live: nodes, processes, threads, mappings, devices";
     "acpi" Acpi(acpi::Acpi),
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "maps" Maps(maps::Maps),

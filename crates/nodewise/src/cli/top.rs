@@ -5,26 +5,26 @@ use std::time::Duration;
 
 use nodewise_machine::duration;
 
-/// Shows the running system by node on screens that follow it: nodes, processes, threads, mappings, devices
+/// Shows the running system by node, live: nodes, processes, threads, mappings, devices
 ///
-/// Keys: ? help, q quit, 1 to 5 screens, Enter open, / filter, s sort, p pause, e export. It shows the figures of
-/// nodewise stat. Where standard output is not a terminal it prints them, as nodewise stat 1 does.
+/// Keys: ? help, q quit, 1 to 5 screens, Enter open, / filter, s sort, p pause, e export. The figures are those of
+/// nodewise stat. If standard output is not a terminal, nodewise top prints them as nodewise stat 1 does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   nodewise top
-  nodewise top 5                             a reading every five seconds
-  nodewise top --from night.nwr --at 90m     a recording; [ and ] step, { and } move by a minute
+  nodewise top 5                             update every five seconds
+  nodewise top --from night.nwr --at 90m     a recording from this time on; [ ] step by a sample, { } by a minute
 
-Exit codes: 0; 2 wrong usage; 3 no NUMA nodes, or a recording that cannot be read.")]
+Exit codes: 0; 2 wrong usage; 3 no NUMA nodes, an unusable terminal, or a recording that cannot be read.")]
 pub struct Top {
-    /// Time between two readings, such as 500ms or 5s [default: 1s]
+    /// Interval between readings, such as 500ms or 5s [default: 1s]
     #[arg(value_name = "INTERVAL", value_parser = interval)]
     pub interval: Option<Duration>,
     /// Replay a recording of nodewise record instead of this machine
     #[arg(long, value_name = "FILE", conflicts_with = "interval", help_heading = "Time")]
     pub from: Option<PathBuf>,
-    /// Begin at the moment of a recording this long after its beginning
+    /// Start at this time since the beginning of the recording, such as 90m
     #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
     pub at: Option<Duration>,
 }
