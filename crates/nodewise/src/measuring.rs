@@ -303,13 +303,18 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
         return Ok(Arc::clone(interrupt));
     }
     let interrupt = Arc::new(AtomicBool::new(false));
-    // What nohup has started goes on when the terminal closes.
-    let hangup = Some(signal_hook::consts::SIGHUP).filter(|signal| !inherited::is_ignored(*signal));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM].into_iter().chain(hangup) {
+    for signal in ending_signals() {
         signal_hook::flag::register(signal, Arc::clone(&interrupt))
             .map_err(|error| Failure::new(INTERNAL, format_args!("cannot listen for Ctrl-C: {error}")))?;
     }
     Ok(Arc::clone(INTERRUPT.get_or_init(|| interrupt)))
+}
+
+/// The signals that end a verb early.
+pub fn ending_signals() -> impl Iterator<Item = i32> {
+    // What nohup has started goes on when the terminal closes.
+    let hangup = Some(signal_hook::consts::SIGHUP).filter(|signal| !inherited::is_ignored(*signal));
+    [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM].into_iter().chain(hangup)
 }
 
 /// How often a wait looks whether it is to end.

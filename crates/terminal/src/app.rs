@@ -4,6 +4,7 @@ pub mod filter;
 mod keys;
 pub mod order;
 pub(crate) mod prompt;
+pub(crate) mod worked_out;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use std::time::Duration;
 use nodewise_machine::mapping::ProcessMappings;
 use nodewise_view::digest::running::{Identity, NodeRow, ProcessRow, Running};
 
-use crate::ink::Inks;
+use crate::ink::{Ink, Inks};
 use filter::Filter;
 use order::Order;
 use prompt::Prompt;
+use worked_out::MappingsTable;
 
 /// Where readings come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,8 +83,8 @@ pub enum Effect {
     /// The time between readings.
     Every(Duration),
     Interest(Interest),
-    /// Read the mappings of a process.
-    Mappings(u32),
+    /// Read the mappings of a process; of several such requests the newest is enough.
+    Mappings(Identity),
     /// Write a text to a file that must not exist.
     Save {
         name: String,
@@ -122,17 +124,16 @@ impl Screen {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mappings {
     /// They are being read.
-    Asked(u32),
+    Asked(Identity),
     /// The reason in words, fit for a terminal.
-    Failed(u32, String),
-    Read(Arc<ProcessMappings>),
+    Failed(Identity, String),
+    Read(Identity, Arc<ProcessMappings>),
 }
 
 impl Mappings {
-    fn pid(&self) -> u32 {
+    fn identity(&self) -> Identity {
         match self {
-            Self::Asked(pid) | Self::Failed(pid, _) => *pid,
-            Self::Read(process) => process.pid.number(),
+            Self::Asked(identity) | Self::Failed(identity, _) | Self::Read(identity, _) => *identity,
         }
     }
 }
@@ -169,6 +170,10 @@ pub struct App {
     /// The process of the screens 3 and 4.
     pub(crate) opened: Option<Identity>,
     pub(crate) mappings: Option<Mappings>,
+    /// Those that were read, as their screen shows them.
+    pub(crate) mappings_table: Option<MappingsTable>,
+    /// Sentences about the reading, on the screen of nodes.
+    pub(crate) notes: Vec<(Ink, String)>,
     pub(crate) paused: bool,
     pub(crate) every: Duration,
     pub(crate) prompt: Option<Prompt>,
@@ -177,6 +182,8 @@ pub struct App {
     /// The first line of the help, while it is shown.
     pub(crate) help: Option<usize>,
     interest: Interest,
+    /// Readings since that was requested.
+    readings: usize,
     pub(crate) is_root: bool,
 }
 
@@ -198,11 +205,14 @@ impl App {
             chosen: None,
             opened: None,
             mappings: None,
+            mappings_table: None,
+            notes: Vec::new(),
             every,
             prompt: None,
             message: None,
             help: None,
             interest: Interest::default(),
+            readings: 0,
             is_root: false,
         }
     }
@@ -221,16 +231,33 @@ impl App {
 
     /// Takes a reading.
     pub fn take(&mut self, reading: Reading) {
+        self.notes = worked_out::notes(&reading.running);
         self.reading = Some(reading);
+        self.readings = self.readings.saturating_add(1);
         self.list();
     }
 
-    /// Takes the mappings of a process, or why there are none; those of another process are dropped.
+    /// Takes the mappings of a process, or why there are none; those of another process are dropped, also where it had
+    /// the same number before.
     pub fn take_mappings(&mut self, mappings: Mappings) {
-        if self.mappings.as_ref().is_some_and(|asked| asked.pid() == mappings.pid()) {
-            self.mappings = Some(mappings);
+        if self.mappings.as_ref().is_some_and(|asked| asked.identity() == mappings.identity()) {
+            self.set_mappings(Some(mappings));
             self.clamp();
         }
+    }
+
+    fn set_mappings(&mut self, mappings: Option<Mappings>) {
+        self.mappings_table = match &mappings {
+            Some(Mappings::Read(_, process)) => Some(MappingsTable::new(process)),
+            _ => None,
+        };
+        self.mappings = mappings;
+    }
+
+    /// Words for a fact that this many readings after its request have; `None` where they have been taken.
+    pub(crate) fn waiting(&self, readings: usize) -> Option<&'static str> {
+        let is_early = self.origin == Origin::Live && self.readings < readings;
+        is_early.then_some(if self.paused { "paused: p resumes reading" } else { "reading ..." })
     }
 
     /// Shows a sentence until the next key.
@@ -278,7 +305,7 @@ impl App {
             Screen::Processes => self.listed.len(),
             Screen::Process => self.opened().map_or(0, |row| row.tasks.len()),
             Screen::Mappings => match &self.mappings {
-                Some(Mappings::Read(process)) => process.mappings.len(),
+                Some(Mappings::Read(_, process)) => process.mappings.len(),
                 _ => 0,
             },
             Screen::Devices => self.running().map_or(0, |running| running.devices.len()),

@@ -22,12 +22,15 @@ use crate::paint::{cells, lines, put, text};
 
 /// The smallest terminal that has room for a screen.
 const LEAST: (u16, u16) = (60, 15);
+/// Lines of the frame: two above a screen, two below.
+const FRAME: u16 = 4;
 
 /// Draws the view into cells.
 pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
     if area.width < LEAST.0 || area.height < LEAST.1 {
-        let sentence = format!("needs {}x{} cells, and has {}x{}", LEAST.0, LEAST.1, area.width, area.height);
+        let sentence =
+            format!("terminal too small: {}x{}, needs {}x{}", area.width, area.height, LEAST.0, LEAST.1);
         put(buffer, (area.x, area.y), usize::from(area.width), &sentence, Ink::Plain, app.inks);
         return;
     }
@@ -37,7 +40,7 @@ pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     let foot = area.height - 2;
     page.notice(lines(area, foot, Some(1)));
     page.keys(lines(area, foot + 1, Some(1)));
-    let body = lines(area, 2, Some(foot - 2));
+    let body = lines(area, 2, Some(area.height - FRAME));
     if let Some(first) = app.help {
         return help::draw(&mut page, first, body);
     }
@@ -162,14 +165,14 @@ impl Page<'_> {
     fn keys(&mut self, area: Rect) {
         let app = self.app;
         let keys = match (&app.prompt, app.help, app.screen) {
-            (Some(_), ..) => "Enter done  Esc give up",
+            (Some(_), ..) => "Enter confirm  Esc cancel",
             (_, Some(_), _) => "q quit  Esc back  arrows scroll",
             (_, _, Screen::Nodes) => "q quit  Enter processes of the node  p pause  + - interval  e export",
             (_, _, Screen::Processes) => {
                 "q quit  / filter  s sort  r reverse  Enter open  m migrate  p pause  e export"
             }
             (_, _, Screen::Process) => "q quit  Enter mappings  Esc back  m migrate  p pause  e export",
-            (_, _, Screen::Mappings) => "q quit  Enter read again  Esc back  e export",
+            (_, _, Screen::Mappings) => "q quit  Enter refresh  Esc back  e export",
             (_, _, Screen::Devices) => "q quit  Esc back  p pause  e export",
         };
         let is_recording = matches!(app.origin, Origin::Recording(_));
@@ -191,7 +194,7 @@ fn missing(unread: &[Unread], is_root: bool) -> Option<String> {
         .collect();
     if !closed.is_empty() {
         // In a container even root may lack CAP_SYS_PTRACE.
-        let words = if is_root { "denied, also to this root" } else { "root would add" };
+        let words = if is_root { "denied even to root" } else { "root would add" };
         return Some(format!("{words}: {}", closed.join(", ")));
     }
     let first = unread.first()?;

@@ -3,7 +3,6 @@
 use std::io::{self, Stdout};
 use std::mem::ManuallyDrop;
 use std::panic;
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use ratatui::Terminal;
@@ -77,10 +76,9 @@ impl Tty {
         Ok(())
     }
 
-    /// Keys and new sizes, by a thread that lasts as long as the program: at the end of a terminal that was closed it
-    /// never comes back (crossterm 0.29).
-    pub fn inputs(&self) -> Receiver<Input> {
-        let (sender, inputs) = mpsc::channel();
+    /// Passes keys and new sizes on until `take` returns false, and `None` when there are no more. The thread may last
+    /// as long as the program: at the end of a terminal that was closed it never comes back (crossterm 0.29).
+    pub fn read_inputs(&self, mut take: impl FnMut(Option<Input>) -> bool + Send + 'static) {
         thread::spawn(move || {
             while let Ok(event) = event::read() {
                 let input = match event {
@@ -88,12 +86,12 @@ impl Tty {
                     Event::Resize(width, height) => Some(Input::Resize(width, height)),
                     _ => None,
                 };
-                if input.is_some_and(|input| sender.send(input).is_err()) {
+                if input.is_some() && !take(input) {
                     return;
                 }
             }
+            take(None);
         });
-        inputs
     }
 
     /// Draws every cell the next time: another program wrote to the terminal.

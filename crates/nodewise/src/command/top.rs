@@ -5,6 +5,8 @@ mod live;
 #[cfg(feature = "top")]
 mod message;
 #[cfg(feature = "top")]
+mod pace;
+#[cfg(feature = "top")]
 mod replay;
 #[cfg(feature = "top")]
 mod screens;

@@ -112,7 +112,7 @@ fn screens_follow_keys_and_sizes_and_the_terminal_is_given_back() {
     });
     assert_eq!(small.lines().count(), 15, "{small}");
     tmux.resize(40, 9);
-    tmux.shows("needs 60x15 cells, and has 40x9");
+    tmux.shows("terminal too small: 40x9, needs 60x15");
     tmux.resize(160, 50);
     tmux.shows("control group");
     tmux.keys(&["e", "saved.txt", "Enter"]);
@@ -120,7 +120,7 @@ fn screens_follow_keys_and_sizes_and_the_terminal_is_given_back() {
     let saved = fs::read_to_string(tmux.folder.path().join("saved.txt")).unwrap();
     assert!(saved.starts_with("nodewise top  ") && saved.lines().count() == 50, "{saved}");
     tmux.keys(&["e", "saved.txt", "Enter"]);
-    tmux.shows("saved.txt exists: name another file");
+    tmux.shows("saved.txt already exists: choose another name");
     assert_eq!(fs::read_to_string(tmux.folder.path().join("saved.txt")).unwrap(), saved);
     tmux.keys(&["q"]);
     let after = tmux.shows("code 0");
@@ -227,12 +227,12 @@ fn a_recording_that_was_killed_is_replayed_the_same_each_time() {
         tmux.keys(&["g", "0", "Enter"]);
         let first = tmux.settled("first sample", |seen| seen.contains("0:00:00 of "));
         tmux.keys(&["4"]);
-        tmux.shows("a recording does not hold mappings");
+        tmux.shows("top shows no mappings of a recording");
         tmux.keys(&["2"]);
         tmux.keys(&["G"]);
         let last = tmux.settled("last sample", |seen| seen.contains("its end is missing"));
         tmux.keys(&["p"]);
-        tmux.shows("the recording ends here");
+        tmux.shows("end of the recording");
         tmux.keys(&["q"]);
         tmux.shows("code 0");
         [begin, step, first, last]

@@ -1,7 +1,5 @@
 //! Keys and their effects.
 
-use std::time::Duration;
-
 use nodewise_machine::duration;
 
 use super::filter::Filter;
@@ -32,6 +30,7 @@ impl App {
         let interest = self.interest();
         if interest != self.interest {
             self.interest = interest;
+            self.readings = 0;
             effects.push(Effect::Interest(interest));
         }
         effects
@@ -47,8 +46,9 @@ impl App {
     }
 
     fn in_help(&mut self, key: Key, effects: &mut Vec<Effect>) {
-        let first = self.help.unwrap_or(0);
-        let last = screen::help::lines().len().saturating_sub(1);
+        let last = screen::help::last(self.size.1);
+        // The terminal may have become higher.
+        let first = self.help.unwrap_or(0).min(last);
         self.help = match key {
             Key::Char('q') => {
                 effects.push(Effect::Quit);
@@ -123,9 +123,7 @@ impl App {
                 }
             }
             _ if is_live => {
-                self.say(
-                    "recordings have these keys: nodewise record -o FILE, then nodewise top --from FILE",
-                );
+                self.say("these keys are for recordings: nodewise top --from FILE");
             }
             Key::Char('g') => self.prompt = Some(Prompt::new(Purpose::Time, "")),
             _ => {
@@ -178,19 +176,23 @@ impl App {
     }
 
     fn ask_for_mappings(&mut self, effects: &mut Vec<Effect>, again: bool) {
-        let Some(pid) = self.opened.map(|opened| opened.pid.number()) else {
-            self.mappings = None;
-            return;
+        let Some(opened) = self.opened else { return self.set_mappings(None) };
+        let is_known = match &self.mappings {
+            // The answer is on its way.
+            Some(Mappings::Asked(asked)) => *asked == opened,
+            Some(known) => !again && known.identity() == opened,
+            None => false,
         };
-        if !again && self.mappings.as_ref().is_some_and(|known| known.pid() == pid) {
+        if is_known {
             return;
         }
         self.selected.insert(Screen::Mappings, 0);
         if self.origin == Origin::Live {
-            self.mappings = Some(Mappings::Asked(pid));
-            effects.push(Effect::Mappings(pid));
+            self.set_mappings(Some(Mappings::Asked(opened)));
+            effects.push(Effect::Mappings(opened));
         } else {
-            self.mappings = Some(Mappings::Failed(pid, "a recording does not hold mappings".to_owned()));
+            let why = "top shows no mappings of a recording: nodewise maps --from does".to_owned();
+            self.set_mappings(Some(Mappings::Failed(opened, why)));
         }
     }
 
@@ -234,7 +236,7 @@ impl App {
             Screen::Process | Screen::Mappings => self.opened(),
             _ => self.listed(self.selected(Screen::Processes)),
         };
-        let Some(row) = row else { return self.say("no process is selected") };
+        let Some(row) = row else { return self.say("no process selected") };
         let pid = row.identity.pid;
         let stranded = row.locality.as_ref().and_then(|locality| locality.stranded.as_ref());
         let stranded = stranded.filter(|stranded| !stranded.nodes.is_empty());
@@ -244,9 +246,11 @@ impl App {
                 "to move {} to where it ran: nodewise migrate {pid} --from {} --to {to}",
                 stranded.size, stranded.nodes
             ),
-            (Some(_), None) => format!("process {pid} did not run: there is no node to move its memory to"),
-            (None, _) if row.pages.is_none() => format!("where the memory of process {pid} is was not read"),
-            (None, _) => format!("process {pid} has no memory on nodes where it does not run"),
+            (Some(_), None) => {
+                format!("process {pid} did not run, so there is no node to move its memory to")
+            }
+            (None, _) if row.pages.is_none() => format!("the memory of process {pid} by node is not known"),
+            (None, _) => format!("process {pid} has no stranded memory"),
         };
         self.say(words);
     }
@@ -280,25 +284,17 @@ impl App {
                     effects.push(Effect::Save { name: prompt.text, text: screen::as_text(self) });
                 }
             }
-            (Purpose::Time, Typing::Done) => match time(&prompt.text) {
+            (Purpose::Time, Typing::Done) => match duration::moment(prompt.text.trim()) {
                 Ok(at) => {
                     self.paused = true;
                     effects.extend([Effect::Pause(true), Effect::Seek(Seek::To(at))]);
                 }
                 Err(refused) => {
-                    self.say(refused);
+                    self.say(refused.to_string());
                     self.prompt = Some(prompt);
                 }
             },
             _ => self.prompt = Some(prompt),
         }
     }
-}
-
-/// A time since the beginning, which may be none.
-fn time(text: &str) -> Result<Duration, String> {
-    if text.trim() == "0" {
-        return Ok(Duration::ZERO);
-    }
-    duration::parse(text.trim()).map_err(|refused| refused.to_string())
 }

@@ -42,8 +42,8 @@ impl Prompt {
     pub(crate) const fn label(&self) -> &'static str {
         match self.purpose {
             Purpose::Filter(_) => "filter",
-            Purpose::Export => "file for this screen as text",
-            Purpose::Time => "time since the beginning, such as 90m",
+            Purpose::Export => "save the screen as text in file",
+            Purpose::Time => "go to time (such as 90m)",
         }
     }
 

@@ -8,14 +8,17 @@ use crate::app::{Origin, Screen};
 use crate::ink::Ink;
 use crate::table::{self, Cell, Column};
 
+/// Readings after their request that have them: one may be under way, and rates need two.
+const READINGS: usize = 3;
+
 /// Draws it.
 pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
     if running.devices.is_empty() {
         let why = match page.app.origin {
-            Origin::Live => " no device with interrupts of its own yet",
-            Origin::Recording(_) => " this recording holds no interrupts",
+            Origin::Live => page.app.waiting(READINGS).unwrap_or("no interrupts of devices were found"),
+            Origin::Recording(_) => "this recording has no interrupts of devices (nodewise record --irq)",
         };
-        return page.line(area, 0, Ink::Plain, why);
+        return page.line(area, 0, Ink::Plain, &format!(" {why}"));
     }
     let columns = [
         Column::text("device", 20, 32),

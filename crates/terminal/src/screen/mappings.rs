@@ -1,11 +1,14 @@
 //! Screen 4: the mappings of one process.
 
-use nodewise_machine::NodeId;
 use nodewise_machine::mapping::{Mapping, ProcessMappings};
-use nodewise_view::digest::maps::{GroupBy, Maps, Tally, policy_words};
+use nodewise_machine::{Bytes, NodeId};
+use nodewise_view::digest::counts::plural;
+use nodewise_view::digest::maps::{Tally, policy_words};
+use nodewise_view::digest::running::Identity;
 use ratatui::layout::Rect;
 
 use super::{Page, cell};
+use crate::app::worked_out::MappingsTable;
 use crate::app::{Mappings, Screen};
 use crate::ink::Ink;
 use crate::paint::lines;
@@ -20,22 +23,22 @@ const NAMED: usize = 3;
 pub(super) fn draw(page: &mut Page<'_>, area: Rect) {
     let app = page.app;
     let process = match &app.mappings {
-        None => return page.line(area, 0, Ink::Plain, " no process is selected: choose one on screen 2"),
-        Some(Mappings::Asked(pid)) => {
+        None => return page.line(area, 0, Ink::Plain, " no process selected: choose one on screen 2"),
+        Some(Mappings::Asked(Identity { pid, .. })) => {
             return page.line(area, 0, Ink::Plain, &format!(" reading the mappings of process {pid} ..."));
         }
-        Some(Mappings::Failed(pid, why)) => {
+        Some(Mappings::Failed(Identity { pid, .. }, why)) => {
             return page.line(area, 0, Ink::Plain, &format!(" process {pid}: {why}"));
         }
-        Some(Mappings::Read(process)) => process,
+        Some(Mappings::Read(_, process)) => process,
     };
-    let maps = Maps { process, by: GroupBy::Kind, shared_with: None };
+    let Some(known) = &app.mappings_table else { return };
     let name = process.name.as_deref().unwrap_or("(no name)");
-    let count = process.mappings.len();
+    let count = plural(process.mappings.len(), "mapping");
     page.line(area, 0, Ink::Strong, &format!(" {} {name}", process.pid));
-    page.line(area, 1, Ink::Plain, &format!(" {count} mappings, {}", maps.method()));
+    page.line(area, 1, Ink::Plain, &format!(" {count}, {}", known.method));
     let mut at = 2;
-    for finding in maps.findings().iter().take(2) {
+    for finding in known.findings.iter().take(2) {
         page.line(area, at, Ink::Notable, &format!(" ! {finding}"));
         at += 1;
     }
@@ -43,22 +46,19 @@ pub(super) fn draw(page: &mut Page<'_>, area: Rect) {
         page.line(area, at, Ink::Faint, &format!(" {note}"));
         at += 1;
     }
-    let nodes = maps.nodes();
-    let nodes = if nodes.len() <= table::MOST_NODES { nodes } else { Vec::new() };
     let left = area.height.saturating_sub(at);
-    at += groups(page, &maps, &nodes, lines(area, at, Some((left / 2).min(MOST_GROUPS + 1))));
-    list(page, process, &nodes, lines(area, at, None));
+    at += groups(page, known, lines(area, at, Some((left / 2).min(MOST_GROUPS + 1))));
+    list(page, process, known, lines(area, at, None));
 }
 
 /// Draws the memory by kind and node; returns the lines that it took.
-fn groups(page: &mut Page<'_>, maps: &Maps<'_>, nodes: &[NodeId], area: Rect) -> u16 {
+fn groups(page: &mut Page<'_>, known: &MappingsTable, area: Rect) -> u16 {
     let mut columns = vec![Column::text("kind", 15, 15), Column::number("all", 8)];
-    columns.extend(places(nodes));
-    let all = ("all".to_owned(), maps.all());
+    columns.extend(places(&known.nodes));
     let mut rows: Vec<Vec<Cell>> = Vec::new();
-    for (name, tally) in maps.groups().into_iter().chain([all]).take(table::room(area)) {
+    for (name, tally) in known.groups.iter().take(table::room(area)) {
         let mut cells = vec![Cell::new(Ink::Strong, name), cell::size(tally.all()).into()];
-        cells.extend(tally_cells(&tally, nodes));
+        cells.extend(tally_cells(tally, &known.nodes));
         rows.push(cells);
     }
     table::draw(&columns, &rows, None, area, page.buffer, page.app.inks);
@@ -85,7 +85,8 @@ fn tally_cells(tally: &Tally, nodes: &[NodeId]) -> Vec<Cell> {
         .collect()
 }
 
-fn list(page: &mut Page<'_>, process: &ProcessMappings, nodes: &[NodeId], area: Rect) {
+fn list(page: &mut Page<'_>, process: &ProcessMappings, known: &MappingsTable, area: Rect) {
+    let nodes = &known.nodes;
     let mut columns = vec![Column::text("address", 12, 16), Column::number("memory", 8)];
     columns.extend(places(nodes));
     columns.extend([
@@ -95,13 +96,11 @@ fn list(page: &mut Page<'_>, process: &ProcessMappings, nodes: &[NodeId], area: 
         Column::number("size", 8),
         Column::text("access", 6, 6),
     ]);
-    // The largest first, as `maps` names them.
-    let mut order: Vec<&Mapping> = process.mappings.iter().collect();
-    order.sort_by_key(|mapping| (std::cmp::Reverse(mapping.resident()), mapping.start));
     let selected = page.app.selected(Screen::Mappings);
-    let seen = table::window(order.len(), selected, table::room(area));
+    let seen = table::window(known.order.len(), selected, table::room(area));
     let first = seen.start;
-    let rows: Vec<Vec<Cell>> = order[seen].iter().map(|mapping| line(mapping, nodes)).collect();
+    let rows: Vec<Vec<Cell>> =
+        known.order[seen].iter().map(|at| line(&process.mappings[*at], nodes)).collect();
     let mark = selected.checked_sub(first).filter(|_| !rows.is_empty());
     table::draw(&columns, &rows, mark, area, page.buffer, page.app.inks);
 }
@@ -111,7 +110,7 @@ fn line(mapping: &Mapping, nodes: &[NodeId]) -> Vec<Cell> {
     let mut cells: Vec<Cell> =
         vec![format!("{:x}", mapping.start).into(), mapping.resident().map(cell::size).into()];
     cells.extend(tally_cells(&tally, nodes));
-    let size = nodewise_machine::Bytes::new(mapping.end.saturating_sub(mapping.start));
+    let size = Bytes::new(mapping.end.saturating_sub(mapping.start));
     cells.extend([
         mapping.kind.words().into(),
         policy_words(mapping).unwrap_or_default().into(),

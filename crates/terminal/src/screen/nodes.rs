@@ -1,7 +1,7 @@
 //! Screen 1: every node, and what the kernel does for all of them.
 
 use nodewise_machine::Bytes;
-use nodewise_view::digest::running::{NodeRow, Running, findings, words};
+use nodewise_view::digest::running::{NodeRow, Running};
 use ratatui::layout::Rect;
 
 use super::{Page, cell, rate, strip};
@@ -12,11 +12,8 @@ use crate::table::{self, Cell, Column};
 
 /// Draws it.
 pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
-    let mut notes: Vec<(Ink, String)> =
-        words::remarks(running).into_iter().map(|remark| (Ink::Plain, remark)).collect();
-    let found = findings(running);
-    notes.extend(found.iter().map(|finding| (Ink::Notable, format!("! {}", finding.sentence()))));
     let width = usize::from(area.width);
+    let notes = &page.app.notes;
     let notes: Vec<(Ink, String)> = notes
         .iter()
         .flat_map(|(ink, note)| wrapped(note, width, 1).into_iter().map(|line| (*ink, line)))

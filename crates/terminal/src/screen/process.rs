@@ -10,17 +10,20 @@ use nodewise_view::digest::running::{CpuTime, ProcessRow, Running, words};
 use ratatui::layout::Rect;
 
 use super::{Page, cell};
-use crate::app::Screen;
+use crate::app::{Origin, Screen};
 use crate::ink::Ink;
 use crate::paint::lines;
 use crate::table::{self, Cell, Column};
+
+/// Readings after their request that have the threads: one may be under way.
+const READINGS: usize = 2;
 
 /// Draws it.
 pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
     let Some(row) = page.app.opened() else {
         let why = match page.app.opened {
             Some(opened) => format!(" process {} has ended", opened.pid),
-            None => " no process is selected: choose one on screen 2".to_owned(),
+            None => " no process selected: choose one on screen 2".to_owned(),
         };
         return page.line(area, 0, Ink::Plain, &why);
     };
@@ -83,7 +86,13 @@ fn nodes(page: &mut Page<'_>, running: &Running, row: &ProcessRow, area: Rect) -
     notes.extend(unsure.map(|share| format!("CPU time whose node is unsure: {}", words::percent(share))));
     notes.extend((left > 0).then(|| plural(left, "more node")));
     if row.pages.is_none() {
-        let why = row.denied.map_or("not read yet", words::denied);
+        let is_empty = row.kernel_thread || row.resident.is_some_and(|size| size.get() == 0);
+        let why = match (row.denied, &page.app.origin) {
+            (Some(denied), _) => words::denied(denied),
+            (None, _) if is_empty => "none",
+            (None, Origin::Live) => "not read yet",
+            (None, Origin::Recording(_)) => "not recorded",
+        };
         notes.push(format!("memory by node: {why}"));
     }
     if row.is_drawn() {
@@ -126,7 +135,11 @@ fn certain(cpu: Option<&CpuTime>, node: NodeId) -> Option<String> {
 
 fn threads(page: &mut Page<'_>, running: &Running, row: &ProcessRow, area: Rect) {
     if row.tasks.is_empty() {
-        return page.line(area, 0, Ink::Faint, " threads: not read yet");
+        let why = match page.app.origin {
+            Origin::Live => page.app.waiting(READINGS).unwrap_or("not known"),
+            Origin::Recording(_) => "not recorded",
+        };
+        return page.line(area, 0, Ink::Faint, &format!(" threads: {why}"));
     }
     let nodes: Vec<NodeId> = running.nodes.iter().map(|row| row.node).collect();
     let nodes = if nodes.len() <= table::MOST_NODES { nodes } else { Vec::new() };

@@ -49,12 +49,7 @@ pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
     }
     if usize::from(at) + digits.len() < usize::from(area.height) {
         let left = plural(count - busiest.len(), "more node");
-        page.line(
-            area,
-            at,
-            Ink::Faint,
-            &format!(" {left}; below a digit for each node, in tenths, * is full"),
-        );
+        page.line(area, at, Ink::Faint, &format!(" {left}; below, one digit per node: tenths, * from 95 %"));
         at += 1;
     }
     for line in &digits {

@@ -59,9 +59,13 @@ fn node(number: u32, count: u32, seconds: u64) -> NodeSample {
     node
 }
 
+pub fn identity(number: u32) -> Identity {
+    Identity { pid: Pid::new(number), started_ticks: 9_000 }
+}
+
 /// A process of some threads; every fifth may not be looked into, every seventh is large and drawn.
 pub fn process(number: u32, name: &str, nodes: u32, seconds: u64) -> ProcessSample {
-    let identity = Identity { pid: Pid::new(4000 + number), started_ticks: 9_000 };
+    let identity = identity(4000 + number);
     let home = number % nodes;
     let away = (number * 3 + 1) % nodes;
     let is_drawn = number % 7 == 2;
@@ -82,7 +86,7 @@ pub fn process(number: u32, name: &str, nodes: u32, seconds: u64) -> ProcessSamp
     let cpus = CpuSet::range(CpuId::new(home * 4), CpuId::new(home * 4 + 3));
     let allowed = Some(Allowed { cpus: Some(cpus), nodes: None });
     let task = |at: u32, part: u64| TaskSample {
-        identity: Identity { pid: Pid::new(4000 + number + at), started_ticks: 9_000 },
+        identity: self::identity(4000 + number + at),
         name: name.into(),
         cpu_ticks: ticks / part,
         run: Some(Duration::from_millis(ticks / part * 10)),

@@ -53,7 +53,7 @@ fn mappings_of_a_process() {
     let mut app = app(4, 9);
     type_keys(&mut app, "<Enter><Enter>");
     golden("mappings-asked-80x24", screen(&mut app, 80, 24));
-    app.take_mappings(Mappings::Read(Arc::new(example::mappings(4008, "postgres"))));
+    app.take_mappings(Mappings::Read(example::identity(4008), Arc::new(example::mappings(4008, "postgres"))));
     golden("mappings-80x24", screen(&mut app, 80, 24));
     golden("mappings-160x50", screen(&mut app, 160, 50));
 }
@@ -91,7 +91,8 @@ fn hostile_names_are_visible_and_lines_stay_as_long() {
     golden("hostile-processes-160x50", screen(&mut app, 160, 50));
     for keys in ["1", "2", "3", "4", "5", "?", "<Esc>e\x1b\u{9b}\u{202e}"] {
         type_keys(&mut app, keys);
-        app.take_mappings(Mappings::Read(Arc::new(example::mappings(4000, example::HOSTILE[0]))));
+        let mappings = Arc::new(example::mappings(4000, example::HOSTILE[0]));
+        app.take_mappings(Mappings::Read(example::identity(4000), mappings));
         for (width, height) in [(60, 15), (80, 24), (200, 60)] {
             let text = screen(&mut app, width, height);
             let hazard = |c: char| c != '\n' && c.is_control() || "\u{202e}\u{200b}".contains(c);

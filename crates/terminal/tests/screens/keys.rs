@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nodewise_diagnose::sample::Identity;
 use nodewise_machine::CpuId;
-use nodewise_terminal::{App, Effect, Inks, Interest, Key, Origin, Reading, Seek};
+use nodewise_terminal::{App, Effect, Inks, Interest, Key, Mappings, Origin, Reading, Seek};
 
 use crate::{app, example, reading, screen, type_keys};
 
@@ -98,8 +99,65 @@ fn effects_are_asked_for_and_never_done() {
     let interest = |threads_of, interrupts| Effect::Interest(Interest { threads_of, interrupts });
     assert_eq!(app.handle(Key::Char('5')), [interest(None, true)]);
     assert_eq!(app.handle(Key::Char('3')), [interest(Some(4004), false)]);
-    assert_eq!(app.handle(Key::Enter), [Effect::Mappings(4004), interest(None, false)]);
-    assert_eq!(app.handle(Key::Enter), [Effect::Mappings(4004)], "read again");
+    let mappings = Effect::Mappings(example::identity(4004));
+    assert_eq!(app.handle(Key::Enter), [mappings.clone(), interest(None, false)]);
+    assert_eq!(app.handle(Key::Enter), [], "they are being read");
+    app.take_mappings(Mappings::Failed(example::identity(4004), "it has ended".to_owned()));
+    assert_eq!(app.handle(Key::Enter), [mappings], "read again");
+}
+
+#[test]
+fn mappings_are_those_of_the_process_and_not_of_its_number() {
+    let mut app = app(4, 5);
+    type_keys(&mut app, "<Enter><Enter>");
+    let mappings = Arc::new(example::mappings(4004, "other"));
+    let earlier = Identity { started_ticks: 1, ..example::identity(4004) };
+    app.take_mappings(Mappings::Read(earlier, Arc::clone(&mappings)));
+    assert!(screen(&mut app, 80, 24).contains("reading the mappings of process 4004"));
+    app.take_mappings(Mappings::Read(example::identity(4004), mappings));
+    assert!(screen(&mut app, 80, 24).contains("4004 other"));
+}
+
+#[test]
+fn help_scrolls_back_from_its_end_at_once() {
+    let mut app = app(4, 5);
+    screen(&mut app, 80, 24);
+    type_keys(&mut app, "?<End>");
+    let end = screen(&mut app, 80, 24);
+    assert!(end.contains("unknown"), "{end}");
+    for key in [Key::Down, Key::PageDown] {
+        app.handle(key);
+        assert_eq!(screen(&mut app, 80, 24), end);
+    }
+    app.handle(Key::Up);
+    assert_ne!(screen(&mut app, 80, 24), end, "one line up");
+    app.handle(Key::End);
+    screen(&mut app, 80, 40);
+    let taller = screen(&mut app, 80, 24);
+    app.handle(Key::Up);
+    assert_ne!(screen(&mut app, 80, 24), taller, "after a taller terminal, too");
+}
+
+#[test]
+fn a_fact_is_awaited_only_while_it_can_still_come() {
+    let quiet = |seconds| {
+        let mut sample = example::sample(4, 5, seconds);
+        sample.interrupts.clear();
+        sample
+    };
+    let mut app = app(4, 5);
+    type_keys(&mut app, "5");
+    app.take(reading(&quiet(202), &quiet(203)));
+    assert!(screen(&mut app, 80, 24).contains("\n reading ...\n"));
+    app.take(reading(&quiet(203), &quiet(204)));
+    type_keys(&mut app, "p");
+    assert!(screen(&mut app, 80, 24).contains("\n paused: p resumes reading\n"));
+    app.take(reading(&quiet(204), &quiet(205)));
+    assert!(screen(&mut app, 80, 24).contains("\n no interrupts of devices were found\n"));
+    let mut app = App::new(Origin::Recording("a".to_owned()), Duration::from_secs(1), Inks::Plain);
+    app.take(reading(&quiet(202), &quiet(203)));
+    type_keys(&mut app, "5");
+    assert!(screen(&mut app, 80, 24).contains("\n this recording has no interrupts of devices"));
 }
 
 #[test]
@@ -136,9 +194,7 @@ fn one_line_says_what_root_would_add() {
     let mut app = app(4, 5);
     assert!(screen(&mut app, 80, 24).contains("\nroot would add: memory of processes by node (1)\n"));
     let mut app = app.of_root();
-    assert!(
-        screen(&mut app, 80, 24).contains("\ndenied, also to this root: memory of processes by node (1)\n")
-    );
+    assert!(screen(&mut app, 80, 24).contains("\ndenied even to root: memory of processes by node (1)\n"));
 }
 
 #[test]

@@ -15,9 +15,10 @@ use nodewise_source::sample::{
 };
 use nodewise_source::tree::Tree;
 use nodewise_terminal::{Interest, Mappings, Reading};
-use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
+use nodewise_view::digest::running::{Choice, Identity, Running, Shown, Sort};
 
-use super::message::{News, Request};
+use super::message::{Event, Gone, News, Reporter, Request};
+use super::pace::Pace;
 use crate::command::stat::{WARM_UP, page_budget};
 use crate::failure::Failure;
 use crate::live_pages::{LiveDrawer, LivePages};
@@ -40,29 +41,40 @@ pub(super) fn digest(sample: &Sample, delta: &Delta) -> Arc<Running> {
 }
 
 /// Starts it.
-pub(super) fn start(every: Duration) -> (Sender<Request>, Receiver<News>) {
+pub(super) fn start(every: Duration, events: Sender<Event>) -> Sender<Request> {
     let (asker, requests) = mpsc::channel();
-    let (sender, news) = mpsc::channel();
+    // Reading mappings may take a second, and readings go on meanwhile.
+    let (mappings, wanted) = mpsc::channel();
+    let found = events.clone();
+    thread::spawn(move || {
+        while let Some(identity) = newest(&wanted) {
+            let _ = found.send(Event::News(News::Mappings(read_mappings(identity))));
+        }
+    });
     thread::spawn(move || {
         // It ends with the view.
-        let _ = Live { requests, sender, every, paused: false }.run();
+        let _ = Live { requests, mappings, reporter: Reporter(events), paused: false }.run(every);
     });
-    (asker, news)
+    asker
+}
+
+/// The newest of the processes that are asked for; waits for one, and returns `None` when there will be no more.
+fn newest(wanted: &Receiver<Identity>) -> Option<Identity> {
+    let first = wanted.recv().ok()?;
+    Some(wanted.try_iter().last().unwrap_or(first))
 }
 
 struct Live {
     requests: Receiver<Request>,
-    sender: Sender<News>,
-    every: Duration,
+    /// Processes whose mappings are asked for.
+    mappings: Sender<Identity>,
+    reporter: Reporter,
     paused: bool,
 }
 
-/// The view has gone.
-struct Gone;
-
 impl Live {
-    fn run(mut self) -> Result<(), Gone> {
-        let budget = page_budget(self.every, SHARE);
+    fn run(mut self, every: Duration) -> Result<(), Gone> {
+        let budget = page_budget(every, SHARE);
         let options = SampleOptions {
             processes: ProcessScope::All,
             threads: ThreadScope::Busy(BTreeSet::new()),
@@ -74,33 +86,29 @@ impl Live {
         let mut before = sampler.sample(Moment::now());
         if before.nodes.is_empty() {
             let failure = Failure::cannot("this kernel describes no NUMA node");
-            return self.send(News::Failed(failure));
+            return self.reporter.send(News::Failed(failure));
         }
-        let mut deadline = Instant::now() + WARM_UP;
+        let mut pace = Pace::new(every, Instant::now() + WARM_UP);
         loop {
-            self.wait(&mut deadline, &mut sampler)?;
+            self.wait(&mut pace, &mut sampler)?;
             let now = sampler.sample(Moment::now());
             // Two samples of one moment have no rates: the next has.
             if let Ok(delta) = Delta::between(&before, &now) {
-                self.send(News::Reading(Reading { running: digest(&now, &delta), position: None }))?;
+                let reading = Reading { running: digest(&now, &delta), position: None };
+                self.reporter.send(News::Reading(reading))?;
                 before = now;
             }
-            // A sample that came late, or a stop in between, moves the ones behind it.
-            deadline = (deadline + self.every).max(Instant::now());
+            pace.advance(Instant::now());
         }
     }
 
-    fn send(&self, news: News) -> Result<(), Gone> {
-        self.sender.send(news).map_err(|_| Gone)
-    }
-
-    /// Handles requests until the deadline, or while the view is paused.
-    fn wait(&mut self, deadline: &mut Instant, sampler: &mut Sampler) -> Result<(), Gone> {
+    /// Handles requests until the next sample is due, or while the view is paused.
+    fn wait(&mut self, pace: &mut Pace, sampler: &mut Sampler) -> Result<(), Gone> {
         loop {
             let request = if self.paused {
                 self.requests.recv().map_err(|_| Gone)?
             } else {
-                match self.requests.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                match self.requests.recv_timeout(pace.left(Instant::now())) {
                     Ok(request) => request,
                     Err(RecvTimeoutError::Timeout) => return Ok(()),
                     Err(RecvTimeoutError::Disconnected) => return Err(Gone),
@@ -112,15 +120,12 @@ impl Live {
                     sampler.look_at(ThreadScope::Busy(named), interrupts);
                 }
                 Request::Every(every) => {
-                    self.every = every;
                     sampler.set_page_budget(page_budget(every, SHARE));
-                    *deadline = (*deadline).min(Instant::now() + every);
+                    pace.change(every, Instant::now());
                 }
                 Request::Pause(paused) => self.paused = paused,
-                Request::Mappings(pid) => {
-                    // It may take a second, and readings go on meanwhile.
-                    let sender = self.sender.clone();
-                    thread::spawn(move || sender.send(News::Mappings(mappings(pid))));
+                Request::Mappings(identity) => {
+                    let _ = self.mappings.send(identity);
                 }
                 Request::Seek(_) => {}
             }
@@ -128,12 +133,45 @@ impl Live {
     }
 }
 
-fn mappings(number: u32) -> Mappings {
-    let pid = Pid::new(number);
+fn read_mappings(identity: Identity) -> Mappings {
+    let (tree, pid) = (Tree::live(), identity.pid);
     let mut pages = LivePages::open(pid);
     let source = Some(&mut pages as &mut dyn PageSource);
-    match read(&Tree::live(), pid, Thoroughness::ByPrice, measuring::seed(None), source) {
-        Ok(process) => Mappings::Read(Arc::new(process)),
-        Err(error) => Mappings::Failed(number, printable(&error.to_string()).into_owned()),
+    let found = read(&tree, pid, Thoroughness::ByPrice, measuring::seed(None), source);
+    // Its number may be another's by now.
+    if Identity::read(&tree, pid) != Some(identity) {
+        return Mappings::Failed(identity, "it has ended".to_owned());
+    }
+    match found {
+        Ok(process) => Mappings::Read(identity, Arc::new(process)),
+        Err(error) => Mappings::Failed(identity, printable(&error.to_string()).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_process_that_was_asked_for_is_read_next() {
+        let (asker, wanted) = mpsc::channel();
+        let identity = |number| Identity { pid: Pid::new(number), started_ticks: 7 };
+        for number in [1, 2, 3] {
+            asker.send(identity(number)).unwrap();
+        }
+        assert_eq!(newest(&wanted), Some(identity(3)));
+        asker.send(identity(1)).unwrap();
+        assert_eq!(newest(&wanted), Some(identity(1)));
+        drop(asker);
+        assert_eq!(newest(&wanted), None);
+    }
+
+    #[test]
+    fn mappings_of_an_earlier_process_of_the_same_number_are_not_those_of_the_later() {
+        let pid = Pid::new(std::process::id());
+        let own = Identity::read(&Tree::live(), pid).unwrap();
+        assert!(matches!(read_mappings(own), Mappings::Read(read, _) if read == own));
+        let earlier = Identity { started_ticks: own.started_ticks - 1, ..own };
+        assert_eq!(read_mappings(earlier), Mappings::Failed(earlier, "it has ended".to_owned()));
     }
 }

@@ -13,7 +13,8 @@ use nodewise_source::sample::Sample;
 use nodewise_terminal::{Position, Reading, Seek};
 
 use super::live::digest;
-use super::message::{News, Request};
+use super::message::{Event, Gone, News, Reporter, Request};
+use super::pace::Pace;
 use crate::command::recording::gap_sentence;
 use crate::failure::Failure;
 
@@ -29,7 +30,8 @@ pub(super) fn start(
     file: &Path,
     at: Option<Duration>,
     every: Duration,
-) -> Result<(Sender<Request>, Receiver<News>), Failure> {
+    events: Sender<Event>,
+) -> Result<Sender<Request>, Failure> {
     let name = file.to_string_lossy();
     let fail = |error: RecordError| Failure::cannot(format_args!("{}: {error}", printable(&name)));
     let recording = Recording::open(file).map_err(fail)?;
@@ -41,24 +43,29 @@ pub(super) fn start(
             replay.go(Seek::On);
         }
     }
-    let (requests, asked) = mpsc::channel();
-    let (tell, news) = mpsc::channel();
-    thread::spawn(move || play(&mut replay, &asked, &tell, every));
-    Ok((requests, news))
+    let (asker, requests) = mpsc::channel();
+    thread::spawn(move || {
+        // It ends with the view.
+        let _ = play(&mut replay, &requests, &Reporter(events), every);
+    });
+    Ok(asker)
 }
 
 /// Sends readings until the view has gone.
-fn play(replay: &mut Replay, asked: &Receiver<Request>, tell: &Sender<News>, mut every: Duration) {
+fn play(
+    replay: &mut Replay,
+    requests: &Receiver<Request>,
+    reporter: &Reporter,
+    every: Duration,
+) -> Result<(), Gone> {
     let mut paused = true;
-    let mut due = Instant::now();
-    if tell.send(News::Reading(replay.reading())).is_err() {
-        return;
-    }
+    let mut pace = Pace::new(every, Instant::now());
+    reporter.send(News::Reading(replay.reading()))?;
     loop {
         let request = if paused {
-            asked.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            requests.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            asked.recv_timeout(due.saturating_duration_since(Instant::now()))
+            requests.recv_timeout(pace.left(Instant::now()))
         };
         let mut has_moved = false;
         let mut is_over = false;
@@ -66,22 +73,22 @@ fn play(replay: &mut Replay, asked: &Receiver<Request>, tell: &Sender<News>, mut
             Ok(Request::Seek(seek)) => has_moved = replay.go(seek),
             Ok(Request::Pause(now)) => {
                 paused = now;
-                due = Instant::now() + every;
+                pace.restart(Instant::now());
             }
-            Ok(Request::Every(now)) => every = now,
+            Ok(Request::Every(every)) => pace.change(every, Instant::now()),
             Ok(Request::Interest(_) | Request::Mappings(_)) => {}
             Err(RecvTimeoutError::Timeout) => {
-                due = (due + every).max(Instant::now());
+                pace.advance(Instant::now());
                 has_moved = replay.go(Seek::On);
                 is_over = !has_moved;
             }
-            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Disconnected) => return Err(Gone),
         }
         paused |= is_over;
-        let news = if is_over { Some(News::End) } else { None };
-        let news = if has_moved { Some(News::Reading(replay.reading())) } else { news };
-        if news.is_some_and(|news| tell.send(news).is_err()) {
-            return;
+        if has_moved {
+            reporter.send(News::Reading(replay.reading()))?;
+        } else if is_over {
+            reporter.send(News::End)?;
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::Duration;
 
 use nodewise_machine::printable::{io_words, visible};
 use nodewise_terminal::{App, Effect, Inks, Input, Origin, Tty};
 use nodewise_view::style::Colour;
 use signal_hook::consts::{SIGCONT, SIGTSTP};
+use signal_hook::iterator::Signals;
 
-use super::message::{News, Request};
+use super::message::{Event, News, Request};
 use super::{live, replay};
 use crate::cli::Global;
 use crate::cli::top::Top;
@@ -21,8 +21,9 @@ use crate::{measuring, output};
 
 /// The time between readings, unless one is given.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a reading or a signal waits at most to be seen.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the terminal is checked while nothing happens: one that was closed sends no key, and no signal to a
+/// program that ignores SIGHUP.
+const CHECK: Duration = Duration::from_secs(1);
 
 /// Shows the screens until `q` or a signal.
 pub(super) fn run(args: &Top, global: &Global) -> Outcome {
@@ -31,42 +32,46 @@ pub(super) fn run(args: &Top, global: &Global) -> Outcome {
         Colour::Never => Inks::Plain,
     };
     let every = args.interval.unwrap_or(EVERY);
-    let (origin, requests, news) = match &args.from {
+    let (sender, events) = mpsc::channel();
+    let (origin, requests) = match &args.from {
         Some(file) => {
-            let (requests, news) = replay::start(file, args.at, every)?;
-            (Origin::Recording(file.to_string_lossy().into_owned()), requests, news)
+            let requests = replay::start(file, args.at, every, sender.clone())?;
+            (Origin::Recording(file.to_string_lossy().into_owned()), requests)
         }
-        None => {
-            let (requests, news) = live::start(every);
-            (Origin::Live, requests, news)
-        }
+        None => (Origin::Live, live::start(every, sender.clone())),
     };
     let is_root = origin == Origin::Live && rustix::process::geteuid().is_root();
     let app = App::new(origin, every, inks);
     let mut view = View {
         app: if is_root { app.of_root() } else { app },
         requests,
-        news,
-        interrupt: measuring::interrupt()?,
-        suspend: flag(SIGTSTP)?,
-        resumed: flag(SIGCONT)?,
+        awaits_resume: false,
         is_over: false,
     };
-    // What cannot be read at all is said on an ordinary terminal.
-    if let Ok(first) = view.news.recv() {
-        view.take(first)?;
+    // A machine without nodes is reported on an ordinary terminal: only readings send events yet.
+    match events.recv() {
+        Ok(Event::News(first)) => view.take(first)?,
+        _ => return Err(readings_ended()),
     }
+    listen(sender.clone())?;
     let mut tty = Tty::open(io::stdout).map_err(lost)?;
-    let ended = view.run(&mut tty);
+    tty.read_inputs(move |input| sender.send(input.map_or(Event::InputEnded, Event::Input)).is_ok());
+    let ended = view.run(&mut tty, &events);
     drop(tty);
     ended.map(|()| 0)
 }
 
-fn flag(signal: i32) -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal, Arc::clone(&flag))
+/// Sends the signals that end the view, stop it and resume it.
+fn listen(sender: Sender<Event>) -> Result<(), Failure> {
+    let signals = measuring::ending_signals().chain([SIGTSTP, SIGCONT]);
+    let mut signals = Signals::new(signals)
         .map_err(|error| Failure::new(INTERNAL, format_args!("cannot listen for signals: {error}")))?;
-    Ok(flag)
+    thread::spawn(move || signals.forever().all(|signal| sender.send(Event::Signal(signal)).is_ok()));
+    Ok(())
+}
+
+fn readings_ended() -> Failure {
+    Failure::new(INTERNAL, "the readings have ended")
 }
 
 fn lost(error: io::Error) -> Failure {
@@ -76,68 +81,69 @@ fn lost(error: io::Error) -> Failure {
 struct View {
     app: App,
     requests: Sender<Request>,
-    news: Receiver<News>,
-    /// Ctrl-C from elsewhere, SIGTERM, SIGHUP.
-    interrupt: Arc<AtomicBool>,
-    suspend: Arc<AtomicBool>,
-    resumed: Arc<AtomicBool>,
+    /// The signal that ends a stop of its own is still to come.
+    awaits_resume: bool,
     is_over: bool,
 }
 
 impl View {
-    fn run(&mut self, tty: &mut Tty) -> Result<(), Failure> {
-        let (width, height) = tty.size().map_err(lost)?;
-        self.app.resize(width, height);
-        tty.draw(&self.app).map_err(lost)?;
-        let inputs = tty.inputs();
-        while !self.is_over && !self.interrupt.load(Ordering::Relaxed) {
-            let mut has_changed = self.signals(tty).map_err(lost)?;
-            let mut within = LOOK;
-            while let Some(input) = next(&inputs, within)? {
-                has_changed = true;
-                within = Duration::ZERO;
-                match input {
-                    Input::Resize(width, height) => self.app.resize(width, height),
-                    Input::Key(key) => {
-                        for effect in self.app.handle(key) {
-                            self.follow(effect, tty).map_err(lost)?;
-                        }
-                    }
-                }
+    fn run(&mut self, tty: &mut Tty, events: &Receiver<Event>) -> Result<(), Failure> {
+        self.measure(tty).map_err(lost)?;
+        while !self.is_over {
+            tty.draw(&self.app).map_err(lost)?;
+            let mut next = None;
+            while next.is_none() {
+                next = events.recv_timeout(CHECK).ok();
+                rustix::termios::tcgetwinsize(io::stdout()).map_err(|error| lost(error.into()))?;
             }
-            loop {
-                match self.news.try_recv() {
-                    Ok(news) => self.take(news)?,
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => {
-                        return Err(Failure::new(INTERNAL, "the readings have ended"));
-                    }
-                }
-                has_changed = true;
-            }
-            if has_changed && !self.is_over {
-                tty.draw(&self.app).map_err(lost)?;
+            // Whatever has come is drawn at once.
+            for event in next.into_iter().chain(events.try_iter()) {
+                self.meet(event, tty)?;
             }
         }
         Ok(())
     }
 
-    /// Stops and goes on as a shell wants it; says whether everything is to be drawn.
-    fn signals(&mut self, tty: &mut Tty) -> io::Result<bool> {
-        // A terminal that was closed sends no key, and no signal to a program that ignores SIGHUP.
-        rustix::termios::tcgetwinsize(io::stdout())?;
-        if self.suspend.swap(false, Ordering::Relaxed) {
-            tty.pause(|| signal_hook::low_level::emulate_default_handler(SIGTSTP))?;
-            self.resumed.store(false, Ordering::Relaxed);
-        } else if self.resumed.swap(false, Ordering::Relaxed) {
-            // Stopped by a signal that no program sees.
-            tty.pause(|| Ok(()))?;
-        } else {
-            return Ok(false);
+    fn meet(&mut self, event: Event, tty: &mut Tty) -> Result<(), Failure> {
+        match event {
+            Event::News(news) => self.take(news)?,
+            Event::NewsEnded => return Err(readings_ended()),
+            Event::Input(Input::Resize(width, height)) => self.app.resize(width, height),
+            Event::Input(Input::Key(key)) => {
+                for effect in self.app.handle(key) {
+                    self.follow(effect, tty).map_err(lost)?;
+                }
+            }
+            Event::InputEnded => return Err(Failure::cannot("cannot read keys from this terminal")),
+            Event::Signal(SIGTSTP) => self.suspend(tty).map_err(lost)?,
+            Event::Signal(SIGCONT) => self.resume(tty).map_err(lost)?,
+            // Ctrl-C from elsewhere, SIGTERM, SIGHUP.
+            Event::Signal(_) => self.is_over = true,
         }
+        Ok(())
+    }
+
+    /// Takes the size of the terminal.
+    fn measure(&mut self, tty: &Tty) -> io::Result<()> {
         let (width, height) = tty.size()?;
         self.app.resize(width, height);
-        Ok(true)
+        Ok(())
+    }
+
+    /// Stops as a shell wants it, and returns when it is resumed.
+    fn suspend(&mut self, tty: &mut Tty) -> io::Result<()> {
+        self.awaits_resume = true;
+        tty.pause(|| signal_hook::low_level::emulate_default_handler(SIGTSTP))?;
+        self.measure(tty)
+    }
+
+    /// Takes the terminal again after a stop by SIGSTOP, which no program sees.
+    fn resume(&mut self, tty: &mut Tty) -> io::Result<()> {
+        if std::mem::take(&mut self.awaits_resume) {
+            return Ok(());
+        }
+        tty.pause(|| Ok(()))?;
+        self.measure(tty)
     }
 
     fn take(&mut self, news: News) -> Result<(), Failure> {
@@ -146,7 +152,7 @@ impl View {
             News::Mappings(mappings) => self.app.take_mappings(mappings),
             News::End => {
                 self.app.pause();
-                self.app.say("the recording ends here");
+                self.app.say("end of the recording");
             }
             News::Failed(failure) => return Err(failure),
         }
@@ -159,10 +165,7 @@ impl View {
                 self.is_over = true;
                 return Ok(());
             }
-            Effect::Suspend => {
-                self.suspend.store(true, Ordering::Relaxed);
-                return Ok(());
-            }
+            Effect::Suspend => return self.suspend(tty),
             Effect::Redraw => return tty.forget(),
             Effect::Save { name, text } => {
                 let sentence = save(&name, &text);
@@ -172,21 +175,12 @@ impl View {
             Effect::Pause(paused) => Request::Pause(paused),
             Effect::Every(every) => Request::Every(every),
             Effect::Interest(interest) => Request::Interest(interest),
-            Effect::Mappings(pid) => Request::Mappings(pid),
+            Effect::Mappings(identity) => Request::Mappings(identity),
             Effect::Seek(seek) => Request::Seek(seek),
         };
         // A reader that has ended has sent the reason.
         let _ = self.requests.send(request);
         Ok(())
-    }
-}
-
-/// The next key or size, if one comes in time.
-fn next(inputs: &Receiver<Input>, within: Duration) -> Result<Option<Input>, Failure> {
-    match inputs.recv_timeout(within) {
-        Ok(input) => Ok(Some(input)),
-        Err(RecvTimeoutError::Timeout) => Ok(None),
-        Err(RecvTimeoutError::Disconnected) => Err(Failure::cannot("cannot read keys from this terminal")),
     }
 }
 
@@ -197,7 +191,7 @@ fn save(name: &str, text: &str) -> String {
     match file.and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => format!("wrote {shown}"),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            format!("{shown} exists: name another file")
+            format!("{shown} already exists: choose another name")
         }
         Err(error) => format!("cannot write {shown}: {}", io_words(&error)),
     }
