@@ -1,6 +1,7 @@
 //! The state of the view, and its requests to the command.
 
 pub mod filter;
+pub(crate) mod history;
 mod keys;
 pub mod order;
 pub(crate) mod prompt;
@@ -15,6 +16,7 @@ use nodewise_view::digest::running::{Identity, NodeRow, ProcessRow, Running};
 
 use crate::ink::{Ink, Inks};
 use filter::Filter;
+use history::History;
 use order::Order;
 use prompt::Prompt;
 use worked_out::MappingsTable;
@@ -174,6 +176,7 @@ pub struct App {
     pub(crate) mappings_table: Option<MappingsTable>,
     /// Sentences about the reading, on the screen of nodes.
     pub(crate) notes: Vec<(Ink, String)>,
+    pub(crate) history: History,
     pub(crate) paused: bool,
     pub(crate) every: Duration,
     pub(crate) prompt: Option<Prompt>,
@@ -207,6 +210,7 @@ impl App {
             mappings: None,
             mappings_table: None,
             notes: Vec::new(),
+            history: History::default(),
             every,
             prompt: None,
             message: None,
@@ -232,6 +236,7 @@ impl App {
     /// Takes a reading.
     pub fn take(&mut self, reading: Reading) {
         self.notes = worked_out::notes(&reading.running);
+        self.history.add(&reading.running);
         self.reading = Some(reading);
         self.readings = self.readings.saturating_add(1);
         self.list();

@@ -9,7 +9,7 @@
 //!
 //! - `app.rs` the state; in `app/` what keys do (`app/keys.rs`), the order of processes (`app/order.rs`), filters
 //!   (`app/filter.rs`), what is worked out of a reading
-//!   (`app/worked_out.rs`), and the line in which texts are typed (`app/prompt.rs`)
+//!   (`app/worked_out.rs`), the last readings (`app/history.rs`), and the line in which texts are typed (`app/prompt.rs`)
 //! - `screen.rs` the frame around all screens; in `screen/` a file per screen, the nodes in a few lines
 //!   (`screen/strip.rs`), and sizes and bars as screens write them (`screen/cell.rs`)
 //! - `table.rs` tables that fit: columns drop from the right; `paint.rs` text into cells; `ink.rs` its looks

@@ -50,6 +50,13 @@ pub(crate) fn digit(share: Option<f64>) -> char {
     }
 }
 
+/// A share as the height of a bar in one cell: less than an eighth is the lowest. A blank where it is not known.
+pub(crate) fn height(share: Option<f64>) -> char {
+    const HEIGHTS: [char; 8] =
+        ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+    share.map_or(' ', |share| HEIGHTS[((share * 8.0).clamp(0.0, 7.0)) as usize])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +79,8 @@ mod tests {
         assert_eq!(bar(7.0, 4), "[####]");
         assert_eq!(bar(f64::NAN, 4), "[----]");
         assert_eq!(bar(0.5, 0), "[]");
+        let heights = [Some(0.0), Some(0.5), Some(0.99), Some(7.0), Some(f64::NAN), None].map(height);
+        assert_eq!(heights, ['\u{2581}', '\u{2585}', '\u{2588}', '\u{2588}', '\u{2581}', ' ']);
         assert_eq!(
             [Some(0.0), Some(0.19), Some(0.94), Some(1.0), None].map(digit),
             ['0', '1', '9', '*', '.']

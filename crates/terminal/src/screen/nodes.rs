@@ -5,7 +5,8 @@ use nodewise_view::digest::running::{NodeRow, Running};
 use ratatui::layout::Rect;
 
 use super::{Page, cell, rate, strip};
-use crate::app::Screen;
+use crate::app::history::MOST;
+use crate::app::{App, Screen};
 use crate::ink::Ink;
 use crate::paint::{lines, wrapped};
 use crate::table::{self, Cell, Column};
@@ -36,6 +37,7 @@ fn nodes(page: &mut Page<'_>, running: &Running, area: Rect) -> u16 {
         Column::number("miss/s", 6),
         Column::number("other/s", 7),
         Column::number("foreign/s", 9),
+        Column::text("recent free", MOST, MOST),
         Column::number("size", 6),
         Column::number("anon", 6),
         Column::number("files", 6),
@@ -51,12 +53,12 @@ fn nodes(page: &mut Page<'_>, running: &Running, area: Rect) -> u16 {
     let selected = page.app.selected(Screen::Nodes);
     let seen = table::window(running.nodes.len(), selected, table::room(area));
     let first = seen.start;
-    let rows: Vec<Vec<Cell>> = running.nodes[seen].iter().map(|row| node(running, row)).collect();
+    let rows: Vec<Vec<Cell>> = running.nodes[seen].iter().map(|row| node(page.app, running, row)).collect();
     table::draw(&columns, &rows, selected.checked_sub(first), area, page.buffer, page.app.inks);
     rows.len() as u16
 }
 
-fn node(running: &Running, row: &NodeRow) -> Vec<Cell> {
+fn node(app: &App, running: &Running, row: &NodeRow) -> Vec<Cell> {
     let size = |size: Option<Bytes>| Cell::from(size.map(cell::size));
     let memory = row.memory.as_ref();
     let busiest =
@@ -69,6 +71,7 @@ fn node(running: &Running, row: &NodeRow) -> Vec<Cell> {
         rate(running, row.allocations.miss).into(),
         rate(running, row.allocations.other).into(),
         rate(running, row.allocations.foreign).into(),
+        app.history.free(row.node).map(cell::height).collect::<String>().into(),
         size(row.size.map(|size| size.size)),
         size(memory.and_then(|memory| memory.anonymous)),
         size(memory.and_then(|memory| memory.file)),

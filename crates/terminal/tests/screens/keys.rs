@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_diagnose::sample::Identity;
-use nodewise_machine::CpuId;
+use nodewise_machine::{Bytes, CpuId, MeminfoValue};
 use nodewise_terminal::{App, Effect, Inks, Interest, Key, Mappings, Origin, Reading, Seek};
 
 use crate::{app, example, reading, screen, type_keys};
@@ -236,7 +236,31 @@ fn an_order_holds_whatever_the_numbers_are() {
     app.take(Reading { running: Arc::new(running), position });
     let text = screen(&mut app, 100, 80);
     let lines = text.lines().skip_while(|line| !line.contains("CPU%*")).skip(1);
-    let shares = lines.filter_map(|line| line.split_whitespace().rev().nth(8)?.parse::<f64>().ok());
+    let shares =
+        lines.filter_map(|line| line.trim_start_matches('>').split_whitespace().nth(2)?.parse::<f64>().ok());
     let shares: Vec<f64> = shares.filter(|share| !share.is_nan()).collect();
     assert!(shares.len() > 20 && shares.is_sorted_by(|one, other| one >= other), "{shares:?}\n{text}");
+}
+
+#[test]
+fn free_memory_of_the_last_readings_has_a_bar_each() {
+    let bars = |app: &mut App| {
+        let text = screen(app, 160, 30);
+        let bar = |c: &char| ('\u{2581}'..='\u{2588}').contains(c);
+        text.lines().map(|line| line.chars().filter(bar).collect::<String>()).find(|bars| !bars.is_empty())
+    };
+    let mut app = app(4, 5);
+    type_keys(&mut app, "1");
+    assert_eq!(bars(&mut app).unwrap(), "\u{2586}");
+    let mut full = example::sample(4, 5, 203);
+    let free = full.nodes[0].memory.iter_mut().find(|field| field.name == "MemFree").unwrap();
+    free.value = MeminfoValue::Size(Bytes::from_mib(1));
+    app.take(reading(&example::sample(4, 5, 202), &full));
+    assert_eq!(bars(&mut app).unwrap(), "\u{2586}\u{2581}");
+    for second in 204..240 {
+        app.take(reading(&example::sample(4, 5, second - 1), &example::sample(4, 5, second)));
+    }
+    assert_eq!(bars(&mut app).unwrap(), "\u{2586}".repeat(16));
+    app.take(reading(&example::sample(4, 5, 210), &example::sample(4, 5, 211)));
+    assert_eq!(bars(&mut app).unwrap(), "\u{2586}", "a step back clears it");
 }
