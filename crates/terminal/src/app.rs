@@ -71,6 +71,8 @@ pub struct Interest {
     pub threads_of: Option<u32>,
     /// Interrupts of devices.
     pub interrupts: bool,
+    /// Control groups.
+    pub services: bool,
 }
 
 /// A request to the command.
@@ -105,11 +107,14 @@ pub enum Screen {
     /// Its mappings.
     Mappings,
     Devices,
+    /// Control groups as services and containers.
+    Services,
 }
 
 impl Screen {
     /// All of them, in the order of their digits.
-    pub const ALL: [Self; 5] = [Self::Nodes, Self::Processes, Self::Process, Self::Mappings, Self::Devices];
+    pub const ALL: [Self; 6] =
+        [Self::Nodes, Self::Processes, Self::Process, Self::Mappings, Self::Devices, Self::Services];
 
     pub(crate) const fn word(self) -> &'static str {
         match self {
@@ -118,6 +123,7 @@ impl Screen {
             Self::Process => "process",
             Self::Mappings => "mappings",
             Self::Devices => "devices",
+            Self::Services => "services",
         }
     }
 }
@@ -314,6 +320,7 @@ impl App {
                 _ => 0,
             },
             Screen::Devices => self.running().map_or(0, |running| running.devices.len()),
+            Screen::Services => self.running().map_or(0, |running| running.services.len()),
         }
     }
 

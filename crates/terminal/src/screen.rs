@@ -7,6 +7,7 @@ mod mappings;
 mod nodes;
 mod process;
 mod processes;
+mod services;
 mod strip;
 
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
         Screen::Process => process::draw(&mut page, running, body),
         Screen::Mappings => mappings::draw(&mut page, body),
         Screen::Devices => devices::draw(&mut page, running, body),
+        Screen::Services => services::draw(&mut page, running, body),
     }
 }
 
@@ -121,15 +123,27 @@ impl Page<'_> {
     /// The second line: the screens.
     fn tabs(&mut self, area: Rect) {
         let app = self.app;
-        let tabs = Screen::ALL.into_iter().zip(1..).map(|(screen, digit)| {
-            (format!("{digit} {}", screen.word()), screen == app.screen && app.help.is_none())
-        });
-        let tabs: Vec<(Ink, String)> = tabs
-            .chain([("? help".to_owned(), app.help.is_some())])
-            .map(|(name, is_shown)| {
-                if is_shown { (Ink::Strong, format!(" [{name}]")) } else { (Ink::Faint, format!(" {name}")) }
+        let screens = Screen::ALL.into_iter().zip('1'..);
+        let tabs = screens
+            .map(|(screen, digit)| (digit, screen.word(), screen == app.screen && app.help.is_none()))
+            .chain([('?', "help", app.help.is_some())]);
+        let mut tabs: Vec<(Ink, String)> = tabs
+            .map(|(key, word, is_shown)| {
+                if is_shown {
+                    (Ink::Strong, format!(" [{key} {word}]"))
+                } else {
+                    (Ink::Faint, format!(" {key} {word}"))
+                }
             })
             .collect();
+        // Where they do not fit, the keys stay, and the words go from the right.
+        for at in (0..tabs.len()).rev() {
+            if tabs.iter().map(|(_, tab)| cells(tab)).sum::<usize>() > usize::from(area.width)
+                && tabs[at].0 == Ink::Faint
+            {
+                tabs[at].1.truncate(2);
+            }
+        }
         let tabs: Vec<(Ink, &str)> = tabs.iter().map(|(ink, text)| (*ink, text.as_str())).collect();
         self.pieces(area, 0, &tabs);
     }
@@ -173,6 +187,7 @@ impl Page<'_> {
             }
             (_, _, Screen::Process) => "q quit  Enter mappings  Esc back  m migrate  p pause  e export",
             (_, _, Screen::Mappings) => "q quit  Enter refresh  Esc back  e export",
+            (_, _, Screen::Services) => "q quit  Enter processes of the service  Esc back  p pause  e export",
             (_, _, Screen::Devices) => "q quit  Esc back  p pause  e export",
         };
         let is_recording = matches!(app.origin, Origin::Recording(_));

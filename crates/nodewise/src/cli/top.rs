@@ -7,7 +7,7 @@ use nodewise_machine::duration;
 
 /// Shows the running system by node, live: nodes, processes, threads, mappings, devices
 ///
-/// Keys: ? help, q quit, 1 to 5 screens, Enter open, / filter, s sort, p pause, e export. The figures are those of
+/// Keys: ? help, q quit, 1 to 6 screens, Enter open, / filter, s sort, p pause, e export. The figures are those of
 /// nodewise stat. If standard output is not a terminal, nodewise top prints them as nodewise stat 1 does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

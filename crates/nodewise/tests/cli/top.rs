@@ -96,7 +96,13 @@ fn screens_follow_keys_and_sizes_and_the_terminal_is_given_back() {
     let Some(tmux) = Tmux::start(80, 24, "echo before; $nodewise top 500ms") else { return };
     tmux.shows("[2 processes]");
     tmux.shows(" PID name");
-    for (key, shown) in [("1", "[1 nodes]"), ("3", "[3 process]"), ("5", "[5 devices]"), ("?", "[? help]")] {
+    for (key, shown) in [
+        ("1", "[1 nodes]"),
+        ("3", "[3 process]"),
+        ("5", "[5 devices]"),
+        ("6", "[6 services]"),
+        ("?", "[? help]"),
+    ] {
         tmux.keys(&[key]);
         tmux.shows(shown);
     }

@@ -63,7 +63,7 @@ impl GroupTable {
             reading.missing.add(FACT, "no hierarchy is mounted", None);
             return Vec::new();
         }
-        if changed {
+        if changed || self.known.is_empty() {
             self.follow(reading.tree, &mounts, processes);
         }
         let outside =

@@ -167,6 +167,15 @@ impl Sampler {
         self.options.interrupts = interrupts;
     }
 
+    /// Changes whether the next samples have the control groups of the processes.
+    pub fn look_at_groups(&mut self, wanted: bool) {
+        if wanted && !self.options.groups {
+            // Processes may have changed their groups meanwhile.
+            self.groups = GroupTable::default();
+        }
+        self.options.groups = wanted;
+    }
+
     /// Changes the CPU time that the next samples may take for the memory of processes, if they look at it.
     pub fn set_page_budget(&mut self, budget: Duration) {
         if let Some(purse) = &mut self.purse {

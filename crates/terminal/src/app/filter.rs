@@ -38,6 +38,11 @@ impl Filter {
         Ok(Self { text: text.trim().to_owned(), terms })
     }
 
+    /// A filter for the processes of a control group and of those below it.
+    pub(crate) fn unit(path: &str) -> Self {
+        Self { text: format!("unit={path}"), terms: vec![Term::Unit(path.to_lowercase())] }
+    }
+
     /// The text that was typed.
     pub fn text(&self) -> &str {
         &self.text

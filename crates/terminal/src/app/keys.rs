@@ -42,6 +42,7 @@ impl App {
         Interest {
             threads_of: threads_of.map(|identity| identity.pid.number()),
             interrupts: self.screen == Screen::Devices,
+            services: self.screen == Screen::Services,
         }
     }
 
@@ -68,7 +69,7 @@ impl App {
         match key {
             Key::Char('q') | Key::Function(10) => effects.push(Effect::Quit),
             Key::Char('?' | 'h') | Key::Function(1) => self.help = Some(0),
-            Key::Char(digit @ '1'..='5') => {
+            Key::Char(digit @ '1'..='6') => {
                 let at = digit as usize - '1' as usize;
                 self.go(Screen::ALL[at], effects);
             }
@@ -208,6 +209,14 @@ impl App {
             Screen::Processes => self.go(Screen::Process, effects),
             Screen::Process => self.go(Screen::Mappings, effects),
             Screen::Mappings => self.ask_for_mappings(effects, true),
+            Screen::Services => {
+                let selected = self.selected(Screen::Services);
+                let service = self.running().and_then(|running| running.services.get(selected));
+                if let Some(filter) = service.map(|row| Filter::unit(&row.path)) {
+                    self.filter_by(filter);
+                    self.go(Screen::Processes, effects);
+                }
+            }
             Screen::Devices => {}
         }
     }

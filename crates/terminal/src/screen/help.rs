@@ -7,9 +7,9 @@ use crate::ink::Ink;
 
 const KEYS: &str = "\
 Keys
-  1 2 3 4 5   screens; Tab and the left and right arrows switch
+  1 to 6      screens; Tab and the left and right arrows switch
   j k         down and up; also arrows, Page Up, Page Down, Home, End
-  Enter       open: processes of a node, a process, its mappings
+  Enter       open: processes of a node or a service, a process, its mappings
   Esc         back; on the list of processes: clear the filter
   /           filter; \\ clears it
   s < >       sort by the next or the previous column; r reverses

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use nodewise_diagnose::Pid;
 use nodewise_diagnose::sample::{
-    Allowed, BalancingFaults, BalancingSample, Denied, Identity, InterruptSample, Moment, NodeSample,
-    PageMethod, PageSample, PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
+    Allowed, BalancingFaults, BalancingSample, Denied, GroupSample, Identity, InterruptSample, Moment,
+    NodeSample, PageMethod, PageSample, PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
 };
 use nodewise_machine::mapping::{
     MappedPages, Mapping, MappingKind, MappingsMethod, Permissions, ProcessMappings,
 };
-use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId};
+use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId, NodeSet};
 use nodewise_source::parse::proc_stat::CpuTimes;
 
 /// Names that could drive a terminal, or that are not as wide as they are long.
@@ -124,6 +124,37 @@ pub fn sample(nodes: u32, processes: u32, seconds: u64) -> Sample {
     const NAMES: [&str; 5] = ["postgres", "java", "qemu-system-x86", "node_exporter", "sshd"];
     let named = |number: u32| process(number, NAMES[number as usize % NAMES.len()], nodes, seconds);
     sample_with(nodes, seconds, (0..processes).map(named).collect())
+}
+
+/// The same with control groups.
+pub fn with_groups(nodes: u32, processes: u32, seconds: u64) -> Sample {
+    let group = |path: &str, ticks: u64, mib: u64| {
+        let on = |part: u64| {
+            BTreeMap::from([
+                (NodeId::new(0), Bytes::from_mib(mib / part)),
+                (NodeId::new(nodes - 1), Bytes::from_mib(mib)),
+            ])
+        };
+        let mut group = GroupSample {
+            path: path.into(),
+            polled: moment(seconds),
+            cpu: Some(Duration::from_millis(ticks * seconds)),
+            ..GroupSample::default()
+        };
+        if mib > 0 {
+            group.memory = BTreeMap::from([("anon".to_owned(), on(3)), ("file".to_owned(), on(1))]);
+        }
+        group.allowed.nodes = Some(NodeSet::range(NodeId::new(0), NodeId::new(nodes - 1)));
+        group
+    };
+    let groups = vec![
+        group("/", 0, 0),
+        group(&format!("/{}.service", HOSTILE[0]), 1, 3),
+        group("/system.slice", 0, 9000),
+        group("/system.slice/cron.service", 0, 0),
+        group("/system.slice/postgresql.service", 740, 8000),
+    ];
+    Sample { groups, ..sample(nodes, processes, seconds) }
 }
 
 /// The machine with processes whose names, groups and devices are hostile.

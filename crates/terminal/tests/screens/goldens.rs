@@ -66,6 +66,16 @@ fn devices_and_their_interrupts() {
 }
 
 #[test]
+fn services_and_their_memory() {
+    for (nodes, width, height) in [(4, 60, 15), (4, 80, 24), (4, 160, 50), (64, 80, 24)] {
+        let mut app = app(nodes, 5);
+        app.take(reading(&example::with_groups(nodes, 5, 200), &example::with_groups(nodes, 5, 202)));
+        type_keys(&mut app, "6");
+        golden(&format!("services-{nodes}-nodes-{width}x{height}"), screen(&mut app, width, height));
+    }
+}
+
+#[test]
 fn help_and_what_is_typed() {
     let mut app = app(4, 60);
     type_keys(&mut app, "?");
@@ -89,7 +99,7 @@ fn hostile_names_are_visible_and_lines_stay_as_long() {
         App::new(Origin::Recording(example::HOSTILE[0].to_owned()), Duration::from_secs(1), Inks::Plain);
     app.take(reading);
     golden("hostile-processes-160x50", screen(&mut app, 160, 50));
-    for keys in ["1", "2", "3", "4", "5", "?", "<Esc>e\x1b\u{9b}\u{202e}"] {
+    for keys in ["1", "2", "3", "4", "5", "6", "?", "<Esc>e\x1b\u{9b}\u{202e}"] {
         type_keys(&mut app, keys);
         let mappings = Arc::new(example::mappings(4000, example::HOSTILE[0]));
         app.take_mappings(Mappings::Read(example::identity(4000), mappings));

@@ -96,7 +96,8 @@ fn effects_are_asked_for_and_never_done() {
     assert_eq!(app.handle(Key::Char('+')), [Effect::Every(Duration::from_secs(2))]);
     assert_eq!(app.handle(Key::Char('-')), [Effect::Every(Duration::from_secs(1))]);
     assert_eq!(app.handle(Key::Char('[')), [], "a live view has no steps");
-    let interest = |threads_of, interrupts| Effect::Interest(Interest { threads_of, interrupts });
+    let interest =
+        |threads_of, interrupts| Effect::Interest(Interest { threads_of, interrupts, services: false });
     assert_eq!(app.handle(Key::Char('5')), [interest(None, true)]);
     assert_eq!(app.handle(Key::Char('3')), [interest(Some(4004), false)]);
     let mappings = Effect::Mappings(example::identity(4004));
@@ -263,4 +264,20 @@ fn free_memory_of_the_last_readings_has_a_bar_each() {
     assert_eq!(bars(&mut app).unwrap(), "\u{2586}".repeat(16));
     app.take(reading(&example::sample(4, 5, 210), &example::sample(4, 5, 211)));
     assert_eq!(bars(&mut app).unwrap(), "\u{2586}", "a step back clears it");
+}
+
+#[test]
+fn a_service_opens_its_processes() {
+    let mut app = app(4, 5);
+    let interest = Interest { services: true, ..Interest::default() };
+    assert_eq!(app.handle(Key::Char('6')), [Effect::Interest(interest)]);
+    app.take(reading(&example::with_groups(4, 5, 200), &example::with_groups(4, 5, 202)));
+    type_keys(&mut app, "<Enter>");
+    let text = screen(&mut app, 100, 30);
+    assert!(text.contains("filter unit=/system.slice/postgresql.service"), "{text}");
+    assert_eq!(names(&mut app).len(), 5, "they all have this group");
+    let mut app = App::new(Origin::Recording("a".to_owned()), Duration::from_secs(1), Inks::Plain);
+    app.take(reading(&example::sample(4, 5, 200), &example::sample(4, 5, 202)));
+    type_keys(&mut app, "6");
+    assert!(screen(&mut app, 80, 24).contains("\n this recording has no services\n"));
 }

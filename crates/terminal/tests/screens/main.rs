@@ -28,7 +28,7 @@ fn reading(before: &Sample, now: &Sample) -> Reading {
         top: usize::MAX,
         threads: true,
         raw: false,
-        services: false,
+        services: true,
     };
     let delta = Delta::between(before, now).unwrap();
     Reading { running: Arc::new(Running::new(now, &delta, choice)), position: None }

@@ -35,7 +35,7 @@ pub(super) fn digest(sample: &Sample, delta: &Delta) -> Arc<Running> {
         top: usize::MAX,
         threads: true,
         raw: false,
-        services: false,
+        services: true,
     };
     Arc::new(Running::new(sample, delta, choice))
 }
@@ -115,9 +115,10 @@ impl Live {
                 }
             };
             match request {
-                Request::Interest(Interest { threads_of, interrupts }) => {
+                Request::Interest(Interest { threads_of, interrupts, services }) => {
                     let named = threads_of.map(Pid::new).into_iter().collect();
                     sampler.look_at(ThreadScope::Busy(named), interrupts);
+                    sampler.look_at_groups(services);
                 }
                 Request::Every(every) => {
                     sampler.set_page_budget(page_budget(every, SHARE));
