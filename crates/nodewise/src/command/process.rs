@@ -7,7 +7,7 @@ use nodewise_source::tree::Tree;
 
 use crate::failure::Failure;
 
-/// Processes of a name that are listed.
+/// Processes that are listed.
 const LISTED: usize = 20;
 
 /// Finds the process with a number or a name.
@@ -15,7 +15,7 @@ const LISTED: usize = 20;
 /// # Errors
 /// A name that no process has, or several have. A number is not looked up.
 pub fn find(tree: &Tree, text: &str) -> Result<Pid, Failure> {
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+    if is_number(text) {
         let number =
             text.parse().map_err(|_| Failure::cannot(format_args!("process {text} does not exist")))?;
         return Ok(Pid::new(number));
@@ -25,19 +25,32 @@ pub fn find(tree: &Tree, text: &str) -> Result<Pid, Failure> {
     match found[..] {
         [] => Err(Failure::cannot(format_args!("no process is named {}", quote(text)))),
         [pid] => Ok(pid),
-        _ => {
-            let mut numbers: Vec<String> = found.iter().take(LISTED).map(ToString::to_string).collect();
-            if let Some(more) = found.len().checked_sub(LISTED).filter(|more| *more > 0) {
-                numbers.push(format!("{more} more"));
-            }
-            Err(Failure::usage(format_args!(
-                "{} processes are named {}: expected one of the numbers {}",
-                found.len(),
-                quote(text),
-                numbers.join(", ")
-            )))
-        }
+        _ => Err(several(text, &found)),
     }
+}
+
+/// Whether a text is the number of a process, and not a name.
+pub fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The refusal of a name that several processes have.
+pub fn several(name: &str, found: &[Pid]) -> Failure {
+    Failure::usage(format_args!(
+        "{} processes are named {}: expected one of the numbers {}",
+        found.len(),
+        quote(name),
+        listed(found)
+    ))
+}
+
+/// The first of many things, and how many more there are.
+pub fn listed(things: &[impl ToString]) -> String {
+    let mut words: Vec<String> = things.iter().take(LISTED).map(ToString::to_string).collect();
+    if let Some(more) = things.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        words.push(format!("{more} more"));
+    }
+    words.join(", ")
 }
 
 #[cfg(test)]

@@ -8,6 +8,14 @@ use crate::tree::{ReadError, Tree};
 
 /// Most bytes of a name: a program's own has 15, a worker of the kernel is described in up to 64.
 const MOST_NAME_BYTES: usize = 256;
+/// Bytes that the kernel keeps of a name that a program chooses.
+const KEPT_NAME_BYTES: usize = 15;
+
+/// Whether a name that the kernel may have cut is the wanted one.
+pub fn is_called(name: &[u8], wanted: &str) -> bool {
+    let wanted = wanted.as_bytes();
+    name == wanted || wanted.len() > KEPT_NAME_BYTES && name == &wanted[..KEPT_NAME_BYTES]
+}
 
 /// Every process, by number.
 ///
@@ -48,12 +56,10 @@ pub fn name(tree: &Tree, pid: Pid) -> Result<Option<Vec<u8>>, ReadError> {
 /// # Errors
 /// A list of processes that cannot be read.
 pub fn named(tree: &Tree, wanted: &str) -> Result<Vec<Pid>, ReadError> {
-    const KEPT: usize = 15;
-    let short = &wanted.as_bytes()[..wanted.len().min(KEPT)];
     let mut line = Vec::new();
     let mut found = Vec::new();
     for pid in all(tree)? {
-        let is_called = name(tree, pid).ok().flatten().is_some_and(|name| name == short);
+        let is_called = name(tree, pid).ok().flatten().is_some_and(|name| is_called(&name, wanted));
         let mut is_run_as = || {
             let there = command_line(tree, pid, MOST_NAME_BYTES * 16, &mut line).unwrap_or(false);
             let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -61,7 +67,7 @@ pub fn named(tree: &Tree, wanted: &str) -> Result<Vec<Pid>, ReadError> {
             there && !last.is_empty() && last == wanted.as_bytes()
         };
         // A name that was cut says less than the command line.
-        if (is_called && wanted.len() <= KEPT) || is_run_as() {
+        if (is_called && wanted.len() <= KEPT_NAME_BYTES) || is_run_as() {
             found.push(pid);
         }
     }
@@ -125,6 +131,20 @@ mod tests {
         assert_eq!(found("a-very-long-name-of-one"), [7]);
         assert_eq!(found("post"), [0; 0]);
         assert_eq!(found(""), [0; 0]);
+    }
+
+    #[test]
+    fn a_name_that_was_cut_is_the_beginning_of_a_longer_one() {
+        let check = |name: &str, wanted: &str, expected| {
+            assert_eq!(is_called(name.as_bytes(), wanted), expected, "{name} {wanted}");
+        };
+        check("postgres", "postgres", true);
+        check("postgres", "post", false);
+        check("post", "postgres", false);
+        check("a-very-long-nam", "a-very-long-name", true);
+        check("a-very-long-nam", "a-very-long-nam", true);
+        check("a-very-long", "a-very-long-name", false);
+        check("", "", true);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nodewise_diagnose::Relation;
 use nodewise_machine::printable::{printable, quote};
+use nodewise_source::process::{Pid, search};
 use nodewise_source::sample::MappingsSample;
 use nodewise_view::digest::maps::comparison::MapsComparison;
 use nodewise_view::{csv, json, text};
@@ -11,12 +12,10 @@ use nodewise_view::{csv, json, text};
 use super::named;
 use crate::cli::Global;
 use crate::cli::maps::Maps;
+use crate::command::process::{is_number, listed, several};
 use crate::command::recording::{Recorded, relation};
 use crate::failure::{Failure, Outcome};
 use crate::output;
-
-/// Processes that are listed.
-const LISTED: usize = 20;
 
 /// Shows the mappings of a moment, or their change.
 pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
@@ -77,10 +76,10 @@ fn find<'r>(recorded: &'r Recorded, text: &str) -> Result<&'r MappingsSample, Fa
         let sample = recorded.now.process(process.identity);
         sample.map(|sample| sample.name.to_string()).or_else(|| process.mappings.name.clone())
     };
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = is_number(text);
     let is_wanted = |process: &&MappingsSample| match text.parse::<u32>() {
         Ok(number) if is_number => process.identity.pid.number() == number,
-        _ => name_of(process).is_some_and(|name| is_name(&name, text)),
+        _ => name_of(process).is_some_and(|name| search::is_called(name.as_bytes(), text)),
     };
     let found: Vec<&MappingsSample> = all.iter().filter(is_wanted).collect();
     let name = &recorded.name;
@@ -93,25 +92,13 @@ fn find<'r>(recorded: &'r Recorded, text: &str) -> Result<&'r MappingsSample, Fa
                 let name = name_of(process).unwrap_or_default();
                 format!("{} {}", process.identity.pid, printable(&name))
             };
-            let known: Vec<String> = all.iter().take(LISTED).map(named).collect();
+            let known: Vec<String> = all.iter().map(named).collect();
             let what = if is_number { format!("process {text}") } else { quote(text) };
-            format!("{name} holds no mappings of {what} at this moment: expected one of {}", known.join(", "))
+            format!("{name} holds no mappings of {what} at this moment: expected one of {}", listed(&known))
         })),
         _ => {
-            let pids: Vec<String> =
-                found.iter().take(LISTED).map(|process| process.identity.pid.to_string()).collect();
-            Err(Failure::usage(format_args!(
-                "{} processes are named {}: expected one of the numbers {}",
-                found.len(),
-                quote(text),
-                pids.join(", ")
-            )))
+            let pids: Vec<Pid> = found.iter().map(|process| process.identity.pid).collect();
+            Err(several(text, &pids))
         }
     }
-}
-
-/// Whether a name that the kernel may have cut is this one.
-fn is_name(name: &str, text: &str) -> bool {
-    const KEPT: usize = 15;
-    name == text || text.len() > KEPT && name.len() == KEPT && text.starts_with(name)
 }
