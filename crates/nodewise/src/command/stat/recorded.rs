@@ -10,6 +10,7 @@ use nodewise_view::digest::running::comparison::{Compared, RunningComparison};
 use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
 use nodewise_view::{csv, json, text};
 
+use super::subject::Found;
 use super::words::Words;
 use super::{Reader, subject};
 use crate::cli::Global;
@@ -25,7 +26,7 @@ pub(super) fn show(args: &Stat, global: &Global, words: &Words, file: &Path) -> 
     if let Some(against) = &args.against {
         return compare(args, global, words, file, &mut recorded, against);
     }
-    let named = subject::find_in(args, words, &recorded.now)?;
+    let named = subject::find_in(args, words, &recorded.now).map(Found::all).transpose()?;
     keep(&mut recorded, named.as_ref());
     let Recorded { before, now, .. } = recorded;
     let delta = delta(before.as_ref(), &now)?;
@@ -50,15 +51,12 @@ fn compare(
 ) -> Outcome {
     let mut before = Recorded::open(against.file.as_deref().unwrap_or(file), against.at)?;
     let (relation, differences) = relation(&before.header, &after.header);
-    // A process may have begun in between.
     let found = [&before, after].map(|recorded| subject::find_in(args, words, &recorded.now));
-    let [earlier, later] = match found {
-        [Err(_), Err(failure)] => return Err(failure),
-        found => found.map(|found| found.unwrap_or_else(|_| Some(BTreeSet::new()))),
-    };
-    keep(&mut before, earlier.as_ref());
-    keep(after, later.as_ref());
-    if earlier.is_none() {
+    if let [Some(earlier), Some(later)] = found {
+        let [earlier, later] = Found::either(earlier, later)?;
+        keep(&mut before, Some(&earlier));
+        keep(after, Some(&later));
+    } else {
         // Threads of the kernel come and go by the hundred, and have no memory of their own.
         for recorded in [&mut before, &mut *after] {
             recorded.now.processes.retain(|process| !process.kernel_thread);

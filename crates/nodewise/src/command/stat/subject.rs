@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 
 use nodewise_machine::printable::quote;
 use nodewise_source::parse::cgroup_name::{self, GroupKind};
-use nodewise_source::process::Pid;
+use nodewise_source::process::{Pid, search};
 use nodewise_source::sample::{Moment, ProcessSample, ProcessScope, Sample, SampleOptions, Sampler};
 use nodewise_source::tree::Tree;
 
 use super::words::Words;
 use crate::cli::stat::Stat;
 use crate::failure::Failure;
-
-/// Bytes of a name that the kernel keeps.
-const NAME_BYTES: usize = 15;
 
 /// Whether options name processes.
 pub(super) fn is_wanted(args: &Stat) -> bool {
@@ -29,39 +26,65 @@ pub(super) fn find(args: &Stat, words: &Words, tree: Tree) -> Result<Option<BTre
         return Ok(None);
     }
     let options = SampleOptions { processes: ProcessScope::All, ..SampleOptions::default() };
-    find_in(args, words, &Sampler::new(tree, options).sample(Moment::now()))
+    let found = find_in(args, words, &Sampler::new(tree, options).sample(Moment::now()));
+    found.map(Found::all).transpose()
+}
+
+/// The processes of a sample that were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct Found {
+    pub(super) pids: BTreeSet<Pid>,
+    /// A sentence for each word that names none of them.
+    pub(super) missing: BTreeSet<String>,
+}
+
+impl Found {
+    /// The processes, where none is missing.
+    ///
+    /// # Errors
+    /// Those that are missing.
+    pub(super) fn all(self) -> Result<BTreeSet<Pid>, Failure> {
+        none_missing(self.missing)?;
+        Ok(self.pids)
+    }
+
+    /// The processes of two samples. A process may have begun or ended in between, so that one of them has it.
+    ///
+    /// # Errors
+    /// Those that neither sample has.
+    pub(super) fn either(before: Self, after: Self) -> Result<[BTreeSet<Pid>; 2], Failure> {
+        none_missing(before.missing.intersection(&after.missing).cloned().collect())?;
+        Ok([before.pids, after.pids])
+    }
+}
+
+fn none_missing(missing: BTreeSet<String>) -> Result<(), Failure> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::cannot(missing.into_iter().collect::<Vec<_>>().join("; ")))
 }
 
 /// Finds them in a sample; `None` where no one was asked for.
-///
-/// # Errors
-/// Each that does not exist, by what was typed.
-pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Result<Option<BTreeSet<Pid>>, Failure> {
+pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Option<Found> {
     if !words.names_processes() && !is_wanted(args) {
-        return Ok(None);
+        return None;
     }
-    let mut found = BTreeSet::new();
+    let mut found = Found::default();
     let mut add = |what: String, is_wanted: &dyn Fn(&ProcessSample) -> bool| {
         let wanted = sample.processes.iter().filter(|process| is_wanted(process));
-        let before = found.len();
-        let mut any = false;
-        for process in wanted {
-            any = true;
-            found.insert(process.identity.pid);
+        let pids: Vec<Pid> = wanted.map(|process| process.identity.pid).collect();
+        if pids.is_empty() {
+            found.missing.insert(what);
         }
-        if any || found.len() > before { Ok(()) } else { Err(Failure::cannot(what)) }
+        found.pids.extend(pids);
     };
     for pid in args.pid.iter().chain(&words.pids) {
-        add(format!("process {pid} does not exist"), &|process| process.identity.pid.number() == *pid)?;
+        add(format!("process {pid} does not exist"), &|process| process.identity.pid.number() == *pid);
     }
     for name in &words.names {
-        let is_named = |process: &ProcessSample| {
-            *process.name == **name
-                || name.len() > NAME_BYTES
-                    && name.starts_with(&*process.name)
-                    && process.name.len() == NAME_BYTES
-        };
-        add(format!("no process is named {}", quote(name)), &is_named)?;
+        let is_named = |process: &ProcessSample| search::is_called(process.name.as_bytes(), name);
+        add(format!("no process is named {}", quote(name)), &is_named);
     }
     if let Some(path) = &args.cgroup {
         let path = path.to_string_lossy();
@@ -70,7 +93,7 @@ pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Result<Opt
             let rest = process.group.as_deref().and_then(|group| group.strip_prefix(path));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        add(format!("no process is in the control group {}", quote(path)), &is_inside)?;
+        add(format!("no process is in the control group {}", quote(path)), &is_inside);
     }
     if let Some(unit) = &args.unit {
         let whole = format!("{unit}.service");
@@ -80,7 +103,7 @@ pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Result<Opt
                 kinds.contains(&kind) && (name == *unit || name == whole)
             })
         };
-        add(format!("no process belongs to the unit {}", quote(unit)), &is_of)?;
+        add(format!("no process belongs to the unit {}", quote(unit)), &is_of);
     }
     if let Some(container) = &args.container {
         let is_of = |process: &ProcessSample| {
@@ -97,9 +120,9 @@ pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Result<Opt
                     && (name.starts_with(container) || container.starts_with(&name))
             })
         };
-        add(format!("no process belongs to the container {}", quote(container)), &is_of)?;
+        add(format!("no process belongs to the container {}", quote(container)), &is_of);
     }
-    Ok(Some(found))
+    Some(found)
 }
 
 /// The groups of a process from its own up to the root, as their users name them.
@@ -113,4 +136,56 @@ fn groups_of(process: &ProcessSample) -> impl Iterator<Item = (GroupKind, String
         rest = rest.rsplit_once('/').map_or("", |(parent, _)| parent);
     }
     paths.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use nodewise_source::sample::Identity;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        stat: Stat,
+    }
+
+    fn sample(names: &[&str]) -> Sample {
+        let process = |(pid, name): (u32, &&str)| {
+            let identity = Identity { pid: Pid::new(pid), started_ticks: 1 };
+            ProcessSample { name: (*name).into(), ..ProcessSample::new(identity) }.into()
+        };
+        Sample { processes: (10..).zip(names).map(process).collect(), ..Sample::default() }
+    }
+
+    fn found(typed: &[&str], names: &[&str]) -> Found {
+        let line = Line::try_parse_from([&["stat"], typed].concat()).unwrap().stat;
+        let words = Words::read(&line.words, line.every, line.count).unwrap();
+        find_in(&line, &words, &sample(names)).unwrap()
+    }
+
+    fn numbers(pids: &BTreeSet<Pid>) -> Vec<u32> {
+        pids.iter().map(|pid| pid.number()).collect()
+    }
+
+    #[test]
+    fn a_process_of_one_moment_alone_leaves_the_others_of_both() {
+        let typed = ["postgres", "redis"];
+        let before = found(&typed, &["postgres", "cat"]);
+        let after = found(&typed, &["postgres", "cat", "redis"]);
+        let [before, after] = Found::either(before, after).unwrap();
+        assert_eq!((numbers(&before), numbers(&after)), (vec![10], vec![10, 12]));
+    }
+
+    #[test]
+    fn what_no_moment_has_is_named() {
+        let typed = ["postgres", "redis", "--pid", "77"];
+        let one = || found(&typed, &["postgres"]);
+        let expected = "no process is named \"redis\"; process 77 does not exist";
+        assert_eq!(Found::either(one(), one()).unwrap_err().message, expected);
+        assert_eq!(one().all().unwrap_err().message, expected);
+        let other = found(&typed, &["redis"]);
+        assert_eq!(Found::either(one(), other).unwrap_err().message, "process 77 does not exist");
+    }
 }
