@@ -43,8 +43,8 @@ pub struct Record {
     /// one before
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<Bytes>,
-    /// Also record the mappings of a process by number, or of all processes of a name (may be repeated); reading
-    /// them may take 1 % of a CPU, and large processes are sampled
+    /// Also record the mappings of a process by number, or of all processes of a name (may be repeated); after the
+    /// first sample, reading them may take 1 % of a CPU, and large processes are sampled
     #[arg(long, value_name = "PID|NAME")]
     pub maps: Vec<String>,
     /// Also record the interrupts of devices, by CPU
