@@ -11,11 +11,18 @@ use nodewise_machine::{Bytes, Machine, NodeId};
 use nodewise_source::record::{Gap, Header, RecordError, Recording};
 use nodewise_source::sample::Sample;
 
+use crate::cli::recording::RecordedMoment;
 use crate::failure::Failure;
 use crate::output;
 
 /// Sizes of memory that differ by less than this part differ by what the kernel keeps for itself.
 const SAME_MEMORY: f64 = 0.02;
+
+/// A recording that is open, for one moment of it or several.
+pub struct OpenRecording {
+    name: String,
+    recording: Recording,
+}
 
 /// A recording, and the moment of it that is shown.
 pub struct Recorded {
@@ -28,24 +35,45 @@ pub struct Recorded {
     pub at: Duration,
 }
 
-impl Recorded {
-    /// Opens a recording: all of it, or a moment. Gaps are named on standard error.
+impl OpenRecording {
+    /// Opens a recording.
     ///
     /// # Errors
-    /// A file that is not a recording, or holds no whole sample.
-    pub fn open(file: &Path, at: Option<Duration>) -> Result<Self, Failure> {
+    /// A file that is not a recording.
+    pub fn open(file: &Path) -> Result<Self, Failure> {
         let path = file.to_string_lossy();
         let name = printable(&path).into_owned();
-        let fail = |error: RecordError| Failure::cannot(format_args!("{name}: {error}"));
-        let recording = Recording::open(file).map_err(fail)?;
-        let (before, now, gaps) = samples(&recording, at).map_err(fail)?;
+        match Recording::open(file) {
+            Ok(recording) => Ok(Self { name, recording }),
+            Err(error) => Err(Failure::cannot(format_args!("{name}: {error}"))),
+        }
+    }
+
+    /// Takes all of it, or a moment. Gaps are named on standard error.
+    ///
+    /// # Errors
+    /// A recording that holds no whole sample.
+    pub fn moment(&self, at: Option<Duration>) -> Result<Recorded, Failure> {
+        let name = &self.name;
+        let found = samples(&self.recording, at);
+        let (before, now, gaps) = found.map_err(|error| Failure::cannot(format_args!("{name}: {error}")))?;
         for gap in &gaps {
             output::say(&format!("{name}: {}", gap_sentence(gap)));
         }
-        let (first, _) = recording.span().unwrap_or_default();
-        // The header of a block counts milliseconds.
-        let at = now.moment.wall.saturating_sub(first + Duration::from_millis(1));
-        Ok(Self { name, header: recording.header().clone(), before, now, at })
+        let (first, _) = self.recording.span().unwrap_or_default();
+        let at = now.moment.wall.saturating_sub(first);
+        Ok(Recorded { name: name.clone(), header: self.recording.header().clone(), before, now, at })
+    }
+
+    /// Takes the moment that this one is compared with: of another recording, or of this one.
+    ///
+    /// # Errors
+    /// A file that is not a recording, or holds no whole sample.
+    pub fn against(&self, file: &Path, against: &RecordedMoment) -> Result<Recorded, Failure> {
+        match against.file.as_deref().filter(|other| *other != file) {
+            Some(other) => Self::open(other)?.moment(against.at),
+            None => self.moment(against.at),
+        }
     }
 }
 
@@ -56,8 +84,7 @@ fn samples(
 ) -> Result<(Option<Sample>, Sample, Vec<Gap>), RecordError> {
     if let Some(at) = at {
         let (first, _) = recording.span().unwrap_or_default();
-        // A block's header has the milliseconds of its first sample, the sample has more digits.
-        let (before, now) = recording.at(first.saturating_add(at) + Duration::from_millis(1))?;
+        let (before, now) = recording.at(first.saturating_add(at))?;
         return Ok((before, now, Vec::new()));
     }
     let (mut first, mut last) = (None, None);
@@ -155,6 +182,8 @@ mod tests {
     use super::*;
     use nodewise_machine::Origin;
     use nodewise_source::machine_file;
+    use nodewise_source::record::Writer;
+    use nodewise_source::sample::Moment;
 
     fn header(boot: Option<&str>, spec: Option<&str>) -> Header {
         let header = Header::new("1", Duration::from_secs(1), boot.map(str::to_owned));
@@ -185,5 +214,37 @@ mod tests {
         let words =
             ["nodes 0-1 before, nodes 0-3 after", "8 CPUs", "node 0 8 GiB before, 16 GiB after", "node 1"];
         check(&one, &large, Relation::OtherMachine, &words);
+    }
+
+    #[test]
+    fn every_moment_that_can_be_typed_is_found() {
+        let sample = |micros: u64| {
+            let moment = Moment {
+                since_boot: Duration::from_micros(micros),
+                wall: Duration::from_micros(1_700_000_000_000_700 + micros),
+            };
+            Sample { moment, ..Sample::default() }
+        };
+        let mut writer = Writer::begin(Vec::new(), &header(None, None), None).unwrap();
+        for second in 0..3 {
+            writer.push(&sample(second * 1_000_000)).unwrap();
+        }
+        let recording = Recording::from_bytes(writer.finish().unwrap()).unwrap();
+        let open = OpenRecording { name: "a".to_owned(), recording };
+        let check = |at: Option<Duration>, before: u64, now: u64| {
+            let found = open.moment(at).unwrap();
+            let micros = |second: u64| Duration::from_secs(second);
+            let from = found.before.unwrap().moment.since_boot;
+            assert_eq!(
+                (from, found.now.moment.since_boot, found.at),
+                (micros(before), micros(now), micros(now))
+            );
+        };
+        check(None, 0, 2);
+        check(Some(Duration::MAX), 1, 2);
+        check(Some(Duration::from_secs(2)), 1, 2);
+        // A moment has the sample before it, and nothing of the one behind it.
+        check(Some(Duration::from_micros(1_999_999)), 0, 1);
+        check(Some(Duration::ZERO), 0, 1);
     }
 }

@@ -123,6 +123,11 @@ fn stat_shows_a_recording_and_a_moment_of_it() {
     assert!(all.contains("\"schema\": \"nodewise.stat/1\""), "{all}");
     let text = run(&["stat", "--from", name, "--at", "1s"]).ok();
     assert!(text.contains("Nodes  in "), "{text}");
+    // The longest time that can be typed is later than any recording.
+    let longest = ["--at", "18446744073709549568"];
+    for verb in [&["stat"][..], &["top"], &["stat", "--against", "@18446744073709549568"]] {
+        run(&[verb, &["--from", name], &longest].concat()).ok();
+    }
     let text = run(&["stat", "--from", name, &std::process::id().to_string()]).ok();
     assert!(text.contains(&std::process::id().to_string()), "a process by its number: {text}");
     let refused = |words: &[&str], code: i32, message: &str| {

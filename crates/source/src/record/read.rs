@@ -85,10 +85,19 @@ impl Recording {
         self.damaged_bytes
     }
 
-    /// Wall clock of the first sample and of the last, as the blocks' headers have it.
+    /// Wall clock of the first sample and of the last. Headers of blocks have both in milliseconds; the first
+    /// sample, from which all times count, has more digits where it is whole.
     pub fn span(&self) -> Option<(Duration, Duration)> {
         let (first, last) = (self.blocks.first()?.1, self.blocks.last()?.1);
-        Some((Duration::from_millis(first.first_ms), Duration::from_millis(last.last_ms)))
+        let mut begin = Duration::from_millis(first.first_ms);
+        self.read(|sample| {
+            let wall = sample.moment.wall;
+            if wall.as_millis() == begin.as_millis() {
+                begin = wall;
+            }
+            false
+        });
+        Some((begin, Duration::from_millis(last.last_ms).max(begin)))
     }
 
     /// Hands over the samples in their order, until `each` says that it has enough, and names the gaps between

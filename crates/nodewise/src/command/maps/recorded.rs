@@ -13,20 +13,21 @@ use super::named;
 use crate::cli::Global;
 use crate::cli::maps::Maps;
 use crate::command::process::{is_number, listed, several};
-use crate::command::recording::{Recorded, relation};
+use crate::command::recording::{OpenRecording, Recorded, relation};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
 /// Shows the mappings of a moment, or their change.
 pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
-    let after = Recorded::open(file, args.at)?;
+    let recording = OpenRecording::open(file)?;
+    let after = recording.moment(args.at)?;
     let process = find(&after, &args.process)?;
     let Some(against) = &args.against else {
         let mut mappings = (*process.mappings).clone();
         mappings.notes.extend(age(&after, process));
         return super::show(args, global, &mappings, None);
     };
-    let before = Recorded::open(against.file.as_deref().unwrap_or(file), against.at)?;
+    let before = recording.against(file, against)?;
     let (relation, _) = relation(&before.header, &after.header);
     let same = before
         .now

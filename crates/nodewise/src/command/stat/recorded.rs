@@ -14,17 +14,17 @@ use super::subject::Found;
 use super::words::Words;
 use super::{Reader, subject};
 use crate::cli::Global;
-use crate::cli::recording::RecordedMoment;
 use crate::cli::stat::Stat;
-use crate::command::recording::{Recorded, relation};
+use crate::command::recording::{OpenRecording, Recorded, relation};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
 /// Shows the whole recording, or one moment of it.
 pub(super) fn show(args: &Stat, global: &Global, words: &Words, file: &Path) -> Outcome {
-    let mut recorded = Recorded::open(file, args.at)?;
+    let recording = OpenRecording::open(file)?;
+    let mut recorded = recording.moment(args.at)?;
     if let Some(against) = &args.against {
-        return compare(args, global, words, file, &mut recorded, against);
+        return compare(args, global, words, recording.against(file, against)?, recorded);
     }
     let named = subject::find_in(args, words, &recorded.now).map(Found::all).transpose()?;
     keep(&mut recorded, named.as_ref());
@@ -45,24 +45,22 @@ fn compare(
     args: &Stat,
     global: &Global,
     words: &Words,
-    file: &Path,
-    after: &mut Recorded,
-    against: &RecordedMoment,
+    mut before: Recorded,
+    mut after: Recorded,
 ) -> Outcome {
-    let mut before = Recorded::open(against.file.as_deref().unwrap_or(file), against.at)?;
     let (relation, differences) = relation(&before.header, &after.header);
-    let found = [&before, after].map(|recorded| subject::find_in(args, words, &recorded.now));
+    let found = [&before, &after].map(|recorded| subject::find_in(args, words, &recorded.now));
     if let [Some(earlier), Some(later)] = found {
         let [earlier, later] = Found::either(earlier, later)?;
         keep(&mut before, Some(&earlier));
-        keep(after, Some(&later));
+        keep(&mut after, Some(&later));
     } else {
         // Threads of the kernel come and go by the hundred, and have no memory of their own.
-        for recorded in [&mut before, &mut *after] {
+        for recorded in [&mut before, &mut after] {
             recorded.now.processes.retain(|process| !process.kernel_thread);
         }
     }
-    let (first, second) = (digest(&before)?, digest(after)?);
+    let (first, second) = (digest(&before)?, digest(&after)?);
     let comparison = RunningComparison::new(
         Compared { name: &before.name, at: before.at, running: &first },
         Compared { name: &after.name, at: after.at, running: &second },

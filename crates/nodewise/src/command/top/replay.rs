@@ -36,12 +36,10 @@ pub(super) fn start(
     let fail = |error: RecordError| Failure::cannot(format_args!("{}: {error}", printable(&name)));
     let recording = Recording::open(file).map_err(fail)?;
     let mut replay = Replay::new(recording).map_err(fail)?;
-    match at {
-        Some(at) => replay.go_to(replay.first.saturating_add(at)),
-        // The first sample has none before it to compare with.
-        None => {
-            replay.go(Seek::On);
-        }
+    replay.go(Seek::To(at.unwrap_or_default()));
+    // The first sample has none before it to compare with.
+    if replay.at == 0 {
+        replay.go(Seek::On);
     }
     let (asker, requests) = mpsc::channel();
     thread::spawn(move || {
@@ -106,15 +104,12 @@ struct Replay {
 
 impl Replay {
     fn new(recording: Recording) -> Result<Self, RecordError> {
-        let mut first = None;
-        recording.read(|sample| {
-            first = Some(sample.moment.wall);
-            false
-        });
-        let Some(first) = first else { return Err(RecordError::NoSamples(recording.damaged_bytes())) };
-        let last = recording.span().map_or(first, |(_, last)| last.max(first));
+        let (first, last) = recording.span().unwrap_or_default();
         let mut replay = Self { recording, first, last, samples: VecDeque::new(), gaps: Vec::new(), at: 0 };
         replay.go_to(first);
+        if replay.samples.is_empty() {
+            return Err(RecordError::NoSamples(replay.recording.damaged_bytes()));
+        }
         Ok(replay)
     }
 
@@ -164,7 +159,7 @@ impl Replay {
                 }
                 self.at = self.at.saturating_sub(1);
             }
-            Seek::MinuteOn => self.go_to(before + MINUTE),
+            Seek::MinuteOn => self.go_to(before.saturating_add(MINUTE)),
             Seek::MinuteBack => self.go_to(before.saturating_sub(MINUTE).max(self.first)),
             Seek::To(at) => self.go_to(self.first.saturating_add(at)),
             Seek::End => self.go_to(Duration::MAX),
