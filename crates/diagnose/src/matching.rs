@@ -35,6 +35,16 @@ impl Relation {
     pub fn word(self) -> &'static str {
         Self::ALL.into_iter().find(|(relation, _)| *relation == self).map_or("unknown", |(_, word)| word)
     }
+
+    /// The reason why two moments are less comparable; `None` within one start of a machine.
+    pub const fn words(self) -> Option<&'static str> {
+        match self {
+            Self::SameBoot => None,
+            Self::OtherBoot => Some("the machine was restarted in between"),
+            Self::OtherMachine => Some("different machines"),
+            Self::Unknown => Some("a recording does not say when its machine started"),
+        }
+    }
 }
 
 /// A process that is looked for in another moment.

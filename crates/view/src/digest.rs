@@ -16,6 +16,7 @@ pub mod counts;
 pub mod device;
 pub mod distance;
 pub mod emulation;
+pub mod estimate;
 pub mod evidence;
 pub mod example;
 pub mod file;

@@ -61,6 +61,11 @@ fn pretty(document: &impl Serialize) -> String {
     text
 }
 
+/// A number to six decimals: beyond that it is noise.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
 /// An interval as a list of its two ends.
 fn ends(interval: Interval) -> [f64; 2] {
     [interval.low, interval.high]

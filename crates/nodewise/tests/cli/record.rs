@@ -221,11 +221,11 @@ fn mappings_in_a_recording_are_shown_and_compared() {
     assert!(largest["change_bytes"].as_i64().unwrap() >= 40 << 20, "{largest}");
     assert_eq!(largest["kind"], "anonymous");
     let text = run(&["maps", "--from", &second, "--against", &format!("{first}@0"), &me, "--all"]).ok();
-    for words in ["Change by kind and node", "Mappings that came", "Mappings that went", " resident"] {
+    for words in ["Change by kind and node", "Added mappings", "Removed mappings", " resident"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let table = run(&["maps", "--from", &second, "--against", &first, &me, "--csv"]).ok();
-    assert!(table.lines().all(|line| line.split(',').count() == 9), "{table}");
+    assert!(table.lines().all(|line| line.split(',').count() == 11), "{table}");
     let refused = |words: &[&str], code: i32, message: &str| {
         let ran = run(&[&["maps"], words].concat());
         assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);

@@ -1,14 +1,18 @@
 //! The mappings of a process at two moments, a line per mapping and node.
 
-use nodewise_machine::Bytes;
-
-use super::optional;
+use super::{known, optional};
+use crate::digest::estimate::{Estimate, SizeChange};
 use crate::digest::maps::comparison::{MapsComparison, TallyPair};
 
+/// The first line.
+const HEAD: &str =
+    "state,start,end,kind,file,node,before_bytes,after_bytes,change_bytes,low_bytes,high_bytes\n";
+
 /// Writes the mappings; for different processes the kinds, without addresses. A mapping without pages at both
-/// moments has a line without a node.
+/// moments has a line without a node. What is not known is empty, and so are the ends of a change where pages were
+/// counted.
 pub fn maps_comparison(comparison: &MapsComparison<'_>) -> String {
-    let mut text = String::from("state,start,end,kind,file,node,before_bytes,after_bytes,change_bytes\n");
+    let mut text = String::from(HEAD);
     if !comparison.is_same {
         for (kind, pair) in comparison.kinds() {
             lines(&format!("other_process,,,{},", kind.key()), &pair, &mut text);
@@ -17,13 +21,8 @@ pub fn maps_comparison(comparison: &MapsComparison<'_>) -> String {
     }
     for pair in comparison.mappings() {
         let Some(mapping) = pair.any() else { continue };
-        let state = match (pair.before, pair.after) {
-            (Some(_), Some(_)) => "stayed",
-            (None, _) => "came",
-            (Some(_), None) => "went",
-        };
         let head = [
-            state.to_owned(),
+            pair.state().word().to_owned(),
             format!("{:x}", mapping.start),
             format!("{:x}", mapping.end),
             mapping.kind.key().to_owned(),
@@ -35,15 +34,21 @@ pub fn maps_comparison(comparison: &MapsComparison<'_>) -> String {
 }
 
 fn lines(head: &str, pair: &TallyPair, text: &mut String) {
-    let nodes = pair.before.nodes().union(&pair.after.nodes());
-    let mut line = |node: String, before: Bytes, after: Bytes, change: i128| {
-        text.push_str(&format!("{head},{node},{},{},{change}\n", before.get(), after.get()));
+    let nodes = pair.nodes();
+    let mut line = |node: String, sizes: [Option<Estimate>; 2], change: Option<SizeChange>| {
+        let [before, after] = sizes.map(|size| known(size.map(|size| size.size.get())));
+        let end = |end: fn(&SizeChange) -> i128| {
+            known(change.as_ref().filter(|change| !change.is_exact()).map(end))
+        };
+        let (low, high) = (end(|change| change.low), end(|change| change.high));
+        let change = known(change.map(|change| change.change));
+        text.push_str(&format!("{head},{node},{before},{after},{change},{low},{high}\n"));
     };
     if nodes.is_empty() {
-        line(String::new(), pair.before.all(), pair.after.all(), pair.all());
+        line(String::new(), [pair.before.present(), pair.after.present()], pair.all());
     }
     for node in &nodes {
-        let (before, after) = (pair.before.on(node).size, pair.after.on(node).size);
-        line(node.to_string(), before, after, pair.on(node).change);
+        let sizes = [pair.before.known_on(node), pair.after.known_on(node)];
+        line(node.to_string(), sizes, pair.on(node));
     }
 }

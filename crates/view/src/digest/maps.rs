@@ -11,6 +11,7 @@ use nodewise_machine::{Bytes, NodeId, NodeSet, PolicyMode};
 use nodewise_stats::share::wilson_interval;
 
 use crate::digest::counts::plural;
+use crate::digest::estimate::Estimate;
 
 /// Interleaving is judged from this many small pages on: with fewer a node's share varies by itself.
 ///
@@ -19,21 +20,6 @@ use crate::digest::counts::plural;
 const JUDGED: Bytes = Bytes::new(10_000 * 4096);
 const UNEVEN: f64 = 0.10;
 
-/// A size that was counted, or estimated with the ends of its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Estimate {
-    pub size: Bytes,
-    pub low: Bytes,
-    pub high: Bytes,
-}
-
-impl Estimate {
-    /// Whether the size was counted.
-    pub fn is_exact(&self) -> bool {
-        self.low == self.high
-    }
-}
-
 /// The memory of several mappings.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tally {
@@ -41,6 +27,8 @@ pub struct Tally {
     drawn: DrawnPages,
     /// Memory whose node is not known.
     elsewhere: Bytes,
+    /// Mappings whose size is not known either.
+    unsized_mappings: usize,
     /// The part in transparent huge pages; `None` where nothing says.
     pub transparent: Option<Bytes>,
     pub swapped: Option<Bytes>,
@@ -58,7 +46,10 @@ impl Tally {
     fn add(&mut self, mapping: &Mapping) {
         self.mappings += 1;
         match &mapping.pages {
-            MappedPages::Unknown { resident } => self.elsewhere += resident.unwrap_or_default(),
+            MappedPages::Unknown { resident: Some(resident) } => self.elsewhere += *resident,
+            // Pages of the kernel's own, which count in no process.
+            MappedPages::Unknown { resident: None } if mapping.kind == MappingKind::Special => {}
+            MappedPages::Unknown { resident: None } => self.unsized_mappings += 1,
             MappedPages::Counted(nodes) => {
                 nodes.iter().for_each(|(node, size)| *self.counted.entry(*node).or_default() += *size);
             }
@@ -86,7 +77,7 @@ impl Tally {
         let counted = self.counted.get(&node).copied().unwrap_or_default();
         let DrawnPages { candidates, drawn, nodes } = &self.drawn;
         if *candidates == Bytes::new(0) {
-            return Estimate { size: counted, low: counted, high: counted };
+            return Estimate::exact(counted);
         }
         let hits = nodes.get(&node).copied().unwrap_or(0);
         let interval = wilson_interval(hits, *drawn);
@@ -102,6 +93,29 @@ impl Tally {
     pub fn all(&self) -> Bytes {
         let counted: Bytes = self.counted.values().copied().sum();
         counted + self.drawn.present() + self.elsewhere
+    }
+
+    /// All of it that is present, with the ends of its interval; `None` where the size of a part is not known.
+    /// Pages that were drawn and not found present make it an estimate.
+    pub fn present(&self) -> Option<Estimate> {
+        let (drawn, found) = (self.drawn.drawn, self.drawn.nodes.values().sum());
+        let all = self.all();
+        if self.unsized_mappings > 0 {
+            return None;
+        }
+        if found >= drawn {
+            return Some(Estimate::exact(all));
+        }
+        let rest = Bytes::new(all.get().saturating_sub(self.drawn.present().get()));
+        let interval = wilson_interval(found, drawn);
+        let end = |share: f64| rest + self.drawn.candidates.share(share);
+        Some(Estimate { size: all, low: end(interval.low), high: end(interval.high) })
+    }
+
+    /// The memory on a node; `None` where the node of a part is not known.
+    pub fn known_on(&self, node: NodeId) -> Option<Estimate> {
+        let is_known = self.unsized_mappings == 0 && self.elsewhere == Bytes::new(0) && !self.is_unseen();
+        is_known.then(|| self.on(node))
     }
 
     /// The share of a node in what is present; `None` of nothing.

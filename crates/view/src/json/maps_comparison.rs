@@ -1,11 +1,12 @@
 //! `nodewise.maps-comparison/1`: the mappings of a process at two moments.
 
-use nodewise_machine::Bytes;
 use nodewise_machine::mapping::{Mapping, ProcessMappings};
+use nodewise_machine::{Bytes, NodeId};
 use serde::Serialize;
 
-use super::pretty;
-use crate::digest::maps::comparison::{MappingPair, MapsComparison, TallyPair};
+use super::{pretty, rounded};
+use crate::digest::estimate::{Estimate, SizeChange, in_bytes};
+use crate::digest::maps::comparison::{MappingPair, MapsComparison, MapsMoment, TallyPair};
 use crate::digest::maps::policy_words;
 
 #[derive(Serialize)]
@@ -25,7 +26,11 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct MomentJson<'a> {
-    moment: &'a str,
+    recording: &'a str,
+    at_s: f64,
+    /// How long before that the mappings were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_s: Option<f64>,
     pid: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
@@ -34,25 +39,34 @@ struct MomentJson<'a> {
     mappings: usize,
 }
 
+/// Sizes at both moments; what is not known is left out.
+#[derive(Serialize)]
+struct Sizes {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change_bytes: Option<i64>,
+    /// The ends of the change, where pages were drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low_bytes: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high_bytes: Option<i64>,
+}
+
 #[derive(Serialize)]
 struct Change {
-    before_bytes: u64,
-    after_bytes: u64,
-    change_bytes: i64,
+    #[serde(flatten)]
+    sizes: Sizes,
     nodes: Vec<NodeChange>,
 }
 
 #[derive(Serialize)]
 struct NodeChange {
     node: u32,
-    before_bytes: u64,
-    after_bytes: u64,
-    change_bytes: i64,
-    /// The ends of the change, where pages were drawn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    low_bytes: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    high_bytes: Option<i64>,
+    #[serde(flatten)]
+    sizes: Sizes,
 }
 
 #[derive(Serialize)]
@@ -101,9 +115,11 @@ pub fn maps_comparison(comparison: &MapsComparison<'_>) -> String {
     })
 }
 
-fn moment<'a>(words: &'a str, process: &'a ProcessMappings) -> MomentJson<'a> {
+fn moment<'a>(moment: &'a MapsMoment, process: &'a ProcessMappings) -> MomentJson<'a> {
     MomentJson {
-        moment: words,
+        recording: &moment.recording,
+        at_s: rounded(moment.at.as_secs_f64()),
+        age_s: moment.age.map(|age| rounded(age.as_secs_f64())),
         pid: process.pid.number(),
         name: process.name.as_deref(),
         resident_bytes: process.resident.map(Bytes::get),
@@ -111,30 +127,27 @@ fn moment<'a>(words: &'a str, process: &'a ProcessMappings) -> MomentJson<'a> {
     }
 }
 
-/// A number of bytes that JSON's readers can hold.
-fn signed(change: i128) -> i64 {
-    i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
+fn sizes(before: Option<Estimate>, after: Option<Estimate>, change: Option<SizeChange>) -> Sizes {
+    let end = |end: fn(&SizeChange) -> i128| {
+        change.as_ref().filter(|change| !change.is_exact()).map(|change| in_bytes(end(change)))
+    };
+    Sizes {
+        before_bytes: before.map(|size| size.size.get()),
+        after_bytes: after.map(|size| size.size.get()),
+        change_bytes: change.map(|change| in_bytes(change.change)),
+        low_bytes: end(|change| change.low),
+        high_bytes: end(|change| change.high),
+    }
 }
 
 fn change(pair: &TallyPair) -> Change {
-    let nodes = pair.before.nodes().union(&pair.after.nodes());
-    let on = |node| {
-        let size = pair.on(node);
-        let end = |end: i128| (!size.is_exact()).then(|| signed(end));
-        NodeChange {
-            node: node.number(),
-            before_bytes: pair.before.on(node).size.get(),
-            after_bytes: pair.after.on(node).size.get(),
-            change_bytes: signed(size.change),
-            low_bytes: end(size.low),
-            high_bytes: end(size.high),
-        }
+    let on = |node: NodeId| NodeChange {
+        node: node.number(),
+        sizes: sizes(pair.before.known_on(node), pair.after.known_on(node), pair.on(node)),
     };
     Change {
-        before_bytes: pair.before.all().get(),
-        after_bytes: pair.after.all().get(),
-        change_bytes: signed(pair.all()),
-        nodes: nodes.iter().map(on).collect(),
+        sizes: sizes(pair.before.present(), pair.after.present(), pair.all()),
+        nodes: pair.nodes().iter().map(on).collect(),
     }
 }
 
@@ -145,11 +158,7 @@ fn row<'a>(pair: &MappingPair<'a>) -> Option<Row<'a>> {
     let hex = |address: u64| format!("{address:x}");
     let policy = policy_words(mapping);
     Some(Row {
-        state: match (pair.before, pair.after) {
-            (Some(_), Some(_)) => "stayed",
-            (None, _) => "came",
-            (Some(_), None) => "went",
-        },
+        state: pair.state().word(),
         start: hex(mapping.start),
         end: hex(mapping.end),
         kind: mapping.kind.key(),

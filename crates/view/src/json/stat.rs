@@ -13,7 +13,7 @@ use nodewise_diagnose::{CpuTime, IdentityCheck, Window};
 use nodewise_machine::{Bytes, NodeCounters, NodeId};
 use serde::Serialize;
 
-use super::pretty;
+use super::{pretty, rounded};
 use crate::digest::running::{DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings};
 use bandwidth::BandwidthJson;
 use service::ServiceJson;
@@ -359,11 +359,6 @@ impl StatJson {
 
 fn seconds(time: Duration) -> f64 {
     rounded(time.as_secs_f64())
-}
-
-/// A number to six decimals: beyond that it is noise.
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 impl LoadJson {

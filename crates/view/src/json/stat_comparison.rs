@@ -5,7 +5,7 @@ use nodewise_diagnose::matching::MatchedBy;
 use nodewise_machine::Bytes;
 use serde::Serialize;
 
-use super::pretty;
+use super::{pretty, rounded};
 use crate::digest::running::comparison::{
     BeforeAfter, ComparedMoment, FactRow, ProcessComparison, ProcessSide, RunningComparison,
 };
@@ -115,11 +115,6 @@ pub fn stat_comparison(comparison: &RunningComparison) -> String {
         only_after: processes(&comparison.only_after),
         only_after_left_out,
     })
-}
-
-/// A number to six decimals: beyond that it is noise.
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 fn moment(moment: &ComparedMoment) -> MomentJson {

@@ -11,7 +11,7 @@ use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
 use crate::text::table::{Align, Column, Keep, Table};
 
-pub use comparison::comparison;
+pub use comparison::{age_words, comparison};
 
 /// The columns that a size takes: `999.9 GiB`, and the room before it.
 const SIZE: usize = 9;
@@ -64,16 +64,12 @@ fn head(maps: &Maps<'_>, page: &mut Page) {
     page.line(2, &Line::new().with(Ink::Faint, format!("  {}", maps.method())));
 }
 
-/// The nodes that have a column each, and those that share the last one.
-fn columns_of(nodes: &[NodeId], all: &Tally, room: usize) -> (Vec<NodeId>, Vec<NodeId>) {
-    let fit = (room / (SIZE + GAP)).max(1);
-    if nodes.len() <= fit {
-        return (nodes.to_vec(), Vec::new());
-    }
-    let mut own: Vec<NodeId> =
-        all.shares().into_iter().map(|(node, _)| node).take((fit - 1).max(1)).collect();
+/// The nodes that have a column each, ascending, and those that share the last one. Those that come first are
+/// the most important.
+fn columns_of(mut own: Vec<NodeId>, fit: usize) -> (Vec<NodeId>, Vec<NodeId>) {
+    let fit = fit.max(1);
+    let others = if own.len() <= fit { Vec::new() } else { own.split_off((fit - 1).max(1)) };
     own.sort_unstable();
-    let others = nodes.iter().copied().filter(|node| !own.contains(node)).collect();
     (own, others)
 }
 
@@ -91,7 +87,8 @@ fn groups(maps: &Maps<'_>, page: &mut Page) {
     let widest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let label = widest.min(page.width() / 3);
     let room = page.width().saturating_sub(2 * GAP + label + SIZE + GAP);
-    let (own, others) = columns_of(&maps.nodes(), &all, room);
+    let nodes = all.shares().into_iter().map(|(node, _)| node).collect();
+    let (own, others) = columns_of(nodes, room / (SIZE + GAP));
     let column = |align| Column { head: "", align, keep: Keep::Always };
     let mut columns = vec![column(Align::Left)];
     columns.extend(own.iter().map(|_| column(Align::Right)));

@@ -1,12 +1,13 @@
 //! `nodewise maps --from`: mappings in a recording, alone or beside those of another moment.
 
 use std::path::Path;
+use std::time::Duration;
 
 use nodewise_diagnose::Relation;
 use nodewise_machine::printable::{printable, quote};
 use nodewise_source::process::{Pid, search};
 use nodewise_source::sample::MappingsSample;
-use nodewise_view::digest::maps::comparison::MapsComparison;
+use nodewise_view::digest::maps::comparison::{MapsComparison, MapsMoment};
 use nodewise_view::{csv, json, text};
 
 use super::named;
@@ -24,7 +25,7 @@ pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
     let process = find(&after, &args.process)?;
     let Some(against) = &args.against else {
         let mut mappings = (*process.mappings).clone();
-        mappings.notes.extend(age(&after, process));
+        mappings.notes.extend(age(&after, process).map(text::maps::age_words));
         return super::show(args, global, &mappings, None);
     };
     let before = recording.against(file, against)?;
@@ -43,7 +44,7 @@ pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
         after: &process.mappings,
         relation,
         is_same: same.is_some(),
-        moments: [moment("before", &before, earlier), moment("after", &after, process)],
+        moments: [moment(&before, earlier), moment(&after, process)],
     };
     if args.csv {
         output::print(&csv::maps_comparison(&comparison))?;
@@ -55,19 +56,14 @@ pub(super) fn show(args: &Maps, global: &Global, file: &Path) -> Outcome {
     Ok(0)
 }
 
-fn moment(label: &str, recorded: &Recorded, process: &MappingsSample) -> String {
-    let age = age(recorded, process).map(|age| format!("; {age}")).unwrap_or_default();
-    let at = recorded.at.as_secs_f64();
-    format!("{label}: {}, {at:.1} s after its beginning{age}", recorded.name)
+fn moment(recorded: &Recorded, process: &MappingsSample) -> MapsMoment {
+    MapsMoment { recording: recorded.name.clone(), at: recorded.at, age: age(recorded, process) }
 }
 
 /// How long before the moment the mappings were read; `None` where that is when the sample was taken.
-fn age(recorded: &Recorded, process: &MappingsSample) -> Option<String> {
-    let now = recorded.now.moment.since_boot;
-    let age = now.saturating_sub(process.seen.since_boot).as_secs_f64();
-    (age > 0.0).then(|| {
-        format!("the mappings were read {age:.1} s before that, because reading them may take 1 % of a CPU")
-    })
+fn age(recorded: &Recorded, process: &MappingsSample) -> Option<Duration> {
+    let age = recorded.now.moment.since_boot.saturating_sub(process.seen.since_boot);
+    (!age.is_zero()).then_some(age)
 }
 
 /// The process with a number or a name whose mappings a recording holds.

@@ -1,42 +1,16 @@
-//! The mappings of a process at two moments: memory by kind and node, and mappings that came, went or changed.
+//! The mappings of a process at two moments: memory by kind and node, and mappings that were
+//! added, removed or changed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use nodewise_diagnose::Relation;
 use nodewise_machine::mapping::{FileId, Mapping, MappingKind, ProcessMappings};
-use nodewise_machine::{Bytes, NodeId};
+use nodewise_machine::{Bytes, NodeId, NodeSet};
 
-use super::{Estimate, Tally};
-
-/// A change between two estimates, with the ends that it has where pages were drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizeChange {
-    pub change: i128,
-    pub low: i128,
-    pub high: i128,
-}
-
-impl SizeChange {
-    fn between(before: Estimate, after: Estimate) -> Self {
-        let minus = |one: Bytes, other: Bytes| i128::from(one.get()) - i128::from(other.get());
-        Self {
-            change: minus(after.size, before.size),
-            low: minus(after.low, before.high),
-            high: minus(after.high, before.low),
-        }
-    }
-
-    /// Whether both sizes were counted.
-    pub const fn is_exact(&self) -> bool {
-        self.low == self.high
-    }
-
-    /// Whether drawing alone can explain the change: the intervals of both sizes overlap.
-    pub const fn may_be_none(&self) -> bool {
-        self.low <= 0 && self.high >= 0
-    }
-}
+use super::{Tally, policy_words};
+use crate::digest::estimate::{Estimate, SizeChange, signed};
 
 /// A part of the memory at both moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,29 +20,46 @@ pub struct TallyPair {
 }
 
 impl TallyPair {
-    /// The change of what is present.
-    pub fn all(&self) -> i128 {
-        i128::from(self.after.all().get()) - i128::from(self.before.all().get())
+    /// The change of what is present; `None` where the size of a part is not known.
+    pub fn all(&self) -> Option<SizeChange> {
+        Some(SizeChange::between(self.before.present()?, self.after.present()?))
     }
 
-    /// The change on a node.
-    pub fn on(&self, node: NodeId) -> SizeChange {
-        SizeChange::between(self.before.on(node), self.after.on(node))
+    /// The change on a node; `None` where the node of a part is not known.
+    pub fn on(&self, node: NodeId) -> Option<SizeChange> {
+        Some(SizeChange::between(self.before.known_on(node)?, self.after.known_on(node)?))
     }
 
-    /// The nodes with a change, the largest first.
+    /// The nodes that have some of it at one of the moments.
+    pub fn nodes(&self) -> NodeSet {
+        self.before.nodes().union(&self.after.nodes())
+    }
+
+    /// The nodes with a change, the largest first. Changes that drawing alone can explain are left out.
     pub fn changes(&self) -> Vec<(NodeId, SizeChange)> {
-        let nodes = self.before.nodes().union(&self.after.nodes());
-        let mut changes: Vec<(NodeId, SizeChange)> =
-            nodes.iter().map(|node| (node, self.on(node))).filter(|(_, change)| change.change != 0).collect();
-        changes.sort_by_key(|(node, change)| (Reverse(change.change.unsigned_abs()), *node));
+        let change = |node| Some((node, self.on(node).filter(|change| !change.may_be_none())?));
+        let mut changes: Vec<(NodeId, SizeChange)> = self.nodes().iter().filter_map(change).collect();
+        changes.sort_by_key(|(node, change)| (Reverse(change.weight()), *node));
         changes
+    }
+
+    /// The nodes, those with the largest change first.
+    pub fn nodes_by_change(&self) -> Vec<NodeId> {
+        let mut nodes: Vec<NodeId> = self.nodes().iter().collect();
+        let weight = |change: SizeChange| (change.weight(), change.change.unsigned_abs());
+        nodes.sort_by_key(|node| (Reverse(self.on(*node).map(weight)), *node));
+        nodes
     }
 
     /// By how much it changed: in size, or by what moved between nodes.
     fn weight(&self) -> u128 {
-        let moved = self.changes().first().map_or(0, |(_, change)| change.change.unsigned_abs());
-        self.all().unsigned_abs().max(moved)
+        let moved = self.changes().first().map_or(0, |(_, change)| change.weight());
+        self.all().map_or(0, |change| change.weight()).max(moved)
+    }
+
+    /// Whether its size or its nodes changed.
+    pub fn is_changed(&self) -> bool {
+        self.weight() > 0
     }
 }
 
@@ -90,13 +81,58 @@ impl<'a> MappingPair<'a> {
         TallyPair { before: Tally::from_mappings(self.before), after: Tally::from_mappings(self.after) }
     }
 
-    /// Whether both moments have the mapping, with another length or policy.
+    /// Whether both moments have the mapping, with another length or policy. Samples have no policies.
     pub fn is_altered(&self) -> bool {
-        let facts = |mapping: &Mapping| {
-            (mapping.end - mapping.start, mapping.policy.as_ref().map(|policy| policy.text.clone()))
-        };
-        self.before.zip(self.after).is_some_and(|(before, after)| facts(before) != facts(after))
+        let length = |mapping: &Mapping| mapping.end - mapping.start;
+        self.before.zip(self.after).is_some_and(|(before, after)| {
+            let policies = policy_words(before).zip(policy_words(after));
+            length(before) != length(after) || policies.is_some_and(|(before, after)| before != after)
+        })
     }
+
+    /// How the moments differ in it.
+    pub fn state(&self) -> MappingState {
+        match (self.before, self.after) {
+            (Some(_), Some(_)) => MappingState::Stayed,
+            (None, _) => MappingState::Added,
+            (Some(_), None) => MappingState::Removed,
+        }
+    }
+
+    /// Whether a reader wants to see it: it is new, gone, or has changed.
+    pub fn is_changed(&self) -> bool {
+        self.state() != MappingState::Stayed || self.is_altered() || self.tallies().is_changed()
+    }
+}
+
+/// Which of the moments have a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingState {
+    Stayed,
+    Added,
+    Removed,
+}
+
+impl MappingState {
+    /// The word for it in JSON and CSV.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Stayed => "stayed",
+            Self::Added => "added",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// One of the two moments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapsMoment {
+    /// The recording, in words: as it was typed.
+    pub recording: String,
+    /// The time since its beginning.
+    pub at: Duration,
+    /// How long before that the mappings were read; `None`: at the moment itself.
+    pub age: Option<Duration>,
 }
 
 /// The mappings of a process at two moments.
@@ -107,8 +143,8 @@ pub struct MapsComparison<'a> {
     pub relation: Relation,
     /// Whether both are the same process, so that addresses correspond.
     pub is_same: bool,
-    /// The moments in words.
-    pub moments: [String; 2],
+    /// Before and after.
+    pub moments: [MapsMoment; 2],
 }
 
 impl<'a> MapsComparison<'a> {
@@ -128,14 +164,9 @@ impl<'a> MapsComparison<'a> {
         let pairs = MappingKind::ALL
             .into_iter()
             .map(|kind| (kind, TallyPair { before: of(self.before, kind), after: of(self.after, kind) }));
-        let has_pages = |pair: &TallyPair| pair.before.all().max(pair.after.all()) > Bytes::new(0);
+        let is_empty = |tally: &Tally| tally.present() == Some(Estimate::exact(Bytes::new(0)));
+        let has_pages = |pair: &TallyPair| !(is_empty(&pair.before) && is_empty(&pair.after));
         pairs.filter(|(_, pair)| has_pages(pair)).collect()
-    }
-
-    /// The nodes that have pages at one of the moments.
-    pub fn nodes(&self) -> Vec<NodeId> {
-        let all = self.all();
-        all.before.nodes().union(&all.after.nodes()).iter().collect()
     }
 
     /// Every mapping once, the largest change first. Empty for two different processes, whose addresses say
@@ -172,16 +203,18 @@ impl<'a> MapsComparison<'a> {
     /// The conclusion in one sentence.
     pub fn headline(&self) -> String {
         let all = self.all();
-        let change = signed(all.all());
+        let Some(change) = all.all() else {
+            return "the size of a mapping is not known, so neither is the change of all".to_owned();
+        };
+        let mark = if change.is_exact() { "" } else { "~" };
         let nodes: Vec<String> = all
             .changes()
             .iter()
-            .filter(|(_, change)| !change.may_be_none())
             .take(3)
             .map(|(node, change)| format!("node {node} {}", signed(change.change)))
             .collect();
         let nodes = if nodes.is_empty() { String::new() } else { format!(": {}", nodes.join(", ")) };
-        format!("{change} resident{nodes}")
+        format!("{mark}{} resident{nodes}", signed(change.change))
     }
 }
 
@@ -194,16 +227,6 @@ type Key = (u64, MappingKind, Option<FileId>);
 fn by_key(mappings: &[Mapping], address: fn(&Mapping) -> u64) -> BTreeMap<Key, usize> {
     let key = |mapping: &Mapping| (address(mapping), mapping.kind, mapping.file);
     mappings.iter().enumerate().map(|(at, mapping)| (key(mapping), at)).collect()
-}
-
-/// A change in words: `+1.5 GiB`, `-12 KiB`, `0`.
-pub fn signed(change: i128) -> String {
-    let size = Bytes::new(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
-    match change {
-        0 => "0".to_owned(),
-        1.. => format!("+{size}"),
-        _ => format!("-{size}"),
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! The mappings of a process at two moments.
 
-use nodewise_diagnose::Relation;
+use std::time::Duration;
+
 use nodewise_machine::mapping::Mapping;
 use nodewise_machine::{Bytes, NodeId};
 
 use super::{GAP, Named, SIZE, columns_of, shortened, zero_or};
 use crate::digest::counts::plural;
-use crate::digest::maps::comparison::{MappingPair, MapsComparison, SizeChange, TallyPair, signed};
+use crate::digest::estimate::{SizeChange, signed};
+use crate::digest::maps::comparison::{MappingPair, MappingState, MapsComparison, MapsMoment, TallyPair};
 use crate::digest::maps::policy_words;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -16,6 +18,8 @@ use crate::text::table::{Align, Column, Keep, Table};
 const LARGEST: usize = 10;
 /// Nodes that are named of one mapping.
 const NODES: usize = 3;
+/// The columns that the signs of a change take beside its size: `~+`.
+const MARKS: usize = 2;
 
 /// Writes the conclusion, the change by kind and node, and the mappings that changed.
 pub fn comparison(comparison: &MapsComparison<'_>, named: Named, style: &Style) -> String {
@@ -26,22 +30,31 @@ pub fn comparison(comparison: &MapsComparison<'_>, named: Named, style: &Style) 
         .with(Ink::Strong, format!("{} {name}", after.pid))
         .with(Ink::Plain, format!(": {}", comparison.headline()));
     page.line(2, &head);
-    for moment in &comparison.moments {
-        page.line(4, &Line::from("  ").with(Ink::Faint, moment));
+    for (label, of) in ["before", "after"].into_iter().zip(&comparison.moments) {
+        page.line(4, &Line::from("  ").with(Ink::Faint, moment(label, of)));
     }
     if !comparison.is_same {
-        let why = match comparison.relation {
-            Relation::SameBoot => format!("another process: {} before", comparison.before.pid),
-            Relation::OtherBoot => "the machine was restarted in between".to_owned(),
-            Relation::OtherMachine => "different machines".to_owned(),
-            Relation::Unknown => "a recording does not say when its machine started".to_owned(),
-        };
+        let why = comparison
+            .relation
+            .words()
+            .map_or_else(|| format!("another process: {} before", comparison.before.pid), str::to_owned);
         let sentence = format!("{why}, so addresses do not correspond: compared by kind");
         page.line(4, &Line::from("  ").with(Ink::Notable, sentence));
     }
     kinds(comparison, &mut page);
     mappings(comparison, named, &mut page);
     page.finish()
+}
+
+fn moment(label: &str, moment: &MapsMoment) -> String {
+    let age = moment.age.map(|age| format!("; {}", age_words(age))).unwrap_or_default();
+    format!("{label}: {}, {:.1} s after its beginning{age}", moment.recording, moment.at.as_secs_f64())
+}
+
+/// How long before a moment the mappings were read, as a sentence.
+pub fn age_words(age: Duration) -> String {
+    let age = age.as_secs_f64();
+    format!("the mappings were read {age:.1} s before that, because reading them may take 1 % of a CPU")
 }
 
 fn kinds(comparison: &MapsComparison<'_>, page: &mut Page) {
@@ -51,10 +64,10 @@ fn kinds(comparison: &MapsComparison<'_>, page: &mut Page) {
     let rows: Vec<(&str, &TallyPair)> =
         kinds.iter().map(|(kind, pair)| (kind.words(), pair)).chain([("all", &all)]).collect();
     let label = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    // A sign more than a size.
-    let each = SIZE + 1 + GAP;
-    let room = page.width().saturating_sub(2 * GAP + label + 3 * each);
-    let (own, others) = columns_of(&comparison.nodes(), &all.after, room.max(each));
+    let each = SIZE + MARKS + GAP;
+    // The column of the change of all, and the sizes before and after.
+    let room = page.width().saturating_sub(2 * GAP + label + each + 2 * (SIZE + GAP));
+    let (own, others) = columns_of(all.nodes_by_change(), room / each);
     let column = |align| Column { head: "", align, keep: Keep::Always };
     let mut columns = vec![column(Align::Left)];
     columns.extend(own.iter().map(|_| column(Align::Right)));
@@ -70,21 +83,25 @@ fn kinds(comparison: &MapsComparison<'_>, page: &mut Page) {
     for (name, pair) in rows {
         let mut cells = vec![Line::from(name)];
         cells.extend(own.iter().map(|node| change(pair.on(*node))));
-        let rest: i128 = others.iter().map(|node| pair.on(*node).change).sum();
-        cells.extend((!others.is_empty()).then(|| Line::from(signed(rest))));
-        cells.push(Line::from(signed(pair.all())));
-        cells.extend([&pair.before, &pair.after].map(|tally| Line::from(zero_or(tally.all()))));
+        let on = |node: &NodeId| pair.on(*node);
+        let rest = others.iter().map(on).reduce(|sum, more| Some(sum? + more?));
+        cells.extend(rest.map(change));
+        cells.push(change(pair.all()));
+        cells.extend([&pair.before, &pair.after].map(|tally| {
+            tally.present().map_or_else(Line::new, |present| Line::from(zero_or(present.size)))
+        }));
         table.row(cells);
     }
     table.write(page);
-    if own.iter().any(|node| !all.on(*node).is_exact()) {
+    if own.iter().any(|node| all.on(*node).is_some_and(|change| !change.is_exact())) {
         let note = "  ~ from samples of pages; ? within their chance (95 % intervals overlap)";
         page.line(4, &faint(note.to_owned()));
     }
 }
 
-/// A change, marked where it is an estimate.
-fn change(change: SizeChange) -> Line {
+/// A change, marked where it is an estimate; nothing where it is not known.
+fn change(change: Option<SizeChange>) -> Line {
+    let Some(change) = change else { return Line::new() };
     let mark = match (change.is_exact(), change.may_be_none()) {
         (true, _) => "",
         (false, true) => "?",
@@ -95,25 +112,17 @@ fn change(change: SizeChange) -> Line {
 
 fn mappings(comparison: &MapsComparison<'_>, named: Named, page: &mut Page) {
     let pairs = comparison.mappings();
-    let is_changed = |pair: &&MappingPair<'_>| {
-        pair.before.is_none()
-            || pair.after.is_none()
-            || pair.is_altered()
-            || !pair.tallies().changes().is_empty()
-    };
-    let changed: Vec<&MappingPair<'_>> = pairs.iter().filter(is_changed).collect();
-    let of = |wanted: fn(&MappingPair<'_>) -> bool| -> Vec<&MappingPair<'_>> {
-        changed.iter().copied().filter(|pair| wanted(pair)).collect()
-    };
     if pairs.is_empty() {
         return;
     }
     let sections = [
-        ("Mappings that changed", of(|pair| pair.before.is_some() && pair.after.is_some())),
-        ("Mappings that came", of(|pair| pair.before.is_none())),
-        ("Mappings that went", of(|pair| pair.after.is_none())),
+        ("Changed mappings", MappingState::Stayed),
+        ("Added mappings", MappingState::Added),
+        ("Removed mappings", MappingState::Removed),
     ];
-    for (title, pairs) in sections {
+    for (title, state) in sections {
+        let pairs: Vec<&MappingPair<'_>> =
+            pairs.iter().filter(|pair| pair.is_changed() && pair.state() == state).collect();
         section(title, &pairs, named, page);
     }
 }
@@ -147,7 +156,7 @@ fn section(title: &str, pairs: &[&MappingPair<'_>], named: Named, page: &mut Pag
             Line::from(format!("{:x}", mapping.start)),
             size(pair.before),
             size(pair.after),
-            Line::from(signed(tallies.all())),
+            change(tallies.all()),
             policy(pair),
             Line::from(nodes(&tallies.changes())),
             name(pair, mapping, page.width()),
@@ -178,7 +187,7 @@ fn nodes(changes: &[(NodeId, SizeChange)]) -> String {
     if let Some(more) = changes.len().checked_sub(NODES).filter(|more| *more > 0) {
         words.push(plural(more, "other"));
     }
-    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+    words.join(", ")
 }
 
 /// The name, and by how much the range grew.

@@ -66,17 +66,14 @@ fn time(time: Duration) -> String {
 
 /// Sentences about what makes the moments less comparable.
 fn warnings(comparison: &RunningComparison) -> Vec<String> {
-    let by_name = "processes are matched by name and service";
-    let mut sentences = match comparison.relation {
-        Relation::SameBoot => Vec::new(),
-        Relation::OtherBoot => vec![format!("the machine was restarted in between: {by_name}")],
-        Relation::OtherMachine => {
-            vec![format!("different machines ({}): {by_name}", comparison.differences.join("; "))]
-        }
-        Relation::Unknown => {
-            vec![format!("a recording does not say when its machine started, so {by_name}")]
-        }
-    };
+    let mut sentences = Vec::new();
+    if let Some(why) = comparison.relation.words() {
+        let differences = match comparison.relation {
+            Relation::OtherMachine => format!(" ({})", comparison.differences.join("; ")),
+            _ => String::new(),
+        };
+        sentences.push(format!("{why}{differences}: processes are matched by name and service"));
+    }
     if comparison.relation == Relation::OtherBoot && !comparison.differences.is_empty() {
         sentences.push(comparison.differences.join("; "));
     }
