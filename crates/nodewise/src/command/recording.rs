@@ -150,13 +150,17 @@ fn hardware(before: &Machine, after: &Machine) -> Vec<String> {
             differences.push(format!("{} before, {} after", printable(&before), printable(&after)));
         }
     };
-    let architecture = |machine: &Machine| machine.architecture.clone().unwrap_or_default();
-    differ(architecture(before), architecture(after));
+    // A part that one of them does not say is no difference.
+    if let Some((before, after)) = before.architecture.clone().zip(after.architecture.clone()) {
+        differ(before, after);
+    }
     let models = |machine: &Machine| {
         let names: Vec<&str> = machine.cpu_models.iter().map(|model| model.name.as_str()).collect();
-        names.join(" and ")
+        (!names.is_empty()).then(|| names.join(" and "))
     };
-    differ(models(before), models(after));
+    if let Some((before, after)) = models(before).zip(models(after)) {
+        differ(before, after);
+    }
     let nodes = |machine: &Machine| format!("nodes {}", machine.node_ids());
     differ(nodes(before), nodes(after));
     let cpus = |machine: &Machine| plural(machine.cpu_ids().len(), "CPU");
@@ -180,7 +184,7 @@ fn is_same_size(one: Bytes, other: Bytes) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nodewise_machine::Origin;
+    use nodewise_machine::{CpuModel, Origin};
     use nodewise_source::machine_file;
     use nodewise_source::record::Writer;
     use nodewise_source::sample::Moment;
@@ -214,6 +218,14 @@ mod tests {
         let words =
             ["nodes 0-1 before, nodes 0-3 after", "8 CPUs", "node 0 8 GiB before, 16 GiB after", "node 1"];
         check(&one, &large, Relation::OtherMachine, &words);
+        // A machine that does not say what its processors are may be the same.
+        let mut named = nodewise_machine::spec::machine("2x(4c 8G)").unwrap();
+        named.origin = Origin::Live;
+        named.architecture = Some("x86_64".to_owned());
+        named.cpu_models = vec![CpuModel { name: "EPYC".to_owned(), cpus: named.cpu_ids() }];
+        let named = header(Some("bbbbbbbb"), None).with_machine_file(&machine_file::to_json(&named)).unwrap();
+        check(&one, &named, Relation::OtherBoot, &[]);
+        check(&named, &one, Relation::OtherBoot, &[]);
     }
 
     #[test]
