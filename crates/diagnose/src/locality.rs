@@ -121,17 +121,22 @@ impl MemoryUse {
         Some(memory)
     }
 
+    /// The names of the parts in use.
+    pub const PARTS: [&'static str; 7] =
+        ["anon", "file", "shmem", "slab", "page_tables", "stacks", "hugetlb"];
+
     /// The parts in use, with their names; without free memory and the rest.
     pub fn parts(&self) -> [(&'static str, Option<Bytes>); 7] {
-        [
-            ("anon", self.anonymous),
-            ("file", self.file),
-            ("shmem", self.shared),
-            ("slab", self.slab),
-            ("page_tables", self.page_tables),
-            ("stacks", self.stacks),
-            ("hugetlb", self.huge_pools),
-        ]
+        let sizes = [
+            self.anonymous,
+            self.file,
+            self.shared,
+            self.slab,
+            self.page_tables,
+            self.stacks,
+            self.huge_pools,
+        ];
+        std::array::from_fn(|at| (Self::PARTS[at], sizes[at]))
     }
 }
 

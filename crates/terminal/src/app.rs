@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nodewise_machine::mapping::ProcessMappings;
-use nodewise_view::digest::running::{Identity, NodeRow, ProcessRow, Running};
+use nodewise_view::digest::running::{Identity, NodeRow, ProcessRow, Running, ServiceRow};
 
 use crate::ink::{Ink, Inks};
 use filter::Filter;
@@ -290,6 +290,11 @@ impl App {
         self.reading.as_ref().map(|reading| reading.running.as_ref())
     }
 
+    /// The services of the reading: none where they were not read.
+    pub(crate) fn services(&self) -> &[ServiceRow] {
+        self.running().and_then(|running| running.services.as_deref()).unwrap_or_default()
+    }
+
     pub(crate) fn nodes(&self) -> &[NodeRow] {
         self.running().map_or(&[], |running| &running.nodes)
     }
@@ -320,7 +325,7 @@ impl App {
                 _ => 0,
             },
             Screen::Devices => self.running().map_or(0, |running| running.devices.len()),
-            Screen::Services => self.running().map_or(0, |running| running.services.len()),
+            Screen::Services => self.services().len(),
         }
     }
 

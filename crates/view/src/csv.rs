@@ -23,6 +23,8 @@ mod zones;
 use nodewise_measure::cell::{PageKind, Placed};
 use nodewise_measure::survey::{CellReport, Figure};
 
+use crate::digest::running::fact::FactUnit;
+
 pub use acpi::acpi;
 pub use bandwidth::bandwidth;
 pub use c2c::c2c;
@@ -89,6 +91,19 @@ fn optional(text: Option<&str>) -> String {
 
 fn known(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// A number to six decimals: beyond that it is noise.
+fn decimal(value: f64) -> String {
+    format!("{value:.6}")
+}
+
+/// The value of a fact: bytes are whole.
+fn fact_value(unit: FactUnit, value: f64) -> String {
+    match unit {
+        FactUnit::Bytes => format!("{value:.0}"),
+        FactUnit::Share | FactUnit::PerSecond => decimal(value),
+    }
 }
 
 /// A text as a field: in quotes where it holds what separates fields (RFC 4180), without what could drive a

@@ -183,7 +183,10 @@ fn two_moments_and_two_recordings_are_compared() {
         run(&["stat", "--from", &one, "--against", &format!("{other}@500ms"), "--pid", &me.to_string()]).ok();
     assert!(text.contains("the moment compared with (--against) is the later one"), "{text}");
     let table = run(&["stat", "--from", &one, "--against", &other, "--csv"]).ok();
-    assert!(table.starts_with("pid,process,node,name,before,after,change,unit\n"), "{table}");
+    assert!(
+        table.starts_with("pid,process,node,name,before,after,change,change_low,change_high,unit\n"),
+        "{table}"
+    );
     let refused = |words: &[&str], code: i32, message: &str| {
         let ran = run(&[&["stat"], words].concat());
         assert_eq!(ran.code, Some(code), "{words:?}: {}", ran.stderr);
@@ -193,6 +196,10 @@ fn two_moments_and_two_recordings_are_compared() {
     refused(&["--from", &one, "--against", "@noon"], 2, "is not a time");
     refused(&["--from", &one, "--against", "/no/such"], 3, "/no/such: ");
     refused(&["--from", &one, "--against", &other, "--raw"], 2, "--raw");
+    refused(&["--from", &one, "--against", &other, "--services"], 2, "--services");
+    refused(&["--from", &one, "--against", &other, "--mbm"], 2, "--mbm");
+    // An option for a part that no one recorded is not silently without effect.
+    refused(&["--from", &one, "--irq"], 3, "holds no interrupts of devices: nodewise record --irq adds them");
     refused(&["--from", &one, "--against", &other, "no-such-name"], 3, "no process is named");
 }
 

@@ -211,8 +211,7 @@ impl App {
             Screen::Mappings => self.ask_for_mappings(effects, true),
             Screen::Services => {
                 let selected = self.selected(Screen::Services);
-                let service = self.running().and_then(|running| running.services.get(selected));
-                if let Some(filter) = service.map(|row| Filter::unit(&row.path)) {
+                if let Some(filter) = self.services().get(selected).map(|row| Filter::unit(&row.path)) {
                     self.filter_by(filter);
                     self.go(Screen::Processes, effects);
                 }

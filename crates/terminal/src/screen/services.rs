@@ -14,7 +14,8 @@ const READINGS: usize = 2;
 
 /// Draws it.
 pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
-    if running.services.is_empty() {
+    let services = page.app.services();
+    if services.is_empty() {
         let why = match page.app.origin {
             Origin::Live => page.app.waiting(READINGS).unwrap_or("no services were found"),
             Origin::Recording(_) => "this recording has no services",
@@ -40,9 +41,9 @@ pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
         Column::text("control group", 20, 60),
     ]);
     let selected = page.app.selected(Screen::Services);
-    let seen = table::window(running.services.len(), selected, table::room(area));
+    let seen = table::window(services.len(), selected, table::room(area));
     let first = seen.start;
-    let rows: Vec<Vec<Cell>> = running.services[seen].iter().map(|row| service(row, &nodes)).collect();
+    let rows: Vec<Vec<Cell>> = services[seen].iter().map(|row| service(row, &nodes)).collect();
     table::draw(&columns, &rows, selected.checked_sub(first), area, page.buffer, page.app.inks);
 }
 

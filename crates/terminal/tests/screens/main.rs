@@ -15,21 +15,14 @@ use nodewise_diagnose::Delta;
 use nodewise_diagnose::sample::Sample;
 use nodewise_terminal::screen::draw;
 use nodewise_terminal::{App, Inks, Key, Origin, Reading};
-use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
+use nodewise_view::digest::running::{Choice, Running};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use unicode_width::UnicodeWidthStr as _;
 
 /// The reading of two samples, as the command makes it.
 fn reading(before: &Sample, now: &Sample) -> Reading {
-    let choice = Choice {
-        shown: Shown::All,
-        sort: Sort::Pid,
-        top: usize::MAX,
-        threads: true,
-        raw: false,
-        services: true,
-    };
+    let choice = Choice { services: true, ..Choice::every_process() };
     let delta = Delta::between(before, now).unwrap();
     Reading { running: Arc::new(Running::new(now, &delta, choice)), position: None }
 }

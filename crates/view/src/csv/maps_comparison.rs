@@ -37,10 +37,8 @@ fn lines(head: &str, pair: &TallyPair, text: &mut String) {
     let nodes = pair.nodes();
     let mut line = |node: String, sizes: [Option<Estimate>; 2], change: Option<SizeChange>| {
         let [before, after] = sizes.map(|size| known(size.map(|size| size.size.get())));
-        let end = |end: fn(&SizeChange) -> i128| {
-            known(change.as_ref().filter(|change| !change.is_exact()).map(end))
-        };
-        let (low, high) = (end(|change| change.low), end(|change| change.high));
+        let (low, high) = change.and_then(SizeChange::ends).unzip();
+        let (low, high) = (known(low), known(high));
         let change = known(change.map(|change| change.change));
         text.push_str(&format!("{head},{node},{before},{after},{change},{low},{high}\n"));
     };

@@ -2,8 +2,9 @@
 
 use nodewise_machine::Bytes;
 
-use super::quoted;
-use crate::digest::running::{NodeRow, ProcessRow, Running};
+use super::{decimal, fact_value, known, quoted};
+use crate::digest::running::fact::facts;
+use crate::digest::running::{ProcessRow, Running};
 
 /// The first line.
 pub const HEAD: &str = "time_s,pid,process,node,name,value,unit\n";
@@ -18,20 +19,11 @@ pub fn stat(running: &Running) -> String {
             text.push_str(&format!("{time},{subject},{name},{value},{unit}\n"));
         }
     };
-    let rate = |count: Option<u64>| running.rate(count).map(decimal);
-    add(",,", "cpu_busy", running.cpus.map(|load| decimal(load.busy)), "share");
-    add(",,", "hint_faults", rate(running.balancing.hint_faults), "per_s");
-    add(",,", "hint_faults_local", running.balancing.local_share.map(decimal), "share");
-    add(",,", "balancing_migrated_pages", rate(running.balancing.migrated_pages), "per_s");
-    add(",,", "memory_some", running.pressure.memory_some.map(decimal), "share");
-    add(",,", "cpu_some", running.pressure.cpu_some.map(decimal), "share");
-    for row in &running.nodes {
-        let subject = format!(",,{}", row.node);
-        for (name, value, unit) in node(row, running) {
-            add(&subject, &name, value, unit);
-        }
+    for fact in facts(running) {
+        let subject = format!(",,{}", known(fact.node));
+        add(&subject, fact.name, fact.value.map(|value| fact_value(fact.unit, value)), fact.unit.word());
     }
-    for row in &running.services {
+    for row in running.services.iter().flatten() {
         let who = format!(",{},", quoted(&row.name));
         add(&who, "service_cpu", row.cpu_share.map(decimal), "share");
         add(&who, "service_memory", bytes(row.size()), "bytes");
@@ -42,11 +34,16 @@ pub fn stat(running: &Running) -> String {
     for row in &running.bandwidth {
         // Caches whose CPUs are on several nodes have no line of a node.
         let node = row.nodes.first().filter(|_| row.nodes.len() == 1);
-        let subject = format!(",,{}", node.map(|node| node.to_string()).unwrap_or_default());
+        let subject = format!(",,{}", known(node));
         let counts =
             [("all", row.total_bytes), ("own_node", row.local_bytes), ("other_nodes", row.other_bytes())];
         for (name, bytes) in counts {
-            add(&subject, &format!("bandwidth_{name}_cache_{}", row.domain), rate(bytes), "bytes_per_s");
+            add(
+                &subject,
+                &format!("bandwidth_{name}_cache_{}", row.domain),
+                running.rate(bytes).map(decimal),
+                "bytes_per_s",
+            );
         }
     }
     for row in &running.processes {
@@ -58,36 +55,8 @@ pub fn stat(running: &Running) -> String {
     text
 }
 
-fn decimal(value: f64) -> String {
-    format!("{value:.6}")
-}
-
 fn bytes(size: Option<Bytes>) -> Option<String> {
     size.map(|size| size.get().to_string())
-}
-
-fn node(row: &NodeRow, running: &Running) -> Vec<(String, Option<String>, &'static str)> {
-    let mut facts = vec![
-        ("cpu_busy".to_owned(), row.load.map(|load| decimal(load.busy)), "share"),
-        ("cpu_busiest".to_owned(), row.load.map(|load| decimal(load.busiest.1)), "share"),
-        ("size".to_owned(), bytes(row.size.map(|size| size.size)), "bytes"),
-        ("free".to_owned(), bytes(row.size.and_then(|size| size.free)), "bytes"),
-    ];
-    if let Some(memory) = row.memory {
-        let parts = memory.parts().into_iter().chain([("rest", Some(memory.rest))]);
-        facts.extend(parts.map(|(name, size)| (name.to_owned(), bytes(size), "bytes")));
-    }
-    let counters = [
-        ("hit", row.allocations.hit),
-        ("miss", row.allocations.miss),
-        ("foreign", row.allocations.foreign),
-        ("local", row.allocations.local),
-        ("other", row.allocations.other),
-        ("promoted_pages", row.promoted),
-        ("demoted_pages", row.demoted),
-    ];
-    facts.extend(counters.map(|(name, count)| (name.to_owned(), running.rate(count).map(decimal), "per_s")));
-    facts
 }
 
 fn process(row: &ProcessRow) -> Vec<(String, &'static str, Option<String>, &'static str)> {

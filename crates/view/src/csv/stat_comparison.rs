@@ -2,26 +2,23 @@
 
 use nodewise_machine::Bytes;
 
-use super::{known, quoted};
-use crate::digest::running::comparison::{BeforeAfter, FactUnit, ProcessComparison, RunningComparison};
+use super::{decimal, fact_value, known, quoted};
+use crate::digest::estimate::SizeChange;
+use crate::digest::running::comparison::{ProcessComparison, RunningComparison};
 
 /// The first line.
-const HEAD: &str = "pid,process,node,name,before,after,change,unit\n";
+const HEAD: &str = "pid,process,node,name,before,after,change,change_low,change_high,unit\n";
 
-/// Writes the facts. What is not known is empty; a process that is in one moment only has 0 in the other. Several
-/// processes of a name have the number of the first.
+/// Writes the facts. What is not known is empty, and so are the ends of a change where pages were counted; a process
+/// that is in one moment only has 0 in the other. Several processes of a name have the number of the first.
 pub fn stat_comparison(comparison: &RunningComparison) -> String {
     let mut text = String::from(HEAD);
     for fact in &comparison.facts {
-        let node = fact.node.map(|node| node.to_string()).unwrap_or_default();
         let value = fact.value;
-        let [before, after, change] = [value.before, value.after, value.change()].map(|value| {
-            known(value.map(|value| match fact.unit {
-                FactUnit::Bytes => format!("{value:.0}"),
-                FactUnit::Share | FactUnit::PerSecond => decimal(value),
-            }))
-        });
-        text.push_str(&format!(",,{node},{},{before},{after},{change},{}\n", fact.name, fact.unit.word()));
+        let [before, after, change] = [value.before, value.after, value.change()]
+            .map(|value| known(value.map(|value| fact_value(fact.unit, value))));
+        let (node, name, unit) = (known(fact.node), fact.name, fact.unit.word());
+        text.push_str(&format!(",,{node},{name},{before},{after},{change},,,{unit}\n"));
     }
     let all = [&comparison.processes, &comparison.only_before, &comparison.only_after];
     for row in all.into_iter().flatten() {
@@ -30,24 +27,20 @@ pub fn stat_comparison(comparison: &RunningComparison) -> String {
     text
 }
 
-fn decimal(value: f64) -> String {
-    format!("{value:.6}")
-}
-
 fn process(row: &ProcessComparison, text: &mut String) {
     let pid = row.after.as_ref().or(row.before.as_ref()).and_then(|side| side.pids.first());
     let who = format!("{},{}", known(pid), quoted(&row.name));
     let (memory, cpu) = (row.resident(), row.cpu());
     let [before, after, change] =
         [cpu.before, cpu.after, cpu.change()].map(|share| known(share.map(decimal)));
-    text.push_str(&format!("{who},,cpu,{before},{after},{change},share\n"));
-    let mut sizes = |node: String, name: &str, sizes: BeforeAfter<Bytes>| {
-        let ends = [sizes.before, sizes.after].map(|size| known(size.map(Bytes::get)));
-        let change = known(sizes.change());
-        text.push_str(&format!("{who},{node},{name},{},{},{change},bytes\n", ends[0], ends[1]));
-    };
-    sizes(String::new(), "resident", memory);
-    for (node, size) in row.nodes() {
-        sizes(node.to_string(), "memory", size);
+    text.push_str(&format!("{who},,cpu,{before},{after},{change},,,share\n"));
+    let [before, after] = [memory.before, memory.after].map(|size| known(size.map(Bytes::get)));
+    text.push_str(&format!("{who},,resident,{before},{after},{},,,bytes\n", known(memory.change())));
+    for (node, sizes) in row.nodes().into_iter().flatten() {
+        let [before, after] = [sizes.before, sizes.after].map(|size| known(size.map(|size| size.size.get())));
+        let change = sizes.change();
+        let (low, high) = change.and_then(SizeChange::ends).unzip();
+        let (change, low, high) = (known(change.map(|change| change.change)), known(low), known(high));
+        text.push_str(&format!("{who},{node},memory,{before},{after},{change},{low},{high},bytes\n"));
     }
 }

@@ -57,6 +57,11 @@ impl SizeChange {
         self.low == self.high
     }
 
+    /// Its ends where it is an estimate.
+    pub fn ends(self) -> Option<(i128, i128)> {
+        (!self.is_exact()).then_some((self.low, self.high))
+    }
+
     /// Whether there may be no change: none was counted, or the intervals of both sizes overlap.
     pub const fn may_be_none(&self) -> bool {
         self.low <= 0 && self.high >= 0

@@ -1,6 +1,7 @@
 //! The running system: nodes, the processes that matter, and findings, from a sample and the change before it.
 
 pub mod comparison;
+pub mod fact;
 pub mod finding;
 pub mod process;
 pub mod service;
@@ -72,6 +73,13 @@ impl Default for Choice {
     }
 }
 
+impl Choice {
+    /// Every process with its threads, in an order that does not change: for those who choose later.
+    pub fn every_process() -> Self {
+        Self { shown: Shown::All, sort: Sort::Pid, top: usize::MAX, threads: true, ..Self::default() }
+    }
+}
+
 /// The running system, in numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Running {
@@ -92,8 +100,8 @@ pub struct Running {
     pub gone: usize,
     pub devices: Vec<DeviceRow>,
     pub bandwidth: Vec<BandwidthRow>,
-    /// Control groups, where they were read.
-    pub services: Vec<ServiceRow>,
+    /// Control groups; `None` where no one asked for them.
+    pub services: Option<Vec<ServiceRow>>,
     /// Groups that would be listed if there were room.
     pub services_left_out: usize,
     pub checks: Vec<IdentityCheck>,
@@ -206,9 +214,11 @@ impl Running {
         let mut processes = process::rows(sample, delta, &places, choice);
         let processes_left_out = processes.len().saturating_sub(choice.top);
         processes.truncate(choice.top);
-        let mut services = if choice.services { service::rows(sample, delta) } else { Vec::new() };
-        let services_left_out = services.len().saturating_sub(choice.top);
-        services.truncate(choice.top);
+        let mut services = choice.services.then(|| service::rows(sample, delta));
+        let services_left_out = services.as_ref().map_or(0, |rows| rows.len().saturating_sub(choice.top));
+        if let Some(rows) = &mut services {
+            rows.truncate(choice.top);
+        }
         Self {
             moment: sample.moment,
             window: delta.window,

@@ -128,15 +128,13 @@ fn moment<'a>(moment: &'a MapsMoment, process: &'a ProcessMappings) -> MomentJso
 }
 
 fn sizes(before: Option<Estimate>, after: Option<Estimate>, change: Option<SizeChange>) -> Sizes {
-    let end = |end: fn(&SizeChange) -> i128| {
-        change.as_ref().filter(|change| !change.is_exact()).map(|change| in_bytes(end(change)))
-    };
+    let (low, high) = change.and_then(SizeChange::ends).unzip();
     Sizes {
         before_bytes: before.map(|size| size.size.get()),
         after_bytes: after.map(|size| size.size.get()),
         change_bytes: change.map(|change| in_bytes(change.change)),
-        low_bytes: end(|change| change.low),
-        high_bytes: end(|change| change.high),
+        low_bytes: low.map(in_bytes),
+        high_bytes: high.map(in_bytes),
     }
 }
 

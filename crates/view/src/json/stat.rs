@@ -37,7 +37,8 @@ struct StatJson {
     /// Seconds since the beginning of 1970.
     taken_at_s: f64,
     since_boot_s: f64,
-    /// `null`: since boot.
+    /// Missing: since boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
     interval_s: Option<f64>,
     nodes: Vec<NodeJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,8 +50,11 @@ struct StatJson {
     born: usize,
     gone: usize,
     processes: Vec<ProcessJson>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    services: Vec<ServiceJson>,
+    /// Missing where they were not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    services: Option<Vec<ServiceJson>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    services_left_out: Option<usize>,
     devices: Vec<DeviceJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bandwidth: Vec<BandwidthJson>,
@@ -337,7 +341,8 @@ impl StatJson {
             born: running.born,
             gone: running.gone,
             processes: running.processes.iter().map(|row| ProcessJson::of(row, running)).collect(),
-            services: running.services.iter().map(ServiceJson::from_row).collect(),
+            services: running.services.as_ref().map(|rows| rows.iter().map(ServiceJson::from_row).collect()),
+            services_left_out: running.services.as_ref().map(|_| running.services_left_out),
             devices: running.devices.iter().map(|row| DeviceJson::of(row, running)).collect(),
             bandwidth: running.bandwidth.iter().map(|row| BandwidthJson::from_row(row, running)).collect(),
             checks: running.checks.iter().map(CheckJson::of).collect(),

@@ -2,10 +2,11 @@
 
 use nodewise_diagnose::Window;
 use nodewise_diagnose::matching::MatchedBy;
-use nodewise_machine::Bytes;
+use nodewise_machine::{Bytes, NodeId};
 use serde::Serialize;
 
 use super::{pretty, rounded};
+use crate::digest::estimate::{Estimate, SizeChange, in_bytes};
 use crate::digest::running::comparison::{
     BeforeAfter, ComparedMoment, FactRow, ProcessComparison, ProcessSide, RunningComparison,
 };
@@ -34,7 +35,8 @@ struct MomentJson {
     at_s: f64,
     taken_at_s: f64,
     since_boot_s: f64,
-    /// `null`: since boot.
+    /// Missing: since boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
     interval_s: Option<f64>,
     process_count: usize,
 }
@@ -75,6 +77,11 @@ struct NodeSizeJson {
     node: u32,
     #[serde(flatten)]
     size: SizeJson,
+    /// The ends of the change, where one of the sizes is an estimate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low_bytes: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high_bytes: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -88,8 +95,8 @@ struct ProcessJson {
     resident: SizeJson,
     cpu_share: ValueJson,
     /// Missing where the pages of one side were not looked at.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    by_node: Vec<NodeSizeJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_node: Option<Vec<NodeSizeJson>>,
     /// Whether sizes by node are estimates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     sampled: bool,
@@ -152,7 +159,18 @@ fn size(size: BeforeAfter<Bytes>) -> SizeJson {
     SizeJson {
         before_bytes: size.before.map(Bytes::get),
         after_bytes: size.after.map(Bytes::get),
-        change_bytes: size.change().and_then(|change| i64::try_from(change).ok()),
+        change_bytes: size.change().map(in_bytes),
+    }
+}
+
+fn on_node((node, sizes): (NodeId, BeforeAfter<Estimate>)) -> NodeSizeJson {
+    let bytes = |size: Option<Estimate>| size.map(|size| size.size);
+    let (low, high) = sizes.change().and_then(SizeChange::ends).unzip();
+    NodeSizeJson {
+        node: node.number(),
+        size: size(BeforeAfter { before: bytes(sizes.before), after: bytes(sizes.after) }),
+        low_bytes: low.map(in_bytes),
+        high_bytes: high.map(in_bytes),
     }
 }
 
@@ -171,11 +189,7 @@ fn process(row: &ProcessComparison) -> ProcessJson {
         pids_after: pids(&row.after),
         resident: size(row.resident()),
         cpu_share: value(row.cpu()),
-        by_node: row
-            .nodes()
-            .into_iter()
-            .map(|(node, sizes)| NodeSizeJson { node: node.number(), size: size(sizes) })
-            .collect(),
+        by_node: row.nodes().map(|nodes| nodes.into_iter().map(on_node).collect()),
         sampled: [&row.before, &row.after].into_iter().flatten().any(|side| side.is_drawn),
     }
 }

@@ -369,20 +369,84 @@ fn the_forms_of_a_comparison_say_the_same() {
     }
     assert!(text.contains(document["headline"].as_str().unwrap()), "{text}");
     let table = csv::stat_comparison(&comparison);
-    assert!(table.lines().all(|line| line.split(',').count() == 8), "{table}");
-    assert!(table.contains("4121,postgres,,resident,4194304000,9961472000,5767168000,bytes\n"), "{table}");
-    assert!(table.contains(",,0,anon,12944670720,25165824000,12221153280,bytes\n"), "{table}");
-    assert!(table.contains("4122,'=java,1,memory,4294967296,0,-4294967296,bytes\n"), "{table}");
+    assert!(table.lines().all(|line| line.split(',').count() == 10), "{table}");
+    assert!(table.contains("4121,postgres,,resident,4194304000,9961472000,5767168000,,,bytes\n"), "{table}");
+    assert!(table.contains(",,0,anon,12944670720,25165824000,12221153280,,,bytes\n"), "{table}");
+    assert!(table.contains("4122,'=java,1,memory,4294967296,0,-4294967296,,,bytes\n"), "{table}");
 }
 
 #[test]
 fn a_process_whose_memory_is_not_known_has_no_change_of_it() {
     let comparison = comparison(2, Relation::SameBoot, 20);
     let unknown = comparison.only_after.iter().find(|row| row.name.starts_with("new")).unwrap();
-    assert!(unknown.nodes().is_empty(), "nobody looked at its pages");
+    assert_eq!(unknown.nodes(), None, "nobody looked at its pages");
     assert_eq!(comparison.left_out, [0; 3]);
     let short = self::comparison(2, Relation::SameBoot, 1);
     assert_eq!((short.processes.len(), short.left_out), (1, [1, 1, 0]));
+}
+
+/// A process at both of two moments: its ticks a second, and where its pages are.
+fn grown(before: (u64, PageSample), after: (u64, PageSample)) -> RunningComparison {
+    let digest = |seconds: u64, (ticks, pages): &(u64, PageSample)| {
+        let sample = |seconds| {
+            let mut process = process(812, "worker", seconds, *ticks, Some(&[(0, 1000)]));
+            process.pages = Some(pages.clone());
+            Sample { processes: vec![Arc::new(process)], ..sample(2, seconds) }
+        };
+        let (earlier, now) = (sample(seconds - 2), sample(seconds));
+        Running::new(&now, &Delta::between(&earlier, &now).unwrap(), Choice::every_process())
+    };
+    let (before, after) = (digest(202, &before), digest(502, &after));
+    let compared = |running| Compared { name: "a.nwr", at: Duration::ZERO, running };
+    RunningComparison::new(compared(&before), compared(&after), Relation::SameBoot, Vec::new(), 20)
+}
+
+/// Pages on nodes, in MiB each: size, and the ends of its interval.
+fn placed(method: PageMethod, nodes: &[[u64; 3]]) -> PageSample {
+    let mib = Bytes::from_mib;
+    let share = |[size, low, high]: &[u64; 3]| PageShare {
+        size: mib(*size),
+        low: mib(*low),
+        high: mib(*high),
+        anonymous: None,
+    };
+    let nodes = (0..).map(NodeId::new).zip(nodes.iter().map(share)).collect();
+    PageSample { seen: moment(1), method, nodes }
+}
+
+#[test]
+fn the_conclusion_names_the_change_that_it_counts() {
+    let counted = |sizes: [u64; 2]| placed(PageMethod::Exact, &sizes.map(|size| [size; 3]));
+    let check = |before, after, expected: &str| {
+        let headline = grown(before, after).headline();
+        assert!(headline.ends_with(expected), "{headline}: {expected}");
+    };
+    let all = [1000, 0];
+    check((50, counted(all)), (50, counted(all)), "nor of a process that is in both");
+    check((1, counted(all)), (2, counted(all)), "worker: 1.0 % of a CPU more");
+    // Memory that only moved is neither more memory nor more CPU time.
+    check((50, counted(all)), (50, counted([400, 600])), "worker: 600 MiB less on node 0");
+}
+
+#[test]
+fn a_difference_that_sampling_explains_is_no_change() {
+    let drawn = |nodes: &[[u64; 3]]| (50, placed(PageMethod::Drawn(100), nodes));
+    let noise = grown(drawn(&[[500, 400, 600], [500, 400, 600]]), drawn(&[[530, 430, 630], [470, 370, 570]]));
+    assert_eq!(noise.notable_processes().len(), 0, "{noise:?}");
+    let text = text::stat::comparison(&noise, &Style::plain(120));
+    assert!(text.contains("Processes of both moments  no notable change"), "{text}");
+    // A node that no drawn page was on may have some of it.
+    let unseen = grown(drawn(&[[1000, 963, 1000]]), drawn(&[[985, 930, 1000], [15, 1, 50]]));
+    assert_eq!(unseen.notable_processes().len(), 0, "{unseen:?}");
+    let moved = grown(drawn(&[[900, 800, 950], [100, 50, 200]]), drawn(&[[100, 50, 200], [900, 800, 950]]));
+    assert_eq!(moved.notable_processes().len(), 1);
+    let document: Value = serde_json::from_str(&json::stat_comparison(&moved)).unwrap();
+    let node = &document["processes"][0]["by_node"][0];
+    let mib = |mib: i64| Value::from(mib << 20);
+    let bounds = (&node["change_bytes"], &node["low_bytes"], &node["high_bytes"]);
+    assert_eq!(bounds, (&mib(-800), &mib(-900), &mib(-600)));
+    let table = csv::stat_comparison(&moved);
+    assert!(table.contains(",-838860800,-943718400,-629145600,bytes\n"), "{table}");
 }
 
 #[test]
@@ -421,12 +485,13 @@ fn services_have_the_memory_that_is_charged_to_them_by_node() {
     let delta = Delta::between(&samples[0], &samples[1]).unwrap();
     let running = Running::new(&samples[1], &delta, Choice { services: true, ..Choice::default() });
     let text = text::stat(&running, &Style::plain(120));
-    let named: Vec<&str> = running.services.iter().map(|row| row.name.as_str()).collect();
+    let services = running.services.as_ref().unwrap();
+    let named: Vec<&str> = services.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(named, ["=db.service", "/docker/\\x1b[2J", "idle.service"], "{text}");
-    let first = &running.services[0];
+    let first = &services[0];
     assert_eq!((first.cpu_share, first.size()), (Some(3.0), Some(mib(901))), "parts of others are not added");
-    assert_eq!(running.services[1].size(), Some(mib(9)), "version 1 has unevictable pages in no other kind");
-    let idle = &running.services[2];
+    assert_eq!(services[1].size(), Some(mib(9)), "version 1 has unevictable pages in no other kind");
+    let idle = &services[2];
     assert_eq!((idle.cpu_share, idle.size()), (None, None));
     assert!(text.contains("0: 67 %, 1: 33 %") && text.contains("300 %"), "{text}");
     let document: Value = serde_json::from_str(&json::stat(&running)).unwrap();
@@ -437,5 +502,14 @@ fn services_have_the_memory_that_is_charged_to_them_by_node() {
     assert!(csv.contains(",,'=db.service,1,service_memory,314572800,bytes\n"), "{csv}");
     assert!(!text.contains('\x1b') && !csv.contains('\x1b'));
     let few = Running::new(&samples[1], &delta, Choice { services: true, top: 1, ..Choice::default() });
-    assert_eq!((few.services.len(), few.services_left_out), (1, 2));
+    let rest = |running: &Running| {
+        let document: Value = serde_json::from_str(&json::stat(running)).unwrap();
+        let rows = document.get("services").map(|rows| rows.as_array().unwrap().len());
+        (rows, document.get("services_left_out").and_then(Value::as_u64))
+    };
+    assert_eq!((few.services_left_out, rest(&few)), (2, (Some(1), Some(2))));
+    samples[1].groups.clear();
+    let none = Running::new(&samples[1], &delta, Choice { services: true, ..Choice::default() });
+    assert_eq!(rest(&none), (Some(0), Some(0)), "there are none");
+    assert_eq!(rest(&Running::new(&samples[1], &delta, Choice::default())), (None, None), "no one asked");
 }

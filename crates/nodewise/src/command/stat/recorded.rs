@@ -7,7 +7,7 @@ use nodewise_diagnose::{Delta, identity};
 use nodewise_source::process::Pid;
 use nodewise_source::sample::Sample;
 use nodewise_view::digest::running::comparison::{Compared, RunningComparison};
-use nodewise_view::digest::running::{Choice, Running, Shown, Sort};
+use nodewise_view::digest::running::{Choice, Running};
 use nodewise_view::{csv, json, text};
 
 use super::subject::Found;
@@ -26,6 +26,7 @@ pub(super) fn show(args: &Stat, global: &Global, words: &Words, file: &Path) -> 
     if let Some(against) = &args.against {
         return compare(args, global, words, recording.against(file, against)?, recorded);
     }
+    refuse_missing(args, &recorded)?;
     let named = subject::find_in(args, words, &recorded.now).map(Found::all).transpose()?;
     keep(&mut recorded, named.as_ref());
     let Recorded { before, now, .. } = recorded;
@@ -38,6 +39,21 @@ pub(super) fn show(args: &Stat, global: &Global, words: &Words, file: &Path) -> 
     }
     reader.show(&running, false)?;
     Ok(reader.code(&running))
+}
+
+/// Refuses options for parts that the recording does not hold.
+fn refuse_missing(args: &Stat, recorded: &Recorded) -> Result<(), Failure> {
+    let now = &recorded.now;
+    let missing = if args.irq && now.interrupts.is_empty() {
+        "interrupts of devices: nodewise record --irq adds them"
+    } else if args.mbm && now.bandwidth.is_empty() {
+        "memory bandwidth: nodewise record adds it where nodewise stat --mbm shows it"
+    } else if args.services && now.groups.is_empty() {
+        "control groups: the recorded system has none that can be read"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::cannot(format_args!("{} holds no {missing}", recorded.name)))
 }
 
 /// Shows the differences between two moments.
@@ -82,15 +98,7 @@ fn digest(recorded: &Recorded) -> Result<Running, Failure> {
         return Err(Failure::cannot(format_args!("{}: its kernel describes no NUMA node", recorded.name)));
     }
     let delta = delta(recorded.before.as_ref(), &recorded.now)?;
-    let choice = Choice {
-        shown: Shown::All,
-        sort: Sort::Pid,
-        top: usize::MAX,
-        threads: false,
-        raw: false,
-        services: false,
-    };
-    Ok(Running::new(&recorded.now, &delta, choice))
+    Ok(Running::new(&recorded.now, &delta, Choice::every_process()))
 }
 
 fn delta(before: Option<&Sample>, now: &Sample) -> Result<Delta, Failure> {

@@ -15,7 +15,7 @@ use nodewise_source::sample::{
 };
 use nodewise_source::tree::Tree;
 use nodewise_terminal::{Interest, Mappings, Reading};
-use nodewise_view::digest::running::{Choice, Identity, Running, Shown, Sort};
+use nodewise_view::digest::running::{Choice, Identity, Running};
 
 use super::message::{Event, Gone, News, Reporter, Request};
 use super::pace::Pace;
@@ -29,15 +29,7 @@ const SHARE: f64 = 0.02;
 
 /// The digest for screens: everything, since they choose themselves.
 pub(super) fn digest(sample: &Sample, delta: &Delta) -> Arc<Running> {
-    let choice = Choice {
-        shown: Shown::All,
-        sort: Sort::Pid,
-        top: usize::MAX,
-        threads: true,
-        raw: false,
-        services: true,
-    };
-    Arc::new(Running::new(sample, delta, choice))
+    Arc::new(Running::new(sample, delta, Choice { services: true, ..Choice::every_process() }))
 }
 
 /// Starts it.

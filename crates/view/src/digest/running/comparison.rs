@@ -5,14 +5,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nodewise_diagnose::matching::{Candidate, MatchedBy, ProcessMatch, matches};
-use nodewise_diagnose::sample::{Moment, PageMethod};
+use nodewise_diagnose::sample::{Moment, PageMethod, PageSample, PageShare};
 use nodewise_diagnose::{Pid, Relation, Window};
 use nodewise_machine::{Bytes, NodeId};
+use nodewise_stats::share::wilson_interval;
 
-use super::{NodeRow, ProcessRow, Running};
+use super::fact::{Fact, FactUnit, fact_words, facts};
+use super::words::percent;
+use super::{ProcessRow, Running};
+use crate::digest::estimate::{Estimate, SizeChange, magnitude};
 
 /// A change of less than this share of the machine's memory, or of its CPUs' time, is not worth a line of text.
 const NOTABLE: f64 = 0.001;
+/// A change of a process's memory of fewer bytes is not worth one either.
+const NOTABLE_MEMORY: u128 = 1 << 20;
 
 /// A value at both moments; `None`: not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -35,23 +41,10 @@ impl BeforeAfter<Bytes> {
     }
 }
 
-/// The unit of a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FactUnit {
-    Bytes,
-    /// A part of 1.
-    Share,
-    PerSecond,
-}
-
-impl FactUnit {
-    /// The word for it in JSON and CSV.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::Share => "share",
-            Self::PerSecond => "per_s",
-        }
+impl BeforeAfter<Estimate> {
+    /// The change between both, where both are known.
+    pub fn change(&self) -> Option<SizeChange> {
+        Some(SizeChange::between(self.before?, self.after?))
     }
 }
 
@@ -69,39 +62,9 @@ pub struct FactRow {
 impl FactRow {
     /// Its name in words.
     pub fn words(&self) -> &'static str {
-        WORDS.into_iter().find(|(name, _)| *name == self.name).map_or(self.name, |(_, words)| words)
+        fact_words(self.name)
     }
 }
-
-/// Names of facts, and the words for them.
-const WORDS: [(&str, &str); 26] = [
-    ("size", "all memory"),
-    ("free", "free"),
-    ("anon", "anonymous"),
-    ("file", "files (cache)"),
-    ("shmem", "shared, tmpfs"),
-    ("slab", "slab"),
-    ("page_tables", "page tables"),
-    ("stacks", "stacks"),
-    ("hugetlb", "huge page pools"),
-    ("rest", "rest"),
-    ("cpu_busy", "CPU busy"),
-    ("cpu_busiest", "busiest CPU"),
-    ("hit", "wanted here (hit)"),
-    ("miss", "wanted elsewhere (miss)"),
-    ("foreign", "given elsewhere (foreign)"),
-    ("local", "to own CPUs (local)"),
-    ("other", "to CPUs elsewhere (other)"),
-    ("promoted_pages", "promoted pages"),
-    ("demoted_pages", "demoted pages"),
-    ("hint_faults", "hint faults"),
-    ("hint_faults_local", "local share of hint faults"),
-    ("balancing_migrated_pages", "pages moved by balancing"),
-    ("memory_some", "some task waited for memory"),
-    ("cpu_some", "some task waited for a CPU"),
-    ("io_some", "some task waited for a disk"),
-    ("memory_full", "all tasks waited for memory"),
-];
 
 /// One side of a comparison of processes: one process, or all of one name and service.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,9 +74,43 @@ pub struct ProcessSide {
     pub cpu_share: Option<f64>,
     pub resident: Option<Bytes>,
     /// Where its memory is; `None` where that was not looked at.
-    pub by_node: Option<BTreeMap<NodeId, Bytes>>,
+    pub by_node: Option<Placed>,
     /// Whether pages were drawn for it: sizes by node are then estimates.
     pub is_drawn: bool,
+}
+
+/// Memory by node.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Placed {
+    nodes: BTreeMap<NodeId, Estimate>,
+    /// On each other node: nothing, or as much as a sample may have missed.
+    elsewhere: Estimate,
+}
+
+impl Placed {
+    fn from_pages(pages: &PageSample) -> Self {
+        let estimate = |share: &PageShare| Estimate { size: share.size, low: share.low, high: share.high };
+        let all: Bytes = pages.nodes.values().map(|share| share.size).sum();
+        let elsewhere = match pages.method {
+            PageMethod::Exact => Bytes::new(0),
+            PageMethod::Drawn(pages) => all.share(wilson_interval(0, u64::from(pages)).high),
+        };
+        Self {
+            nodes: pages.nodes.iter().map(|(node, share)| (*node, estimate(share))).collect(),
+            elsewhere: Estimate { high: elsewhere, ..Estimate::default() },
+        }
+    }
+
+    /// The memory on a node.
+    pub fn on(&self, node: NodeId) -> Estimate {
+        self.nodes.get(&node).copied().unwrap_or(self.elsewhere)
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        let nodes = self.nodes.keys().chain(other.nodes.keys());
+        let nodes = nodes.map(|node| (*node, self.on(*node) + other.on(*node))).collect();
+        Self { nodes, elsewhere: self.elsewhere + other.elsewhere }
+    }
 }
 
 impl ProcessSide {
@@ -122,17 +119,9 @@ impl ProcessSide {
         if rows.is_empty() {
             return None;
         }
-        let mut by_node = Some(BTreeMap::new());
-        for row in rows {
-            match (&mut by_node, &row.pages) {
-                (Some(sums), Some(pages)) => {
-                    for (node, share) in &pages.nodes {
-                        *sums.entry(*node).or_insert(Bytes::new(0)) += share.size;
-                    }
-                }
-                _ => by_node = None,
-            }
-        }
+        let placed: Option<Vec<Placed>> =
+            rows.iter().map(|row| row.pages.as_ref().map(Placed::from_pages)).collect();
+        let by_node = placed.map(|all| all.iter().fold(Placed::default(), |sum, placed| sum.and(placed)));
         let is_drawn =
             |row: &&ProcessRow| row.pages.as_ref().is_some_and(|pages| pages.method != PageMethod::Exact);
         Some(Self {
@@ -177,25 +166,43 @@ impl ProcessComparison {
         BeforeAfter { before: of(&self.before), after: of(&self.after) }
     }
 
-    /// Its memory by node, where both moments have it; the largest change first.
-    pub fn nodes(&self) -> Vec<(NodeId, BeforeAfter<Bytes>)> {
-        let nothing = BTreeMap::new();
+    /// Its memory by node, the largest change first; `None` where the pages of one side were not looked at.
+    pub fn nodes(&self) -> Option<Vec<(NodeId, BeforeAfter<Estimate>)>> {
         let of = |side: &'_ Option<ProcessSide>| match side {
             Some(side) => side.by_node.clone(),
-            None => Some(nothing.clone()),
+            None => Some(Placed::default()),
         };
-        let (Some(before), Some(after)) = (of(&self.before), of(&self.after)) else { return Vec::new() };
-        let mut nodes: Vec<NodeId> = before.keys().chain(after.keys()).copied().collect();
+        let (before, after) = (of(&self.before)?, of(&self.after)?);
+        let mut nodes: Vec<NodeId> = before.nodes.keys().chain(after.nodes.keys()).copied().collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let on =
-            |sizes: &BTreeMap<NodeId, Bytes>, node: &NodeId| sizes.get(node).copied().or(Some(Bytes::new(0)));
-        let mut rows: Vec<(NodeId, BeforeAfter<Bytes>)> = nodes
+        let mut rows: Vec<(NodeId, BeforeAfter<Estimate>)> = nodes
             .into_iter()
-            .map(|node| (node, BeforeAfter { before: on(&before, &node), after: on(&after, &node) }))
+            .map(|node| (node, BeforeAfter { before: Some(before.on(node)), after: Some(after.on(node)) }))
             .collect();
-        rows.sort_by_key(|(node, sizes)| (Reverse(sizes.change().map(i128::abs)), *node));
-        rows
+        let weight = |change: SizeChange| (change.weight(), change.change.unsigned_abs());
+        rows.sort_by_key(|(node, sizes)| (Reverse(sizes.change().map(weight)), *node));
+        Some(rows)
+    }
+
+    /// The node with the largest change, if one has changed: sampling alone does not explain it.
+    fn moved(&self) -> Option<(NodeId, SizeChange)> {
+        let (node, sizes) = self.nodes()?.into_iter().next()?;
+        Some((node, sizes.change().filter(|change| !change.may_be_none())?))
+    }
+
+    /// Its largest change in words, if one is worth a line: a mebibyte, or a tenth of a per cent of a CPU.
+    fn notable(&self) -> Option<String> {
+        let is_notable = |change: &i128| change.unsigned_abs() >= NOTABLE_MEMORY;
+        if let Some(change) = self.resident().change().filter(is_notable) {
+            return Some(more_or_less(change));
+        }
+        if let Some(change) = self.cpu().change().filter(|change| change.abs() >= NOTABLE) {
+            let more = if change < 0.0 { "less" } else { "more" };
+            return Some(format!("{} of a CPU {more}", percent(change.abs())));
+        }
+        let (node, change) = self.moved().filter(|(_, change)| is_notable(&change.change))?;
+        Some(format!("{} on node {node}", more_or_less(change.change)))
     }
 }
 
@@ -280,7 +287,7 @@ impl RunningComparison {
             differences,
             before: moment(before),
             after: moment(after),
-            facts: facts(before.running, after.running),
+            facts: fact_rows(before.running, after.running),
             processes: both,
             only_before,
             only_after,
@@ -303,17 +310,9 @@ impl RunningComparison {
         self.facts.iter().filter(|fact| fact.unit == unit).filter(is_notable).collect()
     }
 
-    /// Processes of both moments whose change is worth a line: a mebibyte, or a tenth of a per cent of a CPU.
+    /// Processes of both moments whose change is worth a line.
     pub fn notable_processes(&self) -> Vec<&ProcessComparison> {
-        let is_notable = |row: &&ProcessComparison| {
-            let memory = row.resident().change().is_some_and(|change| change.unsigned_abs() >= 1 << 20);
-            let moved = row
-                .nodes()
-                .iter()
-                .any(|(_, sizes)| sizes.change().is_some_and(|change| change.unsigned_abs() >= 1 << 20));
-            memory || moved || row.cpu().change().is_some_and(|change| change.abs() >= NOTABLE)
-        };
-        self.processes.iter().filter(is_notable).collect()
+        self.processes.iter().filter(|row| row.notable().is_some()).collect()
     }
 
     /// Whether the moment that is compared with is the later one, on the same start of a machine.
@@ -332,18 +331,7 @@ impl RunningComparison {
             let node = fact.node.map(|node| node.to_string()).unwrap_or_default();
             format!("node {node}: {} {}", more_or_less(change as i128), fact.words())
         });
-        let process = self.notable_processes().into_iter().find_map(|row| {
-            let change = row.resident().change()?;
-            let words = match change.unsigned_abs() {
-                0..0x10_0000 => {
-                    let change = row.cpu().change()?;
-                    let more = if change < 0.0 { "less" } else { "more" };
-                    format!("{:.0} % of a CPU {more}", change.abs() * 100.0)
-                }
-                _ => more_or_less(change),
-            };
-            Some(format!("{}: {words}", row.name))
-        });
+        let process = self.processes.iter().find_map(|row| Some(format!("{}: {}", row.name, row.notable()?)));
         let parts: Vec<String> = node.into_iter().chain(process).collect();
         if parts.is_empty() {
             "No notable change of memory by node, nor of a process that is in both".to_owned()
@@ -354,8 +342,7 @@ impl RunningComparison {
 }
 
 fn more_or_less(change: i128) -> String {
-    let size = Bytes::new(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
-    format!("{size} {}", if change < 0 { "less" } else { "more" })
+    format!("{} {}", magnitude(change), if change < 0 { "less" } else { "more" })
 }
 
 fn first_pid(row: &ProcessComparison) -> Option<Pid> {
@@ -383,9 +370,8 @@ impl Scale {
     /// The larger of both changes; memory that only moved between nodes counts as changed.
     fn of(&self, row: &ProcessComparison) -> f64 {
         let resident = row.resident().change().map_or(0, i128::unsigned_abs);
-        let nodes = row.nodes();
-        let moved = nodes.iter().filter_map(|(_, sizes)| sizes.change()).map(i128::unsigned_abs).max();
-        let memory = resident.max(moved.unwrap_or(0)) as f64 / self.memory;
+        let moved = row.moved().map_or(0, |(_, change)| change.weight());
+        let memory = resident.max(moved) as f64 / self.memory;
         memory.max(row.cpu().change().map_or(0.0, f64::abs) / self.cpus)
     }
 }
@@ -414,23 +400,12 @@ fn processes(before: &Running, after: &Running, relation: Relation) -> Vec<Proce
     matches(&candidates(before), &candidates(after), relation).into_iter().filter_map(row).collect()
 }
 
-type Fact = (&'static str, FactUnit, Option<f64>);
-
-fn facts(before: &Running, after: &Running) -> Vec<FactRow> {
+fn fact_rows(before: &Running, after: &Running) -> Vec<FactRow> {
     let mut rows: BTreeMap<(Option<NodeId>, &'static str), FactRow> = BTreeMap::new();
     let mut add = |running: &Running, is_after: bool| {
-        let nodes = running
-            .nodes
-            .iter()
-            .flat_map(|row| node_facts(row, running).into_iter().map(move |fact| (Some(row.node), fact)));
-        let system = system_facts(running).into_iter().map(|fact| (None, fact));
-        for (node, (name, unit, value)) in nodes.chain(system) {
-            let row = rows.entry((node, name)).or_insert(FactRow {
-                node,
-                name,
-                unit,
-                value: BeforeAfter::default(),
-            });
+        for Fact { node, name, unit, value } in facts(running) {
+            let new = FactRow { node, name, unit, value: BeforeAfter::default() };
+            let row = rows.entry((node, name)).or_insert(new);
             if is_after { row.value.after = value } else { row.value.before = value }
         }
     };
@@ -441,44 +416,4 @@ fn facts(before: &Running, after: &Running) -> Vec<FactRow> {
     let size = |row: &FactRow| row.value.change().map_or(f64::INFINITY, f64::abs);
     rows.sort_by(|one, other| one.unit.cmp(&other.unit).then(size(other).total_cmp(&size(one))));
     rows
-}
-
-fn node_facts(row: &NodeRow, running: &Running) -> Vec<Fact> {
-    let bytes = |size: Option<Bytes>| size.map(|size| size.get() as f64);
-    let mut facts = vec![
-        ("cpu_busy", FactUnit::Share, row.load.map(|load| load.busy)),
-        ("cpu_busiest", FactUnit::Share, row.load.map(|load| load.busiest.1)),
-        ("size", FactUnit::Bytes, bytes(row.size.map(|size| size.size))),
-        ("free", FactUnit::Bytes, bytes(row.size.and_then(|size| size.free))),
-    ];
-    if let Some(memory) = row.memory {
-        let parts = memory.parts().into_iter().chain([("rest", Some(memory.rest))]);
-        facts.extend(parts.map(|(name, size)| (name, FactUnit::Bytes, bytes(size))));
-    }
-    let allocations = row.allocations;
-    let counts = [
-        ("hit", allocations.hit),
-        ("miss", allocations.miss),
-        ("foreign", allocations.foreign),
-        ("local", allocations.local),
-        ("other", allocations.other),
-        ("promoted_pages", row.promoted),
-        ("demoted_pages", row.demoted),
-    ];
-    facts.extend(counts.map(|(name, count)| (name, FactUnit::PerSecond, running.rate(count))));
-    facts
-}
-
-fn system_facts(running: &Running) -> Vec<Fact> {
-    let (balancing, pressure) = (running.balancing, running.pressure);
-    vec![
-        ("cpu_busy", FactUnit::Share, running.cpus.map(|load| load.busy)),
-        ("hint_faults", FactUnit::PerSecond, running.rate(balancing.hint_faults)),
-        ("hint_faults_local", FactUnit::Share, balancing.local_share),
-        ("balancing_migrated_pages", FactUnit::PerSecond, running.rate(balancing.migrated_pages)),
-        ("memory_some", FactUnit::Share, pressure.memory_some),
-        ("memory_full", FactUnit::Share, pressure.memory_full),
-        ("cpu_some", FactUnit::Share, pressure.cpu_some),
-        ("io_some", FactUnit::Share, pressure.io_some),
-    ]
 }

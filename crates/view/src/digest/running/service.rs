@@ -51,15 +51,13 @@ impl ServiceRow {
     fn new(group: &GroupSample, change: Option<&GroupChange>) -> Self {
         let named = group_name(&group.path);
         let window = change.map_or(Window::SinceBoot(None), |change| change.window);
-        let share =
-            change.and_then(|change| Some(change.cpu?.as_secs_f64() / change.window.length()?.as_secs_f64()));
         let sum = |kind: &str| Some(group.memory.get(kind)?.values().copied().sum());
         Self {
             kind: named.kind,
             name: printable(&named.name).into_owned(),
             path: Arc::clone(&group.path),
             window,
-            cpu_share: share,
+            cpu_share: change.and_then(|change| change.window.share(change.cpu)),
             memory: charged(&group.memory),
             anonymous: sum("anon"),
             files: sum("file"),

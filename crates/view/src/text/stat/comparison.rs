@@ -8,9 +8,11 @@ use nodewise_machine::{Bytes, NodeId};
 
 use super::{column, percent, size};
 use crate::digest::counts::{by_count, plural};
+use crate::digest::estimate::{Estimate, signed};
 use crate::digest::running::comparison::{
-    BeforeAfter, ComparedMoment, FactRow, FactUnit, ProcessComparison, ProcessSide, RunningComparison,
+    BeforeAfter, ComparedMoment, FactRow, ProcessComparison, ProcessSide, RunningComparison,
 };
+use crate::digest::running::fact::FactUnit;
 use crate::digest::running::words;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page};
@@ -130,7 +132,7 @@ fn value(unit: FactUnit, value: Option<f64>) -> Line {
 fn change(fact: &FactRow) -> Line {
     let Some(change) = fact.value.change() else { return Line::new() };
     Line::from(match fact.unit {
-        FactUnit::Bytes => signed_size(change as i128),
+        FactUnit::Bytes => signed(change as i128),
         FactUnit::Share => signed_share(change),
         FactUnit::PerSecond => format!("{}{}", sign(change < 0.0), words::grouped(change.abs())),
     })
@@ -138,11 +140,6 @@ fn change(fact: &FactRow) -> Line {
 
 const fn sign(is_negative: bool) -> &'static str {
     if is_negative { "-" } else { "+" }
-}
-
-fn signed_size(change: i128) -> String {
-    let size = Bytes::new(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
-    if change == 0 { "0".to_owned() } else { format!("{}{size}", sign(change < 0)) }
 }
 
 fn signed_share(change: f64) -> String {
@@ -182,7 +179,7 @@ fn both(comparison: &RunningComparison, page: &mut Page) {
             Line::new().with(Ink::Strong, &row.name),
             size(memory.before),
             size(memory.after),
-            memory.change().map_or_else(Line::new, |change| Line::from(signed_size(change))),
+            memory.change().map_or_else(Line::new, |change| Line::from(signed(change))),
             percent(cpu.before),
             percent(cpu.after),
             cpu.change().map_or_else(Line::new, |change| Line::from(signed_share(change))),
@@ -218,14 +215,14 @@ fn pids(row: &ProcessComparison) -> String {
     if row.by == MatchedBy::Name { format!("={first}") } else { first }
 }
 
-/// The nodes whose part changed, largest first.
+/// The nodes whose part changed, largest first; what sampling alone can explain is left out.
 fn by_node(row: &ProcessComparison) -> String {
     let mark = if is_drawn(row) { "~" } else { "" };
-    let changed = |(node, sizes): (NodeId, BeforeAfter<Bytes>)| {
-        let change = sizes.change().filter(|change| *change != 0)?;
-        Some(format!("{node}: {mark}{}", signed_size(change)))
+    let changed = |(node, sizes): (NodeId, BeforeAfter<Estimate>)| {
+        let change = sizes.change().filter(|change| !change.may_be_none())?;
+        Some(format!("{node}: {mark}{}", signed(change.change)))
     };
-    let words: Vec<String> = row.nodes().into_iter().filter_map(changed).collect();
+    let words: Vec<String> = row.nodes().into_iter().flatten().filter_map(changed).collect();
     if words.len() <= NODES {
         return words.join(", ");
     }

@@ -1,8 +1,10 @@
 //! Nodes: a column each where they fit, otherwise a row each.
 
+use nodewise_diagnose::MemoryUse;
 use nodewise_machine::Bytes;
 
 use super::{column, number, percent, size};
+use crate::digest::running::fact::fact_words;
 use crate::digest::running::{NodeRow, Running, words};
 use crate::style::Ink;
 use crate::text::line::{Line, Page};
@@ -59,11 +61,11 @@ fn facts(running: &Running) -> Vec<Fact> {
         size(running.total(|row| Some(row.size?.size))),
     );
     add("  free", &free, size(running.total(|row| row.size?.free)));
-    for (at, label) in PARTS.into_iter().enumerate() {
+    for (at, name) in MemoryUse::PARTS.into_iter().enumerate() {
         let part = |row: &NodeRow| {
             row.memory.and_then(|memory| memory.parts()[at].1).filter(|size| at < 4 || size.get() > 0)
         };
-        add(label, &|row| size(part(row)), size(running.total(part)));
+        add(&format!("  {}", fact_words(name)), &|row| size(part(row)), size(running.total(part)));
     }
     let rest = |row: &NodeRow| row.memory.map(|memory| memory.rest);
     add("  rest", &|row| size(rest(row)), size(running.total(rest)));
@@ -71,26 +73,15 @@ fn facts(running: &Running) -> Vec<Fact> {
         add(label, &|row| number(running.rate(count(row))), number(running.rate(running.count(count))));
     };
     count("pages given per second", &|row| Some(row.allocations.hit?.saturating_add(row.allocations.miss?)));
-    count("  wanted here (hit)", &|row| row.allocations.hit);
-    count("  wanted elsewhere (miss)", &|row| row.allocations.miss);
-    count("  to CPUs elsewhere (other)", &|row| row.allocations.other);
-    count("given elsewhere (foreign)", &|row| row.allocations.foreign);
+    count(&format!("  {}", fact_words("hit")), &|row| row.allocations.hit);
+    count(&format!("  {}", fact_words("miss")), &|row| row.allocations.miss);
+    count(&format!("  {}", fact_words("other")), &|row| row.allocations.other);
+    count(fact_words("foreign"), &|row| row.allocations.foreign);
     let moved = |count: Option<u64>| count.filter(|count| *count > 0);
     count("promoted pages per second", &|row| moved(row.promoted));
     count("demoted pages per second", &|row| moved(row.demoted));
     facts
 }
-
-/// Labels of the parts of memory, in their order.
-const PARTS: [&str; 7] = [
-    "  anonymous",
-    "  files (cache)",
-    "  shared, tmpfs",
-    "  slab",
-    "  page tables",
-    "  stacks",
-    "  huge page pools",
-];
 
 /// Free memory, marked where it is below the watermark.
 fn free(row: &NodeRow) -> Line {
@@ -163,9 +154,7 @@ fn rows(running: &Running, page: &mut Page) {
     .naming_omitted();
     for row in &running.nodes {
         let rate = |count: Option<u64>| number(running.rate(count));
-        let memory = |part: fn(&nodewise_diagnose::MemoryUse) -> Option<Bytes>| {
-            size(row.memory.as_ref().and_then(part))
-        };
+        let memory = |part: fn(&MemoryUse) -> Option<Bytes>| size(row.memory.as_ref().and_then(part));
         table.row(vec![
             Line::new().with(Ink::Strong, row.node.to_string()),
             percent(row.load.map(|load| load.busy)),

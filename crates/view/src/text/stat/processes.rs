@@ -71,7 +71,9 @@ pub(super) fn write(running: &Running, page: &mut Page) {
 
 /// Writes the table of services and containers.
 pub(super) fn services(running: &Running, page: &mut Page) {
-    if running.services.is_empty() {
+    let Some(rows) = &running.services else { return };
+    if rows.is_empty() {
+        page.heading("Services", "none");
         return;
     }
     page.heading("Services", "memory that is charged to them");
@@ -87,7 +89,7 @@ pub(super) fn services(running: &Running, page: &mut Page) {
         column("memory on", Align::Left, Keep::Always),
     ])
     .naming_omitted();
-    for row in &running.services {
+    for row in rows {
         table.row(vec![
             Line::from(row.kind_word()),
             Line::new().with(Ink::Strong, &*row.name),
