@@ -118,7 +118,7 @@ pub enum MappingsError {
     OtherUser(Pid),
     #[error("process {0} is protected from its own user: its mappings need root or CAP_SYS_PTRACE")]
     Protected(Pid),
-    #[error("{0}: pages can only be drawn from a running process")]
+    #[error("{0}: only a running process can be sampled")]
     NothingToDraw(Pid),
     #[error(transparent)]
     Read(ReadError),

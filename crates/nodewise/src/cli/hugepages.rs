@@ -22,7 +22,7 @@ Examples:
   nodewise hugepages undo
   nodewise hugepages persist 0=512,1=512 --dry-run
 
-Exit codes: 0 done; 1 fewer pages than were asked for; 2 wrong usage; 3 no pools, or no right to set them."
+Exit codes: 0 done; 1 fewer pages than requested; 2 wrong usage; 3 no pools, or no permission to set them."
 )]
 pub struct HugePages {
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub enum PoolAction {
     Set(Set),
     /// Restores the pools as they were before the last change
     Undo(Undo),
-    /// Reserves pools at every boot, in the kernel's command line or by systemd
+    /// Reserves huge pages at every boot, through the kernel's command line or systemd
     Persist(Persist),
 }
 
@@ -83,10 +83,10 @@ Examples:
   nodewise hugepages set total=1024          in proportion to the memory of the nodes
   nodewise hugepages set all=0
 
-The kernel reports success when it finds fewer pages than asked. Where that happens, the node's memory is compacted \
-and the value written again, up to three times. Caches are never dropped.
+The kernel reports success even if it finds fewer pages than requested. The node's memory is then compacted and the \
+value written again, up to three times. The page cache is never dropped.
 
-Exit codes: 0 as many pages as asked, 1 fewer or more, 2 wrong usage, 3 no pools, or no right to set them.")]
+Exit codes: 0 as many pages as requested, 1 fewer or more, 2 wrong usage, 3 no pools, or no permission to set them.")]
 pub struct Set {
     /// Pages per node: 0=512,1=512, 0-3=128, all=64, or total=1024 divided by the memory of the nodes
     #[arg(value_name = "NODES=PAGES")]
@@ -104,14 +104,15 @@ pub struct Set {
 /// Options of `undo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A pool that has been changed since by other means is left alone, and both values are shown; --force restores it anyway.
+A pool that something else has changed in the meantime is left alone, and both values are shown; --force restores it \
+anyway.
 
-Exit codes: 0 restored, 1 not all pages, 2 wrong usage, 3 nothing to restore, or no right to.")]
+Exit codes: 0 restored, 1 not all pages, 2 wrong usage, 3 nothing to restore, or no permission.")]
 pub struct Undo {
-    /// Also restore pools that have been changed since by other means
+    /// Also restore pools that something else has changed in the meantime
     #[arg(long)]
     pub force: bool,
-    /// Undo the last change of persist instead, byte for byte; with --json in the schema nodewise.hugepages-boot/1
+    /// Undo the last change of persist instead, byte for byte; --json then prints nodewise.hugepages-boot/1
     #[arg(long, conflicts_with_all = ["force", "journal"])]
     pub boot: bool,
     /// Directory to use as /, such as a mounted image
@@ -125,33 +126,33 @@ pub struct Undo {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  nodewise hugepages persist                           the pools as they are now
+  nodewise hugepages persist                           the current pools
   nodewise hugepages persist 0=512,1=512 --dry-run
   nodewise hugepages persist --huge-page-size 1G 0=4 --root /mnt/image
-  nodewise hugepages persist all=0                     none of this size
+  nodewise hugepages persist all=0                     no pools of this size
   nodewise hugepages undo --boot
 
-The command line is read before memory is fragmented, and the only way to pools of 1 GiB on most machines. It \
-takes numbers per node since Linux 5.16. systemd writes /etc/tmpfiles.d/nodewise-hugepages.conf into the pools \
-early at every boot. The old file is kept beside each; hugepages undo --boot brings it \
-back.
+The kernel reads its command line before memory is fragmented; on most machines this is the only way to reserve pages \
+of 1 GiB. Numbers per node need Linux 5.16 or newer. With --through systemd, /etc/tmpfiles.d/nodewise-hugepages.conf \
+sets the pools early at every boot. The old version of each changed file is kept next to it; hugepages undo --boot \
+restores it.
 
-Exit codes: 0; 2 wrong usage; 3 a boot file that nodewise does not change, or no right to.")]
+Exit codes: 0 done; 2 wrong usage; 3 a boot file that nodewise cannot change, or no permission.")]
 pub struct Persist {
     /// Pages per node: 0=512,1=512, 0-3=128, all=64, or total=1024 divided by the memory of the nodes [default: the
-    /// pools as they are now]
+    /// current pools]
     #[arg(value_name = "NODES=PAGES")]
     pub pages: Option<String>,
     /// Size of a huge page, such as 2M [default: the kernel's default size]
     #[arg(long, alias = "size", value_name = "SIZE", value_parser = super::size)]
     pub huge_page_size: Option<Bytes>,
-    /// Who reserves the pages: cmdline (the kernel's command line) or systemd
+    /// Mechanism that reserves the pages: cmdline (the kernel's command line) or systemd
     #[arg(long, value_name = "WAY", default_value = "cmdline", hide_possible_values = true)]
     pub through: Through,
     /// Directory to use as /, such as a mounted image
     #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true)]
     pub root: PathBuf,
-    /// Show the difference without changing anything
+    /// Show the changes to files without making them
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON (schema nodewise.hugepages-boot/1)

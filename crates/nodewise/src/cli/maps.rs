@@ -9,10 +9,10 @@ use nodewise_machine::duration;
 use super::recording::{self, RecordedMoment};
 use crate::output::Destination;
 
-/// Shows on which nodes the memory of a process is: by kind, policy and mapping
+/// Shows which nodes the memory of a process is on: by kind, policy and mapping
 ///
-/// Reading all of a large process takes long and holds up its system calls on memory, so above 20 ms of CPU time
-/// pages are drawn at random and shares get 95 % intervals; --exact counts every page.
+/// Counting every page of a large process takes long and delays its system calls on memory. If it would take more than
+/// 20 ms of CPU time, pages are sampled at random, and shares have 95 % intervals; --exact counts every page.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,26 +24,26 @@ Examples:
   nodewise maps postgres --from db.nwr --at 90m
   nodewise maps postgres --from db.nwr --at 6h --against @1h      what changed
 
-Exit codes: 0 done; 2 wrong usage, also a name of several processes; 3 no such process, no right to \
-look into it, or no memory.")]
+Exit codes: 0 done; 2 wrong usage, or a name that several processes have; 3 no such process, no permission to \
+read it, or no memory.")]
 pub struct Maps {
     /// Process: its number, or its name if no other has it
     #[arg(value_name = "PID|NAME")]
     pub process: String,
-    /// Name every mapping, not only the largest
+    /// List every mapping, not only the largest
     #[arg(long)]
     pub all: bool,
     /// Rows of the table: kind, file or policy
     #[arg(long, value_name = "GROUP", default_value = "kind", hide_possible_values = true)]
     pub by: By,
-    /// Name the other processes that map the same files and shared memory
+    /// List the other processes that map the same files and shared memory
     #[arg(long)]
     pub who: bool,
-    /// Show the node of each page between two addresses (hexadecimal), neighbours on one node together
+    /// Show the node of each page between two addresses (hexadecimal), adjacent pages on one node together
     #[arg(long, value_name = "A-B", value_parser = super::range,
         conflicts_with_all = ["all", "by", "who", "exact", "sample", "csv"])]
     pub range: Option<(u64, u64)>,
-    /// Show the mappings in a recording of nodewise record --maps: those of its last sample
+    /// Show mappings recorded by nodewise record --maps: those of the last sample
     #[arg(long, value_name = "FILE", help_heading = "Time",
         conflicts_with_all = ["who", "range", "exact", "sample", "seed"])]
     pub from: Option<PathBuf>,
@@ -58,10 +58,10 @@ pub struct Maps {
     /// Count every page, however long it takes
     #[arg(long, help_heading = "Reading", conflicts_with = "sample")]
     pub exact: bool,
-    /// Number of pages to draw at most, and of pages of small mappings to count
+    /// Maximum number of pages to sample, and to count in small mappings
     #[arg(long, value_name = "N", help_heading = "Reading", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub sample: Option<u64>,
-    /// Random seed, which fixes the pages that are drawn [default: from the clock, and printed]
+    /// Random seed of the sample [default: from the clock, and printed]
     #[arg(long, value_name = "N", help_heading = "Reading")]
     pub seed: Option<u64>,
     /// Print JSON (schema nodewise.maps/1; with --range nodewise.page_runs/1, with --against

@@ -59,9 +59,11 @@ fn page() -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ");
     let rows = rows();
     let all = rows.values().map(BTreeSet::len).max();
-    let mut page = "# Options\n\nAll options of all verbs, in the order of the alphabet, generated from the command line's definition. With few \
-                    exceptions an option has one meaning wherever it is taken; `nodewise help TOPIC` explains the forms of values. `--from` reads a \
-                    saved measurement back. Predictions (`explain`, `simulate`, `zones`, `zonelist`, `acpi`) have \
+    let mut page = "# Options\n\nAll options of all verbs in alphabetical order, generated from the definition of the command line. With few \
+                    exceptions, an option means the same for every verb that has it; one that verbs describe differently \
+                    has several rows. \
+                    `nodewise help TOPIC` explains the forms of values. `--from` reads back a saved measurement or a \
+                    recording. Predictions (`explain`, `simulate`, `zones`, `zonelist`, `acpi`) have \
                     no `--from`: save the machine with `capture`, and `--machine` computes them again, by the rules \
                     of any kernel.\n\n\
                     | option | verbs | value | default | meaning |\n|---|---|---|---|---|\n"

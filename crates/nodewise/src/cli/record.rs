@@ -9,9 +9,9 @@ use nodewise_machine::duration;
 
 /// Records the running system to a file
 ///
-/// Takes a sample of nodes, CPUs, processes and control groups every few seconds until Ctrl-C, until --for has
-/// passed, or until the program ends. Samples are compressed, and a crash costs at most the last ten seconds. Names
-/// of processes are recorded, their command lines and the host's name are not.
+/// Samples nodes, CPUs, processes and control groups every few seconds, until Ctrl-C, for the time of --for, or until
+/// the program ends. Samples are compressed, and a crash costs at most the last ten seconds. Process names are
+/// recorded; command lines and the host name are not.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "\
@@ -22,8 +22,8 @@ Examples:
   nodewise record -o build.nwr -- make -j8
   nodewise record -o db.nwr --maps postgres
 
-Exit codes: 0 done, also after Ctrl-C; 3 the file cannot be written; with a program, the program's own, 127 \
-when it cannot be found, 126 when it cannot be started.",
+Exit codes: 0 done, also after Ctrl-C; 3 the file cannot be written. With a program: that of the program, 127 \
+if it cannot be found, 126 if it cannot be started.",
     override_usage = "nodewise record -o FILE [OPTIONS] [-- PROGRAM...]"
 )]
 pub struct Record {
@@ -39,18 +39,18 @@ pub struct Record {
     /// End after this time, such as 90s, 10m or 8h
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     pub limit: Option<Duration>,
-    /// Keep this much at most, at least 64K: when half of it is full, FILE becomes FILE.old, which replaces the
-    /// one before
+    /// Maximum size of the recording, at least 64K: when FILE reaches half of it, it is renamed to FILE.old,
+    /// replacing an older one
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<Bytes>,
-    /// Also record the mappings of a process by number, or of all processes of a name (may be repeated); after the
-    /// first sample, reading them may take 1 % of a CPU, and large processes are sampled
+    /// Also record the mappings of a process by number, or of all processes with a name (may be repeated); after the
+    /// first sample, reading them takes at most 1 % of a CPU, and large processes are sampled
     #[arg(long, value_name = "PID|NAME")]
     pub maps: Vec<String>,
     /// Also record the interrupts of devices, by CPU
     #[arg(long)]
     pub irq: bool,
-    /// Program to run meanwhile; the recording ends with it
+    /// Program to run; the recording ends when it does
     #[arg(last = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
 }

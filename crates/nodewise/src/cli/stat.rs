@@ -11,7 +11,7 @@ use super::recording::{self, RecordedMoment};
 /// Shows the running system by node: memory, allocations, CPU load, and the processes that matter
 ///
 /// Without an interval it shows everything since boot, and where the memory of processes is now. With one it
-/// shows rates, and where processes ran: CPU time counts for a node only where that is certain. Stranded memory
+/// shows rates, and where processes ran: CPU time counts for a node only if that is certain. Stranded memory
 /// is on nodes where its process does not run. Ctrl-C ends it with the figures so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -90,10 +90,11 @@ pub struct Stat {
     /// Show the interrupts of devices, and the share that CPUs of other nodes take
     #[arg(long, help_heading = "Output")]
     pub irq: bool,
-    /// Show the memory bandwidth of each last-level cache (MBM, counted by the CPU for resctrl); without an interval over one second
+    /// Show the memory bandwidth of each last-level cache (MBM, counted by the CPU for resctrl), over one second if no
+    /// interval is given
     #[arg(long, help_heading = "Output")]
     pub mbm: bool,
-    /// Check sums that must hold; without an interval over one second
+    /// Check sums that must hold, over one second if no interval is given
     #[arg(long, help_heading = "Output")]
     pub check: bool,
     /// List every counter of the system and of each node

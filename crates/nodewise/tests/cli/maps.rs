@@ -162,7 +162,7 @@ fn what_has_no_mappings_says_why() {
     check(&["99999999999"], 3, "process 99999999999 does not exist");
     check(&["2"], 3, "process 2 is a thread of the kernel: it has no mappings");
     check(&["nosuch"], 3, "no process is named \"nosuch\"");
-    check(&["7", "--sample=10"], 3, "pages can only be drawn from a running process");
+    check(&["7", "--sample=10"], 3, "only a running process can be sampled");
     check(&["7", "--range=1000-2000"], 2, "a capture does not hold the nodes of single pages");
     check(&["7", "--range=2000-1000"], 2, "is not a range");
     let ran = run(&["--machine", "(1c 1G)", "maps", "7"]);

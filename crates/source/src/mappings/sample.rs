@@ -35,7 +35,7 @@ pub(super) fn read(
         Ok(found) => Ok(Some(found)),
         Err(Stop::Gone) => Err(MappingsError::Ended(process.pid)),
         Err(Stop::ReadAll(why)) => {
-            process.notes.push(format!("all pages were counted instead of drawn: {why}"));
+            process.notes.push(format!("all pages were counted instead of sampled: {why}"));
             Ok(None)
         }
     }
@@ -191,9 +191,7 @@ impl<'a> Sampling<'a> {
             })?;
             count += length;
             if count >= PATIENCE.min(most) && (hits as f64) < FEW_HITS * count as f64 {
-                return Err(Stop::ReadAll(format!(
-                    "of {count} pages that were drawn only {hits} are present"
-                )));
+                return Err(Stop::ReadAll(format!("of {count} sampled pages only {hits} are present")));
             }
         }
         self.asked += count;

@@ -248,7 +248,7 @@ fn what_cannot_be_drawn_is_counted_and_the_reason_is_named() {
     let check = |mut pages: Pages<fn(u64) -> Option<u32>>, why: &str| {
         let found = read(&tree(LARGE, numa), PID, Thoroughness::Sample(2_500), 1, Some(&mut pages)).unwrap();
         assert_eq!(found.mappings[0].pages, kib(&[(0, 65536)]));
-        let note = format!("all pages were counted instead of drawn: {why}");
+        let note = format!("all pages were counted instead of sampled: {why}");
         assert!(found.notes.first().is_some_and(|first| first.starts_with(&note)), "{:?}", found.notes);
     };
     let refused = Err(PageError::Refused("move_pages is not permitted".to_owned()));
@@ -256,7 +256,7 @@ fn what_cannot_be_drawn_is_counted_and_the_reason_is_named() {
     // A reserve with little of it in use, on a kernel that does not say which pages there are.
     let sparse: fn(u64) -> Option<u32> = |address| ((address >> 12) % 64 == 0).then_some(0);
     let pages = Pages { scans: Err(PageError::Unsupported), ..Pages::new(whole(), sparse) };
-    check(pages, "of 2048 pages that were drawn only");
+    check(pages, "of 2048 sampled pages only");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub fn maps_page(maps: &Maps<'_>) -> Frame {
                        Pages that several processes map count in each of them."
             .to_owned();
     if !maps.all().is_exact() {
-        caption.push_str(" Pages were drawn at random; --json has the 95 % intervals.");
+        caption.push_str(" Pages were sampled at random; --json has the 95 % intervals.");
     }
     stack.text(&caption, SMALL, Tone::Faint, 3);
     stack.finish()
