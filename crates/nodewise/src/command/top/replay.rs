@@ -36,11 +36,7 @@ pub(super) fn start(
     let fail = |error: RecordError| Failure::cannot(format_args!("{}: {error}", printable(&name)));
     let recording = Recording::open(file).map_err(fail)?;
     let mut replay = Replay::new(recording).map_err(fail)?;
-    replay.go(Seek::To(at.unwrap_or_default()));
-    // The first sample has none before it to compare with.
-    if replay.at == 0 {
-        replay.go(Seek::On);
-    }
+    replay.begin(at.unwrap_or_default());
     let (asker, requests) = mpsc::channel();
     thread::spawn(move || {
         // It ends with the view.
@@ -113,6 +109,15 @@ impl Replay {
         Ok(replay)
     }
 
+    /// Goes to the moment to begin with, this long after the beginning. The first sample has none before it to
+    /// compare with, so that is the second one.
+    fn begin(&mut self, at: Duration) {
+        self.go(Seek::To(at));
+        if self.at == 0 {
+            self.go(Seek::On);
+        }
+    }
+
     /// Goes to the last sample at or before a time; the first one where all are later.
     fn go_to(&mut self, wall: Duration) {
         let mut samples: VecDeque<Sample> = VecDeque::new();
@@ -183,5 +188,40 @@ impl Replay {
             gap: gap.map(gap_sentence),
         };
         Reading { running: digest(now, &delta), position: Some(position) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nodewise_source::record::{Header, Writer};
+    use nodewise_source::sample::Moment;
+
+    use super::*;
+
+    /// Samples a second apart, from a moment that is no whole millisecond.
+    fn replay(samples: u64) -> Replay {
+        let header = Header::new("1", Duration::from_secs(1), None);
+        let mut writer = Writer::begin(Vec::new(), &header, None).unwrap();
+        for second in 0..samples {
+            let since_boot = Duration::from_secs(second);
+            let wall = Duration::from_micros(1_700_000_000_000_700) + since_boot;
+            writer.push(&Sample { moment: Moment { since_boot, wall }, ..Sample::default() }).unwrap();
+        }
+        Replay::new(Recording::from_bytes(writer.finish().unwrap()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_replay_begins_with_a_sample_that_has_rates() {
+        let check = |samples, at, expected| {
+            let mut replay = replay(samples);
+            replay.begin(at);
+            let position = replay.reading().position.unwrap();
+            assert_eq!(position.at, Duration::from_secs(expected), "{at:?}");
+        };
+        check(3, Duration::ZERO, 1);
+        check(3, Duration::from_micros(1_999_999), 1);
+        check(3, Duration::from_secs(2), 2);
+        check(3, Duration::MAX, 2);
+        check(1, Duration::ZERO, 0);
     }
 }
