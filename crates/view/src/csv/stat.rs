@@ -68,7 +68,11 @@ fn process(row: &ProcessRow) -> Vec<(String, &'static str, Option<String>, &'sta
         (none(), "stranded", stranded, "share"),
     ];
     for (node, share) in row.pages.iter().flat_map(|pages| &pages.nodes) {
-        facts.push((node.to_string(), "memory", Some(share.size.get().to_string()), "bytes"));
+        facts.push((node.to_string(), "memory", bytes(Some(share.size)), "bytes"));
+        // The ends of an estimate; what was counted has none.
+        let end = |end| bytes(Some(end).filter(|_| share.low != share.high));
+        facts.push((node.to_string(), "memory_low", end(share.low), "bytes"));
+        facts.push((node.to_string(), "memory_high", end(share.high), "bytes"));
     }
     facts
 }

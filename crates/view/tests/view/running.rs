@@ -232,6 +232,22 @@ fn csv_has_a_line_for_each_fact_that_is_known() {
     assert!(text.contains(",,1,miss,812.000000,per_s\n"), "{text}");
     assert!(text.contains(",'=java,"), "a name is not a formula: {text}");
     assert!(!text.contains("1188,node\\x1b[2Jexporter,,stranded"), "{text}");
+    assert!(!text.contains(",memory_low,"), "every page was counted: {text}");
+}
+
+#[test]
+fn csv_has_the_ends_of_estimates() {
+    let mut now = sample(2, 202);
+    let pages = placed(PageMethod::Drawn(100), &[[900, 800, 950], [100, 50, 200]]);
+    now.processes = vec![Arc::new(ProcessSample {
+        pages: Some(pages),
+        ..process(812, "worker", 202, 50, Some(&[(0, 1000)]))
+    })];
+    let text = csv::stat(&Running::new(&now, &Delta::since_boot(&now), Choice::default()));
+    for (name, mib) in [("memory", 900), ("memory_low", 800), ("memory_high", 950)] {
+        let line = format!("812,worker,0,{name},{},bytes\n", mib << 20);
+        assert!(text.contains(&line), "{line}: {text}");
+    }
 }
 
 #[test]
