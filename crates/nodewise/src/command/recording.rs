@@ -150,7 +150,7 @@ fn hardware(before: &Machine, after: &Machine) -> Vec<String> {
             differences.push(format!("{} before, {} after", printable(&before), printable(&after)));
         }
     };
-    // A part that one of them does not say is no difference.
+    // Only what both of them say can differ.
     if let Some((before, after)) = before.architecture.clone().zip(after.architecture.clone()) {
         differ(before, after);
     }

@@ -410,7 +410,11 @@ fn grown(before: (u64, PageSample), after: (u64, PageSample)) -> RunningComparis
             Sample { processes: vec![Arc::new(process)], ..sample(2, seconds) }
         };
         let (earlier, now) = (sample(seconds - 2), sample(seconds));
-        Running::new(&now, &Delta::between(&earlier, &now).unwrap(), Choice::every_process())
+        Running::new(
+            &now,
+            &Delta::between(&earlier, &now).expect("the clock went on"),
+            Choice::every_process(),
+        )
     };
     let (before, after) = (digest(202, &before), digest(502, &after));
     let compared = |running| Compared { name: "a.nwr", at: Duration::ZERO, running };

@@ -198,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    /// Samples a second apart, from a moment that is no whole millisecond.
+    /// Samples a second apart, from a moment between two milliseconds.
     fn replay(samples: u64) -> Replay {
         let header = Header::new("1", Duration::from_secs(1), None);
         let mut writer = Writer::begin(Vec::new(), &header, None).unwrap();

@@ -123,7 +123,7 @@ fn a_change_within_the_chance_of_drawing_is_marked() {
     assert!(change(&little).may_be_none() && !change(&little).is_exact());
     assert!(!change(&much).may_be_none());
     assert_eq!(comparison(&before, &little).headline(), "0 resident");
-    // What chance explains is no change of the mapping.
+    // A difference by chance does not count as a change of the mapping.
     let listed = |after: &ProcessMappings| {
         let comparison = comparison(&before, after);
         let text = text::maps::comparison(&comparison, Named::Largest, &Style::plain(80));
