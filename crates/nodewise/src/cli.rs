@@ -52,7 +52,7 @@ verbs! {
     "acpi" Acpi(acpi::Acpi),
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "maps" Maps(maps::Maps),
-        "Shows on which nodes the memory of a process is: by kind, policy and mapping";
+        "Shows which nodes the memory of a process is on: by kind, policy and mapping";
     "capture" Capture(capture::Capture),
         "Saves this machine's description for inspection elsewhere";
     "record" Record(record::Record), here "",
