@@ -18,7 +18,7 @@
 //! - `error.rs` error of a failed call; `cause.rs` its explanation: cause, limit and mend; in `cause/` a file
 //!   per family of calls, and the facts that distinguish causes
 //! - `clock.rs` monotonic time, behind a trait
-//! - `perf.rs` events that are counted in a program and its children
+//! - `perf.rs` events that are counted in a program and its children, or by a device
 //! - `setup.rs` a placement for a program, prepared once and applied with nothing but system calls; in
 //!   `setup/` starting a program under it
 //! - `guard.rs` a program whose processes all end with this one; `guard/watch.rs` what its guard does between

@@ -1,13 +1,16 @@
-//! Events that CPUs and the kernel count in a program and its children.
+//! Events that CPUs and the kernel count in a program and its children, and events of devices such as memory controllers.
 //!
-//! A counter is opened for the calling thread with the wish to be inherited and to begin with
+//! A counter of programs is opened for the calling thread with the wish to be inherited and to begin with
 //! `execve(2)`. The thread itself never counts anything, for it calls none; a program that it starts
 //! does, from its first instruction on, and so does all that the program starts. What they counted is
 //! added to the counter that was opened when they end.
 
+use std::ffi::c_int;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
+
+use nodewise_machine::CpuId;
 
 use crate::error::Errno;
 use crate::raw;
@@ -106,6 +109,54 @@ pub struct Counting {
     file: File,
 }
 
+/// A counter of a device, such as a memory controller: whoever causes the events.
+#[derive(Debug)]
+pub struct DeviceCounter {
+    file: File,
+}
+
+/// A count since it was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DeviceCount {
+    pub value: u64,
+    /// Nanoseconds since then.
+    pub enabled_ns: u64,
+    /// Nanoseconds in which the device counted: fewer where it counted something else, too.
+    pub running_ns: u64,
+}
+
+impl DeviceCounter {
+    /// Opens a counter of the PMU with this number (`type` in sysfs) through a CPU of its `cpumask`, and begins to
+    /// count. `config` and `config1` say what.
+    ///
+    /// # Errors
+    /// Those of `perf_event_open(2)`: what others cause may be counted with CAP_PERFMON, or where
+    /// `kernel.perf_event_paranoid` is 0 or less.
+    pub fn open(pmu: u32, config: u64, config1: u64, cpu: CpuId) -> Result<Self, Errno> {
+        let attributes = Attributes { breakpoint_address: config1, ..Attributes::new(pmu, config, 0) };
+        let cpu = c_int::try_from(cpu.number()).map_err(|_| Errno::EINVAL)?;
+        Ok(Self { file: raw::perf_event_open(&attributes, Counted::AllOn(cpu))?.into() })
+    }
+
+    /// Reads the count up to now.
+    ///
+    /// # Errors
+    /// A counter that cannot be read.
+    pub fn read(&mut self) -> io::Result<DeviceCount> {
+        let [value, enabled_ns, running_ns] = read(&mut self.file)?;
+        Ok(DeviceCount { value, enabled_ns, running_ns })
+    }
+}
+
+/// The tasks whose events are counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counted {
+    /// Those of the calling thread, on any CPU.
+    ThisThread,
+    /// All, on this CPU, or in the device that it stands for.
+    AllOn(c_int),
+}
+
 /// The kernel's `struct perf_event_attr` in its first form, which every release reads.
 ///
 /// # Source
@@ -122,7 +173,26 @@ pub(crate) struct Attributes {
     flags: u64,
     wakeup_events: u32,
     breakpoint_kind: u32,
+    /// `config1` of other events than breakpoints.
     breakpoint_address: u64,
+}
+
+impl Attributes {
+    /// An event that is counted, and not sampled.
+    fn new(kind: u32, config: u64, flags: u64) -> Self {
+        Self {
+            kind,
+            size: size_of::<Self>() as u32,
+            config,
+            sample_period: 0,
+            sample_type: 0,
+            read_format: READ_FORMAT,
+            flags,
+            wakeup_events: 0,
+            breakpoint_kind: 0,
+            breakpoint_address: 0,
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Attributes>() == 64, "PERF_ATTR_SIZE_VER0");
@@ -141,19 +211,8 @@ impl Counting {
     /// Where the event cannot be counted, and why.
     pub fn open(counter: Counter) -> Result<Self, NotCounted> {
         let (kind, config) = counter.event();
-        let attributes = Attributes {
-            kind,
-            size: size_of::<Attributes>() as u32,
-            config,
-            sample_period: 0,
-            sample_type: 0,
-            read_format: READ_FORMAT,
-            flags: FLAGS,
-            wakeup_events: 0,
-            breakpoint_kind: 0,
-            breakpoint_address: 0,
-        };
-        Ok(Self { file: raw::perf_event_open(&attributes)?.into() })
+        let attributes = Attributes::new(kind, config, FLAGS);
+        Ok(Self { file: raw::perf_event_open(&attributes, Counted::ThisThread)?.into() })
     }
 
     /// Returns the count up to now; `None` where the CPU was too busy with other counters to count at
@@ -162,15 +221,16 @@ impl Counting {
     /// # Errors
     /// A counter that cannot be read.
     pub fn read(&mut self) -> io::Result<Option<u64>> {
-        let mut bytes = [0; 24];
-        self.file.read_exact(&mut bytes)?;
-        let word = |at: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&bytes[at..at + 8]);
-            u64::from_ne_bytes(word)
-        };
-        Ok(scaled(word(0), word(8), word(16)))
+        let [value, enabled, running] = read(&mut self.file)?;
+        Ok(scaled(value, enabled, running))
     }
+}
+
+/// Reads a count, and the times in [`READ_FORMAT`].
+fn read(file: &mut File) -> io::Result<[u64; 3]> {
+    let mut words = [[0; 8]; 3];
+    file.read_exact(words.as_flattened_mut())?;
+    Ok(words.map(u64::from_ne_bytes))
 }
 
 /// A count, scaled from the time in which it ran to the time in which it should have.
@@ -195,6 +255,25 @@ mod tests {
         assert_eq!(scaled(0, 0, 0), Some(0));
         assert_eq!(scaled(0, 5, 0), None);
         assert_eq!(scaled(u64::MAX, u64::MAX, 1), Some(u64::MAX));
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a test that cannot run says why")]
+    fn a_counter_of_a_device_counts_for_all_programs() {
+        // The kernel's own clock of a CPU (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK) takes the way of a device.
+        let mut counter = match DeviceCounter::open(1, 0, 0, CpuId::new(0)) {
+            Ok(counter) => counter,
+            Err(why) => return eprintln!("counting on a CPU skipped: {why}"),
+        };
+        let before = counter.read().unwrap();
+        let after = loop {
+            let after = counter.read().unwrap();
+            if after.value > before.value {
+                break after;
+            }
+        };
+        assert!(after.enabled_ns > before.enabled_ns && after.running_ns <= after.enabled_ns);
+        assert!(DeviceCounter::open(u32::MAX, 0, 0, CpuId::new(0)).is_err());
     }
 
     #[test]

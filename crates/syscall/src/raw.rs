@@ -15,7 +15,7 @@ use nodewise_machine::set::words::BITS_PER_WORD;
 
 use crate::arguments::Advice;
 use crate::error::Errno;
-use crate::perf::Attributes;
+use crate::perf::{Attributes, Counted};
 
 /// `get_mempolicy`: the node instead of the policy.
 pub(crate) const MPOL_F_NODE: c_int = mpol::F_NODE;
@@ -315,17 +315,21 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(4096)
 }
 
-/// `perf_event_open(2)` for the calling thread on any CPU, closed by `execve(2)`.
-pub(crate) fn perf_event_open(attributes: &Attributes) -> Result<OwnedFd, Errno> {
+/// `perf_event_open(2)`, closed by `execve(2)`.
+pub(crate) fn perf_event_open(attributes: &Attributes, counted: Counted) -> Result<OwnedFd, Errno> {
     const CLOSE_ON_EXEC: c_ulong = 1 << 3;
     let attributes: *const Attributes = attributes;
-    let (this_thread, any_cpu, no_group): (c_long, c_long, c_long) = (0, -1, -1);
+    // 0 is the calling thread; -1 is all threads, any CPU, and no group.
+    let (thread, cpu): (c_long, c_long) = match counted {
+        Counted::ThisThread => (0, -1),
+        Counted::AllOn(cpu) => (-1, c_long::from(cpu)),
+    };
+    let no_group: c_long = -1;
     // SAFETY: the kernel reads as many bytes at the pointer as the structure says that it has, which is
     // its size; when it knows a larger form it takes the rest as zero. It writes nothing but the size
     // it expects, into the same structure and only after E2BIG, which a size that it knows never gives.
-    let descriptor = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, attributes, this_thread, any_cpu, no_group, CLOSE_ON_EXEC)
-    };
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, attributes, thread, cpu, no_group, CLOSE_ON_EXEC) };
     let descriptor = done(descriptor)? as c_int;
     // SAFETY: the kernel has just opened this descriptor for us, and no one else knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
