@@ -30,6 +30,7 @@ pub mod numa_maps;
 pub mod number;
 pub mod pci_link;
 pub mod pid_stat;
+pub mod pmu;
 pub mod pressure;
 pub mod proc_stat;
 pub mod proc_status;
