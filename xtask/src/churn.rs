@@ -242,6 +242,7 @@ fn check(account: &Account, churn: &Churn, drivers: u64) -> Result<()> {
         groups: true,
         interrupts: true,
         bandwidth: BandwidthScope::None,
+        controllers: BandwidthScope::None,
         pages: Some(PageOptions::default()),
     };
     let mut sampler = Sampler::new(Tree::live(), options);

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nodewise_machine::{CpuId, NodeCounters, NodeId};
+use nodewise_machine::{CpuId, CpuSet, NodeCounters, NodeId};
 use nodewise_source::parse::counters::Counters;
 use nodewise_source::parse::pressure::{Pressure, Stall};
 use nodewise_source::sample::{
-    BandwidthSample, GroupSample, Identity, InterruptSample, NodeSample, PressureSample, ProcessSample,
-    Sample, TaskSample,
+    BandwidthSample, ControllerSample, GroupSample, Identity, InterruptSample, NodeSample, PressureSample,
+    ProcessSample, Sample, TaskSample,
 };
 use thiserror::Error;
 
@@ -81,6 +81,7 @@ pub struct Delta {
     pub interrupts: Vec<InterruptChange>,
     pub pressure: PressureChange,
     pub bandwidth: Vec<BandwidthChange>,
+    pub controllers: Vec<ControllerChange>,
     pub groups: Vec<GroupChange>,
     /// CPUs whose idle time ran backwards, as it does in some releases: it counts as 0.
     pub idle_went_back: usize,
@@ -197,6 +198,14 @@ pub struct BandwidthChange {
     pub local_bytes: Option<u64>,
 }
 
+/// Bytes that the memory controllers of a die counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerChange {
+    pub cpus: CpuSet,
+    pub read_bytes: Option<u64>,
+    pub written_bytes: Option<u64>,
+}
+
 impl Delta {
     /// The change between two samples.
     ///
@@ -262,6 +271,7 @@ impl Delta {
                 .collect(),
             pressure: pressure(before.map(|sample| &sample.pressure), &now.pressure, window),
             bandwidth: now.bandwidth.iter().map(|cache| bandwidth(before, cache)).collect(),
+            controllers: now.controllers.iter().map(|die| controllers(before, die)).collect(),
             groups: groups(before, now, window),
             idle_went_back: loads.idle_went_back,
         }
@@ -413,6 +423,18 @@ fn bandwidth(before: Option<&Sample>, now: &BandwidthSample) -> BandwidthChange 
         domain: now.domain,
         total_bytes: since(|cache| cache.total_bytes),
         local_bytes: since(|cache| cache.local_bytes),
+    }
+}
+
+fn controllers(before: Option<&Sample>, now: &ControllerSample) -> ControllerChange {
+    let earlier =
+        before.and_then(|sample| sample.controllers.iter().find(|earlier| earlier.cpus == now.cpus));
+    // The counters began with the first sample, and not with the system.
+    let since = |of: fn(&ControllerSample) -> Option<u64>| of(now)?.checked_sub(of(earlier?)?);
+    ControllerChange {
+        cpus: now.cpus.clone(),
+        read_bytes: since(|die| die.read_bytes),
+        written_bytes: since(|die| die.written_bytes),
     }
 }
 

@@ -16,7 +16,7 @@
 //! - `zones.rs` the zones of a machine: the kernel's own where it was asked, else the model's
 //! - `supplied.rs` facts that options supply where a machine does not give them; `node_memory.rs` sizes of
 //!   nodes
-//! - `live_pages.rs` the pages of a running process
+//! - `live_pages.rs` the pages of a running process, `live_counters.rs` counters of devices
 //! - `live.rs`, `huge.rs` facts about this process and system that the libraries ask for; `witness.rs` what
 //!   is around a program while it runs: its pages, other programs, the hypervisor, what the kernel counts
 //! - in `command/tune/` what is compared (`command/tune/options.rs`), the placements, a space of them as TOML
@@ -55,6 +55,7 @@ mod huge;
 mod input;
 mod journal;
 mod live;
+mod live_counters;
 mod live_pages;
 mod measuring;
 mod migration;

@@ -34,6 +34,7 @@ fn main() {
         groups: true,
         interrupts: false,
         bandwidth: BandwidthScope::None,
+        controllers: BandwidthScope::None,
         pages: (!without_pages).then(PageOptions::default),
     };
     let mut sampler = Sampler::new(Tree::live(), options);

@@ -13,12 +13,14 @@
 //! - `sampler.rs` a sample after the other, from any tree, for little; in `sample/` also the facts of the machine and
 //!   its nodes (`system.rs`), of processes (`processes.rs`), their threads (`tasks.rs`) and control groups
 //!   (`groups.rs`); `pages.rs` where the memory of processes is, within a budget;
-//!   `interrupts.rs` devices and the CPUs that serve them, `bandwidth.rs` counters of last-level caches
+//!   `interrupts.rs` devices and the CPUs that serve them, `bandwidth.rs` counters of last-level caches,
+//!   `controllers.rs` those of memory controllers
 //! - `due.rs` when idle objects are read again; `reading.rs` and `missing.rs` a file and why it gave nothing;
 //!   `clock.rs` the moment; `limit.rs` how many files may be open
 
 mod bandwidth;
 mod clock;
+mod controllers;
 mod due;
 mod groups;
 mod interrupts;
@@ -50,6 +52,7 @@ use crate::tree::Tree;
 
 pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name};
 pub use bandwidth::BandwidthScope;
+pub use controllers::{EventCount, EventCounter, EventOpener, EventRefusal, PmuEvent};
 pub use pages::{DrawnPages, PageDrawer, PageOptions};
 pub use sampler::{ProcessScope, SampleOptions, Sampler, ThreadScope};
 
@@ -80,6 +83,8 @@ pub struct Sample {
     pub interrupts: Vec<InterruptSample>,
     /// Bandwidth that hardware counts for each last-level cache. Empty where there is none.
     pub bandwidth: Vec<BandwidthSample>,
+    /// Traffic that memory controllers count, by die. Empty where it is not counted.
+    pub controllers: Vec<ControllerSample>,
     /// Missing facts, each with its reason.
     pub unread: Vec<Unread>,
 }
@@ -324,6 +329,18 @@ pub struct BandwidthSample {
     pub total_bytes: Option<u64>,
     /// The part of it that went to memory of the cache's own node.
     pub local_bytes: Option<u64>,
+}
+
+/// Bytes that the memory controllers of a die counted, whichever node they belong to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ControllerSample {
+    /// CPUs of the die.
+    pub cpus: CpuSet,
+    /// How many controllers, or channels of them, were added up.
+    pub controllers: u32,
+    /// Bytes since the first sample. `None` where a counter did not run all the time.
+    pub read_bytes: Option<u64>,
+    pub written_bytes: Option<u64>,
 }
 
 /// A fact that is missing, with its reason, in words fit for a terminal.

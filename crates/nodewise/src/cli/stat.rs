@@ -54,7 +54,7 @@ pub struct Stat {
     /// Compare with another recording, or with a moment of one: FILE, FILE@TIME, or @TIME for another moment
     /// of the same recording
     #[arg(long, value_name = "FILE", value_parser = recording::recorded_moment, requires = "from",
-        conflicts_with_all = ["check", "raw", "irq", "mbm", "services", "threads", "sort"], help_heading = "Time")]
+        conflicts_with_all = ["check", "raw", "irq", "mbm", "uncore", "services", "threads", "sort"], help_heading = "Time")]
     pub against: Option<RecordedMoment>,
     /// A process by number, also a small one (may be repeated)
     #[arg(long, value_name = "PID", help_heading = "Processes")]
@@ -94,6 +94,9 @@ pub struct Stat {
     /// interval is given
     #[arg(long, help_heading = "Output")]
     pub mbm: bool,
+    /// Show the traffic that memory controllers count (uncore PMUs), over one second if no interval is given
+    #[arg(long, help_heading = "Output")]
+    pub uncore: bool,
     /// Check sums that must hold, over one second if no interval is given
     #[arg(long, help_heading = "Output")]
     pub check: bool,

@@ -26,6 +26,7 @@ use crate::cli::record::Record as Args;
 use crate::command::capture::{machine_file, shown};
 use crate::command::run::not_executed;
 use crate::failure::{Failure, INTERNAL, Outcome};
+use crate::live_counters::LiveCounters;
 use crate::live_pages::LiveDrawer;
 use crate::{input, measuring, output};
 
@@ -55,10 +56,11 @@ pub fn run(args: &Args, global: &Global) -> Outcome {
         groups: true,
         interrupts: args.irq,
         bandwidth: BandwidthScope::IfCounted,
+        controllers: BandwidthScope::IfCounted,
         pages: Some(PageOptions { budget: args.every.mul_f64(FOR_PAGES), always: BTreeSet::new() }),
     };
     let drawer = LiveDrawer::new(measuring::seed(None));
-    let mut sampler = Sampler::new(tree, options).drawing(Box::new(drawer));
+    let mut sampler = Sampler::new(tree, options).drawing(Box::new(drawer)).counting(Box::new(LiveCounters));
     // A recording that --force replaces is lost only for a program that starts.
     let mut child = start(args).inspect_err(|_| {
         if !args.force {

@@ -21,6 +21,7 @@ use nodewise_view::{csv, json, text};
 use crate::cli::Global;
 use crate::cli::stat::{SortBy, Stat};
 use crate::failure::{Failure, Outcome};
+use crate::live_counters::LiveCounters;
 use crate::live_pages::LiveDrawer;
 use crate::{input, measuring, output};
 
@@ -36,7 +37,7 @@ const LEAST: Duration = Duration::from_millis(3);
 pub(super) const WARM_UP: Duration = Duration::from_millis(100);
 /// A shorter interval, which Ctrl-C has cut, says little.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// The interval of --check and --mbm, whose counters say nothing since boot.
+/// The interval of --check, --mbm and --uncore, whose counters say nothing since boot.
 const CHECKED: Duration = Duration::from_secs(1);
 
 /// The CPU time for the memory of processes in an interval, of which it may take a share.
@@ -56,7 +57,7 @@ pub fn run(args: &Stat, global: &Global) -> Outcome {
         }
         return recorded::show(args, global, &words, file);
     }
-    let needs_interval = args.check || args.mbm;
+    let needs_interval = args.check || args.mbm || args.uncore;
     let interval = words.every.or_else(|| (needs_interval && live).then_some(CHECKED));
     if !live && (interval.is_some() || words.names_processes() || subject::is_wanted(args)) {
         return Err(Failure::usage(
@@ -102,12 +103,17 @@ impl Reader<'_> {
             pages: self.live.then_some(PageOptions { budget, always }),
             interrupts: self.args.irq,
             bandwidth: if self.args.mbm { BandwidthScope::All } else { BandwidthScope::None },
+            controllers: if self.args.uncore { BandwidthScope::All } else { BandwidthScope::None },
         }
     }
 
     fn sampler(&self, tree: Tree) -> Sampler {
         let sampler = Sampler::new(tree, self.options());
-        if self.live { sampler.drawing(Box::new(LiveDrawer::new(measuring::seed(None)))) } else { sampler }
+        if self.live {
+            sampler.drawing(Box::new(LiveDrawer::new(measuring::seed(None)))).counting(Box::new(LiveCounters))
+        } else {
+            sampler
+        }
     }
 
     /// One reading, since boot.

@@ -20,8 +20,8 @@ use crate::parse::counters::Counters;
 use crate::parse::pressure::{Pressure, Stall};
 use crate::parse::proc_stat::CpuTimes;
 use crate::sample::{
-    BandwidthSample, GroupSample, InterruptSample, MappingsSample, Moment, NodeSample, PoolSample,
-    PressureSample, Remedy, Sample, Unread,
+    BandwidthSample, ControllerSample, GroupSample, InterruptSample, MappingsSample, Moment, NodeSample,
+    PoolSample, PressureSample, Remedy, Sample, Unread,
 };
 
 use maps::MapsFrame;
@@ -53,6 +53,9 @@ pub(super) struct Frame {
     maps: BTreeMap<String, MapsFrame>,
     interrupts: Vec<InterruptFrame>,
     bandwidth: BTreeMap<u32, BandwidthFrame>,
+    /// By the CPUs of the die; missing in recordings of older releases.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    controllers: BTreeMap<String, ControllerFrame>,
     unread: Vec<UnreadFrame>,
 }
 
@@ -141,6 +144,16 @@ struct InterruptFrame {
     lines: Vec<u32>,
     cpus: Vec<u32>,
     counts: Vec<u64>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct ControllerFrame {
+    controllers: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -431,6 +444,14 @@ impl Frame {
             };
             (cache.domain, frame)
         });
+        let controllers = sample.controllers.iter().map(|die| {
+            let frame = ControllerFrame {
+                controllers: die.controllers,
+                read: die.read_bytes,
+                written: die.written_bytes,
+            };
+            (die.cpus.to_string(), frame)
+        });
         let unread = sample.unread.iter().map(|unread| UnreadFrame {
             fact: unread.fact.clone(),
             reason: unread.reason.clone(),
@@ -464,6 +485,7 @@ impl Frame {
                 .collect(),
             interrupts: sample.interrupts.iter().map(InterruptFrame::from).collect(),
             bandwidth: bandwidth.collect(),
+            controllers: controllers.collect(),
             unread: unread.collect(),
         }
     }
@@ -493,6 +515,17 @@ impl Frame {
                 local_bytes: cache.local,
             })
         });
+        let controllers = self.controllers.into_iter().map(|(cpus, die)| {
+            Ok(ControllerSample {
+                cpus: self::cpus(&cpus)?,
+                controllers: die.controllers,
+                read_bytes: die.read,
+                written_bytes: die.written,
+            })
+        });
+        let mut controllers = controllers.collect::<Result<Vec<_>, Fault>>()?;
+        // By number, and not by text.
+        controllers.sort_by(|one, other| one.cpus.cmp(&other.cpus));
         let unread = self.unread.into_iter().map(|unread| Unread {
             fact: unread.fact,
             reason: unread.reason,
@@ -516,6 +549,7 @@ impl Frame {
                 .map(InterruptSample::try_from)
                 .collect::<Result<_, Fault>>()?,
             bandwidth: bandwidth.collect::<Result<_, Fault>>()?,
+            controllers,
             unread: unread.collect(),
         })
     }

@@ -17,9 +17,9 @@ use crate::parse::pressure::{Pressure, Stall};
 use crate::parse::proc_stat::CpuTimes;
 use crate::process::Pid;
 use crate::sample::{
-    Allowed, BalancingFaults, BalancingSample, BandwidthSample, Denied, GroupSample, Identity,
-    InterruptSample, Moment, NodeSample, PageMethod, PageSample, PageShare, PoolSample, PressureSample,
-    ProcessSample, Remedy, Sample, TaskSample, Unread,
+    Allowed, BalancingFaults, BalancingSample, BandwidthSample, ControllerSample, Denied, GroupSample,
+    Identity, InterruptSample, Moment, NodeSample, PageMethod, PageSample, PageShare, PoolSample,
+    PressureSample, ProcessSample, Remedy, Sample, TaskSample, Unread,
 };
 
 fn maybe<T: Clone + std::fmt::Debug>(
@@ -256,16 +256,23 @@ fn samples() -> impl Strategy<Value = Sample> {
         prop::collection::btree_map("/.{0,3}", groups(), 0..3),
         prop::collection::vec(interrupts, 0..3),
         prop::collection::btree_map(any::<u32>(), (maybe(any::<u64>()), maybe(any::<u64>())), 0..3),
+        prop::collection::btree_map(0..9u32, (any::<u32>(), maybe(any::<u64>()), maybe(any::<u64>())), 0..3),
         prop::collection::vec(unread, 0..2),
         prop::collection::btree_map(identities(), mappings(), 0..3),
     );
     (machine, rest).prop_map(|((moment, nodes, cpus, memory, events, (cpu, mem, io)), rest)| {
-        let (forks, processes, groups, interrupts, bandwidth, unread, mappings) = rest;
+        let (forks, processes, groups, interrupts, bandwidth, controllers, unread, mappings) = rest;
         let domain = |(domain, (total_bytes, local_bytes))| BandwidthSample {
             domain,
             cpus: [CpuId::new(1)].into_iter().collect(),
             total_bytes,
             local_bytes,
+        };
+        let die = |(cpu, (controllers, read_bytes, written_bytes))| ControllerSample {
+            cpus: [CpuId::new(cpu)].into_iter().collect(),
+            controllers,
+            read_bytes,
+            written_bytes,
         };
         Sample {
             moment,
@@ -285,6 +292,7 @@ fn samples() -> impl Strategy<Value = Sample> {
                 .collect(),
             interrupts,
             bandwidth: bandwidth.into_iter().map(domain).collect(),
+            controllers: controllers.into_iter().map(die).collect(),
             mappings: mappings
                 .into_iter()
                 .map(|(identity, sample)| process_mappings(identity, sample))

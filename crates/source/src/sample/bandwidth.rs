@@ -17,7 +17,7 @@ const FIND_EVERY: Duration = Duration::from_secs(10);
 /// The fact, in a missing one's line.
 const FACT: &str = "bandwidth";
 
-/// Whether to read the bandwidth that hardware counts.
+/// Whether to read what hardware counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BandwidthScope {
     #[default]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use nodewise_machine::{Bytes, CpuSet};
 
 use super::bandwidth::{BandwidthScope, BandwidthTable};
+use super::controllers::{ControllerTable, EventOpener};
 use super::groups::GroupTable;
 use super::interrupts::InterruptTable;
 use super::missing::Missing;
@@ -28,6 +29,8 @@ pub struct SampleOptions {
     /// Whether to read the interrupts of devices: a large text where CPUs are many.
     pub interrupts: bool,
     pub bandwidth: BandwidthScope,
+    /// The traffic of memory controllers, which [`Sampler::counting`] counts.
+    pub controllers: BandwidthScope,
     /// Where the memory of the processes is; `None` leaves it out.
     pub pages: Option<PageOptions>,
 }
@@ -86,6 +89,7 @@ pub struct Sampler {
     purse: Option<Purse>,
     interrupts: InterruptTable,
     bandwidth: BandwidthTable,
+    controllers: ControllerTable,
 }
 
 impl Sampler {
@@ -111,6 +115,7 @@ impl Sampler {
             group_room,
             purse,
             bandwidth: BandwidthTable::default(),
+            controllers: ControllerTable::default(),
         }
     }
 
@@ -120,6 +125,13 @@ impl Sampler {
         if let Some(purse) = &mut self.purse {
             purse.draw_with(drawer);
         }
+        self
+    }
+
+    /// Counts events with the help of the kernel; without it no traffic of memory controllers is known.
+    #[must_use]
+    pub fn counting(mut self, opener: Box<dyn EventOpener>) -> Self {
+        self.controllers.open_with(opener);
         self
     }
 
@@ -155,6 +167,9 @@ impl Sampler {
         }
         if self.options.bandwidth != BandwidthScope::None {
             sample.bandwidth = self.bandwidth.read(&mut reading, &sample, self.options.bandwidth);
+        }
+        if self.options.controllers != BandwidthScope::None {
+            sample.controllers = self.controllers.read(&mut reading, self.options.controllers);
         }
         self.tick += 1;
         sample.unread = missing.into_lines();

@@ -32,7 +32,7 @@ pub fn stat(running: &Running) -> String {
         }
     }
     for row in &running.bandwidth {
-        // Caches whose CPUs are on several nodes have no line of a node.
+        // Those whose CPUs are on several nodes have no line of a node.
         let node = row.nodes.first().filter(|_| row.nodes.len() == 1);
         let subject = format!(",,{}", known(node));
         let counts =
@@ -44,6 +44,13 @@ pub fn stat(running: &Running) -> String {
                 running.rate(bytes).map(decimal),
                 "bytes_per_s",
             );
+        }
+    }
+    for row in &running.controllers {
+        let subject = format!(",,{}", known(row.nodes.first().filter(|_| row.nodes.len() == 1)));
+        for (name, bytes) in [("read", row.read_bytes), ("written", row.written_bytes)] {
+            let name = format!("traffic_{name}_die_of_cpu_{}", known(row.cpus.first()));
+            add(&subject, &name, running.rate(bytes).map(decimal), "bytes_per_s");
         }
     }
     for row in &running.processes {

@@ -9,9 +9,11 @@ pub mod words;
 
 use std::collections::BTreeMap;
 
-use nodewise_diagnose::change::{BandwidthChange, CpuLoad, InterruptChange, PressureChange};
+use nodewise_diagnose::change::{
+    BandwidthChange, ControllerChange, CpuLoad, InterruptChange, PressureChange,
+};
 use nodewise_diagnose::locality::{NodeSize, sizes};
-use nodewise_diagnose::sample::{BandwidthSample, PoolSample, Sample};
+use nodewise_diagnose::sample::{BandwidthSample, ControllerSample, PoolSample, Sample};
 use nodewise_diagnose::{Delta, IdentityCheck, MemoryUse, Places};
 use nodewise_machine::{Bytes, CpuSet, NodeCounters, NodeId, NodeSet};
 
@@ -100,6 +102,7 @@ pub struct Running {
     pub gone: usize,
     pub devices: Vec<DeviceRow>,
     pub bandwidth: Vec<BandwidthRow>,
+    pub controllers: Vec<ControllerRow>,
     /// Control groups; `None` where no one asked for them.
     pub services: Option<Vec<ServiceRow>>,
     /// Groups that would be listed if there were room.
@@ -178,6 +181,25 @@ impl BandwidthRow {
     }
 }
 
+/// The traffic of the memory controllers of a die in the window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControllerRow {
+    pub cpus: CpuSet,
+    /// The nodes of its CPUs: several where a die is split into nodes, which its counters do not distinguish.
+    pub nodes: NodeSet,
+    /// How many controllers were added up.
+    pub controllers: u32,
+    pub read_bytes: Option<u64>,
+    pub written_bytes: Option<u64>,
+}
+
+impl ControllerRow {
+    /// Reads and writes together.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.read_bytes?.checked_add(self.written_bytes?)
+    }
+}
+
 /// A counter as the kernel has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawCounter {
@@ -233,6 +255,7 @@ impl Running {
             gone: delta.gone.len(),
             devices: devices(sample, delta),
             bandwidth: bandwidth(sample, delta, &places),
+            controllers: controllers(sample, delta, &places),
             services,
             services_left_out,
             checks: Vec::new(),
@@ -294,6 +317,18 @@ fn bandwidth(sample: &Sample, delta: &Delta, places: &Places) -> Vec<BandwidthRo
         nodes: places.nodes(&cache.cpus),
         total_bytes: change.total_bytes,
         local_bytes: change.local_bytes,
+    };
+    changes.map(row).collect()
+}
+
+fn controllers(sample: &Sample, delta: &Delta, places: &Places) -> Vec<ControllerRow> {
+    let changes = sample.controllers.iter().zip(&delta.controllers);
+    let row = |(die, change): (&ControllerSample, &ControllerChange)| ControllerRow {
+        cpus: die.cpus.clone(),
+        nodes: places.nodes(&die.cpus),
+        controllers: die.controllers,
+        read_bytes: change.read_bytes,
+        written_bytes: change.written_bytes,
     };
     changes.map(row).collect()
 }

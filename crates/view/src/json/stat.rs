@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{pretty, rounded};
 use crate::digest::running::{DeviceRow, NodeRow, ProcessRow, RawCounter, Running, TaskRow, findings};
-use bandwidth::BandwidthJson;
+use bandwidth::{BandwidthJson, ControllerJson};
 use service::ServiceJson;
 
 /// Writes it for a reader of one document.
@@ -58,6 +58,8 @@ struct StatJson {
     devices: Vec<DeviceJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bandwidth: Vec<BandwidthJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    memory_controllers: Vec<ControllerJson>,
     checks: Vec<CheckJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counters: Vec<CounterJson>,
@@ -345,6 +347,11 @@ impl StatJson {
             services_left_out: running.services.as_ref().map(|_| running.services_left_out),
             devices: running.devices.iter().map(|row| DeviceJson::of(row, running)).collect(),
             bandwidth: running.bandwidth.iter().map(|row| BandwidthJson::from_row(row, running)).collect(),
+            memory_controllers: running
+                .controllers
+                .iter()
+                .map(|row| ControllerJson::from_row(row, running))
+                .collect(),
             checks: running.checks.iter().map(CheckJson::of).collect(),
             counters: running.raw.iter().map(CounterJson::of).collect(),
             findings: findings(running).iter().map(finding).collect(),

@@ -25,6 +25,7 @@ pub fn stat(running: &Running, style: &Style) -> String {
     processes::services(running, &mut page);
     devices(running, &mut page);
     bandwidth(running, &mut page);
+    controllers(running, &mut page);
     checks(running, &mut page);
     raw(running, &mut page);
     if findings.len() > 1 {
@@ -93,19 +94,47 @@ fn bandwidth(running: &Running, page: &mut Page) {
         column("cache", Align::Right, Keep::Unless(0)),
     ]);
     for row in &running.bandwidth {
-        let rate = |bytes: Option<u64>| {
-            running.rate(bytes).map_or_else(Line::new, |rate| Line::from(format!("{:.2}", rate / 1e9)))
-        };
         table.row(vec![
             Line::from(row.cpus.to_string()),
             Line::from(row.nodes.to_string()),
-            rate(row.total_bytes),
-            rate(row.local_bytes),
-            rate(row.other_bytes()),
+            gigabytes(running, row.total_bytes),
+            gigabytes(running, row.local_bytes),
+            gigabytes(running, row.other_bytes()),
             Line::from(row.domain.to_string()),
         ]);
     }
     table.write(page);
+}
+
+fn controllers(running: &Running, page: &mut Page) {
+    if running.controllers.is_empty() {
+        return;
+    }
+    page.heading("Traffic of memory controllers by die", &format!("GB/s, {}", words::window(running)));
+    let mut table = Table::new(vec![
+        column("CPUs", Align::Left, Keep::Always),
+        column("node", Align::Right, Keep::Always),
+        column("read", Align::Right, Keep::Always),
+        column("written", Align::Right, Keep::Always),
+        column("all", Align::Right, Keep::Always),
+        column("controllers", Align::Right, Keep::Unless(0)),
+    ]);
+    for row in &running.controllers {
+        table.row(vec![
+            Line::from(row.cpus.to_string()),
+            Line::from(row.nodes.to_string()),
+            gigabytes(running, row.read_bytes),
+            gigabytes(running, row.written_bytes),
+            gigabytes(running, row.total_bytes()),
+            Line::from(row.controllers.to_string()),
+        ]);
+    }
+    table.write(page);
+}
+
+/// Bytes of a window in GB/s.
+fn gigabytes(running: &Running, bytes: Option<u64>) -> Line {
+    running.rate(bytes).map_or_else(Line::new, |rate| Line::from(format!("{:.2}", rate / 1e9)))
 }
 
 fn checks(running: &Running, page: &mut Page) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nodewise_diagnose::change::Delta;
 use nodewise_diagnose::sample::{
-    Allowed, BandwidthSample, Denied, GroupSample, Identity, InterruptSample, Moment, NodeSample, PageMethod,
-    PageSample, PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
+    Allowed, BandwidthSample, ControllerSample, Denied, GroupSample, Identity, InterruptSample, Moment,
+    NodeSample, PageMethod, PageSample, PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
 };
 use nodewise_diagnose::{Pid, Relation, identity};
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId};
@@ -301,6 +301,41 @@ fn bandwidth_has_the_part_of_other_nodes_and_nothing_that_was_not_counted() {
     let csv = csv::stat(&running);
     assert!(csv.contains(",,0,bandwidth_own_node_cache_0,4000000000.000000,bytes_per_s\n"), "{csv}");
     assert!(!csv.contains("cache_2"), "{csv}");
+}
+
+#[test]
+fn traffic_of_memory_controllers_is_that_of_a_die() {
+    let mut samples = [sample(2, 200), sample(2, 202)];
+    let dies = |seconds: u64| {
+        let die = |first, last, read_bytes, written_bytes| ControllerSample {
+            cpus: CpuSet::range(CpuId::new(first), CpuId::new(last)),
+            controllers: 8,
+            read_bytes,
+            written_bytes,
+        };
+        vec![
+            die(0, 3, Some(seconds * 5_000_000_000), Some(seconds * 1_000_000_000)),
+            die(4, 7, Some(seconds * 250_000_000), None),
+        ]
+    };
+    samples[0].controllers = dies(200);
+    samples[1].controllers = dies(202);
+    let delta = Delta::between(&samples[0], &samples[1]).unwrap();
+    let running = Running::new(&samples[1], &delta, Choice::default());
+    let text = text::stat(&running, &Style::plain(80));
+    for line in ["  0-3      0  5.00     1.00  6.00  8", "  4-7      1  0.25        -     -  8"] {
+        assert!(text.contains(line), "{line}:\n{text}");
+    }
+    let document: Value = serde_json::from_str(&json::stat(&running)).unwrap();
+    let dies = &document["memory_controllers"];
+    assert_eq!((&dies[0]["read_bytes_per_s"], &dies[0]["written_bytes_per_s"]), (&5e9.into(), &1e9.into()));
+    assert_eq!((&dies[1]["nodes"], &dies[1]["written_bytes_per_s"]), (&"1".into(), &Value::Null));
+    let csv = csv::stat(&running);
+    assert!(csv.contains(",,0,traffic_written_die_of_cpu_0,1000000000.000000,bytes_per_s\n"), "{csv}");
+    assert!(!csv.contains("traffic_written_die_of_cpu_4"), "{csv}");
+    // Nothing is known since boot: the counters began with the first sample.
+    let since_boot = Running::new(&samples[1], &Delta::since_boot(&samples[1]), Choice::default());
+    assert_eq!(since_boot.controllers[0].read_bytes, None);
 }
 
 /// Two moments of this number of nodes, five minutes apart: a process grew on the last node, one ended, one began.

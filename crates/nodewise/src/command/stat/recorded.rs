@@ -48,6 +48,8 @@ fn refuse_missing(args: &Stat, recorded: &Recorded) -> Result<(), Failure> {
         "interrupts of devices: nodewise record --irq adds them"
     } else if args.mbm && now.bandwidth.is_empty() {
         "memory bandwidth: nodewise record adds it where nodewise stat --mbm shows it"
+    } else if args.uncore && now.controllers.is_empty() {
+        "traffic of memory controllers: nodewise record adds it where nodewise stat --uncore shows it"
     } else if args.services && now.groups.is_empty() {
         "control groups: the recorded system has none that can be read"
     } else {

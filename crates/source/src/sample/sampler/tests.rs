@@ -1,3 +1,4 @@
+mod controllers;
 mod groups;
 mod pages;
 mod tasks;
