@@ -209,7 +209,7 @@ fn missing(unread: &[Unread], is_root: bool) -> Option<String> {
         .collect();
     if !closed.is_empty() {
         // In a container even root may lack CAP_SYS_PTRACE.
-        let words = if is_root { "denied even to root" } else { "root would add" };
+        let words = if is_root { "not readable even as root" } else { "root would add" };
         return Some(format!("{words}: {}", closed.join(", ")));
     }
     let first = unread.first()?;

@@ -195,7 +195,9 @@ fn one_line_says_what_root_would_add() {
     let mut app = app(4, 5);
     assert!(screen(&mut app, 80, 24).contains("\nroot would add: memory of processes by node (1)\n"));
     let mut app = app.of_root();
-    assert!(screen(&mut app, 80, 24).contains("\ndenied even to root: memory of processes by node (1)\n"));
+    assert!(
+        screen(&mut app, 80, 24).contains("\nnot readable even as root: memory of processes by node (1)\n")
+    );
 }
 
 #[test]
