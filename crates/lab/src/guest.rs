@@ -250,7 +250,7 @@ impl Guest {
         }
         // The kernel's messages cost no time that could be measured, and a guest that hangs has
         // nothing else to say. Where the host gives the emulator no time for a while, the check of the
-        // timer finds none, and the kernel panics. Nobody attacks a guest, and an emulator has no quick way
+        // timer finds none, and the kernel panics. A guest needs no protection, and an emulator has no quick way
         // through the returns and flushes that keep attackers out: a fork takes half of the time without them.
         for word in ["loglevel=7", "no_timer_check", "mitigations=off"].iter().chain(append) {
             add(&[&format!("--kopt={word}")]);

@@ -266,12 +266,12 @@ const FREE_RUNNING: &str = "free_running";
 
 /// Names of Intel's events for reads and for writes, each with all that have to be added up; the first pair that a PMU
 /// has is taken. Servers, servers with two schedulers for each channel, clients, and counters that always run.
-const PAIRS: [([&str; 2], [&str; 2]); 5] = [
-    (["cas_count_read", ""], ["cas_count_write", ""]),
-    (["cas_count_read_sch0", "cas_count_read_sch1"], ["cas_count_write_sch0", "cas_count_write_sch1"]),
-    (["data_reads", ""], ["data_writes", ""]),
-    (["data_read", ""], ["data_write", ""]),
-    (["read", ""], ["write", ""]),
+const PAIRS: [(&[&str], &[&str]); 5] = [
+    (&["cas_count_read"], &["cas_count_write"]),
+    (&["cas_count_read_sch0", "cas_count_read_sch1"], &["cas_count_write_sch0", "cas_count_write_sch1"]),
+    (&["data_reads"], &["data_writes"]),
+    (&["data_read"], &["data_write"]),
+    (&["read"], &["write"]),
 ];
 
 /// The terms of AMD's events for reads and for writes.
@@ -294,14 +294,11 @@ fn controller(tree: &Tree, name: &str) -> Result<Option<Controller>, FileError> 
         (event(AMD_READS)?, event(AMD_WRITES)?)
     } else {
         let names = tree.list(&format!("{folder}/events"))?.unwrap_or_default();
-        let has = |event: &str| event.is_empty() || names.iter().any(|name| name == event);
-        let Some((reads, writes)) =
-            PAIRS.into_iter().find(|(reads, writes)| reads.iter().chain(writes).all(|event| has(event)))
-        else {
-            return Ok(None);
-        };
-        let events = |names: [&str; 2]| -> Result<Events, FileError> {
-            names.into_iter().filter(|name| !name.is_empty()).map(|name| event(tree, &folder, name)).collect()
+        let has_all = |events: &[&str]| events.iter().all(|event| names.iter().any(|name| name == event));
+        let pair = PAIRS.into_iter().find(|(reads, writes)| has_all(reads) && has_all(writes));
+        let Some((reads, writes)) = pair else { return Ok(None) };
+        let events = |names: &[&str]| -> Result<Events, FileError> {
+            names.iter().map(|name| event(tree, &folder, name)).collect()
         };
         (events(reads)?, events(writes)?)
     };
