@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::id::{NodeId, Pid};
@@ -66,7 +67,44 @@ pub struct Mapping {
     pub unsure: bool,
 }
 
+impl ProcessMappings {
+    /// Mappings whose pages were counted, and nothing else known.
+    pub const fn new(pid: Pid, mappings: Vec<Mapping>) -> Self {
+        Self {
+            pid,
+            name: None,
+            resident: None,
+            swapped: None,
+            method: MappingsMethod::Exact,
+            took: None,
+            predicted: Duration::ZERO,
+            mappings,
+            notes: Vec::new(),
+        }
+    }
+}
+
 impl Mapping {
+    /// A mapping of this kind, and nothing else known.
+    pub fn new(addresses: Range<u64>, kind: MappingKind) -> Self {
+        Self {
+            start: addresses.start,
+            end: addresses.end,
+            permissions: Permissions::default(),
+            kind,
+            file: None,
+            name: None,
+            policy: None,
+            page_size: None,
+            pages: MappedPages::Unknown { resident: None },
+            transparent: None,
+            swapped: None,
+            dirty: None,
+            most_mapped: None,
+            unsure: false,
+        }
+    }
+
     /// Its memory that is present; `None` where it was not counted.
     pub fn resident(&self) -> Option<Bytes> {
         match &self.pages {

@@ -75,20 +75,13 @@ fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u
     let mappings = found.into_iter().enumerate().map(|(at, pages)| {
         let (listed, present) = (&process.listed[at], &present[at]);
         Mapping {
-            start: listed.start,
-            end: listed.end,
             permissions: listed.permissions,
-            kind: kinds[at],
             file: listed.file,
             name: listed.name.clone(),
-            policy: None,
-            page_size: None,
             pages,
             transparent: Some(present.huge).filter(|_| is_scanned && kinds[at] != MappingKind::HugePool),
             swapped: Some(present.swapped).filter(|_| is_scanned && runs::has_swapped(kinds[at])),
-            dirty: None,
-            most_mapped: None,
-            unsure: false,
+            ..Mapping::new(listed.start..listed.end, kinds[at])
         }
     });
     let method = if is_exact { MappingsMethod::Exact } else { MappingsMethod::Sampled { asked, seed } };

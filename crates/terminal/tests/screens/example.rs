@@ -9,9 +9,7 @@ use nodewise_diagnose::sample::{
     Allowed, BalancingFaults, BalancingSample, Denied, GroupSample, Identity, InterruptSample, Moment,
     NodeSample, PageMethod, PageSample, PageShare, PoolSample, ProcessSample, Sample, TaskSample, Unread,
 };
-use nodewise_machine::mapping::{
-    MappedPages, Mapping, MappingKind, MappingsMethod, Permissions, ProcessMappings,
-};
+use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind, ProcessMappings};
 use nodewise_machine::{Bytes, CpuId, CpuSet, MeminfoField, MeminfoValue, NodeCounters, NodeId, NodeSet};
 use nodewise_source::parse::proc_stat::CpuTimes;
 
@@ -203,37 +201,24 @@ fn sample_with(nodes: u32, seconds: u64, processes: Vec<ProcessSample>) -> Sampl
 /// The mappings of a process of that machine.
 pub fn mappings(pid: u32, name: &str) -> ProcessMappings {
     let mapping = |at: u64, kind, file: Option<&str>, mib: u64| Mapping {
-        start: 0x7f2c_0000_0000 + (at << 30),
-        end: 0x7f2c_0000_0000 + (at << 30) + (mib << 20),
-        permissions: Permissions::default(),
-        kind,
-        file: None,
         name: file.map(str::to_owned),
-        policy: None,
         page_size: Some(Bytes::from_kib(4)),
         pages: MappedPages::Counted(BTreeMap::from([
             (NodeId::new(0), Bytes::from_mib(mib / 4)),
             (NodeId::new(3), Bytes::from_mib(mib - mib / 4)),
         ])),
-        transparent: None,
-        swapped: None,
-        dirty: None,
-        most_mapped: None,
-        unsure: false,
+        ..Mapping::new(0x7f2c_0000_0000 + (at << 30)..0x7f2c_0000_0000 + (at << 30) + (mib << 20), kind)
     };
+    let mappings = vec![
+        mapping(1, MappingKind::Heap, Some("[heap]"), 100),
+        mapping(2, MappingKind::Anonymous, None, 1000),
+        mapping(3, MappingKind::File, Some(&format!("/srv/{name}/libpq.so.5")), 200),
+    ];
     ProcessMappings {
-        pid: Pid::new(pid),
         name: Some(name.to_owned()),
         resident: Some(Bytes::from_mib(1300)),
-        swapped: None,
-        method: MappingsMethod::Exact,
         took: Some(Duration::from_millis(41)),
         predicted: Duration::from_millis(41),
-        mappings: vec![
-            mapping(1, MappingKind::Heap, Some("[heap]"), 100),
-            mapping(2, MappingKind::Anonymous, None, 1000),
-            mapping(3, MappingKind::File, Some(&format!("/srv/{name}/libpq.so.5")), 200),
-        ],
-        notes: Vec::new(),
+        ..ProcessMappings::new(Pid::new(pid), mappings)
     }
 }

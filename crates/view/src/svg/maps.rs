@@ -251,32 +251,17 @@ fn tail(text: &str, width: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use nodewise_machine::Pid;
-    use nodewise_machine::mapping::{DrawnPages, MappedPages, MappingsMethod, Permissions, ProcessMappings};
+    use nodewise_machine::mapping::{DrawnPages, MappedPages, ProcessMappings};
     use proptest::prelude::{any, prop, prop_assert, proptest};
 
     use super::*;
     use crate::digest::maps::GroupBy;
 
     fn mapping(number: u64, kind: MappingKind, pages: MappedPages, name: Option<&str>) -> Mapping {
-        Mapping {
-            start: 0x7f00_0000_0000 + (number << 24),
-            end: 0x7f00_0000_0000 + ((number + 1) << 24),
-            permissions: Permissions::default(),
-            kind,
-            file: None,
-            name: name.map(str::to_owned),
-            policy: None,
-            page_size: None,
-            pages,
-            transparent: None,
-            swapped: None,
-            dirty: None,
-            most_mapped: None,
-            unsure: false,
-        }
+        let start = 0x7f00_0000_0000 + (number << 24);
+        Mapping { name: name.map(str::to_owned), pages, ..Mapping::new(start..start + (1 << 24), kind) }
     }
 
     fn counted(nodes: &[(u32, u64)]) -> MappedPages {
@@ -287,15 +272,8 @@ mod tests {
 
     fn process(mappings: Vec<Mapping>) -> ProcessMappings {
         ProcessMappings {
-            pid: Pid::new(7),
             name: Some("a\u{1b}[2Jb".to_owned()),
-            resident: None,
-            swapped: None,
-            method: MappingsMethod::Exact,
-            took: None,
-            predicted: Duration::ZERO,
-            mappings,
-            notes: Vec::new(),
+            ..ProcessMappings::new(Pid::new(7), mappings)
         }
     }
 

@@ -133,34 +133,22 @@ fn a_mapping_that_cannot_be_is_a_fault() {
 #[test]
 fn mappings_cost_nothing_while_they_stay_as_they_are() {
     let mapping = |number: u64, size: u64| Mapping {
-        start: number << 24,
-        end: (number + 1) << 24,
         permissions: Permissions { read: true, ..Permissions::default() },
-        kind: MappingKind::File,
         file: Some(FileId { device: (254, 1), inode: number }),
         name: Some(format!("/usr/lib/x86_64-linux-gnu/lib{number}.so")),
-        policy: None,
         page_size: Some(Bytes::from_kib(4)),
         pages: MappedPages::Counted([(NodeId::new(0), Bytes::new(size))].into()),
-        transparent: None,
-        swapped: None,
-        dirty: None,
         most_mapped: Some(3),
-        unsure: false,
+        ..Mapping::new(number << 24..(number + 1) << 24, MappingKind::File)
     };
     let with_maps = |second: u64, grown: u64| {
         let sample = at_second(second);
         let mappings = (1..200).map(|number| mapping(number, 4096 * number)).chain([mapping(200, grown)]);
         let process = ProcessMappings {
-            pid: Pid::new(7),
             name: Some("x".to_owned()),
-            resident: None,
-            swapped: None,
-            method: MappingsMethod::Exact,
             took: Some(Duration::from_millis(1)),
             predicted: Duration::from_millis(1),
-            mappings: mappings.collect(),
-            notes: Vec::new(),
+            ..ProcessMappings::new(Pid::new(7), mappings.collect())
         };
         let identity = Identity { pid: Pid::new(7), started_ticks: 1 };
         let moment = sample.moment;
@@ -185,31 +173,11 @@ fn mappings_cost_nothing_while_they_stay_as_they_are() {
 
 #[test]
 fn mappings_that_were_not_read_again_are_written_as_those_that_were() {
-    let process = |resident: u64| ProcessMappings {
-        pid: Pid::new(7),
-        name: None,
-        resident: Some(Bytes::new(resident)),
-        swapped: None,
-        method: MappingsMethod::Exact,
-        took: None,
-        predicted: Duration::ZERO,
-        mappings: vec![Mapping {
-            start: 4096,
-            end: 8192,
-            permissions: Permissions::default(),
-            kind: MappingKind::Heap,
-            file: None,
-            name: None,
-            policy: None,
-            page_size: None,
-            pages: MappedPages::Unknown { resident: Some(Bytes::new(resident)) },
-            transparent: None,
-            swapped: None,
-            dirty: None,
-            most_mapped: None,
-            unsure: false,
-        }],
-        notes: Vec::new(),
+    let process = |resident: u64| {
+        let resident = Some(Bytes::new(resident));
+        let pages = MappedPages::Unknown { resident };
+        let heap = Mapping { pages, ..Mapping::new(4096..8192, MappingKind::Heap) };
+        ProcessMappings { resident, ..ProcessMappings::new(Pid::new(7), vec![heap]) }
     };
     let identity = Identity { pid: Pid::new(7), started_ticks: 1 };
     let seen = at_second(0).moment;

@@ -1,7 +1,5 @@
-use std::time::Duration;
-
 use nodewise_machine::Pid;
-use nodewise_machine::mapping::{FileId, MappingPolicy, Permissions};
+use nodewise_machine::mapping::{FileId, MappingPolicy};
 
 use super::*;
 
@@ -10,35 +8,15 @@ const MIB: u64 = 1 << 20;
 fn mapping(start: u64, kind: MappingKind, policy: &str, nodes: &[(u32, u64)]) -> Mapping {
     let sizes = nodes.iter().map(|(node, mib)| (NodeId::new(*node), Bytes::from_mib(*mib)));
     Mapping {
-        start,
-        end: start + 4096 * MIB,
-        permissions: Permissions::default(),
-        kind,
         file: (kind == MappingKind::File).then_some(FileId { device: (8, 1), inode: start }),
-        name: None,
         policy: Some(MappingPolicy { text: policy.to_owned(), policy: policy.parse().ok() }),
-        page_size: None,
         pages: MappedPages::Counted(sizes.collect()),
-        transparent: None,
-        swapped: None,
-        dirty: None,
-        most_mapped: None,
-        unsure: false,
+        ..Mapping::new(start..start + 4096 * MIB, kind)
     }
 }
 
 fn process(mappings: Vec<Mapping>) -> ProcessMappings {
-    ProcessMappings {
-        pid: Pid::new(7),
-        name: None,
-        resident: None,
-        swapped: None,
-        method: MappingsMethod::Exact,
-        took: None,
-        predicted: Duration::ZERO,
-        mappings,
-        notes: Vec::new(),
-    }
+    ProcessMappings::new(Pid::new(7), mappings)
 }
 
 fn findings(mappings: Vec<Mapping>) -> Vec<String> {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use nodewise_machine::Pid;
-use nodewise_machine::mapping::{DrawnPages, MappedPages, MappingPolicy, MappingsMethod, Permissions};
+use nodewise_machine::mapping::{DrawnPages, MappedPages, MappingPolicy};
 use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
 use unicode_width::UnicodeWidthStr as _;
@@ -14,36 +14,11 @@ const MIB: u64 = 1 << 20;
 
 fn mapping(start: u64, length: u64, kind: MappingKind, nodes: &[(u32, u64)]) -> Mapping {
     let sizes = nodes.iter().map(|(node, mib)| (NodeId::new(*node), Bytes::from_mib(*mib)));
-    Mapping {
-        start,
-        end: start + length,
-        permissions: Permissions::default(),
-        kind,
-        file: None,
-        name: None,
-        policy: None,
-        page_size: None,
-        pages: MappedPages::Counted(sizes.collect()),
-        transparent: None,
-        swapped: None,
-        dirty: None,
-        most_mapped: None,
-        unsure: false,
-    }
+    Mapping { pages: MappedPages::Counted(sizes.collect()), ..Mapping::new(start..start + length, kind) }
 }
 
 fn process(mappings: Vec<Mapping>) -> ProcessMappings {
-    ProcessMappings {
-        pid: Pid::new(7),
-        name: None,
-        resident: None,
-        swapped: None,
-        method: MappingsMethod::Exact,
-        took: None,
-        predicted: Duration::ZERO,
-        mappings,
-        notes: Vec::new(),
-    }
+    ProcessMappings::new(Pid::new(7), mappings)
 }
 
 fn comparison<'a>(before: &'a ProcessMappings, after: &'a ProcessMappings) -> MapsComparison<'a> {
