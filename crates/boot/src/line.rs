@@ -131,7 +131,7 @@ impl Change {
         Ok(self.apply_to_parts(&[line], 0)?.concat())
     }
 
-    /// The same for a line that a boot loader joins from parts, one of which gets the words.
+    /// The same for a line that a boot loader joins from parts; one part gets the words.
     ///
     /// # Errors
     /// Those of [`Change::apply`], for all parts together, and pools whose size is named in another part than

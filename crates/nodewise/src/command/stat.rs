@@ -40,7 +40,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// The interval of --check, --mbm and --uncore, whose counters say nothing since boot.
 const CHECKED: Duration = Duration::from_secs(1);
 
-/// The CPU time for the memory of processes in an interval, of which it may take a share.
+/// The CPU time for the memory of processes in an interval: this share of it, within bounds.
 pub(super) fn page_budget(interval: Duration, share: f64) -> Duration {
     interval.mul_f64(share).clamp(LEAST, ONCE)
 }
