@@ -278,13 +278,6 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
 
     /// Waits while the system has no breath, or a target no room. A target that stays full is not tried again.
     fn pause(&mut self, region: &Region) -> Result<(), Ending> {
-        let began = self.around.now();
-        let waited = self.wait_for(region);
-        self.report.paused += self.around.now().saturating_sub(began);
-        waited
-    }
-
-    fn wait_for(&mut self, region: &Region) -> Result<(), Ending> {
         let mut resume_below = self.limits.pressure;
         while let (Some(limit), Some(pressure)) = (resume_below, self.around.memory_pressure()) {
             if pressure <= limit {
@@ -314,7 +307,9 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
 
     fn wait(&mut self, state: State) -> Result<(), Ending> {
         self.around.progress(&self.report, state);
+        let began = self.around.now();
         self.around.sleep(POLL);
+        self.report.paused += self.around.now().saturating_sub(began);
         if self.around.is_interrupted() {
             return Err(Ending::Interrupted);
         }

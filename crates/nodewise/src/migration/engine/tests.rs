@@ -133,6 +133,8 @@ struct System {
     interrupted: bool,
     /// Pressure at each look; the last stays.
     pressure: Vec<f64>,
+    /// The time that a look at the pressure takes.
+    look: Duration,
     room: BTreeMap<NodeId, Bytes>,
     states: Vec<State>,
     moved: Vec<(u64, NodeId)>,
@@ -149,6 +151,7 @@ impl Surroundings for System {
         self.interrupted
     }
     fn memory_pressure(&mut self) -> Option<f64> {
+        self.sleep(self.look);
         if self.pressure.len() > 1 { Some(self.pressure.remove(0)) } else { self.pressure.first().copied() }
     }
     fn room(&mut self, node: NodeId, _: MemoryKind, _: Bytes) -> Option<Bytes> {
@@ -371,6 +374,17 @@ fn the_rate_is_kept() {
     let limits = Limits { rate: Some(Bytes::from_mib(10)), ..LIMITS };
     let report = run(&[region(25_600)], limits, &mut process, &mut system);
     assert_eq!(report.moved, Bytes::from_mib(100));
+    let seconds = report.took.as_secs_f64();
+    assert!((9.0..=10.5).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn a_slow_look_at_the_system_is_no_pause() {
+    let (mut process, mut system) = (pages(25_600), System::default());
+    (system.look, system.pressure) = (Duration::from_millis(20), vec![0.0]);
+    let limits = Limits { rate: Some(Bytes::from_mib(10)), pressure: Some(10.0), ..LIMITS };
+    let report = run(&[region(25_600)], limits, &mut process, &mut system);
+    assert_eq!(report.paused, Duration::ZERO);
     let seconds = report.took.as_secs_f64();
     assert!((9.0..=10.5).contains(&seconds), "{seconds}");
 }
