@@ -6,6 +6,9 @@
 //! - `attribution.rs` CPU time of a process by node, as far as it is certain
 //! - `locality.rs` a process's memory against the nodes where it runs; uses of a node's memory; sizes of nodes
 //! - `matching.rs` which process of one moment is which of another
+//! - `finding.rs` what is wrong, with proof and mend; `owner.rs` who places a process, and that owner's commands
+//! - `situation.rs` a machine and its change in a window, `situation/process.rs` a process of it,
+//!   `rule.rs` the frame of a rule
 //! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests
 #![forbid(unsafe_code)]
 
@@ -13,15 +16,22 @@ pub mod attribution;
 pub mod change;
 #[cfg(test)]
 mod example;
+pub mod finding;
 pub mod identity;
 pub mod locality;
 pub mod matching;
+mod owner;
+pub mod rule;
+pub mod situation;
 
 pub use attribution::{CpuTime, Places};
 pub use change::{Delta, DeltaError, Window};
+pub use finding::RuleFinding;
 pub use identity::IdentityCheck;
 pub use locality::{Locality, MemoryUse};
 pub use matching::Relation;
+pub use rule::Rule;
+pub use situation::Situation;
 
 /// The raw values that this crate works on, for crates that may not use the readers.
 pub use nodewise_source::{process::Pid, sample};

@@ -67,3 +67,15 @@ pub fn huge_pool_of_all(size: Bytes, name: &str) -> String {
 pub fn smaps(process: impl Display) -> String {
     format!("{PROCESSES}/{process}/smaps")
 }
+
+/// Names of files for evidence: `N` is a node, `PID` a process.
+pub mod shown {
+    pub const NODE_MEMINFO: &str = "/sys/devices/system/node/nodeN/meminfo";
+    pub const NODE_NUMASTAT: &str = "/sys/devices/system/node/nodeN/numastat";
+    pub const ZONEINFO: &str = "/proc/zoneinfo";
+    pub const VMSTAT: &str = "/proc/vmstat";
+    pub const NUMA_MAPS: &str = "/proc/PID/numa_maps";
+    pub const STATUS: &str = "/proc/PID/status";
+    pub const STAT: &str = "/proc/PID/stat";
+    pub const TASK_SCHED: &str = "/proc/PID/task/TID/sched";
+}

@@ -1,0 +1,192 @@
+//! A rule: what it finds, what it must know, where its thresholds come from.
+
+use nodewise_source::sample::{Remedy, Sample, Unread};
+
+use crate::finding::{RuleFinding, Severity};
+use crate::situation::{Class, Situation};
+
+/// A fact that a rule must know. Without it the rule is not examined, which is not the same as silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fact {
+    /// Two samples.
+    Rates,
+    /// Sizes and free memory of nodes.
+    NodeMemory,
+    /// The zones' watermarks.
+    Watermarks,
+    /// Counters of the whole system.
+    Events,
+    /// Allocations of nodes.
+    Allocations,
+    /// Where pages of processes are.
+    Pages,
+    /// Policies and kinds of mappings.
+    Mappings,
+    /// Interrupts of devices.
+    Interrupts,
+    /// Devices with their nodes.
+    Devices,
+    /// Pools of huge pages.
+    Pools,
+    /// The kernel's command line.
+    CommandLine,
+    /// Distances between nodes.
+    Distances,
+    /// Packages of CPUs.
+    Packages,
+    /// The kernel's release.
+    Release,
+    /// The setting of automatic balancing.
+    Balancing,
+    /// The setting of node reclaim.
+    ZoneReclaim,
+    /// The setting of demotion.
+    Demotion,
+    /// Names of all processes.
+    Processes,
+}
+
+/// Why a rule could not speak.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lack {
+    /// The fact, in words.
+    pub fact: &'static str,
+    pub reason: String,
+    pub remedy: Option<String>,
+}
+
+impl Fact {
+    /// The fact in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Rates => "rates",
+            Self::NodeMemory => "memory of nodes",
+            Self::Watermarks => "watermarks of zones",
+            Self::Events => "events of the system",
+            Self::Allocations => "allocations of nodes",
+            Self::Pages => "memory of processes by node",
+            Self::Mappings => "mappings of processes",
+            Self::Interrupts => "interrupts of devices",
+            Self::Devices => "devices",
+            Self::Pools => "pools of huge pages",
+            Self::CommandLine => "the kernel's command line",
+            Self::Distances => "distances",
+            Self::Packages => "packages of CPUs",
+            Self::Release => "the kernel's release",
+            Self::Balancing => "the setting of automatic balancing",
+            Self::ZoneReclaim => "the setting of node reclaim",
+            Self::Demotion => "the setting of demotion",
+            Self::Processes => "processes",
+        }
+    }
+
+    fn is_known(self, situation: &Situation<'_>) -> bool {
+        let (machine, now) = (situation.machine, situation.now);
+        let settings = &machine.settings;
+        match self {
+            Self::Rates => situation.delta.is_some(),
+            Self::NodeMemory => !situation.nodes.is_empty(),
+            Self::Watermarks => situation.nodes.values().any(|node| node.high.is_some()),
+            Self::Events => !now.events.is_empty(),
+            Self::Allocations => now.nodes.iter().any(|node| node.allocations.hit.is_some()),
+            Self::Pages => !situation.processes.is_empty(),
+            Self::Mappings => !now.mappings.is_empty() || situation.significant().next().is_none(),
+            Self::Interrupts => !now.interrupts.is_empty(),
+            Self::Devices => !machine.devices.is_empty(),
+            Self::Pools => now.nodes.iter().any(|node| !node.pools.is_empty()),
+            Self::CommandLine => settings.command_line.is_some(),
+            Self::Distances => !machine.distances.is_empty(),
+            Self::Packages => !machine.packages().is_empty(),
+            Self::Release => machine.kernel.is_some(),
+            Self::Balancing => settings.numa_balancing.is_some(),
+            Self::ZoneReclaim => settings.zone_reclaim_mode.is_some(),
+            Self::Demotion => settings.demotion_enabled.is_some(),
+            Self::Processes => !now.processes.is_empty(),
+        }
+    }
+
+    /// Why it is not known here; `None` where it is.
+    pub fn lack(self, situation: &Situation<'_>) -> Option<Lack> {
+        if self.is_known(situation) {
+            return None;
+        }
+        let lack = |reason: &str, remedy: Option<&str>| Lack {
+            fact: self.words(),
+            reason: reason.to_owned(),
+            remedy: remedy.map(str::to_owned),
+        };
+        Some(match (self, unread(situation.now, self)) {
+            (_, Some(unread)) => Lack {
+                fact: self.words(),
+                reason: unread.reason.clone(),
+                remedy: unread.remedy.as_ref().map(Remedy::to_string),
+            },
+            (Self::Rates, _) => {
+                lack("one moment only", Some("nodewise doctor without --once, on that machine"))
+            }
+            (Self::Pages | Self::Mappings | Self::Processes, _) if situation.now.processes.is_empty() => {
+                lack("this source holds no processes", None)
+            }
+            (Self::Pages | Self::Mappings, _) => lack("permission denied", Some("run as root")),
+            _ => lack("this kernel or this source does not say it", None),
+        })
+    }
+}
+
+/// The line of a sample about a fact that is missing.
+fn unread(sample: &Sample, fact: Fact) -> Option<&Unread> {
+    sample.unread.iter().find(|unread| unread.fact == fact.words())
+}
+
+/// A rule.
+pub struct Rule {
+    /// Never changes its meaning, and is never used again.
+    pub id: &'static str,
+    /// The disease, in a line.
+    pub title: &'static str,
+    /// The usual severity; the effect can raise or lower it.
+    pub severity: Severity,
+    /// The machines on which it can speak.
+    pub on: fn(Class) -> bool,
+    pub needs: &'static [Fact],
+    /// The sign and its threshold, with its origin.
+    pub sign: &'static str,
+    /// Healthy states that look like it.
+    pub traps: &'static str,
+    /// Rules whose findings it explains where they touch the same nodes or the same process.
+    pub explains: &'static [&'static str],
+    pub sources: &'static [&'static str],
+    pub check: fn(&Situation<'_>) -> Vec<RuleFinding>,
+}
+
+impl Rule {
+    /// The facts that are missing for it here.
+    pub fn lacks(&self, situation: &Situation<'_>) -> Vec<Lack> {
+        self.needs.iter().filter_map(|fact| fact.lack(situation)).collect()
+    }
+}
+
+/// Machines with several nodes.
+pub fn several_nodes(class: Class) -> bool {
+    matches!(class, Class::Real | Class::Tiered | Class::Emulated)
+}
+
+/// Machines on which memory can be far away.
+pub fn with_distance(class: Class) -> bool {
+    class.has_distance()
+}
+
+/// Machines with memory of several speeds.
+pub fn tiered(class: Class) -> bool {
+    class == Class::Tiered
+}
+
+/// Machines whose nodes share a memory controller.
+pub fn emulated(class: Class) -> bool {
+    class == Class::Emulated
+}
+
+/// Every machine.
+pub fn any(_: Class) -> bool {
+    true
+}

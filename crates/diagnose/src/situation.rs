@@ -1,0 +1,199 @@
+//! A situation, which rules judge: a machine, and its change in a window.
+
+pub mod process;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, OddityKind};
+use nodewise_source::sample::{NodeSample, Sample};
+
+use crate::attribution::Places;
+use crate::change::{Counts, Delta, DeltaError};
+use crate::locality::sizes;
+pub use process::ProcessState;
+
+/// The part of a node's memory that a process must have to matter at any use of CPUs.
+const LARGE: f64 = 0.05;
+/// Memory from which a process matters: numad's own threshold.
+pub const SIGNIFICANT: Bytes = Bytes::from_mib(300);
+
+/// The class of a machine, which decides what can be wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// No node is described.
+    NoNodes,
+    /// One node: nothing to choose.
+    One,
+    /// Nodes of one memory controller: interleaving is right there, and nothing is remote.
+    Emulated,
+    Real,
+    /// Memory of several speeds.
+    Tiered,
+}
+
+impl Class {
+    /// The class of a machine.
+    pub fn from_machine(machine: &Machine) -> Self {
+        match machine.nodes.len() {
+            0 => Self::NoNodes,
+            1 => Self::One,
+            _ if machine.oddities.iter().any(|oddity| oddity.kind == OddityKind::Nominal) => Self::Emulated,
+            _ if machine.tiers.len() > 1 => Self::Tiered,
+            _ => Self::Real,
+        }
+    }
+
+    /// Its word, in text and JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NoNodes => "no nodes",
+            Self::One => "one node",
+            Self::Emulated => "emulated",
+            Self::Real => "real",
+            Self::Tiered => "tiered",
+        }
+    }
+
+    /// Whether memory can be far away.
+    pub const fn has_distance(self) -> bool {
+        matches!(self, Self::Real | Self::Tiered)
+    }
+}
+
+/// A node's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeState {
+    pub size: Bytes,
+    pub free: Bytes,
+    /// Free memory, and what the kernel can free without swapping: page cache and slab, less the high watermark.
+    /// Shared memory is on the lists of anonymous pages, so it does not count.
+    pub available: Option<Bytes>,
+    /// The sum of the zones' high watermarks, up to which the kernel reclaims.
+    pub high: Option<Bytes>,
+    pub has_cpus: bool,
+}
+
+impl NodeState {
+    fn new(node: &NodeSample, size: Bytes) -> Option<Self> {
+        let of = |name: &str| node.size(name);
+        let free = of("MemFree")?;
+        let high = node.high_watermark;
+        let available = || {
+            let can = free + of("Active(file)")? + of("Inactive(file)")? + of("SReclaimable")?;
+            Some(Bytes::new(can.get().saturating_sub(high?.get())))
+        };
+        Some(Self { size, free, available: available(), high, has_cpus: !node.cpus.is_empty() })
+    }
+
+    /// A part of the node, from 0 to 1.
+    pub fn share(&self, part: Bytes) -> f64 {
+        if self.size.get() == 0 { 0.0 } else { part.get() as f64 / self.size.get() as f64 }
+    }
+
+    /// Available memory; where that is not known, free memory.
+    pub fn room(&self) -> Bytes {
+        self.available.unwrap_or(self.free)
+    }
+}
+
+/// A machine, and its change in a window.
+pub struct Situation<'a> {
+    pub machine: &'a Machine,
+    pub class: Class,
+    /// The sample at the window's beginning; `None` where there is one moment only.
+    pub before: Option<&'a Sample>,
+    /// The sample at its end.
+    pub now: &'a Sample,
+    /// The change between them.
+    pub delta: Option<Delta>,
+    pub places: Places,
+    /// Nodes whose memory is known.
+    pub nodes: BTreeMap<NodeId, NodeState>,
+    /// Processes with memory of their own, the largest first.
+    pub processes: Vec<ProcessState<'a>>,
+    /// Memory from which a part of a process matters here.
+    pub floor: Bytes,
+}
+
+impl<'a> Situation<'a> {
+    /// Puts it together.
+    ///
+    /// # Errors
+    /// Samples of the same moment, or in the wrong order.
+    pub fn new(
+        machine: &'a Machine,
+        before: Option<&'a Sample>,
+        now: &'a Sample,
+    ) -> Result<Self, DeltaError> {
+        let delta = before.map(|before| Delta::between(before, now)).transpose()?;
+        let places = Places::new(before.into_iter().chain([now]));
+        let sizes = sizes(now);
+        let state = |node: &NodeSample| Some((node.node, NodeState::new(node, sizes.get(&node.node)?.size)?));
+        let nodes: BTreeMap<NodeId, NodeState> = now.nodes.iter().filter_map(state).collect();
+        let smallest = nodes.values().map(|node| node.size).filter(|size| size.get() > 0).min();
+        let floor = smallest.map_or(SIGNIFICANT, |size| size.share(LARGE).min(SIGNIFICANT));
+        let processes = process::states(before, now, delta.as_ref(), &places);
+        Ok(Self {
+            machine,
+            class: Class::from_machine(machine),
+            before,
+            now,
+            delta,
+            places,
+            nodes,
+            processes,
+            floor,
+        })
+    }
+
+    /// The length of the window.
+    pub fn window(&self) -> Option<Duration> {
+        self.delta.as_ref()?.window.length()
+    }
+
+    /// Events of the whole system in the window.
+    pub fn events(&self) -> Option<&Counts> {
+        self.delta.as_ref().map(|delta| &delta.events)
+    }
+
+    /// Events of the whole system in the window, by name; `None` where they are not known.
+    pub fn event(&self, name: &str) -> Option<u64> {
+        self.events()?.get(name)
+    }
+
+    /// A count as a rate.
+    pub fn rate(&self, count: u64) -> Option<f64> {
+        self.delta.as_ref()?.window.rate(Some(count))
+    }
+
+    /// Processes that matter: with much memory and work, or with a large part of a node.
+    pub fn significant(&self) -> impl Iterator<Item = &ProcessState<'a>> {
+        let floor = self.floor;
+        self.processes.iter().filter(move |process| process.size() >= floor)
+    }
+
+    /// Nodes with memory.
+    pub fn memory_nodes(&self) -> NodeSet {
+        self.nodes.iter().filter(|(_, node)| node.size.get() > 0).map(|(id, _)| *id).collect()
+    }
+
+    /// The memory of all nodes.
+    pub fn total(&self) -> Bytes {
+        self.nodes.values().map(|node| node.size).sum()
+    }
+
+    /// Memory on the other nodes that could be had.
+    pub fn room_elsewhere(&self, node: NodeId) -> Bytes {
+        self.nodes.iter().filter(|(other, _)| **other != node).map(|(_, state)| state.room()).sum()
+    }
+
+    /// The kernel's thread that reclaims memory of a node, and its share of a CPU in the window.
+    pub fn reclaimer(&self, node: NodeId) -> Option<f64> {
+        let name = format!("kswapd{node}");
+        let found =
+            self.now.processes.iter().find(|process| process.kernel_thread && *process.name == *name)?;
+        let change = self.delta.as_ref()?.process(found.identity)?;
+        change.window.share(Some(change.cpu.as_ref()?.used))
+    }
+}

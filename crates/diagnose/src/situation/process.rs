@@ -1,0 +1,232 @@
+//! A process: the memory that is its own, by node, and where it runs.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind, ProcessMappings};
+use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_source::sample::{Identity, PageMethod, PageSample, ProcessSample, Sample};
+
+use crate::attribution::{CpuTime, Places, reach};
+use crate::change::{Delta, ProcessChange};
+use crate::finding::{Confidence, Owner, Subject};
+
+/// A node with less of its CPU time is one where it does not run.
+pub const RUNS: f64 = 0.05;
+/// CPU time, as a share of one CPU, from which a process is at work.
+const AT_WORK: f64 = 0.05;
+
+/// A process in the window.
+pub struct ProcessState<'a> {
+    pub process: &'a ProcessSample,
+    /// Its change in the window.
+    pub change: Option<ProcessChange>,
+    /// Its own memory by node: all but files where its mappings or the method say that, otherwise all.
+    pub memory: BTreeMap<NodeId, Bytes>,
+    /// The same at the beginning of the window, where it was looked at then.
+    pub earlier: Option<BTreeMap<NodeId, Bytes>>,
+    /// How sure the places of its pages are.
+    pub confidence: Confidence,
+    /// Nodes that it may run on.
+    pub reach: Option<NodeSet>,
+    pub mappings: Option<&'a ProcessMappings>,
+}
+
+/// The states of all processes whose pages are known, the largest first.
+pub(super) fn states<'a>(
+    before: Option<&'a Sample>,
+    now: &'a Sample,
+    delta: Option<&Delta>,
+    places: &Places,
+) -> Vec<ProcessState<'a>> {
+    let mappings: BTreeMap<Identity, &ProcessMappings> =
+        now.mappings.iter().map(|of| (of.identity, of.mappings.as_ref())).collect();
+    let state = |process: &'a ProcessSample| {
+        let mappings = mappings.get(&process.identity).copied();
+        let earlier = before.and_then(|before| before.process(process.identity));
+        let (memory, confidence) = own_memory(process.pages.as_ref(), mappings)?;
+        Some(ProcessState {
+            process,
+            change: delta.and_then(|delta| delta.process(process.identity)).cloned(),
+            memory,
+            earlier: earlier.and_then(|earlier| own_memory(earlier.pages.as_ref(), None)).map(|(own, _)| own),
+            confidence,
+            reach: reach(process, places),
+            mappings,
+        })
+    };
+    let mut states: Vec<ProcessState<'a>> =
+        now.processes.iter().filter(|process| !process.kernel_thread).filter_map(|p| state(p)).collect();
+    states.sort_by_key(|state| Reverse(state.size()));
+    states
+}
+
+/// Memory of a process by node, and how sure it is.
+///
+/// Pages of files are where whoever read them first put them: they say nothing about this process.
+fn own_memory(
+    pages: Option<&PageSample>,
+    mappings: Option<&ProcessMappings>,
+) -> Option<(BTreeMap<NodeId, Bytes>, Confidence)> {
+    if let Some(memory) = mappings.and_then(by_mappings) {
+        return Some((memory, Confidence::Certain));
+    }
+    let pages = pages?;
+    let own: Option<BTreeMap<NodeId, Bytes>> =
+        pages.nodes.iter().map(|(node, share)| Some((*node, share.anonymous?))).collect();
+    match own {
+        Some(own) => Some((own, Confidence::Certain)),
+        None => {
+            let all = pages.nodes.iter().map(|(node, share)| (*node, share.size)).collect();
+            let is_drawn = matches!(pages.method, PageMethod::Drawn(_));
+            Some((all, if is_drawn { Confidence::Likely } else { Confidence::Certain }))
+        }
+    }
+}
+
+/// Memory of mappings that are placed by a policy; `None` where the pages of one were not counted.
+fn by_mappings(process: &ProcessMappings) -> Option<BTreeMap<NodeId, Bytes>> {
+    let mut memory: BTreeMap<NodeId, Bytes> = BTreeMap::new();
+    for mapping in process.mappings.iter().filter(|mapping| mapping.kind.follows_policy()) {
+        match &mapping.pages {
+            MappedPages::Counted(nodes) => {
+                for (node, size) in nodes {
+                    *memory.entry(*node).or_default() += *size;
+                }
+            }
+            MappedPages::Unknown { resident: Some(resident) } if resident.get() == 0 => {}
+            MappedPages::Unknown { .. } | MappedPages::Drawn(_) => return None,
+        }
+    }
+    Some(memory)
+}
+
+impl ProcessState<'_> {
+    /// Its own memory.
+    pub fn size(&self) -> Bytes {
+        self.memory.values().copied().sum()
+    }
+
+    /// Its CPU time in the window.
+    pub fn cpu(&self) -> Option<&CpuTime> {
+        self.change.as_ref()?.cpu.as_ref()
+    }
+
+    /// Its CPU time as a share of one CPU.
+    pub fn cpu_share(&self) -> Option<f64> {
+        let change = self.change.as_ref()?;
+        change.window.share(Some(change.cpu.as_ref()?.used))
+    }
+
+    /// Whether the process is at work in the window.
+    pub fn is_at_work(&self) -> bool {
+        self.cpu_share().is_some_and(|share| share >= AT_WORK)
+    }
+
+    /// The most of its CPU time that it can have spent on a node, from 0 to 1; `None` where it was idle.
+    pub fn most_on(&self, node: NodeId) -> Option<f64> {
+        let cpu = self.cpu()?;
+        cpu.share(cpu.bounds(node).1)
+    }
+
+    /// The least of it.
+    pub fn least_on(&self, node: NodeId) -> Option<f64> {
+        let cpu = self.cpu()?;
+        cpu.share(cpu.bounds(node).0)
+    }
+
+    /// Nodes where it certainly runs.
+    pub fn runs_on(&self) -> NodeSet {
+        let cpu = self.cpu().into_iter().flat_map(|cpu| cpu.certain.keys().copied());
+        cpu.filter(|node| self.least_on(*node).is_some_and(|share| share >= RUNS)).collect()
+    }
+
+    /// The part of some memory that is on nodes with CPUs where it does not run, and those nodes.
+    fn away(&self, memory: &BTreeMap<NodeId, Bytes>, with_cpus: &NodeSet) -> (Bytes, NodeSet) {
+        let away = memory.iter().filter(|(node, size)| {
+            size.get() > 0
+                && with_cpus.contains(**node)
+                && self.most_on(**node).is_some_and(|most| most < RUNS)
+        });
+        away.fold((Bytes::default(), NodeSet::new()), |(sum, mut nodes), (node, size)| {
+            nodes.insert(*node);
+            (sum + *size, nodes)
+        })
+    }
+
+    /// Memory where it does not run, at the beginning of the window and at its end: the smaller of both, and the
+    /// nodes at the end. `None` where it was idle, or was not looked at twice.
+    pub fn stranded(&self, with_cpus: &NodeSet) -> Option<(Bytes, NodeSet)> {
+        if !self.is_at_work() {
+            return None;
+        }
+        let (then, _) = self.away(self.earlier.as_ref()?, with_cpus);
+        let (now, nodes) = self.away(&self.memory, with_cpus);
+        Some((now.min(then), nodes)).filter(|(size, _)| size.get() > 0)
+    }
+
+    /// A part of its memory, from 0 to 1.
+    pub fn share(&self, part: Bytes) -> f64 {
+        let size = self.size();
+        if size.get() == 0 { 0.0 } else { part.get() as f64 / size.get() as f64 }
+    }
+
+    /// Nodes that its memory may be on.
+    pub fn allowed_nodes(&self) -> Option<&NodeSet> {
+        self.process.allowed.as_ref()?.nodes.as_ref()
+    }
+
+    /// CPUs that it may use.
+    pub fn allowed_cpus(&self) -> Option<&CpuSet> {
+        self.process.allowed.as_ref()?.cpus.as_ref()
+    }
+
+    /// Its largest mappings' policy other than the default, with the memory under it; `None` without one, or
+    /// where its mappings were not read.
+    pub fn policy(&self) -> Option<(&MemPolicy, Bytes)> {
+        let mut sizes: Vec<(&MemPolicy, Bytes)> = Vec::new();
+        for (mapping, policy) in self.placed_mappings() {
+            let size = mapping.resident().unwrap_or_default();
+            match sizes.iter_mut().find(|(known, _)| *known == policy) {
+                Some((_, sum)) => *sum += size,
+                None => sizes.push((policy, size)),
+            }
+        }
+        sizes.into_iter().max_by_key(|(_, size)| *size).filter(|(_, size)| size.get() > 0)
+    }
+
+    /// Mappings under a policy that names nodes.
+    pub fn placed_mappings(&self) -> impl Iterator<Item = (&Mapping, &MemPolicy)> {
+        let mappings = self.mappings.into_iter().flat_map(|process| &process.mappings);
+        mappings.filter(|mapping| mapping.kind.follows_policy()).filter_map(|mapping| {
+            let policy = mapping.policy.as_ref()?.policy.as_ref()?;
+            let places = !matches!(policy.mode, PolicyMode::Default | PolicyMode::Local);
+            places.then_some((mapping, policy))
+        })
+    }
+
+    /// The part of its memory in pools of huge pages; `None` where its mappings were not read.
+    pub fn in_pools(&self) -> Option<Bytes> {
+        let pools = self.mappings?.mappings.iter().filter(|mapping| mapping.kind == MappingKind::HugePool);
+        Some(pools.filter_map(Mapping::resident).sum())
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.process.identity.pid.number()
+    }
+
+    /// Who places it.
+    pub fn owner(&self) -> Owner {
+        Owner::from_process(self.process)
+    }
+
+    /// It as the subject of a finding.
+    pub fn subject(&self) -> Subject {
+        Subject::Process {
+            identity: self.process.identity,
+            name: self.process.name.as_ref().to_owned(),
+            owner: self.owner(),
+        }
+    }
+}
