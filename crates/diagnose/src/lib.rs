@@ -8,12 +8,14 @@
 //! - `matching.rs` which process of one moment is which of another
 //! - `finding.rs` what is wrong, with proof and mend; `owner.rs` who places a process, and that owner's commands
 //! - `situation.rs` a machine and its change in a window, `situation/process.rs` a process of it,
-//!   `rule.rs` the frame of a rule
+//!   `situation/fixture.rs` situations made by hand, for tests; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
+//!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects
 //! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests
 #![forbid(unsafe_code)]
 
 pub mod attribution;
 pub mod change;
+pub mod diagnosis;
 #[cfg(test)]
 mod example;
 pub mod finding;
@@ -22,10 +24,12 @@ pub mod locality;
 pub mod matching;
 mod owner;
 pub mod rule;
+pub mod rules;
 pub mod situation;
 
 pub use attribution::{CpuTime, Places};
 pub use change::{Delta, DeltaError, Window};
+pub use diagnosis::Diagnosis;
 pub use finding::RuleFinding;
 pub use identity::IdentityCheck;
 pub use locality::{Locality, MemoryUse};

@@ -197,3 +197,8 @@ impl<'a> Situation<'a> {
         change.window.share(Some(change.cpu.as_ref()?.used))
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Rules to findings: those that can speak are asked, causes take their effects under them, the worst comes first.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, NodeId};
+
+use crate::finding::{RuleFinding, Severity, Subject};
+use crate::rule::{Lack, Rule};
+use crate::rules;
+use crate::situation::{Class, NodeState, Situation};
+
+/// A smaller part of the machine's memory is a note at most.
+const SMALL: f64 = 0.01;
+
+/// The findings of rules, and the rules that could not speak.
+pub struct Diagnosis {
+    pub class: Class,
+    pub window: Option<Duration>,
+    /// The worst first.
+    pub findings: Vec<RuleFinding>,
+    /// Rules that spoke or were silent.
+    pub examined: Vec<&'static Rule>,
+    /// Rules that lacked a fact.
+    pub not_examined: Vec<(&'static Rule, Vec<Lack>)>,
+    /// Rules about other machines.
+    pub elsewhere: usize,
+    /// Processes that were there, those whose pages are known, and those that matter.
+    pub processes: [usize; 3],
+    /// Memory of nodes, for those who want to know what nothing was found about.
+    pub nodes: BTreeMap<NodeId, NodeState>,
+    pub interrupts: usize,
+    pub devices: usize,
+}
+
+impl Diagnosis {
+    /// Asks every rule, or those that are named.
+    pub fn new(situation: &Situation<'_>, only: &[String]) -> Self {
+        let wanted =
+            rules::ALL.iter().copied().filter(|rule| only.is_empty() || only.iter().any(|id| id == rule.id));
+        let (mut examined, mut not_examined, mut elsewhere) = (Vec::new(), Vec::new(), 0);
+        let mut findings = Vec::new();
+        for rule in wanted {
+            if !(rule.on)(situation.class) {
+                elsewhere += 1;
+                continue;
+            }
+            let lacks = rule.lacks(situation);
+            if lacks.is_empty() {
+                examined.push(rule);
+                findings.extend((rule.check)(situation));
+            } else {
+                not_examined.push((rule, lacks));
+            }
+        }
+        for finding in &mut findings {
+            weigh(finding, situation.total());
+        }
+        let users = situation.now.processes.iter().filter(|process| !process.kernel_thread).count();
+        Self {
+            class: situation.class,
+            window: situation.window(),
+            findings: fold(findings),
+            examined,
+            not_examined,
+            elsewhere,
+            processes: [users, situation.processes.len(), situation.significant().count()],
+            nodes: situation.nodes.clone(),
+            interrupts: situation.now.interrupts.len(),
+            devices: situation.machine.devices.len(),
+        }
+    }
+
+    /// Findings of at least a severity, those that others explain not counted.
+    pub fn at_least(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity >= severity).count()
+    }
+}
+
+/// A warning about a small part of the machine's memory is a note.
+fn weigh(finding: &mut RuleFinding, total: Bytes) {
+    let is_small = finding.concerns.is_some_and(|size| (size.get() as f64) < SMALL * total.get() as f64);
+    if is_small && finding.severity == Severity::Warning {
+        finding.severity = Severity::Note;
+    }
+}
+
+/// Whether two findings touch the same nodes or the same process.
+fn touch(one: &RuleFinding, other: &RuleFinding) -> bool {
+    match (&one.subject, &other.subject) {
+        (Subject::Process { identity: one, .. }, Subject::Process { identity: other, .. }) => one == other,
+        (Subject::Machine, _) | (_, Subject::Machine) => true,
+        _ => !one.nodes.is_disjoint(&other.nodes),
+    }
+}
+
+/// Puts findings below those that explain them, and the worst first.
+fn fold(findings: Vec<RuleFinding>) -> Vec<RuleFinding> {
+    let explains = |one: &RuleFinding, other: &RuleFinding| {
+        let rule = rules::ALL.iter().find(|rule| rule.id == one.rule);
+        rule.is_some_and(|rule| rule.explains.contains(&other.rule)) && touch(one, other)
+    };
+    // A root is explained by none; each other goes to the first root that explains it or what explains it.
+    let root_of = |at: usize| {
+        let mut at = at;
+        for _ in 0..findings.len() {
+            match (0..findings.len()).find(|other| *other != at && explains(&findings[*other], &findings[at]))
+            {
+                Some(above) => at = above,
+                None => break,
+            }
+        }
+        at
+    };
+    let roots: Vec<usize> = (0..findings.len()).map(root_of).collect();
+    let mut folded: Vec<Option<RuleFinding>> = findings.into_iter().map(Some).collect();
+    for at in 0..folded.len() {
+        let root = roots[at];
+        if root != at && folded[root].is_some() {
+            if let (Some(explained), Some(root)) = (folded[at].take(), root_mut(&mut folded, root)) {
+                root.explains.push(explained);
+            }
+        }
+    }
+    let mut roots: Vec<RuleFinding> = folded.into_iter().flatten().collect();
+    roots.sort_by_key(|finding| Reverse((finding.severity, finding.confidence, finding.concerns)));
+    roots
+}
+
+fn root_mut(findings: &mut [Option<RuleFinding>], at: usize) -> Option<&mut RuleFinding> {
+    findings.get_mut(at)?.as_mut()
+}
+
+#[cfg(test)]
+mod tests;

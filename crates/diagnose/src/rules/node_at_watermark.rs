@@ -1,0 +1,148 @@
+//! A node is at the edge where the kernel reclaims, while others have room.
+
+use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_source::paths::shown;
+
+use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::rule::{Fact, Rule, several_nodes};
+use crate::situation::{NodeState, ProcessState, Situation};
+
+/// The part of the machine that the other nodes must have available.
+const ELSEWHERE: f64 = 0.1;
+/// Without watermarks: the part of a node that is free at most, and of another at least.
+const LITTLE: (f64, f64) = (0.01, 0.1);
+
+pub static RULE: Rule = Rule {
+    id: "node-at-watermark",
+    title: "a node is at its reclaim edge while others have room",
+    severity: Severity::Warning,
+    on: several_nodes,
+    needs: &[Fact::NodeMemory],
+    sign: "free memory below the zones' high watermarks in both samples (the kernel's own edge), with at least 10 % \
+           of the machine available on other nodes; without watermarks less than 1 % free beside a node with more \
+           than 10 %, which is a note",
+    traps: "page cache is meant to fill memory: what it holds counts as available",
+    explains: &["kswapd-one-node"],
+    sources: &["polardb#692", "STAR#264", "proxysql#3393"],
+    check,
+};
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    let full = situation.nodes.iter().filter(|(_, state)| state.size.get() > 0);
+    full.filter_map(|(node, state)| {
+        by_marks(situation, *node, state).or_else(|| by_share(situation, *node, state))
+    })
+    .collect()
+}
+
+fn by_marks(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Option<RuleFinding> {
+    let high = state.high?;
+    let then = situation.before?.nodes.iter().find(|then| then.node == node)?.size("MemFree")?;
+    let elsewhere = situation.room_elsewhere(node);
+    let least = situation.total().share(ELSEWHERE);
+    if state.free >= high || then >= high || elsewhere < least {
+        return None;
+    }
+    // Page cache that can be dropped is room: the kernel reclaims, and nothing is short.
+    let is_short = state.available.is_none_or(|available| available < state.size.share(ELSEWHERE));
+    let severity = if is_short { RULE.severity } else { Severity::Note };
+    let summary = format!(
+        "{} are free, below the edge where the kernel reclaims; other nodes have {elsewhere}",
+        state.free
+    );
+    let mut finding = finding(situation, node, severity, summary);
+    finding.evidence.push(
+        Evidence::new("free", Value::Size(state.free), shown::NODE_MEMINFO)
+            .against(Value::Size(high), "the sum of its zones' high watermarks"),
+    );
+    finding.evidence.extend(
+        state
+            .available
+            .map(|available| Evidence::new("available", Value::Size(available), shown::NODE_MEMINFO)),
+    );
+    finding.evidence.push(
+        Evidence::new("available on other nodes", Value::Size(elsewhere), shown::NODE_MEMINFO)
+            .against(Value::Size(least), OWN),
+    );
+    let foreign = situation.delta.as_ref().and_then(|delta| delta.node(node)?.allocations.foreign);
+    if let Some(rate) = foreign.and_then(|count| situation.rate(count)).filter(|rate| *rate > 0.0) {
+        let fact = "pages meant for it that other nodes gave";
+        finding.evidence.push(Evidence::new(fact, Value::Rate(rate, "pages"), shown::NODE_NUMASTAT));
+    }
+    hold(situation, node, &mut finding);
+    Some(finding)
+}
+
+fn by_share(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Option<RuleFinding> {
+    let has_room =
+        |(other, state): (&NodeId, &NodeState)| *other != node && state.share(state.free) > LITTLE.1;
+    let marks_say = state.high.is_some() && situation.before.is_some();
+    if marks_say || state.share(state.free) >= LITTLE.0 || !situation.nodes.iter().any(has_room) {
+        return None;
+    }
+    let (most, other) = situation
+        .nodes
+        .iter()
+        .filter(|(other, _)| **other != node)
+        .map(|(id, state)| (state.free, *id))
+        .max()?;
+    let summary = format!("{} of {} are free, and {most} on node {other}", state.free, state.size);
+    let mut finding = finding(situation, node, Severity::Note, summary);
+    finding.confidence = Confidence::Possible;
+    finding.evidence.push(
+        Evidence::new("free", Value::Share(state.share(state.free)), shown::NODE_MEMINFO)
+            .against(Value::Share(LITTLE.0), OWN),
+    );
+    finding.cause = Some(
+        "whether page cache or programs fill it is not known from one moment without watermarks".to_owned(),
+    );
+    Some(finding)
+}
+
+fn finding(situation: &Situation<'_>, node: NodeId, severity: Severity, summary: String) -> RuleFinding {
+    let mut finding =
+        RuleFinding::new(RULE.id, severity, Subject::Nodes(NodeSet::from_iter([node])), summary);
+    finding.concerns = situation.nodes.get(&node).map(|state| state.size);
+    finding
+}
+
+/// Who holds the node's memory, and how the largest of them gives some back.
+fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
+    let on = |process: &&ProcessState<'_>| process.memory.get(&node).copied().unwrap_or_default();
+    let Some(largest) = situation.processes.iter().max_by_key(on) else { return };
+    let held = on(&largest);
+    if held < situation.floor {
+        return;
+    }
+    let name = nodewise_machine::printable::quote(&largest.process.name);
+    finding.evidence.push(Evidence::new(
+        format!("held by {name} ({})", largest.pid()),
+        Value::Size(held),
+        shown::NUMA_MAPS,
+    ));
+    let others: NodeSet = situation.memory_nodes().iter().filter(|other| *other != node).collect();
+    let Some(to) = others.iter().max_by_key(|other| situation.nodes.get(other).map(|state| state.room()))
+    else {
+        return;
+    };
+    let is_placed = largest.policy().is_some();
+    let share = Bytes::new(held.get() / 2);
+    if is_placed || situation.nodes.get(&to).is_some_and(|state| state.room() < share) {
+        finding.mends.push(Mend::words(
+            format!(
+                "spread what {name} needs: nodewise run --interleave={} -- COMMAND",
+                situation.memory_nodes()
+            ),
+            Scope::Restart,
+        ));
+        return;
+    }
+    let (pid, file) = (largest.pid(), format!("nodewise-{}.moved", largest.pid()));
+    finding.mends.push(Mend {
+        commands: vec![format!("nodewise migrate {pid} --from {node} --to {to} --save {file}")],
+        needs_root: true,
+        moves: Some(held),
+        undo: vec![format!("nodewise migrate --undo {file}")],
+        ..Mend::words(format!("move what {name} has there to node {to}"), Scope::Now)
+    });
+}

@@ -1,0 +1,51 @@
+use nodewise_machine::Bytes;
+
+use super::fixture::{Fixture, Work, nodes, seconds};
+use super::*;
+
+const FOUR: &str = "4x(2c 16G)";
+
+fn gib(count: u64) -> Bytes {
+    Bytes::from_gib(count)
+}
+
+#[test]
+fn shared_memory_is_not_available_and_the_edge_is_left_out() {
+    let mut fixture = Fixture::new(FOUR);
+    fixture.meminfo(1, "MemFree", gib(1));
+    fixture.meminfo(1, "Shmem", gib(8));
+    let situation = Situation::new(&fixture.machine, None, &fixture.now).unwrap();
+    let node = situation.nodes[&NodeId::new(1)];
+    assert_eq!(node.available.unwrap() + node.high.unwrap(), gib(5), "free, and 2 + 2 GiB of page cache");
+    fixture.now.nodes[1].memory.retain(|field| field.name != "SReclaimable");
+    let situation = Situation::new(&fixture.machine, None, &fixture.now).unwrap();
+    assert_eq!(situation.nodes[&NodeId::new(1)].available, None, "unknown is not 0");
+}
+
+#[test]
+fn memory_is_stranded_where_its_process_can_not_have_run() {
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work {
+        memory: &[(0, gib(1)), (2, gib(3))],
+        cpu: &[(0, seconds(9)), (2, seconds(1))],
+        ..Work::default()
+    });
+    let situation = Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    let process = &situation.processes[0];
+    assert_eq!(process.runs_on(), nodes("0-1"));
+    assert_eq!(process.stranded(&situation.places.with_cpus()), Some((gib(3), nodes("2"))));
+    // Memory that came in the window may still be on its way.
+    let mut process = (*fixture.before.processes.last().unwrap().as_ref()).clone();
+    process.pages.as_mut().unwrap().nodes.remove(&NodeId::new(2));
+    *fixture.before.processes.last_mut().unwrap() = process.into();
+    let situation = Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(situation.processes[0].stranded(&situation.places.with_cpus()), None);
+}
+
+#[test]
+fn an_idle_process_has_nothing_stranded() {
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(2, gib(3))], ..Work::default() });
+    let situation = Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(situation.processes[0].stranded(&situation.places.with_cpus()), None);
+}
