@@ -86,7 +86,7 @@ impl Subject {
 /// Who places a process: a mend is written for the owner of the setting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// Nobody but whoever started it.
+    /// Whoever started it.
     Itself,
     /// A unit of systemd, with its suffix.
     Service(String),

@@ -3,11 +3,20 @@
 //! To add one: a file in `rules/` with a `pub static RULE`, a line in [`ALL`], and tests that show it firing, silent
 //! on a healthy machine, silent in its trap, and not examined.
 
+mod bind_too_small;
 mod bound_away;
+mod cpus_without_mems;
+mod file_cache_far;
+mod first_touch_on_one;
+mod interleaved_but_small;
 mod kswapd_one_node;
 mod memory_stranded;
+mod mems_without_cpus;
 mod node_at_watermark;
+mod policy_too_late;
+mod shared_segment_on_one;
 mod swap_while_free;
+mod words;
 mod zone_reclaim_void;
 
 use crate::rule::Rule;
@@ -16,10 +25,18 @@ use crate::rule::Rule;
 pub static ALL: &[&Rule] = &[
     &memory_stranded::RULE,
     &bound_away::RULE,
+    &first_touch_on_one::RULE,
+    &policy_too_late::RULE,
+    &shared_segment_on_one::RULE,
+    &interleaved_but_small::RULE,
+    &file_cache_far::RULE,
     &node_at_watermark::RULE,
     &swap_while_free::RULE,
-    &kswapd_one_node::RULE,
+    &bind_too_small::RULE,
     &zone_reclaim_void::RULE,
+    &kswapd_one_node::RULE,
+    &cpus_without_mems::RULE,
+    &mems_without_cpus::RULE,
 ];
 
 #[cfg(test)]

@@ -114,6 +114,8 @@ pub struct Situation<'a> {
     pub processes: Vec<ProcessState<'a>>,
     /// Memory from which a part of a process matters here.
     pub floor: Bytes,
+    /// Whether the machine is a virtual one; `None` where that is not known.
+    pub virtual_machine: Option<bool>,
 }
 
 impl<'a> Situation<'a> {
@@ -144,6 +146,7 @@ impl<'a> Situation<'a> {
             nodes,
             processes,
             floor,
+            virtual_machine: None,
         })
     }
 

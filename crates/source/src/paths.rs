@@ -70,12 +70,33 @@ pub fn smaps(process: impl Display) -> String {
 
 /// Names of files for evidence: `N` is a node, `PID` a process.
 pub mod shown {
+    use nodewise_machine::CpuSet;
+
     pub const NODE_MEMINFO: &str = "/sys/devices/system/node/nodeN/meminfo";
     pub const NODE_NUMASTAT: &str = "/sys/devices/system/node/nodeN/numastat";
+    pub const NODE_DISTANCE: &str = "/sys/devices/system/node/nodeN/distance";
+    pub const NODE_POOL: &str = "/sys/devices/system/node/nodeN/hugepages";
+    pub const NODE_CPUS: &str = "/sys/devices/system/node/nodeN/cpulist";
     pub const ZONEINFO: &str = "/proc/zoneinfo";
     pub const VMSTAT: &str = "/proc/vmstat";
+    pub const INTERRUPTS: &str = "/proc/interrupts";
+    pub const COMMAND_LINE: &str = "/proc/cmdline";
+    pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+    pub const MIN_FREE: &str = "/proc/sys/vm/min_free_kbytes";
+    pub const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+    pub const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
+    pub const TIERS: &str = "/sys/devices/virtual/memory_tiering";
+    pub const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+    pub const THP_DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
+    pub const DEVICE_NODE: &str = "/sys/bus/pci/devices/*/numa_node";
+    pub const PACKAGES: &str = "/sys/devices/system/cpu/cpuN/topology/physical_package_id";
     pub const NUMA_MAPS: &str = "/proc/PID/numa_maps";
     pub const STATUS: &str = "/proc/PID/status";
     pub const STAT: &str = "/proc/PID/stat";
     pub const TASK_SCHED: &str = "/proc/PID/task/TID/sched";
+
+    /// The command that lets these CPUs serve an interrupt.
+    pub fn affinity_command(line: u32, cpus: &CpuSet) -> String {
+        format!("echo {cpus} > /proc/irq/{line}/smp_affinity_list")
+    }
 }

@@ -65,7 +65,9 @@ const PATTERNS: [(&str, &str); 25] = [
 ];
 
 /// Words around a match that make it idiomatic: the pattern's first words, the word before or after.
-const IDIOMS: [(&str, Beside); 6] = [
+const IDIOMS: [(&str, Beside); 7] = [
+    // The rule balancing-off-nobody-places, whose id never changes.
+    ("nobody", Beside::After(&["places"])),
     // "There is no node 7", "there are no more than four".
     ("is|are|was|were no *", Beside::Before(&["there"])),
     // Comparison and not identity: "is no longer", "is no slower than".

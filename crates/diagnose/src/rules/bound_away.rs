@@ -3,7 +3,7 @@
 use nodewise_machine::{NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
 
-use super::memory_stranded::nodes;
+use super::words::nodes;
 use crate::finding::{Confidence, Evidence, OWN, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};

@@ -3,6 +3,7 @@
 use nodewise_machine::{NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
+use super::words::nodes;
 use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
@@ -71,12 +72,4 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet
 fn cpu(process: &ProcessState<'_>, node: NodeId) -> Option<Evidence> {
     let share = process.least_on(node)?;
     Some(Evidence::new(format!("CPU time on node {node}"), Value::Share(share), shown::TASK_SCHED))
-}
-
-/// Nodes in words.
-pub(crate) fn nodes(nodes: &NodeSet) -> String {
-    match nodes.len() {
-        1 => format!("node {nodes}"),
-        _ => format!("nodes {nodes}"),
-    }
 }

@@ -3,6 +3,7 @@
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
+use super::words;
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::{NodeState, ProcessState, Situation};
@@ -114,12 +115,8 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     if held < situation.floor {
         return;
     }
-    let name = nodewise_machine::printable::quote(&largest.process.name);
-    finding.evidence.push(Evidence::new(
-        format!("held by {name} ({})", largest.pid()),
-        Value::Size(held),
-        shown::NUMA_MAPS,
-    ));
+    let name = words::process(largest);
+    finding.evidence.push(Evidence::new(format!("held by {name}"), Value::Size(held), shown::NUMA_MAPS));
     let others: NodeSet = situation.memory_nodes().iter().filter(|other| *other != node).collect();
     let Some(to) = others.iter().max_by_key(|other| situation.nodes.get(other).map(|state| state.room()))
     else {

@@ -3,7 +3,7 @@
 use nodewise_machine::{Bytes, NodeSet};
 use nodewise_source::paths::shown;
 
-use super::memory_stranded::nodes;
+use super::words::{self, nodes};
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::{ProcessState, Situation};
@@ -101,12 +101,12 @@ fn explain(situation: &Situation<'_>, short: &NodeSet, roomy: &NodeSet, finding:
         by_policy || process.allowed_nodes().is_some_and(|nodes| nodes.is_subset(short))
     };
     if let Some(process) = situation.processes.iter().filter(confined).max_by_key(|process| on(process)) {
-        let name = nodewise_machine::printable::quote(&process.process.name);
+        let name = words::process(process);
         let by = match process.policy() {
             Some((policy, _)) => format!("the policy {policy}"),
             None => "its cpuset".to_owned(),
         };
-        finding.cause = Some(format!("{name} ({}) may use {} only: {by}", process.pid(), nodes(short)));
+        finding.cause = Some(format!("{name} may use {} only: {by}", nodes(short)));
         finding.confidence = Confidence::Certain;
         finding.subject = process.subject();
         finding.nodes = short.clone();

@@ -4,6 +4,9 @@ use nodewise_machine::mapping::MappingKind;
 use nodewise_machine::{Bytes, MemPolicy, PolicyMode};
 
 use super::*;
+
+mod processes;
+
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};
 use crate::situation::fixture::{Fixture, Work, nodes, seconds};
 
@@ -23,7 +26,7 @@ fn silent(fixture: &Fixture, rule: &Rule) {
     assert_eq!(fixture.findings(rule), [], "{}", rule.id);
 }
 
-/// A node with little free memory, of which this much is page cache.
+/// A node with little free memory, with this much page cache.
 fn full(fixture: &mut Fixture, node: u32, cache: Bytes) {
     fixture.meminfo(node, "MemFree", Bytes::from_mib(60));
     fixture.meminfo(node, "Active(file)", cache);

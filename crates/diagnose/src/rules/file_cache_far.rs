@@ -1,0 +1,91 @@
+//! A file that a process reads lies in the page cache of another node.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::mapping::{MappedPages, MappingKind};
+use nodewise_machine::printable::quote;
+use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_source::paths::shown;
+
+use super::words::{self, nodes};
+use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::RUNS;
+use crate::situation::{ProcessState, Situation};
+
+/// The part of the file's pages that is away.
+const AWAY: f64 = 0.5;
+const LARGE: Bytes = Bytes::from_gib(1);
+
+pub static RULE: Rule = Rule {
+    id: "file-cache-far",
+    title: "a mapped file lies in the page cache of a node where its reader does not run",
+    severity: Severity::Warning,
+    on: with_distance,
+    needs: &[Fact::Rates, Fact::Mappings],
+    sign: "a mapped file with at least 1 GiB in memory (5 % of the smallest node on small machines), half of it on \
+           nodes with less than 5 % of the process's CPU time",
+    traps: "several readers on different nodes: it can be near to one of them only",
+    explains: &[],
+    sources: &["llama.cpp#1556", "llama.cpp#13850: twice as fast after the cache was dropped"],
+    check,
+};
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    let at_work = situation.processes.iter().filter(|process| process.is_at_work());
+    at_work.filter_map(|process| find(situation, process)).collect()
+}
+
+fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
+    let mut files: BTreeMap<&str, BTreeMap<NodeId, Bytes>> = BTreeMap::new();
+    for mapping in process.mappings?.mappings.iter().filter(|mapping| mapping.kind == MappingKind::File) {
+        let (Some(name), MappedPages::Counted(pages)) = (mapping.name.as_deref(), &mapping.pages) else {
+            continue;
+        };
+        let memory = files.entry(name).or_default();
+        for (node, size) in pages {
+            *memory.entry(*node).or_default() += *size;
+        }
+    }
+    let sum = |memory: &BTreeMap<NodeId, Bytes>| memory.values().copied().sum::<Bytes>();
+    let (name, memory) = files.into_iter().max_by_key(|(_, memory)| sum(memory))?;
+    let size = sum(&memory);
+    let far: NodeSet = memory
+        .keys()
+        .copied()
+        .filter(|node| process.most_on(*node).is_some_and(|share| share < RUNS))
+        .collect();
+    let away: Bytes = far.iter().filter_map(|node| memory.get(&node)).copied().sum();
+    let share = away.get() as f64 / size.get().max(1) as f64;
+    let least = LARGE.min(situation.floor);
+    if size < least || share < AWAY {
+        return None;
+    }
+    let file = quote(name);
+    let summary = format!(
+        "{away} of {file} lie on {}; {} reads it from {}",
+        nodes(&far),
+        words::process(process),
+        nodes(&process.runs_on())
+    );
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
+    finding.confidence = Confidence::Likely;
+    finding.concerns = Some(away);
+    finding.evidence = vec![
+        Evidence::new(format!("{file} on {}", nodes(&far)), Value::Share(share), shown::NUMA_MAPS)
+            .against(Value::Share(AWAY), OWN),
+        Evidence::new("in memory", Value::Size(size), shown::NUMA_MAPS).against(Value::Size(least), OWN),
+    ];
+    finding.cause = Some("another process, or an earlier run, read it first from that node".to_owned());
+    finding.mends = vec![Mend {
+        commands: vec!["sync".to_owned(), format!("echo 1 > {}", shown::DROP_CACHES)],
+        needs_root: true,
+        ..Mend::words(
+            "stop its readers, drop the page cache (reads are slow until it is filled again), and start the program \
+             bound to its node",
+            Scope::Restart,
+        )
+    }];
+    finding.nodes = far;
+    Some(finding)
+}

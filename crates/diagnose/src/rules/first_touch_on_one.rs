@@ -1,0 +1,73 @@
+//! Threads run on several nodes, and one thread touched all memory first.
+
+use nodewise_machine::Bytes;
+use nodewise_source::paths::shown;
+
+use super::words;
+use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::{ProcessState, Situation};
+
+/// The part of the memory that one node has.
+const ON_ONE: f64 = 0.8;
+/// The node's share of CPU time is at most this many times an even one.
+const MORE_THAN_EVEN: f64 = 1.5;
+/// A node with this share of the CPU time counts.
+const COUNTS: f64 = 0.1;
+
+pub static RULE: Rule = Rule {
+    id: "first-touch-on-one",
+    title: "threads run on several nodes, and the memory lies on one",
+    severity: Severity::Warning,
+    on: with_distance,
+    needs: &[Fact::Rates, Fact::Pages],
+    sign: "CPU time on two nodes or more, at least 10 % each; 80 % of the memory on one of them, which has at most \
+           1.5 times an even share of the CPU time; no policy",
+    traps: "memory of one thread that is alone in using it; less memory than a node's caches",
+    explains: &[],
+    sources: &["likwid#210", "Stockfish#466", "vllm#24037"],
+    check,
+};
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    situation.significant().filter_map(|process| find(situation, process)).collect()
+}
+
+fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
+    if !process.is_at_work() || process.policy().is_some() {
+        return None;
+    }
+    let with_cpus = situation.places.with_cpus();
+    let runs: Vec<_> = with_cpus
+        .iter()
+        .filter(|node| process.least_on(*node).is_some_and(|share| share >= COUNTS))
+        .collect();
+    let (node, size) =
+        process.memory.iter().max_by_key(|(_, size)| **size).map(|(node, size)| (*node, *size))?;
+    let share = process.share(size);
+    let cpu = process.most_on(node)?;
+    let uneven = MORE_THAN_EVEN / runs.len().max(1) as f64;
+    if runs.len() < 2 || share < ON_ONE || !runs.contains(&node) || cpu > uneven || size < situation.floor {
+        return None;
+    }
+    let summary = format!("{size} lie on node {node}, its threads run on {} nodes", runs.len());
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
+    finding.confidence = process.confidence.min(Confidence::Likely);
+    finding.concerns = Some(Bytes::new((size.get() as f64 * (1.0 - cpu)) as u64));
+    finding.evidence = vec![
+        Evidence::new(format!("memory on node {node}"), Value::Share(share), shown::NUMA_MAPS)
+            .against(Value::Share(ON_ONE), OWN),
+        Evidence::new(format!("CPU time on node {node}"), Value::Share(cpu), shown::TASK_SCHED)
+            .against(Value::Share(uneven), OWN),
+    ];
+    finding.cause =
+        Some(format!("{} filled it from one node before its threads spread", words::process(process)));
+    finding.mends = vec![Mend::words(
+        "fill the memory in the threads that use it (OpenMP: OMP_PROC_BIND=spread OMP_PLACES=numa_domains, and \
+         a parallel loop for the first write)",
+        Scope::Restart,
+    )];
+    finding.experiment = Some("nodewise tune -- COMMAND".to_owned());
+    finding.nodes.insert(node);
+    Some(finding)
+}

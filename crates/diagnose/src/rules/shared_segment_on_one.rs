@@ -1,0 +1,109 @@
+//! A shared segment that several nodes use lies on the node of its creator.
+
+use std::collections::BTreeMap;
+
+use nodewise_machine::mapping::{FileId, MappedPages, MappingKind};
+use nodewise_machine::printable::quote;
+use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_source::paths::shown;
+
+use super::words::nodes;
+use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::Situation;
+
+/// The part of a segment that one node has.
+const ON_ONE: f64 = 0.8;
+/// A segment from this size on matters; on small machines, a part of a node as for processes.
+const LARGE: Bytes = Bytes::from_gib(1);
+
+pub static RULE: Rule = Rule {
+    id: "shared-segment-on-one",
+    title: "a shared segment that several nodes use lies on one of them",
+    severity: Severity::Warning,
+    on: with_distance,
+    needs: &[Fact::Rates, Fact::Mappings],
+    sign: "shared memory or a pool's pages of at least 1 GiB (5 % of the smallest node on small machines), 80 % on one \
+           node, mapped by processes that run on two nodes or more",
+    traps: "a segment that is filled in part grows with its use",
+    explains: &[],
+    sources: &["polardb#692: 70 to 94 GB on six of eight nodes", "OpenTenBase#310"],
+    check,
+};
+
+/// A segment: its name, its memory by node, and the nodes of the processes that map it.
+#[derive(Default)]
+struct Segment {
+    name: Option<String>,
+    memory: BTreeMap<NodeId, Bytes>,
+    users: NodeSet,
+    processes: usize,
+}
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    segments(situation).values().filter_map(|segment| find(situation, segment)).collect()
+}
+
+/// Segments, each once however many processes map it: the largest count of its pages is the best.
+fn segments(situation: &Situation<'_>) -> BTreeMap<FileId, Segment> {
+    let mut segments: BTreeMap<FileId, Segment> = BTreeMap::new();
+    for process in &situation.processes {
+        let mut own: BTreeMap<FileId, BTreeMap<NodeId, Bytes>> = BTreeMap::new();
+        for mapping in process.mappings.into_iter().flat_map(|read| &read.mappings) {
+            let is_shared = match mapping.kind {
+                MappingKind::Shared => true,
+                MappingKind::HugePool => mapping.permissions.shared,
+                _ => false,
+            };
+            let (true, Some(file), MappedPages::Counted(pages)) = (is_shared, mapping.file, &mapping.pages)
+            else {
+                continue;
+            };
+            let segment = segments.entry(file).or_default();
+            segment.name = segment.name.take().or_else(|| mapping.name.clone());
+            let memory = own.entry(file).or_default();
+            for (node, size) in pages {
+                *memory.entry(*node).or_default() += *size;
+            }
+        }
+        for (file, memory) in own {
+            let Some(segment) = segments.get_mut(&file) else { continue };
+            segment.users = segment.users.union(&process.runs_on());
+            segment.processes += 1;
+            if memory.values().copied().sum::<Bytes>() > segment.memory.values().copied().sum() {
+                segment.memory = memory;
+            }
+        }
+    }
+    segments
+}
+
+fn find(situation: &Situation<'_>, segment: &Segment) -> Option<RuleFinding> {
+    let size: Bytes = segment.memory.values().copied().sum();
+    let (node, most) = segment.memory.iter().max_by_key(|(_, size)| **size)?;
+    let share = most.get() as f64 / size.get().max(1) as f64;
+    let least = LARGE.min(situation.floor);
+    if size < least || share < ON_ONE || segment.users.len() < 2 {
+        return None;
+    }
+    let name = segment.name.as_deref().map_or_else(|| "a shared segment".to_owned(), quote);
+    let summary =
+        format!("{most} of {name} lie on node {node}; processes of {} use it", nodes(&segment.users));
+    let mut finding =
+        RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(NodeSet::from_iter([*node])), summary);
+    finding.confidence = Confidence::Likely;
+    finding.concerns = Some(*most);
+    finding.evidence = vec![
+        Evidence::new(format!("on node {node}"), Value::Share(share), shown::NUMA_MAPS)
+            .against(Value::Share(ON_ONE), OWN),
+        Evidence::new("size", Value::Size(size), shown::NUMA_MAPS).against(Value::Size(least), OWN),
+        Evidence::new("mapped by", Value::Count(segment.processes as u64, "processes"), shown::NUMA_MAPS),
+    ];
+    finding.cause = Some("the process that made it wrote it first, from one node".to_owned());
+    finding.mends = vec![Mend::words(
+        "interleave it before it is filled: nodewise run --interleave=all -- COMMAND, or NUMAPolicy=interleave and \
+         NUMAMask=all in the service's unit",
+        Scope::Restart,
+    )];
+    Some(finding)
+}

@@ -1,0 +1,182 @@
+//! Rules about one process.
+
+use nodewise_machine::mapping::FileId;
+
+use super::*;
+
+const INTERLEAVE: PolicyMode = PolicyMode::Interleave;
+
+#[test]
+fn memory_on_the_node_of_one_thread() {
+    let rule = &first_touch_on_one::RULE;
+    let everywhere = &[(0, seconds(5)), (2, seconds(5)), (4, seconds(5)), (6, seconds(5))];
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(1, gib(8))], cpu: everywhere, ..Work::default() });
+    let found = one(&fixture, rule);
+    assert_eq!((found.severity, found.concerns), (Severity::Warning, Some(gib(6))));
+    assert_eq!(found.experiment.as_deref(), Some("nodewise tune -- COMMAND"));
+    // Each thread with its own part.
+    let mut fixture = Fixture::new(FOUR);
+    let even = &[(0, gib(2)), (1, gib(2)), (2, gib(2)), (3, gib(2))];
+    fixture.process(&Work { memory: even, cpu: everywhere, ..Work::default() });
+    silent(&fixture, rule);
+    // Most of the work is where the memory is.
+    let mut fixture = Fixture::new(FOUR);
+    let mostly = &[(2, seconds(8)), (0, seconds(2))];
+    fixture.process(&Work { memory: &[(1, gib(8))], cpu: mostly, ..Work::default() });
+    silent(&fixture, rule);
+    assert!(fixture.lacks_at_once(rule).contains(&"rates"));
+}
+
+#[test]
+fn pages_that_were_there_before_their_policy() {
+    let rule = &policy_too_late::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    let all = || MemPolicy::new(INTERLEAVE, nodes("0-3"));
+    fixture.process(&Work { memory: &[(1, gib(8))], ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Anonymous, all(), &[(1, gib(8))])]);
+    let found = one(&fixture, rule);
+    assert_eq!(found.concerns, Some(gib(6)));
+    assert_eq!(
+        found.mends[0].commands,
+        ["nodewise migrate 100 --to interleave:0-3 --save nodewise-100.moved"]
+    );
+    let even: &[(u32, Bytes)] = &[(0, gib(2)), (1, gib(2)), (2, gib(2)), (3, gib(2))];
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: even, ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Anonymous, all(), even)]);
+    silent(&fixture, rule);
+    // Weights make it uneven by design.
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(1, gib(8))], ..Work::default() });
+    let weighted = MemPolicy::new(PolicyMode::WeightedInterleave, nodes("0-3"));
+    fixture.mappings(100, &[(MappingKind::Anonymous, weighted, &[(1, gib(8))])]);
+    silent(&fixture, rule);
+    fixture.now.mappings.clear();
+    let situation = crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(rule.lacks(&situation)[0].fact, "mappings of processes");
+}
+
+#[test]
+fn pages_outside_of_their_binding() {
+    let mut fixture = Fixture::new(FOUR);
+    let memory: &[(u32, Bytes)] = &[(1, gib(2)), (2, gib(1))];
+    fixture.process(&Work { memory, ..Work::default() });
+    let bound = MemPolicy::new(PolicyMode::Bind, nodes("1"));
+    fixture.mappings(100, &[(MappingKind::Anonymous, bound, memory)]);
+    let found = one(&fixture, &policy_too_late::RULE);
+    assert_eq!((found.concerns, &found.nodes), (Some(gib(1)), &nodes("1")));
+}
+
+#[test]
+fn a_small_process_over_all_nodes() {
+    let rule = &interleaved_but_small::RULE;
+    let even: &[(u32, Bytes)] = &[(0, gib(1)), (1, gib(1)), (2, gib(1)), (3, gib(1))];
+    let all = || MemPolicy::new(INTERLEAVE, nodes("0-3"));
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: even, cpu: &[(0, seconds(10))], ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Anonymous, all(), even)]);
+    let found = one(&fixture, rule);
+    assert_eq!((found.concerns, found.mends.len()), (Some(gib(3)), 0), "an experiment, and no command");
+    // Threads on several nodes may need all controllers.
+    let mut fixture = Fixture::new(FOUR);
+    let cpu = &[(0, seconds(10)), (4, seconds(10))];
+    fixture.process(&Work { memory: even, cpu, ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Anonymous, all(), even)]);
+    silent(&fixture, rule);
+}
+
+fn shared(fixture: &mut Fixture, pids: &[u32]) {
+    let memory: &[(u32, Bytes)] = &[(1, gib(4))];
+    for (at, pid) in pids.iter().enumerate() {
+        let cpu = &[(at as u32 * 2, seconds(10))];
+        fixture.process(&Work { pid: *pid, memory, cpu, ..Work::default() });
+        fixture.mappings(*pid, &[(MappingKind::Shared, MemPolicy::DEFAULT, memory)]);
+        let read = std::sync::Arc::make_mut(&mut fixture.now.mappings.last_mut().unwrap().mappings);
+        read.mappings[0].file = Some(FileId { device: (0, 1), inode: 77 });
+        read.mappings[0].name = Some("/dev/shm/segment\n".to_owned());
+    }
+}
+
+#[test]
+fn a_segment_on_the_node_of_its_creator() {
+    let rule = &shared_segment_on_one::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    shared(&mut fixture, &[100, 200, 300]);
+    let found = one(&fixture, rule);
+    assert_eq!((found.concerns, &found.subject), (Some(gib(4)), &Subject::Nodes(nodes("1"))));
+    assert!(found.summary.contains("nodes 0-2"), "{}", found.summary);
+    assert!(!found.summary.contains('\n'), "a name drives no terminal");
+    // One user.
+    let mut fixture = Fixture::new(FOUR);
+    shared(&mut fixture, &[100]);
+    silent(&fixture, rule);
+}
+
+#[test]
+fn a_file_in_the_cache_of_another_node() {
+    let rule = &file_cache_far::RULE;
+    let file = |fixture: &mut Fixture| {
+        fixture.mappings(100, &[(MappingKind::File, MemPolicy::DEFAULT, &[(3, gib(4))])]);
+        let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
+        read.mappings[0].name = Some("/srv/weights".to_owned());
+    };
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(0, gib(1))], cpu: &[(0, seconds(10))], ..Work::default() });
+    file(&mut fixture);
+    let found = one(&fixture, rule);
+    assert_eq!((found.concerns, found.mends[0].needs_root), (Some(gib(4)), true));
+    // A reader on that node.
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(3, gib(1))], cpu: &[(6, seconds(10))], ..Work::default() });
+    file(&mut fixture);
+    silent(&fixture, rule);
+}
+
+#[test]
+fn cpus_in_a_cpuset_and_memory_elsewhere() {
+    let rule = &cpus_without_mems::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    let cpu = &[(0, seconds(10))];
+    fixture.process(&Work { memory: &[(3, gib(4))], cpu, cpus: Some("0-1"), ..Work::default() });
+    assert_eq!(one(&fixture, rule).nodes, nodes("3"));
+    // Memory where its CPUs are.
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(0, gib(4))], cpu, cpus: Some("0-1"), ..Work::default() });
+    silent(&fixture, rule);
+}
+
+#[test]
+fn memory_in_a_cpuset_and_threads_elsewhere() {
+    let rule = &mems_without_cpus::RULE;
+    let memory = &[(0, gib(4))];
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory, cpu: &[(6, seconds(10))], nodes: Some("0"), ..Work::default() });
+    assert_eq!(one(&fixture, rule).concerns, Some(gib(4)));
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory, cpu: &[(0, seconds(10))], nodes: Some("0"), ..Work::default() });
+    silent(&fixture, rule);
+    // Everything is allowed: nothing is confined.
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory, cpu: &[(6, seconds(10))], ..Work::default() });
+    silent(&fixture, rule);
+}
+
+#[test]
+fn a_process_that_grows_in_a_cpuset() {
+    let rule = &bind_too_small::RULE;
+    let grows = |from: Bytes, nodes: Option<&str>| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.process(&Work { memory: &[(1, gib(4))], nodes, ..Work::default() });
+        for (sample, size) in [(&mut fixture.before, from), (&mut fixture.now, gib(4))] {
+            let process = sample.processes.last_mut().unwrap();
+            std::sync::Arc::make_mut(process).resident = Some(size);
+        }
+        fixture
+    };
+    let found = one(&grows(Bytes::from_mib(3_896), Some("1")), rule);
+    assert_eq!(found.confidence, Confidence::Likely);
+    assert!(found.summary.contains("will be full in about 11 min"), "{}", found.summary);
+    silent(&grows(gib(4), Some("1")), rule);
+    silent(&grows(Bytes::from_mib(3_896), None), rule);
+}
