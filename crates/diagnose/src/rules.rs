@@ -3,11 +3,16 @@
 //! To add one: a file in `rules/` with a `pub static RULE`, a line in [`ALL`], and tests that show it firing, silent
 //! on a healthy machine, silent in its trap, and not examined.
 
+mod balancing_cannot;
+mod balancing_costly;
+mod balancing_off;
 mod bind_too_small;
 mod bound_away;
 mod cpus_without_mems;
+mod demotion_breaks_binding;
 mod file_cache_far;
 mod first_touch_on_one;
+mod half_tiering;
 mod interleaved_but_small;
 mod kswapd_one_node;
 mod memory_stranded;
@@ -15,7 +20,10 @@ mod mems_without_cpus;
 mod node_at_watermark;
 mod policy_too_late;
 mod shared_segment_on_one;
+mod slow_node_in_interleave;
 mod swap_while_free;
+mod two_placers;
+mod weights_not_set;
 mod words;
 mod zone_reclaim_void;
 
@@ -35,6 +43,14 @@ pub static ALL: &[&Rule] = &[
     &bind_too_small::RULE,
     &zone_reclaim_void::RULE,
     &kswapd_one_node::RULE,
+    &balancing_off::RULE,
+    &balancing_costly::RULE,
+    &balancing_cannot::RULE,
+    &two_placers::RULE,
+    &slow_node_in_interleave::RULE,
+    &weights_not_set::RULE,
+    &half_tiering::RULE,
+    &demotion_breaks_binding::RULE,
     &cpus_without_mems::RULE,
     &mems_without_cpus::RULE,
 ];

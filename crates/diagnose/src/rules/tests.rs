@@ -5,6 +5,7 @@ use nodewise_machine::{Bytes, MemPolicy, PolicyMode};
 
 use super::*;
 
+mod balancing;
 mod processes;
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};

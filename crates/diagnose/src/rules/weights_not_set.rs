@@ -1,0 +1,74 @@
+//! Weighted interleaving with the same weight for unlike nodes.
+
+use nodewise_machine::{AccessClass, PolicyMode};
+use nodewise_source::paths::shown;
+
+use super::words;
+use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
+use crate::rule::{Fact, Rule, several_nodes};
+use crate::situation::{ProcessState, Situation};
+
+/// The bandwidth of the fastest node is this many times that of the slowest.
+const UNLIKE: f64 = 1.3;
+
+pub static RULE: Rule = Rule {
+    id: "weights-not-set",
+    title: "weighted interleaving has the same weight for unlike nodes",
+    severity: Severity::Note,
+    on: several_nodes,
+    needs: &[Fact::Mappings],
+    sign: "a policy weighted interleave, equal weights, and read bandwidths of its nodes in the firmware's tables that \
+           differ by more than 1.3 times",
+    traps: "tables of the firmware that are wrong: nodewise bandwidth measures",
+    explains: &[],
+    sources: &["Documentation/ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave"],
+    check,
+};
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    situation.significant().filter_map(|process| find(situation, process)).collect()
+}
+
+fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
+    let machine = situation.machine;
+    let (policy, size) =
+        process.policy().filter(|(policy, _)| policy.mode == PolicyMode::WeightedInterleave)?;
+    let weights: Vec<u32> = policy
+        .nodes
+        .iter()
+        .filter_map(|node| machine.settings.interleave_weights.get(&node).copied())
+        .collect();
+    let rates: Vec<u32> = policy
+        .nodes
+        .iter()
+        .filter_map(|node| machine.access(node, AccessClass::Any)?.read_bandwidth_mb_per_s)
+        .collect();
+    let complete = weights.len() == policy.nodes.len() && rates.len() == policy.nodes.len();
+    let equal = weights.windows(2).all(|pair| pair[0] == pair[1]);
+    let (slowest, fastest) = (*rates.iter().min()?, *rates.iter().max()?);
+    let ratio = f64::from(fastest) / f64::from(slowest.max(1));
+    if !complete || !equal || ratio <= UNLIKE {
+        return None;
+    }
+    let summary = format!(
+        "{} interleaves {size} evenly over nodes of {ratio:.1} times the bandwidth",
+        words::process(process)
+    );
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
+    finding.concerns = Some(size);
+    finding.evidence = vec![
+        Evidence::new("weight of every node", Value::text(weights.first()?.to_string()), shown::WEIGHTS),
+        Evidence::new("bandwidth, fastest to slowest", Value::text(format!("{ratio:.1}")), "HMAT")
+            .against(Value::text(UNLIKE.to_string()), OWN),
+    ];
+    finding.mends = vec![Mend {
+        commands: vec!["nodewise bandwidth --set-weights".to_owned()],
+        needs_root: true,
+        ..Mend::words(
+            "set the weights by measured bandwidth; pages that are there stay where they are",
+            Scope::Now,
+        )
+    }];
+    finding.nodes = policy.nodes.clone();
+    Some(finding)
+}
