@@ -13,6 +13,10 @@ mod demotion_breaks_binding;
 mod file_cache_far;
 mod first_touch_on_one;
 mod half_tiering;
+mod hugepages_idle;
+mod hugepages_uneven;
+mod hugepages_wrong_node;
+mod hugetlb_stays;
 mod interleaved_but_small;
 mod kswapd_one_node;
 mod memory_stranded;
@@ -22,6 +26,7 @@ mod policy_too_late;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
 mod swap_while_free;
+mod thp_stalling;
 mod two_placers;
 mod weights_not_set;
 mod words;
@@ -43,6 +48,11 @@ pub static ALL: &[&Rule] = &[
     &bind_too_small::RULE,
     &zone_reclaim_void::RULE,
     &kswapd_one_node::RULE,
+    &hugepages_uneven::RULE,
+    &hugepages_idle::RULE,
+    &hugepages_wrong_node::RULE,
+    &hugetlb_stays::RULE,
+    &thp_stalling::RULE,
     &balancing_off::RULE,
     &balancing_costly::RULE,
     &balancing_cannot::RULE,

@@ -6,6 +6,7 @@ use nodewise_machine::{Bytes, MemPolicy, PolicyMode};
 use super::*;
 
 mod balancing;
+mod pools;
 mod processes;
 
 use crate::finding::{Confidence, RuleFinding, Severity, Subject};

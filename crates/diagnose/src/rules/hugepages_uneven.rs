@@ -1,0 +1,84 @@
+//! The pool of a size lies unevenly over nodes although it was asked for as one number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_source::paths::shown;
+
+use super::words::nodes;
+use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::rule::{Fact, Rule, several_nodes};
+use crate::situation::Situation;
+
+/// A node has less than this part of the mean.
+const SHORT: f64 = 0.9;
+
+pub static RULE: Rule = Rule {
+    id: "hugepages-uneven",
+    title: "a pool of huge pages is short on one node while its sum looks right",
+    severity: Severity::Warning,
+    on: several_nodes,
+    needs: &[Fact::Pools, Fact::NodeMemory],
+    sign: "every node with memory has pages of the size, and one has less than 90 % of the mean",
+    traps: "numbers by node that somebody chose: a node with none at all, or a boot line that names nodes",
+    explains: &[],
+    sources: &["240 asked for, 63 63 62 52 got, Linux 6.12 in a guest", "libhugetlbfs#31", "atop#287"],
+    check,
+};
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    let sizes: BTreeSet<Bytes> =
+        situation.now.nodes.iter().flat_map(|node| &node.pools).map(|pool| pool.page_size).collect();
+    sizes.into_iter().filter_map(|size| find(situation, size)).collect()
+}
+
+fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
+    let with_memory = situation.memory_nodes();
+    let pools: BTreeMap<NodeId, u64> = situation
+        .now
+        .nodes
+        .iter()
+        .filter(|node| with_memory.contains(node.node))
+        .filter_map(|node| Some((node.node, node.pools.iter().find(|pool| pool.page_size == size)?.total)))
+        .collect();
+    let by_node = situation.machine.settings.command_line.as_deref().is_some_and(|line| {
+        nodewise_machine::settings::parameter(line, "hugepages").any(|value| value.contains(':'))
+    });
+    let mean = pools.values().sum::<u64>() as f64 / pools.len().max(1) as f64;
+    let short: NodeSet =
+        pools.iter().filter(|(_, count)| (**count as f64) < SHORT * mean).map(|(node, _)| *node).collect();
+    if by_node || pools.len() < 2 || pools.values().any(|count| *count == 0) || short.is_empty() {
+        return None;
+    }
+    let missing: u64 =
+        short.iter().filter_map(|node| pools.get(&node)).map(|count| mean.round() as u64 - count).sum();
+    let summary =
+        format!("{} lack {missing} of {size} pages that an even pool would have there", nodes(&short));
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(short.clone()), summary);
+    finding.confidence = Confidence::Likely;
+    finding.evidence = pools
+        .iter()
+        .map(|(node, count)| {
+            Evidence::new(format!("node {node}"), Value::Count(*count, "pages"), shown::NODE_POOL)
+        })
+        .collect();
+    finding.evidence.push(
+        Evidence::new("mean", Value::Count(mean.round() as u64, "pages"), shown::NODE_POOL)
+            .against(Value::Share(SHORT), OWN),
+    );
+    finding.cause = Some(
+        "the kernel gives a number for the machine round about, and passes over a node without room"
+            .to_owned(),
+    );
+    let all = |value: &dyn Fn(NodeId) -> u64| {
+        let set: Vec<String> = short.iter().map(|node| format!("{node}={}", value(node))).collect();
+        format!("nodewise hugepages set {} --size={}", set.join(","), size.exact())
+    };
+    finding.mends = vec![Mend {
+        commands: vec![all(&|_| mean.round() as u64)],
+        needs_root: true,
+        undo: vec![all(&|node| pools.get(&node).copied().unwrap_or_default())],
+        ..Mend::words("ask each node for its part, with compaction and retries", Scope::Now)
+    }];
+    Some(finding)
+}
