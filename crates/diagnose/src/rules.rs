@@ -8,8 +8,13 @@ mod balancing_costly;
 mod balancing_off;
 mod bind_too_small;
 mod bound_away;
+mod cache_fills_node;
 mod cpus_without_mems;
 mod demotion_breaks_binding;
+mod device_node_unknown;
+mod distances_flat;
+mod fake_nodes_local;
+mod fake_not_honoured;
 mod file_cache_far;
 mod first_touch_on_one;
 mod half_tiering;
@@ -18,11 +23,17 @@ mod hugepages_uneven;
 mod hugepages_wrong_node;
 mod hugetlb_stays;
 mod interleaved_but_small;
+mod irq_remote;
+mod kernel_memory_lopsided;
 mod kswapd_one_node;
 mod memory_stranded;
 mod mems_without_cpus;
 mod node_at_watermark;
+mod node_without_memory;
+mod nodes_hidden;
+mod numa_off;
 mod policy_too_late;
+mod reserve_too_large;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
 mod swap_while_free;
@@ -30,6 +41,7 @@ mod thp_stalling;
 mod two_placers;
 mod weights_not_set;
 mod words;
+mod zone_reclaim_on;
 mod zone_reclaim_void;
 
 use crate::rule::Rule;
@@ -46,8 +58,12 @@ pub static ALL: &[&Rule] = &[
     &node_at_watermark::RULE,
     &swap_while_free::RULE,
     &bind_too_small::RULE,
+    &cache_fills_node::RULE,
+    &zone_reclaim_on::RULE,
     &zone_reclaim_void::RULE,
+    &reserve_too_large::RULE,
     &kswapd_one_node::RULE,
+    &kernel_memory_lopsided::RULE,
     &hugepages_uneven::RULE,
     &hugepages_idle::RULE,
     &hugepages_wrong_node::RULE,
@@ -63,6 +79,14 @@ pub static ALL: &[&Rule] = &[
     &demotion_breaks_binding::RULE,
     &cpus_without_mems::RULE,
     &mems_without_cpus::RULE,
+    &irq_remote::RULE,
+    &device_node_unknown::RULE,
+    &nodes_hidden::RULE,
+    &numa_off::RULE,
+    &node_without_memory::RULE,
+    &distances_flat::RULE,
+    &fake_nodes_local::RULE,
+    &fake_not_honoured::RULE,
 ];
 
 #[cfg(test)]

@@ -1,0 +1,82 @@
+//! Busy interrupts of a device are handled on another node.
+
+use nodewise_machine::NodeSet;
+use nodewise_source::paths::shown;
+
+use crate::change::InterruptChange;
+use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
+use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::Situation;
+
+/// The share of interrupts on other nodes, and their number in a second.
+const SHARE: f64 = 0.2;
+const RATE: f64 = 1000.0;
+/// Lines whose commands are written out.
+const MOST: usize = 64;
+
+pub static RULE: Rule = Rule {
+    id: "irq-remote",
+    title: "busy interrupts of a device are handled on another node",
+    severity: Severity::Warning,
+    on: with_distance,
+    needs: &[Fact::Rates, Fact::Interrupts],
+    sign: "at least 1,000 interrupts a second, and at least 20 % of them on CPUs of other nodes than the device's",
+    traps: "one queue for each CPU of the machine is right, and its lines ignore writes; a node whose CPUs are busy may \
+            be left on purpose",
+    explains: &[],
+    sources: &["irqbalance#175", "irqbalance#169", "chef-bcpc#2115"],
+    check,
+};
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    let Some(delta) = &situation.delta else { return Vec::new() };
+    delta.interrupts.iter().filter_map(|device| find(situation, device)).collect()
+}
+
+fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFinding> {
+    let node = device.node?;
+    let share = device.wrong_share()?;
+    let rate = situation.rate(device.count)?;
+    let sample = situation.now.interrupts.iter().find(|sample| sample.device == device.device)?;
+    let online = situation.now.cpus.len();
+    // A line for each CPU: the kernel spreads them over the machine, and each serves its own CPU's queue.
+    let by_cpu = sample.lines.len() >= online;
+    if share < SHARE || rate < RATE || by_cpu {
+        return None;
+    }
+    let others: NodeSet = device
+        .by_node
+        .iter()
+        .filter(|(other, count)| **other != node && **count > 0)
+        .map(|(other, _)| *other)
+        .collect();
+    let summary = format!(
+        "{:.0} % of {rate:.0} interrupts/s of {} are handled on {}",
+        share * 100.0,
+        nodewise_machine::printable::printable(&device.device),
+        super::words::nodes(&others)
+    );
+    let mut finding =
+        RuleFinding::new(RULE.id, RULE.severity, Subject::Device(device.device.clone()), summary);
+    finding.evidence = vec![
+        Evidence::new("on other nodes", Value::Share(share), shown::INTERRUPTS)
+            .against(Value::Share(SHARE), OWN),
+        Evidence::new("interrupts", Value::Rate(rate, "interrupts"), shown::INTERRUPTS)
+            .against(Value::Rate(RATE, "interrupts"), OWN),
+        Evidence::new("node of the device", Value::text(node.to_string()), shown::DEVICE_NODE),
+    ];
+    let cpus = situation.machine.cpus_of_nodes(&NodeSet::from_iter([node]));
+    let commands = sample.lines.iter().take(MOST).map(|line| shown::affinity_command(*line, &cpus)).collect();
+    finding.mends = vec![Mend {
+        commands,
+        needs_root: true,
+        undo: Vec::new(),
+        ..Mend::words(
+            "let CPUs of its own node serve it; irqbalance takes that back unless its policy script or --banirq names \
+             the lines. Note the old lists first: cat the same files",
+            Scope::Now,
+        )
+    }];
+    finding.nodes = NodeSet::from_iter([node]);
+    Some(finding)
+}

@@ -1,0 +1,175 @@
+//! Rules about nodes, devices and firmware.
+
+use nodewise_machine::{CpuId, KernelRelease, MemoryRange, NodeCounters, NodeId};
+use nodewise_source::sample::InterruptSample;
+
+use super::*;
+
+#[test]
+fn page_cache_that_pushes_others_away() {
+    let rule = &cache_fills_node::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    full(&mut fixture, 1, gib(12));
+    let allocations =
+        |hit, foreign| NodeCounters { hit: Some(hit), foreign: Some(foreign), ..Default::default() };
+    fixture.before.nodes[1].allocations = allocations(1_000, 0);
+    fixture.now.nodes[1].allocations = allocations(10_000, 1_000);
+    let found = one(&fixture, rule);
+    assert_eq!((found.concerns, &found.subject), (Some(Bytes::from_kib(4_000)), &Subject::Nodes(nodes("1"))));
+    // No program allocates there.
+    fixture.now.nodes[1].allocations = allocations(10_000, 10);
+    silent(&fixture, rule);
+}
+
+#[test]
+fn node_reclaim_that_drops_cache() {
+    let rule = &zone_reclaim_on::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    fixture.machine.settings.zone_reclaim_mode = Some(1);
+    fixture.happened(&[("zone_reclaim_failed", 5), ("zone_reclaim_success", 0)]);
+    silent(&fixture, rule);
+    fixture.happened(&[("zone_reclaim_failed", 5), ("zone_reclaim_success", 300)]);
+    assert_eq!(one(&fixture, rule).mends[0].commands, ["sysctl -w vm.zone_reclaim_mode=0"]);
+    fixture.machine.settings.zone_reclaim_mode = Some(0);
+    silent(&fixture, rule);
+}
+
+#[test]
+fn reserves_that_hold_back_much() {
+    let rule = &reserve_too_large::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    silent(&fixture, rule);
+    fixture.now.nodes[2].high_watermark = Some(gib(1));
+    assert_eq!(one(&fixture, rule).subject, Subject::Nodes(nodes("2")));
+    for node in &mut fixture.now.nodes {
+        node.high_watermark = None;
+    }
+    let situation = crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(rule.lacks(&situation)[0].fact, "watermarks of zones");
+}
+
+#[test]
+fn kernel_memory_on_one_node() {
+    let rule = &kernel_memory_lopsided::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    for node in 0..4 {
+        fixture.meminfo(node, "SUnreclaim", Bytes::from_mib(100));
+    }
+    silent(&fixture, rule);
+    fixture.meminfo(0, "SUnreclaim", gib(2));
+    assert_eq!(one(&fixture, rule).concerns, Some(gib(2)));
+}
+
+/// A device on node 0 with this many lines, whose interrupts CPU 6 (node 3) takes.
+fn device(fixture: &mut Fixture, lines: u32, count: u64) {
+    let sample = |count| InterruptSample {
+        device: "net:eth0".to_owned(),
+        node: Some(NodeId::new(0)),
+        lines: (40..40 + lines).collect(),
+        by_cpu: vec![(CpuId::new(0), 0), (CpuId::new(6), count)],
+    };
+    fixture.before.interrupts = vec![sample(0)];
+    fixture.now.interrupts = vec![sample(count)];
+}
+
+#[test]
+fn interrupts_on_another_node() {
+    let rule = &irq_remote::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    let situation = crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(rule.lacks(&situation)[0].fact, "interrupts of devices");
+    device(&mut fixture, 2, 48_200);
+    let found = one(&fixture, rule);
+    assert_eq!(found.summary, "100 % of 4820 interrupts/s of net:eth0 are handled on node 3");
+    let commands = ["echo 0-1 > /proc/irq/40/smp_affinity_list", "echo 0-1 > /proc/irq/41/smp_affinity_list"];
+    assert_eq!(found.mends[0].commands, commands);
+    // One queue for each CPU.
+    device(&mut fixture, 8, 48_200);
+    silent(&fixture, rule);
+    device(&mut fixture, 2, 4_000);
+    silent(&fixture, rule);
+}
+
+#[test]
+fn devices_whose_node_nobody_knows() {
+    let rule = &device_node_unknown::RULE;
+    let mut fixture = Fixture::new("2x(2c 16G); dev=net:eth0@1");
+    silent(&fixture, rule);
+    for device in &mut fixture.machine.devices {
+        device.node = None;
+        device.local_cpus = nodewise_machine::CpuSet::new();
+        device.pci = Some("0000:21:00.0".parse().unwrap());
+    }
+    assert_eq!(one(&fixture, rule).severity, Severity::Info);
+}
+
+#[test]
+fn packages_in_one_node() {
+    let rule = &nodes_hidden::RULE;
+    let mut fixture = Fixture::new("(2p4c 64G)");
+    assert_eq!(fixture.machine.packages().len(), 2);
+    assert_eq!(one(&fixture, rule).severity, Severity::Info, "not known whether it is a virtual machine");
+    let severity = |fixture: &Fixture, is_virtual| {
+        let mut situation =
+            crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+        situation.virtual_machine = is_virtual;
+        (rule.check)(&situation).first().map(|finding| finding.severity)
+    };
+    assert_eq!(severity(&fixture, Some(false)), Some(Severity::Warning));
+    assert_eq!(severity(&fixture, Some(true)), None);
+    fixture.machine.settings.command_line = Some("numa=off".to_owned());
+    assert_eq!(severity(&fixture, Some(false)), None, "the command line asked for it");
+}
+
+#[test]
+fn a_command_line_that_hides_the_nodes() {
+    let rule = &numa_off::RULE;
+    let mut fixture = Fixture::new("(4c 64G)");
+    fixture.machine.settings.command_line = Some("quiet numa=off".to_owned());
+    silent(&fixture, rule);
+    let range = |node| MemoryRange { start: 0, end: 1, node: NodeId::new(node) };
+    fixture.machine.memory_map.nodes = vec![range(0), range(1)];
+    assert_eq!(one(&fixture, rule).confidence, Confidence::Certain);
+    fixture.machine.settings.command_line = Some("quiet -- numa=off".to_owned());
+    silent(&fixture, rule);
+}
+
+#[test]
+fn a_node_without_memory() {
+    let rule = &node_without_memory::RULE;
+    let fixture = Fixture::new("2x(2c 16G) (2c)");
+    assert_eq!(one(&fixture, rule).subject, Subject::Nodes(nodes("2")));
+    silent(&Fixture::new(FOUR), rule);
+    silent(&Fixture::new("2x(2c 16G) (16G)"), rule);
+}
+
+#[test]
+fn nodes_that_are_all_equally_far() {
+    let rule = &distances_flat::RULE;
+    assert_eq!(one(&Fixture::new("2x(2x(2c 16G)); dist=20"), rule).confidence, Confidence::Possible);
+    silent(&Fixture::new("2x(2x(2c 16G)); dist=11,20"), rule);
+    // One node to a package: nothing to distinguish.
+    silent(&Fixture::new(FOUR), rule);
+}
+
+#[test]
+fn emulated_nodes_one_after_the_other() {
+    let rule = &fake_nodes_local::RULE;
+    let mut fixture = Fixture::new("4x(1c 1G)");
+    fixture.machine.settings.command_line = Some("numa=fake=4".to_owned());
+    assert_eq!(one(&fixture, rule).severity, Severity::Info);
+    fixture.machine.kernel = KernelRelease::new("6.12.25+rpt-rpi-2712");
+    assert_eq!(one(&fixture, rule).severity, Severity::Warning);
+    fixture.machine.settings.command_line = Some("numa=fake=4 numa_policy=interleave".to_owned());
+    silent(&fixture, rule);
+}
+
+#[test]
+fn emulated_nodes_that_are_not_there() {
+    let rule = &fake_not_honoured::RULE;
+    let mut fixture = Fixture::new("(4c 8G)");
+    fixture.machine.settings.command_line = Some("numa=fake=4\u{1b}[31m".to_owned());
+    assert!(!one(&fixture, rule).summary.contains('\u{1b}'));
+    fixture.machine.settings.command_line = Some("numa=fake=1".to_owned());
+    silent(&fixture, rule);
+}
