@@ -118,13 +118,8 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     let name = words::process(largest);
     finding.evidence.push(Evidence::new(format!("held by {name}"), Value::Size(held), shown::NUMA_MAPS));
     let others: NodeSet = situation.memory_nodes().iter().filter(|other| *other != node).collect();
-    let Some(to) = others.iter().max_by_key(|other| situation.nodes.get(other).map(|state| state.room()))
-    else {
-        return;
-    };
-    let is_placed = largest.policy().is_some();
-    let share = Bytes::new(held.get() / 2);
-    if is_placed || situation.nodes.get(&to).is_some_and(|state| state.room() < share) {
+    let left = situation.room_elsewhere(node).get().saturating_sub(held.get());
+    if largest.policy().is_some() || Bytes::new(left) < situation.total().share(ELSEWHERE) {
         finding.mends.push(Mend::words(
             format!(
                 "spread what {name} needs: nodewise run --interleave={} -- COMMAND",
@@ -136,10 +131,12 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     }
     let (pid, file) = (largest.pid(), format!("nodewise-{}.moved", largest.pid()));
     finding.mends.push(Mend {
-        commands: vec![format!("nodewise migrate {pid} --from {node} --to {to} --save {file}")],
+        commands: vec![format!(
+            "nodewise migrate {pid} --from {node} --to interleave:{others} --save {file}"
+        )],
         needs_root: true,
         moves: Some(held),
         undo: vec![format!("nodewise migrate --undo {file}")],
-        ..Mend::words(format!("move what {name} has there to node {to}"), Scope::Now)
+        ..Mend::words(format!("move what {name} has there to the other nodes"), Scope::Now)
     });
 }
