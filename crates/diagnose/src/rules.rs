@@ -18,10 +18,12 @@ mod fake_not_honoured;
 mod file_cache_far;
 mod first_touch_on_one;
 mod half_tiering;
+mod hugepages_cut;
 mod hugepages_idle;
 mod hugepages_uneven;
 mod hugepages_wrong_node;
 mod hugetlb_stays;
+mod inherited_policy;
 mod interleaved_but_small;
 mod irq_remote;
 mod kernel_memory_lopsided;
@@ -34,11 +36,13 @@ mod nodes_hidden;
 mod numa_off;
 mod policy_too_late;
 mod reserve_too_large;
+mod setting_does_not_exist;
 mod shared_segment_on_one;
 mod slow_node_in_interleave;
 mod swap_while_free;
 mod thp_stalling;
 mod two_placers;
+mod vm_memory_stranded;
 mod weights_not_set;
 mod words;
 mod zone_reclaim_on;
@@ -54,7 +58,9 @@ pub static ALL: &[&Rule] = &[
     &policy_too_late::RULE,
     &shared_segment_on_one::RULE,
     &interleaved_but_small::RULE,
+    &inherited_policy::RULE,
     &file_cache_far::RULE,
+    &vm_memory_stranded::RULE,
     &node_at_watermark::RULE,
     &swap_while_free::RULE,
     &bind_too_small::RULE,
@@ -65,6 +71,7 @@ pub static ALL: &[&Rule] = &[
     &kswapd_one_node::RULE,
     &kernel_memory_lopsided::RULE,
     &hugepages_uneven::RULE,
+    &hugepages_cut::RULE,
     &hugepages_idle::RULE,
     &hugepages_wrong_node::RULE,
     &hugetlb_stays::RULE,
@@ -87,6 +94,7 @@ pub static ALL: &[&Rule] = &[
     &distances_flat::RULE,
     &fake_nodes_local::RULE,
     &fake_not_honoured::RULE,
+    &setting_does_not_exist::RULE,
 ];
 
 #[cfg(test)]

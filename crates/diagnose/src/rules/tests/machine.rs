@@ -173,3 +173,19 @@ fn emulated_nodes_that_are_not_there() {
     fixture.machine.settings.command_line = Some("numa=fake=1".to_owned());
     silent(&fixture, rule);
 }
+
+#[test]
+fn parameters_that_this_kernel_does_not_have() {
+    let rule = &setting_does_not_exist::RULE;
+    let check = |line: &str, release: &str, expected: usize| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.machine.settings.command_line = Some(line.to_owned());
+        fixture.machine.kernel = KernelRelease::new(release);
+        assert_eq!(fixture.findings(rule).len(), expected, "{line}");
+    };
+    check("quiet numa_policy=interleave", "6.12.1", 1);
+    check("quiet numa_policy=interleave", "6.12.25+rpt-rpi-2712", 0);
+    check("numa=fake=4 numa=noacpi,nohmat numa=fake=2*512,1G", "6.12.1", 0);
+    check("numa=fkae=4", "6.12.1", 1);
+    check("", "6.12.1", 0);
+}

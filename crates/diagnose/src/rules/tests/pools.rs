@@ -101,3 +101,17 @@ fn faults_that_wait_for_compaction() {
     silent(&fixture, rule);
     assert!(fixture.lacks_at_once(rule).contains(&"rates"));
 }
+
+#[test]
+fn fewer_pages_than_were_asked_for_at_boot() {
+    let rule = &hugepages_cut::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    pool(&mut fixture, &[(16, 16), (16, 16), (16, 16), (2, 2)]);
+    fixture.machine.settings.command_line = Some("quiet hugepagesz=2M hugepages=64".to_owned());
+    assert_eq!(one(&fixture, rule).concerns, Some(HUGE.times(14)));
+    fixture.machine.settings.command_line = Some("quiet hugepagesz=2M hugepages=50".to_owned());
+    silent(&fixture, rule);
+    fixture.machine.settings.command_line = None;
+    let situation = crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(rule.lacks(&situation)[0].fact, "the kernel's command line");
+}

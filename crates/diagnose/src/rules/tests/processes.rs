@@ -180,3 +180,49 @@ fn a_process_that_grows_in_a_cpuset() {
     silent(&grows(gib(4), Some("1")), rule);
     silent(&grows(Bytes::from_mib(3_896), None), rule);
 }
+
+/// Gives a process another name, in both samples.
+fn named(fixture: &mut Fixture, pid: u32, name: &str, parent: Option<u32>) {
+    for sample in [&mut fixture.before, &mut fixture.now] {
+        let process =
+            sample.processes.iter_mut().find(|process| process.identity.pid.number() == pid).unwrap();
+        let process = std::sync::Arc::make_mut(process);
+        process.name = name.into();
+        process.parent = parent.map(nodewise_source::process::Pid::new);
+    }
+}
+
+#[test]
+fn a_virtual_machine_away_from_its_memory() {
+    let rule = &vm_memory_stranded::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(2, gib(4))], cpu: &[(0, seconds(10))], ..Work::default() });
+    silent(&fixture, rule);
+    named(&mut fixture, 100, "qemu-system-x86", None);
+    assert_eq!(one(&fixture, rule).concerns, Some(gib(4)));
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(0, gib(4))], cpu: &[(0, seconds(10))], ..Work::default() });
+    named(&mut fixture, 100, "qemu-system-x86", None);
+    silent(&fixture, rule);
+}
+
+#[test]
+fn a_child_under_the_policy_of_its_parent() {
+    let rule = &inherited_policy::RULE;
+    let memory: &[(u32, Bytes)] = &[(2, gib(4))];
+    let mut fixture = Fixture::new(FOUR);
+    let bound = MemPolicy::new(PolicyMode::Bind, nodes("2"));
+    fixture.process(&Work { memory, cpu: &[(4, seconds(1))], ..Work::default() });
+    fixture.process(&Work { pid: 200, memory, cpu: &[(0, seconds(10))], ..Work::default() });
+    for pid in [100, 200] {
+        fixture.mappings(pid, &[(MappingKind::Anonymous, bound.clone(), memory)]);
+    }
+    named(&mut fixture, 100, "mysqld", None);
+    named(&mut fixture, 200, "backup", Some(100));
+    assert!(
+        one(&fixture, rule).summary.contains("\"backup\" (200) has the policy bind:2 of \"mysqld\" (100)")
+    );
+    // A worker of the same server.
+    named(&mut fixture, 200, "mysqld", Some(100));
+    silent(&fixture, rule);
+}

@@ -1,0 +1,75 @@
+//! The memory of a virtual machine lies on nodes where its CPUs do not run.
+
+use super::words::{self, nodes};
+use crate::finding::{Evidence, Mend, OWN, Owner, RuleFinding, Scope, Severity, Value};
+use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::{ProcessState, Situation};
+use nodewise_source::paths::shown;
+
+/// The part of the memory that is stranded.
+const SHARE: f64 = 0.1;
+/// Programs that run virtual machines, as the kernel cuts their names.
+const NAMES: [&str; 5] = ["qemu-system-", "qemu-kvm", "kvm", "cloud-hyperviso", "firecracker"];
+
+pub static RULE: Rule = Rule {
+    id: "vm-memory-stranded",
+    title: "the memory of a virtual machine lies on nodes where its CPUs do not run",
+    severity: Severity::Warning,
+    on: with_distance,
+    needs: &[Fact::Rates, Fact::Pages],
+    sign: "a process of QEMU, Cloud Hypervisor or Firecracker with at least 10 % of its memory on nodes with less than \
+           5 % of its CPU time",
+    traps: "devices that are passed through pin all memory: it cannot move before the next start",
+    explains: &["memory-stranded", "cpus-without-mems", "bound-away"],
+    sources: &["Red Hat Virtualization Tuning Guide, chapter 9", "kubevirt#16584"],
+    check,
+};
+
+fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
+    situation.significant().filter_map(|process| find(situation, process)).collect()
+}
+
+fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
+    let name = &process.process.name;
+    if !NAMES
+        .iter()
+        .any(|known| if known.ends_with('-') { name.starts_with(known) } else { **known == **name })
+    {
+        return None;
+    }
+    let (size, away) = process.stranded(&situation.places.with_cpus())?;
+    let runs = process.runs_on();
+    let home = runs.first()?;
+    if process.share(size) < SHARE || size < situation.floor {
+        return None;
+    }
+    let summary = format!(
+        "{size} of the machine of {} are on {}, its CPUs run on {}",
+        words::process(process),
+        nodes(&away),
+        nodes(&runs)
+    );
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
+    finding.confidence = process.confidence;
+    finding.concerns = Some(size);
+    finding.evidence = vec![
+        Evidence::new(
+            format!("memory on {}", nodes(&away)),
+            Value::Share(process.share(size)),
+            shown::NUMA_MAPS,
+        )
+        .against(Value::Share(SHARE), OWN),
+    ];
+    let to = nodewise_machine::NodeSet::from_iter([home]);
+    let cpus = situation.machine.cpus_of_nodes(&to);
+    finding.mends = process.owner().gather(process.pid(), &to, &cpus, size);
+    if matches!(process.owner(), Owner::Libvirt(_)) {
+        finding.mends.push(Mend::words(
+            "permanently: <vcpu cpuset> and <numatune> of one node, or cells of <numa> for each node (nodewise run --emit \
+             libvirt writes them)",
+            Scope::Restart,
+        ));
+    }
+    finding.nodes = away;
+    Some(finding)
+}
