@@ -53,7 +53,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         Evidence::new("policy", Value::text(policy.to_string()), shown::NUMA_MAPS),
     ];
     finding.mends = vec![Mend {
-        commands: vec![format!("nodewise run --membind={} --balancing=on -- COMMAND", policy.nodes)],
+        commands: vec![format!("nodewise run --membind={} --balancing -- COMMAND", policy.nodes)],
         ..Mend::words("allow balancing within the nodes of the policy", Scope::Restart)
     }];
     finding.nodes = away;

@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     needs: &[Fact::Rates, Fact::Events, Fact::Balancing],
     sign: "hint faults at 1 microsecond and moved pages at 3 are together more than 3 % of the CPU time of all \
            processes in the window",
-    traps: "the prices are guesses: nodewise tune --balancing measures the effect",
+    traps: "the prices are guesses: nodewise tune measures the effect",
     explains: &[],
     sources: &["kernel/sched/fair.c, Linux 6.12: scanning is capped at 3 % of a task's time"],
     check,
@@ -49,7 +49,6 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
         Evidence::new("part of the CPU time", Value::Share(cost / used), shown::VMSTAT)
             .against(Value::Share(SHARE), OWN),
     ];
-    finding.experiment =
-        Some("nodewise tune --placement default --placement balancing=off -- COMMAND".to_owned());
+    finding.experiment = Some("nodewise tune -- COMMAND".to_owned());
     Some(finding)
 }

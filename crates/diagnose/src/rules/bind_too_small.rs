@@ -67,7 +67,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     ];
     finding.cause = Some(format!("it may use {} only: {by}", nodes(&bound)));
     finding.mends = vec![Mend {
-        commands: vec![format!("nodewise run --preferred={bound} -- COMMAND")],
+        commands: vec![format!("nodewise run --preferred-many={bound} -- COMMAND")],
         ..Mend::words("start it with a policy that goes on elsewhere when its nodes are full", Scope::Restart)
     }];
     if process.policy().is_none() {

@@ -34,7 +34,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
         vec![Evidence::new("command line", Value::text(format!("numa=fake={asked}")), shown::COMMAND_LINE)];
     finding.cause = Some("the kernel was built without NUMA_EMU, or does not read the value".to_owned());
     finding.mends = vec![Mend {
-        commands: vec!["nodewise emulation".to_owned()],
+        commands: vec!["nodewise emulation status".to_owned()],
         ..Mend::words("see what this kernel can do", Scope::Reboot)
     }];
     vec![finding]

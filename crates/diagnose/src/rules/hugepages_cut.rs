@@ -64,7 +64,7 @@ fn find(situation: &Situation<'_>, size: Bytes, wanted: u64) -> Option<RuleFindi
     ];
     finding.cause = Some("memory was short or in pieces, or somebody made the pool smaller since".to_owned());
     finding.mends = vec![Mend::words(
-        "ask for less, or ask by node: nodewise hugepages set NODE=COUNT --boot writes hugepages=NODE:COUNT,...",
+        "ask for less, or ask by node: nodewise hugepages persist NODE=COUNT,...",
         Scope::Reboot,
     )];
     Some(finding)

@@ -52,7 +52,9 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
         Evidence::new("free", Value::Size(state.free), shown::NODE_MEMINFO)
             .against(Value::Size(high), "the sum of its zones' high watermarks"),
     ];
-    let set = |pages: u64| format!("nodewise hugepages set {node}={pages} --size={}", pool.page_size.exact());
+    let set = |pages: u64| {
+        format!("nodewise hugepages set {node}={pages} --huge-page-size={}", pool.page_size.exact())
+    };
     finding.mends = vec![Mend {
         commands: vec![set(pool.total - free.min(pool.total))],
         needs_root: true,

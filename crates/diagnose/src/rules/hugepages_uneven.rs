@@ -72,7 +72,7 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
     );
     let all = |value: &dyn Fn(NodeId) -> u64| {
         let set: Vec<String> = short.iter().map(|node| format!("{node}={}", value(node))).collect();
-        format!("nodewise hugepages set {} --size={}", set.join(","), size.exact())
+        format!("nodewise hugepages set {} --huge-page-size={}", set.join(","), size.exact())
     };
     finding.mends = vec![Mend {
         commands: vec![all(&|_| mean.round() as u64)],

@@ -73,7 +73,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let home = runs.first()?;
     let has = situation.now.nodes.iter().find(|sample| sample.node == home)?;
     let total = has.pools.iter().find(|pool| pool.page_size == size)?.total;
-    let set = |pages: u64| format!("nodewise hugepages set {home}={pages} --size={}", size.exact());
+    let set = |pages: u64| format!("nodewise hugepages set {home}={pages} --huge-page-size={}", size.exact());
     finding.mends = vec![Mend {
         commands: vec![set(total + pages)],
         needs_root: true,

@@ -113,7 +113,7 @@ fn explain(situation: &Situation<'_>, short: &NodeSet, roomy: &NodeSet, finding:
         let all = short.union(roomy);
         let cpus = situation.machine.cpus_of_nodes(&all);
         finding.mends.push(Mend {
-            commands: vec![format!("nodewise run --preferred={short} -- COMMAND")],
+            commands: vec![format!("nodewise run --preferred-many={short} -- COMMAND")],
             ..Mend::words(
                 "start it with a policy that goes on elsewhere when its nodes are full",
                 Scope::Restart,

@@ -149,7 +149,7 @@ fn swap_beside_free_memory() {
     fixture.mappings(100, &[(MappingKind::Anonymous, bound, &[(1, gib(12))])]);
     let found = one(&fixture, rule);
     assert_eq!(found.cause.as_deref(), Some("\"x\" (100) may use node 1 only: the policy bind:1"));
-    assert_eq!(found.mends[0].commands, ["nodewise run --preferred=1 -- COMMAND"]);
+    assert_eq!(found.mends[0].commands, ["nodewise run --preferred-many=1 -- COMMAND"]);
     // Swap without a node that is short is a limit of a control group.
     let mut fixture = Fixture::new(FOUR);
     fixture.happened(&[("pswpout", 40_000)]);

@@ -54,7 +54,7 @@ fn a_policy_that_forbids_balancing() {
         fixture
     };
     let found = one(&with(ModeFlags::NONE, "6.12.1"), rule);
-    assert_eq!(found.mends[0].commands, ["nodewise run --membind=1-2 --balancing=on -- COMMAND"]);
+    assert_eq!(found.mends[0].commands, ["nodewise run --membind=1-2 --balancing -- COMMAND"]);
     silent(&with(ModeFlags::NUMA_BALANCING, "6.12.1"), rule);
     silent(&with(ModeFlags::NONE, "5.11.0"), rule);
 }

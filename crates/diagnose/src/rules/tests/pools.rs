@@ -24,8 +24,8 @@ fn a_pool_whose_sum_looks_right() {
     pool(&mut fixture, &uneven);
     let found = one(&fixture, rule);
     assert_eq!(found.subject, Subject::Nodes(nodes("3")));
-    assert_eq!(found.mends[0].commands, ["nodewise hugepages set 3=60 --size=2M"]);
-    assert_eq!(found.mends[0].undo, ["nodewise hugepages set 3=52 --size=2M"]);
+    assert_eq!(found.mends[0].commands, ["nodewise hugepages set 3=60 --huge-page-size=2M"]);
+    assert_eq!(found.mends[0].undo, ["nodewise hugepages set 3=52 --huge-page-size=2M"]);
     fixture.machine.settings.command_line = Some("quiet hugepages=0:63,3:52".to_owned());
     silent(&fixture, rule);
     // A node without any was left out on purpose.
@@ -46,8 +46,8 @@ fn a_pool_that_starves_its_node() {
     silent(&fixture, rule);
     full(&mut fixture, 1, Bytes::default());
     let found = one(&fixture, rule);
-    assert_eq!(found.mends[0].commands, ["nodewise hugepages set 1=48 --size=2M"]);
-    assert_eq!(found.mends[0].undo, ["nodewise hugepages set 1=2048 --size=2M"]);
+    assert_eq!(found.mends[0].commands, ["nodewise hugepages set 1=48 --huge-page-size=2M"]);
+    assert_eq!(found.mends[0].undo, ["nodewise hugepages set 1=2048 --huge-page-size=2M"]);
     pool(&mut fixture, &[(0, 0), (2_048, 0), (0, 0), (0, 0)]);
     silent(&fixture, rule);
 }
@@ -67,7 +67,7 @@ fn a_user_of_a_pool_that_is_elsewhere() {
     pool(&mut fixture, &[(0, 0), (0, 0), (600, 88), (0, 0)]);
     pooled(&mut fixture, &[(2, gib(1))], 0);
     let found = one(&fixture, rule);
-    assert_eq!(found.mends[0].commands, ["nodewise hugepages set 0=512 --size=2M"]);
+    assert_eq!(found.mends[0].commands, ["nodewise hugepages set 0=512 --huge-page-size=2M"]);
     // It took what it needs from its own node.
     let mut fixture = Fixture::new(FOUR);
     pool(&mut fixture, &[(512, 0), (0, 0), (600, 600), (0, 0)]);
