@@ -7,7 +7,7 @@ use nodewise_machine::NodeId;
 use nodewise_view::digest::running::Running;
 
 /// Readings that are kept.
-pub(crate) const MOST: usize = 16;
+pub(crate) const MOST: usize = 15;
 
 /// Shares of free memory by node, oldest first.
 #[derive(Clone, Debug, Default)]

@@ -41,7 +41,7 @@ Columns
   miss/s      pages allocated here because another node had no room
   foreign/s   pages wanted here, allocated on other nodes
   other/s     pages allocated here for CPUs of other nodes
-  recent free free memory in the last 16 readings: the higher, the more
+  recent free free memory in the last 15 readings: the higher, the more
   !           little free memory, much stranded memory, or most interrupts
               on other nodes
   *           the column that sorts the list

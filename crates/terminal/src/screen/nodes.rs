@@ -37,7 +37,7 @@ fn nodes(page: &mut Page<'_>, running: &Running, area: Rect) -> u16 {
         Column::number("miss/s", 6),
         Column::number("other/s", 7),
         Column::number("foreign/s", 9),
-        Column::text("recent free", MOST, MOST),
+        Column::number("hit/s", 6),
         Column::number("size", 6),
         Column::number("anon", 6),
         Column::number("files", 6),
@@ -46,7 +46,8 @@ fn nodes(page: &mut Page<'_>, running: &Running, area: Rect) -> u16 {
         Column::number("pools", 6),
         Column::number("rest", 6),
         Column::number("busiest CPU", 11),
-        Column::number("hit/s", 6),
+        // Behind the counters: 160 columns have room for both.
+        Column::text("recent free", MOST, MOST),
         Column::number("promoted/s", 6),
         Column::number("demoted/s", 6),
     ];
@@ -71,7 +72,7 @@ fn node(app: &App, running: &Running, row: &NodeRow) -> Vec<Cell> {
         rate(running, row.allocations.miss).into(),
         rate(running, row.allocations.other).into(),
         rate(running, row.allocations.foreign).into(),
-        app.history.free(row.node).map(cell::height).collect::<String>().into(),
+        rate(running, row.allocations.hit).into(),
         size(row.size.map(|size| size.size)),
         size(memory.and_then(|memory| memory.anonymous)),
         size(memory.and_then(|memory| memory.file)),
@@ -80,7 +81,7 @@ fn node(app: &App, running: &Running, row: &NodeRow) -> Vec<Cell> {
         size(memory.and_then(|memory| memory.huge_pools)),
         size(memory.map(|memory| memory.rest)),
         busiest.into(),
-        rate(running, row.allocations.hit).into(),
+        app.history.free(row.node).map(cell::height).collect::<String>().into(),
         rate(running, row.promoted).into(),
         rate(running, row.demoted).into(),
     ]

@@ -263,7 +263,7 @@ fn free_memory_of_the_last_readings_has_a_bar_each() {
     for second in 204..240 {
         app.take(reading(&example::sample(4, 5, second - 1), &example::sample(4, 5, second)));
     }
-    assert_eq!(bars(&mut app).unwrap(), "\u{2586}".repeat(16));
+    assert_eq!(bars(&mut app).unwrap(), "\u{2586}".repeat(15));
     app.take(reading(&example::sample(4, 5, 210), &example::sample(4, 5, 211)));
     assert_eq!(bars(&mut app).unwrap(), "\u{2586}", "a step back clears it");
 }
