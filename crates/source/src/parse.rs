@@ -28,6 +28,7 @@ pub mod mounts;
 pub mod nofile_info;
 pub mod numa_maps;
 pub mod number;
+pub mod passwd;
 pub mod pci_link;
 pub mod pid_stat;
 pub mod pmu;

@@ -14,7 +14,7 @@
 //!   its nodes (`system.rs`), of processes (`processes.rs`), their threads (`tasks.rs`) and control groups
 //!   (`groups.rs`); `pages.rs` where the memory of processes is, within a budget;
 //!   `interrupts.rs` devices and the CPUs that serve them, `bandwidth.rs` counters of last-level caches,
-//!   `controllers.rs` those of memory controllers
+//!   `controllers.rs` those of memory controllers, `users.rs` names of users
 //! - `due.rs` when idle objects are read again; `reading.rs` and `missing.rs` a file and why it gave nothing;
 //!   `clock.rs` the moment; `limit.rs` how many files may be open
 
@@ -32,6 +32,7 @@ mod reading;
 mod sampler;
 mod system;
 mod tasks;
+mod users;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -74,6 +75,8 @@ pub struct Sample {
     /// Processes by number. Those that ended while they were read are missing. A process that was idle is not
     /// read each time: then this is what the sample before holds, and [`ProcessSample::polled`] says since when.
     pub processes: Vec<Arc<ProcessSample>>,
+    /// Names of their users, where `/etc/passwd` has them: not fit for a terminal.
+    pub users: BTreeMap<u32, Arc<str>>,
     /// Control groups by path: the ones that hold a process of the sample, and their parents.
     pub groups: Vec<GroupSample>,
     /// Mappings of the processes for which someone asked, by process. Not read with the rest of a sample, because

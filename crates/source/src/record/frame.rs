@@ -47,6 +47,9 @@ pub(super) struct Frame {
     #[serde(skip_serializing_if = "Option::is_none")]
     forks: Option<u64>,
     processes: BTreeMap<String, ProcessFrame>,
+    /// Names of users; missing in recordings of older releases.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    users: BTreeMap<u32, String>,
     groups: BTreeMap<String, GroupFrame>,
     /// Mappings by process, where they were asked for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -470,6 +473,7 @@ impl Frame {
             processes: processes
                 .map(|process| (key(process.identity), ProcessFrame::new(process, sample.moment)))
                 .collect(),
+            users: sample.users.iter().map(|(user, name)| (*user, name.to_string())).collect(),
             groups: sample
                 .groups
                 .iter()
@@ -503,6 +507,7 @@ impl Frame {
             processes.map(|(key, process)| process.into_sample(identity(&key)?, now, texts).map(Arc::new));
         let mut processes = processes.collect::<Result<Vec<_>, Fault>>()?;
         processes.sort_by_key(|process| process.identity);
+        let users = self.users.into_iter().map(|(user, name)| (user, texts.share(name))).collect();
         let maps = self.maps.into_iter().map(|(key, maps)| maps.into_sample(identity(&key)?, now));
         let mut mappings = maps.collect::<Result<Vec<_>, Fault>>()?;
         mappings.sort_by_key(|process| process.identity);
@@ -541,6 +546,7 @@ impl Frame {
             pressure,
             forks: self.forks,
             processes,
+            users,
             groups: groups.collect::<Result<_, Fault>>()?,
             mappings,
             interrupts: self

@@ -253,6 +253,7 @@ fn samples() -> impl Strategy<Value = Sample> {
     let rest = (
         maybe(any::<u64>()),
         prop::collection::btree_map(identities(), processes(), 0..5),
+        prop::collection::btree_map(any::<u32>(), ".{0,3}", 0..3),
         prop::collection::btree_map("/.{0,3}", groups(), 0..3),
         prop::collection::vec(interrupts, 0..3),
         prop::collection::btree_map(any::<u32>(), (maybe(any::<u64>()), maybe(any::<u64>())), 0..3),
@@ -261,7 +262,7 @@ fn samples() -> impl Strategy<Value = Sample> {
         prop::collection::btree_map(identities(), mappings(), 0..3),
     );
     (machine, rest).prop_map(|((moment, nodes, cpus, memory, events, (cpu, mem, io)), rest)| {
-        let (forks, processes, groups, interrupts, bandwidth, controllers, unread, mappings) = rest;
+        let (forks, processes, users, groups, interrupts, bandwidth, controllers, unread, mappings) = rest;
         let domain = |(domain, (total_bytes, local_bytes))| BandwidthSample {
             domain,
             cpus: [CpuId::new(1)].into_iter().collect(),
@@ -286,6 +287,7 @@ fn samples() -> impl Strategy<Value = Sample> {
                 .into_iter()
                 .map(|(identity, sample)| Arc::new(ProcessSample { identity, ..sample }))
                 .collect(),
+            users: users.into_iter().map(|(user, name)| (user, name.into())).collect(),
             groups: groups
                 .into_iter()
                 .map(|(path, sample)| GroupSample { path: path.into(), ..sample })

@@ -29,7 +29,7 @@ impl Reading<'_> {
     ) -> Option<T> {
         let parsed = self.text(kept, fact, parse)?;
         if let Some(problem) = parsed.problems.first.first() {
-            self.missing.add(fact, &problem_in(kept, problem), None);
+            self.missing.add(fact, &problem_in(kept.path(), problem), None);
         }
         Some(parsed.value)
     }
@@ -44,7 +44,7 @@ impl Reading<'_> {
         match self.text(kept, fact, parse)? {
             Ok(value) => Some(value),
             Err(problem) => {
-                self.missing.add(fact, &problem_in(kept, &problem), None);
+                self.missing.add(fact, &problem_in(kept.path(), &problem), None);
                 None
             }
         }
@@ -63,6 +63,6 @@ impl Reading<'_> {
 }
 
 /// A problem with its place: `/proc/stat:3: expected ..., found ...`.
-fn problem_in(kept: &Kept, problem: &ParseError) -> String {
-    format!("{}:{}: {}", kept.path(), problem.line, problem.sentence())
+pub(super) fn problem_in(path: &str, problem: &ParseError) -> String {
+    format!("{path}:{}: {}", problem.line, problem.sentence())
 }

@@ -15,6 +15,7 @@ use super::pages::{PageDrawer, PageOptions, Purse};
 use super::processes::ProcessTable;
 use super::reading::Reading;
 use super::system::SystemFiles;
+use super::users::UserTable;
 use super::{Moment, Sample};
 use crate::process::Pid;
 use crate::tree::Tree;
@@ -83,6 +84,7 @@ pub struct Sampler {
     buffer: Vec<u8>,
     system: SystemFiles,
     processes: ProcessTable,
+    users: UserTable,
     groups: GroupTable,
     /// Files of groups that may stay open.
     group_room: usize,
@@ -107,6 +109,7 @@ impl Sampler {
             system: SystemFiles::new(&tree),
             interrupts: InterruptTable::new(&tree),
             processes: ProcessTable::new(room - group_room),
+            users: UserTable::default(),
             tree,
             options,
             tick: 0,
@@ -157,6 +160,7 @@ impl Sampler {
             purse.spend(&mut reading, &mut self.processes, page);
         }
         sample.processes = self.processes.samples();
+        sample.users = self.users.read(&mut reading, &sample.processes);
         if self.options.groups {
             let regrouped = self.processes.regrouped();
             sample.groups =

@@ -6,7 +6,8 @@ use nodewise_view::digest::running::ProcessRow;
 use nodewise_view::digest::running::words::LEAST_SHARE;
 
 /// The forms of a term, for messages.
-pub(crate) const FORMS: &str = "a part of a name, pid=N, user=N, unit=TEXT, node=N, rss>SIZE or cpu>PERCENT";
+pub(crate) const FORMS: &str =
+    "a part of a name, pid=N, user=USER, unit=TEXT, node=N, rss>SIZE or cpu>PERCENT";
 
 /// Terms that must all hold.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -20,7 +21,8 @@ enum Term {
     /// Lower case.
     Name(String),
     Pid(u32),
-    User(u32),
+    /// By name or by number.
+    User(String),
     Unit(String),
     Node(NodeId),
     Resident(Bytes),
@@ -59,7 +61,7 @@ fn term(word: &str) -> Result<Term, String> {
     if let Some((key, value)) = word.split_once('=') {
         return match key {
             "pid" => number(value).map(Term::Pid),
-            "user" => number(value).map(Term::User),
+            "user" if !value.is_empty() => Ok(Term::User(value.to_owned())),
             "node" => number(value).map(|node| Term::Node(NodeId::new(node))),
             "unit" if !value.is_empty() => Ok(Term::Unit(value.to_lowercase())),
             "name" if !value.is_empty() => Ok(Term::Name(value.to_lowercase())),
@@ -83,13 +85,18 @@ impl Term {
         match self {
             Self::Name(part) => row.name.to_lowercase().contains(part),
             Self::Pid(pid) => row.identity.pid.number() == *pid,
-            Self::User(user) => row.user == Some(*user),
+            Self::User(user) => is_user(row, user),
             Self::Unit(part) => row.group.as_ref().is_some_and(|group| group.to_lowercase().contains(part)),
             Self::Node(node) => uses(row, *node),
             Self::Resident(size) => row.resident.is_some_and(|resident| resident > *size),
             Self::Cpu(share) => row.cpu_share.is_some_and(|used| used > *share),
         }
     }
+}
+
+/// Whether a process is this user's: a name or a number.
+fn is_user(row: &ProcessRow, user: &str) -> bool {
+    row.user_name.as_deref() == Some(user) || row.user.is_some_and(|number| user.parse() == Ok(number))
 }
 
 /// Whether a process has memory on a node, or ran there.
@@ -107,10 +114,12 @@ mod tests {
 
     #[test]
     fn terms_are_read_or_refused_with_what_would_be_right() {
-        for text in ["", "postgres", "pid=7 user=0 node=2 unit=web name=x rss>1G cpu>5 cpu>0.5%"] {
+        for text in ["", "postgres", "pid=7 user=0 user=alice node=2 unit=web name=x rss>1G cpu>5 cpu>0.5%"] {
             assert_eq!(Filter::parse(text).unwrap().text(), text);
         }
-        for text in ["pid=x", "node=-1", "rss>", "cpu>much", "cpu>inf", "colour=red", "size>3", "unit="] {
+        for text in
+            ["pid=x", "node=-1", "rss>", "cpu>much", "cpu>inf", "colour=red", "size>3", "unit=", "user="]
+        {
             let refused = Filter::parse(text).unwrap_err();
             assert!(refused.contains("rss>SIZE"), "{refused}");
         }

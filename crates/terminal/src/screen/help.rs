@@ -26,7 +26,7 @@ Keys
 
 Filters: all terms must match
   text        part of the name
-  pid=4121    user=1000   unit=postgres
+  pid=4121    user=alice  unit=postgres
   node=2      memory on node 2, or CPU time there
   rss>1G      cpu>50
 

@@ -41,7 +41,7 @@ pub(super) fn draw(page: &mut Page<'_>, running: &Running, area: Rect) {
 
 fn facts(row: &ProcessRow) -> String {
     let mut facts = Vec::new();
-    facts.extend(row.user.map(|user| format!("user {user}")));
+    facts.extend(words::user(row).map(|user| format!("user {user}")));
     facts.push(plural(row.threads as usize, "thread"));
     facts.extend(row.cpu_share.map(|share| format!("CPU {} %", words::percent_number(share))));
     facts.extend(row.resident.map(|size| format!("memory {size}")));

@@ -82,7 +82,7 @@ fn columns(by: SortBy, nodes: &[NodeId]) -> Vec<Column> {
         Column::number(head(SortBy::Local, "local"), 5),
         Column::text("runs on", 10, 32),
         Column::number(head(SortBy::Threads, "threads"), 7),
-        Column::number("user", 5),
+        Column::text("user", 5, 12),
         Column::number(head(SortBy::Moved, "moved/s"), 7),
         Column { align: Align::Left, ..Column::text("control group", 20, 60) },
     ]);
@@ -119,7 +119,7 @@ fn process(row: &ProcessRow, nodes: &[NodeId]) -> Vec<Cell> {
         share(row.locality.as_ref().and_then(|locality| locality.local_index)).into(),
         words::runs_on(row).into(),
         row.threads.to_string().into(),
-        row.user.map(|user| user.to_string()).into(),
+        words::user(row).into(),
         row.window.rate(row.migrated_pages).map(cell::short).into(),
         row.group.as_deref().unwrap_or_default().into(),
     ]);

@@ -162,6 +162,7 @@ pub fn hostile(seconds: u64) -> Sample {
         ProcessSample { group, ..process(number, name, 4, seconds) }
     });
     let mut sample = sample_with(4, seconds, processes.collect());
+    sample.users.insert(1000, HOSTILE[0].into());
     for device in &mut sample.interrupts {
         device.device = format!("net:{}", HOSTILE[0]);
     }
@@ -187,6 +188,8 @@ fn sample_with(nodes: u32, seconds: u64, processes: Vec<ProcessSample>) -> Sampl
         cpus: cpus.collect(),
         memory: Some(Bytes::from_gib(64 * u64::from(nodes))),
         processes: processes.into_iter().map(Arc::new).collect(),
+        // User 1001 has none.
+        users: BTreeMap::from([(1000, "alice".into()), (1002, "postgres".into())]),
         interrupts: vec![InterruptSample {
             device: "net:eth0".to_owned(),
             node: Some(NodeId::new(last)),

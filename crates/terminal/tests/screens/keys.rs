@@ -67,6 +67,8 @@ fn filters_choose_by_what_is_known() {
     check("QEMU", &["qemu-system-x86"]);
     check("pid=4001", &["java"]);
     check("user=1001", &["sshd", "java"]);
+    check("user=postgres", &["qemu-system-x86"]);
+    check("user=nobody", &["process"]);
     check("unit=postgresql name=e", &["node_exporter", "qemu-system-x86", "postgres"]);
     check("node=2", &["qemu-system-x86"]);
     check("rss>300M", &["sshd", "node_exporter", "qemu-system-x86"]);

@@ -157,6 +157,8 @@ struct ProcessJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    user_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
     threads: u32,
     /// The time in which its CPU time arose; that of an idle process is longer than the interval.
@@ -468,6 +470,7 @@ impl ProcessJson {
             started_at_ticks: row.identity.started_ticks,
             name: row.name.to_string(),
             user: row.user,
+            user_name: row.user_name.as_ref().map(ToString::to_string),
             group: row.group.as_ref().map(ToString::to_string),
             threads: row.threads,
             window_s: row.window.length().map(seconds),

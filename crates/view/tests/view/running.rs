@@ -1,5 +1,6 @@
 //! The running system, on samples made by hand.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,6 +122,7 @@ fn sample(nodes: u32, seconds: u64) -> Sample {
             Arc::new(process(4121, "postgres", seconds, 98, Some(&[(0, 1000), (last, 3000)]))),
             Arc::new(process(4122, "=java", seconds, 0, Some(&[(last, 4096)]))),
         ],
+        users: BTreeMap::from([(1000, "alice\x1b".into())]),
         interrupts: vec![InterruptSample {
             device: "net:eth0".to_owned(),
             node: Some(NodeId::new(last)),
@@ -212,6 +214,7 @@ fn json_says_what_the_text_says() {
     assert_eq!(second["memory"]["by_node"][1]["size_bytes"], 3000u64 << 20);
     assert_eq!((&second["stranded_share"], &second["local_index"]), (&Value::from(0.75), &Value::from(0.25)));
     assert_eq!(second["cpu_by_node"][0]["certain_share"], 1.0);
+    assert_eq!((&second["user"], &second["user_name"]), (&Value::from(1000), &Value::from("alice\x1b")));
     assert_eq!(document["processes"][2]["memory_unread"], "permission denied");
     for row in document["findings"].as_array().unwrap() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

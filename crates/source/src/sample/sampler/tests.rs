@@ -2,6 +2,7 @@ mod controllers;
 mod groups;
 mod pages;
 mod tasks;
+mod users;
 
 use std::time::Duration;
 

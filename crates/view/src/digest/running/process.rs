@@ -45,6 +45,8 @@ pub struct ProcessRow {
     pub name: Arc<str>,
     pub user: Option<u32>,
     /// As it was read: not fit for a terminal.
+    pub user_name: Option<Arc<str>>,
+    /// As it was read: not fit for a terminal.
     pub group: Option<Arc<str>>,
     pub threads: u32,
     pub kernel_thread: bool,
@@ -143,6 +145,7 @@ pub(super) fn rows(sample: &Sample, delta: &Delta, places: &Places, choice: Choi
             identity: process.identity,
             name: Arc::clone(&process.name),
             user: process.user,
+            user_name: process.user.and_then(|user| sample.users.get(&user)).map(Arc::clone),
             group: process.group.clone(),
             threads: process.threads,
             kernel_thread: process.kernel_thread,

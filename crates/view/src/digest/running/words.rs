@@ -6,6 +6,7 @@ use std::time::Duration;
 use nodewise_diagnose::sample::{Denied, Unread};
 use nodewise_diagnose::{CpuTime, Window};
 use nodewise_machine::check::node_names;
+use nodewise_machine::printable::visible;
 use nodewise_machine::{Bytes, NodeSet};
 
 use super::{DeviceRow, ProcessRow, Running, ServiceRow};
@@ -63,6 +64,12 @@ pub fn grouped(value: f64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// The user by name; by number where it has none.
+pub fn user(row: &ProcessRow) -> Option<String> {
+    let name = row.user_name.as_ref().map(|name| visible(name).into_owned());
+    name.or_else(|| row.user.map(|user| user.to_string()))
 }
 
 /// The nodes where it ran, by share; where that is not known, those that it may use.
