@@ -21,7 +21,7 @@ const FACT: &str = "names of users";
 pub(super) struct UserTable {
     read: Option<Moment>,
     names: BTreeMap<u32, Arc<str>>,
-    /// What the last reading lacked: every sample lacks it until the next one.
+    /// Facts that the last reading lacked: every sample lacks them until the next one.
     missing: Missing,
 }
 
