@@ -77,6 +77,12 @@ const ROUNDS: usize = 1000;
 const PEERS_ROUNDS: usize = 9;
 const SAMPLE_ROUNDS: usize = 5;
 
+/// Builds the peers of a suite that no package has.
+pub fn install(suite: &str) -> Result<()> {
+    ensure!(suite == SAMPLE, "{suite} has no peers that must be built: {SAMPLE} has");
+    sample::install()
+}
+
 /// Runs a suite and prints its table.
 pub fn run(root: &Path, suite: &str, rounds: Option<usize>, mappings: u32) -> Result<()> {
     if suite == PEERS {

@@ -27,7 +27,8 @@
 //! - `bench.rs` `cargo xtask bench`, nodewise beside its peers; in `bench/` what is counted and timed;
 //!   `bench/peers.rs` memory beside its peers: `bench/peers/passes.rs` bandwidth, `bench/peers/chases.rs`
 //!   latency, `bench/peers/loaded.rs` traffic beside a chase, `bench/peers/programs.rs` what packaged peers
-//!   print, `bench/peers/reference.rs` plain code in C; `bench/sample.rs` CPU time of a sample
+//!   print, `bench/peers/reference.rs` plain code in C; `bench/sample.rs` CPU time of a sample,
+//!   `bench/sample/below.rs` beside below
 //! - `dist.rs` `cargo xtask dist`, the command as one static file
 //! - `program.rs` running other programs
 #![forbid(unsafe_code)]
@@ -113,6 +114,9 @@ enum Task {
         /// sample: mappings of one more process
         #[arg(long, default_value_t = 60_000)]
         mappings: u32,
+        /// sample: build below first, a peer that no package has (takes minutes)
+        #[arg(long)]
+        install: bool,
     },
     /// Damage captures, archives and ACPI tables at random: nothing may crash, hang or change silently
     Damage {
@@ -283,9 +287,12 @@ fn main() -> ExitCode {
             Task::Aa { studies, runs, seed, noise: None, command } => aa::run(studies, runs, seed, &command),
             Task::AaDraw { noise } => aa::noise::draw(noise),
             Task::AaInput { file, megabytes, seed } => aa::input(&file, megabytes, seed),
-            Task::Bench { suite, rounds, mappings } => {
-                root().and_then(|root| bench::run(&root, &suite, rounds, mappings))
-            }
+            Task::Bench { suite, rounds, mappings, install } => root().and_then(|root| {
+                if install {
+                    bench::install(&suite)?;
+                }
+                bench::run(&root, &suite, rounds, mappings)
+            }),
             Task::Damage { machines, first, seed } => damage::run(machines, first, seed),
             Task::Churn { seconds, births, hotplug, guest } => {
                 churn::start(&churn::Churn { seconds, births, hotplug, guest })

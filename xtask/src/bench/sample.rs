@@ -1,5 +1,7 @@
 //! CPU time of a sample of the running system, beside programs that read the same files.
 
+mod below;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -8,14 +10,15 @@ use nodewise_source::parse::schedstat;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::fixture;
+use below::Below;
 use nodewise_stats::median;
 
 /// Sleeping processes, in the order in which they are added.
 const SIZES: [usize; 3] = [100, 1000, 5000];
 /// CPU time that a sample may take with the most processes, in microseconds: 1 % of a CPU at one sample a second.
 const GOAL_US: f64 = 10_000.0;
-/// The peers, with the words that they are started with.
-const PEERS: [&[&str]; 3] = [&["numastat", "-p", "sleep"], &["ps", "-e"], &["ps", "-eL"]];
+/// Peers that are part of every Linux or of numactl, with the words that they are started with.
+const COMMANDS: [&[&str]; 3] = [&["numastat", "-p", "sleep"], &["ps", "-e"], &["ps", "-eL"]];
 /// Samples that are averaged in a round.
 const TICKS: &str = "24";
 
@@ -28,32 +31,75 @@ struct Ours {
     located: f64,
 }
 
+/// A program that reads the same files.
+enum Peer {
+    /// It looks once: its whole CPU time counts.
+    Command(&'static [&'static str]),
+    /// It looks again and again, as the sampler does.
+    Below(Below),
+}
+
+impl Peer {
+    fn name(&self) -> String {
+        match self {
+            Self::Command(words) => words.join(" "),
+            Self::Below(_) => Below::name(),
+        }
+    }
+
+    /// CPU time in microseconds.
+    fn cpu_us(&self) -> Result<f64> {
+        match self {
+            Self::Command(words) => cpu_us(words),
+            Self::Below(below) => below.cpu_us(),
+        }
+    }
+}
+
+/// The peers of this machine, and a sentence about those that cannot be measured here.
+fn peers() -> (Vec<Peer>, Vec<String>) {
+    let mut peers: Vec<Peer> = COMMANDS.map(Peer::Command).into();
+    let mut left_out = Vec::new();
+    match Below::find() {
+        Ok(below) => peers.push(Peer::Below(below)),
+        Err(reason) => left_out.push(format!("not measured: {}: {reason:#}", Below::name())),
+    }
+    (peers, left_out)
+}
+
+/// Builds peers that no package has.
+pub fn install() -> Result<()> {
+    Below::install()
+}
+
 /// Prints the table. A process with many mappings is among the others.
 pub fn run(root: &Path, rounds: usize, mappings: u32) -> Result<()> {
     ensure!(rounds > 0, "no rounds: expected at least 1");
     build(root)?;
+    let (peers, left_out) = peers();
     let large = fixture::mappings(mappings)?;
     let mut sleepers = Vec::new();
     println!(
         "medians of {rounds} rounds; CPU time of a process in ms; one process has {mappings} mappings\n"
     );
-    println!("| processes | sample | read | located | first sample | {} |", names().join(" | "));
-    println!("|---:|---:|---:|---:|---:|{}", "---:|".repeat(PEERS.len()));
+    let names: Vec<String> = peers.iter().map(|peer| format!("`{}`", peer.name())).collect();
+    println!("| processes | sample | read | located | first sample | {} |", names.join(" | "));
+    println!("|---:|---:|---:|---:|---:|{}", "---:|".repeat(names.len()));
     let mut worst = 0.0;
     for size in SIZES {
         sleepers.extend(fixture::sleepers(size - sleepers.len())?);
         let mut ours = Vec::new();
-        let mut peers = vec![Vec::new(); PEERS.len()];
+        let mut times = vec![Vec::new(); peers.len()];
         for _ in 0..rounds {
             ours.push(sampler(root)?);
-            for (times, words) in peers.iter_mut().zip(PEERS) {
-                times.push(cpu_us(words)?);
+            for (times, peer) in times.iter_mut().zip(&peers) {
+                times.push(peer.cpu_us()?);
             }
         }
         let of =
             |field: fn(&Ours) -> f64| median(&ours.iter().map(field).collect::<Vec<_>>()).unwrap_or(f64::NAN);
         let tick = of(|ours| ours.tick_us);
-        let peers: Vec<String> = peers
+        let cells: Vec<String> = times
             .iter()
             .filter_map(|times| median(times))
             .map(|peer| format!("{:.1} ({:.2})", peer / 1e3, tick / peer))
@@ -65,19 +111,18 @@ pub fn run(root: &Path, rounds: usize, mappings: u32) -> Result<()> {
             of(|ours| ours.polled),
             of(|ours| ours.located),
             of(|ours| ours.first_us) / 1e3,
-            peers.join(" | ")
+            cells.join(" | ")
         );
         worst = tick;
     }
     println!("\nin parentheses: a sample over the peer");
+    for sentence in left_out {
+        println!("{sentence}");
+    }
     let met = if worst < GOAL_US { "met" } else { "missed" };
     println!("goal: a sample below {:.0} ms with the most processes: {met}", GOAL_US / 1e3);
     drop(large);
     Ok(())
-}
-
-fn names() -> Vec<String> {
-    PEERS.iter().map(|words| format!("`{}`", words.join(" "))).collect()
 }
 
 fn cargo(root: &Path) -> Command {
