@@ -133,4 +133,6 @@ fn root_mut(findings: &mut [Option<RuleFinding>], at: usize) -> Option<&mut Rule
 }
 
 #[cfg(test)]
+mod any;
+#[cfg(test)]
 mod tests;

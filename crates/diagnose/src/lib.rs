@@ -9,7 +9,8 @@
 //! - `finding.rs` what is wrong, with proof and mend; `owner.rs` who places a process, and that owner's commands
 //! - `situation.rs` a machine and its change in a window, `situation/process.rs` a process of it,
 //!   `situation/fixture.rs` situations made by hand, for tests; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
-//!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects
+//!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects,
+//!   `diagnosis/any.rs` samples that no kernel would write, for tests
 //! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests
 #![forbid(unsafe_code)]
 

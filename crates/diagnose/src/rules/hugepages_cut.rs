@@ -50,7 +50,7 @@ fn wanted(line: &str, default: Option<Bytes>) -> BTreeMap<Bytes, u64> {
 
 fn find(situation: &Situation<'_>, size: Bytes, wanted: u64) -> Option<RuleFinding> {
     let pools = situation.now.nodes.iter().flat_map(|node| &node.pools).filter(|pool| pool.page_size == size);
-    let got: u64 = pools.map(|pool| pool.total).sum();
+    let got: u64 = pools.map(|pool| pool.total).fold(0, u64::saturating_add);
     if got >= wanted {
         return None;
     }

@@ -44,14 +44,14 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
     let by_node = situation.machine.settings.command_line.as_deref().is_some_and(|line| {
         nodewise_machine::settings::parameter(line, "hugepages").any(|value| value.contains(':'))
     });
-    let mean = pools.values().sum::<u64>() as f64 / pools.len().max(1) as f64;
+    let mean = pools.values().map(|count| *count as f64).sum::<f64>() / pools.len().max(1) as f64;
     let short: NodeSet =
         pools.iter().filter(|(_, count)| (**count as f64) < SHORT * mean).map(|(node, _)| *node).collect();
     if by_node || pools.len() < 2 || pools.values().any(|count| *count == 0) || short.is_empty() {
         return None;
     }
-    let missing: u64 =
-        short.iter().filter_map(|node| pools.get(&node)).map(|count| mean.round() as u64 - count).sum();
+    let lacks = |count: &u64| (mean.round() as u64).saturating_sub(*count);
+    let missing = short.iter().filter_map(|node| pools.get(&node)).map(lacks).fold(0, u64::saturating_add);
     let summary =
         format!("{} lack {missing} of {size} pages that an even pool would have there", nodes(&short));
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(short.clone()), summary);

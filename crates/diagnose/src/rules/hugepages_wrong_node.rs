@@ -75,7 +75,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let total = has.pools.iter().find(|pool| pool.page_size == size)?.total;
     let set = |pages: u64| format!("nodewise hugepages set {home}={pages} --huge-page-size={}", size.exact());
     finding.mends = vec![Mend {
-        commands: vec![set(total + pages)],
+        commands: vec![set(total.saturating_add(pages))],
         needs_root: true,
         undo: vec![set(total)],
         ..Mend::words(
