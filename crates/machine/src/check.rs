@@ -22,6 +22,7 @@ impl Machine {
         self.check_cpus(&mut found);
         self.check_distances(&mut found);
         self.check_limits(&mut found);
+        found.extend(self.memory_slots.oddities());
         self.oddities.extend(found);
     }
 

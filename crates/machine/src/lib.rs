@@ -29,6 +29,9 @@
 //! - `duration.rs` times as people type them
 //! - `mapping.rs` the mappings of a process
 //! - `size.rs` which of a node's sizes is right; `memory_map.rs` where memory lies
+//! - `memory_slot.rs` slots for memory modules; in `memory_slot/` the socket and channel that their names say
+//!   (`memory_slot/locator.rs`, `memory_slot/locator/place.rs`), what is unusual about them
+//!   (`memory_slot/check.rs`)
 //! - `units.rs` sizes and how they are written; `printable.rs` the one place that makes foreign text fit for
 //!   a terminal, and errors of the system in words; `plural.rs` words that agree with a number; `fnv.rs` a
 //!   hash of bytes
@@ -52,6 +55,7 @@ pub mod machine;
 pub mod mapping;
 pub mod matrix;
 pub mod memory_map;
+pub mod memory_slot;
 pub mod node;
 pub mod oddity;
 pub mod placement;
@@ -75,6 +79,7 @@ pub use link::PciLink;
 pub use machine::{Machine, Origin};
 pub use matrix::NodeMatrix;
 pub use memory_map::{MemoryMap, MemoryRange};
+pub use memory_slot::{MemoryModule, MemorySlot, MemorySlots, SlotPlace, SlotState};
 pub use node::{Access, AccessClass, HugePool, MeminfoField, MeminfoValue, Node, Tier};
 pub use oddity::{Oddity, OddityKind};
 pub use policy::{MemPolicy, ModeFlags, PolicyMode};

@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::id::{CpuId, NodeId};
 use crate::matrix::NodeMatrix;
 use crate::memory_map::MemoryMap;
+use crate::memory_slot::MemorySlots;
 use crate::node::{Access, Node, Tier};
 use crate::oddity::Oddity;
 use crate::set::{CpuSet, NodeSet};
@@ -55,6 +56,8 @@ pub struct Machine {
     pub system_memory: Option<Bytes>,
     /// Where memory lies, as tables of the firmware say.
     pub memory_map: MemoryMap,
+    /// Slots for memory modules, as the firmware lists them.
+    pub memory_slots: MemorySlots,
     /// Nodes that could appear: `/sys/devices/system/node/possible`.
     pub possible_nodes: NodeSet,
     /// The nodes that are there, by id.
@@ -94,6 +97,7 @@ impl Machine {
             page_size: None,
             system_memory: None,
             memory_map: MemoryMap::default(),
+            memory_slots: MemorySlots::default(),
             possible_nodes: NodeSet::new(),
             nodes: BTreeMap::new(),
             possible_cpus: CpuSet::new(),

@@ -51,11 +51,17 @@ pub enum OddityKind {
     FirmwareUnusual,
     /// The firmware does not say it, and it is taken for granted.
     FirmwareAssumed,
+    /// Memory modules of several sizes or speeds.
+    MemoryModulesMixed,
+    /// Nodes or sockets with more memory in modules than others.
+    MemoryModulesUneven,
+    /// Memory channels with more memory than others of their socket.
+    MemoryChannelsUneven,
 }
 
 impl OddityKind {
     /// Every kind.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::DistanceAsymmetric,
         Self::DistanceMissing,
         Self::DistanceLocalOffDiagonal,
@@ -79,6 +85,9 @@ impl OddityKind {
         Self::FirmwareDoesNotBoot,
         Self::FirmwareUnusual,
         Self::FirmwareAssumed,
+        Self::MemoryModulesMixed,
+        Self::MemoryModulesUneven,
+        Self::MemoryChannelsUneven,
     ];
 
     /// The word for scripts: `distance-asymmetric`.
@@ -107,6 +116,9 @@ impl OddityKind {
             Self::FirmwareDoesNotBoot => "firmware-does-not-boot",
             Self::FirmwareUnusual => "firmware-unusual",
             Self::FirmwareAssumed => "firmware-assumed",
+            Self::MemoryModulesMixed => "memory-modules-mixed",
+            Self::MemoryModulesUneven => "memory-modules-uneven",
+            Self::MemoryChannelsUneven => "memory-channels-uneven",
         }
     }
 

@@ -11,6 +11,7 @@
 //! passed over, so that a later writer may add some; another schema is refused.
 
 mod memory_map;
+mod memory_slots;
 mod oddity;
 mod sections;
 mod set;
@@ -21,6 +22,7 @@ use nodewise_machine::{Bytes, KernelRelease, Machine, Origin};
 use serde::{Deserialize, Serialize};
 
 use memory_map::MemoryMapFile;
+use memory_slots::MemorySlotsFile;
 use oddity::OddityFile;
 use sections::{AccessFile, DeviceFile, SettingsFile, TierFile};
 use set::{CpuList, NodeList};
@@ -84,6 +86,8 @@ struct MachineFile {
     system_memory_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "MemoryMapFile::is_empty")]
     memory_map: MemoryMapFile,
+    #[serde(default, skip_serializing_if = "MemorySlotsFile::is_empty")]
+    memory_slots: MemorySlotsFile,
     #[serde(default, skip_serializing_if = "NodeList::is_empty")]
     possible_nodes: NodeList,
     #[serde(default)]
@@ -214,6 +218,7 @@ pub fn to_json(machine: &Machine) -> String {
         page_size_bytes: machine.page_size.map(Bytes::get),
         system_memory_bytes: machine.system_memory.map(Bytes::get),
         memory_map: MemoryMapFile::from(&machine.memory_map),
+        memory_slots: MemorySlotsFile::from(&machine.memory_slots),
         possible_nodes: NodeList(machine.possible_nodes.clone()),
         nodes: machine.nodes.values().map(NodeFile::from).collect(),
         possible_cpus: CpuList(machine.possible_cpus.clone()),
@@ -270,6 +275,8 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
     few("CPU models", file.cpu_models.len(), MOST_CPUS as usize)?;
     few("caches", file.caches.len(), MOST_ITEMS)?;
     few("devices", file.devices.len(), MOST_ITEMS)?;
+    few("memory slots", file.memory_slots.count(), MOST_ITEMS)?;
+    let memory_slots = file.memory_slots.slots().map_err(|(name, why)| field(&name, why))?;
     let memory_map = file.memory_map.map().map_err(|(name, why)| field(&name, why))?;
     few("ranges of memory", memory_map.ram.len().max(memory_map.nodes.len()), MOST_ITEMS)?;
     let nodes = unique("nodes", file.nodes.into_iter().map(|node| (node.id(), node)))?;
@@ -282,6 +289,7 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
         page_size: file.page_size_bytes.map(Bytes::new),
         system_memory: file.system_memory_bytes.map(Bytes::new),
         memory_map,
+        memory_slots,
         possible_nodes: file.possible_nodes.0,
         nodes: nodes.into_iter().map(|(id, node)| (id, node.into())).collect(),
         possible_cpus: file.possible_cpus.0,

@@ -6,6 +6,8 @@ use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptes
 
 use super::*;
 
+mod memory_slots;
+
 fn node_ids() -> impl Strategy<Value = NodeSet> {
     btree_set(0u32..300, 0..6).prop_map(|ids| ids.into_iter().map(NodeId::new).collect())
 }
@@ -206,7 +208,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     let topology = (nodes(), btree_map(0u32..400, cpu(), 0..6), vec(cache(), 0..4), distances());
     let extras =
         (vec(access(), 0..3), vec((any::<u32>(), node_ids()), 0..3), vec(device(), 0..4), settings());
-    let sets = (node_ids(), cpu_ids(), of(cpu_ids()), of(node_ids()));
+    let sets = (node_ids(), cpu_ids(), of(cpu_ids()), of(node_ids()), memory_slots::slots());
     (identity, topology, extras, sets, vec(oddity(), 0..4)).prop_map(
         |(identity, topology, extras, sets, oddities)| Machine {
             origin: identity.0,
@@ -215,6 +217,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
             page_size: identity.3[0].map(Bytes::new),
             system_memory: identity.3[1].map(Bytes::new),
             memory_map: map_of(identity.3[0]),
+            memory_slots: sets.4,
             cpu_models: identity.4,
             nodes: topology.0.into_iter().map(|node| (node.id, node)).collect(),
             cpus: topology

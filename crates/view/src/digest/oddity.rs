@@ -64,6 +64,9 @@ const fn is_finding(kind: OddityKind) -> bool {
             | OddityKind::NoNodes
             | OddityKind::FirmwareUnusual
             | OddityKind::FirmwareAssumed
+            | OddityKind::MemoryModulesMixed
+            | OddityKind::MemoryModulesUneven
+            | OddityKind::MemoryChannelsUneven
     )
 }
 
