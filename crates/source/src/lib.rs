@@ -40,6 +40,8 @@
 //! - `boot.rs` how the kernel was started, and what it wrote then (`parse/boot_log.rs`)
 //! - `acpi.rs` ACPI tables from bytes and dumps, and back to bytes; in `acpi/` decoding (`acpi/decode.rs`,
 //!   `acpi/values.rs`), encoding, acpidump's text (`acpi/dump.rs`), where tables are found (`acpi/files.rs`)
+//! - `smbios.rs` SMBIOS tables: memory slots; in `smbios/` entry points, the walk, the fields (`smbios/slots.rs`),
+//!   tables without identity for captures (`smbios/blank.rs`), where they are found (`smbios/files.rs`)
 //! - `devicetree.rs` device trees; in `devicetree/` the flattened form (`devicetree/blob.rs`), what it says
 //!   of nodes (`devicetree/numa.rs`), and files
 //! - `devices.rs` the node of a device that a user names; in `devices/` those that need more than a look:
@@ -69,6 +71,7 @@ pub mod record;
 pub mod sample;
 pub mod settings;
 pub mod shared;
+pub mod smbios;
 pub mod spare;
 pub mod sysfs;
 pub mod system;

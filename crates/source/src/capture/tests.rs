@@ -6,6 +6,13 @@ use crate::tree::ReadCause;
 
 const UUID: &str = "f8b3781a-1e82-4818-a1c3-63d806ec15bb";
 
+/// A memory module with a serial number, and the end.
+fn dmi() -> Vec<u8> {
+    let mut bytes = vec![0x11, 0x1b, 1, 0, 0, 0x10, 0xfe, 0xff, 72, 0, 64, 0, 0, 4, 9, 0, 1, 0, 0x18, 0, 0];
+    bytes.extend(b"\x40\x06\x02\x03\x04\x05DIMM_A1\0MAKER\0SERIAL\0SERIAL\0PART\0\0\x7f\x04\xff\xfe\0\0");
+    bytes
+}
+
 /// A machine whose files say a lot about its owner.
 fn talkative() -> Memory {
     let pci = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0";
@@ -48,6 +55,9 @@ fn talkative() -> Memory {
         .file("/sys/devices/virtual/dmi/id/product_serial", "SERIAL\n")
         .file("/sys/devices/virtual/dmi/id/product_uuid", UUID)
         .link_to("/sys/class/dmi/id", "../../devices/virtual/dmi/id")
+        .file("/sys/firmware/dmi/tables/DMI", dmi())
+        .file("/sys/firmware/dmi/entries/17-0/raw", dmi())
+        .file("/sys/firmware/dmi/entries/1-0/raw", "SERIAL")
         .file("/sys/firmware/acpi/tables/SLIT", b"SLIT\xff\x00")
         .file("/sys/firmware/acpi/tables/MSDM", "SERIAL")
         .unreadable("/sys/firmware/acpi/tables/SRAT", ReadCause::System(13))
