@@ -15,6 +15,7 @@ pub mod counters;
 pub mod cpu_architecture;
 pub mod cpuinfo;
 pub mod distance;
+pub mod dmidecode;
 pub mod fib_trie;
 pub mod interrupts;
 pub mod kernel_config;

@@ -7,6 +7,7 @@
 
 pub mod blank;
 pub mod entry;
+pub mod files;
 pub mod slots;
 pub mod structure;
 

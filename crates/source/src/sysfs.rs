@@ -13,6 +13,7 @@ mod findings;
 mod kernel;
 mod kinds;
 mod memory;
+mod memory_slots;
 mod neighbours;
 mod nodes;
 mod packages;
@@ -65,6 +66,7 @@ pub fn load(tree: &Tree, origin: Origin, detail: Detail) -> Machine {
     if !reader.wants_only_nodes() {
         caches::read(&mut reader, &mut machine);
         devices::read(&mut reader, &mut machine);
+        memory_slots::read(&mut reader, &mut machine);
     }
     allowed::read(&mut reader, &mut machine);
     settings::read(&mut reader, &mut machine);

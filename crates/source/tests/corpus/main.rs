@@ -9,7 +9,7 @@ mod topology;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use nodewise_machine::{Machine, NodeId, NodeSet, Oddity, OddityKind as Kind, Origin};
+use nodewise_machine::{Machine, NodeId, NodeSet, Oddity, OddityKind as Kind, Origin, SlotState};
 use nodewise_source::capture::{Capture, Identity};
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, machine_file, sysfs};
@@ -321,10 +321,37 @@ fn check_facts(name: &str, machine: &Machine) -> Result<(), Failed> {
             same("node of ib:mlx4_0", node("ib:mlx4_0"), Some(n(1)))?;
             same("node of block:sda, behind a bridge", node("block:sda"), Some(n(0)))?;
             same("node of block:nvme0n1, by its local CPUs", node("block:nvme0n1"), Some(n(0)))?;
-            same("node of block:pmem1", node("block:pmem1"), Some(n(1)))
+            same("node of block:pmem1", node("block:pmem1"), Some(n(1)))?;
+            check_memory_slots(machine)
         }
         _ => Ok(()),
     }
+}
+
+/// 24 slots, A of the first socket and B of the second, of which the first four hold 4 GiB of DDR3 each.
+fn check_memory_slots(machine: &Machine) -> Result<(), Failed> {
+    let slots = &machine.memory_slots.slots;
+    same("memory slots", slots.len(), 24)?;
+    let installed =
+        slots.iter().filter_map(|slot| Some((slot.locator.as_deref()?, slot.node, slot.module()?)));
+    let seen: Vec<String> = installed
+        .map(|(name, node, module)| {
+            let (size, speed) = (module.size, module.configured_speed_mt_per_s);
+            let part = module.part_number.as_deref();
+            format!("{name} {node:?} {size:?} {:?} {speed:?} {:?} {part:?}", module.memory_type, module.ranks)
+        })
+        .collect();
+    let expected: Vec<String> = [("A", 0), ("B", 1)]
+        .into_iter()
+        .flat_map(|(letter, node)| (1..=4).map(move |number| (letter, number, node)))
+        .map(|(letter, number, node)| {
+            let size = Some(nodewise_machine::Bytes::from_gib(4));
+            let (node, kind, part) = (Some(NodeId::new(node)), Some("DDR3"), Some("HMT351R7CFR8C-PB"));
+            format!("DIMM_{letter}{number} {node:?} {size:?} {kind:?} Some(1600) Some(2) {part:?}")
+        })
+        .collect();
+    same("modules", seen, expected)?;
+    same("empty slots", slots.iter().filter(|slot| slot.state == SlotState::Empty).count(), 16)
 }
 
 /// A capture that this table does not know yet: it must load to something and survive its round trips.
