@@ -26,6 +26,7 @@ pub mod latency;
 pub mod loaded;
 pub mod maps;
 pub mod matrix;
+pub mod memory_slot;
 pub mod migrate;
 pub mod node;
 pub mod oddity;

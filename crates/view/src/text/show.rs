@@ -10,6 +10,7 @@ mod devices;
 pub(in crate::text) mod distances;
 mod head;
 mod kinds;
+mod memory_slots;
 mod nodes;
 mod oddities;
 mod settings;
@@ -27,6 +28,7 @@ pub fn show(machine: &Machine, style: &Style) -> String {
     head(machine, &mut page);
     nodes::nodes(machine, &mut page);
     kinds::kinds(machine, &mut page);
+    memory_slots::memory_slots(machine, &mut page);
     nodes::huge_pages(machine, &mut page);
     distances::distances(machine, &mut page);
     access::tiers(machine, &mut page);

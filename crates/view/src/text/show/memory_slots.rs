@@ -1,0 +1,156 @@
+//! Memory slots, a line per node or socket.
+
+use nodewise_machine::memory_slot::SlotSide;
+use nodewise_machine::plural::plural;
+use nodewise_machine::{Machine, MemorySlots};
+
+use crate::digest::memory_slot::{count_empty, empty_slots, rules, side_word, slot_words};
+use crate::style::Ink;
+use crate::text::line::{Line, Page};
+use crate::text::table::{Align, Column, Keep, Table};
+
+/// Writes the memory slots, or why they are not known.
+pub(super) fn memory_slots(machine: &Machine, page: &mut Page) {
+    let slots = &machine.memory_slots;
+    if slots.is_unknown() {
+        return;
+    }
+    page.heading("Memory slots", "as the firmware lists them");
+    if let Some(reason) = &slots.not_read {
+        page.line(4, &format!("  not known: {reason}").into());
+    }
+    if slots.slots.is_empty() {
+        return;
+    }
+    let groups = slots.groups();
+    let column = |head, align, keep| Column { head, align, keep };
+    let mut table = Table::new(vec![
+        column(side_word(&groups), Align::Right, Keep::Always),
+        column("used", Align::Right, Keep::Always),
+        column("memory", Align::Right, Keep::Always),
+        column("channels", Align::Right, Keep::Unless(1)),
+        column("speed", Align::Left, Keep::Unless(2)),
+        column("modules", Align::Left, Keep::Always),
+    ])
+    .naming_omitted();
+    for group in &groups {
+        let words = slot_words(group);
+        let size = words.size.map(|size| size.to_string()).unwrap_or_default();
+        table.row(vec![
+            words.side.into(),
+            words.used.into(),
+            size.into(),
+            words.channels.into(),
+            words.speed.into(),
+            words.modules.into(),
+        ]);
+    }
+    table.write(page);
+    for remark in remarks(slots) {
+        page.line(4, &Line::new().with(Ink::Faint, format!("  {remark}")));
+    }
+}
+
+/// What the table does not say.
+fn remarks(slots: &MemorySlots) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match (empty_slots(slots), count_empty(slots)) {
+        (_, 0) => {}
+        (Some(names), _) => remarks.push(format!("empty: {names}")),
+        (None, count) => remarks.push(format!("{}, whose names are not unique", plural(count, "empty slot"))),
+    }
+    let groups = slots.groups();
+    if groups.iter().any(|group| group.side == SlotSide::Unknown) {
+        remarks.push("which node they belong to is not known: neither names nor addresses say it".to_owned());
+    }
+    let rules = rules(slots);
+    if !rules.is_empty() {
+        remarks.push(format!("{} by {rules}", side_word(&groups)));
+    }
+    if groups.iter().all(|group| group.channels().is_none()) {
+        remarks.push("channels are not known: the names do not say them".to_owned());
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Style;
+    use nodewise_machine::{Bytes, MemoryModule, MemorySlot, NodeId, Origin, SlotPlace, SlotState};
+
+    /// A slot as `NODE NAME CHANNEL SIZE`; a size of - is an empty slot.
+    fn slot(text: &str) -> MemorySlot {
+        let [node, name, channel, size] = text.split(' ').collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let module = |gib: u64| MemoryModule {
+            size: Some(Bytes::from_gib(gib)),
+            memory_type: Some("DDR4".into()),
+            max_speed_mt_per_s: Some(3200),
+            configured_speed_mt_per_s: Some(2933),
+            ..MemoryModule::default()
+        };
+        let node: Option<u32> = node.parse().ok();
+        MemorySlot {
+            locator: Some(name.to_owned()),
+            node: node.map(NodeId::new),
+            place: node.map(|_| SlotPlace::SocketName),
+            channel: Some(channel.to_owned()).filter(|channel| channel != "-"),
+            state: size.parse().map_or(SlotState::Empty, |gib| SlotState::Installed(module(gib))),
+            ..MemorySlot::default()
+        }
+    }
+
+    fn text(slots: &[&str], width: usize) -> String {
+        let mut machine = Machine::new(Origin::Live);
+        machine.memory_slots.slots = slots.iter().map(|text| slot(text)).collect();
+        let mut page = Page::new(Style::plain(width));
+        memory_slots(&machine, &mut page);
+        page.finish()
+    }
+
+    const TWO: [&str; 6] =
+        ["0 P0_A1 A 16", "0 P0_A2 A -", "0 P0_B1 B 16", "1 P1_A1 A 16", "1 P1_A2 A -", "1 P1_B1 B -"];
+
+    #[test]
+    fn each_node_has_its_slots() {
+        assert_eq!(
+            text(&TWO, 80),
+            "Memory slots  as the firmware lists them\n  \
+             node    used  memory  channels  speed              modules\n     \
+             0  2 of 3  32 GiB    2 of 2  2933 of 3200 MT/s  2 x 16 GiB DDR4\n     \
+             1  1 of 3  16 GiB    1 of 2  2933 of 3200 MT/s  1 x 16 GiB DDR4\n  \
+             empty: P0_A2, P1_A2, P1_B1\n  \
+             node by the socket in the slot's name\n"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let many: Vec<String> = (0..40).map(|at| format!("{} P0_\u{1b}{at} - -", at % 2)).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).chain(TWO).collect();
+        for width in [40, 60, 80] {
+            let text = text(&many, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+            assert!(!text.contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let text = text(&["- DIMM1 - 16", "- DIMM1 - -"], 80);
+        assert!(text.contains("\n  1 of 2  16 GiB"), "{text}");
+        for line in
+            ["1 empty slot, whose names", "which node they belong to is not known", "channels are not known"]
+        {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        let mut machine = Machine::new(Origin::Live);
+        machine.memory_slots.not_read = Some("cannot read /sys/x: permission denied".into());
+        let mut page = Page::new(Style::plain(80));
+        memory_slots(&machine, &mut page);
+        assert_eq!(
+            page.finish(),
+            "Memory slots  as the firmware lists them\n  not known: cannot read /sys/x: permission denied\n"
+        );
+    }
+}
