@@ -8,12 +8,13 @@ use nodewise_machine::spec::{self, SpecError};
 use nodewise_machine::{Machine, Origin};
 
 use crate::machine_file::{self, MachineFileError};
+use crate::smbios::saved as smbios;
 use crate::sysfs::{self, Detail};
 use crate::tree::format::Format;
 use crate::tree::{OpenError, ReadCause, Tree, read_bounded};
 
 /// The values that `--machine` accepts, for messages.
-pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE) or a spec as \"4x(8c 64G)\"";
+pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode or a spec as \"4x(8c 64G)\"";
 /// The largest file that is read: a large archive.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -48,6 +49,9 @@ pub enum InputError {
     /// A machine file that is none.
     #[error("machine file {path}: {source}")]
     MachineFile { path: String, source: MachineFileError },
+    /// An output of dmidecode without memory slots.
+    #[error("{path} is an output of dmidecode without memory slots: {why}")]
+    NoSlots { path: String, why: String },
     /// A spec that is none.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -107,7 +111,14 @@ fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputErro
     })?;
     match Format::from_content(&bytes) {
         Format::Empty => Err(InputError::Empty(name(text))),
-        Format::Other(what) => Err(InputError::OtherKind { path: name(text), what }),
+        Format::Other(what) => {
+            let path = || name(text);
+            match smbios::machine(text, &bytes) {
+                None => Err(InputError::OtherKind { path: path(), what }),
+                Some(Err(why)) => Err(InputError::NoSlots { path: path(), why }),
+                Some(Ok(machine)) => Ok(Input { machine, tree: None }),
+            }
+        }
         Format::Gzip | Format::Bzip2 | Format::Tar => from_capture(text, Tree::from_archive(&bytes), detail),
         Format::Json => {
             let machine = machine_file::from_json(&String::from_utf8_lossy(&bytes))
@@ -140,6 +151,11 @@ mod tests {
         with("a.json", machine_file::to_json(&machine).as_bytes(), |path| {
             assert_eq!(load(path, Detail::Overview).unwrap(), machine);
         });
+        with("a.txt", b"Memory Device\n\tSize: 4 GB\n\tLocator: CPU1_DIMM_A1\n", |path| {
+            let machine = load(path, Detail::Full).unwrap();
+            assert_eq!(machine.memory_slots.slots[0].socket.as_deref(), Some("1"));
+            assert_eq!(machine.origin, Origin::Firmware(path.to_owned()));
+        });
         assert_eq!(load("live", Detail::Overview).unwrap().origin, Origin::Live);
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("machine/sys/devices/system/node/node3")).unwrap();
@@ -168,6 +184,10 @@ mod tests {
             refuse(path, &format!("{path} is a PNG image: expected {FORMS}"))
         });
         with("x", b"", |path| refuse(path, &format!("{path} is empty: expected {FORMS}")));
+        with("x", b"# dmidecode 3.4\n/dev/mem: Permission denied\n", |path| {
+            let why = "\"/dev/mem: Permission denied\" (run dmidecode as root)";
+            refuse(path, &format!("{path} is an output of dmidecode without memory slots: {why}"));
+        });
         with("x", b"hello", |path| refuse(path, &format!("{path} is a text file: expected {FORMS}")));
     }
 

@@ -8,6 +8,7 @@
 pub mod blank;
 pub mod entry;
 pub mod files;
+pub mod saved;
 pub mod slots;
 pub mod structure;
 
