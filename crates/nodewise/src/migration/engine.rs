@@ -79,6 +79,9 @@ const CALL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_mi
 const CHUNKS_PER_SECOND: u64 = 8;
 /// Calls for a chunk: the second takes huge pages apart that were none, the third tries again what was in use.
 const ROUNDS: usize = 3;
+/// Time that the rate makes up for: chunks that are late on a busy system are followed by some without a wait, so that
+/// the rate holds on average.
+const LATE: Duration = Duration::from_secs(1);
 /// How often it looks whether it may go on.
 const POLL: Duration = Duration::from_millis(250);
 /// How long a node that is full may take to become less so.
@@ -309,7 +312,10 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
         self.around.progress(&self.report, state);
         let began = self.around.now();
         self.around.sleep(POLL);
-        self.report.paused += self.around.now().saturating_sub(began);
+        let now = self.around.now();
+        self.report.paused += now.saturating_sub(began);
+        // Nor is a pause made up for: it was there to spare the system.
+        self.ready_at = self.ready_at.max(now);
         if self.around.is_interrupted() {
             return Err(Ending::Interrupted);
         }
@@ -396,8 +402,8 @@ impl<M: Memory, S: Surroundings> Engine<'_, M, S> {
             }
         }
         let cost = Duration::from_secs_f64(size.get() as f64 / rate.get() as f64);
-        // What was not used while it waited for other things is not made up for.
-        self.ready_at = self.ready_at.max(self.around.now()) + cost;
+        // What was not used for longer is not made up for: it would all move at once.
+        self.ready_at = self.ready_at.max(self.around.now().saturating_sub(LATE)) + cost;
         Ok(())
     }
 

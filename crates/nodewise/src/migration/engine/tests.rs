@@ -39,6 +39,8 @@ struct Process {
     /// The error of every call.
     fails: Option<Errno>,
     per_page: Duration,
+    /// Time that calls take besides, by their number.
+    stalls: BTreeMap<usize, Duration>,
     calls: Vec<usize>,
     asked: usize,
 }
@@ -55,6 +57,7 @@ impl Process {
             lives: u32::MAX,
             fails: None,
             per_page: Duration::from_micros(2),
+            stalls: BTreeMap::new(),
             calls: Vec::new(),
             asked: 0,
         }
@@ -99,6 +102,8 @@ impl Memory for Process {
     }
 
     fn move_pages(&mut self, moves: &[(u64, NodeId)]) -> Tried {
+        let stall = self.stalls.get(&self.calls.len()).copied().unwrap_or_default();
+        self.clock.set(self.clock.get() + stall);
         self.calls.push(moves.len());
         self.lives = self.lives.saturating_sub(1);
         let mut said = vec![None; moves.len()];
@@ -376,6 +381,32 @@ fn the_rate_is_kept() {
     assert_eq!(report.moved, Bytes::from_mib(100));
     let seconds = report.took.as_secs_f64();
     assert!((9.0..=10.5).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn the_rate_is_kept_on_average_where_some_calls_are_late() {
+    let check = |stalls: &[(usize, u64)], expected: std::ops::Range<f64>| {
+        let (mut process, mut system) = (pages(25_600), System::default());
+        process.stalls = stalls.iter().map(|(at, ms)| (*at, Duration::from_millis(*ms))).collect();
+        let limits = Limits { rate: Some(Bytes::from_mib(10)), ..LIMITS };
+        let seconds = run(&[region(25_600)], limits, &mut process, &mut system).took.as_secs_f64();
+        assert!(expected.contains(&seconds), "{stalls:?}: {seconds}");
+    };
+    let late: Vec<(usize, u64)> = (0..80).step_by(8).map(|at| (at, 600)).collect();
+    check(&late, 9.5..10.5);
+    // Of a longer one a second is made up for.
+    check(&[(40, 5000)], 13.5..14.5);
+}
+
+#[test]
+fn a_pause_is_not_made_up_for() {
+    let (mut process, mut system) = (pages(25_600), System::default());
+    system.pressure = [vec![0.0; 20], vec![50.0; 4], vec![0.0]].concat();
+    let limits = Limits { rate: Some(Bytes::from_mib(10)), pressure: Some(10.0), ..LIMITS };
+    let report = run(&[region(25_600)], limits, &mut process, &mut system);
+    assert_eq!(report.paused, Duration::from_secs(1));
+    let seconds = report.took.as_secs_f64();
+    assert!((10.5..11.5).contains(&seconds), "{seconds}");
 }
 
 #[test]
