@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use libtest_mimic::Failed;
 use nodewise_lab::script::PROGRAMS_FOLDER;
-use nodewise_lab::{Arch, GuestError, KernelChoice, Lab, Layout, Limits, Output};
+use nodewise_lab::{Arch, GuestError, KernelChoice, Lab, Layout, Limits, Output, Threads};
 use nodewise_machine::{Bytes, spec};
 
 use crate::arm64;
@@ -175,6 +175,11 @@ impl Guest {
         let copy = |name: &str| Path::new(PROGRAMS_FOLDER).join(name).into_os_string();
         let command = self.command(copy("lab"), copy("nodewise"));
         guest.append.extend(self.plan.append.clone());
+        if self.plan.load.is_some() {
+            // On one thread a CPU at work keeps the others waiting for a tenth of a second at a time, and each huge page
+            // that moves waits for all of them.
+            guest.threads = Threads::PerCpu;
+        }
         guest.qemu_arguments = self.qemu_words();
         guest.timeout = self.timeout(guest.timeout);
         guest.run(&command).map_err(Boot::failed)
