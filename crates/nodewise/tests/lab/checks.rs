@@ -4,6 +4,7 @@ mod bandwidth;
 mod calls;
 mod counters;
 mod firmware;
+mod fragmented;
 mod full;
 mod io;
 mod limits;
@@ -95,6 +96,7 @@ pub const CHECKS: &[(&str, Check)] = &[
 /// Pages that move while programs run, on one machine: they take minutes.
 const MOVING: &[(&str, Check)] = &[
     ("a_pool_that_is_short_is_named_with_what_it_got_and_restored", moving::pool_that_is_short),
+    ("a_pool_on_a_fragmented_node_is_named_with_what_it_got", fragmented::pool),
     ("pages_of_a_running_program_move_at_a_rate_and_back", moving::there_and_back),
     ("ctrl_c_ends_a_migration_after_a_chunk", moving::interrupted),
     ("a_target_that_is_too_small_takes_what_it_can", moving::target_too_small),

@@ -19,21 +19,21 @@ use crate::nodewise::{Context, complaint};
 const RATE: Bytes = Bytes::from_mib(16);
 
 /// A file for one check.
-fn file(name: &str) -> PathBuf {
+pub fn file(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("nodewise-{name}"));
     let _ = fs::remove_file(&path);
     path
 }
 
 /// The first two nodes with memory.
-fn two(context: &Context) -> Result<(NodeId, NodeId), String> {
+pub fn two(context: &Context) -> Result<(NodeId, NodeId), String> {
     let mut nodes = context.seen.nodes_with_memory();
     let first = nodes.first().ok_or("no node has memory")?;
     nodes.remove(first);
     Ok((first, nodes.first().ok_or("one node has memory")?))
 }
 
-fn free(node: NodeId) -> Result<Bytes, String> {
+pub fn free(node: NodeId) -> Result<Bytes, String> {
     let memory = facts::memory_of(&Tree::live(), node).map_err(|error| error.to_string())?;
     memory.and_then(|memory| memory.free).ok_or_else(|| format!("node {node} has no MemFree"))
 }
@@ -64,7 +64,7 @@ fn words(buffer: &NodeBuffer, to: NodeId) -> Vec<String> {
 }
 
 /// Runs nodewise: its exit code and its JSON.
-fn run(context: &Context, words: &[String]) -> Result<(Option<i32>, Value), String> {
+pub fn run(context: &Context, words: &[String]) -> Result<(Option<i32>, Value), String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let output = context.output(&words)?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -73,7 +73,7 @@ fn run(context: &Context, words: &[String]) -> Result<(Option<i32>, Value), Stri
     Ok((output.status.code(), value))
 }
 
-fn expect(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+pub fn expect(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 

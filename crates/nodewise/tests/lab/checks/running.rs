@@ -169,7 +169,7 @@ impl Drop for Watching {
 }
 
 /// A number of `/proc/vmstat`.
-fn event(name: &str) -> Result<u64, String> {
+pub fn event(name: &str) -> Result<u64, String> {
     let text = fs::read_to_string("/proc/vmstat").map_err(|error| error.to_string())?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|count| count.parse().ok()).ok_or_else(|| format!("no {name} in /proc/vmstat"))

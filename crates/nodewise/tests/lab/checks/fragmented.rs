@@ -1,0 +1,131 @@
+//! A pool on a node whose free memory is in small pieces between pages that cannot move.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use nodewise_machine::{Bytes, MemPolicy, NodeId, NodeSet, PolicyMode};
+use nodewise_source::settings::Setting;
+use nodewise_source::tree::Tree;
+use nodewise_syscall::mempolicy::set_thread_policy;
+use serde_json::Value;
+
+use super::moving::{expect, file, free, run, two};
+use super::running::event;
+use super::same;
+use crate::nodewise::{Context, complaint};
+use crate::setting;
+
+/// The size of the pages of the pool.
+const HUGE: Bytes = Bytes::from_mib(2);
+/// Pieces of memory that stay and that go, in turn: eight to a huge page.
+const PIECE: Bytes = Bytes::from_kib(256);
+/// One part in this many of the free memory is never filled, and is what the pool can get.
+const LEFT: u64 = 4;
+
+/// Memory in pieces, until this is dropped.
+///
+/// Files of ramfs: the kernel allocates their pages as unmovable ones, and has no way to move them.
+struct Pieces {
+    folder: PathBuf,
+    count: u64,
+}
+
+impl Pieces {
+    /// Fills a node but for a part of it.
+    fn fill(node: NodeId) -> Result<Self, String> {
+        let folder = std::env::temp_dir().join("nodewise-pieces");
+        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let mounted = Command::new("mount").args(["-t", "ramfs", "none"]).arg(&folder).status();
+        same("mount", mounted.map_err(|error| error.to_string())?.success(), true)?;
+        let room = free(node)?.get();
+        let pieces = Self { folder, count: (room - room / LEFT) / PIECE.get() };
+        let piece = vec![1; PIECE.get() as usize];
+        // Preferred: a page too many for the node is better on another one than the end of the guest.
+        let policy =
+            |mode, nodes| set_thread_policy(&MemPolicy::new(mode, nodes)).map_err(|error| error.to_string());
+        policy(PolicyMode::Preferred, NodeSet::from_iter([node]))?;
+        let filled = (0..pieces.count).try_for_each(|at| fs::write(pieces.path(at), &piece));
+        policy(PolicyMode::Default, NodeSet::new())?;
+        filled.map_err(|error| error.to_string())?;
+        Ok(pieces)
+    }
+
+    fn path(&self, at: u64) -> PathBuf {
+        self.folder.join(at.to_string())
+    }
+
+    /// Frees every other one.
+    fn thin_out(&self) -> Result<(), String> {
+        let mut odd = (0..self.count).filter(|at| at % 2 == 1);
+        odd.try_for_each(|at| fs::remove_file(self.path(at)).map_err(|error| error.to_string()))
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.folder).status();
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Most of the free memory of a node is in pieces that no compaction joins: the pool gets the rest, and nodewise says
+/// so. Without the pages between them it gets all.
+pub fn pool(context: &Context) -> Result<(), String> {
+    let (_, node) = two(context)?;
+    // What can be reclaimed would be a reserve of which nobody knows.
+    setting::write("/proc/sys/vm/drop_caches", "3")?;
+    let setting = Setting::HugePages { node, size: HUGE };
+    let pool = || setting.read(&Tree::live()).map_err(|error| error.to_string())?.ok_or("no pool".to_owned());
+    let before = pool()?;
+    let pieces = Pieces::fill(node)?;
+    pieces.thin_out()?;
+    // A sixteenth is what the kernel keeps, and what its lists of free pages have not given back.
+    let asked = before + free(node)?.get() / HUGE.get() * 15 / 16;
+    let journal = format!("--journal={}", file("journal-of-pieces").display());
+    let set =
+        ["hugepages", "set", &format!("{node}={asked}"), "--size=2M", &journal, "--json"].map(str::to_owned);
+    let scanned = event("compact_migrate_scanned")?;
+    let (code, changed) = run(context, &set)?;
+    let (got, free) = (pool()?, free(node)?);
+    let shown = &changed["pools"][0];
+    let number = |key: &str| shown[key].as_u64().ok_or_else(|| format!("no {key}: {changed}"));
+    same("exit code", code, Some(1))?;
+    same(
+        "pages before, asked for and after",
+        [number("before_pages")?, number("asked_pages")?, number("after_pages")?],
+        [before, asked, got],
+    )?;
+    expect(before < got && got < asked, || format!("{got} of {asked} pages, {before} before"))?;
+    // It is not memory that is missing.
+    let short = HUGE.times(asked - got);
+    expect(free.get() > short.get() / 2, || format!("{free} free, {short} short: {changed}"))?;
+    let largest = Bytes::new(number("largest_free_block_bytes")?);
+    expect(largest <= HUGE && largest.times(8) < free, || {
+        format!("blocks of {largest} in {free}: {changed}")
+    })?;
+    // Each compaction is followed by a try, and the last one gains nothing or is the third.
+    let tries: Vec<u64> =
+        shown["after_each_try_pages"].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
+    let compactions = number("compactions")?;
+    same("tries and compactions", tries.len() as u64, compactions + 1)?;
+    same("the last try", tries.last(), Some(&got))?;
+    expect((1..=3).contains(&compactions), || format!("{compactions} compactions: {changed}"))?;
+    let scanned = event("compact_migrate_scanned")? - scanned;
+    expect(scanned > 0, || format!("{compactions} compactions, and the kernel looked at no page"))?;
+    let text = context.output(&["hugepages", "set", &format!("{node}={asked}"), "--size=2M", &journal])?;
+    same("exit code as text", text.status.code(), Some(1))?;
+    let text = String::from_utf8_lossy(&text.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = format!("node {node}: {} of {}", HUGE.times(pool()?), HUGE.times(asked));
+    expect(text.contains(&said) && text.contains("largest free block"), || format!("no {said:?}: {text}"))?;
+    drop(pieces);
+    let (code, changed) = run(context, &set)?;
+    same("exit code without the pages between", (code, pool()?), (Some(0), asked))
+        .map_err(|why| format!("{why}: {changed}"))?;
+    while pool()? != before {
+        let undone = context.output(&["hugepages", "undo", &journal])?;
+        same("exit code of undo", undone.status.code(), Some(0))
+            .map_err(|why| format!("{why}: {}", complaint(&undone)))?;
+    }
+    Ok(())
+}
