@@ -44,6 +44,8 @@ pub enum Fact {
     Demotion,
     /// Names of all processes.
     Processes,
+    /// Memory slots of the firmware's tables.
+    Slots,
 }
 
 /// Why a rule could not speak.
@@ -77,6 +79,7 @@ impl Fact {
             Self::ZoneReclaim => "the setting of node reclaim",
             Self::Demotion => "the setting of demotion",
             Self::Processes => "processes",
+            Self::Slots => "memory slots",
         }
     }
 
@@ -102,6 +105,7 @@ impl Fact {
             Self::ZoneReclaim => settings.zone_reclaim_mode.is_some(),
             Self::Demotion => settings.demotion_enabled.is_some(),
             Self::Processes => !now.processes.is_empty(),
+            Self::Slots => !machine.memory_slots.slots.is_empty(),
         }
     }
 
@@ -128,6 +132,10 @@ impl Fact {
                 lack("this source holds no processes", None)
             }
             (Self::Pages | Self::Mappings, _) => lack("permission denied", Some("run as root")),
+            (Self::Slots, _) => match &situation.machine.memory_slots.not_read {
+                Some(reason) => lack(reason, Some("run as root")),
+                None => lack("the firmware has no tables of them", None),
+            },
             _ => lack("this kernel or this source does not say it", None),
         })
     }

@@ -12,6 +12,7 @@ mod cache_fills_node;
 mod cpus_without_mems;
 mod demotion_breaks_binding;
 mod device_node_unknown;
+mod dimms_uneven;
 mod distances_flat;
 mod fake_nodes_local;
 mod fake_not_honoured;
@@ -91,6 +92,7 @@ pub static ALL: &[&Rule] = &[
     &nodes_hidden::RULE,
     &numa_off::RULE,
     &node_without_memory::RULE,
+    &dimms_uneven::RULE,
     &distances_flat::RULE,
     &fake_nodes_local::RULE,
     &fake_not_honoured::RULE,

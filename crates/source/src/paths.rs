@@ -90,6 +90,7 @@ pub mod shown {
     pub const THP_DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
     pub const DEVICE_NODE: &str = "/sys/bus/pci/devices/*/numa_node";
     pub const PACKAGES: &str = "/sys/devices/system/cpu/cpuN/topology/physical_package_id";
+    pub const SLOTS: &str = "/sys/firmware/dmi/tables/DMI";
     pub const NUMA_MAPS: &str = "/proc/PID/numa_maps";
     pub const STATUS: &str = "/proc/PID/status";
     pub const STAT: &str = "/proc/PID/stat";

@@ -1,5 +1,6 @@
 //! Rules about nodes, devices and firmware.
 
+use nodewise_machine::memory_slot::{MemoryModule, MemorySlot, SlotState};
 use nodewise_machine::{CpuId, KernelRelease, MemoryRange, NodeCounters, NodeId};
 use nodewise_source::sample::InterruptSample;
 
@@ -188,4 +189,32 @@ fn parameters_that_this_kernel_does_not_have() {
     check("numa=fake=4 numa=noacpi,nohmat numa=fake=2*512,1G", "6.12.1", 0);
     check("numa=fkae=4", "6.12.1", 1);
     check("", "6.12.1", 0);
+}
+
+#[test]
+fn memory_modules_that_are_uneven() {
+    let rule = &dimms_uneven::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    let situation = crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(rule.lacks(&situation)[0].reason, "the firmware has no tables of them");
+    let slot = |node: u32, channel: &str, size: Option<Bytes>| MemorySlot {
+        node: Some(NodeId::new(node)),
+        channel: Some(channel.to_owned()),
+        state: size.map_or(SlotState::Empty, |size| {
+            SlotState::Installed(MemoryModule { size: Some(size), ..MemoryModule::default() })
+        }),
+        ..MemorySlot::default()
+    };
+    let module = Some(gib(16));
+    fixture.machine.memory_slots.slots =
+        vec![slot(0, "A", module), slot(0, "B", module), slot(1, "A", module), slot(1, "B", module)];
+    silent(&fixture, rule);
+    fixture.machine.memory_slots.slots[3] = slot(1, "B", None);
+    let found = fixture.findings(rule);
+    assert_eq!(found.len(), 2, "sides, and channels of node 1: {found:#?}");
+    assert!(found.iter().all(|finding| finding.severity == Severity::Warning));
+    fixture.machine.memory_slots.slots.clear();
+    fixture.machine.memory_slots.not_read = Some("permission denied".to_owned());
+    let situation = crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    assert_eq!(rule.lacks(&situation)[0].remedy.as_deref(), Some("run as root"));
 }
