@@ -22,7 +22,7 @@ pub struct MemorySlots {
 
 impl MemorySlots {
     /// Whether nothing is known, not even why.
-    pub const fn is_unknown(&self) -> bool {
+    pub fn is_unknown(&self) -> bool {
         self.slots.is_empty() && self.not_read.is_none()
     }
 }

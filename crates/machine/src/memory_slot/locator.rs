@@ -63,10 +63,13 @@ impl SlotName {
             }
         }
         // Inspur: CPU0_C3D1 is channel 3, slot 1.
-        if let [.., Part::Word(c), Part::Number(channel), Part::Word(d), Part::Number(_)] = &parts[..]
-            && c == "C"
-            && d == "D"
-        {
+        let inspur = match &parts[..] {
+            [.., Part::Word(c), Part::Number(channel), Part::Word(d), Part::Number(_)] => {
+                (c == "C" && d == "D").then_some(*channel)
+            }
+            _ => None,
+        };
+        if let Some(channel) = inspur {
             name.channel = Some(channel.to_string());
         } else if let [.., Part::Word(letter), Part::Number(number)] = &parts[..] {
             let mut letters = letter.chars();

@@ -91,11 +91,11 @@ impl<'de> Deserialize<'de> for PlaceWord {
 }
 
 impl MemorySlotsFile {
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.not_read.is_none()
     }
 
-    pub(super) const fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.slots.len()
     }
 

@@ -85,7 +85,7 @@ pub fn from_dump(bytes: &[u8]) -> Option<(Slots, Vec<SmbiosProblem>)> {
 /// Why a table could not be read, and what would help.
 fn not_read(tree: &Tree, error: &ReadError) -> String {
     let cause = format!("cannot read {}: {}", error.path, error.cause);
-    if tree.is_live() && ReadCause::is_permission(error.cause.clone()) {
+    if tree.is_live() && ReadCause::is_permission(error.cause) {
         return format!("{cause} (open to root only: sudo nodewise show)");
     }
     cause

@@ -20,7 +20,7 @@ const STRINGS: [&str; 6] =
 
 /// Type 17 of SMBIOS 3.3 with 92 bytes.
 fn device(handle: u16, size: u16, extended: u32, speed: u16, fast: u32) -> Vec<u8> {
-    let mut area = vec![0; 0x5c];
+    let mut area = [0; 0x5c];
     let mut put = |at: usize, bytes: &[u8]| area[at..at + bytes.len()].copy_from_slice(bytes);
     put(4, &[0, 0x10, 0xfe, 0xff, 72, 0, 64, 0]);
     put(0x0c, &size.to_le_bytes());
