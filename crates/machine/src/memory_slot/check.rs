@@ -8,7 +8,7 @@ use crate::printable::visible;
 use crate::units::Bytes;
 
 impl MemorySlots {
-    /// What is unusual about them.
+    /// Finds unusual facts about them.
     pub fn oddities(&self) -> Vec<Oddity> {
         let groups = self.groups();
         let mut found = Vec::new();

@@ -21,7 +21,7 @@ const MOST_ENTRIES: usize = 4096;
 /// Bytes before the table in the output of `dmidecode --dump-bin`.
 const DUMPED_ENTRY: usize = 32;
 
-/// What the tables of a machine say.
+/// The facts in the tables of a machine.
 #[derive(Debug, Default)]
 pub struct Found {
     pub slots: Slots,

@@ -51,7 +51,7 @@ pub(super) fn memory_slots(machine: &Machine, page: &mut Page) {
     }
 }
 
-/// What the table does not say.
+/// Lines below the table.
 fn remarks(slots: &MemorySlots) -> Vec<String> {
     let mut remarks = Vec::new();
     match (empty_slots(slots), count_empty(slots)) {
