@@ -15,6 +15,7 @@ pub mod cost;
 pub mod counts;
 pub mod device;
 pub mod distance;
+pub mod doctor;
 pub mod emulation;
 pub mod estimate;
 pub mod evidence;

@@ -202,6 +202,16 @@ impl Page {
         self.out.push('\n');
     }
 
+    /// Writes a text on one line, however long, so that it can be copied: a command.
+    pub(crate) fn verbatim(&mut self, indent: usize, text: &str) {
+        self.write(indent, &Line::from(text));
+    }
+
+    /// Writes a blank line.
+    pub(crate) fn blank(&mut self) {
+        self.out.push('\n');
+    }
+
     /// Starts a section: a blank line, a heading, and a remark beside it.
     pub(crate) fn heading(&mut self, heading: &str, remark: &str) {
         if !self.out.is_empty() {

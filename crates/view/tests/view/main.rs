@@ -3,12 +3,14 @@
 mod any_machine;
 mod bandwidth;
 mod compare;
+mod doctor;
 mod golden;
 mod io;
 mod latency;
 mod loaded;
 mod picture;
 mod placements;
+mod rules;
 mod running;
 mod saved;
 mod server;
