@@ -8,6 +8,7 @@ pub mod bandwidth;
 pub mod c2c;
 pub mod capture;
 pub mod compare;
+pub mod doctor;
 pub mod emulation;
 pub mod explain;
 pub mod help;
@@ -49,6 +50,8 @@ verbs! {
         "Shows the running system by node: memory, allocations, CPU load, and the processes that matter";
     "top" Top(top::Top), here "--from=FILE replays a recording",
         "Shows the running system by node, live: nodes, processes, threads, mappings, devices";
+    "doctor" Doctor(doctor::Doctor),
+        "Finds what is wrong with the memory placement of the running system, and shows proof, cause and remedy";
     "acpi" Acpi(acpi::Acpi),
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "maps" Maps(maps::Maps),

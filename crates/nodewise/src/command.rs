@@ -5,6 +5,7 @@ pub mod bandwidth;
 pub mod c2c;
 pub mod capture;
 pub mod compare;
+pub mod doctor;
 pub mod emulation;
 pub mod explain;
 pub mod help;
@@ -23,6 +24,7 @@ pub mod shm;
 pub mod show;
 pub mod simulate;
 pub mod stat;
+pub mod subject;
 pub mod top;
 pub mod tune;
 pub mod workload;
@@ -44,6 +46,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
     match verb {
         Verb::Show(args) => show::run(args, global),
         Verb::Stat(args) => stat::run(args, global),
+        Verb::Doctor(args) => doctor::run(args, global),
         Verb::Top(args) => top::run(args, global),
         Verb::Acpi(args) => acpi::run(args, global),
         Verb::Maps(args) => maps::run(args, global),

@@ -71,6 +71,11 @@ pub fn sentence(error: &clap::Error, verbs: &[impl AsRef<str>]) -> String {
             format!("{who} needs {}", needed.join(" and ").replace(['<', '>'], "").replace("|--", " or --"))
         }
         ErrorKind::ArgumentConflict => match first(ContextKind::PriorArg).map(|text| option(&text)) {
+            // An option of a verb beside a verb below it.
+            Some(prior) if argument.is_empty() => {
+                let below = first(ContextKind::InvalidSubcommand).unwrap_or_default();
+                format!("{prior} and {} cannot be used together", printable(&below))
+            }
             Some(prior) if prior != argument => format!("{argument} and {prior} cannot be used together"),
             _ => format!("{argument} is given twice"),
         },
@@ -197,6 +202,7 @@ mod tests {
         check("nodewise run --localalloc=1 x", "--localalloc takes no value: got \"1\"");
         check("nodewise capture", "nodewise show needs --output FILE");
         check("nodewise tune --runs x", "--runs: \"x\" is not a whole number");
+        check("nodewise doctor --once rules", "--once and rules cannot be used together");
         check(
             "nodewise tune --runs 4294967296",
             "--runs: 4294967296 is out of range: expected 1 to 4294967295",

@@ -1,7 +1,6 @@
 //! `nodewise stat`.
 
 pub mod recorded;
-mod subject;
 mod words;
 
 use std::collections::BTreeSet;
@@ -20,6 +19,7 @@ use nodewise_view::{csv, json, text};
 
 use crate::cli::Global;
 use crate::cli::stat::{SortBy, Stat};
+use crate::command::subject::{self, WantedProcesses};
 use crate::failure::{Failure, Outcome};
 use crate::live_counters::LiveCounters;
 use crate::live_pages::LiveDrawer;
@@ -28,7 +28,7 @@ use crate::{input, measuring, output};
 use words::Words;
 
 /// CPU time for the memory of processes where there is one reading.
-const ONCE: Duration = Duration::from_secs(1);
+pub(super) const ONCE: Duration = Duration::from_secs(1);
 /// The share of an interval that it may take otherwise.
 const SHARE: f64 = 0.05;
 /// The least CPU time for it.
@@ -36,7 +36,7 @@ const LEAST: Duration = Duration::from_millis(3);
 /// Time in which a first reading finds busy processes, whose threads are then read from the beginning.
 pub(super) const WARM_UP: Duration = Duration::from_millis(100);
 /// A shorter interval, which Ctrl-C has cut, says little.
-const SHORTEST: Duration = Duration::from_millis(100);
+pub(super) const SHORTEST: Duration = Duration::from_millis(100);
 /// The interval of --check, --mbm and --uncore, whose counters say nothing since boot.
 const CHECKED: Duration = Duration::from_secs(1);
 
@@ -59,17 +59,28 @@ pub fn run(args: &Stat, global: &Global) -> Outcome {
     }
     let needs_interval = args.check || args.mbm || args.uncore;
     let interval = words.every.or_else(|| (needs_interval && live).then_some(CHECKED));
-    if !live && (interval.is_some() || words.names_processes() || subject::is_wanted(args)) {
+    if !live && (interval.is_some() || !wanted(args, &words).is_empty()) {
         return Err(Failure::usage(
             "--machine shows one moment: intervals and processes exist on the running system only",
         ));
     }
-    let processes = if live { subject::find(args, &words, Tree::live())? } else { None };
+    let processes = if live { subject::find(&wanted(args, &words), Tree::live())? } else { None };
     let count = words.count.or_else(|| (needs_interval && words.every.is_none()).then_some(1));
     let reader = Reader { args, global, live, named: processes, interval, count };
     match interval {
         Some(interval) => reader.intervals(interval),
         None => reader.once(),
+    }
+}
+
+/// The processes that were asked for.
+fn wanted<'a>(args: &'a Stat, words: &'a Words) -> WantedProcesses<'a> {
+    WantedProcesses {
+        pids: args.pid.iter().chain(&words.pids).copied().collect(),
+        names: &words.names,
+        cgroup: args.cgroup.as_deref(),
+        unit: args.unit.as_deref(),
+        container: args.container.as_deref(),
     }
 }
 

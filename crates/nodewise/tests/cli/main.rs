@@ -8,6 +8,7 @@ mod acpi;
 mod bandwidth;
 mod capture;
 mod compare;
+mod doctor;
 mod emit;
 mod emulation;
 mod explain;

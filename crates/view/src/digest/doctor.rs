@@ -67,11 +67,15 @@ impl<'a> DoctorReport<'a> {
             return words.collect::<Vec<_>>().join(", ");
         }
         if !diagnosis.examined.is_empty() {
-            return match self.ignored.len() + self.others {
+            let nothing = match self.ignored.len() + self.others {
                 0 => "nothing wrong was found",
                 _ => "nothing else wrong was found",
-            }
-            .to_owned();
+            };
+            let examined = diagnosis.examined.len();
+            return match examined + diagnosis.not_examined.len() {
+                all if all == examined => nothing.to_owned(),
+                all => format!("{nothing} ({examined} of {all} rules examined)"),
+            };
         }
         if diagnosis.not_examined.is_empty() && diagnosis.class != Class::NoNodes {
             return "no rule applies to this machine".to_owned();

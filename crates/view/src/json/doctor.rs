@@ -52,7 +52,7 @@ struct MachineJson {
 
 #[derive(Serialize)]
 struct FindingJson<'a> {
-    rule: &'static str,
+    id: &'static str,
     severity: &'static str,
     confidence: &'static str,
     subject: SubjectJson<'a>,
@@ -63,7 +63,7 @@ struct FindingJson<'a> {
     evidence: Vec<EvidenceJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
-    mends: Vec<MendJson<'a>>,
+    mend: Vec<MendJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     experiment: Option<&'a str>,
     check: String,
@@ -170,7 +170,7 @@ struct NotExaminedJson<'a> {
 
 #[derive(Serialize)]
 struct IgnoredJson<'a> {
-    rule: &'static str,
+    id: &'static str,
     severity: &'static str,
     subject: SubjectJson<'a>,
 }
@@ -202,7 +202,7 @@ impl<'a> DoctorJson<'a> {
             rules: lacking.rules,
         });
         let ignored = report.ignored.iter().map(|finding| IgnoredJson {
-            rule: finding.rule,
+            id: finding.rule,
             severity: finding.severity.word(),
             subject: SubjectJson::from_subject(&finding.subject),
         });
@@ -246,7 +246,7 @@ impl<'a> DoctorJson<'a> {
 impl<'a> FindingJson<'a> {
     fn from_finding(finding: &'a RuleFinding) -> Self {
         Self {
-            rule: finding.rule,
+            id: finding.rule,
             severity: finding.severity.word(),
             confidence: finding.confidence.word(),
             subject: SubjectJson::from_subject(&finding.subject),
@@ -255,7 +255,7 @@ impl<'a> FindingJson<'a> {
             nodes: finding.nodes.to_string(),
             evidence: finding.evidence.iter().map(EvidenceJson::from_evidence).collect(),
             cause: finding.cause.as_deref(),
-            mends: finding.mends.iter().map(MendJson::from_mend).collect(),
+            mend: finding.mends.iter().map(MendJson::from_mend).collect(),
             experiment: finding.experiment.as_deref(),
             check: check_of(finding),
             sources: rule_of(finding).map_or(&[], |rule| rule.sources),

@@ -11,6 +11,7 @@ mod loaded;
 mod picture;
 mod placements;
 mod rules;
+mod rules_page;
 mod running;
 mod saved;
 mod server;

@@ -10,12 +10,12 @@ use nodewise_view::digest::running::comparison::{Compared, RunningComparison};
 use nodewise_view::digest::running::{Choice, Running};
 use nodewise_view::{csv, json, text};
 
-use super::subject::Found;
 use super::words::Words;
-use super::{Reader, subject};
+use super::{Reader, wanted};
 use crate::cli::Global;
 use crate::cli::stat::Stat;
 use crate::command::recording::{OpenRecording, Recorded, relation};
+use crate::command::subject::{self, Found};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
@@ -27,7 +27,7 @@ pub(super) fn show(args: &Stat, global: &Global, words: &Words, file: &Path) -> 
         return compare(args, global, words, recording.against(file, against)?, recorded);
     }
     refuse_missing(args, &recorded)?;
-    let named = subject::find_in(args, words, &recorded.now).map(Found::all).transpose()?;
+    let named = subject::find_in(&wanted(args, words), &recorded.now).map(Found::all).transpose()?;
     keep(&mut recorded, named.as_ref());
     let Recorded { before, now, .. } = recorded;
     let delta = delta(before.as_ref(), &now)?;
@@ -67,7 +67,7 @@ fn compare(
     mut after: Recorded,
 ) -> Outcome {
     let (relation, differences) = relation(&before.header, &after.header);
-    let found = [&before, &after].map(|recorded| subject::find_in(args, words, &recorded.now));
+    let found = [&before, &after].map(|recorded| subject::find_in(&wanted(args, words), &recorded.now));
     if let [Some(earlier), Some(later)] = found {
         let [earlier, later] = Found::either(earlier, later)?;
         keep(&mut before, Some(&earlier));

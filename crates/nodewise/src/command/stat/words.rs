@@ -62,10 +62,6 @@ impl Words {
         }
         Ok(self)
     }
-
-    pub(super) fn names_processes(&self) -> bool {
-        !self.pids.is_empty() || !self.names.is_empty()
-    }
 }
 
 /// `INTERVAL [COUNT]`, where that is all there is.

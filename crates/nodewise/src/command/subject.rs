@@ -1,6 +1,7 @@
-//! The processes that `nodewise stat` was asked for.
+//! The processes that a verb was asked for: by number, name, control group, unit or container.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use nodewise_machine::printable::quote;
 use nodewise_source::parse::cgroup_name::{self, GroupKind};
@@ -8,34 +9,44 @@ use nodewise_source::process::{Pid, search};
 use nodewise_source::sample::{Moment, ProcessSample, ProcessScope, Sample, SampleOptions, Sampler};
 use nodewise_source::tree::Tree;
 
-use super::words::Words;
-use crate::cli::stat::Stat;
 use crate::failure::Failure;
 
-/// Whether options name processes.
-pub(super) fn is_wanted(args: &Stat) -> bool {
-    !args.pid.is_empty() || args.cgroup.is_some() || args.unit.is_some() || args.container.is_some()
+/// Processes as they are typed.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct WantedProcesses<'a> {
+    pub pids: Vec<u32>,
+    pub names: &'a [String],
+    pub cgroup: Option<&'a Path>,
+    pub unit: Option<&'a str>,
+    pub container: Option<&'a str>,
+}
+
+impl WantedProcesses<'_> {
+    /// Whether none is named.
+    pub fn is_empty(&self) -> bool {
+        *self == WantedProcesses::default()
+    }
 }
 
 /// Finds them; `None` where no one was asked for.
 ///
 /// # Errors
 /// Each that does not exist, by what was typed.
-pub(super) fn find(args: &Stat, words: &Words, tree: Tree) -> Result<Option<BTreeSet<Pid>>, Failure> {
-    if !words.names_processes() && !is_wanted(args) {
+pub fn find(wanted: &WantedProcesses<'_>, tree: Tree) -> Result<Option<BTreeSet<Pid>>, Failure> {
+    if wanted.is_empty() {
         return Ok(None);
     }
     let options = SampleOptions { processes: ProcessScope::All, ..SampleOptions::default() };
-    let found = find_in(args, words, &Sampler::new(tree, options).sample(Moment::now()));
+    let found = find_in(wanted, &Sampler::new(tree, options).sample(Moment::now()));
     found.map(Found::all).transpose()
 }
 
 /// The processes of a sample that were asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Found {
-    pub(super) pids: BTreeSet<Pid>,
+pub struct Found {
+    pub pids: BTreeSet<Pid>,
     /// A sentence for each word that names none of them.
-    pub(super) missing: BTreeSet<String>,
+    pub missing: BTreeSet<String>,
 }
 
 impl Found {
@@ -43,7 +54,7 @@ impl Found {
     ///
     /// # Errors
     /// Those that are missing.
-    pub(super) fn all(self) -> Result<BTreeSet<Pid>, Failure> {
+    pub fn all(self) -> Result<BTreeSet<Pid>, Failure> {
         none_missing(self.missing)?;
         Ok(self.pids)
     }
@@ -52,7 +63,7 @@ impl Found {
     ///
     /// # Errors
     /// Those that neither sample has.
-    pub(super) fn either(before: Self, after: Self) -> Result<[BTreeSet<Pid>; 2], Failure> {
+    pub fn either(before: Self, after: Self) -> Result<[BTreeSet<Pid>; 2], Failure> {
         none_missing(before.missing.intersection(&after.missing).cloned().collect())?;
         Ok([before.pids, after.pids])
     }
@@ -66,27 +77,27 @@ fn none_missing(missing: BTreeSet<String>) -> Result<(), Failure> {
 }
 
 /// Finds them in a sample; `None` where no one was asked for.
-pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Option<Found> {
-    if !words.names_processes() && !is_wanted(args) {
+pub fn find_in(wanted: &WantedProcesses<'_>, sample: &Sample) -> Option<Found> {
+    if wanted.is_empty() {
         return None;
     }
     let mut found = Found::default();
     let mut add = |what: String, is_wanted: &dyn Fn(&ProcessSample) -> bool| {
-        let wanted = sample.processes.iter().filter(|process| is_wanted(process));
-        let pids: Vec<Pid> = wanted.map(|process| process.identity.pid).collect();
+        let matching = sample.processes.iter().filter(|process| is_wanted(process));
+        let pids: Vec<Pid> = matching.map(|process| process.identity.pid).collect();
         if pids.is_empty() {
             found.missing.insert(what);
         }
         found.pids.extend(pids);
     };
-    for pid in args.pid.iter().chain(&words.pids) {
+    for pid in &wanted.pids {
         add(format!("process {pid} does not exist"), &|process| process.identity.pid.number() == *pid);
     }
-    for name in &words.names {
+    for name in wanted.names {
         let is_named = |process: &ProcessSample| search::is_called(process.name.as_bytes(), name);
         add(format!("no process is named {}", quote(name)), &is_named);
     }
-    if let Some(path) = &args.cgroup {
+    if let Some(path) = wanted.cgroup {
         let path = path.to_string_lossy();
         let path = path.trim_end_matches('/');
         let is_inside = |process: &ProcessSample| {
@@ -95,17 +106,17 @@ pub(super) fn find_in(args: &Stat, words: &Words, sample: &Sample) -> Option<Fou
         };
         add(format!("no process is in the control group {}", quote(path)), &is_inside);
     }
-    if let Some(unit) = &args.unit {
+    if let Some(unit) = wanted.unit {
         let whole = format!("{unit}.service");
         let is_of = |process: &ProcessSample| {
             groups_of(process).any(|(kind, name)| {
                 let kinds = [GroupKind::Service, GroupKind::Scope, GroupKind::Slice];
-                kinds.contains(&kind) && (name == *unit || name == whole)
+                kinds.contains(&kind) && (name == unit || name == whole)
             })
         };
         add(format!("no process belongs to the unit {}", quote(unit)), &is_of);
     }
-    if let Some(container) = &args.container {
+    if let Some(container) = wanted.container {
         let is_of = |process: &ProcessSample| {
             groups_of(process).any(|(kind, name)| {
                 let kinds = [
@@ -140,16 +151,9 @@ fn groups_of(process: &ProcessSample) -> impl Iterator<Item = (GroupKind, String
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use nodewise_source::sample::Identity;
 
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        stat: Stat,
-    }
 
     fn sample(names: &[&str]) -> Sample {
         let process = |(pid, name): (u32, &&str)| {
@@ -159,10 +163,10 @@ mod tests {
         Sample { processes: (10..).zip(names).map(process).collect(), ..Sample::default() }
     }
 
-    fn found(typed: &[&str], names: &[&str]) -> Found {
-        let line = Line::try_parse_from([&["stat"], typed].concat()).unwrap().stat;
-        let words = Words::read(&line.words, line.every, line.count).unwrap();
-        find_in(&line, &words, &sample(names)).unwrap()
+    fn found(names: &[&str], pids: &[u32], present: &[&str]) -> Found {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let wanted = WantedProcesses { pids: pids.to_vec(), names: &names, ..WantedProcesses::default() };
+        find_in(&wanted, &sample(present)).unwrap()
     }
 
     fn numbers(pids: &BTreeSet<Pid>) -> Vec<u32> {
@@ -172,20 +176,20 @@ mod tests {
     #[test]
     fn a_process_of_one_moment_alone_leaves_the_others_of_both() {
         let typed = ["postgres", "redis"];
-        let before = found(&typed, &["postgres", "cat"]);
-        let after = found(&typed, &["postgres", "cat", "redis"]);
+        let before = found(&typed, &[], &["postgres", "cat"]);
+        let after = found(&typed, &[], &["postgres", "cat", "redis"]);
         let [before, after] = Found::either(before, after).unwrap();
         assert_eq!((numbers(&before), numbers(&after)), (vec![10], vec![10, 12]));
     }
 
     #[test]
     fn what_no_moment_has_is_named() {
-        let typed = ["postgres", "redis", "--pid", "77"];
-        let one = || found(&typed, &["postgres"]);
+        let typed = ["postgres", "redis"];
+        let one = || found(&typed, &[77], &["postgres"]);
         let expected = "no process is named \"redis\"; process 77 does not exist";
         assert_eq!(Found::either(one(), one()).unwrap_err().message, expected);
         assert_eq!(one().all().unwrap_err().message, expected);
-        let other = found(&typed, &["redis"]);
+        let other = found(&typed, &[77], &["redis"]);
         assert_eq!(Found::either(one(), other).unwrap_err().message, "process 77 does not exist");
     }
 }

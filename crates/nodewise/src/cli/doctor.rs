@@ -1,0 +1,111 @@
+//! `nodewise doctor`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use nodewise_machine::duration;
+
+/// Finds what is wrong with the memory placement of the running system, and shows proof, cause and remedy
+///
+/// It watches for 10 seconds (--window), and changes nothing. A finding rests on where pages are and on what the kernel
+/// counted in that time, not on settings alone. Rules that lack a fact are listed as not examined. Ctrl-C ends the
+/// window early.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_value_name = "VERB",
+    subcommand_help_heading = "Verbs",
+    after_help = "\
+Examples:
+  nodewise doctor
+  nodewise doctor --window 60s --unit postgresql
+  nodewise doctor --once                      at once, by the rules that need no rates
+  nodewise doctor --rule swap-while-free      one rule again, after its remedy
+  nodewise doctor --ignore memory-stranded:java --fail-on critical --brief
+  nodewise doctor --from night.nwr --at 90m
+  nodewise doctor --machine capture.tar.gz
+  nodewise doctor rules memory-stranded
+
+SUBJECT of --ignore is a list of nodes (0 or 0-3), a PID, the name of a process, of its service or of its container, a \
+device (net:eth0), or machine.
+
+Exit codes: 0 no finding of the severity of --fail-on or above; 1 findings; 2 wrong usage; 3 nothing could be examined."
+)]
+pub struct Doctor {
+    #[command(subcommand)]
+    pub verb: Option<DoctorVerb>,
+    /// Time to watch the system, such as 10s or 5m [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with_all = ["once", "from"],
+        help_heading = "Time")]
+    pub window: Option<Duration>,
+    /// Read the system once: only rules that need no rates are examined
+    #[arg(long, conflicts_with = "from", help_heading = "Time")]
+    pub once: bool,
+    /// Examine a recording of nodewise record instead of this machine: from its first sample to its last
+    #[arg(long, value_name = "FILE", help_heading = "Time")]
+    pub from: Option<PathBuf>,
+    /// Examine the moment of a recording this long after its beginning, with rates since the sample before
+    #[arg(long, value_name = "TIME", value_parser = duration::moment, requires = "from", help_heading = "Time")]
+    pub at: Option<Duration>,
+    /// Of findings about processes, report only those about this process, by number (may be repeated)
+    #[arg(long, value_name = "PID", help_heading = "Processes")]
+    pub pid: Vec<u32>,
+    /// Of findings about processes, report only those about this systemd unit, such as postgresql or user.slice
+    #[arg(long, value_name = "NAME", help_heading = "Processes")]
+    pub unit: Option<String>,
+    /// Of findings about processes, report only those about this container, by the beginning of its identifier
+    #[arg(long, value_name = "ID", help_heading = "Processes")]
+    pub container: Option<String>,
+    /// Examine only this rule (may be repeated)
+    #[arg(long, value_name = "ID", help_heading = "Rules")]
+    pub rule: Vec<String>,
+    /// Count findings of a rule, or those about one subject, instead of showing them (may be repeated)
+    #[arg(long, value_name = "ID[:SUBJECT]", help_heading = "Rules")]
+    pub ignore: Vec<String>,
+    /// Least severity for exit code 1: info, note, warning or critical
+    #[arg(
+        long,
+        value_name = "SEVERITY",
+        default_value = "warning",
+        hide_possible_values = true,
+        help_heading = "Rules"
+    )]
+    pub fail_on: FailOn,
+    /// Show every finding, not only the first ten
+    #[arg(long, help_heading = "Output")]
+    pub all: bool,
+    /// Print one line, for health checkers
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    pub brief: bool,
+    /// Print JSON (schema nodewise.doctor/1)
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// Verbs of `doctor`.
+#[derive(Debug, Subcommand)]
+pub enum DoctorVerb {
+    /// Lists the rules, or shows one: its sign, thresholds, traps and sources
+    Rules(Rules),
+}
+
+/// Options of `rules`.
+#[derive(Debug, clap::Args)]
+pub struct Rules {
+    /// Rule to show
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Print JSON (schema nodewise.rules/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A severity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Info,
+    Note,
+    Warning,
+    Critical,
+}

@@ -1,0 +1,150 @@
+//! `nodewise doctor`.
+
+mod catalogue;
+mod ignored;
+mod mappings;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use nodewise_diagnose::finding::{RuleFinding, Severity, Subject};
+use nodewise_diagnose::{Diagnosis, Pid, Situation};
+use nodewise_machine::Machine;
+use nodewise_machine::printable::printable;
+use nodewise_source::sample::{Moment, Sample, SampleOptions, Sampler};
+use nodewise_source::tree::Tree;
+use nodewise_source::{Detail, system};
+use nodewise_view::digest::doctor::DoctorReport;
+use nodewise_view::{json, text};
+
+use crate::cli::Global;
+use crate::cli::doctor::{Doctor, DoctorVerb, FailOn};
+use crate::command::recording::OpenRecording;
+use crate::command::subject::{self, Found, WantedProcesses};
+use crate::failure::{CANNOT, Failure, Outcome};
+use crate::{input, output};
+
+use ignored::Ignored;
+
+/// Runs the verb.
+pub fn run(args: &Doctor, global: &Global) -> Outcome {
+    if let Some(DoctorVerb::Rules(rules)) = &args.verb {
+        return catalogue::run(rules, global);
+    }
+    let rules = args.rule.iter().map(|id| Ok(catalogue::rule(id)?.id.to_owned()));
+    let rules = rules.collect::<Result<Vec<_>, Failure>>()?;
+    let ignored = args.ignore.iter().map(|text| Ignored::read(text)).collect::<Result<Vec<_>, _>>()?;
+    let evidence = Examined::take(args, global)?;
+    let mut situation = Situation::new(&evidence.machine, evidence.before.as_ref(), &evidence.now)
+        .map_err(Failure::cannot)?;
+    let is_live = evidence.source.is_none();
+    situation.virtual_machine = is_live.then(|| system::hypervisor(&Tree::live()).is_some());
+    let mut diagnosis = Diagnosis::new(&situation, &rules);
+    let others = evidence.leave_others_out(&mut diagnosis.findings);
+    let hidden = ignored::take(&mut diagnosis.findings, &ignored);
+    let wall = evidence.now.moment.wall;
+    let report = DoctorReport {
+        diagnosis: &diagnosis,
+        machine: &evidence.machine,
+        taken_at: (!wall.is_zero()).then_some(wall),
+        source: evidence.source.as_deref(),
+        unread: &evidence.now.unread,
+        ignored: &hidden,
+        others,
+        all: args.all,
+    };
+    if args.brief {
+        output::print(&format!("{}\n", printable(&report.brief())))?;
+    } else {
+        let json = || json::doctor(&report);
+        output::show(args.json, global.color, json, |style| text::doctor(&report, style))?;
+    }
+    let least = match args.fail_on {
+        FailOn::Info => Severity::Info,
+        FailOn::Note => Severity::Note,
+        FailOn::Warning => Severity::Warning,
+        FailOn::Critical => Severity::Critical,
+    };
+    if report.is_void() {
+        return Ok(CANNOT);
+    }
+    Ok(u8::from(diagnosis.at_least(least) > 0))
+}
+
+/// A machine, and one or two samples of it.
+struct Examined {
+    machine: Machine,
+    before: Option<Sample>,
+    now: Sample,
+    /// The file in place of the running system.
+    source: Option<String>,
+    /// Processes that were asked for; `None`: all.
+    named: Option<BTreeSet<Pid>>,
+}
+
+impl Examined {
+    fn take(args: &Doctor, global: &Global) -> Result<Self, Failure> {
+        let wanted = WantedProcesses {
+            pids: args.pid.clone(),
+            unit: args.unit.as_deref(),
+            container: args.container.as_deref(),
+            ..WantedProcesses::default()
+        };
+        let live = input::is_live(&global.machine);
+        match &args.from {
+            Some(_) if !live => {
+                Err(Failure::usage("--from examines a recording: --machine does not go with it"))
+            }
+            Some(file) => Self::from_recording(file, args, &wanted),
+            None if live => Self::watched(args, &wanted),
+            None if args.window.is_some() || !wanted.is_empty() => Err(Failure::usage(
+                "--machine shows one moment: --window and processes exist on the running system only",
+            )),
+            None => Self::from_machine(&global.machine),
+        }
+    }
+
+    /// The running system.
+    fn watched(args: &Doctor, wanted: &WantedProcesses<'_>) -> Result<Self, Failure> {
+        let named = subject::find(wanted, Tree::live())?;
+        let machine = input::load("live", Detail::Full)?.machine;
+        let (before, mut now) = match args.once {
+            true => (None, watch::once(named.as_ref())),
+            false => watch::watch(args.window.unwrap_or(watch::WINDOW), named.as_ref())?,
+        };
+        mappings::add(&machine, before.as_ref(), &mut now, named.as_ref());
+        Ok(Self { machine, before, now, source: None, named })
+    }
+
+    /// A machine that is not this one: a moment of it.
+    fn from_machine(typed: &str) -> Result<Self, Failure> {
+        let input = input::load(typed, Detail::Full)?;
+        let machine = input.machine.clone();
+        let now = Sampler::new(input.into_tree(), SampleOptions::default()).sample(Moment::default());
+        Ok(Self { machine, before: None, now, source: Some(printable(typed).into_owned()), named: None })
+    }
+
+    fn from_recording(file: &Path, args: &Doctor, wanted: &WantedProcesses<'_>) -> Result<Self, Failure> {
+        let recorded = OpenRecording::open(file)?.moment(args.at)?;
+        let name = recorded.name;
+        let machine =
+            recorded.header.machine().map_err(|error| Failure::cannot(format_args!("{name}: {error}")))?;
+        let machine = machine.ok_or_else(|| {
+            Failure::cannot(format_args!("{name} holds no description of its machine, which rules need"))
+        })?;
+        let named = subject::find_in(wanted, &recorded.now).map(Found::all).transpose()?;
+        Ok(Self { machine, before: recorded.before, now: recorded.now, source: Some(name), named })
+    }
+
+    /// Takes out findings about other processes than those that were asked for, and counts them.
+    fn leave_others_out(&self, findings: &mut Vec<RuleFinding>) -> usize {
+        let Some(named) = &self.named else { return 0 };
+        let before = findings.len();
+        findings.retain(|finding| match &finding.subject {
+            Subject::Process { identity, .. } => named.contains(&identity.pid),
+            Subject::Machine | Subject::Nodes(_) | Subject::Device(_) => true,
+        });
+        before - findings.len()
+    }
+}
