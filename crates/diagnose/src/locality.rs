@@ -32,8 +32,8 @@ pub struct Stranded {
 }
 
 impl Locality {
-    /// Compares pages with CPU time, and where no time was used in this window with the nodes that the process
-    /// may run on.
+    /// Compares pages with CPU time, and where no time was used in this window, or none of its readings says within
+    /// which nodes, with the nodes that the process may run on.
     pub fn new(pages: &PageSample, cpu: Option<&CpuTime>, reach: Option<&NodeSet>, places: &Places) -> Self {
         let size: Bytes = pages.nodes.values().map(|share| share.size).sum();
         let part =
@@ -46,6 +46,11 @@ impl Locality {
         });
         let ran = cpu.filter(|cpu| !cpu.used.is_zero());
         let runs_on = |node: NodeId| match (ran, reach) {
+            // Threads are looked at while they are busy only: of those of a process that begins to work, or hardly
+            // does, the time is unsure.
+            (Some(cpu), Some(reach)) if cpu.within.is_none() => {
+                Some(cpu.certain.contains_key(&node) || reach.contains(node))
+            }
             (Some(cpu), _) => Some(cpu.may_include(node)),
             (None, reach) => reach.map(|reach| reach.contains(node)),
         };

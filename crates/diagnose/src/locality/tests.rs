@@ -69,6 +69,10 @@ fn memory_is_stranded_on_nodes_where_its_process_did_not_run() {
     // Unsure time may have been spent anywhere, or within the nodes that its threads may use.
     check(&away, Some(&time(&[(0, 900)], 10, None)), None, Some(0.0), Some(0));
     check(&away, Some(&time(&[], 10, Some(&[0]))), None, None, Some(64));
+    // Of time that nothing else bounds the nodes where it may run decide.
+    check(&away, Some(&time(&[], 10, None)), Some(&[0]), None, Some(64));
+    check(&away, Some(&time(&[], 10, None)), Some(&[0, 1]), None, Some(0));
+    check(&spread, Some(&time(&[(1, 900)], 10, None)), Some(&[0]), Some(0.5), Some(0));
     // Without CPU time the nodes where it may run decide; without those nothing is known.
     check(&away, None, Some(&[0]), None, Some(64));
     check(&away, Some(&time(&[], 0, Some(&[]))), Some(&[0, 1]), None, Some(0));

@@ -17,6 +17,7 @@ mod pools;
 mod running;
 mod scripts;
 mod soak;
+mod top;
 mod topology;
 mod tuning;
 mod ways;
@@ -107,6 +108,7 @@ const MOVING: &[(&str, Check)] = &[
 /// The running system, on one machine with four nodes.
 const RUNNING: &[(&str, Check)] = &[
     ("ten_programs_are_where_maps_and_stat_say", ways::ten_programs),
+    ("top_has_the_program_with_the_most_stranded_memory_first", top::offender_first),
     ("intervals_of_drawn_pages_hold_the_true_share", running::drawn_pages),
     ("pages_that_balancing_moves_are_counted_as_the_kernel_counts_them", running::balancing),
     ("counters_of_nodes_are_the_differences_of_the_kernels", running::counters),

@@ -7,7 +7,9 @@ use nodewise_view::digest::running::ProcessRow;
 /// The fact that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SortBy {
+    /// Much memory on nodes where the process did not run, then CPU time, then memory: the order of `stat`.
     #[default]
+    Notable,
     Cpu,
     Memory,
     /// Memory on nodes where the process did not run.
@@ -22,7 +24,8 @@ pub enum SortBy {
 
 impl SortBy {
     /// All of them, in the order in which `<` and `>` go through them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
+        Self::Notable,
         Self::Pid,
         Self::Name,
         Self::Cpu,
@@ -36,6 +39,7 @@ impl SortBy {
     /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
+            Self::Notable => "notable",
             Self::Cpu => "CPU",
             Self::Memory => "memory",
             Self::Stranded => "stranded",
@@ -67,9 +71,15 @@ impl Order {
     pub(crate) fn compare(self, one: &ProcessRow, other: &ProcessRow) -> Ordering {
         let number = |row: &ProcessRow| row.identity;
         let total = f64::total_cmp;
+        let by_cpu = || self.largest(one, other, |row| row.cpu_share, total);
+        let by_memory = || self.largest(one, other, |row| row.resident, Ord::cmp);
         let order = match self.by {
-            SortBy::Cpu => self.largest(one, other, |row| row.cpu_share, total),
-            SortBy::Memory => self.largest(one, other, |row| row.resident, Ord::cmp),
+            SortBy::Notable => {
+                let stranded = self.largest(one, other, ProcessRow::notably_stranded, Ord::cmp);
+                stranded.then_with(by_cpu).then_with(by_memory)
+            }
+            SortBy::Cpu => by_cpu(),
+            SortBy::Memory => by_memory(),
             SortBy::Stranded => {
                 let size = |row: &ProcessRow| Some(row.locality.as_ref()?.stranded.as_ref()?.size);
                 self.largest(one, other, size, Ord::cmp)

@@ -31,6 +31,7 @@ fn selected(app: &mut App) -> String {
 #[test]
 fn the_order_follows_the_keys() {
     let mut app = app(4, 5);
+    type_keys(&mut app, "sss");
     assert_eq!(
         names(&mut app),
         ["sshd", "node_exporter", "qemu-system-x86", "java", "postgres"],
@@ -61,7 +62,7 @@ fn a_process_stays_selected_where_it_goes() {
 fn filters_choose_by_what_is_known() {
     let check = |filter: &str, expected: &[&str]| {
         let mut app = app(4, 5);
-        type_keys(&mut app, &format!("/{filter}<Enter>"));
+        type_keys(&mut app, &format!("sss/{filter}<Enter>"));
         assert_eq!(names(&mut app), expected, "{filter}");
     };
     check("QEMU", &["qemu-system-x86"]);
@@ -239,12 +240,31 @@ fn an_order_holds_whatever_the_numbers_are() {
     }
     let mut app = app(4, 5);
     app.take(Reading { running: Arc::new(running), position });
+    type_keys(&mut app, "sss");
     let text = screen(&mut app, 100, 80);
     let lines = text.lines().skip_while(|line| !line.contains("CPU%*")).skip(1);
     let shares =
         lines.filter_map(|line| line.trim_start_matches('>').split_whitespace().nth(2)?.parse::<f64>().ok());
     let shares: Vec<f64> = shares.filter(|share| !share.is_nan()).collect();
     assert!(shares.len() > 20 && shares.is_sorted_by(|one, other| one >= other), "{shares:?}\n{text}");
+}
+
+#[test]
+fn much_stranded_memory_comes_first_before_cpu_time() {
+    let Reading { running, position } = reading(&example::sample(4, 60, 200), &example::sample(4, 60, 202));
+    let mut app = app(4, 5);
+    app.take(Reading { running: Arc::clone(&running), position });
+    let text = screen(&mut app, 100, 200);
+    let pids = text
+        .lines()
+        .skip_while(|line| !line.contains("  PID "))
+        .skip(1)
+        .map_while(|line| line.trim_start_matches('>').split_whitespace().next()?.parse::<u32>().ok());
+    let row = |pid: u32| running.processes.iter().find(|row| row.identity.pid.number() == pid).unwrap();
+    let keys: Vec<_> = pids.map(|pid| (row(pid).notably_stranded(), row(pid).cpu_share)).collect();
+    assert!(keys.is_sorted_by(|one, other| one >= other), "{keys:?}");
+    let stranded = keys.iter().filter(|(stranded, _)| stranded.is_some()).count();
+    assert!((1..keys.len()).contains(&stranded), "{stranded} of {}", keys.len());
 }
 
 #[test]

@@ -54,7 +54,7 @@ struct Placed {
 }
 
 /// Programs in every way, while the settings that they need last.
-struct Ten {
+pub struct Ten {
     placed: Vec<Placed>,
     _reader: Observed,
     _settings: [Setting; 2],
@@ -64,9 +64,11 @@ struct Ten {
 const LOCAL: usize = 0;
 const FAR: usize = 1;
 const WANDERS: usize = 2;
+/// Those that work while CPU time is looked at.
+const BUSY: [usize; 2] = [LOCAL, WANDERS];
 
 impl Ten {
-    fn start(context: &Context, at: Nodes) -> Result<Self, String> {
+    pub fn start(context: &Context, at: Nodes) -> Result<Self, String> {
         let Nodes { ids: [a, b, c, d], cpus: [on_a, on_b, _, on_d] } = at;
         let pool = format!("/sys/devices/system/node/node{c}/hugepages/hugepages-2048kB/nr_hugepages");
         let settings = [
@@ -111,6 +113,20 @@ impl Ten {
         let shell = [nodewise, "run", &on_node_d, "--", "sh", "-c", "\"$@\"; true", "sh"];
         add("child", &shell, "kib=8192".to_owned(), "anonymous", Some(&bound(d)), alone(8192, d))?;
         Ok(Self { placed, _reader: reader, _settings: settings })
+    }
+
+    /// The one with the most stranded memory.
+    pub fn far(&mut self) -> &mut Observed {
+        &mut self.placed[FAR].program
+    }
+
+    /// Those that are to work.
+    pub fn busy(&mut self) -> impl Iterator<Item = &mut Observed> {
+        self.placed[..]
+            .iter_mut()
+            .enumerate()
+            .filter(|(at, _)| BUSY.contains(at))
+            .map(|(_, placed)| &mut placed.program)
     }
 }
 
@@ -237,16 +253,11 @@ pub fn row(stat: &Value, pid: u32) -> Result<&Value, String> {
 /// CPU time by node: programs that stay on a node have all of theirs there, and that of one that wanders lies between
 /// what is certain and that with what is unsure.
 fn cpu_time(context: &Context, ten: &mut Ten, at: Nodes) -> Result<(), String> {
-    const BUSY: [usize; 2] = [LOCAL, WANDERS];
     let pids = BUSY.map(|busy| format!("--pid={}", ten.placed[busy].program.pid));
-    for busy in BUSY {
-        ten.placed[busy].program.ask("work")?;
-    }
+    ten.busy().try_for_each(|program| program.ask("work").map(drop))?;
     let every = format!("--every={INTERVAL}s");
     let stat = context.json(&["stat", "--json", "--count=1", &every, &pids[0], &pids[1]]);
-    for busy in BUSY {
-        ten.placed[busy].program.ask("rest")?;
-    }
+    ten.busy().try_for_each(|program| program.ask("rest").map(drop))?;
     let stat = stat?;
     let number = |of: &Value, key: &str| of[key].as_f64().ok_or_else(|| format!("no {key}: {of}"));
     let (until, interval) = (number(&stat, "since_boot_s")?, number(&stat, "interval_s")?);

@@ -135,8 +135,13 @@ pub(super) fn rows(sample: &Sample, delta: &Delta, places: &Places, choice: Choi
         let reach = reach(process, places);
         // Since boot a process may have been bound only later: where it may run now decides.
         let ran = cpu.as_ref().filter(|_| matches!(window, Window::Interval(_)));
-        let locality = process.pages.as_ref().map(|pages| Locality::new(pages, ran, reach.as_ref(), places));
         let tasks = process.tasks.as_deref().unwrap_or_default();
+        // Where it ran last outside of the CPUs that it may use, those are out of date.
+        let processors = tasks.iter().map(|task| task.processor).chain([process.processor]);
+        let last: NodeSet = processors.filter_map(|cpu| places.node(cpu?)).collect();
+        let is_bounded = ran.is_none_or(|cpu| cpu.within.is_some());
+        let usable = reach.as_ref().map(|reach| if is_bounded { reach.clone() } else { reach.union(&last) });
+        let locality = process.pages.as_ref().map(|pages| Locality::new(pages, ran, usable.as_ref(), places));
         let mut preferred = BTreeMap::new();
         for node in tasks.iter().filter_map(|task| task.balancing.as_ref()?.preferred) {
             *preferred.entry(node).or_insert(0) += 1;
