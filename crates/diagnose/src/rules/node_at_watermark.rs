@@ -1,5 +1,7 @@
 //! A node is at the edge where the kernel reclaims, while others have room.
 
+use std::cmp::Reverse;
+
 use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
@@ -12,6 +14,9 @@ use crate::situation::{NodeState, ProcessState, Situation};
 const ELSEWHERE: f64 = 0.1;
 /// Without watermarks: the part of a node that is free at most, and of another at least.
 const LITTLE: (f64, f64) = (0.01, 0.1);
+
+/// Processes that are named.
+const HOLDERS: usize = 5;
 
 pub static RULE: Rule = Rule {
     id: "node-at-watermark",
@@ -110,13 +115,24 @@ fn finding(situation: &Situation<'_>, node: NodeId, severity: Severity, summary:
 /// Who holds the node's memory, and how the largest of them gives some back.
 fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     let on = |process: &&ProcessState<'_>| process.memory.get(&node).copied().unwrap_or_default();
-    let Some(largest) = situation.processes.iter().max_by_key(on) else { return };
-    let held = on(&largest);
-    if held < situation.floor {
-        return;
-    }
+    let mut holders: Vec<_> =
+        situation.processes.iter().filter(|process| on(process) >= situation.floor).collect();
+    holders.sort_by_key(|process| Reverse(on(process)));
+    let holds = |process: &&ProcessState<'_>| {
+        Evidence::new(
+            format!("held by {}", words::process(process)),
+            Value::Size(on(process)),
+            shown::NUMA_MAPS,
+        )
+    };
+    finding.evidence.extend(holders.iter().take(HOLDERS).map(holds));
+    // One that does not run there loses nothing by a move.
+    let runs_there = |process: &ProcessState<'_>| process.runs_on().contains(node);
+    let elsewhere = holders.iter().find(|process| !runs_there(process));
+    let Some(largest) = elsewhere.or(holders.first()) else { return };
+    let held = on(largest);
     let name = words::process(largest);
-    finding.evidence.push(Evidence::new(format!("held by {name}"), Value::Size(held), shown::NUMA_MAPS));
+    let price = if runs_there(largest) { "; it runs there, so that its memory is remote then" } else { "" };
     let others: NodeSet = situation.memory_nodes().iter().filter(|other| *other != node).collect();
     let left = situation.room_elsewhere(node).get().saturating_sub(held.get());
     if largest.policy().is_some() || Bytes::new(left) < situation.total().share(ELSEWHERE) {
@@ -137,6 +153,6 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
         needs_root: true,
         moves: Some(held),
         undo: vec![format!("nodewise migrate --undo {file}")],
-        ..Mend::words(format!("move what {name} has there to the other nodes"), Scope::Now)
+        ..Mend::words(format!("move what {name} has there to the other nodes{price}"), Scope::Now)
     });
 }

@@ -15,6 +15,8 @@ use crate::finding::{Confidence, Owner, Subject};
 pub const RUNS: f64 = 0.05;
 /// CPU time, as a share of one CPU, from which a process is at work.
 const AT_WORK: f64 = 0.05;
+/// A node with this part of the stranded memory is named.
+const NAMED: f64 = 0.01;
 
 /// A process in the window.
 pub struct ProcessState<'a> {
@@ -155,14 +157,17 @@ impl ProcessState<'_> {
     }
 
     /// Memory where it does not run, at the beginning of the window and at its end: the smaller of both, and the
-    /// nodes at the end. `None` where it was idle, or was not looked at twice.
+    /// nodes that hold most of it at the end. `None` where it was idle, or was not looked at twice.
     pub fn stranded(&self, with_cpus: &NodeSet) -> Option<(Bytes, NodeSet)> {
         if !self.is_at_work() {
             return None;
         }
         let (then, _) = self.away(self.earlier.as_ref()?, with_cpus);
         let (now, nodes) = self.away(&self.memory, with_cpus);
-        Some((now.min(then), nodes)).filter(|(size, _)| size.get() > 0)
+        // A page of a stack is on every second node: the nodes that are named hold a part worth naming.
+        let least = now.share(NAMED);
+        let holds = |node: &NodeId| self.memory.get(node).is_some_and(|size| *size >= least);
+        Some((now.min(then), nodes.iter().filter(holds).collect())).filter(|(size, _)| size.get() > 0)
     }
 
     /// A part of its memory, from 0 to 1.

@@ -49,3 +49,13 @@ fn an_idle_process_has_nothing_stranded() {
     let situation = Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
     assert_eq!(situation.processes[0].stranded(&situation.places.with_cpus()), None);
 }
+
+#[test]
+fn nodes_with_a_page_or_two_are_not_named() {
+    let mut fixture = Fixture::new(FOUR);
+    let page = Bytes::from_kib(4);
+    fixture.process(&Work { memory: &[(2, gib(3)), (3, page)], cpu: &[(0, seconds(9))], ..Work::default() });
+    let situation = Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    let stranded = situation.processes[0].stranded(&situation.places.with_cpus());
+    assert_eq!(stranded, Some((gib(3) + page, nodes("2"))));
+}
