@@ -3,6 +3,7 @@
 mod bandwidth;
 mod calls;
 mod counters;
+mod doctor;
 mod firmware;
 mod fragmented;
 mod full;
@@ -113,6 +114,11 @@ const RUNNING: &[(&str, Check)] = &[
     ("pages_that_balancing_moves_are_counted_as_the_kernel_counts_them", running::balancing),
     ("counters_of_nodes_are_the_differences_of_the_kernels", running::counters),
     ("a_right_that_is_missing_is_named_with_what_gives_it", running::rights),
+    ("nothing_is_wrong_with_a_healthy_system", doctor::healthy),
+    ("stranded_memory_is_found_mended_and_stranded_again", doctor::stranded),
+    ("memory_bound_away_from_its_cpus_is_found", doctor::bound_away),
+    ("a_node_that_a_program_fills_is_found_and_relieved", doctor::full_node),
+    ("a_pool_that_is_short_on_one_node_is_found_and_filled", doctor::uneven_pool),
 ];
 
 /// On a machine that memory is plugged into.
