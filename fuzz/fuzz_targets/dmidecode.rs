@@ -1,4 +1,4 @@
-//! Whatever dmidecode is said to have printed: what is read survives a machine file.
+//! Any text as an output of dmidecode: what is read survives a machine file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -74,7 +74,7 @@ impl ThreadScope {
 /// Takes samples of a tree, the running system or a capture.
 ///
 /// The first sample finds nodes and processes; later ones read on descriptors that stay open, and little of what
-/// stands still. So a sampler costs less than 1 % of a CPU at one sample a second and 5,000 processes.
+/// is idle. So a sampler costs less than 1 % of a CPU at one sample a second and 5,000 processes.
 #[derive(Debug)]
 pub struct Sampler {
     tree: Arc<Tree>,

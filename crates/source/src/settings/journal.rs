@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A change has the seconds since 1970 and the boot in which it was made: the settings of an earlier boot are gone.
-//! Below it stands each setting with its old value and the one that was left: a pool of huge pages with its node and
+//! Below it is each setting with its old value and the one that was left: a pool of huge pages with its node and
 //! the size of a page in KiB, `weight` with its node, or `auto`.
 
 use std::collections::BTreeSet;

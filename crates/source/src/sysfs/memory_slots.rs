@@ -68,7 +68,7 @@ fn node_ranges(reader: &mut Reader<'_>, machine: &Machine) -> Vec<MemoryRange> {
         .collect()
 }
 
-/// The one node in which all of these addresses lie. Holes between them belong to nobody.
+/// The one node in which all of these addresses lie. Holes between them have no node.
 fn node_of(ranges: &[(u64, u64)], map: &[MemoryRange]) -> Option<NodeId> {
     let touches =
         |range: &MemoryRange| ranges.iter().any(|(start, end)| *start < range.end && range.start < *end);

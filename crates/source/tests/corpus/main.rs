@@ -328,7 +328,7 @@ fn check_facts(name: &str, machine: &Machine) -> Result<(), Failed> {
     }
 }
 
-/// 24 slots, A of the first socket and B of the second, of which the first four hold 4 GiB of DDR3 each.
+/// 24 slots, A of the first socket and B of the second, the first four with 4 GiB of DDR3 each.
 fn check_memory_slots(machine: &Machine) -> Result<(), Failed> {
     let slots = &machine.memory_slots.slots;
     same("memory slots", slots.len(), 24)?;

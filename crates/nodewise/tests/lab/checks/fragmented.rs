@@ -73,7 +73,7 @@ impl Drop for Pieces {
 /// so. Without the pages between them it gets all.
 pub fn pool(context: &Context) -> Result<(), String> {
     let (_, node) = two(context)?;
-    // What can be reclaimed would be a reserve of which nobody knows.
+    // Page cache would be an unknown reserve.
     setting::write("/proc/sys/vm/drop_caches", "3")?;
     let setting = Setting::HugePages { node, size: HUGE };
     let pool = || setting.read(&Tree::live()).map_err(|error| error.to_string())?.ok_or("no pool".to_owned());
