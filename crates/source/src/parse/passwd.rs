@@ -11,6 +11,9 @@ use super::{Parsed, digits, lines};
 /// The longest name that is taken.
 const MOST_NAME_BYTES: usize = 256;
 
+/// Digits of the largest number.
+const MOST_DIGITS: usize = 10;
+
 /// Reads the name of each number; of several the first, as the C library does.
 pub fn parse(text: &str) -> Parsed<BTreeMap<u32, String>> {
     let mut parsed = Parsed::<BTreeMap<_, _>>::default();
@@ -23,8 +26,11 @@ pub fn parse(text: &str) -> Parsed<BTreeMap<u32, String>> {
             Some(user) if !name.is_empty() && name.len() <= MOST_NAME_BYTES => {
                 parsed.value.entry(user).or_insert_with(|| name.to_owned());
             }
-            // Not the whole line: it may hold a password.
-            _ => parsed.problems.add(number, "a name, a password and a number, with colons between", user),
+            // Not the whole line, and nothing long: it may hold a password.
+            _ => {
+                let shown = if user.len() <= MOST_DIGITS && !user.contains('$') { user } else { "..." };
+                parsed.problems.add(number, "a name, a password and a number, with colons between", shown);
+            }
         }
     }
     parsed
@@ -56,10 +62,11 @@ nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
 
     #[test]
     fn a_line_without_a_name_or_a_number_costs_itself_and_shows_no_password() {
-        let hostile = "a:$6$secret:x:0\nb:$6$secret\n:x:5:5\nc:x:-1:\nd:x:4294967296\ne:x:7\n";
+        let hostile =
+            "a:$6$secret:x:0\na::$6$secret$hash:1000\nb:$6$secret\n:x:5:5\nc:x:-1:\nd:x:4294967296\ne:x:7\n";
         let parsed = parse(&format!("{hostile}{}:x:8:8\n", "f".repeat(1 << 12)));
         assert_eq!(parsed.value, BTreeMap::from([(7, "e".to_owned())]));
-        assert_eq!(parsed.problems.count(), 6);
+        assert_eq!(parsed.problems.count(), 7);
         assert!(!format!("{:?}", parsed.problems).contains("secret"));
     }
 
