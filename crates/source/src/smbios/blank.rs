@@ -14,26 +14,30 @@ struct Kept {
     without: &'static [std::ops::Range<usize>],
     /// Names of places: no two machines of a model differ in them.
     names: &'static [usize],
-    /// Models, which must not share a string with a field that goes.
     models: &'static [usize],
+    /// Serial numbers, tags and the like: a string that one of them names never stays, whatever else names it.
+    private: &'static [usize],
 }
 
 const fn kept(kind: u8) -> Option<Kept> {
     Some(match kind {
         // Version, serial number, UUID, SKU go.
-        SYSTEM => Kept { bytes: 5, without: &[], names: &[], models: &[4] },
+        SYSTEM => Kept { bytes: 5, without: &[], names: &[], models: &[4], private: &[5, 6, 7, 0x19, 0x1a] },
         // The name of the socket and that it holds a processor; not its number and its part.
-        PROCESSOR => Kept { bytes: 6, without: &[], names: &[4], models: &[] },
-        ARRAY => Kept { bytes: 23, without: &[], names: &[], models: &[] },
+        PROCESSOR => {
+            Kept { bytes: 6, without: &[], names: &[4], models: &[], private: &[7, 0x10, 0x20, 0x21, 0x22] }
+        }
+        ARRAY => Kept { bytes: 23, without: &[], names: &[], models: &[], private: &[] },
         // Not the serial number, the asset tag, and the version of its firmware.
         DEVICE => Kept {
             bytes: 0x5c,
             without: &[0x18..0x1a, 0x2b..0x2c],
             names: &[0x10, 0x11],
             models: &[0x17, 0x1a],
+            private: &[0x18, 0x19, 0x2b],
         },
-        ARRAY_RANGE => Kept { bytes: 0x1f, without: &[], names: &[], models: &[] },
-        DEVICE_RANGE => Kept { bytes: 0x23, without: &[], names: &[], models: &[] },
+        ARRAY_RANGE => Kept { bytes: 0x1f, without: &[], names: &[], models: &[], private: &[] },
+        DEVICE_RANGE => Kept { bytes: 0x23, without: &[], names: &[], models: &[], private: &[] },
         _ => return None,
     })
 }
@@ -69,14 +73,14 @@ pub fn blank(table: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The numbers of strings that stay. One that a model shares with a field that goes does not.
+/// The numbers of strings that stay.
 fn strings_that_stay(one: &Structure<'_>, fields: &Kept) -> Vec<usize> {
-    let numbers = |places: &[usize]| -> Vec<usize> {
-        places.iter().filter_map(|place| one.byte(*place)).map(usize::from).collect()
+    let numbers = |places: &[usize]| {
+        places.iter().filter_map(|place| one.byte(*place)).map(usize::from).collect::<Vec<_>>()
     };
-    let private = numbers(&fields.without.iter().cloned().flatten().collect::<Vec<_>>());
-    let models = numbers(fields.models).into_iter().filter(|number| !private.contains(number));
-    numbers(fields.names).into_iter().chain(models).collect()
+    let private = numbers(fields.private);
+    let named = [numbers(fields.names), numbers(fields.models)].concat();
+    named.into_iter().filter(|number| !private.contains(number)).collect()
 }
 
 #[cfg(test)]
@@ -121,6 +125,16 @@ mod tests {
         let module = slots.slots[0].module().unwrap();
         assert_eq!(module.part_number.as_deref(), Some("--------"));
         assert_eq!(module.manufacturer.as_deref(), Some("MAKER"));
+    }
+
+    #[test]
+    fn a_serial_number_goes_whatever_else_names_it() {
+        let mut shared = table();
+        shared[0x11] = shared[0x18];
+        assert!(!without(&shared).contains("36679587"), "the bank of a module");
+        let mut system = vec![1, 8, 0, 1, 1, 0, 0, 1];
+        system.extend(b"SERIAL\0\0");
+        assert!(!without(&system).contains("SERIAL"), "the vendor of a system");
     }
 
     #[test]
