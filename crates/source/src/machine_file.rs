@@ -36,6 +36,8 @@ pub const SCHEMA: &str = "nodewise.machine/1";
 pub const MOST_BYTES: u64 = 64 << 20;
 /// Most caches and most devices: eight per CPU.
 const MOST_ITEMS: usize = 8 * MOST_CPUS as usize;
+/// Memory slots: as many as the reader of the firmware's tables takes.
+const MOST_SLOTS: usize = 1536;
 
 /// Why a text is not a machine file.
 #[derive(Debug, thiserror::Error)]
@@ -275,7 +277,7 @@ fn machine(file: MachineFile) -> Result<Machine, MachineFileError> {
     few("CPU models", file.cpu_models.len(), MOST_CPUS as usize)?;
     few("caches", file.caches.len(), MOST_ITEMS)?;
     few("devices", file.devices.len(), MOST_ITEMS)?;
-    few("memory slots", file.memory_slots.count(), MOST_ITEMS)?;
+    few("memory slots", file.memory_slots.count(), MOST_SLOTS)?;
     let memory_slots = file.memory_slots.slots().map_err(|(name, why)| field(&name, why))?;
     let memory_map = file.memory_map.map().map_err(|(name, why)| field(&name, why))?;
     few("ranges of memory", memory_map.ram.len().max(memory_map.nodes.len()), MOST_ITEMS)?;

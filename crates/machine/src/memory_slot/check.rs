@@ -2,29 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use super::{MemoryModule, MemorySlots, SlotGroup, SlotSide, SlotState};
+use super::{MemoryModule, MemorySlot, MemorySlots, SlotGroup, SlotSide, SlotState};
 use crate::oddity::{Oddity, OddityKind};
 use crate::printable::visible;
 use crate::units::Bytes;
 
 impl MemorySlots {
-    /// Finds unusual facts about them.
+    /// Finds unusual facts about them. Modules that are not DRAM are meant to differ, and so is memory on the package.
     pub fn oddities(&self) -> Vec<Oddity> {
-        let groups = self.groups();
+        let is_compared = |slot: &&MemorySlot| slot.module().is_none_or(is_dram);
+        let slots = self.slots.iter().filter(is_compared).cloned().collect();
+        let compared = Self { slots, not_read: None };
+        let groups = compared.groups();
         let mut found = Vec::new();
-        found.extend(self.mixed());
+        found.extend(compared.mixed());
         found.extend(uneven_sides(&groups));
         found.extend(groups.iter().filter_map(uneven_channels));
         found
     }
 
-    /// Modules of several sizes or speeds. Those that are not DRAM are meant to differ.
+    /// Modules of several sizes or speeds.
     fn mixed(&self) -> Vec<Oddity> {
-        let is_dram = |module: &&MemoryModule| {
-            module.technology.as_deref().is_none_or(|technology| technology == "DRAM")
-        };
-        let modules: Vec<&MemoryModule> =
-            self.slots.iter().filter_map(|slot| slot.module()).filter(is_dram).collect();
+        let modules: Vec<&MemoryModule> = self.slots.iter().filter_map(|slot| slot.module()).collect();
         let sizes = counts(modules.iter().filter_map(|module| module.size));
         let max = counts(modules.iter().filter_map(|module| module.max_speed_mt_per_s));
         let configured = counts(modules.iter().filter_map(|module| module.configured_speed_mt_per_s));
@@ -39,6 +38,12 @@ impl MemorySlots {
         add(several(&configured, speed).map(|each| format!("memory modules run at different speeds: {each}")));
         found
     }
+}
+
+/// Whether a module is DRAM in a slot.
+fn is_dram(module: &MemoryModule) -> bool {
+    let is_stacked = module.memory_type.as_deref().is_some_and(|kind| kind.starts_with("HBM"));
+    !is_stacked && module.technology.as_deref().is_none_or(|technology| technology == "DRAM")
 }
 
 fn counts<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
@@ -77,6 +82,10 @@ fn uneven_sides(groups: &[SlotGroup<'_>]) -> Option<Oddity> {
 }
 
 fn uneven_channels(group: &SlotGroup<'_>) -> Option<Oddity> {
+    // One module is at one channel.
+    if group.modules().count() < 2 {
+        return None;
+    }
     let channels = group.channels()?;
     let is_empty = channels.iter().all(|(_, size)| size.get() == 0);
     if is_empty || channels.windows(2).all(|pair| pair[0].1 == pair[1].1) {

@@ -21,6 +21,8 @@ use crate::smbios::Slots;
 use crate::smbios::slots::{Device, Records, known};
 
 /// Titles of the structures that are read.
+/// Fields of a structure: the longest has some forty.
+const MOST_FIELDS: usize = 256;
 const TITLES: [&str; 6] = [
     "System Information",
     "Processor Information",
@@ -64,7 +66,9 @@ pub fn parse(text: &str) -> Parsed<Slots> {
         } else if trimmed.is_empty() {
             std::mem::take(&mut block).add(&mut records, &mut problems);
         } else if let Some((key, value)) = trimmed.split_once(':').filter(|_| block.title.is_some()) {
-            block.fields.push((number, key.trim_end(), value.trim()));
+            if block.fields.len() < MOST_FIELDS {
+                block.fields.push((number, key.trim_end(), value.trim()));
+            }
         }
     }
     block.add(&mut records, &mut problems);
@@ -142,24 +146,19 @@ impl<'t> Block<'t> {
         }
         let mut address = |name: &str| {
             let (line, value) = self.field(&[name])?;
-            // Extended addresses of ranges of whole KiB end in k.
-            let digits = value.strip_prefix("0x");
-            let (digits, shift) = match digits.and_then(|digits| digits.strip_suffix('k')) {
-                Some(digits) => (Some(digits), 10),
-                None => (digits, 0),
-            };
-            let address = digits.and_then(hex_digits).filter(|address| *address <= u64::MAX >> shift);
+            // dmidecode writes a k behind extended addresses, and these are in bytes like the others.
+            let digits = value.strip_prefix("0x").map(|digits| digits.strip_suffix('k').unwrap_or(digits));
+            let address = digits.and_then(hex_digits);
             if address.is_none() {
                 problems.add(line, "an address such as 0x0003FFFFFFF", value);
             }
-            address.map(|address| (line, address << shift, shift))
+            address.map(|address| (line, address))
         };
-        let (Some((_, start, _)), Some((line, last, shift))) =
-            (address("Starting Address"), address("Ending Address"))
+        let (Some((_, start)), Some((line, last))) = (address("Starting Address"), address("Ending Address"))
         else {
             return;
         };
-        let end = last.saturating_add(1 << shift);
+        let end = last.saturating_add(1);
         if start >= end {
             problems.add(line, format!("an address behind {start:#x}"), &format!("{last:#x}"));
             return;

@@ -19,6 +19,8 @@ pub const DEVICE_RANGE: u8 = 20;
 const MOST_SLOTS: usize = 1536;
 /// Most ranges that are kept: some firmware has several for each module.
 const MOST_RANGES: usize = 8 * MOST_SLOTS;
+/// Ranges of an array or a module: an array with several has one for each hole between them.
+const MOST_RANGES_OF_HANDLE: usize = 64;
 
 /// Words for kinds of memory, from 1 (type 17, byte 0x12).
 pub(crate) const TYPES: [&str; 36] = [
@@ -152,7 +154,12 @@ impl Records {
         let Self { vendor, sockets, arrays, devices, device_ranges, array_ranges } = self;
         let by_handle = |ranges: Vec<(u16, (u64, u64))>| {
             let mut map: BTreeMap<u16, Vec<(u64, u64)>> = BTreeMap::new();
-            ranges.into_iter().for_each(|(handle, range)| map.entry(handle).or_default().push(range));
+            ranges.into_iter().for_each(|(handle, range)| {
+                let of_handle = map.entry(handle).or_default();
+                if of_handle.len() < MOST_RANGES_OF_HANDLE {
+                    of_handle.push(range);
+                }
+            });
             map
         };
         let (device_ranges, array_ranges) = (by_handle(device_ranges), by_handle(array_ranges));
@@ -233,6 +240,10 @@ fn range(one: &Structure<'_>, extended: usize) -> Result<Option<(u64, u64)>, Str
     let (Some(start), Some(end)) = (one.double(4), one.double(8)) else {
         return Err(format!("type {} has length {}: expected 15 or more", one.kind, one.area.len()));
     };
+    // Some firmware writes zeros for slots without a module.
+    if (start, end) == (0, 0) {
+        return Ok(None);
+    }
     let range = if start == u32::MAX {
         one.quad(extended).zip(one.quad(extended + 8)).map(|(start, last)| (start, last.saturating_add(1)))
     } else {
@@ -293,7 +304,8 @@ fn device(one: &Structure<'_>) -> (MemorySlot, Result<(), String>) {
             SlotState::Installed(module(mib.map(|mib| Bytes::from_mib(mib.into()))))
         }
         Some(size) if size & 0x8000 != 0 => {
-            SlotState::Installed(module(Some(Bytes::from_kib((size & 0x7fff).into()))))
+            let kib = Some(u64::from(size & 0x7fff)).filter(|kib| *kib > 0);
+            SlotState::Installed(module(kib.map(Bytes::from_kib)))
         }
         Some(size) => SlotState::Installed(module(Some(Bytes::from_mib(size.into())))),
     };

@@ -11,6 +11,8 @@ pub const HEADER: usize = 4;
 pub const END: u8 = 127;
 /// Problems that are kept.
 const MOST_PROBLEMS: usize = 16;
+/// Structures have handles of 16 bits.
+const MOST_STRUCTURES: usize = 1 << 16;
 
 /// A structure in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +144,13 @@ pub fn walk(table: &[u8], ending: Ending) -> Structures<'_> {
             None => behind,
         };
         let handle = u16::from_le_bytes([low, high]);
+        if found.all.len() >= MOST_STRUCTURES {
+            found.problem(
+                at,
+                format!("more than {MOST_STRUCTURES} structures: a table has a handle for each"),
+            );
+            return found;
+        }
         found.all.push(Structure { offset: at, kind, handle, area, strings });
         match end {
             _ if kind == END && ending == Ending::Marked => return found,
