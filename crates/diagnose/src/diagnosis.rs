@@ -86,11 +86,16 @@ fn weigh(finding: &mut RuleFinding, total: Bytes) {
     }
 }
 
+/// Puts the worst first; of equal ones, the one about the most memory.
+pub fn sort(findings: &mut [RuleFinding]) {
+    findings.sort_by_key(|finding| Reverse((finding.severity, finding.confidence, finding.concerns)));
+}
+
 /// Whether two findings touch the same nodes or the same process.
 fn touch(one: &RuleFinding, other: &RuleFinding) -> bool {
     match (&one.subject, &other.subject) {
         (Subject::Process { identity: one, .. }, Subject::Process { identity: other, .. }) => one == other,
-        (Subject::Machine, _) | (_, Subject::Machine) => true,
+        _ if one.nodes.is_empty() || other.nodes.is_empty() => true,
         _ => !one.nodes.is_disjoint(&other.nodes),
     }
 }
@@ -119,12 +124,14 @@ fn fold(findings: Vec<RuleFinding>) -> Vec<RuleFinding> {
         let root = roots[at];
         if root != at && folded[root].is_some() {
             if let (Some(explained), Some(root)) = (folded[at].take(), root_mut(&mut folded, root)) {
+                // What a milder cause explains is no milder for that.
+                root.severity = root.severity.max(explained.severity);
                 root.explains.push(explained);
             }
         }
     }
     let mut roots: Vec<RuleFinding> = folded.into_iter().flatten().collect();
-    roots.sort_by_key(|finding| Reverse((finding.severity, finding.confidence, finding.concerns)));
+    sort(&mut roots);
     roots
 }
 

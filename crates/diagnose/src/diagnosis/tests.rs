@@ -85,3 +85,25 @@ fn the_catalogue_has_each_id_once_and_explains_what_exists() {
         assert!(!rule.title.is_empty() && !rule.sign.is_empty() && !rule.sources.is_empty(), "{}", rule.id);
     }
 }
+
+#[test]
+fn a_mild_cause_is_as_severe_as_its_effect() {
+    let mut fixture = Fixture::new(FOUR);
+    let node = 1;
+    fixture.meminfo(node, "MemFree", Bytes::from_mib(60));
+    fixture.meminfo(node, "Active(file)", Bytes::default());
+    fixture.meminfo(node, "Inactive(file)", Bytes::default());
+    for sample in [&mut fixture.before, &mut fixture.now] {
+        let pool = nodewise_source::sample::PoolSample {
+            page_size: Bytes::from_mib(2),
+            total: 2_048,
+            free: Some(2_048),
+            surplus: None,
+        };
+        sample.nodes[node as usize].pools = vec![pool];
+    }
+    let found = diagnosis(&fixture);
+    assert_eq!(rules_of(&found.findings), ["hugepages-idle"]);
+    assert_eq!(rules_of(&found.findings[0].explains), ["node-at-watermark"]);
+    assert_eq!(found.at_least(Severity::Warning), 1);
+}

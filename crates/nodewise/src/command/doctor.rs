@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use nodewise_diagnose::finding::{RuleFinding, Severity, Subject};
-use nodewise_diagnose::{Diagnosis, Pid, Situation};
+use nodewise_diagnose::{Diagnosis, Pid, Situation, diagnosis};
 use nodewise_machine::Machine;
 use nodewise_machine::printable::printable;
 use nodewise_source::sample::{Moment, Sample, SampleOptions, Sampler};
@@ -38,14 +38,15 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     let evidence = Examined::take(args, global)?;
     let mut situation = Situation::new(&evidence.machine, evidence.before.as_ref(), &evidence.now)
         .map_err(Failure::cannot)?;
-    let is_live = evidence.source.is_none();
-    situation.virtual_machine = is_live.then(|| system::hypervisor(&Tree::live()).is_some());
-    let mut diagnosis = Diagnosis::new(&situation, &rules);
-    let others = evidence.leave_others_out(&mut diagnosis.findings);
-    let hidden = ignored::take(&mut diagnosis.findings, &ignored);
+    // Elsewhere than on x86 a machine that names no hypervisor may have one.
+    let names_it = evidence.source.is_none() && cfg!(target_arch = "x86_64");
+    situation.virtual_machine = names_it.then(|| system::hypervisor(&Tree::live()).is_some());
+    let mut found = Diagnosis::new(&situation, &rules);
+    let others = evidence.leave_others_out(&mut found.findings);
+    let hidden = ignored::take(&mut found.findings, &ignored);
     let wall = evidence.now.moment.wall;
     let report = DoctorReport {
-        diagnosis: &diagnosis,
+        diagnosis: &found,
         machine: &evidence.machine,
         taken_at: (!wall.is_zero()).then_some(wall),
         source: evidence.source.as_deref(),
@@ -69,7 +70,7 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     if report.is_void() {
         return Ok(CANNOT);
     }
-    Ok(u8::from(diagnosis.at_least(least) > 0))
+    Ok(u8::from(found.at_least(least) > 0))
 }
 
 /// A machine, and one or two samples of it.
@@ -140,11 +141,30 @@ impl Examined {
     /// Takes out findings about other processes than those that were asked for, and counts them.
     fn leave_others_out(&self, findings: &mut Vec<RuleFinding>) -> usize {
         let Some(named) = &self.named else { return 0 };
-        let before = findings.len();
-        findings.retain(|finding| match &finding.subject {
+        let left_out = keep(findings, named);
+        diagnosis::sort(findings);
+        left_out
+    }
+}
+
+/// Keeps findings about these processes and about no process; those that another one explains are findings of their
+/// own then.
+fn keep(findings: &mut Vec<RuleFinding>, named: &BTreeSet<Pid>) -> usize {
+    let mut left_out = 0;
+    let mut kept = Vec::new();
+    for mut finding in findings.drain(..) {
+        left_out += keep(&mut finding.explains, named);
+        let is_wanted = match &finding.subject {
             Subject::Process { identity, .. } => named.contains(&identity.pid),
             Subject::Machine | Subject::Nodes(_) | Subject::Device(_) => true,
-        });
-        before - findings.len()
+        };
+        if is_wanted {
+            kept.push(finding);
+        } else {
+            kept.append(&mut finding.explains);
+            left_out += 1;
+        }
     }
+    *findings = kept;
+    left_out
 }

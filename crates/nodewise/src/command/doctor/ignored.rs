@@ -1,5 +1,6 @@
 //! `--ignore ID[:SUBJECT]`: findings that the user knows.
 
+use nodewise_diagnose::diagnosis;
 use nodewise_diagnose::finding::{RuleFinding, Subject};
 use nodewise_machine::NodeSet;
 
@@ -51,17 +52,20 @@ fn is_about(subject: &Subject, wanted: &str) -> bool {
     }
 }
 
-/// Takes the findings that are ignored out of the others; one that is takes those with it that it explains.
+/// Takes the findings that are ignored out of the others. Those that one of them explains are findings of their own
+/// then.
 pub(super) fn take(findings: &mut Vec<RuleFinding>, ignored: &[Ignored]) -> Vec<RuleFinding> {
     let (mut kept, mut taken) = (Vec::new(), Vec::new());
     for mut finding in findings.drain(..) {
+        taken.extend(take(&mut finding.explains, ignored));
         if ignored.iter().any(|ignored| ignored.is(&finding)) {
+            kept.append(&mut finding.explains);
             taken.push(finding);
         } else {
-            taken.extend(take(&mut finding.explains, ignored));
             kept.push(finding);
         }
     }
+    diagnosis::sort(&mut kept);
     *findings = kept;
     taken
 }
@@ -116,9 +120,11 @@ mod tests {
         let both = vec!["memory-stranded", "node-at-watermark"];
         assert_eq!(rules_left(&found, &[]), (both.clone(), 0));
         assert_eq!(rules_left(&found, &["bound-away"]), (both.clone(), 1));
-        assert_eq!(rules_left(&found, &["memory-stranded:java"]), (vec!["node-at-watermark"], 1));
+        let lifted = vec!["bound-away", "node-at-watermark"];
+        assert_eq!(rules_left(&found, &["memory-stranded:java"]), (lifted, 1));
         assert_eq!(rules_left(&found, &["memory-stranded:python"]), (both, 0));
-        assert_eq!(rules_left(&found, &["node-at-watermark:1", "memory-stranded"]), (vec![], 2));
+        let all = ["node-at-watermark:1", "memory-stranded", "bound-away"];
+        assert_eq!(rules_left(&found, &all), (vec![], 3));
     }
 
     #[test]
