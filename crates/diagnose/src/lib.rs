@@ -23,7 +23,7 @@ pub mod finding;
 pub mod identity;
 pub mod locality;
 pub mod matching;
-mod owner;
+pub mod owner;
 pub mod rule;
 pub mod rules;
 pub mod situation;

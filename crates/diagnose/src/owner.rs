@@ -13,6 +13,10 @@ impl Owner {
     /// The owner by the path of the control group.
     pub fn from_process(process: &ProcessSample) -> Self {
         let path = process.group.as_deref().unwrap_or_default();
+        // Units of a user's own manager are not those of the system.
+        if path.split('/').any(|part| part.starts_with("user@")) {
+            return Self::Itself;
+        }
         let mut rest = path;
         let mut service = None;
         while !rest.is_empty() {
@@ -39,8 +43,7 @@ impl Owner {
         if is_step {
             return Self::Slurm;
         }
-        // A user's own session is nobody's service.
-        match service.filter(|name| !name.starts_with("user@")) {
+        match service {
             Some(name) if name.ends_with(".service") => Self::Service(name),
             Some(name) => Self::Service(format!("{name}.service")),
             None => Self::Itself,
@@ -53,8 +56,8 @@ impl Owner {
         self.name().filter(|name| !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain))
     }
 
-    /// Mends that keep a process on these nodes: memory and CPUs.
-    pub fn confine(&self, nodes: &NodeSet, cpus: &CpuSet, moves: Option<Bytes>) -> Vec<Mend> {
+    /// Mends that keep the memory of a process on these nodes, and where CPUs are given the process on these.
+    pub fn confine(&self, nodes: &NodeSet, cpus: Option<&CpuSet>, moves: Option<Bytes>) -> Vec<Mend> {
         let at_once = |commands: Vec<String>, undo: Vec<String>, what: &str| Mend {
             commands,
             needs_root: true,
@@ -63,24 +66,29 @@ impl Owner {
             ..Mend::words(what, Scope::Now)
         };
         match self {
-            Self::Itself => vec![Mend {
-                commands: vec![format!("nodewise run --cpunodebind={nodes} --membind={nodes} -- COMMAND")],
-                ..Mend::words("start it on these nodes", Scope::Restart)
-            }],
+            Self::Itself => {
+                let bind = if cpus.is_some() { format!("--cpunodebind={nodes} ") } else { String::new() };
+                vec![Mend {
+                    commands: vec![format!("nodewise run {bind}--membind={nodes} -- COMMAND")],
+                    ..Mend::words("start it on these nodes", Scope::Restart)
+                }]
+            }
             Self::Service(_) => {
                 let Some(unit) = self.plain() else { return Vec::new() };
-                let set = |cpus: &str, nodes: &str| {
-                    format!(
-                        "systemctl set-property --runtime {unit} AllowedCPUs={cpus} AllowedMemoryNodes={nodes}"
-                    )
+                let words = |cpus: Option<String>, nodes: &str| {
+                    let cpus = cpus.map_or_else(String::new, |cpus| format!(" AllowedCPUs={cpus}"));
+                    format!("{cpus} AllowedMemoryNodes={nodes}")
                 };
+                let set = |words: &str| format!("systemctl set-property --runtime {unit}{words}");
+                let wanted = words(cpus.map(ToString::to_string), &nodes.to_string());
+                let empty = words(cpus.map(|_| String::new()), "");
                 let what = "keep the unit on these nodes; its pages move while the command runs";
                 vec![
-                    at_once(vec![set(&cpus.to_string(), &nodes.to_string())], vec![set("", "")], what),
+                    at_once(vec![set(&wanted)], vec![set(&empty)], what),
                     Mend::words(
                         format!(
-                            "permanently: systemctl edit {unit}, with AllowedCPUs={cpus} and AllowedMemoryNodes={nodes} \
-                             below [Service]"
+                            "permanently: systemctl edit {unit}, with {} below [Service]",
+                            wanted.trim_start().replace(' ', " and ")
                         ),
                         Scope::Restart,
                     ),
@@ -88,8 +96,10 @@ impl Owner {
             }
             Self::Container(program, _) => {
                 let Some(id) = self.plain() else { return Vec::new() };
-                let update = format!("{program} update --cpuset-cpus={cpus} --cpuset-mems={nodes} {id}");
-                let what = "keep the container on these nodes; its pages move while the command runs";
+                let cpus = cpus.map_or_else(String::new, |cpus| format!(" --cpuset-cpus={cpus}"));
+                let update = format!("{program} update{cpus} --cpuset-mems={nodes} {id}");
+                let what = "keep the container on these nodes; its pages move while the command runs. Note the old \
+                            lists first: the inspect command of the container shows them";
                 vec![at_once(vec![update], Vec::new(), what)]
             }
             Self::Kubelet => vec![Mend::words(
@@ -112,25 +122,34 @@ impl Owner {
         }
     }
 
-    /// Mends that move its pages, and keep it where it runs.
-    pub fn gather(&self, pid: u32, to: &NodeSet, cpus: &CpuSet, moves: Bytes) -> Vec<Mend> {
+    /// Mends that move a process's pages from some nodes to others, and keep it there.
+    pub fn gather(&self, pages: &Gathering<'_>) -> Vec<Mend> {
+        let Gathering { pid, from, to, cpus, size, may_move } = *pages;
         let file = format!("nodewise-{pid}.moved");
         let migrate = Mend {
-            commands: vec![format!("nodewise migrate {pid} --to {to} --save {file}")],
+            commands: vec![format!("nodewise migrate {pid} --from {from} --to {to} --save {file}")],
             needs_root: true,
-            moves: Some(moves),
+            moves: Some(size),
             undo: vec![format!("nodewise migrate --undo {file}")],
             ..Mend::words("move its pages to where it runs", Scope::Now)
         };
-        let for_good = match self {
-            // What the kubelet, Slurm and the others own is theirs to place; pages may move at once.
-            Self::Itself | Self::Service(_) | Self::Container(..) | Self::Kubelet | Self::Slurm => {
-                self.confine(to, cpus, None)
-            }
-            Self::Libvirt(_) => return self.confine(to, cpus, Some(moves)),
-        };
-        [migrate].into_iter().chain(for_good).collect()
+        let moves = Some(size).filter(|_| !may_move || matches!(self, Self::Libvirt(_)));
+        let at_once = Some(migrate).filter(|_| may_move && !matches!(self, Self::Libvirt(_)));
+        at_once.into_iter().chain(self.confine(to, Some(cpus), moves)).collect()
     }
+}
+
+/// Pages to move, and the places of their process afterwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Gathering<'a> {
+    pub pid: u32,
+    pub from: &'a NodeSet,
+    pub to: &'a NodeSet,
+    /// CPUs of the targets that the process may use.
+    pub cpus: &'a CpuSet,
+    pub size: Bytes,
+    /// Whether its cpuset allows the targets.
+    pub may_move: bool,
 }
 
 #[cfg(test)]
@@ -152,6 +171,10 @@ mod tests {
         assert_eq!(owner("/"), Owner::Itself);
         assert_eq!(owner("/user.slice/user-1000.slice/session-3.scope"), Owner::Itself);
         assert_eq!(owner("/user.slice/user-1000.slice/user@1000.service/app.slice"), Owner::Itself);
+        assert_eq!(
+            owner("/user.slice/user-1000.slice/user@1000.service/app.slice/db.service"),
+            Owner::Itself
+        );
         assert_eq!(owner("/system.slice/mysqld.service"), Owner::Service("mysqld.service".into()));
         assert_eq!(owner("/system.slice/slurmstepd.scope/job_12/step_0/user/task_0"), Owner::Slurm);
         assert!(matches!(owner(&format!("/system.slice/docker-{id}.scope")), Owner::Container("docker", _)));
@@ -163,9 +186,9 @@ mod tests {
         let nodes = NodeSet::from_iter([NodeId::new(1)]);
         let cpus = CpuSet::from_iter([CpuId::new(4)]);
         for name in ["a b", "$(reboot)", "-x", "a;b", "", "a\nb"] {
-            assert_eq!(Owner::Service(name.to_owned()).confine(&nodes, &cpus, None), [], "{name}");
+            assert_eq!(Owner::Service(name.to_owned()).confine(&nodes, Some(&cpus), None), [], "{name}");
         }
-        let mends = Owner::Service("mysqld.service".into()).confine(&nodes, &cpus, None);
+        let mends = Owner::Service("mysqld.service".into()).confine(&nodes, Some(&cpus), None);
         let expected =
             "systemctl set-property --runtime mysqld.service AllowedCPUs=4 AllowedMemoryNodes=1".to_owned();
         assert_eq!(mends[0].commands, [expected]);

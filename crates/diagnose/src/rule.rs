@@ -1,6 +1,8 @@
 //! A rule: what it finds, what it must know, where its thresholds come from.
 
-use nodewise_source::sample::{Remedy, Sample, Unread};
+use nodewise_machine::Origin;
+use nodewise_machine::mapping::MappingsMethod;
+use nodewise_source::sample::{MappingsSample, Remedy, Sample, Unread};
 
 use crate::finding::{RuleFinding, Severity};
 use crate::situation::{Class, Situation};
@@ -93,7 +95,11 @@ impl Fact {
             Self::Events => !now.events.is_empty(),
             Self::Allocations => now.nodes.iter().any(|node| node.allocations.hit.is_some()),
             Self::Pages => !situation.processes.is_empty(),
-            Self::Mappings => !now.mappings.is_empty() || situation.significant().next().is_none(),
+            Self::Mappings => {
+                let is_needed = situation.significant().next().is_some();
+                let exact = |read: &MappingsSample| read.mappings.method == MappingsMethod::Exact;
+                !situation.processes.is_empty() && (!is_needed || now.mappings.iter().any(exact))
+            }
             Self::Interrupts => !now.interrupts.is_empty(),
             Self::Devices => !machine.devices.is_empty(),
             Self::Pools => now.nodes.iter().any(|node| !node.pools.is_empty()),
@@ -126,17 +132,24 @@ impl Fact {
                 remedy: unread.remedy.as_ref().map(Remedy::to_string),
             },
             (Self::Rates, _) => {
-                lack("one moment only", Some("nodewise doctor without --once, on that machine"))
+                lack("one moment only", Some("watch for some seconds: nodewise doctor --window 10s"))
             }
             (Self::Pages | Self::Mappings | Self::Processes, _) if situation.now.processes.is_empty() => {
                 lack("this source holds no processes", None)
             }
+            (Self::Mappings, _) if !situation.now.mappings.is_empty() => lack(
+                "the processes are too large to read every page of them",
+                Some("nodewise maps PID --exact"),
+            ),
             (Self::Pages | Self::Mappings, _) => lack("permission denied", Some("run as root")),
             (Self::Slots, _) => match &situation.machine.memory_slots.not_read {
-                Some(reason) => lack(reason, Some("run as root")),
-                None => lack("the firmware has no tables of them", None),
+                Some(reason) => lack(reason, None),
+                None if situation.machine.origin == Origin::Live => {
+                    lack("the firmware has no tables of them", None)
+                }
+                None => lack("this source does not hold them", None),
             },
-            _ => lack("this kernel or this source does not say it", None),
+            _ => lack("not available from this kernel or source", None),
         })
     }
 }

@@ -10,13 +10,18 @@ use nodewise_source::sample::{NodeSample, Sample};
 
 use crate::attribution::Places;
 use crate::change::{Counts, Delta, DeltaError};
+use crate::finding::Mend;
 use crate::locality::sizes;
+use crate::owner::Gathering;
 pub use process::ProcessState;
 
 /// The part of a node's memory that a process must have to matter at any use of CPUs.
 const LARGE: f64 = 0.05;
 /// Memory from which a process matters: numad's own threshold.
 pub const SIGNIFICANT: Bytes = Bytes::from_mib(300);
+
+/// Memory from which a segment or a file matters.
+const SEGMENT: Bytes = Bytes::from_gib(1);
 
 /// The class of a machine, which decides what can be wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,9 +191,25 @@ impl<'a> Situation<'a> {
         self.nodes.values().map(|node| node.size).sum()
     }
 
+    /// The size from which a segment or a file matters: 1 GiB, or 5 % of the smallest node where that is less.
+    pub fn large(&self) -> Bytes {
+        let smallest = self.nodes.values().map(|node| node.size).filter(|size| size.get() > 0).min();
+        smallest.map_or(SEGMENT, |size| size.share(LARGE).min(SEGMENT))
+    }
+
     /// Memory on the other nodes that could be had.
     pub fn room_elsewhere(&self, node: NodeId) -> Bytes {
         self.nodes.iter().filter(|(other, _)| **other != node).map(|(_, state)| state.room()).sum()
+    }
+
+    /// Mends that bring pages of a process home: at once where its cpuset allows that.
+    pub fn gather(&self, process: &ProcessState<'_>, from: &NodeSet, to: &NodeSet, size: Bytes) -> Vec<Mend> {
+        let all = self.machine.cpus_of_nodes(to);
+        let allowed = process.allowed_cpus().map(|allowed| allowed.intersection(&all));
+        let cpus = allowed.filter(|cpus| !cpus.is_empty()).unwrap_or(all);
+        let may_move = process.allowed_nodes().is_none_or(|allowed| to.is_subset(allowed));
+        let pages = Gathering { pid: process.pid(), from, to, cpus: &cpus, size, may_move };
+        process.owner().gather(&pages)
     }
 
     /// The kernel's thread that reclaims memory of a node, and its share of a CPU in the window.

@@ -37,8 +37,9 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     if all.is_subset(&bound) {
         return None;
     }
-    let then = situation.before?.process(process.process.identity)?.resident?;
-    let now = process.process.resident?;
+    // Its own memory: mapped files make it larger without taking room.
+    let now = process.size();
+    let then: Bytes = process.earlier.as_ref()?.values().copied().sum();
     let grown = Bytes::new(now.get().checked_sub(then.get())?);
     if (grown.get() as f64) < GROWTH * now.get() as f64 || grown.get() == 0 {
         return None;
@@ -52,11 +53,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     }
     let elsewhere = all.difference(&bound);
     let minutes = (left / 60.0).ceil();
-    let summary = format!(
-        "{} grows, and {} will be full in about {minutes} min",
-        words::process(process),
-        nodes(&bound)
-    );
+    let when = match minutes {
+        0.0 => "are full".to_owned(),
+        minutes => format!("will be full in about {minutes} min"),
+    };
+    let summary = format!("{} grows, and {} {when}", words::process(process), nodes(&bound));
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
     finding.confidence = Confidence::Likely;
     finding.concerns = Some(now);
@@ -72,8 +73,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     }];
     if process.policy().is_none() {
         let more = bound.union(&elsewhere);
-        let cpus = situation.machine.cpus_of_nodes(&more);
-        finding.mends = process.owner().confine(&more, &cpus, None);
+        finding.mends = process.owner().confine(&more, None, None);
     }
     finding.nodes = bound;
     Some(finding)

@@ -29,6 +29,10 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 fn of(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
     let reach = process.reach.as_ref().filter(|reach| !reach.is_empty())?;
     let (bound, size, by, read_from) = bound(process)?;
+    // Where the whole memory of the machine is elsewhere, nothing can be near.
+    if reach.is_disjoint(&situation.memory_nodes()) {
+        return None;
+    }
     if size < situation.floor || !bound.is_disjoint(reach) {
         return None;
     }
@@ -50,8 +54,7 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFindi
     ];
     finding.cause = Some(format!("it was started under {by}"));
     if !memory_only {
-        let cpus = situation.machine.cpus_of_nodes(reach);
-        finding.mends = process.owner().gather(process.pid(), reach, &cpus, size);
+        finding.mends = situation.gather(process, &bound, reach, size);
     }
     finding.nodes = bound;
     Some(finding)

@@ -51,8 +51,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         )
         .against(Value::Share(SHARE), OWN),
     ];
-    finding.mends =
-        process.owner().gather(process.pid(), reach, &situation.machine.cpus_of_nodes(reach), size);
+    finding.mends = situation.gather(process, &away, reach, size);
     finding.nodes = away;
     Some(finding)
 }

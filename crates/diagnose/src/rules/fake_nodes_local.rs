@@ -38,8 +38,6 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     if is_board {
         finding.mends = vec![Mend {
             commands: vec!["nodewise emulation plan".to_owned()],
-            needs_root: true,
-            undo: vec!["nodewise emulation undo".to_owned()],
             ..Mend::words("interleave all programs; nodewise emulation enable writes the plan", Scope::Reboot)
         }];
     }

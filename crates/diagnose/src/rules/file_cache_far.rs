@@ -15,7 +15,6 @@ use crate::situation::{ProcessState, Situation};
 
 /// The part of the file's pages that is away.
 const AWAY: f64 = 0.5;
-const LARGE: Bytes = Bytes::from_gib(1);
 
 pub static RULE: Rule = Rule {
     id: "file-cache-far",
@@ -53,11 +52,12 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let far: NodeSet = memory
         .keys()
         .copied()
+        .filter(|node| situation.places.with_cpus().contains(*node))
         .filter(|node| process.most_on(*node).is_some_and(|share| share < RUNS))
         .collect();
     let away: Bytes = far.iter().filter_map(|node| memory.get(&node)).copied().sum();
     let share = away.get() as f64 / size.get().max(1) as f64;
-    let least = LARGE.min(situation.floor);
+    let least = situation.large();
     if size < least || share < AWAY {
         return None;
     }

@@ -39,12 +39,18 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
         .nodes
         .iter()
         .filter(|node| with_memory.contains(node.node))
-        .filter_map(|node| Some((node.node, node.pools.iter().find(|pool| pool.page_size == size)?.total)))
+        .filter_map(|node| {
+            let pool = node.pools.iter().find(|pool| pool.page_size == size)?;
+            // Surplus pages come and go with their users.
+            Some((node.node, pool.total.saturating_sub(pool.surplus.unwrap_or(0))))
+        })
         .collect();
     let by_node = situation.machine.settings.command_line.as_deref().is_some_and(|line| {
         nodewise_machine::settings::parameter(line, "hugepages").any(|value| value.contains(':'))
     });
     let mean = pools.values().map(|count| *count as f64).sum::<f64>() / pools.len().max(1) as f64;
+    // Three pages on two nodes are as even as can be.
+    let mean = mean.floor();
     let short: NodeSet =
         pools.iter().filter(|(_, count)| (**count as f64) < SHORT * mean).map(|(node, _)| *node).collect();
     if by_node || pools.len() < 2 || pools.values().any(|count| *count == 0) || short.is_empty() {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::mapping::MappingKind;
-use nodewise_machine::{Bytes, NodeId};
+use nodewise_machine::mapping::{Mapping, MappingKind};
+use nodewise_machine::{Bytes, NodeId, PolicyMode};
 use nodewise_source::paths::shown;
 
 use super::words::{self, nodes};
@@ -36,7 +36,12 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let of_pools = mappings.iter().filter(|mapping| mapping.kind == MappingKind::HugePool);
     let size = of_pools.clone().filter_map(|mapping| mapping.page_size).max()?;
     let mut on: BTreeMap<NodeId, Bytes> = BTreeMap::new();
-    for mapping in of_pools {
+    // A binding put them there, and a pool of another size is another matter.
+    let is_bound = |mapping: &&Mapping| {
+        let policy = mapping.policy.as_ref().and_then(|policy| policy.policy.as_ref());
+        policy.is_some_and(|policy| policy.mode == PolicyMode::Bind)
+    };
+    for mapping in of_pools.filter(|mapping| mapping.page_size == Some(size) && !is_bound(mapping)) {
         if let nodewise_machine::mapping::MappedPages::Counted(pages) = &mapping.pages {
             for (node, size) in pages {
                 *on.entry(*node).or_default() += *size;

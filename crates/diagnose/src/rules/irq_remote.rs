@@ -50,14 +50,20 @@ fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFindi
         .filter(|(other, count)| **other != node && **count > 0)
         .map(|(other, _)| *other)
         .collect();
+    // Queues of NVMe disks are spread by the kernel, which refuses to move their interrupts.
+    let is_spread = device.device.starts_with("block:nvme");
+    let cpus = situation.machine.cpus_of_nodes(&NodeSet::from_iter([node]));
+    if cpus.is_empty() {
+        return None;
+    }
+    let severity = if is_spread { Severity::Note } else { RULE.severity };
     let summary = format!(
         "{:.0} % of {rate:.0} interrupts/s of {} are handled on {}",
         share * 100.0,
         nodewise_machine::printable::printable(&device.device),
         super::words::nodes(&others)
     );
-    let mut finding =
-        RuleFinding::new(RULE.id, RULE.severity, Subject::Device(device.device.clone()), summary);
+    let mut finding = RuleFinding::new(RULE.id, severity, Subject::Device(device.device.clone()), summary);
     finding.evidence = vec![
         Evidence::new("on other nodes", Value::Share(share), shown::INTERRUPTS)
             .against(Value::Share(SHARE), OWN),
@@ -65,18 +71,19 @@ fn find(situation: &Situation<'_>, device: &InterruptChange) -> Option<RuleFindi
             .against(Value::Rate(RATE, "interrupts"), OWN),
         Evidence::new("node of the device", Value::text(node.to_string()), shown::DEVICE_NODE),
     ];
-    let cpus = situation.machine.cpus_of_nodes(&NodeSet::from_iter([node]));
     let commands = sample.lines.iter().take(MOST).map(|line| shown::affinity_command(*line, &cpus)).collect();
-    finding.mends = vec![Mend {
-        commands,
-        needs_root: true,
-        undo: Vec::new(),
-        ..Mend::words(
-            "let CPUs of its own node serve it; irqbalance takes that back unless its policy script or --banirq names \
+    if !is_spread {
+        finding.mends = vec![Mend {
+            commands,
+            needs_root: true,
+            undo: Vec::new(),
+            ..Mend::words(
+                "let CPUs of its own node serve it; irqbalance takes that back unless its policy script or --banirq names \
              the lines. Note the old lists first: cat the same files",
-            Scope::Now,
-        )
-    }];
+                Scope::Now,
+            )
+        }];
+    }
     finding.nodes = NodeSet::from_iter([node]);
     Some(finding)
 }

@@ -11,6 +11,9 @@ use crate::situation::Situation;
 const BUSY: f64 = 0.2;
 const ASLEEP: f64 = 0.02;
 
+/// With this part of the node available, nothing is short.
+const ROOM: f64 = 0.1;
+
 pub static RULE: Rule = Rule {
     id: "kswapd-one-node",
     title: "one node's kswapd burns CPU time while others sleep",
@@ -36,7 +39,13 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     let percent = (share * 100.0).round();
     let summary = format!("kswapd{node} used {percent} % of a CPU, those of the other nodes slept");
     let subject = Subject::Nodes(NodeSet::from_iter([node]));
-    let mut finding = RuleFinding::new(RULE.id, RULE.severity, subject, summary);
+    // Page cache that is replaced by other page cache is ordinary.
+    let has_room = situation
+        .nodes
+        .get(&node)
+        .is_some_and(|state| state.available.is_some_and(|room| state.share(room) >= ROOM));
+    let severity = if has_room { Severity::Note } else { RULE.severity };
+    let mut finding = RuleFinding::new(RULE.id, severity, subject, summary);
     finding.evidence = vec![
         Evidence::new(format!("kswapd{node}"), Value::Share(share), shown::STAT)
             .against(Value::Share(BUSY), OWN),

@@ -39,7 +39,8 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet
         return None;
     }
     let runs = process.runs_on();
-    let home = runs.first()?;
+    // Threads on a node without memory cannot have any near them.
+    let home = process.busiest(&situation.memory_nodes())?;
     let summary = format!("{size} of its memory on {} is used from {}", nodes(&away), nodes(&runs));
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
     finding.confidence = process.confidence;
@@ -57,9 +58,7 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet
     }
     let room = situation.nodes.get(&home).map(|node| node.room());
     if room.is_none_or(|room| room >= size) {
-        let to = NodeSet::from_iter([home]);
-        let cpus = situation.machine.cpus_of_nodes(&to);
-        finding.mends = process.owner().gather(process.pid(), &to, &cpus, size);
+        finding.mends = situation.gather(process, &away, &NodeSet::from_iter([home]), size);
     } else {
         finding.experiment = Some(format!(
             "node {home} has no room for all of it: compare placements with nodewise tune -- COMMAND"

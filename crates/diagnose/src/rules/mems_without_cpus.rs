@@ -40,7 +40,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     }
     let size = process.size();
     let summary =
-        format!("its memory may be on {} only, and it runs on {}", nodes(&home), nodes(&process.runs_on()));
+        format!("its memory may be on {} only, and it runs on {}", nodes(mems), nodes(&process.runs_on()));
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
     finding.confidence = process.confidence;
     finding.concerns = Some(size.share(cpu));
@@ -50,7 +50,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         Evidence::new(format!("CPU time on {}", nodes(&outside)), Value::Share(cpu), shown::TASK_SCHED)
             .against(Value::Share(ELSEWHERE), OWN),
     ];
-    finding.mends = process.owner().confine(&home, &situation.machine.cpus_of_nodes(&home), None);
+    finding.mends = process.owner().confine(&home, Some(&situation.machine.cpus_of_nodes(&home)), None);
     finding.nodes = home;
     Some(finding)
 }

@@ -51,6 +51,9 @@ fn by_marks(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Optio
     }
     // Page cache that can be dropped is room: the kernel reclaims, and nothing is short.
     let is_short = state.available.is_none_or(|available| available < state.size.share(ELSEWHERE));
+    // Fast memory above slower memory is full on purpose, and memory without CPUs is filled by whoever chose it.
+    let is_meant = !state.has_cpus || situation.machine.settings.demotion_enabled == Some(true);
+    let is_short = is_short && !is_meant;
     let severity = if is_short { RULE.severity } else { Severity::Note };
     let summary = format!(
         "{} are free, below the edge where the kernel reclaims; other nodes have {elsewhere}",
@@ -135,7 +138,8 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     let price = if runs_there(largest) { "; it runs there, so that its memory is remote then" } else { "" };
     let others: NodeSet = situation.memory_nodes().iter().filter(|other| *other != node).collect();
     let left = situation.room_elsewhere(node).get().saturating_sub(held.get());
-    if largest.policy().is_some() || Bytes::new(left) < situation.total().share(ELSEWHERE) {
+    let may_go = largest.allowed_nodes().is_none_or(|allowed| others.is_subset(allowed));
+    if !may_go || largest.policy().is_some() || Bytes::new(left) < situation.total().share(ELSEWHERE) {
         finding.mends.push(Mend::words(
             format!(
                 "spread what {name} needs: nodewise run --interleave={} -- COMMAND",

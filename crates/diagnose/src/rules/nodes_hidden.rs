@@ -12,7 +12,7 @@ pub static RULE: Rule = Rule {
     title: "several packages and one node: the firmware interleaves, or hides the nodes",
     severity: Severity::Warning,
     on: |class| class == Class::One,
-    needs: &[Fact::Packages],
+    needs: &[Fact::Packages, Fact::CommandLine],
     sign: "CPUs of two packages or more, one node, no numa= on the command line, and no virtual machine",
     traps: "virtual machines, whose packages are made up; NPS0, chosen on purpose; small boards",
     explains: &[],

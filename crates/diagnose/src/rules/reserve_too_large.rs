@@ -7,16 +7,17 @@ use crate::finding::{Evidence, Mend, RuleFinding, Scope, Severity, Subject, Valu
 use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::Situation;
 
-/// The kernel caps its own value for huge pages at this part of low memory.
-const CAP: f64 = 0.05;
+/// The kernel caps its own minimum at 5 % of low memory; the high watermark is half of that above it.
+const CAP: f64 = 0.075;
 
 pub static RULE: Rule = Rule {
     id: "reserve-too-large",
-    title: "watermarks hold back more than 5 % of a node",
+    title: "watermarks hold back more than 7.5 % of a node",
     severity: Severity::Note,
     on: several_nodes,
     needs: &[Fact::Watermarks, Fact::NodeMemory],
-    sign: "the sum of the zones' high watermarks is more than 5 % of the node: the kernel caps its own value there",
+    sign: "the sum of the zones' high watermarks is more than 7.5 % of the node: the kernel caps its own minimum at 5 %, \
+           and the high watermark is half as much above it",
     traps: "reserves for packets that are received in interrupts, set on purpose; many small nodes, whose zones each \
             have a reserve",
     explains: &[],
@@ -33,13 +34,13 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
         .collect();
     let Some(first) = large.first().and_then(|node| situation.nodes.get(node)) else { return Vec::new() };
     let (high, size) = (first.high.unwrap_or_default(), first.size);
-    let summary = format!("{high} of {size} are held back by watermarks");
+    let summary = format!("{high} of {size} are held back by watermarks on the first of them");
     let nodes = NodeSet::from_iter(large);
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(nodes), summary);
     finding.concerns = Some(high);
     finding.evidence = vec![
         Evidence::new("high watermarks", Value::Share(first.share(high)), shown::ZONEINFO)
-            .against(Value::Share(CAP), "the kernel's cap for its own value"),
+            .against(Value::Share(CAP), "the kernel's cap for its own minimum, and half as much"),
     ];
     if let Some(kib) = situation.machine.settings.min_free_kib {
         finding.evidence.push(Evidence::new("vm.min_free_kbytes", Value::Count(kib, "KiB"), shown::MIN_FREE));

@@ -14,8 +14,6 @@ use crate::situation::Situation;
 
 /// The part of a segment that one node has.
 const ON_ONE: f64 = 0.8;
-/// A segment from this size on matters; on small machines, a part of a node as for processes.
-const LARGE: Bytes = Bytes::from_gib(1);
 
 pub static RULE: Rule = Rule {
     id: "shared-segment-on-one",
@@ -68,7 +66,9 @@ fn segments(situation: &Situation<'_>) -> BTreeMap<FileId, Segment> {
         }
         for (file, memory) in own {
             let Some(segment) = segments.get_mut(&file) else { continue };
-            segment.users = segment.users.union(&process.runs_on());
+            if process.is_at_work() {
+                segment.users = segment.users.union(&process.runs_on());
+            }
             segment.processes += 1;
             if memory.values().copied().sum::<Bytes>() > segment.memory.values().copied().sum() {
                 segment.memory = memory;
@@ -82,7 +82,7 @@ fn find(situation: &Situation<'_>, segment: &Segment) -> Option<RuleFinding> {
     let size: Bytes = segment.memory.values().copied().sum();
     let (node, most) = segment.memory.iter().max_by_key(|(_, size)| **size)?;
     let share = most.get() as f64 / size.get().max(1) as f64;
-    let least = LARGE.min(situation.floor);
+    let least = situation.large();
     if size < least || share < ON_ONE || segment.users.len() < 2 {
         return None;
     }

@@ -58,7 +58,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         Mend {
             commands: vec![format!("nodewise run --weighted-interleave={} -- COMMAND", policy.nodes)],
             ..Mend::words(
-                "give each node its part by bandwidth (Linux 6.9; nodewise bandwidth --set-weights)",
+                "give each node its part by bandwidth (Linux 6.9; nodewise bandwidth --apply-weights)",
                 Scope::Restart,
             )
         },

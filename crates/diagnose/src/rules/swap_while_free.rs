@@ -12,13 +12,16 @@ use crate::situation::{ProcessState, Situation};
 /// quarter of a node.
 const ROOM: (Bytes, f64, f64) = (Bytes::from_gib(1), 0.05, 0.25);
 
+/// A node with less than this part available is short.
+const SHORT: f64 = 0.1;
+
 pub static RULE: Rule = Rule {
     id: "swap-while-free",
     title: "pages are swapped out while another node has free memory",
     severity: Severity::Critical,
     on: several_nodes,
-    needs: &[Fact::Rates, Fact::NodeMemory, Fact::Events],
-    sign: "pages swapped out in the window, a node at its watermarks, and another node with at least 1 GiB and 5 % \
+    needs: &[Fact::Rates, Fact::NodeMemory, Fact::Watermarks, Fact::Events],
+    sign: "pages swapped out in the window, a node at its watermarks with less than 10 % available, and another node with at least 1 GiB and 5 % \
            available (a quarter of it where nodes are small)",
     traps: "a memory limit of a control group swaps without any node being short; so does MADV_PAGEOUT",
     explains: &["node-at-watermark", "kswapd-one-node", "bind-too-small"],
@@ -40,6 +43,8 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
         .nodes
         .iter()
         .filter(|(_, state)| state.high.is_some_and(|high| state.free < high + high))
+        // A node full of page cache has memory to give.
+        .filter(|(_, state)| state.room() < state.size.share(SHORT))
         .map(|(node, _)| *node)
         .collect();
     let roomy: NodeSet = situation
@@ -98,20 +103,22 @@ fn explain(situation: &Situation<'_>, short: &NodeSet, roomy: &NodeSet, finding:
         let by_policy = process.policy().is_some_and(|(policy, _)| {
             policy.mode == nodewise_machine::PolicyMode::Bind && policy.nodes.is_subset(short)
         });
-        by_policy || process.allowed_nodes().is_some_and(|nodes| nodes.is_subset(short))
+        let by_cpuset = process.allowed_nodes().is_some_and(|nodes| nodes.is_subset(short));
+        (by_policy || by_cpuset) && on(process) >= situation.floor
     };
     if let Some(process) = situation.processes.iter().filter(confined).max_by_key(|process| on(process)) {
         let name = words::process(process);
-        let by = match process.policy() {
-            Some((policy, _)) => format!("the policy {policy}"),
-            None => "its cpuset".to_owned(),
-        };
+        let bound = process.policy().filter(|(policy, _)| policy.mode == nodewise_machine::PolicyMode::Bind);
+        let by = bound.map_or_else(|| "its cpuset".to_owned(), |(policy, _)| format!("the policy {policy}"));
         finding.cause = Some(format!("{name} may use {} only: {by}", nodes(short)));
         finding.confidence = Confidence::Certain;
         finding.subject = process.subject();
         finding.nodes = short.clone();
         let all = short.union(roomy);
-        let cpus = situation.machine.cpus_of_nodes(&all);
+        if bound.is_none() {
+            finding.mends.extend(process.owner().confine(&all, None, None));
+            return;
+        }
         finding.mends.push(Mend {
             commands: vec![format!("nodewise run --preferred-many={short} -- COMMAND")],
             ..Mend::words(
@@ -119,9 +126,6 @@ fn explain(situation: &Situation<'_>, short: &NodeSet, roomy: &NodeSet, finding:
                 Scope::Restart,
             )
         });
-        if process.policy().is_none() {
-            finding.mends.extend(process.owner().confine(&all, &cpus, None));
-        }
         return;
     }
     let mode = situation.machine.settings.zone_reclaim_mode.unwrap_or(0);

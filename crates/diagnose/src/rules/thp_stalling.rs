@@ -8,7 +8,7 @@ use crate::situation::Situation;
 
 pub static RULE: Rule = Rule {
     id: "thp-remote-or-stalling",
-    title: "page faults stall in compaction, because the defrag of huge pages is always",
+    title: "allocations stall in compaction, because the defrag of huge pages is always",
     severity: Severity::Note,
     on: any,
     needs: &[Fact::Rates, Fact::Events],
@@ -27,7 +27,7 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     let defrag = situation.machine.settings.transparent_hugepage_defrag.as_deref()?;
     let stalls = situation.event("compact_stall").filter(|count| *count > 0 && defrag == "always")?;
     let rate = situation.rate(stalls)?;
-    let summary = format!("{stalls} page faults waited for compaction in the window");
+    let summary = format!("{stalls} allocations waited for compaction in the window");
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::Machine, summary);
     finding.evidence = vec![
         Evidence::new("stalls", Value::Rate(rate, "compactions"), shown::VMSTAT),

@@ -39,7 +39,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     }
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
     let runs = process.runs_on();
-    let home = runs.first()?;
+    let home = process.busiest(&situation.memory_nodes())?;
     if process.share(size) < SHARE || size < situation.floor {
         return None;
     }
@@ -60,9 +60,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         )
         .against(Value::Share(SHARE), OWN),
     ];
-    let to = nodewise_machine::NodeSet::from_iter([home]);
-    let cpus = situation.machine.cpus_of_nodes(&to);
-    finding.mends = process.owner().gather(process.pid(), &to, &cpus, size);
+    let has_room = situation.nodes.get(&home).is_some_and(|state| state.room() >= size);
+    if has_room {
+        let to = nodewise_machine::NodeSet::from_iter([home]);
+        finding.mends = situation.gather(process, &away, &to, size);
+    }
     if matches!(process.owner(), Owner::Libvirt(_)) {
         finding.mends.push(Mend::words(
             "permanently: <vcpu cpuset> and <numatune> of one node, or cells of <numa> for each node (nodewise run --emit \

@@ -11,6 +11,9 @@ use crate::situation::{ProcessState, Situation};
 /// The bandwidth of the fastest node is this many times that of the slowest.
 const UNLIKE: f64 = 1.3;
 
+/// The file for the old weights.
+const WEIGHTS: &str = "nodewise-weights.saved";
+
 pub static RULE: Rule = Rule {
     id: "weights-not-set",
     title: "weighted interleaving has the same weight for unlike nodes",
@@ -62,8 +65,9 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             .against(Value::text(UNLIKE.to_string()), OWN),
     ];
     finding.mends = vec![Mend {
-        commands: vec!["nodewise bandwidth --set-weights".to_owned()],
+        commands: vec![format!("nodewise bandwidth --apply-weights {WEIGHTS}")],
         needs_root: true,
+        undo: vec![format!("nodewise bandwidth --undo-weights {WEIGHTS}")],
         ..Mend::words(
             "set the weights by measured bandwidth; pages that are there stay where they are",
             Scope::Now,

@@ -17,6 +17,8 @@ pub const RUNS: f64 = 0.05;
 const AT_WORK: f64 = 0.05;
 /// A node with this part of the stranded memory is named.
 const NAMED: f64 = 0.01;
+/// A policy over this part of the memory is that of the process.
+const MOST: f64 = 0.5;
 
 /// A process in the window.
 pub struct ProcessState<'a> {
@@ -89,7 +91,11 @@ fn own_memory(
 /// Memory of mappings that are placed by a policy; `None` where the pages of one were not counted.
 fn by_mappings(process: &ProcessMappings) -> Option<BTreeMap<NodeId, Bytes>> {
     let mut memory: BTreeMap<NodeId, Bytes> = BTreeMap::new();
-    for mapping in process.mappings.iter().filter(|mapping| mapping.kind.follows_policy()) {
+    // A segment of several processes is not the own memory of each.
+    let is_common =
+        |mapping: &Mapping| mapping.permissions.shared && mapping.most_mapped.is_some_and(|most| most > 1);
+    let own = process.mappings.iter().filter(|mapping| mapping.kind.follows_policy() && !is_common(mapping));
+    for mapping in own {
         match &mapping.pages {
             MappedPages::Counted(nodes) => {
                 for (node, size) in nodes {
@@ -176,6 +182,15 @@ impl ProcessState<'_> {
         if size.get() == 0 { 0.0 } else { part.get() as f64 / size.get() as f64 }
     }
 
+    /// The node where it certainly runs most, of those with memory; `None` where none of them is known.
+    pub fn busiest(&self, with_memory: &NodeSet) -> Option<NodeId> {
+        let certain = &self.cpu()?.certain;
+        let runs = self.runs_on();
+        let candidates =
+            certain.iter().filter(|(node, _)| runs.contains(**node) && with_memory.contains(**node));
+        candidates.max_by_key(|(_, time)| **time).map(|(node, _)| *node)
+    }
+
     /// Nodes that its memory may be on.
     pub fn allowed_nodes(&self) -> Option<&NodeSet> {
         self.process.allowed.as_ref()?.nodes.as_ref()
@@ -186,8 +201,8 @@ impl ProcessState<'_> {
         self.process.allowed.as_ref()?.cpus.as_ref()
     }
 
-    /// Its largest mappings' policy other than the default, with the memory under it; `None` without one, or
-    /// where its mappings were not read.
+    /// The policy other than the default over most of its memory, with the size of that memory; `None` without one, or
+    /// where its mappings were not read. A buffer under a policy of its own says nothing about the rest.
     pub fn policy(&self) -> Option<(&MemPolicy, Bytes)> {
         let mut sizes: Vec<(&MemPolicy, Bytes)> = Vec::new();
         for (mapping, policy) in self.placed_mappings() {
@@ -197,7 +212,8 @@ impl ProcessState<'_> {
                 None => sizes.push((policy, size)),
             }
         }
-        sizes.into_iter().max_by_key(|(_, size)| *size).filter(|(_, size)| size.get() > 0)
+        let most = sizes.into_iter().max_by_key(|(_, size)| *size)?;
+        Some(most).filter(|(_, size)| size.get() > 0 && self.share(*size) >= MOST)
     }
 
     /// Mappings under a policy that names nodes.

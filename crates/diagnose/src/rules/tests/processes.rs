@@ -168,10 +168,9 @@ fn a_process_that_grows_in_a_cpuset() {
     let grows = |from: Bytes, nodes: Option<&str>| {
         let mut fixture = Fixture::new(FOUR);
         fixture.process(&Work { memory: &[(1, gib(4))], nodes, ..Work::default() });
-        for (sample, size) in [(&mut fixture.before, from), (&mut fixture.now, gib(4))] {
-            let process = sample.processes.last_mut().unwrap();
-            std::sync::Arc::make_mut(process).resident = Some(size);
-        }
+        let process = std::sync::Arc::make_mut(fixture.before.processes.last_mut().unwrap());
+        let share = process.pages.as_mut().unwrap().nodes.get_mut(&nodewise_machine::NodeId::new(1)).unwrap();
+        (share.size, share.anonymous) = (from, Some(from));
         fixture
     };
     let found = one(&grows(Bytes::from_mib(3_896), Some("1")), rule);
