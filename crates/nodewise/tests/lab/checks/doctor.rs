@@ -14,7 +14,7 @@ use crate::setting::{self, Setting};
 
 /// Memory of a program, in KiB: more than a twentieth of a node.
 const MEMORY: u64 = 64 << 10;
-/// What else a program has, in KiB, at most.
+/// The most other memory of a program, in KiB.
 const OWN: u64 = 16 << 10;
 /// The most programs that fill a node.
 const MOST_PROGRAMS: usize = 6;
