@@ -114,7 +114,7 @@ impl Examined {
             true => (None, watch::once(named.as_ref())),
             false => watch::watch(args.window.unwrap_or(watch::WINDOW), named.as_ref())?,
         };
-        mappings::add(&machine, before.as_ref(), &mut now, named.as_ref());
+        mappings::add(&machine, &mut now, named.as_ref());
         Ok(Self { machine, before, now, source: None, named })
     }
 

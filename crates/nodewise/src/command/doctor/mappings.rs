@@ -18,13 +18,8 @@ const FACT: &str = "mappings of processes";
 const BUDGET: Duration = Duration::from_millis(100);
 
 /// Adds mappings to the last sample: of processes that were asked for, then of those that matter, the largest first.
-pub(super) fn add(
-    machine: &Machine,
-    before: Option<&Sample>,
-    now: &mut Sample,
-    named: Option<&BTreeSet<Pid>>,
-) {
-    let wanted = wanted(machine, before, now, named);
+pub(super) fn add(machine: &Machine, now: &mut Sample, named: Option<&BTreeSet<Pid>>) {
+    let wanted = wanted(machine, now, named);
     let (mut left, mut refused, mut unreadable, mut unpaid) = (BUDGET, 0, None, 0);
     for identity in wanted {
         if left.is_zero() {
@@ -64,17 +59,12 @@ pub(super) fn add(
     }
 }
 
-fn wanted(
-    machine: &Machine,
-    before: Option<&Sample>,
-    now: &Sample,
-    named: Option<&BTreeSet<Pid>>,
-) -> Vec<Identity> {
+fn wanted(machine: &Machine, now: &Sample, named: Option<&BTreeSet<Pid>>) -> Vec<Identity> {
     let is_named = |identity: &Identity| named.is_some_and(|named| named.contains(&identity.pid));
     let there = now.processes.iter().filter(|process| !process.kernel_thread);
     let mut wanted: Vec<Identity> = there.map(|process| process.identity).filter(is_named).collect();
-    // Samples that no situation can be made of are refused where findings are looked for.
-    if let Ok(situation) = Situation::new(machine, before, now) {
+    // Which processes matter is a question of one moment.
+    if let Ok(situation) = Situation::new(machine, None, now) {
         let significant = situation.significant().map(|process| process.process.identity);
         wanted.extend(significant.filter(|identity| !is_named(identity)));
     }

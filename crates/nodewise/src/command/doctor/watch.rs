@@ -39,8 +39,8 @@ pub(super) fn once(named: Option<&BTreeSet<Pid>>) -> Sample {
     sampler(ONCE, named).sample(Moment::now())
 }
 
-/// The running system at the beginning and at the end of a window. Ctrl-C ends it early; without any time in it there
-/// is no beginning.
+/// The running system at the beginning and at the end of a window. Ctrl-C ends it early; a window
+/// without any time has no beginning.
 pub(super) fn watch(
     window: Duration,
     named: Option<&BTreeSet<Pid>>,
