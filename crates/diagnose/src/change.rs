@@ -235,7 +235,7 @@ impl Delta {
         let places = Places::new(before.into_iter().chain([now]));
         let loads = load::Times::between(before.map(|sample| sample.cpus.as_slice()), &now.cpus);
         let node = |node: &NodeSample| {
-            let earlier = before.map(|sample| sample.nodes.iter().find(|earlier| earlier.node == node.node));
+            let earlier = before.map(|sample| sample.node(node.node));
             let absent = earlier.is_some_and(|earlier| earlier.is_none());
             let (allocations, events) = match earlier.flatten() {
                 Some(earlier) => (

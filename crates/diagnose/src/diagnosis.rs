@@ -91,7 +91,7 @@ pub fn sort(findings: &mut [RuleFinding]) {
     findings.sort_by_key(|finding| Reverse((finding.severity, finding.confidence, finding.concerns)));
 }
 
-/// Whether two findings touch the same nodes or the same process.
+/// Whether two findings are about the same process or the same nodes, or one of them names no node.
 fn touch(one: &RuleFinding, other: &RuleFinding) -> bool {
     match (&one.subject, &other.subject) {
         (Subject::Process { identity: one, .. }, Subject::Process { identity: other, .. }) => one == other,
@@ -120,23 +120,17 @@ fn fold(findings: Vec<RuleFinding>) -> Vec<RuleFinding> {
     };
     let roots: Vec<usize> = (0..findings.len()).map(root_of).collect();
     let mut folded: Vec<Option<RuleFinding>> = findings.into_iter().map(Some).collect();
-    for at in 0..folded.len() {
-        let root = roots[at];
-        if root != at && folded[root].is_some() {
-            if let (Some(explained), Some(root)) = (folded[at].take(), root_mut(&mut folded, root)) {
-                // What a milder cause explains is no milder for that.
-                root.severity = root.severity.max(explained.severity);
-                root.explains.push(explained);
-            }
+    for (at, root) in roots.into_iter().enumerate().filter(|(at, root)| at != root) {
+        let Some(explained) = folded[at].take() else { continue };
+        if let Some(root) = folded[root].as_mut() {
+            // A note that explains a warning is no less a matter than that.
+            root.severity = root.severity.max(explained.severity);
+            root.explains.push(explained);
         }
     }
     let mut roots: Vec<RuleFinding> = folded.into_iter().flatten().collect();
     sort(&mut roots);
     roots
-}
-
-fn root_mut(findings: &mut [Option<RuleFinding>], at: usize) -> Option<&mut RuleFinding> {
-    findings.get_mut(at)?.as_mut()
 }
 
 #[cfg(test)]

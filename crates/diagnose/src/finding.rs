@@ -1,9 +1,9 @@
 //! A finding: what is wrong, the proof, the mend, and how to see that it worked.
 //!
 //! A finding is a fact with an effect: where pages are, what counters did in the window, against the edge that
-//! the kernel itself acts on. A setting that somebody dislikes is none; it is at most the cause of one.
+//! the kernel itself acts on. A setting is at most the cause of one.
 
-use nodewise_machine::{Bytes, NodeSet};
+use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::sample::Identity;
 
 /// How bad it is.
@@ -72,6 +72,11 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// One node.
+    pub fn node(node: NodeId) -> Self {
+        Self::Nodes(NodeSet::from_iter([node]))
+    }
+
     /// Its kind, in JSON.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -183,7 +188,7 @@ pub enum Scope {
     Restart,
     /// After the machine's next start.
     Reboot,
-    /// After somebody opened the machine.
+    /// With the machine switched off and open.
     Hardware,
 }
 
@@ -234,6 +239,19 @@ impl Mend {
             needs_root: false,
             moves: None,
             undo: Vec::new(),
+        }
+    }
+
+    /// Moves pages of a process: at once, and back by the list of what was where.
+    pub fn migrate(what: impl Into<String>, pid: u32, from: Option<&NodeSet>, to: &str, size: Bytes) -> Self {
+        let file = format!("nodewise-{pid}.moved");
+        let from = from.map_or_else(String::new, |from| format!(" --from {from}"));
+        Self {
+            commands: vec![format!("nodewise migrate {pid}{from} --to {to} --save {file}")],
+            needs_root: true,
+            moves: Some(size),
+            undo: vec![format!("nodewise migrate --undo {file}")],
+            ..Self::words(what, Scope::Now)
         }
     }
 

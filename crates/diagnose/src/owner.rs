@@ -5,7 +5,7 @@
 //! who the owner is.
 
 use nodewise_machine::{Bytes, CpuSet, NodeSet};
-use nodewise_source::sample::{GroupKind, ProcessSample, group_name};
+use nodewise_source::sample::{GroupKind, ProcessSample, group_names_up};
 
 use crate::finding::{Mend, Owner, Scope};
 
@@ -17,10 +17,8 @@ impl Owner {
         if path.split('/').any(|part| part.starts_with("user@")) {
             return Self::Itself;
         }
-        let mut rest = path;
         let mut service = None;
-        while !rest.is_empty() {
-            let group = group_name(rest);
+        for group in group_names_up(path) {
             match group.kind {
                 GroupKind::Pod => return Self::Kubelet,
                 GroupKind::Docker | GroupKind::Podman if !path.contains("kubepods") => {
@@ -31,7 +29,6 @@ impl Owner {
                 GroupKind::Service => service = service.or(Some(group.name)),
                 _ => {}
             }
-            rest = rest.rsplit_once('/').map_or("", |(parent, _)| parent);
         }
         if path.contains("kubepods") {
             return Self::Kubelet;
@@ -125,14 +122,8 @@ impl Owner {
     /// Mends that move a process's pages from some nodes to others, and keep it there.
     pub fn gather(&self, pages: &Gathering<'_>) -> Vec<Mend> {
         let Gathering { pid, from, to, cpus, size, may_move } = *pages;
-        let file = format!("nodewise-{pid}.moved");
-        let migrate = Mend {
-            commands: vec![format!("nodewise migrate {pid} --from {from} --to {to} --save {file}")],
-            needs_root: true,
-            moves: Some(size),
-            undo: vec![format!("nodewise migrate --undo {file}")],
-            ..Mend::words("move its pages to where it runs", Scope::Now)
-        };
+        let migrate =
+            Mend::migrate("move its pages to where it runs", pid, Some(from), &to.to_string(), size);
         let moves = Some(size).filter(|_| !may_move || matches!(self, Self::Libvirt(_)));
         let at_once = Some(migrate).filter(|_| may_move && !matches!(self, Self::Libvirt(_)));
         at_once.into_iter().chain(self.confine(to, Some(cpus), moves)).collect()

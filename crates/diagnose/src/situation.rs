@@ -15,7 +15,7 @@ use crate::locality::sizes;
 use crate::owner::Gathering;
 pub use process::ProcessState;
 
-/// The part of a node's memory that a process must have to matter at any use of CPUs.
+/// The part of the smallest node from which memory matters, where nodes are small.
 const LARGE: f64 = 0.05;
 /// Memory from which a process matters: numad's own threshold.
 pub const SIGNIFICANT: Bytes = Bytes::from_mib(300);
@@ -117,8 +117,6 @@ pub struct Situation<'a> {
     pub nodes: BTreeMap<NodeId, NodeState>,
     /// Processes with memory of their own, the largest first.
     pub processes: Vec<ProcessState<'a>>,
-    /// Memory from which a part of a process matters here.
-    pub floor: Bytes,
     /// Whether the machine is a virtual one; `None` where that is not known.
     pub virtual_machine: Option<bool>,
 }
@@ -138,8 +136,6 @@ impl<'a> Situation<'a> {
         let sizes = sizes(now);
         let state = |node: &NodeSample| Some((node.node, NodeState::new(node, sizes.get(&node.node)?.size)?));
         let nodes: BTreeMap<NodeId, NodeState> = now.nodes.iter().filter_map(state).collect();
-        let smallest = nodes.values().map(|node| node.size).filter(|size| size.get() > 0).min();
-        let floor = smallest.map_or(SIGNIFICANT, |size| size.share(LARGE).min(SIGNIFICANT));
         let processes = process::states(before, now, delta.as_ref(), &places);
         Ok(Self {
             machine,
@@ -150,7 +146,6 @@ impl<'a> Situation<'a> {
             places,
             nodes,
             processes,
-            floor,
             virtual_machine: None,
         })
     }
@@ -175,9 +170,9 @@ impl<'a> Situation<'a> {
         self.delta.as_ref()?.window.rate(Some(count))
     }
 
-    /// Processes that matter: with much memory and work, or with a large part of a node.
+    /// Processes whose own memory matters here.
     pub fn significant(&self) -> impl Iterator<Item = &ProcessState<'a>> {
-        let floor = self.floor;
+        let floor = self.floor();
         self.processes.iter().filter(move |process| process.size() >= floor)
     }
 
@@ -193,8 +188,21 @@ impl<'a> Situation<'a> {
 
     /// The size from which a segment or a file matters: 1 GiB, or 5 % of the smallest node where that is less.
     pub fn large(&self) -> Bytes {
-        let smallest = self.nodes.values().map(|node| node.size).filter(|size| size.get() > 0).min();
-        smallest.map_or(SEGMENT, |size| size.share(LARGE).min(SEGMENT))
+        self.at_most(SEGMENT)
+    }
+
+    /// The size from which memory of a process matters: 300 MiB, or 5 % of the smallest node where that is less.
+    pub fn floor(&self) -> Bytes {
+        self.at_most(SIGNIFICANT)
+    }
+
+    fn at_most(&self, size: Bytes) -> Bytes {
+        self.smallest().map_or(size, |smallest| smallest.share(LARGE).min(size))
+    }
+
+    /// The size of the smallest node with memory.
+    pub fn smallest(&self) -> Option<Bytes> {
+        self.nodes.values().map(|node| node.size).filter(|size| size.get() > 0).min()
     }
 
     /// Memory on the other nodes that could be had.

@@ -51,7 +51,7 @@ use crate::paths;
 use crate::process::Pid;
 use crate::tree::Tree;
 
-pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name};
+pub use crate::parse::cgroup_name::{GroupKind, GroupName, name as group_name, names_up as group_names_up};
 pub use bandwidth::BandwidthScope;
 pub use controllers::{EventCount, EventCounter, EventOpener, EventRefusal, PmuEvent};
 pub use pages::{DrawnPages, PageDrawer, PageOptions};
@@ -392,6 +392,11 @@ impl Sample {
     /// The node of a CPU at this moment.
     pub fn node_with_cpu(&self, cpu: CpuId) -> Option<NodeId> {
         self.nodes.iter().find(|node| node.cpus.contains(cpu)).map(|node| node.node)
+    }
+
+    /// The node, if it was online.
+    pub fn node(&self, node: NodeId) -> Option<&NodeSample> {
+        self.nodes.iter().find(|sample| sample.node == node)
     }
 
     /// The process, if it was there.

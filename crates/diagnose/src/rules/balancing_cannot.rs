@@ -6,10 +6,8 @@ use nodewise_source::paths::shown;
 use super::words;
 use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
-
-/// The part of the memory that is stranded.
-const SHARE: f64 = 0.1;
 
 pub static RULE: Rule = Rule {
     id: "balancing-cannot",
@@ -38,7 +36,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
         && policy.nodes.len() > 1
         && !policy.flags.contains(ModeFlags::NUMA_BALANCING);
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
-    if !is_on || !knows || !forbids || process.share(size) < SHARE {
+    if !is_on || !knows || !forbids || process.share(size) < STRANDED {
         return None;
     }
     let summary = format!(
@@ -49,7 +47,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.concerns = Some(size);
     finding.evidence = vec![
         Evidence::new("stranded", Value::Share(process.share(size)), shown::NUMA_MAPS)
-            .against(Value::Share(SHARE), OWN),
+            .against(Value::Share(STRANDED), OWN),
         Evidence::new("policy", Value::text(policy.to_string()), shown::NUMA_MAPS),
     ];
     finding.mends = vec![Mend {

@@ -5,10 +5,8 @@ use nodewise_source::paths::shown;
 use super::words::nodes;
 use crate::finding::{Confidence, Evidence, Mend, OWN, Owner, RuleFinding, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
-
-/// The part of a process's memory from which it counts.
-const SHARE: f64 = 0.1;
 
 pub static RULE: Rule = Rule {
     id: "balancing-off-nobody-places",
@@ -46,7 +44,7 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
         .significant()
         .filter(|process| is_free(situation, process))
         .filter_map(|process| Some((process, process.stranded(&with_cpus)?)))
-        .filter(|(process, (size, _))| process.share(*size) >= SHARE && *size >= situation.floor)
+        .filter(|(process, (size, _))| process.share(*size) >= STRANDED && *size >= situation.floor())
         .collect();
     if stranded.is_empty() {
         return None;
@@ -65,7 +63,7 @@ fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {
     finding.evidence = vec![Evidence::new("kernel.numa_balancing", Value::Count(0, ""), shown::BALANCING)];
     finding.evidence.extend(stranded.iter().map(|(process, (size, _))| {
         Evidence::new(super::words::process(process), Value::Share(process.share(*size)), shown::NUMA_MAPS)
-            .against(Value::Share(SHARE), OWN)
+            .against(Value::Share(STRANDED), OWN)
     }));
     let what = "let the kernel bring memory to the threads that use it; the profiles of tuned, and files of sysctl.d, \
                 may switch it off again";

@@ -33,7 +33,7 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFindi
     if reach.is_disjoint(&situation.memory_nodes()) {
         return None;
     }
-    if size < situation.floor || !bound.is_disjoint(reach) {
+    if size < situation.floor() || !bound.is_disjoint(reach) {
         return None;
     }
     let memory_only = bound.intersection(&situation.places.with_cpus()).is_empty();
@@ -44,7 +44,7 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFindi
     finding.concerns = Some(size);
     finding.evidence = vec![
         Evidence::new("memory under it", Value::Size(size), read_from)
-            .against(Value::Size(situation.floor), OWN),
+            .against(Value::Size(situation.floor()), OWN),
         Evidence::new("bound by", Value::text(by.clone()), read_from),
         Evidence::new(
             "allowed CPUs",

@@ -1,6 +1,6 @@
 //! The page cache of one job fills a node, so that others' memory goes elsewhere.
 
-use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::paths::shown;
 
 use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
@@ -32,7 +32,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 
 fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
     let state = situation.nodes.get(&node)?;
-    let sample = situation.now.nodes.iter().find(|sample| sample.node == node)?;
+    let sample = situation.now.node(node)?;
     let cache = sample.size("Active(file)")? + sample.size("Inactive(file)")?;
     let allocations = situation.delta.as_ref()?.node(node)?.allocations;
     let (hit, foreign) = (allocations.hit?, allocations.foreign?);
@@ -46,8 +46,7 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
     let summary = format!(
         "{cache} of page cache fill it; {percent:.0} % of the pages meant for it came from other nodes"
     );
-    let mut finding =
-        RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(NodeSet::from_iter([node])), summary);
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::node(node), summary);
     let page = situation.machine.page_size.unwrap_or(Bytes::from_kib(4));
     finding.concerns = Some(page.times(foreign));
     finding.evidence = vec![

@@ -5,10 +5,8 @@ use nodewise_source::paths::shown;
 use super::words::nodes;
 use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
-
-/// The part of the memory from which it counts.
-const SHARE: f64 = 0.1;
 
 pub static RULE: Rule = Rule {
     id: "cpus-without-mems",
@@ -33,7 +31,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let memory_nodes = mems.intersection(&situation.memory_nodes());
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
     let is_part = reach.is_subset(&memory_nodes) && reach.len() < memory_nodes.len() && !reach.is_empty();
-    if !is_part || process.policy().is_some() || process.share(size) < SHARE || size < situation.floor {
+    if !is_part || process.policy().is_some() || process.share(size) < STRANDED || size < situation.floor() {
         return None;
     }
     let summary =
@@ -49,7 +47,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             Value::Share(process.share(size)),
             shown::NUMA_MAPS,
         )
-        .against(Value::Share(SHARE), OWN),
+        .against(Value::Share(STRANDED), OWN),
     ];
     finding.mends = situation.gather(process, &away, reach, size);
     finding.nodes = away;

@@ -10,7 +10,7 @@ use nodewise_source::paths::shown;
 use super::words::{self, nodes};
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::RUNS;
+use crate::situation::process::{RUNS, add_pages};
 use crate::situation::{ProcessState, Situation};
 
 /// The part of the file's pages that is away.
@@ -42,9 +42,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             continue;
         };
         let memory = files.entry(name).or_default();
-        for (node, size) in pages {
-            *memory.entry(*node).or_default() += *size;
-        }
+        add_pages(memory, pages);
     }
     let sum = |memory: &BTreeMap<NodeId, Bytes>| memory.values().copied().sum::<Bytes>();
     let (name, memory) = files.into_iter().max_by_key(|(_, memory)| sum(memory))?;

@@ -47,7 +47,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let share = process.share(size);
     let cpu = process.most_on(node)?;
     let uneven = MORE_THAN_EVEN / runs.len().max(1) as f64;
-    if runs.len() < 2 || share < ON_ONE || !runs.contains(&node) || cpu > uneven || size < situation.floor {
+    if runs.len() < 2 || share < ON_ONE || !runs.contains(&node) || cpu > uneven || size < situation.floor() {
         return None;
     }
     let summary = format!("{size} lie on node {node}, its threads run on {} nodes", runs.len());

@@ -62,7 +62,7 @@ fn find(situation: &Situation<'_>, size: Bytes, wanted: u64) -> Option<RuleFindi
         Evidence::new("asked for", Value::Count(wanted, "pages"), shown::COMMAND_LINE),
         Evidence::new("got", Value::Count(got, "pages"), shown::NODE_POOL),
     ];
-    finding.cause = Some("memory was short or in pieces, or somebody made the pool smaller since".to_owned());
+    finding.cause = Some("memory was short or fragmented, or the pool was made smaller since".to_owned());
     finding.mends = vec![Mend::words(
         "ask for less, or ask by node: nodewise hugepages persist NODE=COUNT,...",
         Scope::Reboot,

@@ -1,6 +1,6 @@
 //! A node is short while its pool of huge pages is not used.
 
-use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::paths::shown;
 
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
@@ -30,7 +30,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 
 fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
     let state = situation.nodes.get(&node)?;
-    let sample = situation.now.nodes.iter().find(|sample| sample.node == node)?;
+    let sample = situation.now.node(node)?;
     let (pool, free) = sample
         .pools
         .iter()
@@ -42,8 +42,7 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
         return None;
     }
     let summary = format!("{} are free beside {idle} of huge pages that no program uses", state.free);
-    let mut finding =
-        RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(NodeSet::from_iter([node])), summary);
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::node(node), summary);
     finding.confidence = Confidence::Likely;
     finding.concerns = Some(idle);
     finding.evidence = vec![

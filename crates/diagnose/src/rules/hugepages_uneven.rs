@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     on: several_nodes,
     needs: &[Fact::Pools, Fact::NodeMemory],
     sign: "every node with memory has pages of the size, and one has less than 90 % of the mean",
-    traps: "numbers by node that somebody chose: a node with none at all, or a boot line that names nodes",
+    traps: "numbers that were chosen by node: a node with none at all, or a boot line that names nodes",
     explains: &[],
     sources: &["240 asked for, 63 63 62 52 got, Linux 6.12 in a guest", "libhugetlbfs#31", "atop#287"],
     check,
@@ -49,14 +49,17 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
         nodewise_machine::settings::parameter(line, "hugepages").any(|value| value.contains(':'))
     });
     let mean = pools.values().map(|count| *count as f64).sum::<f64>() / pools.len().max(1) as f64;
-    // Three pages on two nodes are as even as can be.
-    let mean = mean.floor();
-    let short: NodeSet =
-        pools.iter().filter(|(_, count)| (**count as f64) < SHORT * mean).map(|(node, _)| *node).collect();
+    // Rounded down: three pages on two nodes are as even as can be.
+    let mean = mean as u64;
+    let short: NodeSet = pools
+        .iter()
+        .filter(|(_, count)| (**count as f64) < SHORT * mean as f64)
+        .map(|(node, _)| *node)
+        .collect();
     if by_node || pools.len() < 2 || pools.values().any(|count| *count == 0) || short.is_empty() {
         return None;
     }
-    let lacks = |count: &u64| (mean.round() as u64).saturating_sub(*count);
+    let lacks = |count: &u64| mean.saturating_sub(*count);
     let missing = short.iter().filter_map(|node| pools.get(&node)).map(lacks).fold(0, u64::saturating_add);
     let summary =
         format!("{} lack {missing} of {size} pages that an even pool would have there", nodes(&short));
@@ -69,19 +72,17 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
         })
         .collect();
     finding.evidence.push(
-        Evidence::new("mean", Value::Count(mean.round() as u64, "pages"), shown::NODE_POOL)
+        Evidence::new("mean", Value::Count(mean, "pages"), shown::NODE_POOL)
             .against(Value::Share(SHORT), OWN),
     );
-    finding.cause = Some(
-        "the kernel gives a number for the machine round about, and passes over a node without room"
-            .to_owned(),
-    );
+    finding.cause =
+        Some("the kernel gives pages to the nodes in turn, and passes over a node without room".to_owned());
     let all = |value: &dyn Fn(NodeId) -> u64| {
         let set: Vec<String> = short.iter().map(|node| format!("{node}={}", value(node))).collect();
         format!("nodewise hugepages set {} --huge-page-size={}", set.join(","), size.exact())
     };
     finding.mends = vec![Mend {
-        commands: vec![all(&|_| mean.round() as u64)],
+        commands: vec![all(&|_| mean)],
         needs_root: true,
         undo: vec![all(&|node| pools.get(&node).copied().unwrap_or_default())],
         ..Mend::words("ask each node for its part, with compaction and retries", Scope::Now)

@@ -9,6 +9,7 @@ use nodewise_source::paths::shown;
 use super::words::{self, nodes};
 use crate::finding::{Confidence, Evidence, Mend, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::add_pages;
 use crate::situation::{ProcessState, Situation};
 
 pub static RULE: Rule = Rule {
@@ -43,13 +44,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     };
     for mapping in of_pools.filter(|mapping| mapping.page_size == Some(size) && !is_bound(mapping)) {
         if let nodewise_machine::mapping::MappedPages::Counted(pages) = &mapping.pages {
-            for (node, size) in pages {
-                *on.entry(*node).or_default() += *size;
-            }
+            add_pages(&mut on, pages);
         }
     }
     let free = |node: NodeId| {
-        let sample = situation.now.nodes.iter().find(|sample| sample.node == node)?;
+        let sample = situation.now.node(node)?;
         sample.pools.iter().find(|pool| pool.page_size == size)?.free
     };
     let is_used_up = !runs.is_empty() && runs.iter().all(|node| free(node) == Some(0));
@@ -76,7 +75,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     ];
     let pages = away.get().div_ceil(size.get());
     let home = runs.first()?;
-    let has = situation.now.nodes.iter().find(|sample| sample.node == home)?;
+    let has = situation.now.node(home)?;
     let total = has.pools.iter().find(|pool| pool.page_size == size)?.total;
     let set = |pages: u64| format!("nodewise hugepages set {home}={pages} --huge-page-size={}", size.exact());
     finding.mends = vec![Mend {

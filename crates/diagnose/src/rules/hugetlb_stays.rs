@@ -5,10 +5,10 @@ use nodewise_source::paths::shown;
 use super::words;
 use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
 
-/// The part of the memory that is stranded, and the part that is in pools.
-const STRANDED: f64 = 0.1;
+/// The part of the memory that is in pools.
 const IN_POOLS: f64 = 0.8;
 
 pub static RULE: Rule = Rule {

@@ -5,10 +5,8 @@ use nodewise_source::paths::shown;
 use super::words;
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
-
-/// The part of the memory that is stranded.
-const SHARE: f64 = 0.1;
 
 pub static RULE: Rule = Rule {
     id: "inherited-policy",
@@ -38,7 +36,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             && parent.process.group == process.process.group
             && matches!(process.owner(), crate::finding::Owner::Service(_)));
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
-    if !is_same || is_server || process.share(size) < SHARE {
+    if !is_same || is_server || process.share(size) < STRANDED {
         return None;
     }
     let summary =
@@ -49,7 +47,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.evidence = vec![
         Evidence::new("policy of both", Value::text(policy.to_string()), shown::NUMA_MAPS),
         Evidence::new("stranded", Value::Share(process.share(size)), shown::NUMA_MAPS)
-            .against(Value::Share(SHARE), OWN),
+            .against(Value::Share(STRANDED), OWN),
     ];
     finding.mends = vec![Mend {
         commands: vec!["nodewise run --localalloc -- COMMAND".to_owned()],

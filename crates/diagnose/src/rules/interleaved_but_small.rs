@@ -33,7 +33,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let (policy, under) = process.policy()?;
     let spreads = matches!(policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave);
     let size = process.size();
-    let smallest = situation.nodes.values().map(|node| node.size).filter(|size| size.get() > 0).min()?;
+    let smallest = situation.smallest()?;
     let runs = process.runs_on();
     let home = runs.first().filter(|_| runs.len() == 1)?;
     let alone = process.least_on(home).is_some_and(|share| share >= 0.9);

@@ -1,6 +1,6 @@
 //! Kernel memory that cannot be reclaimed sits on one node.
 
-use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_machine::{Bytes, NodeId};
 use nodewise_source::paths::shown;
 
 use crate::finding::{Evidence, OWN, RuleFinding, Severity, Subject, Value};
@@ -28,7 +28,7 @@ pub static RULE: Rule = Rule {
 
 fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     let held = |node: NodeId| -> Option<Bytes> {
-        let sample = situation.now.nodes.iter().find(|sample| sample.node == node)?;
+        let sample = situation.now.node(node)?;
         let fields = ["SUnreclaim", "PageTables", "KernelStack"];
         Some(sample.size("SUnreclaim")? + fields[1..].iter().filter_map(|field| sample.size(field)).sum())
     };
@@ -45,8 +45,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
             return None;
         }
         let summary = format!("{size} of the kernel's {all} that cannot be reclaimed are on node {node}");
-        let mut finding =
-            RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(NodeSet::from_iter([*node])), summary);
+        let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::node(*node), summary);
         finding.concerns = Some(*size);
         finding.evidence = vec![
             Evidence::new("part of the kernel's", Value::Share(share), shown::NODE_MEMINFO)

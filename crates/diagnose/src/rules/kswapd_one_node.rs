@@ -1,6 +1,6 @@
 //! One node's reclaim thread is at work while the others sleep.
 
-use nodewise_machine::{NodeId, NodeSet};
+use nodewise_machine::NodeId;
 use nodewise_source::paths::shown;
 
 use crate::finding::{Evidence, OWN, RuleFinding, Severity, Subject, Value};
@@ -38,7 +38,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
     }
     let percent = (share * 100.0).round();
     let summary = format!("kswapd{node} used {percent} % of a CPU, those of the other nodes slept");
-    let subject = Subject::Nodes(NodeSet::from_iter([node]));
+    let subject = Subject::node(node);
     // Page cache that is replaced by other page cache is ordinary.
     let has_room = situation
         .nodes

@@ -6,10 +6,8 @@ use nodewise_source::paths::shown;
 use super::words::nodes;
 use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
-
-/// The part of a process's memory from which it counts: numad wants 90 % on the process's nodes.
-const SHARE: f64 = 0.1;
 
 pub static RULE: Rule = Rule {
     id: "memory-stranded",
@@ -35,7 +33,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet) -> Option<RuleFinding> {
     let (size, away) = process.stranded(with_cpus)?;
     let share = process.share(size);
-    if share < SHARE || size < situation.floor {
+    if share < STRANDED || size < situation.floor() {
         return None;
     }
     let runs = process.runs_on();
@@ -48,9 +46,9 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet
     finding.nodes = away.clone();
     finding.evidence = vec![
         Evidence::new(format!("memory on {}", nodes(&away)), Value::Share(share), shown::NUMA_MAPS)
-            .against(Value::Share(SHARE), "numad's target of 90 % on the process's nodes"),
+            .against(Value::Share(STRANDED), "numad's target of 90 % on the process's nodes"),
         Evidence::new(format!("memory on {}", nodes(&away)), Value::Size(size), shown::NUMA_MAPS)
-            .against(Value::Size(situation.floor), OWN),
+            .against(Value::Size(situation.floor()), OWN),
     ];
     finding.evidence.extend(runs.iter().filter_map(|node| cpu(process, node)));
     if let Some((policy, _)) = process.policy() {

@@ -43,7 +43,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 
 fn by_marks(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Option<RuleFinding> {
     let high = state.high?;
-    let then = situation.before?.nodes.iter().find(|then| then.node == node)?.size("MemFree")?;
+    let then = situation.before?.node(node)?.size("MemFree")?;
     let elsewhere = situation.room_elsewhere(node);
     let least = situation.total().share(ELSEWHERE);
     if state.free >= high || then >= high || elsewhere < least {
@@ -109,8 +109,7 @@ fn by_share(situation: &Situation<'_>, node: NodeId, state: &NodeState) -> Optio
 }
 
 fn finding(situation: &Situation<'_>, node: NodeId, severity: Severity, summary: String) -> RuleFinding {
-    let mut finding =
-        RuleFinding::new(RULE.id, severity, Subject::Nodes(NodeSet::from_iter([node])), summary);
+    let mut finding = RuleFinding::new(RULE.id, severity, Subject::node(node), summary);
     finding.concerns = situation.nodes.get(&node).map(|state| state.size);
     finding
 }
@@ -119,7 +118,7 @@ fn finding(situation: &Situation<'_>, node: NodeId, severity: Severity, summary:
 fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     let on = |process: &&ProcessState<'_>| process.memory.get(&node).copied().unwrap_or_default();
     let mut holders: Vec<_> =
-        situation.processes.iter().filter(|process| on(process) >= situation.floor).collect();
+        situation.processes.iter().filter(|process| on(process) >= situation.floor()).collect();
     holders.sort_by_key(|process| Reverse(on(process)));
     let holds = |process: &&ProcessState<'_>| {
         Evidence::new(
@@ -149,14 +148,8 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
         ));
         return;
     }
-    let (pid, file) = (largest.pid(), format!("nodewise-{}.moved", largest.pid()));
-    finding.mends.push(Mend {
-        commands: vec![format!(
-            "nodewise migrate {pid} --from {node} --to interleave:{others} --save {file}"
-        )],
-        needs_root: true,
-        moves: Some(held),
-        undo: vec![format!("nodewise migrate --undo {file}")],
-        ..Mend::words(format!("move what {name} has there to the other nodes{price}"), Scope::Now)
-    });
+    let what = format!("move what {name} has there to the other nodes{price}");
+    let to = format!("interleave:{others}");
+    let from = NodeSet::from_iter([node]);
+    finding.mends.push(Mend::migrate(what, largest.pid(), Some(&from), &to, held));
 }

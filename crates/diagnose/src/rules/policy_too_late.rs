@@ -9,6 +9,7 @@ use nodewise_source::paths::shown;
 use super::words::nodes;
 use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, several_nodes};
+use crate::situation::process::add_pages;
 use crate::situation::{ProcessState, Situation};
 
 /// A node's share may differ from an even one by this much.
@@ -32,10 +33,10 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
-    situation.significant().filter_map(|process| find(situation, process)).collect()
+    situation.significant().filter_map(find).collect()
 }
 
-fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
+fn find(process: &ProcessState<'_>) -> Option<RuleFinding> {
     let mut under: Vec<(&MemPolicy, BTreeMap<NodeId, Bytes>)> = Vec::new();
     for (mapping, policy) in process.placed_mappings().filter(|(mapping, _)| counts(mapping)) {
         let MappedPages::Counted(pages) = &mapping.pages else { continue };
@@ -43,9 +44,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             under.push((policy, BTreeMap::new()));
             under.len() - 1
         });
-        for (node, size) in pages {
-            *under[at].1.entry(*node).or_default() += *size;
-        }
+        add_pages(&mut under[at].1, pages);
     }
     let (policy, memory, wrong) = under
         .into_iter()
@@ -65,26 +64,18 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     );
     finding.cause =
         Some("the pages were touched before the policy was set, or while a node was full".to_owned());
-    let pid = process.pid();
     let to = match policy.mode {
         PolicyMode::Bind => policy.nodes.to_string(),
         _ => format!("interleave:{}", policy.nodes),
     };
-    let file = format!("nodewise-{pid}.moved");
+    let what = format!("move its pages to {}", nodes(&policy.nodes));
     finding.mends = vec![
-        Mend {
-            commands: vec![format!("nodewise migrate {pid} --to {to} --save {file}")],
-            needs_root: true,
-            moves: Some(wrong),
-            undo: vec![format!("nodewise migrate --undo {file}")],
-            ..Mend::words(format!("move its pages to {}", nodes(&policy.nodes)), Scope::Now)
-        },
+        Mend::migrate(what, process.pid(), None, &to, wrong),
         Mend::words(
             "set the policy before the first write, as nodewise run does, and fill the memory at the start",
             Scope::Restart,
         ),
     ];
-    let _ = situation;
     finding.nodes = policy.nodes.clone();
     Some(finding)
 }

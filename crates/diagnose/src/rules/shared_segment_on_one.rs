@@ -11,6 +11,7 @@ use super::words::nodes;
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::Situation;
+use crate::situation::process::add_pages;
 
 /// The part of a segment that one node has.
 const ON_ONE: f64 = 0.8;
@@ -60,9 +61,7 @@ fn segments(situation: &Situation<'_>) -> BTreeMap<FileId, Segment> {
             let segment = segments.entry(file).or_default();
             segment.name = segment.name.take().or_else(|| mapping.name.clone());
             let memory = own.entry(file).or_default();
-            for (node, size) in pages {
-                *memory.entry(*node).or_default() += *size;
-            }
+            add_pages(memory, pages);
         }
         for (file, memory) in own {
             let Some(segment) = segments.get_mut(&file) else { continue };
@@ -89,8 +88,7 @@ fn find(situation: &Situation<'_>, segment: &Segment) -> Option<RuleFinding> {
     let name = segment.name.as_deref().map_or_else(|| "a shared segment".to_owned(), quote);
     let summary =
         format!("{most} of {name} lie on node {node}; processes of {} use it", nodes(&segment.users));
-    let mut finding =
-        RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(NodeSet::from_iter([*node])), summary);
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::node(*node), summary);
     finding.confidence = Confidence::Likely;
     finding.concerns = Some(*most);
     finding.evidence = vec![

@@ -37,7 +37,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let slow: NodeSet = policy.nodes.difference(&fastest);
     let size =
         slow.iter().filter_map(|node| process.memory.get(&node)).copied().sum::<nodewise_machine::Bytes>();
-    if slow.is_empty() || policy.nodes.is_disjoint(&fastest) || size < situation.floor {
+    if slow.is_empty() || policy.nodes.is_disjoint(&fastest) || size < situation.floor() {
         return None;
     }
     let fast = policy.nodes.intersection(&fastest);

@@ -104,7 +104,7 @@ fn explain(situation: &Situation<'_>, short: &NodeSet, roomy: &NodeSet, finding:
             policy.mode == nodewise_machine::PolicyMode::Bind && policy.nodes.is_subset(short)
         });
         let by_cpuset = process.allowed_nodes().is_some_and(|nodes| nodes.is_subset(short));
-        (by_policy || by_cpuset) && on(process) >= situation.floor
+        (by_policy || by_cpuset) && on(process) >= situation.floor()
     };
     if let Some(process) = situation.processes.iter().filter(confined).max_by_key(|process| on(process)) {
         let name = words::process(process);

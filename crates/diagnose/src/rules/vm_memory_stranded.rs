@@ -3,11 +3,10 @@
 use super::words::{self, nodes};
 use crate::finding::{Evidence, Mend, OWN, Owner, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
+use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
 use nodewise_source::paths::shown;
 
-/// The part of the memory that is stranded.
-const SHARE: f64 = 0.1;
 /// Programs that run virtual machines, as the kernel cuts their names.
 const NAMES: [&str; 5] = ["qemu-system-", "qemu-kvm", "kvm", "cloud-hyperviso", "firecracker"];
 
@@ -40,7 +39,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
     let runs = process.runs_on();
     let home = process.busiest(&situation.memory_nodes())?;
-    if process.share(size) < SHARE || size < situation.floor {
+    if process.share(size) < STRANDED || size < situation.floor() {
         return None;
     }
     let summary = format!(
@@ -58,7 +57,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
             Value::Share(process.share(size)),
             shown::NUMA_MAPS,
         )
-        .against(Value::Share(SHARE), OWN),
+        .against(Value::Share(STRANDED), OWN),
     ];
     let has_room = situation.nodes.get(&home).is_some_and(|state| state.room() >= size);
     if has_room {

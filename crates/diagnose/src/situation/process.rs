@@ -19,6 +19,8 @@ const AT_WORK: f64 = 0.05;
 const NAMED: f64 = 0.01;
 /// A policy over this part of the memory is that of the process.
 const MOST: f64 = 0.5;
+/// The part of a process's memory from which stranded memory counts: numad wants 90 % on the process's nodes.
+pub const STRANDED: f64 = 0.1;
 
 /// A process in the window.
 pub struct ProcessState<'a> {
@@ -88,6 +90,13 @@ fn own_memory(
     }
 }
 
+/// Adds the counted pages of a mapping to those of others.
+pub(crate) fn add_pages(sums: &mut BTreeMap<NodeId, Bytes>, pages: &BTreeMap<NodeId, Bytes>) {
+    for (node, size) in pages {
+        *sums.entry(*node).or_default() += *size;
+    }
+}
+
 /// Memory of mappings that are placed by a policy; `None` where the pages of one were not counted.
 fn by_mappings(process: &ProcessMappings) -> Option<BTreeMap<NodeId, Bytes>> {
     let mut memory: BTreeMap<NodeId, Bytes> = BTreeMap::new();
@@ -98,9 +107,7 @@ fn by_mappings(process: &ProcessMappings) -> Option<BTreeMap<NodeId, Bytes>> {
     for mapping in own {
         match &mapping.pages {
             MappedPages::Counted(nodes) => {
-                for (node, size) in nodes {
-                    *memory.entry(*node).or_default() += *size;
-                }
+                add_pages(&mut memory, nodes);
             }
             MappedPages::Unknown { resident: Some(resident) } if resident.get() == 0 => {}
             MappedPages::Unknown { .. } | MappedPages::Drawn(_) => return None,

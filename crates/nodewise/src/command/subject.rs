@@ -136,17 +136,9 @@ pub fn find_in(wanted: &WantedProcesses<'_>, sample: &Sample) -> Option<Found> {
     Some(found)
 }
 
-/// The groups of a process from its own up to the root, as their users name them.
-fn groups_of(process: &ProcessSample) -> impl Iterator<Item = (GroupKind, String)> {
-    let path = process.group.as_deref().unwrap_or_default().to_owned();
-    let mut paths = Vec::new();
-    let mut rest = path.as_str();
-    while !rest.is_empty() {
-        let group = cgroup_name::name(rest);
-        paths.push((group.kind, group.name));
-        rest = rest.rsplit_once('/').map_or("", |(parent, _)| parent);
-    }
-    paths.into_iter()
+/// The groups of a process, as their users name them.
+fn groups_of(process: &ProcessSample) -> impl Iterator<Item = (GroupKind, String)> + '_ {
+    cgroup_name::names_up(process.group.as_deref().unwrap_or_default()).map(|group| (group.kind, group.name))
 }
 
 #[cfg(test)]

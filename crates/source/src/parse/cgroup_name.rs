@@ -57,6 +57,13 @@ pub fn name(path: &str) -> GroupName {
         .unwrap_or_else(|| group(GroupKind::Other, path))
 }
 
+/// Names a group and those that it is in, from its own up to below the root.
+pub fn names_up(path: &str) -> impl Iterator<Item = GroupName> + '_ {
+    std::iter::successors(Some(path), |path| Some(path.rsplit_once('/')?.0))
+        .take_while(|path| !path.is_empty())
+        .map(name)
+}
+
 fn group(kind: GroupKind, name: &str) -> GroupName {
     GroupName { kind, name: name.to_owned() }
 }
@@ -162,6 +169,15 @@ mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn the_groups_of_a_path_go_up_to_below_the_root() {
+        let kinds: Vec<GroupKind> =
+            names_up("/system.slice/mysqld.service/child").map(|group| group.kind).collect();
+        assert_eq!(kinds, [GroupKind::Other, GroupKind::Service, GroupKind::Slice]);
+        assert_eq!(names_up("/").next().map(|group| group.kind), Some(GroupKind::Root));
+        assert_eq!(names_up("").next(), None);
+    }
 
     #[test]
     fn groups_are_named_as_their_users_name_them() {

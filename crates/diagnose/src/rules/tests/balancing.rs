@@ -32,7 +32,7 @@ fn memory_that_nothing_brings_home() {
     assert_eq!(found.mends[0].commands, ["sysctl -w kernel.numa_balancing=1"]);
     fixture.machine.settings.numa_balancing = Some(1);
     silent(&fixture, rule);
-    // Somebody placed it.
+    // A policy placed it.
     let mut fixture = stranded();
     let bound = MemPolicy::new(PolicyMode::Bind, nodes("2"));
     fixture.mappings(100, &[(MappingKind::Anonymous, bound, &[(2, gib(4))])]);
