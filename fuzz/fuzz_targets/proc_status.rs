@@ -12,9 +12,10 @@ fn print(status: &ProcessStatus) -> String {
     text.extend(status.parent.map(|parent| format!("PPid:\t{parent}\n")));
     text.extend(status.threads.map(|threads| format!("Threads:\t{threads}\n")));
     text.extend(status.user.map(|user| format!("Uid:\t{user}\t{user}\t{user}\t{user}\n")));
-    let sizes =
-        [("VmRSS", status.resident), ("HugetlbPages", status.hugetlb), ("VmSwap", status.swapped)];
-    text.extend(sizes.iter().filter_map(|(name, size)| Some(format!("{name}:\t{:8} kB\n", (*size)?.get() / 1024))));
+    let sizes = [("VmRSS", status.resident), ("HugetlbPages", status.hugetlb), ("VmSwap", status.swapped)];
+    text.extend(
+        sizes.iter().filter_map(|(name, size)| Some(format!("{name}:\t{:8} kB\n", (*size)?.get() / 1024))),
+    );
     text.extend(status.cpus_allowed.as_ref().map(|cpus| format!("Cpus_allowed_list:\t{cpus}\n")));
     text.extend(status.mems_allowed.as_ref().map(|nodes| format!("Mems_allowed_list:\t{nodes}\n")));
     text.extend(status.effective_capabilities.map(|bits| format!("CapEff:\t{bits:016x}\n")));

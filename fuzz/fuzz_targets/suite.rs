@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use nodewise_machine::printable::printable;
 use nodewise_experiment::suite::command::Places;
 use nodewise_experiment::suite::parse::parse;
+use nodewise_machine::printable::printable;
 
 fuzz_target!(|text: &str| {
     match parse(text) {

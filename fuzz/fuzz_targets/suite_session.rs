@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nodewise_machine::printable::printable;
 use nodewise_experiment::compare::{Comparison, Verdict};
+use nodewise_machine::printable::printable;
 use nodewise_view::json::suite::{read, suite};
 
 fuzz_target!(|text: &str| {
@@ -24,6 +24,6 @@ fuzz_target!(|text: &str| {
         let same = Comparison::between(&session, &again);
         let changed = |verdict: &Verdict| matches!(verdict, Verdict::Better | Verdict::Worse);
         assert!(!same.tables[0].rows.iter().any(|row| changed(&row.verdict)));
-        let _ = Comparison::of_placements(&session);
+        let _ = Comparison::from_placements(&session);
     }
 });

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use nodewise_lab::lab::TEST_VARIABLE;
 
 use self::account::Account;
-use crate::{program, setup, tidy};
+use crate::{fuzz, program, setup, tidy};
 
 /// The seed of the property tests under CI: the same for every change, so that only what changed can
 /// fail it. At a desk each run draws again, and what it finds becomes a test of its own.
@@ -73,12 +73,15 @@ fn all(root: &Path, skip_lab: bool, steps: &mut Vec<Step>) -> Result<()> {
         }
     }
     looks(root, steps)?;
+    step(steps, "fuzz targets", || fuzz::check(root))?;
     tests(root, skip_lab, steps, &["test", "--workspace", "--no-fail-fast"])
 }
 
 /// Everything that looks at the text and runs nothing.
 fn looks(root: &Path, steps: &mut Vec<Step>) -> Result<()> {
     step(steps, "format", || cargo(root, true, &["fmt", "--all", "--", "--check"]))?;
+    let targets = ["fmt", "--manifest-path", "fuzz/Cargo.toml", "--", "--check"];
+    step(steps, "format of the fuzz targets", || cargo(root, true, &targets))?;
     step(steps, "tidy", || tidy::run(root, false))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     step(steps, "lints", || cargo(root, true, &clippy))
