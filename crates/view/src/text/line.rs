@@ -182,6 +182,11 @@ impl Page {
         self.style.width()
     }
 
+    /// How many lines were written.
+    pub(crate) fn lines(&self) -> usize {
+        self.out.lines().count()
+    }
+
     /// Writes a line; what does not fit goes on below, `hang` columns in.
     pub(crate) fn line(&mut self, hang: usize, line: &Line) {
         let width = self.width();

@@ -48,6 +48,7 @@ pub fn tune(
         return page.finish();
     }
     conclusion::write(study, analysis, scope, &mut page);
+    let concluded = page.lines();
     page.line(0, &Line::new());
     results::write(study, analysis, extent, &mut page);
     notes::write(study, analysis, &mut page);
@@ -55,8 +56,14 @@ pub fn tune(
     also::also(study, analysis, &mut page);
     evidence::write(study, analysis, extent, &mut page);
     not_tried(left_out, extent, &mut page);
+    if page.lines() - concluded >= SCREEN {
+        conclusion::repeat(study, analysis, scope, &mut page);
+    }
     page.finish()
 }
+
+/// The lines of a terminal of the usual size: the conclusion above as many cannot be seen at the end.
+const SCREEN: usize = 24;
 
 /// Why a study ended that others should not build on: the program fails without any placement, or its
 /// preparation does. As the program wrote it: not fit for a terminal.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use nodewise_experiment::candidates::Candidates;
+use nodewise_experiment::candidates::{Candidates, LeftOut};
 use nodewise_experiment::cooling::CoolDown;
 use nodewise_experiment::evidence::{Counter, CpuTime, Evidence, Moves, Repeats};
 use nodewise_experiment::executor::{Arm, Ending, Executor, Residency, Run, Unprepared, Usage};
@@ -12,7 +12,7 @@ use nodewise_experiment::experiment::{Clock, Event, Experiment};
 use nodewise_experiment::fidelity::Fidelity;
 use nodewise_experiment::metric::Metric;
 use nodewise_experiment::schedule::ArmId;
-use nodewise_experiment::study::{End, Plan, Rounds, Study, Treatment};
+use nodewise_experiment::study::{End, Plan, Record, Rounds, Study, Treatment};
 use nodewise_experiment::verdict::Analysis;
 use nodewise_machine::conditions::Conditions;
 use nodewise_machine::placement::{Placement, Scope};
@@ -172,6 +172,26 @@ fn a_study_with_a_winner_and_a_failure() {
         assert!(!text.contains('\u{1b}'));
         check(&format!("tune-{width}"), text);
     }
+}
+
+#[test]
+fn the_conclusion_is_repeated_where_the_results_fill_a_screen() {
+    let (study, scope, candidates) = play();
+    let check = |study: &Study, left_out: &[LeftOut], repeated: bool| {
+        let analysis = Analysis::from_study(study);
+        let text = text::tune(study, &analysis, &scope, left_out, Extent::Brief, &Style::plain(120));
+        let first = text.lines().next().unwrap();
+        assert!(first.starts_with("use: nodewise run "), "{text}");
+        assert_eq!(text.lines().last() == Some(first), repeated, "{text}");
+    };
+    check(&study, &candidates.left_out, true);
+    let mut short = study;
+    for Record { run, .. } in &mut short.records {
+        (run.evidence, run.residency) = (Evidence::default(), None);
+    }
+    short.not_counted.clear();
+    short.plan.also.clear();
+    check(&short, &[], false);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The conclusion of a study: what to do, by how much it helps, and what that rests on.
 
 use nodewise_experiment::metric::Metric;
-use nodewise_experiment::schedule::ArmId;
 use nodewise_experiment::study::{Rounds, Study};
 use nodewise_experiment::verdict::{Advice, Analysis, Effect, Verdict};
 use nodewise_machine::placement::Scope;
@@ -21,56 +20,58 @@ pub(super) fn write(study: &Study, analysis: &Analysis, scope: &Scope, page: &mu
 }
 
 fn advice(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
-    let names = |arms: &[ArmId]| {
-        arms.iter().map(|arm| study.plan.arm(*arm).name.clone()).collect::<Vec<_>>().join(", ")
+    page.line(5, &in_one_line(study, analysis, scope));
+    let Advice::Use { best, as_good } = &analysis.advice else {
+        return;
     };
+    for other in command_lines(study, *best, scope).iter().skip(1) {
+        page.line(5, &format!("or:  {other}").as_str().into());
+    }
+    page.line(0, &Line::new());
+    if let Some(effect) = analysis.arm(*best).and_then(|arm| arm.effect) {
+        page.line(2, &gained(study, &effect).into());
+    }
+    why(study, analysis, page);
+    if !as_good.is_empty() {
+        let names: Vec<&str> = as_good.iter().map(|arm| study.plan.arm(*arm).name.as_str()).collect();
+        page.line(2, &format!("not shown to be worse than it: {}", names.join(", ")).as_str().into());
+    }
+}
+
+/// Writes its first line once more, below a page that pushed the first off a screen.
+pub(super) fn repeat(study: &Study, analysis: &Analysis, scope: &Scope, page: &mut Page) {
+    page.line(0, &Line::new());
+    page.line(5, &in_one_line(study, analysis, scope));
+}
+
+/// The placement to use, or the reason why none is named.
+fn in_one_line(study: &Study, analysis: &Analysis, scope: &Scope) -> Line {
     match &analysis.advice {
-        Advice::Use { best, as_good } => {
-            let lines = command_lines(study, *best, scope);
-            match lines.split_first() {
-                Some((first, others)) => {
-                    page.line(5, &Line::from("use: ").with(Ink::Accent, first));
-                    for other in others {
-                        page.line(5, &format!("or:  {other}").as_str().into());
-                    }
-                }
-                None => page.line(5, &format!("use: {}", study.plan.arm(*best).name).as_str().into()),
-            }
-            page.line(0, &Line::new());
-            if let Some(text) =
-                analysis.arm(*best).and_then(|arm| arm.effect).map(|effect| gained(study, &effect))
-            {
-                page.line(2, &text.into());
-            }
-            why(study, analysis, page);
-            if !as_good.is_empty() {
-                page.line(2, &format!("not shown to be worse than it: {}", names(as_good)).as_str().into());
-            }
-        }
+        Advice::Use { best, .. } => match command_lines(study, *best, scope).first() {
+            Some(command) => Line::from("use: ").with(Ink::Accent, command),
+            None => format!("use: {}", study.plan.arm(*best).name).into(),
+        },
         Advice::Keep { smallest_detectable, .. } => {
             let least = smallest_detectable.map_or(String::new(), |least| {
                 let least = share(gain(least, study.plan.metric.direction()));
                 format!(": a gain above {least} would have been detected (80 % power)")
             });
-            page.line(2, &format!("no placement helps{least}").as_str().into());
+            format!("no placement helps{least}").into()
         }
         Advice::TooFewRounds { blocks, needed } => {
             let more = match study.plan.rounds {
                 Rounds::Exactly(_) => format!("--runs={needed}"),
                 Rounds::Within { .. } => "a longer --time".to_owned(),
             };
-            let text =
-                format!("too few rounds to say which is best: {blocks} of the {needed} it takes ({more})");
-            page.line(2, &text.as_str().into());
+            format!("too few rounds to say which is best: {blocks} of the {needed} it takes ({more})").into()
         }
         Advice::BaselineFailed(dropped) => {
-            page.line(2, &Line::new().with(Ink::Notable, format!("failed: {}", reason(dropped))));
+            Line::new().with(Ink::Notable, format!("failed: {}", reason(dropped)))
         }
         Advice::NothingToCompare => {
             let strayed = analysis.arms.iter().any(|arm| matches!(arm.verdict, Verdict::NotAsAsked(_)));
             let end = if strayed { " as asked" } else { "" };
-            let text = format!("nothing to compare: only the default placement could be run{end}");
-            page.line(2, &text.as_str().into());
+            format!("nothing to compare: only the default placement could be run{end}").into()
         }
     }
 }
