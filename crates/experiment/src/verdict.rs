@@ -197,7 +197,7 @@ impl Analysis {
         let strayed = |arm: &Arm| fidelity.get(&arm.id).filter(|fidelity| !fidelity.held(&arm.placement));
         let pairs = Pairs::from_study(study, |arm| strayed(arm).is_none());
         let control = pairs.control(&bootstrap);
-        let effects = pairs.effects(control);
+        let effects = pairs.effects(control, &bootstrap);
         let needed = match study.plan.race {
             Some(_) => study.plan.rounds_needed(),
             None => blocks_needed(pairs.compared(), ALPHA),

@@ -1,30 +1,10 @@
-//! Statistical power: differences that a study of a given size can and cannot detect.
+//! Statistical power: how many blocks it takes to find a difference.
 
-use super::distribution::{normal_quantile, student_quantile};
+use super::distribution::normal_quantile;
 
 /// The probability with which a study should find an effect that it claims to find: the
 /// usual one since Cohen, "Statistical power analysis for the behavioral sciences", 1977.
 pub const POWER: f64 = 0.8;
-
-/// The smallest true effect that a study finds with the probability [`POWER`], in the unit of
-/// `standard_error`, which is that of the estimate over `blocks` blocks.
-///
-/// `comparisons` tests share the level `alpha` (the first step of Holm's procedure: alpha / k), and
-/// an effect is only believed beyond `floor`, so the estimate has to clear both bars.
-///
-/// # Source
-/// `(t(1 - alpha / 2k, n - 1) + z(power)) * se`; for many blocks the usual `2.8 se`.
-pub fn smallest_detectable(
-    standard_error: f64,
-    blocks: usize,
-    comparisons: usize,
-    alpha: f64,
-    floor: f64,
-) -> f64 {
-    let degrees = u32::try_from(blocks.max(2) - 1).unwrap_or(u32::MAX).min(10_000);
-    let bar = student_quantile(1.0 - share(comparisons, alpha) / 2.0, degrees) * standard_error;
-    bar.max(floor) + normal_quantile(POWER) * standard_error
-}
 
 /// How many blocks would find an effect of this size with the probability [`POWER`], from the standard
 /// deviation of one block's difference; `None` for an effect that is not beyond `floor`, which no number
@@ -58,8 +38,6 @@ fn share(comparisons: usize, alpha: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
-    use crate::signed_rank::signed_rank;
 
     #[test]
     fn the_blocks_needed_grow_with_the_comparisons() {
@@ -73,31 +51,13 @@ mod tests {
         assert!(blocks_needed(usize::MAX, 0.05) <= 64);
     }
 
-    // scipy.stats.t.ppf(0.975, 19) = 2.09302405, scipy.stats.norm.ppf(0.8) = 0.84162123
+    // scipy.stats.norm.ppf(0.8) = 0.84162123
     #[test]
-    fn detectable_effects_follow_the_normal_approximation() {
-        assert!((smallest_detectable(0.01, 20, 1, 0.05, 0.0) - 0.029_346_45).abs() < 1e-7);
-        assert!((smallest_detectable(0.01, 20, 1, 0.05, 0.05) - 0.058_416_21).abs() < 1e-7);
+    fn blocks_for_an_effect_follow_the_normal_approximation() {
         assert_eq!(blocks_for(0.028_02, 0.1, 1, 0.05, 0.0), Some(100));
         assert_eq!(blocks_for(0.0, 0.1, 1, 0.05, 0.0), None);
         assert_eq!(blocks_for(0.01, 0.0, 1, 0.05, 0.0), Some(0));
         assert_eq!(blocks_for(0.01, 0.1, 1, 0.05, 0.01), None, "half of the estimates lie below the floor");
         assert_eq!(blocks_for(0.011, 0.1, 1, 0.05, 0.01), Some(7084));
-    }
-
-    #[test]
-    fn an_effect_said_to_be_detectable_is_detected_in_about_four_studies_of_five() {
-        let blocks = 20;
-        // The Hodges-Lehmann estimate of normal values needs pi / 3 times the values of the mean.
-        let standard_error = (std::f64::consts::FRAC_PI_3 / 20.0).sqrt();
-        let effect = smallest_detectable(standard_error, blocks, 1, 0.05, 0.0);
-        let mut random = Random::new(8);
-        let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
-        let found = (0..2000).filter(|_| {
-            let sample: Vec<f64> = (0..blocks).map(|_| effect + normal()).collect();
-            signed_rank(&sample).is_some_and(|test| test.p < 0.05)
-        });
-        let share = found.count() as f64 / 2000.0;
-        assert!((0.77..0.83).contains(&share), "{share}");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ALPHA, Also, Control, Effect, SMALLEST_EFFECT, Summary};
+use crate::detectable::{self, Rules};
 use crate::executor::Arm;
 use crate::metric::Metric;
 use crate::race::{Race, differences};
@@ -12,7 +13,7 @@ use nodewise_stats::Direction;
 use nodewise_stats::aligned::{self, Aligned, aligned_rank};
 use nodewise_stats::detection::Detection;
 use nodewise_stats::multiple::holm;
-use nodewise_stats::power::{blocks_for, blocks_needed, smallest_detectable};
+use nodewise_stats::power::{blocks_for, blocks_needed};
 use nodewise_stats::signed_rank::signed_rank;
 use nodewise_stats::{Bootstrap, Interval, betting, hodges_lehmann, median};
 
@@ -93,10 +94,18 @@ impl<'a> Pairs<'a> {
 
     /// The effects of all arms that have at least two pairs: they belong together, for each one's p value
     /// is adjusted for the others.
-    pub fn effects(&self, control: Option<Control>) -> BTreeMap<ArmId, Effect> {
+    pub fn effects(&self, control: Option<Control>, bootstrap: &Bootstrap) -> BTreeMap<ArmId, Effect> {
+        let rules = Rules {
+            // Holm's first step, which a single difference has to pass.
+            level: ALPHA / self.compared().max(1) as f64,
+            least: SMALLEST_EFFECT.ln_1p(),
+            noise: control.map_or(0.0, |control| control.noise.ln_1p()),
+            is_widest: false,
+            interval: None,
+        };
         match &self.race {
             Some(race) => self.effects_of_race(race),
-            None => self.effects_of_fixed(SMALLEST_EFFECT.max(control.map_or(0.0, |control| control.noise))),
+            None => self.effects_of_fixed(&rules, bootstrap),
         }
     }
 
@@ -139,7 +148,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// With a fixed number of blocks: aligned ranks, and Holm's adjustment.
-    fn effects_of_fixed(&self, floor: f64) -> BTreeMap<ArmId, Effect> {
+    fn effects_of_fixed(&self, rules: &Rules, bootstrap: &Bootstrap) -> BTreeMap<ArmId, Effect> {
         let raw = |(arm, values): (&ArmId, &Logarithms)| {
             let blocks = aligned_blocks(values, &self.baseline);
             let p = aligned_rank(&blocks).filter(|_| blocks.len() > 1)?;
@@ -149,7 +158,7 @@ impl<'a> Pairs<'a> {
         let adjusted = holm(&raw.iter().map(|(_, p, _)| *p).collect::<Vec<_>>());
         let compared = raw.len();
         let effect = |((arm, p, blocks), adjusted_p): (&(ArmId, f64, Vec<Aligned>), f64)| {
-            Some((*arm, fixed_effect(*p, adjusted_p, blocks, compared, floor.ln_1p())?))
+            Some((*arm, fixed_effect([*p, adjusted_p], blocks, compared, rules, bootstrap)?))
         };
         raw.iter().zip(adjusted).filter_map(effect).collect()
     }
@@ -180,16 +189,19 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// The effect of an arm of a design with a fixed number of blocks. `floor` is the least estimate, as a
-/// logarithm, that is called a difference.
-fn fixed_effect(p: f64, adjusted_p: f64, blocks: &[Aligned], compared: usize, floor: f64) -> Option<Effect> {
+/// The effect of an arm of a design with a fixed number of blocks, from its p value and the adjusted one.
+fn fixed_effect(
+    [p, adjusted_p]: [f64; 2],
+    blocks: &[Aligned],
+    compared: usize,
+    rules: &Rules,
+    bootstrap: &Bootstrap,
+) -> Option<Effect> {
     let estimate = aligned::shift(blocks)?;
     let interval = aligned::interval(blocks, 1.0 - ALPHA);
+    let detectable = detectable::of_blocks(blocks, rules, bootstrap.resamples, bootstrap.seed);
     // The interval is about as wide as one of the normal distribution would be.
-    let standard_error = interval.map(|interval| interval.half_width() / 1.96);
-    let detectable =
-        standard_error.map(|error| smallest_detectable(error, blocks.len(), compared, ALPHA, floor).exp_m1());
-    let deviation = standard_error.map(|error| error * (blocks.len() as f64).sqrt());
+    let deviation = interval.map(|interval| interval.half_width() / 1.96 * (blocks.len() as f64).sqrt());
     let target = (2.0 * SMALLEST_EFFECT).ln_1p();
     Some(Effect {
         ratio: estimate.exp(),
@@ -197,13 +209,13 @@ fn fixed_effect(p: f64, adjusted_p: f64, blocks: &[Aligned], compared: usize, fl
         p,
         adjusted_p,
         blocks: blocks.len(),
-        smallest_detectable: detectable,
+        smallest_detectable: detectable.map(f64::exp_m1),
         blocks_for_target: deviation
             .and_then(|deviation| blocks_for(target, deviation, compared, ALPHA, SMALLEST_EFFECT.ln_1p())),
         is_shown: blocks.len() >= blocks_needed(compared, ALPHA) as usize
             && adjusted_p < ALPHA
             && interval.is_some_and(|interval| !interval.contains(0.0))
-            && estimate.abs() > floor,
+            && estimate.abs() > rules.least.max(rules.noise),
     })
 }
 
