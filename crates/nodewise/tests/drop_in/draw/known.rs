@@ -41,6 +41,20 @@ pub const KNOWN: &[&str] = &[
     "migratepages 0b0 0 0",
     "memhog 0b1k",
     "migspeed -p 0b1 0 0",
+    // Shared memory without a policy, or with one for the process.
+    "numactl --length=64k --file=F --verify",
+    "numactl -N 0 --length=64k --file=F -m 0 --dump",
+    "numactl -L 1m -f F --offset=4k -H",
+    "numactl -L 1m -o 1m -f F -i 0 --verify",
+    "numactl --file=/",
+    // Words on standard error, and their order.
+    "numactl -l -i 3-1 probe",
+    "numactl -i 0 -t --length=64k",
+    "numactl --ver",
+    "numactl -p +-1 probe",
+    "migspeed -p 0 1",
+    // A node that 32 bits do not hold.
+    "numactl -m 4294967296 probe",
     // Two devices; the second has no node.
     "numactl -p pci:0:0.0 -w file:/proc/self/status probe",
     "numactl -p pci:0:0.0 -i file:/proc/self/status probe",
