@@ -26,6 +26,7 @@ use crate::layout::Layout;
 use crate::qemu;
 use crate::script;
 use crate::tools::{QEMU_ARM, SETSID, ToolsError, find_program, missing, search_path};
+use nodewise_machine::printable::io_words;
 
 /// Where the kernel looks for its first program.
 const INIT: &str = "/init";
@@ -145,8 +146,9 @@ impl Guest {
 
     fn archive(&self, command: &[OsString]) -> io::Result<Vec<u8>> {
         let read = |path: &Path| {
-            let told =
-                |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            let told = |error: io::Error| {
+                io::Error::new(error.kind(), format!("{}: {}", path.display(), io_words(&error)))
+            };
             fs::read(path).map_err(told)
         };
         let mut archive = Archive::new();
@@ -244,7 +246,7 @@ mod tests {
         guest.programs = vec![("tool".to_owned(), "/no/such/tool".into())];
         assert_eq!(
             guest.run(&["true".into()]).unwrap_err().to_string(),
-            "cannot start a guest: /no/such/tool: No such file or directory (os error 2)"
+            "cannot start a guest: /no/such/tool: no such file or directory"
         );
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nodewise_machine::printable::quote;
+use nodewise_machine::printable::{io_words, quote};
 
 use crate::arch::Arch;
 use crate::console::{self, Tail};
@@ -92,13 +92,13 @@ pub enum GuestError {
     #[error("{} cannot be added to the kernel's command line: {reason}", quote(words))]
     Append { words: String, reason: &'static str },
     /// The scratch folder cannot be shared.
-    #[error("the scratch folder {} cannot be shared with the guest: {source}", quote(&path.to_string_lossy()))]
+    #[error("the scratch folder {} cannot be shared with the guest: {}", quote(&path.to_string_lossy()), io_words(source))]
     Scratch { path: PathBuf, source: io::Error },
     /// The host could not prepare or start it.
-    #[error("cannot start a guest: {0}")]
+    #[error("cannot start a guest: {}", io_words(.0))]
     Start(#[source] io::Error),
     /// Output of the command that could not be passed on.
-    #[error("cannot write the output of the guest's command: {0}")]
+    #[error("cannot write the output of the guest's command: {}", io_words(.0))]
     Output(#[source] io::Error),
     #[error("the guest's kernel panicked: {reason}; its console:{console}")]
     Panicked {
@@ -428,8 +428,7 @@ mod tests {
         refuse(
             &|guest| guest.scratch = Some("/no/such/folder".into()),
             &command,
-            "the scratch folder \"/no/such/folder\" cannot be shared with the guest: No such file or directory \
-             (os error 2)",
+            "the scratch folder \"/no/such/folder\" cannot be shared with the guest: no such file or directory",
         );
     }
 
