@@ -81,7 +81,7 @@ pub struct Change {
     pub adjusted_p: Option<f64>,
     /// By how much the same thing differs from itself, as a share: changes below it are noise.
     pub noise: f64,
-    /// The smallest true change that would be found four times in five, as a share.
+    /// The smallest true change that would be found with 80 % power, as a share.
     pub smallest_detectable: Option<f64>,
 }
 

@@ -29,7 +29,7 @@ pub enum Rounds {
 
 impl Rounds {
     /// How many blocks a study has by default: enough for a verdict among 25 placements. A
-    /// single placement is found out, four times in five, when it differs by 1.2 standard deviations
+    /// single placement is found, with 80 % power, when it differs by 1.2 standard deviations
     /// of a run.
     pub const DEFAULT: Self = Self::Exactly(10);
 

@@ -159,7 +159,7 @@ fn race(study: &Study, rules: &Rules) -> Option<String> {
             let left = study.plan.arms().len() - study.dropped.len() - out;
             Some(match left {
                 1 => format!("undecided: the placement that is left may gain less than {margin}"),
-                _ => format!("undecided: {left} placements may be the best by more than {margin}"),
+                _ => format!("undecided: {left} placements may be within {margin} of the best"),
             })
         }
         _ => None,
