@@ -167,7 +167,11 @@ mod tests {
         assert_eq!(Tool::named(OsStr::new("/usr/bin/numastat")), Some(Tool::Numastat));
         assert_eq!(Tool::named(OsStr::new("nodewise")), None);
         assert_eq!(Tool::named(OsStr::new("numactl/")), None);
-        assert_eq!(Tool::named(OsStr::new("numactl.nodewise")), None, "alternatives call it by the link's name");
+        assert_eq!(
+            Tool::named(OsStr::new("numactl.nodewise")),
+            None,
+            "alternatives call it by the link's name"
+        );
         assert_eq!(Tool::named(OsStr::new("")), None);
     }
 }

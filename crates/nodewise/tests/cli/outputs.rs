@@ -24,6 +24,9 @@ const SMALL: [&str; 4] = ["--quick", "--size=1M", "--huge=never", "--seed=1"];
 /// The file that the programs of the cases make: a sign that something was run.
 const MARK: &str = "ran";
 
+/// A program that leaves the sign.
+const LEAVES_MARK: [&str; 3] = ["sh", "-c", "echo >> FOLDER/ran"];
+
 /// All verbs with all options that write a file, as far as this machine can run them.
 fn cases() -> Vec<Case> {
     let case = |groups: &[&[&'static str]], ending, prints| Case { words: groups.concat(), ending, prints };
@@ -44,20 +47,17 @@ fn cases() -> Vec<Case> {
         case(&[&suite, &["--placements=default,localalloc", "--svg", "FILE"]], "", true),
         case(&[&saved, &["--svg", "FILE"]], "", true),
         case(
-            &[&[
-                "tune",
-                "--runs=1",
-                "--placement=localalloc",
-                "--journal",
-                "FILE",
-                "--",
-                "sh",
-                "-c",
-                "echo >> FOLDER/ran",
-            ]],
+            &[&["tune", "--runs=1", "--placement=localalloc", "--journal", "FILE", "--"], &LEAVES_MARK],
             "",
             true,
         ),
+        case(
+            &[&["tune", "--runs=1", "--placement=localalloc", "--svg", "FILE", "--"], &LEAVES_MARK],
+            "",
+            true,
+        ),
+        case(&[&["record", "-o", "FILE", "--force", "--every=1s", "--"], &LEAVES_MARK], "", false),
+        case(&[&["maps", "SELF", "--svg", "FILE"]], "", true),
         case(&[&["show", "--svg", "FILE"]], "", false),
         case(&[&["simulate", "jvm", "--svg", "FILE"]], "", false),
         case(&[&["capture", "-o", "FILE", "--force"]], ".tar", false),
@@ -90,7 +90,9 @@ fn folder() -> tempfile::TempDir {
 fn words(case: &Case, folder: &Path, file: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     let file = file.display().to_string();
-    case.words.iter().map(|word| word.replace("FILE", &file).replace("FOLDER", &folder)).collect()
+    let own = std::process::id().to_string();
+    let fill = |word: &&str| word.replace("FILE", &file).replace("FOLDER", &folder).replace("SELF", &own);
+    case.words.iter().map(fill).collect()
 }
 
 /// It has not even begun, and said why.
@@ -144,8 +146,9 @@ fn a_folder_that_may_not_be_written_to_is_noticed_before_anything_is_measured() 
 #[test]
 fn figures_are_printed_although_the_disk_is_full_and_the_exit_code_says_so() {
     let folder = folder();
-    // A journal is refused where it is not an ordinary file, before anything runs.
-    for case in cases().iter().filter(|case| !case.words.contains(&"--journal")) {
+    // A journal is refused where it is not an ordinary file, before anything runs, and so is a recording.
+    let grows = |case: &Case| case.words.contains(&"--journal") || case.words[0] == "record";
+    for case in cases().iter().filter(|case| !grows(case)) {
         let full = folder.path().join(format!("full{}", case.ending));
         let _ = fs::remove_file(&full);
         std::os::unix::fs::symlink("/dev/full", &full).unwrap();

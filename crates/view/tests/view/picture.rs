@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodewise_machine::{Machine, NodeSet, spec};
+use nodewise_source::sysfs::Detail;
 use nodewise_view::svg::machine::{HEIGHT, WIDTH};
 use nodewise_view::svg::{Caches, Frame, Rect, Role, Theme, Tone, layout, machine_svg};
 use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, proptest};
@@ -51,6 +52,17 @@ fn texts(svg: &str) -> String {
     let document = roxmltree::Document::parse(svg).expect("the document is well-formed");
     let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
     texts.join("\n")
+}
+
+#[test]
+fn kinds_of_cpus_are_in_the_legend() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/captures");
+    let capture = format!("{folder}/20em64t-hybrid-1p6c2t+2ca4co1t.tar.bz2");
+    let machine = nodewise_source::input::load(&capture, Detail::Full).unwrap();
+    let texts = texts(&machine_svg(&machine, Caches::LastLevel, Theme::Auto));
+    for kind in ["fast CPUs: CPUs 0-11, up to 5.2 GHz", "slow CPUs: CPUs 12-19, up to 3.9 GHz"] {
+        assert!(texts.contains(kind), "{texts}");
+    }
 }
 
 proptest! {

@@ -74,6 +74,19 @@ fn a_study_that_is_killed_in_any_run_goes_on_to_the_same_end() {
 }
 
 #[test]
+fn a_journal_says_which_version_wrote_it() {
+    let lab = Lab::new();
+    assert_eq!(lab.study(&["--seed=5", "--runs=1"]).code, Some(0));
+    let text = fs::read_to_string(lab.journal()).unwrap();
+    let sitting: Vec<Value> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok()?.get("sitting").cloned())
+        .collect();
+    assert_eq!(sitting.len(), 1, "{text}");
+    assert_eq!(sitting[0]["nodewise"], env!("CARGO_PKG_VERSION"), "{text}");
+}
+
+#[test]
 fn a_study_that_has_ended_is_told_again_and_a_longer_one_goes_on() {
     let lab = Lab::new();
     let two = lab.study(&["--runs=2"]).json();
