@@ -11,6 +11,8 @@
 //!   `situation/fixture.rs` situations made by hand, for tests; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
 //!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects,
 //!   `diagnosis/any.rs` samples that no kernel would write, for tests
+//! - `knowledge.rs` programs that the field has advice about; `knowledge/read.rs` their file, with errors by entry and
+//!   key, `knowledge/recognise.rs` which of them a process is, and how much memory its command line declares
 //! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests
 #![forbid(unsafe_code)]
 
@@ -21,6 +23,7 @@ pub mod diagnosis;
 mod example;
 pub mod finding;
 pub mod identity;
+pub mod knowledge;
 pub mod locality;
 pub mod matching;
 pub mod owner;
