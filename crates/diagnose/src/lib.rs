@@ -11,11 +11,16 @@
 //!   `situation/fixture.rs` situations made by hand, for tests; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
 //!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects,
 //!   `diagnosis/any.rs` samples that no kernel would write, for tests
+//! - `advice.rs` the placement that a program should have: a program's profile (`advice/profile.rs`) with
+//!   the quality of each value (`advice/known.rs`, `advice/evidence.rs`), `advice/rows.rs` the decision table,
+//!   `advice/decision.rs` which row decides, `advice/flip.rs` values that would lead to another one,
+//!   `advice/in_force.rs` whether the process has it already
 //! - `knowledge.rs` programs that the field has advice about; `knowledge/read.rs` their file, with errors by entry and
 //!   key, `knowledge/recognise.rs` which of them a process is, and how much memory its command line declares
 //! - `identity.rs` sums that must hold; `example.rs` samples made by hand, for tests
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod attribution;
 pub mod change;
 pub mod diagnosis;
@@ -31,6 +36,7 @@ pub mod rule;
 pub mod rules;
 pub mod situation;
 
+pub use advice::Advice;
 pub use attribution::{CpuTime, Places};
 pub use change::{Delta, DeltaError, Window};
 pub use diagnosis::Diagnosis;

@@ -1,0 +1,195 @@
+//! A program on a machine: everything that the decision table asks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nodewise_machine::placement::{Placement, Scope};
+use nodewise_machine::{Bytes, CpuSet, MemPolicy, NodeId, NodeSet, PolicyMode};
+
+use super::known::Known;
+use crate::situation::Class;
+
+/// The part of a node's room that a program may fill.
+pub(super) const FILLS: f64 = 0.8;
+/// The change in the window, as a part of the size, from which a program grows.
+const GROWS: f64 = 0.01;
+/// The least change that counts: the kernel's counters of resident memory are not exact.
+const LEAST_CHANGE: Bytes = Bytes::from_mib(1);
+/// numad's preference for the node that holds the memory already.
+const STAYS: f64 = 1.25;
+/// Room beyond this multiple of the need makes a node no better.
+const ENOUGH: f64 = 2.0;
+
+/// A node as this program may use it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeRoom {
+    pub size: Bytes,
+    /// Available memory, and what the program has there already.
+    pub room: Bytes,
+    /// CPUs that a program may use.
+    pub cpus: usize,
+    /// CPUs without other work; `None` where their load is not known.
+    pub free_cpus: Option<f64>,
+}
+
+/// How the threads of a program use its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each its own part.
+    Private,
+    /// All of them all of it.
+    Shared,
+}
+
+/// A program on a machine.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub class: Class,
+    /// CPUs and nodes that a program can choose from here.
+    pub scope: Scope,
+    /// Nodes with memory that the program may use.
+    pub nodes: BTreeMap<NodeId, NodeRoom>,
+    /// The nodes of the fastest tier.
+    pub fast: NodeSet,
+    /// Whether memory has weights for interleaving.
+    pub has_weights: bool,
+    /// Its own memory by node.
+    pub memory: Known<BTreeMap<NodeId, Bytes>>,
+    pub size: Known<Bytes>,
+    /// The most that it had resident.
+    pub peak: Known<Bytes>,
+    /// The size that its settings name.
+    pub declared: Known<Bytes>,
+    /// The limit of its control group.
+    pub limit: Known<Bytes>,
+    /// Bytes per second in the window; negative where it shrinks.
+    pub growth: Known<f64>,
+    /// Growth per second from which on it counts.
+    pub growth_edge: f64,
+    /// The memory that it will need within the horizon: S of the decision table.
+    pub need: Known<Bytes>,
+    pub horizon: Duration,
+    pub threads: Known<u64>,
+    /// CPUs that it kept busy in the window.
+    pub parallelism: Known<f64>,
+    /// Nodes with a tenth of its CPU time or more.
+    pub runs_on: Known<NodeSet>,
+    /// The part of accesses that is remote if every thread uses all memory alike.
+    pub remote: Known<f64>,
+    /// Memory on nodes where it does not run.
+    pub stranded: Known<Bytes>,
+    pub sharing: Known<Sharing>,
+    /// The traffic of its memory, as a part of one node's bandwidth for reading.
+    pub bandwidth: Known<f64>,
+    /// Whether the program lives from latency.
+    pub latency: Known<bool>,
+    /// The node of the device that it works for; `None` inside: none.
+    pub device: Known<Option<NodeId>>,
+    /// Whether the program forks to save its memory.
+    pub snapshot: Known<bool>,
+    /// Whether the program can run as several instances.
+    pub splittable: Known<bool>,
+    /// Who places it already, in words; `None` inside: no one.
+    pub placed: Known<Option<String>>,
+    /// Rules of `doctor` that found something about its placement.
+    pub complaints: Known<Vec<&'static str>>,
+    /// CPUs that it may use now.
+    pub cpus: Known<CpuSet>,
+    /// The policy over most of its memory; `None` inside: the default.
+    pub policy: Known<Option<MemPolicy>>,
+    pub age: Known<Duration>,
+}
+
+impl Profile {
+    /// The growth per second from which on a program of this size grows, in a window of this length.
+    pub fn edge_of_growth(size: Bytes, window: Duration) -> f64 {
+        let change = size.share(GROWS).max(LEAST_CHANGE);
+        change.get() as f64 / window.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether its memory grows.
+    pub fn is_growing(&self) -> Option<bool> {
+        self.growth.value().map(|growth| *growth >= self.growth_edge)
+    }
+
+    /// The best node for it: that of its device, else the one with the most room for its memory and its threads.
+    ///
+    /// # Source
+    /// numad ranks nodes by free CPUs times free memory, with 5:4 for the node where the memory is.
+    pub fn home(&self) -> Option<NodeId> {
+        if let Some(Some(device)) = self.device.value() {
+            return Some(*device).filter(|node| self.nodes.contains_key(node));
+        }
+        let need = self.need.value()?;
+        let busy = self.parallelism.value().copied();
+        let with_cpus = self.nodes.iter().filter(|(_, node)| node.cpus > 0);
+        let scored = with_cpus.map(|(id, node)| (*id, self.score(*id, node, *need, busy)));
+        // The first of equal ones: the last of the reversed.
+        let best = scored.rev().max_by(|(_, one), (_, other)| one.total_cmp(other));
+        best.map(|(id, _)| id)
+    }
+
+    fn score(&self, id: NodeId, node: &NodeRoom, need: Bytes, busy: Option<f64>) -> f64 {
+        let memory = node.room.get() as f64 / need.get().max(1) as f64;
+        let free = node.free_cpus.unwrap_or(node.cpus as f64);
+        let cpus = busy.map_or(ENOUGH, |busy| free / busy.max(0.01));
+        let score = memory.min(cpus).min(ENOUGH);
+        let holds_most = self.memory.value().is_some_and(|memory| {
+            let here = memory.get(&id).map_or(0, |size| size.get());
+            let all: u64 = memory.values().map(|size| size.get()).sum();
+            u128::from(here) * 2 > u128::from(all)
+        });
+        if holds_most { score * STAYS } else { score }
+    }
+
+    /// The memory that it may fill of the best node.
+    pub fn room_at_home(&self) -> Option<Bytes> {
+        Some(self.nodes.get(&self.home()?)?.room.share(FILLS))
+    }
+
+    /// The memory that it may fill of the node with the most room.
+    pub fn largest_room(&self) -> Option<Bytes> {
+        self.nodes.values().map(|node| node.room.share(FILLS)).max()
+    }
+
+    /// The memory that it may fill of the fastest tier.
+    pub fn fast_room(&self) -> Option<Bytes> {
+        let rooms = self.nodes.iter().filter(|(id, _)| self.fast.contains(**id));
+        let rooms: Vec<Bytes> = rooms.map(|(_, node)| node.room.share(FILLS)).collect();
+        (!rooms.is_empty()).then(|| rooms.into_iter().sum())
+    }
+
+    /// CPUs of a node, and memory from it.
+    pub fn on_node(&self, node: NodeId, mode: PolicyMode) -> Placement {
+        Placement::memory(mode, NodeSet::from_iter([node])).with_cpus(self.scope.cpus_of(node))
+    }
+
+    /// Interleaving over the nodes that have room for their part.
+    pub fn interleaved(&self) -> Placement {
+        let mode = if self.has_weights { PolicyMode::WeightedInterleave } else { PolicyMode::Interleave };
+        Placement::memory(mode, self.nodes_with_room())
+    }
+
+    /// Nodes that have room for an equal part of the need: those that have not are taken out, which makes the parts
+    /// larger. All nodes where none would be left, or the need is not known.
+    fn nodes_with_room(&self) -> NodeSet {
+        let all: NodeSet = self.nodes.keys().copied().collect();
+        let Some(need) = self.need.value() else { return all };
+        let mut left = all.clone();
+        while !left.is_empty() {
+            let part = need.get() / left.len() as u64;
+            let small = |node: &NodeId| self.nodes.get(node).is_some_and(|node| node.room.get() < part);
+            let small: NodeSet = left.iter().filter(small).collect();
+            if small.is_empty() {
+                return left;
+            }
+            left = left.difference(&small);
+        }
+        all
+    }
+}
+
+/// The sum of sizes by node.
+pub(super) fn total(memory: &BTreeMap<NodeId, Bytes>) -> Bytes {
+    memory.values().copied().sum()
+}
