@@ -5,6 +5,7 @@ mod evidence;
 mod flip;
 mod in_force;
 mod known;
+mod process;
 mod profile;
 mod rows;
 
@@ -19,6 +20,7 @@ pub use evidence::AdviceEvidence;
 pub use flip::Flip;
 pub use in_force::InForce;
 pub use known::{Known, Quality};
+pub use process::{ProgramReading, from_process, unstarted};
 pub use profile::{NodeRoom, Profile, Sharing};
 pub use rows::ROWS;
 

@@ -11,7 +11,7 @@
 //!   `situation/fixture.rs` situations made by hand, for tests; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
 //!   rule in `rules/`; `diagnosis.rs` rules asked, causes over their effects,
 //!   `diagnosis/any.rs` samples that no kernel would write, for tests
-//! - `advice.rs` the placement that a program should have: a program's profile (`advice/profile.rs`) with
+//! - `advice.rs` the placement that a program should have: `advice/process.rs` a program's profile (`advice/profile.rs`) with
 //!   the quality of each value (`advice/known.rs`, `advice/evidence.rs`), `advice/rows.rs` the decision table,
 //!   `advice/decision.rs` which row decides, `advice/flip.rs` values that would lead to another one,
 //!   `advice/in_force.rs` whether the process has it already

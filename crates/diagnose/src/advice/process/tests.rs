@@ -1,0 +1,161 @@
+use std::sync::Arc;
+
+use nodewise_machine::mapping::MappingKind;
+use nodewise_machine::{MemPolicy, PolicyMode};
+
+use super::*;
+use crate::advice::{Advice, HORIZON};
+use crate::knowledge;
+use crate::situation::fixture::{Fixture, Work, nodes, seconds};
+
+const FOUR: &str = "4x(2c 16G)";
+
+fn gib(count: u64) -> Bytes {
+    Bytes::from_gib(count)
+}
+
+/// Sets the resident memory of the process at both ends of the window.
+fn resident(fixture: &mut Fixture, then: Bytes, now: Bytes) {
+    for (sample, size) in [(&mut fixture.before, then), (&mut fixture.now, now)] {
+        let process = sample.processes.iter_mut().find(|process| process.identity.pid.number() == 100);
+        Arc::make_mut(process.expect("the process")).resident = Some(size);
+    }
+}
+
+/// A reading of a process whose folder is open.
+fn open() -> ProgramReading {
+    ProgramReading {
+        real_time: Some(false),
+        limit: Some(None),
+        devices: Some(Vec::new()),
+        ..ProgramReading::default()
+    }
+}
+
+fn profile(fixture: &Fixture, reading: &ProgramReading) -> Profile {
+    let situation = Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+    let process = fixture.now.processes.iter().find(|process| process.identity.pid.number() == 100).unwrap();
+    let programs = knowledge::applications().unwrap();
+    let application = knowledge::recognise(&programs, &reading.facts);
+    from_process(&situation, process, reading, application, HORIZON)
+}
+
+/// A process of 2 GiB on node 2 that works there.
+fn small() -> Fixture {
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(2, gib(2))], cpu: &[(4, seconds(9))], ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Heap, MemPolicy::DEFAULT, &[(2, gib(2))])]);
+    resident(&mut fixture, gib(2), gib(2));
+    fixture
+}
+
+#[test]
+fn a_small_process_stays_on_the_node_of_its_memory() {
+    let profile = profile(&small(), &open());
+    assert_eq!(profile.home(), Some(NodeId::new(2)));
+    let advice = Advice::new(&profile, None);
+    assert_eq!(advice.row.number, "6", "{:?}", advice.undecided);
+    assert_eq!(advice.placements, [profile.on_node(NodeId::new(2), PolicyMode::Bind)]);
+    // Half of a node is free, a quarter is page cache, and 2 GiB are its own.
+    let room = profile.nodes[&NodeId::new(2)].room;
+    assert!(room > gib(13) && room < gib(15), "{room}");
+}
+
+#[test]
+fn growth_is_counted_over_the_horizon_and_never_assumed() {
+    let mut fixture = small();
+    resident(&mut fixture, Bytes::from_mib(2048 - 30), gib(2));
+    let grown = profile(&fixture, &open());
+    // 30 MiB in 10 s for 10 minutes.
+    assert_eq!(grown.need.value(), Some(&(gib(2) + Bytes::from_mib(1800))));
+    assert_eq!(Advice::new(&grown, None).row.number, "7");
+    let limited = profile(&fixture, &ProgramReading { limit: Some(Some(gib(3))), ..open() });
+    assert_eq!(limited.need.value(), Some(&gib(3)));
+    let situation = Situation::new(&fixture.machine, None, &fixture.now).unwrap();
+    let process = fixture.now.processes.iter().find(|process| process.identity.pid.number() == 100).unwrap();
+    let once = from_process(&situation, process, &open(), None, HORIZON);
+    assert_eq!((once.growth.value(), once.need.value()), (None, None), "one moment shows no growth");
+    let advice = Advice::new(&once, None);
+    assert_eq!(advice.row.number, "14");
+    assert!(advice.undecided.iter().any(|open| open.row.number == "6" && open.lacks.contains(&"growth")));
+}
+
+#[test]
+fn what_is_placed_is_left_alone_until_doctor_complains() {
+    let mut fixture = small();
+    fixture.now.mappings.clear();
+    let policy = MemPolicy::new(PolicyMode::Bind, nodes("2"));
+    fixture.mappings(100, &[(MappingKind::Heap, policy.clone(), &[(2, gib(2))])]);
+    assert_eq!(Advice::new(&profile(&fixture, &open()), None).row.number, "3");
+    // Bound to node 2, and at work on node 0.
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(2, gib(2))], cpu: &[(0, seconds(9))], ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Heap, policy, &[(2, gib(2))])]);
+    resident(&mut fixture, gib(2), gib(2));
+    let sick = profile(&fixture, &open());
+    assert!(
+        sick.complaints.value().is_some_and(|rules| rules.contains(&"memory-stranded")),
+        "{:?}",
+        sick.complaints
+    );
+    assert_eq!(Advice::new(&sick, None).row.number, "6");
+}
+
+#[test]
+fn mappings_that_were_not_read_leave_the_policy_open() {
+    let mut fixture = small();
+    fixture.now.mappings.clear();
+    let profile = profile(&fixture, &open());
+    assert_eq!((profile.policy.value(), profile.placed.value()), (None, None));
+    let advice = Advice::new(&profile, None);
+    assert!(advice.undecided.iter().any(|open| open.row.number == "3"), "{:?}", advice.undecided);
+}
+
+#[test]
+fn the_command_line_declares_a_size_and_the_name_says_how_memory_is_used() {
+    let facts = |line: &str| ProgramFacts {
+        exe: Some(format!("/usr/bin/{}", line.split(' ').next().unwrap())),
+        words: Some(line.split(' ').map(str::to_owned).collect()),
+        ..ProgramFacts::default()
+    };
+    let reading = |line| ProgramReading { facts: facts(line), ..open() };
+    let java = profile(&small(), &reading("java -Xmx40g -jar x.jar"));
+    assert_eq!((java.need.value(), java.need.quality()), (Some(&gib(40)), Some(Quality::Declared)));
+    assert_eq!(java.sharing.value(), Some(&Sharing::Shared));
+    let redis = profile(&small(), &reading("redis-server --maxmemory 3gb"));
+    assert_eq!(redis.need.value(), Some(&gib(6)), "and a copy");
+    assert_eq!(Advice::new(&redis, None).row.number, "7a");
+}
+
+#[test]
+fn signs_of_latency_and_a_device_are_likely_and_their_absence_is_no_answer_where_nothing_was_read() {
+    let fixture = small();
+    let with = |reading: ProgramReading| profile(&fixture, &reading);
+    assert_eq!(with(ProgramReading { real_time: Some(true), ..open() }).latency.value(), Some(&true));
+    assert_eq!(with(ProgramReading { locked: Some(gib(1)), ..open() }).latency.value(), Some(&true));
+    assert_eq!(
+        with(ProgramReading { locked: Some(Bytes::from_kib(64)), ..open() }).latency.value(),
+        Some(&false)
+    );
+    assert_eq!(with(ProgramReading { real_time: None, ..open() }).latency.value(), None);
+    let device = |devices: Option<Vec<Option<u32>>>| {
+        let devices = devices.map(|nodes| nodes.into_iter().map(|node| node.map(NodeId::new)).collect());
+        with(ProgramReading { devices, ..open() }).device.value().copied()
+    };
+    assert_eq!(device(None), None);
+    assert_eq!(device(Some(Vec::new())), Some(None));
+    assert_eq!(device(Some(vec![Some(1), Some(1)])), Some(Some(NodeId::new(1))));
+    assert_eq!(device(Some(vec![Some(1), Some(2)])), Some(None));
+    assert_eq!(device(Some(vec![Some(1), None])), None, "the firmware does not say");
+}
+
+#[test]
+fn of_a_program_that_does_not_run_only_the_machine_is_known() {
+    let fixture = small();
+    let situation = Situation::new(&fixture.machine, None, &fixture.now).unwrap();
+    let profile = unstarted(&situation, &ProgramReading::default(), None, HORIZON);
+    let advice = Advice::new(&profile, None);
+    assert_eq!(advice.row.number, "14");
+    assert!(advice.undecided.len() >= 8, "{:?}", advice.undecided);
+    assert!(!advice.ask.is_empty());
+}
