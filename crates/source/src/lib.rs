@@ -23,6 +23,7 @@
 //!   which identifiers are taken out, finding files, writing archives
 //! - `process.rs` processes, their descendants and where their pages are; in `process/` finding them by name;
 //!   `own.rs` this process: what it may do, and what contains it
+//! - `program.rs` the program of a process: its file, words, libraries, devices, limit and scheduling
 //! - `mappings.rs` the mappings of a process with their pages; in `mappings/` counting them, drawing some of
 //!   them, the kinds of mappings, and which other processes map the same
 //! - `mapped.rs` mappings with their ends, kinds and nodes, for moving pages; `mapped/saved.rs` where pages were, as
@@ -67,6 +68,7 @@ pub mod own;
 pub mod parse;
 pub mod paths;
 pub mod process;
+pub mod program;
 pub mod record;
 pub mod sample;
 pub mod settings;

@@ -12,6 +12,7 @@ use crate::parse::mounts::Mount;
 use crate::parse::zoneinfo::ZoneInfo;
 use crate::parse::{cgroup, counters, meminfo, mounts, number, smaps};
 use crate::paths;
+use crate::process::Pid;
 use crate::tree::{ReadError, Tree};
 
 /// The page that `/proc/zoneinfo` counts in, where that is unknown: that of x86.
@@ -104,8 +105,28 @@ pub fn transparent_huge(tree: &Tree, start: u64, end: u64) -> Result<Option<Byte
 /// `memory.max`, `memory.current` and `memory.stat` of the group and those above it, Linux 4.5; with
 /// version 1 `memory.limit_in_bytes` and `memory.usage_in_bytes`.
 pub fn below_limit(tree: &Tree) -> Option<Bytes> {
+    least(tree, "/proc/self/cgroup", room)?
+}
+
+/// The least limit of a process's control groups and those above them; `None` inside where they have none, outside
+/// where that is not known.
+///
+/// # Source
+/// `memory.max`, Linux 4.5; with version 1 `memory.limit_in_bytes`.
+pub fn limit(tree: &Tree, pid: Pid) -> Option<Option<Bytes>> {
+    least(tree, &format!("/proc/{pid}/cgroup"), |tree, folder| {
+        let limit = |(limit, _, _): &(&str, &str, [&str; 2])| {
+            file::value(tree, &format!("{folder}/{limit}"), number::number::<u64>).ok()?
+        };
+        // Version 1 writes the largest number of whole pages where there is no limit.
+        FILES.iter().find_map(limit).filter(|limit| *limit < NO_LIMIT).map(Bytes::new)
+    })
+}
+
+/// The least of a figure of a process's control groups and those above them.
+fn least(tree: &Tree, cgroups: &str, figure: fn(&Tree, &str) -> Option<Bytes>) -> Option<Option<Bytes>> {
     let mounts = file::parsed(tree, "/proc/mounts", mounts::parse).ok()??.value;
-    let memberships = file::parsed(tree, "/proc/self/cgroup", cgroup::parse).ok()??.value;
+    let memberships = file::parsed(tree, cgroups, cgroup::parse).ok()??.value;
     let path_of = |wanted: &dyn Fn(&cgroup::Membership) -> bool| {
         let found = memberships.iter().find(|member| wanted(member))?;
         // A path that climbs belongs to a process outside of the namespace.
@@ -119,18 +140,18 @@ pub fn below_limit(tree: &Tree) -> Option<Bytes> {
         } else {
             path_of(&|member| member.controllers.iter().any(|name| name == "memory"))?
         };
-        nearest(tree, &mount.folder, &group)
+        nearest(tree, &mount.folder, &group, figure)
     });
-    groups.min()
+    Some(groups.min())
 }
 
-/// The least room in a group and those above it.
-fn nearest(tree: &Tree, mount: &str, group: &str) -> Option<Bytes> {
+/// The least of a figure in a group and those above it.
+fn nearest(tree: &Tree, mount: &str, group: &str, figure: fn(&Tree, &str) -> Option<Bytes>) -> Option<Bytes> {
     let mut folder = format!("{mount}/{group}");
     let mut least = None;
     loop {
         let folder_now = folder.trim_end_matches('/');
-        if let Some(room) = room(tree, folder_now) {
+        if let Some(room) = figure(tree, folder_now) {
             least = Some(least.map_or(room, |least: Bytes| least.min(room)));
         }
         if folder_now.len() <= mount.len() {
@@ -139,6 +160,9 @@ fn nearest(tree: &Tree, mount: &str, group: &str) -> Option<Bytes> {
         folder.truncate(folder_now.rfind('/')?);
     }
 }
+
+/// A limit of this size is none.
+const NO_LIMIT: u64 = 1 << 62;
 
 /// Names of the limit, the use, and the caches of files in the statistics; the last of version 1
 /// count the groups below too.

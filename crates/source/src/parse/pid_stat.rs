@@ -44,6 +44,8 @@ pub struct PidStat<'t> {
     pub resident_pages: u64,
     /// The CPU that it ran on last. Linux 2.2.8.
     pub processor: Option<CpuId>,
+    /// Its scheduling policy: `SCHED_FIFO` is 1. Linux 2.5.19.
+    pub policy: Option<u32>,
 }
 
 impl PidStat<'_> {
@@ -86,6 +88,7 @@ pub fn parse(text: &str) -> Result<PidStat<'_>, ParseError> {
         virtual_bytes: fields.number(23)?,
         resident_pages: fields.number(24)?,
         processor: fields.number(39).ok().filter(|cpu| *cpu < CpuId::LIMIT).map(CpuId::new),
+        policy: fields.number(41).ok(),
     })
 }
 
@@ -164,17 +167,17 @@ mod tests {
         #[test]
         fn print_then_parse_is_identity(
             pid in any::<u32>(), name in any::<String>(), state in proptest::char::range('A', 'Z'),
-            ticks in any::<[u32; 2]>(), n in any::<[u64; 4]>(), threads in any::<u32>(), cpu in 0u32..8192,
+            ticks in any::<[u32; 2]>(), n in any::<[u64; 4]>(), threads in any::<u32>(), cpu in 0u32..8192, policy in 0u32..7,
         ) {
             let [user, system] = ticks;
             let text = format!(
-                "{pid} ({name}) {state} 1 1 1 0 -1 2097152 {} 0 {} 0 {user} {system} 0 0 20 0 {threads} 0 {} 4096 {} 0 0 0 0 0 0 0 0 0 0 0 0 0 17 {cpu} 0\n",
+                "{pid} ({name}) {state} 1 1 1 0 -1 2097152 {} 0 {} 0 {user} {system} 0 0 20 0 {threads} 0 {} 4096 {} 0 0 0 0 0 0 0 0 0 0 0 0 0 17 {cpu} 0 {policy}\n",
                 n[0], n[1], n[2], n[3]
             );
             let expected = PidStat {
                 pid: Pid::new(pid), name: &name, state, parent: Some(Pid::new(1)), kernel_thread: true,
                 minor_faults: n[0], major_faults: n[1], user_ticks: user.into(), system_ticks: system.into(), threads,
-                started_ticks: n[2], virtual_bytes: 4096, resident_pages: n[3], processor: Some(CpuId::new(cpu)),
+                started_ticks: n[2], virtual_bytes: 4096, resident_pages: n[3], processor: Some(CpuId::new(cpu)), policy: Some(policy),
             };
             prop_assert_eq!(parse(&text), Ok(expected));
         }

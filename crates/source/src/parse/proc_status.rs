@@ -32,6 +32,10 @@ pub struct ProcessStatus {
     pub user: Option<u32>,
     /// Its resident memory: `VmRSS`, without pages of huge page pools.
     pub resident: Option<Bytes>,
+    /// The most resident memory that it ever had: `VmHWM`.
+    pub peak: Option<Bytes>,
+    /// Memory that it locked: `VmLck`.
+    pub locked: Option<Bytes>,
     /// Its pages of huge page pools: `HugetlbPages`, Linux 4.4.
     pub hugetlb: Option<Bytes>,
     /// Its memory that is swapped out: `VmSwap`, without that of shared memory. Linux 2.6.34.
@@ -77,6 +81,8 @@ impl ProcessStatus {
                 self.user = Some(effective.ok_or("four numbers of users")?);
             }
             "VmRSS" => self.resident = Some(size(value)?),
+            "VmHWM" => self.peak = Some(size(value)?),
+            "VmLck" => self.locked = Some(size(value)?),
             "HugetlbPages" => self.hugetlb = Some(size(value)?),
             "VmSwap" => self.swapped = Some(size(value)?),
             // The mask comes first; every release since 2.6.26 has a list of the same behind it.
@@ -145,6 +151,8 @@ State:\tR (running)
 Pid:\t8609
 PPid:\t8596
 Uid:\t1000\t1001\t1000\t1000
+VmLck:\t      64 kB
+VmHWM:\t    1800 kB
 VmRSS:\t    1736 kB
 VmSwap:\t       8 kB
 HugetlbPages:\t    2048 kB
@@ -172,6 +180,8 @@ nonvoluntary_ctxt_switches:\t0
                 threads: Some(1),
                 user: Some(1001),
                 resident: Some(Bytes::from_kib(1736)),
+                peak: Some(Bytes::from_kib(1800)),
+                locked: Some(Bytes::from_kib(64)),
                 hugetlb: Some(Bytes::from_mib(2)),
                 swapped: Some(Bytes::from_kib(8)),
                 cpus_allowed: Some(CpuSet::from([0, 1])),
