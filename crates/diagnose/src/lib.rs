@@ -6,6 +6,8 @@
 //! - `attribution.rs` CPU time of a process by node, as far as it is certain
 //! - `locality.rs` a process's memory against the nodes where it runs; uses of a node's memory; sizes of nodes
 //! - `matching.rs` which process of one moment is which of another
+//! - `balance.rs` the controller of balance; `balance/limits.rs` its numbers, `balance/never.rs` processes that are left
+//!   alone, `balance/means.rs` pages or threads, `balance/room.rs` budget and room, `balance/plan.rs` its answer
 //! - `finding.rs` what is wrong, with proof and mend; `owner.rs` who places a process, and that owner's commands
 //! - `situation.rs` a machine and its change in a window, `situation/process.rs` a process of it,
 //!   `situation/fixture.rs` situations made by hand, for tests; `rule.rs` the frame of a rule; `rules.rs` the catalogue, one file per
@@ -22,6 +24,7 @@
 
 pub mod advice;
 pub mod attribution;
+pub mod balance;
 pub mod change;
 pub mod diagnosis;
 #[cfg(test)]

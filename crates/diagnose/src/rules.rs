@@ -42,7 +42,7 @@ mod shared_segment_on_one;
 mod slow_node_in_interleave;
 mod swap_while_free;
 mod thp_stalling;
-mod two_placers;
+pub(crate) mod two_placers;
 mod vm_memory_stranded;
 mod weights_not_set;
 mod words;

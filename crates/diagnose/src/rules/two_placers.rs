@@ -8,7 +8,7 @@ use crate::rule::{Fact, Rule, several_nodes};
 use crate::situation::Situation;
 
 /// Programs that place others' processes or pages.
-const PLACERS: [&str; 4] = ["numad", "memtierd", "katalyst-agent", "numabalanced"];
+pub(crate) const PLACERS: [&str; 4] = ["numad", "memtierd", "katalyst-agent", "numabalanced"];
 
 pub static RULE: Rule = Rule {
     id: "two-placers",

@@ -1,0 +1,395 @@
+//! The controller of `nodewise balance`: which processes are brought together with their memory, when, and by which
+//! means. It decides from situations, has no clock, and does nothing itself.
+//!
+//! A process goes through these stages: seen, candidate (it needs an action in several windows in a row), held or
+//! planned, acting, settling, judged, resting. One that is never touched has a reason, see [`Never`].
+
+mod limits;
+mod means;
+mod never;
+mod plan;
+mod room;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
+use nodewise_source::process::Pid;
+use nodewise_source::sample::{Allowed, Identity};
+
+pub use limits::Limits;
+pub use means::{Means, Named, Need, PageMove, remote_share, stranded_share};
+pub use never::{Never, ProcessFacts};
+pub use plan::{Action, Done, Hold, Judged, LeftAlone, Plan, Stop, Verdict, Waiting};
+
+use crate::situation::{ProcessState, Situation};
+use never::{Examinee, Kin};
+use room::{Room, Spent};
+
+/// Rests are doubled up to this one: our choice.
+const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
+/// Verdicts in a row after which nothing more is tried.
+const ENOUGH: u32 = 2;
+/// A rise of the share that makes an action a bad one: our choice.
+const WORSE: f64 = 0.05;
+/// The smallest amount that is worth beginning with.
+const LEAST_MOVE: Bytes = Bytes::MIB;
+
+/// A window, and what samples do not hold.
+#[derive(Clone, Copy)]
+pub struct Observation<'a> {
+    pub now: Duration,
+    pub situation: &'a Situation<'a>,
+    pub facts: &'a BTreeMap<Identity, ProcessFacts>,
+    /// CPUs and nodes that processes have by default: those of the first process.
+    pub everyone: &'a Allowed,
+    /// nodewise itself.
+    pub own: Pid,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Stage {
+    Seen,
+    Candidate,
+    Acting { since: Duration },
+    Settling { until: Duration },
+    Resting { until: Duration, after: Verdict },
+    LeftAlone,
+}
+
+/// A process over the windows.
+#[derive(Clone, Debug)]
+struct Track {
+    stage: Stage,
+    name: Arc<str>,
+    /// Windows in a row in which it needed an action.
+    windows: u32,
+    /// When it became a candidate, and the scans then.
+    candidate_at: Duration,
+    scans: Option<u64>,
+    /// The need and the share when the last action began.
+    need: Option<Need>,
+    rest: Duration,
+    worse: u32,
+    /// Nodes that its pages left, and when.
+    left: BTreeMap<NodeId, Duration>,
+    /// CPUs that this controller gave it.
+    ours: Option<CpuSet>,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    limits: Limits,
+    tracks: BTreeMap<Identity, Track>,
+    spent: Spent,
+    /// Verdicts of no difference in a row, by the name of the program.
+    in_vain: BTreeMap<Arc<str>, u32>,
+    /// How much memory was waited for in the last window, in full.
+    full: Option<f64>,
+}
+
+impl Controller {
+    /// A controller that has seen nothing.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            tracks: BTreeMap::new(),
+            spent: Spent::default(),
+            in_vain: BTreeMap::new(),
+            full: None,
+        }
+    }
+
+    /// Its limits.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Looks at a window, and says what may be done.
+    pub fn observe(&mut self, seen: &Observation<'_>) -> Plan {
+        let situation = seen.situation;
+        let mut plan = Plan { stop: self.stop(seen), examined: situation.processes.len(), ..Plan::default() };
+        self.tracks.retain(|identity, _| situation.now.process(*identity).is_some());
+        let kin = Kin::new(situation.now, seen.own);
+        let with_cpus = situation.places.with_cpus();
+        let mut needy: Vec<(&ProcessState<'_>, Need)> = Vec::new();
+        for process in &situation.processes {
+            if let Some(why) = self.forbids(process, seen, &kin) {
+                self.leave_alone(process, why, &mut plan);
+                continue;
+            }
+            let need = means::need(process, situation, &self.limits);
+            let track = self.track(process);
+            match track.stage.clone() {
+                Stage::Acting { .. } => plan.wait(process, need, Hold::Acting),
+                Stage::Settling { until } if seen.now < until => {
+                    plan.wait(process, need, Hold::Settling(until));
+                }
+                Stage::Settling { .. } => {
+                    let judged = self.judge(process, seen, &with_cpus, &plan);
+                    plan.judged.push(judged);
+                }
+                Stage::Resting { until, after } if seen.now < until => {
+                    if need.is_some() {
+                        plan.wait(process, need, Hold::Resting(until, after));
+                    }
+                }
+                _ => match need {
+                    None => (track.stage, track.windows) = (Stage::Seen, 0),
+                    Some(need) => {
+                        track.counted(process, seen.now);
+                        needy.push((process, need));
+                    }
+                },
+            }
+        }
+        plan.add_unreadable(seen, &self.limits);
+        // Most bytes in need first.
+        let weight = |(process, need): &(&ProcessState<'_>, Need)| {
+            std::cmp::Reverse((process.size().get() as f64 * need.share()) as u64)
+        };
+        needy.sort_by_key(|needy| (weight(needy), needy.0.process.identity));
+        self.add_actions(&needy, seen, &mut plan);
+        plan
+    }
+
+    /// Notes that an action begins.
+    pub fn begin(&mut self, action: &Action, now: Duration) {
+        self.spent.add(now, action.process.identity, action.most);
+        if let Some(track) = self.tracks.get_mut(&action.process.identity) {
+            track.stage = Stage::Acting { since: now };
+            track.need = Some(action.need);
+            track.left.extend(action.means.pages.iter().map(|pages| (pages.from, now)));
+            if let Some((cpus, _)) = &action.means.cpus {
+                track.ours = Some(cpus.clone());
+            }
+        }
+    }
+
+    /// Notes that an action has ended.
+    pub fn end(&mut self, identity: Identity, now: Duration, done: Done) {
+        let (settle, failed) = (self.limits.settle, self.limits.failed);
+        let Some(track) = self.tracks.get_mut(&identity) else { return };
+        let Stage::Acting { since } = track.stage else { return };
+        self.spent.correct(since, identity, done.moved);
+        let tried = (done.moved + done.failed).get();
+        if tried > 0 && done.failed.get() as f64 / tried as f64 > failed {
+            track.rest_until(now, Verdict::Failed, self.limits.rest);
+        } else {
+            track.stage = Stage::Settling { until: now.saturating_add(settle) };
+        }
+    }
+
+    /// Notes that an action was taken back, and the bytes that moved for it.
+    pub fn undone(&mut self, identity: Identity, now: Duration, moved: Bytes) {
+        self.spent.add(now, identity, moved);
+        if let Some(track) = self.tracks.get_mut(&identity) {
+            track.ours = None;
+        }
+    }
+
+    fn track(&mut self, process: &ProcessState<'_>) -> &mut Track {
+        let name = &process.process.name;
+        self.tracks.entry(process.process.identity).or_insert_with(|| Track::new(name))
+    }
+
+    fn forbids(&self, process: &ProcessState<'_>, seen: &Observation<'_>, kin: &Kin) -> Option<Never> {
+        let identity = process.process.identity;
+        let track = self.tracks.get(&identity);
+        let examinee = Examinee {
+            state: process,
+            facts: seen.facts.get(&identity),
+            everyone: seen.everyone,
+            ours: track.and_then(|track| track.ours.as_ref()),
+        };
+        never::never(&examinee, seen.situation, kin, &self.limits).or_else(|| {
+            let in_vain = self.in_vain.get(&process.process.name).copied().unwrap_or(0);
+            match track {
+                Some(track) if track.worse >= ENOUGH => Some(Never::Worse),
+                _ => (in_vain >= ENOUGH).then_some(Never::NoEffect),
+            }
+        })
+    }
+
+    fn leave_alone(&mut self, process: &ProcessState<'_>, why: Never, plan: &mut Plan) {
+        if why == Never::Small {
+            plan.small += 1;
+            return;
+        }
+        let named = Named::new(process);
+        let track = self.track(process);
+        let was_ours =
+            matches!(track.stage, Stage::Acting { .. } | Stage::Settling { .. }) || track.ours.is_some();
+        let by_others =
+            matches!(why, Never::Policy(_) | Never::Cpuset | Never::Affinity | Never::Orchestrator(_));
+        if was_ours && by_others {
+            plan.handed_back.push((named.clone(), why.clone()));
+            track.ours = None;
+        }
+        (track.stage, track.windows) = (Stage::LeftAlone, 0);
+        plan.left_alone.push(LeftAlone { process: named, size: process.size(), why });
+    }
+
+    fn stop(&mut self, seen: &Observation<'_>) -> Option<Stop> {
+        let class = seen.situation.class;
+        if !class.has_distance() {
+            return Some(Stop::NoDistance(class.word()));
+        }
+        let placers = seen.situation.now.processes.iter().filter(|process| never::is_placer(process));
+        if let Some(placer) = placers.map(|process| process.name.as_ref().to_owned()).next() {
+            return Some(Stop::Placer(placer));
+        }
+        if seen.situation.event("oom_kill").is_some_and(|kills| kills > 0) {
+            return Some(Stop::OutOfMemory);
+        }
+        let pressure = seen.situation.now.pressure.memory?;
+        let some = pressure.some.map_or(0.0, |stall| stall.avg10);
+        let full = pressure.full.map_or(0.0, |stall| stall.avg10);
+        let rises = full > 0.0 && self.full.is_some_and(|before| full > before);
+        self.full = Some(full);
+        (some > self.limits.pressure || rises).then_some(Stop::Pressure(some, full))
+    }
+
+    fn judge(
+        &mut self,
+        process: &ProcessState<'_>,
+        seen: &Observation<'_>,
+        with_cpus: &NodeSet,
+        plan: &Plan,
+    ) -> Judged {
+        let (rest, now) = (self.limits.rest, seen.now);
+        let track = self.track(process);
+        let need = track.need;
+        let before = need.map_or(0.0, Need::share);
+        let after = match need {
+            Some(Need::Scattered(_)) => remote_share(process),
+            _ => stranded_share(process, with_cpus),
+        };
+        let verdict = match after {
+            _ if matches!(plan.stop, Some(Stop::Pressure(..) | Stop::OutOfMemory)) => Verdict::Worse,
+            None => Verdict::Unknown,
+            Some(after) if after > before + WORSE => Verdict::Worse,
+            Some(after) if after > before / 2.0 => Verdict::NoDifference,
+            Some(_) => Verdict::AsPlanned,
+        };
+        if verdict == Verdict::Worse {
+            track.worse += 1;
+        }
+        track.rest_until(now, verdict, rest);
+        match verdict {
+            Verdict::NoDifference => *self.in_vain.entry(process.process.name.clone()).or_default() += 1,
+            Verdict::AsPlanned => {
+                self.in_vain.remove(&process.process.name);
+            }
+            _ => {}
+        }
+        Judged { process: Named::new(process), verdict, before, after }
+    }
+
+    fn add_actions(&self, needy: &[(&ProcessState<'_>, Need)], seen: &Observation<'_>, plan: &mut Plan) {
+        let mut room = Room::new(seen.situation);
+        let mut hour = self.spent.left_of_hour(seen.now, &self.limits);
+        for (process, need) in needy {
+            match self.decide(process, *need, seen, &room, hour) {
+                Err(hold) => plan.wait(process, Some(*need), hold),
+                Ok(action) => {
+                    for pages in &action.means.pages {
+                        room.take(pages.to, pages.size);
+                    }
+                    hour = Bytes::new(hour.get().saturating_sub(action.most.get()));
+                    plan.actions.push(action);
+                }
+            }
+        }
+        if plan.stop.is_some() {
+            plan.actions.clear();
+        }
+    }
+
+    fn decide(
+        &self,
+        process: &ProcessState<'_>,
+        need: Need,
+        seen: &Observation<'_>,
+        room: &Room,
+        hour: Bytes,
+    ) -> Result<Action, Hold> {
+        let identity = process.process.identity;
+        let Some(track) = self.tracks.get(&identity) else {
+            return Err(Hold::Windows(0, self.limits.windows));
+        };
+        if track.windows < self.limits.windows {
+            return Err(Hold::Windows(track.windows, self.limits.windows));
+        }
+        self.wait_for_kernel(process, track, seen)?;
+        let recent =
+            track.left.iter().filter(|(_, at)| seen.now.saturating_sub(**at) < self.limits.back_after);
+        let left: BTreeSet<NodeId> = recent.map(|(node, _)| *node).collect();
+        let means = means::choose(process, need, seen.situation, room, &left, &self.limits)?;
+        let day = self.spent.left_of_day(seen.now, identity, process.size(), &self.limits);
+        let most = means.size().min(hour).min(day);
+        if !means.pages.is_empty() && most < LEAST_MOVE.min(means.size()) {
+            return Err(if day < hour { Hold::DaySpent } else { Hold::HourSpent });
+        }
+        Ok(Action { process: Named::new(process), need, means, most, remote: remote_share(process) })
+    }
+
+    /// Leaves the work to the kernel's balancing as long as that may still do it.
+    fn wait_for_kernel(
+        &self,
+        process: &ProcessState<'_>,
+        track: &Track,
+        seen: &Observation<'_>,
+    ) -> Result<(), Hold> {
+        let balancing = seen.situation.machine.settings.numa_balancing.unwrap_or(0);
+        if balancing == 0 {
+            return Ok(());
+        }
+        let waited = seen.now.saturating_sub(track.candidate_at) >= self.limits.scans_time;
+        let done = means::scans(process).zip(track.scans).map(|(now, then)| now.saturating_sub(then));
+        match done {
+            Some(done) if done >= self.limits.scans => Ok(()),
+            _ if waited => Ok(()),
+            done => Err(Hold::Balancing(done, self.limits.scans)),
+        }
+    }
+}
+
+impl Track {
+    fn new(name: &Arc<str>) -> Self {
+        Self {
+            stage: Stage::Seen,
+            name: Arc::clone(name),
+            windows: 0,
+            candidate_at: Duration::ZERO,
+            scans: None,
+            need: None,
+            rest: Duration::ZERO,
+            worse: 0,
+            left: BTreeMap::new(),
+            ours: None,
+        }
+    }
+
+    fn counted(&mut self, process: &ProcessState<'_>, now: Duration) {
+        if self.stage != Stage::Candidate || self.name != process.process.name {
+            self.name = Arc::clone(&process.process.name);
+            (self.stage, self.windows) = (Stage::Candidate, 0);
+            (self.candidate_at, self.scans) = (now, means::scans(process));
+        }
+        self.windows = self.windows.saturating_add(1);
+    }
+
+    /// Rests are doubled as long as actions do not do what they should.
+    fn rest_until(&mut self, now: Duration, verdict: Verdict, first: Duration) {
+        self.rest = match verdict {
+            Verdict::AsPlanned | Verdict::Unknown => first,
+            _ => self.rest.saturating_mul(2).clamp(first, LONGEST_REST.max(first)),
+        };
+        self.windows = 0;
+        self.stage = Stage::Resting { until: now.saturating_add(self.rest), after: verdict };
+    }
+}
+
