@@ -393,3 +393,5 @@ impl Track {
     }
 }
 
+#[cfg(test)]
+mod tests;
