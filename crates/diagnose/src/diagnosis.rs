@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nodewise_machine::{Bytes, NodeId};
 
-use crate::finding::{RuleFinding, Severity, Subject};
-use crate::rule::{Lack, Rule};
+use crate::finding::{Confidence, RuleFinding, Severity, Subject};
+use crate::rule::{Fact, Lack, Rule};
 use crate::rules;
 use crate::situation::{Class, NodeState, Situation};
 
@@ -24,6 +24,8 @@ pub struct Diagnosis {
     pub examined: Vec<&'static Rule>,
     /// Rules that lacked a fact.
     pub not_examined: Vec<(&'static Rule, Vec<Lack>)>,
+    /// Processes that matter, about which rules that were examined lacked a fact.
+    pub left_out: Vec<LeftOut>,
     /// Rules about other machines.
     pub elsewhere: usize,
     /// Processes that were there, those whose pages are known, and those that matter.
@@ -34,13 +36,21 @@ pub struct Diagnosis {
     pub devices: usize,
 }
 
+/// A process about which a rule lacks a fact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftOut {
+    pub rule: &'static str,
+    pub process: Subject,
+    pub lack: Lack,
+}
+
 impl Diagnosis {
     /// Asks every rule, or those that are named.
     pub fn new(situation: &Situation<'_>, only: &[String]) -> Self {
         let wanted =
             rules::ALL.iter().copied().filter(|rule| only.is_empty() || only.iter().any(|id| id == rule.id));
         let (mut examined, mut not_examined, mut elsewhere) = (Vec::new(), Vec::new(), 0);
-        let mut findings = Vec::new();
+        let (mut findings, mut left_out) = (Vec::new(), Vec::new());
         for rule in wanted {
             if !(rule.on)(situation.class) {
                 elsewhere += 1;
@@ -49,7 +59,13 @@ impl Diagnosis {
             let lacks = rule.lacks(situation);
             if lacks.is_empty() {
                 examined.push(rule);
-                findings.extend((rule.check)(situation));
+                findings.extend(
+                    (rule.check)(situation).into_iter().map(|finding| hedge(finding, rule, situation)),
+                );
+                left_out.extend(situation.significant().flat_map(|process| {
+                    let of = |lack| LeftOut { rule: rule.id, process: process.subject(), lack };
+                    rule.lacks_of(process).into_iter().map(of)
+                }));
             } else {
                 not_examined.push((rule, lacks));
             }
@@ -64,6 +80,7 @@ impl Diagnosis {
             findings: fold(findings),
             examined,
             not_examined,
+            left_out,
             elsewhere,
             processes: [users, situation.processes.len(), situation.significant().count()],
             nodes: situation.nodes.clone(),
@@ -76,6 +93,16 @@ impl Diagnosis {
     pub fn at_least(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity >= severity).count()
     }
+}
+
+/// A finding that rests on a policy which is known from the first thread only is not certain.
+fn hedge(mut finding: RuleFinding, rule: &Rule, situation: &Situation<'_>) -> RuleFinding {
+    let Subject::Process { identity, .. } = &finding.subject else { return finding };
+    let found = situation.processes.iter().find(|process| process.process.identity == *identity);
+    if rule.needs.contains(&Fact::Policies) && found.is_some_and(|process| process.infers_policies()) {
+        finding.confidence = finding.confidence.min(Confidence::Likely);
+    }
+    finding
 }
 
 /// A warning about a small part of the machine's memory is a note.

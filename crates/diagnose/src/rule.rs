@@ -1,11 +1,10 @@
 //! A rule: what it finds, what it must know, where its thresholds come from.
 
 use nodewise_machine::Origin;
-use nodewise_machine::mapping::MappingsMethod;
-use nodewise_source::sample::{MappingsSample, Remedy, Sample, Unread};
+use nodewise_source::sample::{Remedy, Sample, Unread};
 
 use crate::finding::{RuleFinding, Severity};
-use crate::situation::{Class, Situation};
+use crate::situation::{Class, ProcessState, Situation};
 
 /// A fact that a rule must know. Without it the rule is not examined, which is not the same as silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,8 +21,10 @@ pub enum Fact {
     Allocations,
     /// Where pages of processes are.
     Pages,
-    /// Policies and kinds of mappings.
+    /// Kinds of mappings, and where their pages are.
     Mappings,
+    /// Policies of processes. Unknown is not none: what has no policy is known to have none.
+    Policies,
     /// Interrupts of devices.
     Interrupts,
     /// Devices with their nodes.
@@ -70,6 +71,7 @@ impl Fact {
             Self::Allocations => "allocations of nodes",
             Self::Pages => "memory of processes by node",
             Self::Mappings => "mappings of processes",
+            Self::Policies => "policies of processes",
             Self::Interrupts => "interrupts of devices",
             Self::Devices => "devices",
             Self::Pools => "pools of huge pages",
@@ -95,10 +97,11 @@ impl Fact {
             Self::Events => !now.events.is_empty(),
             Self::Allocations => now.nodes.iter().any(|node| node.allocations.hit.is_some()),
             Self::Pages => !situation.processes.is_empty(),
-            Self::Mappings => {
-                let is_needed = situation.significant().next().is_some();
-                let exact = |read: &MappingsSample| read.mappings.method == MappingsMethod::Exact;
-                !situation.processes.is_empty() && (!is_needed || now.mappings.iter().any(exact))
+            Self::Mappings | Self::Policies => {
+                let mut significant = situation.significant().peekable();
+                let is_needed = significant.peek().is_some();
+                let known = significant.any(|process| self.lack_of(process).is_none());
+                !situation.processes.is_empty() && (!is_needed || known)
             }
             Self::Interrupts => !now.interrupts.is_empty(),
             Self::Devices => !machine.devices.is_empty(),
@@ -113,6 +116,19 @@ impl Fact {
             Self::Processes => !now.processes.is_empty(),
             Self::Slots => !machine.memory_slots.slots.is_empty(),
         }
+    }
+
+    /// Why it is not known of a process; `None` where it is, and for facts that are not about one process.
+    pub fn lack_of(self, process: &ProcessState<'_>) -> Option<Lack> {
+        let reason = match self {
+            Self::Mappings | Self::Policies if process.mappings.is_none() => "its mappings were not read",
+            Self::Policies if process.known_policy().is_none() => {
+                "reading them walks all of its pages, and it has too many small ones"
+            }
+            _ => return None,
+        };
+        let remedy = process.mappings.map(|_| "nodewise doctor --pid PID reads them".to_owned());
+        Some(Lack { fact: self.words(), reason: reason.to_owned(), remedy })
     }
 
     /// Why it is not known here; `None` where it is.
@@ -134,14 +150,17 @@ impl Fact {
             (Self::Rates, _) => {
                 lack("one moment only", Some("watch for some seconds: nodewise doctor --window 10s"))
             }
-            (Self::Pages | Self::Mappings | Self::Processes, _) if situation.now.processes.is_empty() => {
+            (Self::Pages | Self::Mappings | Self::Policies | Self::Processes, _)
+                if situation.now.processes.is_empty() =>
+            {
                 lack("this source holds no processes", None)
             }
-            (Self::Mappings, _) if !situation.now.mappings.is_empty() => lack(
-                "the processes are too large to read every page of them",
-                Some("nodewise maps PID --exact"),
-            ),
-            (Self::Pages | Self::Mappings, _) => lack("permission denied", Some("run as root")),
+            (Self::Mappings | Self::Policies, _) if !situation.now.mappings.is_empty() => {
+                return situation.significant().find_map(|process| self.lack_of(process));
+            }
+            (Self::Pages | Self::Mappings | Self::Policies, _) => {
+                lack("permission denied", Some("run as root"))
+            }
             (Self::Slots, _) => match &situation.machine.memory_slots.not_read {
                 Some(reason) => lack(reason, None),
                 None if situation.machine.origin == Origin::Live => {
@@ -156,7 +175,9 @@ impl Fact {
 
 /// The line of a sample about a fact that is missing.
 fn unread(sample: &Sample, fact: Fact) -> Option<&Unread> {
-    sample.unread.iter().find(|unread| unread.fact == fact.words())
+    // Policies come with mappings.
+    let is_read_as = if fact == Fact::Policies { Fact::Mappings } else { fact };
+    sample.unread.iter().find(|unread| unread.fact == is_read_as.words())
 }
 
 /// A rule.
@@ -184,6 +205,11 @@ impl Rule {
     /// The facts that are missing for it here.
     pub fn lacks(&self, situation: &Situation<'_>) -> Vec<Lack> {
         self.needs.iter().filter_map(|fact| fact.lack(situation)).collect()
+    }
+
+    /// The facts that are missing for it about one process.
+    pub fn lacks_of(&self, process: &ProcessState<'_>) -> Vec<Lack> {
+        self.needs.iter().filter_map(|fact| fact.lack_of(process)).collect()
     }
 }
 

@@ -20,6 +20,9 @@ pub struct ProcessMappings {
     /// Its memory that is swapped out.
     pub swapped: Option<Bytes>,
     pub method: MappingsMethod,
+    /// The policy of its first thread, which holds for mappings without one of their own; `None` where it was not
+    /// read apart from those of the mappings.
+    pub thread_policy: Option<MappingPolicy>,
     /// The CPU time of reading; `None` where no clock was at hand.
     pub took: Option<Duration>,
     /// The CPU time that the whole reading was expected to take.
@@ -76,6 +79,7 @@ impl ProcessMappings {
             resident: None,
             swapped: None,
             method: MappingsMethod::Exact,
+            thread_policy: None,
             took: None,
             predicted: Duration::ZERO,
             mappings,

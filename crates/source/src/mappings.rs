@@ -12,7 +12,7 @@ pub mod sharers;
 
 use std::time::Duration;
 
-use nodewise_machine::mapping::{Mapping, MappingsMethod, ProcessMappings};
+use nodewise_machine::mapping::{Mapping, MappingPolicy, MappingsMethod, ProcessMappings};
 use nodewise_machine::{Bytes, NodeId, Pid};
 
 use crate::mappings::kind::Kinds;
@@ -150,12 +150,14 @@ pub fn read(
         return Ok(process.finish(exact, None, predicted));
     };
     let begin = pages.cpu_time();
-    let most = match thoroughness {
-        Thoroughness::Sample(most) => Some(most),
-        Thoroughness::ByPrice if predicted > MOST_COST => Some(USUAL_SAMPLE),
+    let wish = match thoroughness {
+        Thoroughness::Sample(most) => Some(sample::Wish { most: most.max(1), unless_cheap: false }),
+        Thoroughness::ByPrice if predicted > MOST_COST => {
+            Some(sample::Wish { most: USUAL_SAMPLE, unless_cheap: true })
+        }
         Thoroughness::ByPrice | Thoroughness::Exact => None,
     };
-    let sampled = most.map(|most| sample::read(&mut process, pages, most.max(1), seed)).transpose()?;
+    let sampled = wish.map(|wish| sample::read(&mut process, pages, wish, seed)).transpose()?;
     let read = match sampled.flatten() {
         Some(sampled) => sampled,
         None => exact::read(&mut process, Some(pages))?,
@@ -168,6 +170,8 @@ pub fn read(
 struct Found {
     mappings: Vec<Mapping>,
     method: MappingsMethod,
+    /// The policy of the first thread, where mappings are without.
+    thread_policy: Option<MappingPolicy>,
 }
 
 /// A process that is read.
@@ -268,9 +272,7 @@ impl<'t> Process<'t> {
     /// too much for a process that has many.
     fn price(&self, small: u64) -> Duration {
         let pages = self.status.resident.unwrap_or_default().get() / small.max(1);
-        let nanos = |each: Duration, count: u64| (each.as_nanos() as u64).saturating_mul(count);
-        let mappings = nanos(MAPPING_COST, self.listed.len() as u64);
-        Duration::from_nanos(nanos(PAGE_COST, pages).saturating_add(mappings))
+        price(pages, self.listed.len())
     }
 
     fn finish(self, found: Found, took: Option<Duration>, predicted: Duration) -> ProcessMappings {
@@ -280,12 +282,19 @@ impl<'t> Process<'t> {
             name: self.status.name,
             swapped: self.status.swapped,
             method: found.method,
+            thread_policy: found.thread_policy,
             took,
             predicted,
             mappings: found.mappings,
             notes: self.notes,
         }
     }
+}
+
+/// The CPU time of `numa_maps` for so many entries of page tables, and mappings.
+fn price(entries: u64, mappings: usize) -> Duration {
+    let nanos = |each: Duration, count: u64| (each.as_nanos() as u64).saturating_mul(count);
+    Duration::from_nanos(nanos(PAGE_COST, entries).saturating_add(nanos(MAPPING_COST, mappings as u64)))
 }
 
 fn is_gone(error: &ReadError) -> bool {

@@ -14,7 +14,7 @@ pub static RULE: Rule = Rule {
     title: "memory is stranded, and its policy forbids balancing",
     severity: Severity::Info,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Mappings, Fact::Balancing, Fact::Release],
+    needs: &[Fact::Rates, Fact::Policies, Fact::Balancing, Fact::Release],
     sign: "balancing is on, the policy is bind over two nodes or more without the flag balancing, at least 10 % of the \
            memory is stranded, and the kernel knows the flag (5.12)",
     traps: "a policy over one node leaves nothing to balance",

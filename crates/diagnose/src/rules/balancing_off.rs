@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     title: "balancing is off, no policy places the programs, and their memory is stranded",
     severity: Severity::Warning,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Pages, Fact::Balancing],
+    needs: &[Fact::Rates, Fact::Pages, Fact::Policies, Fact::Balancing],
     sign: "kernel.numa_balancing is 0, and processes without policy, cpuset or orchestrator have at least 10 % of their \
            memory on nodes where they do not run",
     traps: "a machine on which everything is placed by hand",
@@ -32,7 +32,7 @@ fn is_free(situation: &Situation<'_>, process: &ProcessState<'_>) -> bool {
         process.reach.as_ref().is_some_and(|reach| situation.places.with_cpus().is_subset(reach));
     let all_memory = process.allowed_nodes().is_none_or(|nodes| situation.memory_nodes().is_subset(nodes));
     let owned = matches!(process.owner(), Owner::Kubelet | Owner::Slurm | Owner::Libvirt(_));
-    everywhere && all_memory && !owned && process.policy().is_none()
+    everywhere && all_memory && !owned && process.has_no_policy()
 }
 
 fn diagnose(situation: &Situation<'_>) -> Option<RuleFinding> {

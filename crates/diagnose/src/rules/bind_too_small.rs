@@ -18,7 +18,7 @@ pub static RULE: Rule = Rule {
     title: "the nodes that a process may use will be full within the hour",
     severity: Severity::Warning,
     on: several_nodes,
-    needs: &[Fact::Rates, Fact::NodeMemory, Fact::Processes],
+    needs: &[Fact::Rates, Fact::NodeMemory, Fact::Processes, Fact::Policies],
     sign: "a policy bind, or a cpuset, that leaves out nodes; the process grew by at least 1 % in the window, and at \
            that pace the memory available on its nodes is gone within an hour",
     traps: "a start that ends before; a limit below that size",

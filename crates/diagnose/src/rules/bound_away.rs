@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     title: "memory is bound to nodes that the CPU mask excludes",
     severity: Severity::Warning,
     on: with_distance,
-    needs: &[Fact::Mappings, Fact::Pages],
+    needs: &[Fact::Policies, Fact::Pages],
     sign: "a policy bind or preferred, or the cpuset, names no node of the allowed CPUs, over at least 300 MiB or \
            5 % of the smallest node",
     traps: "nodes without CPUs are bound on purpose: a note; buffers of devices are placed at the device",

@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     title: "CPUs are confined to some nodes, memory is not, and went elsewhere",
     severity: Severity::Warning,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Pages],
+    needs: &[Fact::Rates, Fact::Pages, Fact::Policies],
     sign: "the nodes of the allowed CPUs are a part of the allowed memory nodes, no policy, and at least 10 % of the \
            process's own memory is on nodes where it does not run",
     traps: "local allocation usually does right: it counts by its effect only",
@@ -31,7 +31,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let memory_nodes = mems.intersection(&situation.memory_nodes());
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
     let is_part = reach.is_subset(&memory_nodes) && reach.len() < memory_nodes.len() && !reach.is_empty();
-    if !is_part || process.policy().is_some() || process.share(size) < STRANDED || size < situation.floor() {
+    if !is_part || !process.has_no_policy() || process.share(size) < STRANDED || size < situation.floor() {
         return None;
     }
     let summary =

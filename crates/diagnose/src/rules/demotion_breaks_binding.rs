@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     title: "demotion moves pages of bound programs to nodes that they may not use",
     severity: Severity::Warning,
     on: tiered,
-    needs: &[Fact::Pages, Fact::Demotion, Fact::Release],
+    needs: &[Fact::Pages, Fact::Policies, Fact::Demotion, Fact::Release],
     sign: "demotion is on, the kernel is older than 6.16, and a process has pages on a node of a slower tier that its \
            policy or cpuset leaves out",
     traps: "pages that were there before the binding",

@@ -20,7 +20,7 @@ pub static RULE: Rule = Rule {
     title: "threads run on several nodes, and the memory lies on one",
     severity: Severity::Warning,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Pages],
+    needs: &[Fact::Rates, Fact::Pages, Fact::Policies],
     sign: "CPU time on two nodes or more, at least 10 % each; 80 % of the memory on one of them, which has at most \
            1.5 times an even share of the CPU time; no policy",
     traps: "memory of one thread that is alone in using it; less memory than a node's caches",
@@ -34,7 +34,7 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 }
 
 fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
-    if !process.is_at_work() || process.policy().is_some() {
+    if !process.is_at_work() || !process.has_no_policy() {
         return None;
     }
     let with_cpus = situation.places.with_cpus();

@@ -17,7 +17,7 @@ pub static RULE: Rule = Rule {
     title: "a process with pages of a pool runs where that pool is used up",
     severity: Severity::Warning,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Mappings, Fact::Pools],
+    needs: &[Fact::Rates, Fact::Mappings, Fact::Policies, Fact::Pools],
     sign: "a process maps pages of a pool, the nodes where it runs have no free page of that size, another node has, \
            and part of its pages came from there",
     traps: "a process that took all the pages it needs from its own node",
@@ -37,10 +37,10 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let of_pools = mappings.iter().filter(|mapping| mapping.kind == MappingKind::HugePool);
     let size = of_pools.clone().filter_map(|mapping| mapping.page_size).max()?;
     let mut on: BTreeMap<NodeId, Bytes> = BTreeMap::new();
-    // A binding put them there, and a pool of another size is another matter.
+    // A binding put them there, or a policy that was not read; and a pool of another size is another matter.
     let is_bound = |mapping: &&Mapping| {
         let policy = mapping.policy.as_ref().and_then(|policy| policy.policy.as_ref());
-        policy.is_some_and(|policy| policy.mode == PolicyMode::Bind)
+        policy.is_none_or(|policy| policy.mode == PolicyMode::Bind)
     };
     for mapping in of_pools.filter(|mapping| mapping.page_size == Some(size) && !is_bound(mapping)) {
         if let nodewise_machine::mapping::MappedPages::Counted(pages) = &mapping.pages {

@@ -16,7 +16,7 @@ pub static RULE: Rule = Rule {
     title: "balancing is on, and stranded memory is in a pool, which it never moves",
     severity: Severity::Info,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Mappings, Fact::Balancing],
+    needs: &[Fact::Rates, Fact::Mappings, Fact::Policies, Fact::Balancing],
     sign: "automatic balancing is on, the process has no policy, at least 10 % of its memory is stranded, and at least \
            80 % is in pools",
     traps: "a process under a policy is not balanced anyway",
@@ -34,7 +34,7 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let pools = process.in_pools()?;
     let is_on = situation.machine.settings.numa_balancing.is_some_and(|mode| mode & 1 != 0);
     let much = process.share(size) >= STRANDED && process.share(pools) >= IN_POOLS;
-    if !is_on || !much || process.policy().is_some() {
+    if !is_on || !much || !process.has_no_policy() {
         return None;
     }
     let summary = format!(

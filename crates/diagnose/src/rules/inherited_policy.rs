@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     title: "a program runs under a policy that was meant for its parent",
     severity: Severity::Note,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Mappings],
+    needs: &[Fact::Rates, Fact::Policies],
     sign: "a process and its parent have the same policy and different names, and at least 10 % of the child's memory \
            is on nodes where it does not run",
     traps: "workers of one server, which have its name or its unit",

@@ -16,7 +16,7 @@ pub static RULE: Rule = Rule {
     title: "a process that fits one node is spread over several",
     severity: Severity::Note,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Mappings],
+    needs: &[Fact::Rates, Fact::Policies],
     sign: "most of its memory under interleaving over two nodes or more, less than half of the smallest node, and \
            all CPU time on one node",
     traps: "programs that need the bandwidth of all controllers; emulated nodes, where interleaving is right",

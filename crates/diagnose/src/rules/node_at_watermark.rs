@@ -138,7 +138,7 @@ fn hold(situation: &Situation<'_>, node: NodeId, finding: &mut RuleFinding) {
     let others: NodeSet = situation.memory_nodes().iter().filter(|other| *other != node).collect();
     let left = situation.room_elsewhere(node).get().saturating_sub(held.get());
     let may_go = largest.allowed_nodes().is_none_or(|allowed| others.is_subset(allowed));
-    if !may_go || largest.policy().is_some() || Bytes::new(left) < situation.total().share(ELSEWHERE) {
+    if !may_go || !largest.has_no_policy() || Bytes::new(left) < situation.total().share(ELSEWHERE) {
         finding.mends.push(Mend::words(
             format!(
                 "spread what {name} needs: nodewise run --interleave={} -- COMMAND",

@@ -22,7 +22,7 @@ pub static RULE: Rule = Rule {
     title: "a policy is set, and the pages came before it",
     severity: Severity::Note,
     on: several_nodes,
-    needs: &[Fact::Mappings],
+    needs: &[Fact::Policies],
     sign: "under interleaving over k nodes a node has 10 points more or less than 1/k of at least 10,000 pages; under \
            bind pages lie on another node",
     traps: "a node that was full when the pages were touched: then node-at-watermark is the cause; weighted \

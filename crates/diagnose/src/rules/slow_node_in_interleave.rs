@@ -13,7 +13,7 @@ pub static RULE: Rule = Rule {
     title: "interleaving covers a node of a slower tier",
     severity: Severity::Warning,
     on: tiered,
-    needs: &[Fact::Mappings],
+    needs: &[Fact::Policies],
     sign: "a policy interleave over nodes of several memory tiers, with pages on the slow ones",
     traps: "weighted interleaving, which gives a slow node its part",
     explains: &[],

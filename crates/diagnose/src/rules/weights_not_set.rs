@@ -19,7 +19,7 @@ pub static RULE: Rule = Rule {
     title: "weighted interleaving has the same weight for unlike nodes",
     severity: Severity::Note,
     on: several_nodes,
-    needs: &[Fact::Mappings],
+    needs: &[Fact::Policies],
     sign: "a policy weighted interleave, equal weights, and read bandwidths of its nodes in the firmware's tables that \
            differ by more than 1.3 times",
     traps: "tables of the firmware that are wrong: nodewise bandwidth measures",

@@ -169,11 +169,13 @@ impl Fixture {
             sample.processes.push(Arc::new(process));
             sample.processes.sort_by_key(|process| process.identity);
         }
+        self.mappings(work.pid, &[(MappingKind::Anonymous, MemPolicy::DEFAULT, work.memory)]);
     }
 
-    /// Adds the mappings of a process.
+    /// Sets the mappings of a process.
     pub(crate) fn mappings(&mut self, pid: u32, mappings: &[Mapped<'_>]) {
         let identity = Identity { pid: Pid::new(pid), started_ticks: 5 };
+        self.now.mappings.retain(|read| read.identity != identity);
         let mapping = |(at, (kind, policy, memory)): (u64, &Mapped<'_>)| {
             let nodes: BTreeMap<NodeId, Bytes> =
                 memory.iter().map(|(node, size)| (NodeId::new(*node), *size)).collect();

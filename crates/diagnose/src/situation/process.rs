@@ -211,23 +211,69 @@ impl ProcessState<'_> {
     /// The policy other than the default over most of its memory, with the size of that memory; `None` without one, or
     /// where its mappings were not read. A buffer under a policy of its own says nothing about the rest.
     pub fn policy(&self) -> Option<(&MemPolicy, Bytes)> {
+        self.known_policy()?
+    }
+
+    /// Whether no policy other than the default is over most of its memory. A policy that was not read is not none.
+    pub fn has_no_policy(&self) -> bool {
+        self.known_policy() == Some(None)
+    }
+
+    /// The policy other than the default over most of its memory, or that there is none; `None` where that is not
+    /// known.
+    pub fn known_policy(&self) -> Option<Option<(&MemPolicy, Bytes)>> {
         let mut sizes: Vec<(&MemPolicy, Bytes)> = Vec::new();
-        for (mapping, policy) in self.placed_mappings() {
+        let mut unknown = Bytes::default();
+        for mapping in self.mappings?.mappings.iter().filter(|mapping| mapping.kind.follows_policy()) {
             let size = mapping.resident().unwrap_or_default();
+            let Some(policy) = self.policy_of(mapping) else {
+                unknown += size;
+                continue;
+            };
             match sizes.iter_mut().find(|(known, _)| *known == policy) {
                 Some((_, sum)) => *sum += size,
                 None => sizes.push((policy, size)),
             }
         }
-        let most = sizes.into_iter().max_by_key(|(_, size)| *size)?;
-        Some(most).filter(|(_, size)| size.get() > 0 && self.share(*size) >= MOST)
+        sizes.retain(|(policy, _)| !matches!(policy.mode, PolicyMode::Default | PolicyMode::Local));
+        let most = sizes.into_iter().max_by_key(|(_, size)| *size);
+        let is_most = |size: Bytes| size.get() > 0 && self.share(size) >= MOST;
+        match most.filter(|(_, size)| is_most(*size)) {
+            Some(most) => Some(Some(most)),
+            None if is_most(most.map_or(unknown, |(_, size)| size + unknown)) => None,
+            None => Some(None),
+        }
+    }
+
+    /// The policy of a mapping; `None` where it was not read.
+    ///
+    /// A mapping whose own policy was not read counts as under that of the first thread, unless that is the default: of
+    /// a program that was started under a policy this is nearly always so, and a program that places its memory
+    /// itself starts under the default.
+    fn policy_of<'m>(&'m self, mapping: &'m Mapping) -> Option<&'m MemPolicy> {
+        let thread = || {
+            let policy = self.mappings?.thread_policy.as_ref()?.policy.as_ref()?;
+            (policy.mode != PolicyMode::Default).then_some(policy)
+        };
+        match &mapping.policy {
+            Some(read) => read.policy.as_ref(),
+            None => thread(),
+        }
+    }
+
+    /// Whether the policy of some mappings is known from that of the first thread only.
+    pub fn infers_policies(&self) -> bool {
+        self.mappings.is_some_and(|read| {
+            let infers = |mapping: &Mapping| mapping.kind.follows_policy() && mapping.policy.is_none();
+            read.thread_policy.is_some() && read.mappings.iter().any(infers)
+        })
     }
 
     /// Mappings under a policy that names nodes.
     pub fn placed_mappings(&self) -> impl Iterator<Item = (&Mapping, &MemPolicy)> {
         let mappings = self.mappings.into_iter().flat_map(|process| &process.mappings);
         mappings.filter(|mapping| mapping.kind.follows_policy()).filter_map(|mapping| {
-            let policy = mapping.policy.as_ref()?.policy.as_ref()?;
+            let policy = self.policy_of(mapping)?;
             let places = !matches!(policy.mode, PolicyMode::Default | PolicyMode::Local);
             places.then_some((mapping, policy))
         })

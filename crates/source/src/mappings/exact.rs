@@ -30,7 +30,7 @@ pub(super) fn read(
         let mappings = (0..process.listed.len())
             .map(|at| Mapping { unsure: false, ..mapping(process, at, None, &sizes) })
             .collect();
-        return Ok(Found { mappings, method: MappingsMethod::NoNodes });
+        return Ok(Found { mappings, method: MappingsMethod::NoNodes, thread_policy: None });
     };
     let mut mappings = Vec::with_capacity(process.listed.len());
     for at in 0..process.listed.len() {
@@ -44,7 +44,7 @@ pub(super) fn read(
             "{count} came, went or changed twice while they were read: their pages are not counted"
         ));
     }
-    Ok(Found { mappings, method: MappingsMethod::Exact })
+    Ok(Found { mappings, method: MappingsMethod::Exact, thread_policy: None })
 }
 
 /// `numa_maps` by address; `None` where the kernel does not have it.

@@ -7,13 +7,17 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::mapping::{DrawnPages, MappedPages, Mapping, MappingKind, MappingsMethod};
+use nodewise_machine::mapping::{
+    DrawnPages, MappedPages, Mapping, MappingKind, MappingPolicy, MappingsMethod,
+};
 use nodewise_machine::{Bytes, NodeId};
 use nodewise_stats::random::Random;
 use nodewise_stats::share::wilson_interval;
 
 use super::runs::{self, Present};
-use super::{Found, MappingsError, PageError, PageSource, Process, Run, RunState};
+use super::{Found, MOST_COST, MappingsError, PageError, PageSource, Process, Run, RunState};
+use crate::parse::{Problems, numa_maps};
+use crate::paths;
 
 /// Pages per question; the kernel goes through 16 of them at a time.
 const BATCH: usize = 512;
@@ -23,16 +27,30 @@ const CERTAIN: f64 = 0.01;
 const PATIENCE: u64 = 2000;
 const FEW_HITS: f64 = 0.05;
 
-/// Counts and draws at most about `most` pages each; `None` where all of `numa_maps` has to be read instead,
-/// with the reason in the notes.
+/// The shortest words that `numa_maps` has for a mapping under the default policy behind its address, and those that
+/// follow its file where one of its pages is present.
+const WORDS: &str = " default file=";
+const WORDS_OF_PAGES: &str = " mapped=1 N0=1 kernelpagesize_kB=4";
+
+/// The sampling that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
+    /// Pages to count, and to draw, at most about.
+    pub(super) most: u64,
+    /// Whether all of `numa_maps` is better where huge pages make it cheap.
+    pub(super) unless_cheap: bool,
+}
+
+/// Counts and draws some pages; `None` where all of `numa_maps` is to be read instead, with the reason in the notes.
 pub(super) fn read(
     process: &mut Process<'_>,
     pages: &mut dyn PageSource,
-    most: u64,
+    wish: Wish,
     seed: u64,
 ) -> Result<Option<Found>, MappingsError> {
-    match attempt(process, pages, most, seed) {
+    match attempt(process, pages, wish, seed) {
         Ok(found) => Ok(Some(found)),
+        Err(Stop::Cheap) => Ok(None),
         Err(Stop::Gone) => Err(MappingsError::Ended(process.pid)),
         Err(Stop::ReadAll(why)) => {
             process.notes.push(format!("all pages were counted instead of sampled: {why}"));
@@ -44,6 +62,8 @@ pub(super) fn read(
 /// Why nothing was drawn.
 enum Stop {
     Gone,
+    /// Reading everything costs little.
+    Cheap,
     ReadAll(String),
 }
 
@@ -59,7 +79,8 @@ impl From<PageError> for Stop {
     }
 }
 
-fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u64) -> Result<Found, Stop> {
+fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, wish: Wish, seed: u64) -> Result<Found, Stop> {
+    let most = wish.most;
     let kinds: Vec<MappingKind> = process.listed.iter().map(|listed| process.kinds.kind(listed)).collect();
     let (present, is_scanned) = match runs::scan(&process.listed, pages) {
         Ok(present) => (present, true),
@@ -67,6 +88,13 @@ fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u
         Err(error) => return Err(error.into()),
     };
     let mut sampling = Sampling::new(pages, &present, is_scanned);
+    let entries = |at: usize| sampling.entries(&present[at]);
+    let walk = super::price((0..present.len()).map(entries).sum(), present.len());
+    if wish.unless_cheap && is_scanned && walk <= MOST_COST {
+        return Err(Stop::Cheap);
+    }
+    let thread_policy =
+        present.first().filter(|_| is_scanned).and_then(|first| thread_policy(process, first));
     let is_special = |at: usize| kinds[at] == MappingKind::Special;
     let drawn_from = sampling.count_small(most, is_special)?;
     sampling.draw(&drawn_from, most, seed)?;
@@ -85,7 +113,25 @@ fn attempt(process: &Process<'_>, pages: &mut dyn PageSource, most: u64, seed: u
         }
     });
     let method = if is_exact { MappingsMethod::Exact } else { MappingsMethod::Sampled { asked, seed } };
-    Ok(Found { mappings: mappings.collect(), method })
+    Ok(Found { mappings: mappings.collect(), method, thread_policy })
+}
+
+/// The policy that the kernel shows for the first segment of the program, which has none of its own: that of the first
+/// thread. Only bytes of that line are read: the kernel walks the pages of each mapping whose line is touched, and the
+/// next one may be large.
+fn thread_policy(process: &Process<'_>, present: &Present) -> Option<MappingPolicy> {
+    let first = process.listed.first().filter(|first| process.kinds.kind(first) == MappingKind::File)?;
+    let address = format!("{:08x}", first.start).len();
+    let pages = if present.runs.is_empty() { 0 } else { WORDS_OF_PAGES.len() };
+    let length = address + WORDS.len() + first.name.as_ref()?.len() + pages;
+    let mut start = Vec::new();
+    process.tree.read_start(&paths::numa_maps(process.pid), length, &mut start).ok()?;
+    let text = String::from_utf8_lossy(&start);
+    // What is behind the policy shows that it is not cut.
+    let (line, _) = text.split_once(" file=")?;
+    let read = numa_maps::parse_line(line, 1, &mut Problems::default())?;
+    let policy = MappingPolicy { text: read.policy_text, policy: read.policy };
+    (read.start == first.start).then_some(policy)
 }
 
 /// Questions about pages, and the answers so far.
@@ -112,12 +158,14 @@ impl<'a> Sampling<'a> {
         if is_whole { huge } else { small }
     }
 
+    /// The pages to ask for in a mapping, which are the entries that page tables have for it.
+    fn entries(&self, present: &Present) -> u64 {
+        present.runs.iter().map(|run| (run.end - run.start).div_ceil(self.step(run))).sum()
+    }
+
     /// Counts mappings page by page, the smallest first, as long as there are few pages; returns the others.
     fn count_small(&mut self, most: u64, skips: impl Fn(usize) -> bool) -> Result<Vec<usize>, Stop> {
-        let price = |at: usize| -> u64 {
-            let runs = self.present[at].runs.iter();
-            runs.map(|run| (run.end - run.start).div_ceil(self.step(run))).sum()
-        };
+        let price = |at: usize| self.entries(&self.present[at]);
         let mut by_price: Vec<(u64, usize)> =
             (0..self.present.len()).filter(|at| !skips(*at)).map(|at| (price(at), at)).collect();
         by_price.sort_unstable();

@@ -284,24 +284,67 @@ fn a_process_that_ends_while_it_is_read_is_no_wrong_sum() {
     assert_eq!(found, Err(MappingsError::Ended(PID)));
 }
 
+/// A process of 2 GiB in one mapping above the segments of its program.
+fn dear(numa_maps: &str) -> Tree {
+    let maps = "00400000-00500000 r-xp 0 fe:00 9 /usr/sbin/database\n100000000-180000000 rw-p 0 00:00 0\n";
+    Tree::memory(
+        Memory::new()
+            .file("/proc/7/status", "Name:\tx\nState:\tS (sleeping)\nVmRSS:\t 2097152 kB\n")
+            .file("/proc/7/maps", maps)
+            .file("/proc/7/numa_maps", numa_maps),
+    )
+}
+
+const ALL_OF_DEAR: (u64, u64) = (0x1_0000_0000, 0x1_8000_0000);
+
 #[test]
 fn a_dear_process_is_drawn_unless_all_is_wanted() {
-    let status = "Name:\tx\nState:\tS (sleeping)\nVmRSS:\t 1048576 kB\n";
-    let files = || {
-        Memory::new()
-            .file("/proc/7/status", status)
-            .file("/proc/7/maps", LARGE)
-            .file("/proc/7/numa_maps", "10000000 default\n20000000 default\n")
-    };
     let method = |thoroughness| {
-        let mut pages = Pages::new(whole(), interleaved);
-        let found = read(&Tree::memory(files()), PID, thoroughness, 5, Some(&mut pages)).unwrap();
+        let mut pages = Pages::new(vec![small(ALL_OF_DEAR.0, ALL_OF_DEAR.1)], interleaved);
+        let tree = dear("00400000 default file=/usr/sbin/database\n100000000 default\n");
+        let found = read(&tree, PID, thoroughness, 5, Some(&mut pages)).unwrap();
         (found.method, found.predicted.as_millis())
     };
     let (drawn, predicted) = method(Thoroughness::ByPrice);
     assert!(matches!(drawn, MappingsMethod::Sampled { seed: 5, .. }), "{drawn:?}");
-    assert_eq!(predicted, 22);
+    assert_eq!(predicted, 44);
     assert_eq!(method(Thoroughness::Exact).0, MappingsMethod::Exact);
+}
+
+#[test]
+fn huge_pages_make_a_large_process_cheap_to_read_with_its_policies() {
+    let (start, end) = ALL_OF_DEAR;
+    let mut pages = Pages::new(vec![Run { start, end, state: RunState::Huge }], interleaved);
+    let tree = dear(
+        "00400000 default file=/usr/sbin/database\n\
+         100000000 bind:1 anon=524288 N1=524288 kernelpagesize_kB=4\n",
+    );
+    let found = read(&tree, PID, Thoroughness::ByPrice, 5, Some(&mut pages)).unwrap();
+    assert_eq!((found.method, &found.notes[..]), (MappingsMethod::Exact, &[] as &[String]));
+    assert_eq!(found.mappings[1].policy.as_ref().unwrap().text, "bind:1");
+}
+
+#[test]
+fn the_policy_of_the_first_thread_costs_one_line() {
+    let check = |first: &str, expected: Option<&str>| {
+        let runs = vec![small(0x40_0000, 0x40_1000), small(ALL_OF_DEAR.0, ALL_OF_DEAR.1)];
+        let mut pages = Pages::new(runs, interleaved);
+        let tree = dear(&format!("{first}\n100000000 bind:1 anon=9 N0=9 kernelpagesize_kB=4\n"));
+        let found = read(&tree, PID, Thoroughness::ByPrice, 5, Some(&mut pages)).unwrap();
+        let text = found.thread_policy.map(|policy| policy.text);
+        assert_eq!(text.as_deref(), expected, "{first}");
+        assert!(found.mappings.iter().all(|mapping| mapping.policy.is_none()));
+    };
+    let file = "file=/usr/sbin/database mapped=9 N0=9 kernelpagesize_kB=4";
+    check(&format!("00400000 interleave:0-3 {file}"), Some("interleave:0-3"));
+    check(&format!("00400000 prefer (many):1,3 {file}"), Some("prefer (many):1,3"));
+    check(&format!("00400000 default {file}"), Some("default"));
+    // Cut in the middle of the policy.
+    check(&format!("00400000 prefer (many)=relative:{} {file}", "1,3,".repeat(12)), None);
+    check("00400000 default", None);
+    check(&format!("00300000 default {file}"), None);
+    check(&"9".repeat(100), None);
+    check("", None);
 }
 
 #[test]

@@ -45,6 +45,13 @@ pub struct LackingRules<'a> {
     pub rules: Vec<&'static str>,
 }
 
+/// A fact that rules lack about some processes, while they know it about others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LackingProcesses<'a> {
+    pub lacking: LackingRules<'a>,
+    pub processes: Vec<&'a Subject>,
+}
+
 impl<'a> DoctorReport<'a> {
     /// The findings by severity, the worst first; a severity without any is left out.
     pub fn counts(&self) -> Vec<(Severity, usize)> {
@@ -132,6 +139,23 @@ impl<'a> DoctorReport<'a> {
         let mut lacking: Vec<_> =
             lacks.into_iter().map(|(lack, rules)| LackingRules { lack, rules }).collect();
         lacking.sort_by_key(|lacking| Reverse(lacking.rules.len()));
+        lacking
+    }
+
+    /// The facts that rules lack about single processes, that of the most processes first.
+    pub fn lacking_about_processes(&self) -> Vec<LackingProcesses<'a>> {
+        let mut lacks: BTreeMap<&Lack, (BTreeSet<&'static str>, BTreeSet<&Subject>)> = BTreeMap::new();
+        for left_out in &self.diagnosis.left_out {
+            let (rules, processes) = lacks.entry(&left_out.lack).or_default();
+            rules.insert(left_out.rule);
+            processes.insert(&left_out.process);
+        }
+        let of = |(lack, (rules, processes)): (_, (BTreeSet<_>, BTreeSet<_>))| LackingProcesses {
+            lacking: LackingRules { lack, rules: rules.into_iter().collect() },
+            processes: processes.into_iter().collect(),
+        };
+        let mut lacking: Vec<_> = lacks.into_iter().map(of).collect();
+        lacking.sort_by_key(|lacking| Reverse(lacking.processes.len()));
         lacking
     }
 

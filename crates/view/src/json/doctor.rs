@@ -7,7 +7,7 @@ use nodewise_machine::{Bytes, NodeId};
 use serde::Serialize;
 
 use super::{pretty, rounded};
-use crate::digest::doctor::{DoctorReport, check_of, rule_of};
+use crate::digest::doctor::{DoctorReport, LackingRules, check_of, rule_of};
 
 pub use rules::rules;
 
@@ -33,6 +33,8 @@ struct DoctorJson<'a> {
     nodes: Vec<NodeJson>,
     examined: ExaminedJson,
     not_examined: Vec<NotExaminedJson<'a>>,
+    /// Processes about which rules lack a fact, though those were examined.
+    not_examined_processes: Vec<NotExaminedProcessesJson<'a>>,
     /// Rules about other kinds of machines.
     rules_elsewhere: usize,
     findings_of_other_processes: usize,
@@ -169,6 +171,13 @@ struct NotExaminedJson<'a> {
 }
 
 #[derive(Serialize)]
+struct NotExaminedProcessesJson<'a> {
+    #[serde(flatten)]
+    lack: NotExaminedJson<'a>,
+    processes: Vec<SubjectJson<'a>>,
+}
+
+#[derive(Serialize)]
 struct IgnoredJson<'a> {
     id: &'static str,
     severity: &'static str,
@@ -195,11 +204,10 @@ impl<'a> DoctorJson<'a> {
             available_bytes: state.available.map(Bytes::get),
             high_watermark_bytes: state.high.map(Bytes::get),
         };
-        let not_examined = report.lacking().into_iter().map(|lacking| NotExaminedJson {
-            fact: lacking.lack.fact,
-            reason: &lacking.lack.reason,
-            remedy: lacking.lack.remedy.as_deref(),
-            rules: lacking.rules,
+        let not_examined = report.lacking().into_iter().map(NotExaminedJson::from_lacking);
+        let in_part = report.lacking_about_processes().into_iter().map(|lacking| NotExaminedProcessesJson {
+            processes: lacking.processes.into_iter().map(SubjectJson::from_subject).collect(),
+            lack: NotExaminedJson::from_lacking(lacking.lacking),
         });
         let ignored = report.ignored.iter().map(|finding| IgnoredJson {
             id: finding.rule,
@@ -235,11 +243,19 @@ impl<'a> DoctorJson<'a> {
                 devices: diagnosis.devices,
             },
             not_examined: not_examined.collect(),
+            not_examined_processes: in_part.collect(),
             rules_elsewhere: diagnosis.elsewhere,
             findings_of_other_processes: report.others,
             ignored: ignored.collect(),
             unread: unread.collect(),
         }
+    }
+}
+
+impl<'a> NotExaminedJson<'a> {
+    fn from_lacking(lacking: LackingRules<'a>) -> Self {
+        let LackingRules { lack, rules } = lacking;
+        Self { fact: lack.fact, reason: &lack.reason, remedy: lack.remedy.as_deref(), rules }
     }
 }
 

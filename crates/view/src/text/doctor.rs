@@ -4,7 +4,9 @@ use nodewise_diagnose::finding::{Evidence, Mend, RuleFinding, Severity};
 use nodewise_machine::Bytes;
 
 use crate::digest::counts::{by_count, plural};
-use crate::digest::doctor::{DoctorReport, check_of, owner, price, rule_of, subject, value};
+use crate::digest::doctor::{
+    DoctorReport, LackingProcesses, LackingRules, check_of, owner, price, rule_of, subject, value,
+};
 use crate::digest::running::words;
 use crate::style::{Ink, Style};
 use crate::text::line::{Line, Page, columns};
@@ -12,6 +14,8 @@ use crate::text::table::{Align, Column, Keep, Table};
 
 /// The widest fact that has its value in a column beside it.
 const FACT: usize = 28;
+/// Processes that a line names.
+const NAMED: usize = 5;
 
 /// Writes the report.
 pub fn doctor(report: &DoctorReport<'_>, style: &Style) -> String {
@@ -144,15 +148,31 @@ fn nodes(report: &DoctorReport<'_>, page: &mut Page) {
     table.write(page);
 }
 
+/// A lack in words, with the rules that it keeps silent.
+fn lack(fact: &str, lacking: &LackingRules<'_>) -> String {
+    let remedy = lacking.lack.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    format!("{fact}: {}{remedy} ({})", lacking.lack.reason, lacking.rules.join(", "))
+}
+
 fn not_examined(report: &DoctorReport<'_>, page: &mut Page) {
     let missing = report.diagnosis.not_examined.len();
     if missing > 0 {
         page.heading("Not examined", &plural(missing, "rule"));
         for lacking in report.lacking() {
-            let remedy = lacking.lack.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-            let (fact, reason) = (lacking.lack.fact, &lacking.lack.reason);
-            let rules = lacking.rules.join(", ");
-            page.line(4, &Line::from(format!("  {fact}: {reason}{remedy} ({rules})")));
+            page.line(4, &Line::from(format!("  {}", lack(lacking.lack.fact, &lacking))));
+        }
+    }
+    let in_part = report.lacking_about_processes();
+    if !in_part.is_empty() {
+        page.heading("Not examined for", "");
+        for LackingProcesses { lacking, processes } in in_part {
+            let first = processes.iter().take(NAMED).map(|process| subject(process)).collect::<Vec<_>>();
+            let more = match processes.len() - first.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let fact = format!("{}{more}: {}", first.join(", "), lacking.lack.fact);
+            page.line(4, &Line::from(format!("  {}", lack(&fact, &lacking))));
         }
     }
     if !report.unread.is_empty() {

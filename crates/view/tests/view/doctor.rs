@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nodewise_diagnose::diagnosis::LeftOut;
 use nodewise_diagnose::finding::{
     Confidence, Evidence, Mend, OWN, Owner, RuleFinding, Scope, Severity, Subject, Value,
 };
@@ -116,6 +117,17 @@ fn diagnosis(findings: Vec<RuleFinding>) -> Diagnosis {
             ),
             (rule("kswapd-one-node"), vec![rates()]),
         ],
+        left_out: ["memory-stranded", "swap-while-free"]
+            .map(|rule| LeftOut {
+                rule,
+                process: stranded().subject,
+                lack: lack(
+                    "policies of processes",
+                    "it is too large",
+                    Some("nodewise doctor --pid PID reads them"),
+                ),
+            })
+            .into(),
         elsewhere: 1,
         processes: [412, 389, 9],
         nodes,
@@ -259,6 +271,16 @@ fn json_says_what_the_text_says() {
             says(rule.as_str().unwrap());
         }
     }
+    let in_part = &json["not_examined_processes"][0];
+    says(&format!(
+        "\"{}\" ({}): {}: {}; {} ({})",
+        text_of(&in_part["processes"][0], "name"),
+        in_part["processes"][0]["pid"],
+        text_of(in_part, "fact"),
+        text_of(in_part, "reason"),
+        text_of(in_part, "remedy"),
+        "memory-stranded, swap-while-free",
+    ));
     says(text_of(&json["unread"][0], "fact"));
     assert_eq!(json["examined"]["rules"].as_array().unwrap().len(), 3);
     says("3 rules, 412 processes (memory of 389 known, 9 significant), interrupts of 6 devices, 12 devices");

@@ -1,6 +1,6 @@
 //! Rules about one process.
 
-use nodewise_machine::mapping::FileId;
+use nodewise_machine::mapping::{DrawnPages, FileId, MappedPages, MappingPolicy};
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn pages_that_were_there_before_their_policy() {
     silent(&fixture, rule);
     fixture.now.mappings.clear();
     let situation = crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
-    assert_eq!(rule.lacks(&situation)[0].fact, "mappings of processes");
+    assert_eq!(rule.lacks(&situation)[0].fact, "policies of processes");
 }
 
 #[test]
@@ -224,4 +224,75 @@ fn a_child_under_the_policy_of_its_parent() {
     // A worker of the same server.
     named(&mut fixture, 200, "mysqld", Some(100));
     silent(&fixture, rule);
+}
+
+/// Makes the mappings of a process those of one whose pages were drawn: their policies were not read.
+fn drawn(fixture: &mut Fixture, pid: u32, thread_policy: Option<MemPolicy>) {
+    let read = fixture.now.mappings.iter_mut().find(|read| read.identity.pid.number() == pid).unwrap();
+    let read = std::sync::Arc::make_mut(&mut read.mappings);
+    read.method = nodewise_machine::mapping::MappingsMethod::Sampled { asked: 1_000, seed: 1 };
+    read.thread_policy =
+        thread_policy.map(|policy| MappingPolicy { text: policy.to_string(), policy: Some(policy) });
+    for mapping in &mut read.mappings {
+        mapping.policy = None;
+        let MappedPages::Counted(pages) = &mapping.pages else { continue };
+        let all: Bytes = pages.values().copied().sum();
+        let hits = |size: Bytes| (size.get() as f64 / all.get() as f64 * 1_000.0) as u64;
+        let nodes = pages.iter().map(|(node, size)| (*node, hits(*size))).collect();
+        mapping.pages = MappedPages::Drawn(DrawnPages { candidates: all, drawn: 1_000, nodes });
+    }
+}
+
+fn diagnosis(fixture: &Fixture, rule: &Rule) -> crate::Diagnosis {
+    let situation =
+        crate::Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).expect("two samples");
+    crate::Diagnosis::new(&situation, &[rule.id.to_owned()])
+}
+
+#[test]
+fn an_unknown_policy_is_not_none() {
+    let everywhere = &[(0, seconds(5)), (2, seconds(5)), (4, seconds(5)), (6, seconds(5))];
+    let work = Work { memory: &[(1, gib(8))], cpu: everywhere, ..Work::default() };
+    let rule = &first_touch_on_one::RULE;
+    let with = |thread_policy: Option<MemPolicy>| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.process(&work);
+        drawn(&mut fixture, 100, thread_policy);
+        diagnosis(&fixture, rule)
+    };
+    for unknown in [with(None), with(Some(MemPolicy::DEFAULT))] {
+        assert_eq!((unknown.findings.len(), unknown.examined.len()), (0, 0));
+        assert_eq!(unknown.not_examined[0].1[0].fact, "policies of processes");
+        assert!(unknown.not_examined[0].1[0].remedy.as_deref().unwrap().contains("--pid"));
+    }
+    // A process beside it whose policies are known is examined, and the other one is named.
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&work);
+    drawn(&mut fixture, 100, None);
+    fixture.process(&Work { pid: 200, ..work });
+    let found = diagnosis(&fixture, rule);
+    assert_eq!((found.findings.len(), found.left_out.len()), (1, 1));
+    assert!(matches!(&found.left_out[0].process,
+        Subject::Process { identity, .. } if identity.pid.number() == 100));
+}
+
+#[test]
+fn a_policy_that_the_kernel_cut_is_one() {
+    let everywhere = &[(0, seconds(5)), (2, seconds(5)), (4, seconds(5)), (6, seconds(5))];
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(1, gib(8))], cpu: everywhere, ..Work::default() });
+    let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
+    read.mappings[0].policy = Some(MappingPolicy { text: "interleave:0,2,4,6,8".into(), policy: None });
+    assert!(diagnosis(&fixture, &first_touch_on_one::RULE).findings.is_empty());
+}
+
+#[test]
+fn a_policy_of_the_first_thread_is_likely_that_of_all() {
+    let rule = &bound_away::RULE;
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(2, gib(4))], cpus: Some("0-1"), ..Work::default() });
+    drawn(&mut fixture, 100, Some(MemPolicy::new(PolicyMode::Bind, nodes("2"))));
+    let found = diagnosis(&fixture, rule);
+    assert_eq!(found.findings[0].confidence, Confidence::Likely);
+    assert_eq!(found.findings[0].cause.as_deref(), Some("it was started under bind:2"));
 }

@@ -28,7 +28,10 @@ pub(super) fn add(machine: &Machine, now: &mut Sample, named: Option<&BTreeSet<P
         }
         let pid = identity.pid;
         let pages = &mut LivePages::open(pid);
-        match read(&Tree::live(), pid, Thoroughness::ByPrice, measuring::seed(None), Some(pages)) {
+        // Who names a process wants to know all about it.
+        let is_named = named.is_some_and(|named| named.contains(&pid));
+        let thoroughness = if is_named { Thoroughness::Exact } else { Thoroughness::ByPrice };
+        match read(&Tree::live(), pid, thoroughness, measuring::seed(None), Some(pages)) {
             // A number can be that of another process by now.
             Ok(_) if Identity::read(&Tree::live(), pid) != Some(identity) => {}
             Ok(mappings) => {

@@ -142,6 +142,7 @@ impl MapsFrame {
             resident: self.resident.map(Bytes::new),
             swapped: self.swapped.map(Bytes::new),
             method,
+            thread_policy: None,
             took: self.took_us.map(Duration::from_micros),
             predicted: Duration::from_micros(self.predicted_us),
             mappings,

@@ -79,6 +79,7 @@ pub(super) fn mappings() -> impl Strategy<Value = (Moment, ProcessMappings)> {
             resident,
             swapped: resident,
             method,
+            thread_policy: None,
             took: took.map(Duration::from_micros),
             predicted: Duration::from_micros(took.unwrap_or(3)),
             mappings: mappings.into_iter().map(placed).collect(),
