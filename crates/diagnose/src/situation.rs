@@ -1,5 +1,6 @@
 //! A situation, which rules judge: a machine, and its change in a window.
 
+pub mod pages;
 pub mod process;
 
 use std::collections::BTreeMap;

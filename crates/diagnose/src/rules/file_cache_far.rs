@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::mapping::{MappedPages, MappingKind};
+use nodewise_machine::NodeSet;
+use nodewise_machine::mapping::MappingKind;
 use nodewise_machine::printable::quote;
-use nodewise_machine::{Bytes, NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
 use super::words::{self, nodes};
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
-use crate::situation::process::{RUNS, add_pages};
+use crate::situation::pages::NodePages;
+use crate::situation::process::RUNS;
 use crate::situation::{ProcessState, Situation};
 
 /// The part of the file's pages that is away.
@@ -36,27 +37,23 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 }
 
 fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
-    let mut files: BTreeMap<&str, BTreeMap<NodeId, Bytes>> = BTreeMap::new();
+    let mut files: BTreeMap<&str, NodePages> = BTreeMap::new();
     for mapping in process.mappings?.mappings.iter().filter(|mapping| mapping.kind == MappingKind::File) {
-        let (Some(name), MappedPages::Counted(pages)) = (mapping.name.as_deref(), &mapping.pages) else {
-            continue;
-        };
-        let memory = files.entry(name).or_default();
-        add_pages(memory, pages);
+        let Some(name) = mapping.name.as_deref() else { continue };
+        files.entry(name).or_default().add(&mapping.pages);
     }
-    let sum = |memory: &BTreeMap<NodeId, Bytes>| memory.values().copied().sum::<Bytes>();
-    let (name, memory) = files.into_iter().max_by_key(|(_, memory)| sum(memory))?;
-    let size = sum(&memory);
+    let (name, memory) = files.into_iter().max_by_key(|(_, memory)| memory.size())?;
+    let size = memory.size();
     let far: NodeSet = memory
-        .keys()
-        .copied()
+        .nodes()
+        .iter()
         .filter(|node| situation.places.with_cpus().contains(*node))
         .filter(|node| process.most_on(*node).is_some_and(|share| share < RUNS))
         .collect();
-    let away: Bytes = far.iter().filter_map(|node| memory.get(&node)).copied().sum();
-    let share = away.get() as f64 / size.get().max(1) as f64;
+    let away = memory.on(&far);
+    let share = memory.share(&far)?;
     let least = situation.large();
-    if size < least || share < AWAY {
+    if size < least || share.low < AWAY {
         return None;
     }
     let file = quote(name);
@@ -70,10 +67,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     finding.confidence = Confidence::Likely;
     finding.concerns = Some(away);
     finding.evidence = vec![
-        Evidence::new(format!("{file} on {}", nodes(&far)), Value::Share(share), shown::NUMA_MAPS)
+        Evidence::new(format!("{file} on {}", nodes(&far)), Value::Share(share.share), shown::NUMA_MAPS)
             .against(Value::Share(AWAY), OWN),
         Evidence::new("in memory", Value::Size(size), shown::NUMA_MAPS).against(Value::Size(least), OWN),
     ];
+    finding.evidence.extend(words::interval(format!("{file} on {}", nodes(&far)), &share));
     finding.cause = Some("another process, or an earlier run, read it first from that node".to_owned());
     finding.mends = vec![Mend {
         commands: vec!["sync".to_owned(), format!("echo 1 > {}", shown::DROP_CACHES)],

@@ -1,15 +1,13 @@
 //! A policy is set, and the pages came before it.
 
-use std::collections::BTreeMap;
-
-use nodewise_machine::mapping::{MappedPages, Mapping, MappingKind};
-use nodewise_machine::{Bytes, MemPolicy, NodeId, PolicyMode};
+use nodewise_machine::mapping::{Mapping, MappingKind};
+use nodewise_machine::{Bytes, MemPolicy, NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
 
-use super::words::nodes;
+use super::words::{self, nodes};
 use crate::finding::{Evidence, Mend, OWN, RuleFinding, Scope, Severity, Value};
 use crate::rule::{Fact, Rule, several_nodes};
-use crate::situation::process::add_pages;
+use crate::situation::pages::{NodePages, ShareEstimate};
 use crate::situation::{ProcessState, Situation};
 
 /// A node's share may differ from an even one by this much.
@@ -37,27 +35,27 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 }
 
 fn find(process: &ProcessState<'_>) -> Option<RuleFinding> {
-    let mut under: Vec<(&MemPolicy, BTreeMap<NodeId, Bytes>)> = Vec::new();
+    let mut under: Vec<(&MemPolicy, NodePages)> = Vec::new();
     for (mapping, policy) in process.placed_mappings().filter(|(mapping, _)| counts(mapping)) {
-        let MappedPages::Counted(pages) = &mapping.pages else { continue };
         let at = under.iter().position(|(known, _)| *known == policy).unwrap_or_else(|| {
-            under.push((policy, BTreeMap::new()));
+            under.push((policy, NodePages::default()));
             under.len() - 1
         });
-        add_pages(&mut under[at].1, pages);
+        under[at].1.add(&mapping.pages);
     }
     let (policy, memory, wrong) = under
         .into_iter()
         .filter_map(|(policy, memory)| wrong(policy, &memory).map(|w| (policy, memory, w)))
         .max_by_key(|(_, _, wrong)| *wrong)?;
-    let size: Bytes = memory.values().copied().sum();
+    let size = memory.size();
     let summary = format!("{wrong} of {size} under {policy} are not where that puts them");
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, process.subject(), summary);
     finding.concerns = Some(wrong);
-    finding.evidence = memory
-        .iter()
-        .map(|(node, size)| Evidence::new(format!("on node {node}"), Value::Size(*size), shown::NUMA_MAPS))
-        .collect();
+    for node in memory.nodes().iter() {
+        let (fact, node) = (format!("on node {node}"), NodeSet::from_iter([node]));
+        finding.evidence.push(Evidence::new(fact.clone(), Value::Size(memory.on(&node)), shown::NUMA_MAPS));
+        finding.evidence.extend(memory.share(&node).and_then(|share| words::interval(fact, &share)));
+    }
     finding.evidence.push(
         Evidence::new("away from the policy", Value::Size(wrong), shown::NUMA_MAPS)
             .against(Value::Size(ENOUGH.share(OFF)), OWN),
@@ -86,22 +84,22 @@ fn counts(mapping: &Mapping) -> bool {
 }
 
 /// Memory away from the places of a policy; `None` where it is little, or the policy gives no place.
-fn wrong(policy: &MemPolicy, memory: &BTreeMap<NodeId, Bytes>) -> Option<Bytes> {
-    let size: Bytes = memory.values().copied().sum();
+fn wrong(policy: &MemPolicy, memory: &NodePages) -> Option<Bytes> {
+    let size = memory.size();
     if size < ENOUGH || policy.nodes.is_empty() {
         return None;
     }
-    let outside: Bytes =
-        memory.iter().filter(|(node, _)| !policy.nodes.contains(**node)).map(|(_, size)| *size).sum();
+    let outside = memory.nodes().difference(&policy.nodes);
     match policy.mode {
-        PolicyMode::Bind => Some(outside).filter(|outside| *outside >= ENOUGH.share(OFF)),
+        // A sampled page of another node is proof enough; how many there are is not.
+        PolicyMode::Bind => Some(memory.on(&outside)).filter(|outside| *outside >= ENOUGH.share(OFF)),
         PolicyMode::Interleave if policy.nodes.len() > 1 => {
             let even = 1.0 / policy.nodes.len() as f64;
-            let share =
-                |node: NodeId| memory.get(&node).map_or(0, |size| size.get()) as f64 / size.get() as f64;
-            let is_off = policy.nodes.iter().any(|node| (share(node) - even).abs() > OFF);
-            let above: f64 = policy.nodes.iter().map(|node| (share(node) - even).max(0.0)).sum();
-            is_off.then(|| size.share(above) + outside)
+            let shares: Vec<ShareEstimate> =
+                policy.nodes.iter().filter_map(|node| memory.share(&NodeSet::from_iter([node]))).collect();
+            let is_off = shares.iter().any(|share| share.low > even + OFF || share.high < even - OFF);
+            let above: f64 = shares.iter().map(|share| (share.share - even).max(0.0)).sum();
+            is_off.then(|| size.share(above) + memory.on(&outside))
         }
         _ => None,
     }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use nodewise_machine::mapping::{FileId, MappedPages, MappingKind};
+use nodewise_machine::mapping::{FileId, MappingKind};
 use nodewise_machine::printable::quote;
-use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_machine::{NodeId, NodeSet};
 use nodewise_source::paths::shown;
 
-use super::words::nodes;
+use super::words::{self, nodes};
 use crate::finding::{Confidence, Evidence, Mend, OWN, RuleFinding, Scope, Severity, Subject, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::Situation;
-use crate::situation::process::add_pages;
+use crate::situation::pages::NodePages;
 
 /// The part of a segment that one node has.
 const ON_ONE: f64 = 0.8;
@@ -34,7 +34,7 @@ pub static RULE: Rule = Rule {
 #[derive(Default)]
 struct Segment {
     name: Option<String>,
-    memory: BTreeMap<NodeId, Bytes>,
+    memory: NodePages,
     users: NodeSet,
     processes: usize,
 }
@@ -47,21 +47,17 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 fn segments(situation: &Situation<'_>) -> BTreeMap<FileId, Segment> {
     let mut segments: BTreeMap<FileId, Segment> = BTreeMap::new();
     for process in &situation.processes {
-        let mut own: BTreeMap<FileId, BTreeMap<NodeId, Bytes>> = BTreeMap::new();
+        let mut own: BTreeMap<FileId, NodePages> = BTreeMap::new();
         for mapping in process.mappings.into_iter().flat_map(|read| &read.mappings) {
             let is_shared = match mapping.kind {
                 MappingKind::Shared => true,
                 MappingKind::HugePool => mapping.permissions.shared,
                 _ => false,
             };
-            let (true, Some(file), MappedPages::Counted(pages)) = (is_shared, mapping.file, &mapping.pages)
-            else {
-                continue;
-            };
+            let (true, Some(file)) = (is_shared, mapping.file) else { continue };
             let segment = segments.entry(file).or_default();
             segment.name = segment.name.take().or_else(|| mapping.name.clone());
-            let memory = own.entry(file).or_default();
-            add_pages(memory, pages);
+            own.entry(file).or_default().add(&mapping.pages);
         }
         for (file, memory) in own {
             let Some(segment) = segments.get_mut(&file) else { continue };
@@ -69,7 +65,7 @@ fn segments(situation: &Situation<'_>) -> BTreeMap<FileId, Segment> {
                 segment.users = segment.users.union(&process.runs_on());
             }
             segment.processes += 1;
-            if memory.values().copied().sum::<Bytes>() > segment.memory.values().copied().sum() {
+            if memory.size() > segment.memory.size() {
                 segment.memory = memory;
             }
         }
@@ -78,25 +74,28 @@ fn segments(situation: &Situation<'_>) -> BTreeMap<FileId, Segment> {
 }
 
 fn find(situation: &Situation<'_>, segment: &Segment) -> Option<RuleFinding> {
-    let size: Bytes = segment.memory.values().copied().sum();
-    let (node, most) = segment.memory.iter().max_by_key(|(_, size)| **size)?;
-    let share = most.get() as f64 / size.get().max(1) as f64;
+    let size = segment.memory.size();
+    let on = |node: &NodeId| segment.memory.on(&NodeSet::from_iter([*node]));
+    let node = segment.memory.nodes().iter().max_by_key(on)?;
+    let most = on(&node);
+    let share = segment.memory.share(&NodeSet::from_iter([node]))?;
     let least = situation.large();
-    if size < least || share < ON_ONE || segment.users.len() < 2 {
+    if size < least || share.low < ON_ONE || segment.users.len() < 2 {
         return None;
     }
     let name = segment.name.as_deref().map_or_else(|| "a shared segment".to_owned(), quote);
     let summary =
         format!("{most} of {name} lie on node {node}; processes of {} use it", nodes(&segment.users));
-    let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::node(*node), summary);
+    let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::node(node), summary);
     finding.confidence = Confidence::Likely;
-    finding.concerns = Some(*most);
+    finding.concerns = Some(most);
     finding.evidence = vec![
-        Evidence::new(format!("on node {node}"), Value::Share(share), shown::NUMA_MAPS)
+        Evidence::new(format!("on node {node}"), Value::Share(share.share), shown::NUMA_MAPS)
             .against(Value::Share(ON_ONE), OWN),
         Evidence::new("size", Value::Size(size), shown::NUMA_MAPS).against(Value::Size(least), OWN),
         Evidence::new("mapped by", Value::Count(segment.processes as u64, "processes"), shown::NUMA_MAPS),
     ];
+    finding.evidence.extend(words::interval(format!("on node {node}"), &share));
     finding.cause = Some("the process that made it wrote it first, from one node".to_owned());
     finding.mends = vec![Mend::words(
         "interleave it before it is filled: nodewise run --interleave=all -- COMMAND, or NUMAPolicy=interleave and \

@@ -3,7 +3,9 @@
 use nodewise_machine::NodeSet;
 use nodewise_machine::printable::quote;
 
+use crate::finding::{Evidence, Value};
 use crate::situation::ProcessState;
+use crate::situation::pages::ShareEstimate;
 
 /// `node 1`, `nodes 0-2`.
 pub(super) fn nodes(nodes: &NodeSet) -> String {
@@ -11,6 +13,11 @@ pub(super) fn nodes(nodes: &NodeSet) -> String {
         1 => format!("node {nodes}"),
         _ => format!("nodes {nodes}"),
     }
+}
+
+/// The interval of a share of sampled pages.
+pub(super) fn interval(fact: String, share: &ShareEstimate) -> Option<Evidence> {
+    Some(Evidence::new(fact, Value::Text(share.interval()?), "move_pages(2)"))
 }
 
 /// `"mysqld" (2417)`.

@@ -87,7 +87,10 @@ fn a_small_process_over_all_nodes() {
 }
 
 fn shared(fixture: &mut Fixture, pids: &[u32]) {
-    let memory: &[(u32, Bytes)] = &[(1, gib(4))];
+    shared_memory(fixture, pids, &[(1, gib(4))]);
+}
+
+fn shared_memory(fixture: &mut Fixture, pids: &[u32], memory: &[(u32, Bytes)]) {
     for (at, pid) in pids.iter().enumerate() {
         let cpu = &[(at as u32 * 2, seconds(10))];
         fixture.process(&Work { pid: *pid, memory, cpu, ..Work::default() });
@@ -295,4 +298,52 @@ fn a_policy_of_the_first_thread_is_likely_that_of_all() {
     let found = diagnosis(&fixture, rule);
     assert_eq!(found.findings[0].confidence, Confidence::Likely);
     assert_eq!(found.findings[0].cause.as_deref(), Some("it was started under bind:2"));
+}
+
+#[test]
+fn segments_and_files_of_sampled_pages_count_by_the_low_end_of_their_interval() {
+    // On node 1: all of it, or three quarters and a bit.
+    for (on_one, is_found) in [(8, true), (6, false)] {
+        let memory: &[(u32, Bytes)] = &[(1, gib(on_one)), (2, gib(8 - on_one))];
+        let mut fixture = Fixture::new(FOUR);
+        shared_memory(&mut fixture, &[100, 200, 300], memory);
+        for pid in [100, 200, 300] {
+            drawn(&mut fixture, pid, None);
+        }
+        let found = fixture.findings(&shared_segment_on_one::RULE);
+        assert_eq!(found.len(), usize::from(is_found), "{found:#?}");
+        for found in found {
+            let interval = found.evidence.iter().find(|fact| {
+                matches!(&fact.value,
+                crate::finding::Value::Text(words) if words.contains("99.6 % to 100.0 %"))
+            });
+            assert!(interval.is_some(), "{found:#?}");
+        }
+    }
+    for (far, is_found) in [(3, true), (2, false)] {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.process(&Work { memory: &[(0, gib(1))], cpu: &[(0, seconds(10))], ..Work::default() });
+        let memory: &[(u32, Bytes)] = &[(3, gib(far)), (0, gib(4 - far))];
+        fixture.mappings(100, &[(MappingKind::File, MemPolicy::DEFAULT, memory)]);
+        let read = std::sync::Arc::make_mut(&mut fixture.now.mappings[0].mappings);
+        read.mappings[0].name = Some("/srv/weights".to_owned());
+        drawn(&mut fixture, 100, None);
+        assert_eq!(fixture.findings(&file_cache_far::RULE).len(), usize::from(is_found), "{far}");
+    }
+}
+
+#[test]
+fn sampled_pages_under_interleaving_are_uneven_only_beyond_their_interval() {
+    let all = || Some(MemPolicy::new(INTERLEAVE, nodes("0-3")));
+    let with = |memory: &[(u32, Bytes)]| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.process(&Work { memory, ..Work::default() });
+        drawn(&mut fixture, 100, all());
+        diagnosis(&fixture, &policy_too_late::RULE).findings
+    };
+    let found = with(&[(1, gib(8))]);
+    assert_eq!((found[0].confidence, found[0].concerns), (Confidence::Likely, Some(gib(6))));
+    // 36 %, which could be 33 %.
+    let near = with(&[(0, gib(36)), (1, gib(22)), (2, gib(21)), (3, gib(21))]);
+    assert_eq!(near, []);
 }
