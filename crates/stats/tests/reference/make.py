@@ -17,7 +17,7 @@ import scipy
 import statsmodels
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import NormalIndPower, TTestPower
+from statsmodels.stats.power import NormalIndPower
 
 FOLDER = pathlib.Path(__file__).parent
 PACKAGES = f"SciPy {scipy.__version__}, statsmodels {statsmodels.__version__}, NumPy {numpy.__version__}"
@@ -123,21 +123,6 @@ def quantiles():
     write("student", "scipy.stats.t.ppf(p, degrees)", cases)
 
 
-def detectable():
-    cases = []
-    for blocks in [6, 10, 20, 40, 100]:
-        for comparisons in [1, 5, 12]:
-            alpha = 0.05 / comparisons
-            t, z = stats.t.ppf(1 - alpha / 2, blocks - 1), stats.norm.ppf(0.8)
-            # In standard errors of the estimate, which are sqrt(blocks) to a standard deviation.
-            exact = TTestPower().solve_power(nobs=blocks, alpha=alpha, power=0.8) * numpy.sqrt(blocks)
-            cases.append({
-                "blocks": blocks, "comparisons": comparisons, "by_formula": float(t + z), "exact": float(exact),
-            })
-    made_by = "scipy.stats.t.ppf(1 - alpha / 2, blocks - 1) + scipy.stats.norm.ppf(0.8); exact: statsmodels TTestPower"
-    write("detectable", made_by, cases)
-
-
 def blocks_for():
     cases = []
     for deviation in [0.01, 0.03, 0.08]:
@@ -153,5 +138,5 @@ def blocks_for():
 
 
 if __name__ == "__main__":
-    for make in [signed_rank, rank_sum, holm, bootstrap, geometric_mean, quantiles, detectable, blocks_for]:
+    for make in [signed_rank, rank_sum, holm, bootstrap, geometric_mean, quantiles, blocks_for]:
         make()
