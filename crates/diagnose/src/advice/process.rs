@@ -12,15 +12,15 @@ use crate::attribution::ticks;
 use crate::diagnosis::Diagnosis;
 use crate::finding::{Confidence, Owner, RuleFinding, Subject};
 use crate::knowledge::{Application, ProgramFacts, ProgramKind, declared};
+use crate::situation::process::AT_WORK;
 use crate::situation::{Class, ProcessState, Situation};
 
 /// Rules about the placement of one process.
-const RULES: [&str; 7] = [
+const RULES: [&str; 6] = [
     "memory-stranded",
     "bound-away",
     "first-touch-on-one",
     "policy-too-late",
-    "shared-segment-on-one",
     "interleaved-but-small",
     "bind-too-small",
 ];
@@ -28,6 +28,14 @@ const RULES: [&str; 7] = [
 const LEAST: &str = "memory-stranded";
 /// A node with this part of the CPU time is one that the process runs on.
 const RUNS: f64 = 0.1;
+/// The same on a machine of many nodes: this part of an even load.
+const RUNS_OF_EVEN: f64 = 0.5;
+/// A younger process still starts: its growth says nothing about what follows.
+const YOUNG: Duration = Duration::from_secs(60);
+/// A segment that several processes map, from which on the memory of one of them is not that of the program.
+const COMMON: Bytes = Bytes::from_mib(64);
+/// Faults of one kind must outnumber the other by this much.
+const OUTNUMBERS: u64 = 2;
 /// Faults of automatic balancing that say something about sharing.
 const LEAST_FAULTS: u64 = 200;
 /// A snapshot may have to copy all memory.
@@ -62,6 +70,9 @@ pub fn from_process(
     let state = situation.processes.iter().find(|state| state.process.identity == process.identity);
     let mut profile = unstarted(situation, reading, application, horizon);
     limit_nodes(&mut profile, situation, process, state);
+    let began = ticks(process.identity.started_ticks);
+    let age = situation.now.moment.since_boot.checked_sub(began);
+    profile.age = Known::or_unknown(age, Quality::Certain, "the clock went back");
     memory(&mut profile, situation, process, state, reading);
     work(&mut profile, situation, process, state);
     if application.is_none() {
@@ -75,10 +86,39 @@ pub fn from_process(
     profile.placed = placed(&profile, situation, process, state, application);
     profile.complaints = complaints(situation, process);
     profile.need = need(&profile);
-    let began = ticks(process.identity.started_ticks);
-    let age = situation.now.moment.since_boot.checked_sub(began);
-    profile.age = Known::or_unknown(age, Quality::Certain, "the clock went back");
+    if profile.declared.value().is_none() && shares_memory(situation, process, state) {
+        profile.need =
+            Known::unknown("it shares its memory with other processes, and theirs was not counted");
+    }
     profile
+}
+
+/// Whether the memory of this process is a part of its program's only: it has workers of its own name, or maps a
+/// segment that others map, too.
+fn shares_memory(
+    situation: &Situation<'_>,
+    process: &ProcessSample,
+    state: Option<&ProcessState<'_>>,
+) -> bool {
+    workers(situation, process).next().is_some() || common(state) >= COMMON
+}
+
+/// Children of its own name.
+fn workers<'a>(
+    situation: &'a Situation<'_>,
+    process: &'a ProcessSample,
+) -> impl Iterator<Item = &'a ProcessSample> {
+    let processes = situation.now.processes.iter().map(AsRef::as_ref);
+    processes.filter(|other: &&ProcessSample| {
+        other.parent == Some(process.identity.pid) && other.name == process.name
+    })
+}
+
+/// Its memory in mappings that several processes share.
+fn common(state: Option<&ProcessState<'_>>) -> Bytes {
+    let mappings = state.into_iter().flat_map(|state| state.mappings).flat_map(|process| &process.mappings);
+    let common = mappings.filter(|mapping| mapping.permissions.shared && mapping.most_mapped > Some(1));
+    common.filter_map(|mapping| mapping.resident()).sum()
 }
 
 /// The profile of a program that does not run: of what it does, nothing is known.
@@ -159,6 +199,18 @@ fn limit_nodes(
         profile.scope.memory_nodes = profile.scope.memory_nodes.intersection(allowed);
         profile.nodes.retain(|node, _| allowed.contains(*node));
     }
+    // Other CPUs may be outside of its cpuset.
+    if let Some(cpus) = process.allowed.as_ref().and_then(|allowed| allowed.cpus.as_ref()) {
+        profile.scope.cpus = profile.scope.cpus.intersection(cpus);
+        let of_node = std::mem::take(&mut profile.scope.cpus_of).into_iter();
+        profile.scope.cpus_of = of_node
+            .map(|(node, of_node)| (node, of_node.intersection(cpus)))
+            .filter(|(_, of_node)| !of_node.is_empty())
+            .collect();
+        for (id, node) in &mut profile.nodes {
+            node.cpus = profile.scope.cpus_of(*id).len();
+        }
+    }
     let busy = |node: NodeId| {
         let change = state?.change.as_ref()?;
         change.window.share(Some(change.cpu.as_ref()?.bounds(node).0))
@@ -209,9 +261,13 @@ fn memory(
         Some(now.get() as f64 - then.get() as f64)
     });
     if let (Some(window), Some(size)) = (window.filter(|window| !window.is_zero()), profile.size.value()) {
-        profile.growth_edge = Profile::edge_of_growth(*size, window);
+        profile.growth_edge = Profile::edge_of_growth(*size, window, profile.horizon);
         let growth = change.map(|change| change / window.as_secs_f64());
-        profile.growth = Known::or_unknown(growth, Quality::Sampled, "its size may not be read");
+        let is_young = profile.age.value().is_none_or(|age| *age < YOUNG);
+        profile.growth = match growth {
+            Some(growth) if is_young && growth > 0.0 => Known::unknown("it is younger than a minute"),
+            growth => Known::or_unknown(growth, Quality::Sampled, "its size may not be read"),
+        };
     } else {
         profile.growth = Known::unknown("one moment only");
     }
@@ -226,21 +282,26 @@ fn work(
     const IDLE: &str = "it was idle, or was seen once";
     profile.threads = Known::certain(u64::from(process.threads));
     let change = situation.delta.as_ref().and_then(|delta| delta.process(process.identity));
-    let busy = change.and_then(|change| change.window.share(Some(change.cpu.as_ref()?.used)));
-    profile.parallelism = Known::or_unknown(busy, Quality::Certain, IDLE);
+    let busy_of = |identity| {
+        let change = situation.delta.as_ref()?.process(identity)?;
+        change.window.share(Some(change.cpu.as_ref()?.used))
+    };
+    let workers: Option<f64> = workers(situation, process).map(|worker| busy_of(worker.identity)).sum();
+    let busy = busy_of(process.identity).zip(workers).map(|(own, workers)| own + workers);
+    profile.parallelism = Known::or_unknown(busy.filter(|busy| *busy >= AT_WORK), Quality::Certain, IDLE);
     let cpu = change.and_then(|change| change.cpu.as_ref());
     let share = |node: NodeId| {
         let cpu = cpu?;
         cpu.share(cpu.bounds(node).0)
     };
-    let nodes: NodeSet = situation
-        .places
-        .with_cpus()
-        .iter()
-        .filter(|node| share(*node).is_some_and(|share| share >= RUNS))
-        .collect();
+    let with_cpus = situation.places.with_cpus();
+    let least = RUNS.min(RUNS_OF_EVEN / with_cpus.len().max(1) as f64);
+    let nodes: NodeSet =
+        with_cpus.iter().filter(|node| share(*node).is_some_and(|share| share >= least)).collect();
+    let reason =
+        if busy.is_some_and(|busy| busy > 0.0) { "the nodes of its CPU time are not known" } else { IDLE };
     profile.runs_on =
-        Known::or_unknown(Some(nodes).filter(|nodes| !nodes.is_empty()), Quality::Sampled, IDLE);
+        Known::or_unknown(Some(nodes).filter(|nodes| !nodes.is_empty()), Quality::Sampled, reason);
     let remote = profile.memory.value().and_then(|memory| {
         let all: f64 = memory.values().map(|size| size.get() as f64).sum();
         let certain: f64 = situation.places.with_cpus().iter().filter_map(share).sum();
@@ -258,9 +319,12 @@ fn work(
     let allowed = process.allowed.as_ref();
     let cpus = allowed.and_then(|allowed| allowed.cpus.clone());
     profile.cpus = Known::or_unknown(cpus, Quality::Certain, "its status may not be read");
-    profile.policy = match state.and_then(|state| state.mappings.map(|_| state)) {
-        Some(state) => Known::certain(state.policy().map(|(policy, _)| policy.clone())),
-        None => Known::unknown("its mappings were not read"),
+    profile.policy = match state.and_then(|state| Some((state, state.known_policy()?))) {
+        Some((state, policy)) => {
+            let quality = if state.infers_policies() { Quality::Likely } else { Quality::Certain };
+            Known::new(policy.map(|(policy, _)| policy.clone()), quality)
+        }
+        None => Known::unknown("the policies of its memory were not read"),
     };
 }
 
@@ -270,40 +334,45 @@ fn need(profile: &Profile) -> Known<Bytes> {
     let copies = if profile.snapshot.value() == Some(&true) { WITH_COPY } else { 1 };
     let with_copy = |size: Bytes| Bytes::new(size.get().saturating_mul(copies));
     let least = profile.peak.value().or(profile.size.value()).copied();
+    // A control group ends it before it is larger; what it has already is no guess.
+    let limited = |size: Bytes| match (limit, least) {
+        (Some(limit), Some(least)) => size.min(limit.max(least)),
+        (Some(limit), None) => size.min(limit),
+        (None, _) => size,
+    };
+    let more = |growth: f64| growth.max(0.0) * profile.horizon.as_secs_f64();
+    let grown = least.map(|least| {
+        let more = profile.growth.value().map_or(0.0, |growth| more(*growth));
+        Bytes::new(least.get().saturating_add(more as u64))
+    });
     if let Some(declared) = profile.declared.value() {
-        let size = least.map_or(*declared, |least| least.max(*declared));
-        return Known::new(with_copy(size), Quality::Declared);
+        // Below its declared size it grows as declared.
+        let is_beyond = least.is_some_and(|least| least > *declared);
+        let size = if is_beyond { grown.unwrap_or(*declared) } else { *declared };
+        return Known::new(limited(with_copy(size)), Quality::Declared);
     }
-    let Some(least) = least else { return Known::unknown("its size is not known") };
-    match (profile.growth.value(), profile.is_growing()) {
-        (Some(growth), Some(true)) => {
-            let more = growth * profile.horizon.as_secs_f64();
-            let grown = Bytes::new(least.get().saturating_add(more as u64));
-            let grown = limit.map_or(grown, |limit| grown.min(limit.max(least)));
-            Known::new(with_copy(grown), Quality::Sampled)
+    let (Some(least), Some(grown)) = (least, grown) else { return Known::unknown("its size is not known") };
+    match (profile.growth.value(), limit) {
+        (Some(growth), _) => {
+            let quality = if *growth > 0.0 { Quality::Sampled } else { Quality::Certain };
+            Known::new(limited(with_copy(grown)), quality)
         }
-        (Some(_), _) => Known::new(with_copy(least), Quality::Certain),
-        (None, _) => match limit {
-            Some(limit) => Known::new(with_copy(limit.max(least)), Quality::Declared),
-            None => Known::unknown("its growth is not known"),
-        },
+        (None, Some(limit)) => Known::new(limited(with_copy(limit.max(least))), Quality::Declared),
+        (None, None) => Known::unknown("its growth is not known"),
     }
 }
 
 /// A program with several children of its own name is a server with workers.
 fn splittable(situation: &Situation<'_>, process: &ProcessSample) -> Known<bool> {
-    let is_worker =
-        |other: &ProcessSample| other.parent == Some(process.identity.pid) && other.name == process.name;
-    match situation.now.processes.iter().filter(|other| is_worker(other)).count() {
+    match workers(situation, process).count() {
         0 | 1 => Known::unknown("the program is not known"),
         _ => Known::new(true, Quality::Likely),
     }
 }
 
 fn sharing_by_name(application: Option<&Application>) -> Known<Sharing> {
-    let shared = [ProgramKind::Shared, ProgramKind::CollectedHeap];
     match application {
-        Some(application) if shared.iter().any(|kind| application.is(*kind)) => {
+        Some(application) if application.is(ProgramKind::Shared) => {
             Known::new(Sharing::Shared, Quality::Likely)
         }
         _ => Known::unknown("automatic balancing saw no faults of it"),
@@ -322,13 +391,15 @@ fn sharing(
         (private.saturating_add(faults.private), shared.saturating_add(faults.shared))
     });
     if private.saturating_add(shared) >= LEAST_FAULTS && process.threads > 1 {
-        let sharing = if shared >= private { Sharing::Shared } else { Sharing::Private };
-        return Known::new(sharing, Quality::Likely);
+        return if shared >= private.saturating_mul(OUTNUMBERS) {
+            Known::new(Sharing::Shared, Quality::Likely)
+        } else if private >= shared.saturating_mul(OUTNUMBERS) {
+            Known::new(Sharing::Private, Quality::Likely)
+        } else {
+            Known::unknown("automatic balancing saw as many shared faults of it as private ones")
+        };
     }
-    let mappings = state.into_iter().flat_map(|state| state.mappings).flat_map(|process| &process.mappings);
-    let common = mappings.filter(|mapping| mapping.permissions.shared && mapping.most_mapped > Some(1));
-    let common: Bytes = common.filter_map(|mapping| mapping.resident()).sum();
-    if state.is_some_and(|state| common > state.size()) {
+    if state.is_some_and(|state| common(Some(state)) > state.size()) {
         return Known::new(Sharing::Shared, Quality::Likely);
     }
     sharing_by_name(application)
@@ -350,8 +421,9 @@ fn latency(
     if reading.real_time == Some(true) || on_isolated || locks_much || by_name {
         return Known::new(true, Quality::Likely);
     }
-    match reading.real_time {
-        Some(false) => Known::new(false, Quality::Likely),
+    match (reading.real_time, reading.locked) {
+        (Some(false), Some(_)) => Known::new(false, Quality::Likely),
+        (Some(false), None) => Known::unknown("its locked memory may not be read"),
         _ => Known::unknown("its scheduling policy may not be read"),
     }
 }
@@ -389,7 +461,9 @@ fn placed(
         owner => format!(", by {}", owner.kind()),
     };
     let allowed = process.allowed.as_ref();
-    let is_part = |cpus: &&CpuSet| !cpus.is_empty() && !profile.scope.cpus.is_subset(cpus);
+    // Compared with all CPUs: those of nodewise may be fewer.
+    let online = situation.machine.online_cpus();
+    let is_part = |cpus: &&CpuSet| !cpus.is_empty() && !online.is_subset(cpus);
     if let Some(cpus) = allowed.and_then(|allowed| allowed.cpus.as_ref()).filter(is_part) {
         return Known::certain(Some(format!("CPUs {cpus}{who}")));
     }
@@ -410,7 +484,11 @@ fn complaints(situation: &Situation<'_>, process: &ProcessSample) -> Known<Vec<&
     about(&diagnosis.findings, process, &mut found);
     found.sort_unstable();
     found.dedup();
-    let was_examined = diagnosis.examined.iter().any(|rule| rule.id == LEAST);
+    let is_at_work =
+        situation.significant().any(|state| state.process.identity == process.identity && state.is_at_work());
+    let was_examined = is_at_work
+        && diagnosis.examined.iter().any(|rule| rule.id == LEAST)
+        && !diagnosis.left_out.iter().any(|left| left.rule == LEAST && is_about(&left.process, process));
     let quality = if diagnosis.not_examined.is_empty() { Quality::Certain } else { Quality::Likely };
     if found.is_empty() && !was_examined {
         return Known::unknown("the rules of doctor lack facts about it");
@@ -420,11 +498,15 @@ fn complaints(situation: &Situation<'_>, process: &ProcessSample) -> Known<Vec<&
 
 fn about(findings: &[RuleFinding], process: &ProcessSample, found: &mut Vec<&'static str>) {
     for finding in findings {
-        if matches!(&finding.subject, Subject::Process { identity, .. } if *identity == process.identity) {
+        if is_about(&finding.subject, process) {
             found.push(finding.rule);
         }
         about(&finding.explains, process, found);
     }
+}
+
+fn is_about(subject: &Subject, process: &ProcessSample) -> bool {
+    matches!(subject, Subject::Process { identity, .. } if *identity == process.identity)
 }
 
 #[cfg(test)]

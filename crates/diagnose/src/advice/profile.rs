@@ -11,7 +11,7 @@ use crate::situation::Class;
 
 /// The part of a node's room that a program may fill.
 pub(super) const FILLS: f64 = 0.8;
-/// The change in the window, as a part of the size, from which a program grows.
+/// The change within the horizon, as a part of the size, from which a program grows.
 const GROWS: f64 = 0.01;
 /// The least change that counts: the kernel's counters of resident memory are not exact.
 const LEAST_CHANGE: Bytes = Bytes::from_mib(1);
@@ -101,10 +101,12 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The growth per second from which on a program of this size grows, in a window of this length.
-    pub fn edge_of_growth(size: Bytes, window: Duration) -> f64 {
-        let change = size.share(GROWS).max(LEAST_CHANGE);
-        change.get() as f64 / window.as_secs_f64().max(f64::MIN_POSITIVE)
+    /// The growth per second from which on a program of this size grows: within the horizon by a part of its size,
+    /// and in a window of this length by what its counters can show.
+    pub fn edge_of_growth(size: Bytes, window: Duration, horizon: Duration) -> f64 {
+        let per_second =
+            |change: Bytes, time: Duration| change.get() as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE);
+        per_second(size.share(GROWS), horizon).max(per_second(LEAST_CHANGE, window))
     }
 
     /// Whether its memory grows.
@@ -117,16 +119,28 @@ impl Profile {
     /// # Source
     /// numad ranks nodes by free CPUs times free memory, with 5:4 for the node where the memory is.
     pub fn home(&self) -> Option<NodeId> {
-        if let Some(Some(device)) = self.device.value() {
-            return Some(*device).filter(|node| self.nodes.contains_key(node));
+        if let Some(device) = self.usable_device() {
+            return Some(device);
         }
         let need = self.need.value()?;
         let busy = self.parallelism.value().copied();
         let with_cpus = self.nodes.iter().filter(|(_, node)| node.cpus > 0);
         let scored = with_cpus.map(|(id, node)| (*id, self.score(*id, node, *need, busy)));
+        let fits = |id: &NodeId| self.nodes[id].room.share(FILLS) >= *need;
+        let own =
+            |id: &NodeId| self.memory.value().and_then(|memory| memory.get(id)).copied().unwrap_or_default();
         // The first of equal ones: the last of the reversed.
-        let best = scored.rev().max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let best = scored.rev().max_by(|(one, score), (other, than)| {
+            let by_score = || score.total_cmp(than);
+            fits(one).cmp(&fits(other)).then_with(by_score).then_with(|| own(one).cmp(&own(other)))
+        });
         best.map(|(id, _)| id)
+    }
+
+    /// The node of its device, where the program may use memory and CPUs of it.
+    pub fn usable_device(&self) -> Option<NodeId> {
+        let device = (*self.device.value()?)?;
+        self.nodes.get(&device).is_some_and(|node| node.cpus > 0).then_some(device)
     }
 
     fn score(&self, id: NodeId, node: &NodeRoom, need: Bytes, busy: Option<f64>) -> f64 {
@@ -136,8 +150,7 @@ impl Profile {
         let score = memory.min(cpus).min(ENOUGH);
         let holds_most = self.memory.value().is_some_and(|memory| {
             let here = memory.get(&id).map_or(0, |size| size.get());
-            let all: u64 = memory.values().map(|size| size.get()).sum();
-            u128::from(here) * 2 > u128::from(all)
+            u128::from(here) * 2 > u128::from(total(memory).get())
         });
         if holds_most { score * STAYS } else { score }
     }
@@ -147,9 +160,10 @@ impl Profile {
         Some(self.nodes.get(&self.home()?)?.room.share(FILLS))
     }
 
-    /// The memory that it may fill of the node with the most room.
+    /// The memory that it may fill of the node with the most room, among nodes with CPUs.
     pub fn largest_room(&self) -> Option<Bytes> {
-        self.nodes.values().map(|node| node.room.share(FILLS)).max()
+        let with_cpus = self.nodes.values().filter(|node| node.cpus > 0);
+        with_cpus.map(|node| node.room.share(FILLS)).max()
     }
 
     /// The memory that it may fill of the fastest tier.
@@ -172,9 +186,24 @@ impl Profile {
 
     /// Nodes that have room for an equal part of the need: those that have not are taken out, which makes the parts
     /// larger. All nodes where none would be left, or the need is not known.
+    ///
+    /// Without weights, equal parts on slow memory make all of it slow: there only nodes of the fastest tier, where
+    /// the need fits them.
     fn nodes_with_room(&self) -> NodeSet {
         let all: NodeSet = self.nodes.keys().copied().collect();
-        let Some(need) = self.need.value() else { return all };
+        let fast = all.intersection(&self.fast);
+        if self.class == Class::Tiered && !self.has_weights && !fast.is_empty() {
+            let parts = self.in_equal_parts(&fast);
+            let room: Bytes = parts.iter().filter_map(|node| Some(self.nodes.get(&node)?.room)).sum();
+            if self.need.value().is_none_or(|need| *need <= room) {
+                return parts;
+            }
+        }
+        self.in_equal_parts(&all)
+    }
+
+    fn in_equal_parts(&self, all: &NodeSet) -> NodeSet {
+        let Some(need) = self.need.value() else { return all.clone() };
         let mut left = all.clone();
         while !left.is_empty() {
             let part = need.get() / left.len() as u64;
@@ -185,7 +214,7 @@ impl Profile {
             }
             left = left.difference(&small);
         }
-        all
+        all.clone()
     }
 }
 

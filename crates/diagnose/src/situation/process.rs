@@ -14,7 +14,7 @@ use crate::finding::{Confidence, Owner, Subject};
 /// A node with less of its CPU time is one where it does not run.
 pub const RUNS: f64 = 0.05;
 /// CPU time, as a share of one CPU, from which a process is at work.
-const AT_WORK: f64 = 0.05;
+pub const AT_WORK: f64 = 0.05;
 /// A node with this part of the stranded memory is named.
 const NAMED: f64 = 0.01;
 /// A policy over this part of the memory is that of the process.

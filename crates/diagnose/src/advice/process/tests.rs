@@ -26,6 +26,7 @@ fn resident(fixture: &mut Fixture, then: Bytes, now: Bytes) {
 fn open() -> ProgramReading {
     ProgramReading {
         real_time: Some(false),
+        locked: Some(Bytes::default()),
         limit: Some(None),
         devices: Some(Vec::new()),
         ..ProgramReading::default()
@@ -121,10 +122,121 @@ fn the_command_line_declares_a_size_and_the_name_says_how_memory_is_used() {
     let reading = |line| ProgramReading { facts: facts(line), ..open() };
     let java = profile(&small(), &reading("java -Xmx40g -jar x.jar"));
     assert_eq!((java.need.value(), java.need.quality()), (Some(&gib(40)), Some(Quality::Declared)));
-    assert_eq!(java.sharing.value(), Some(&Sharing::Shared));
+    assert_eq!(java.sharing.value(), None, "its collector knows nodes: interleaving would work against it");
+    let mongod = profile(&small(), &reading("mongod --wiredTigerCacheSizeGB 40"));
+    assert_eq!(mongod.sharing.value(), Some(&Sharing::Shared));
     let redis = profile(&small(), &reading("redis-server --maxmemory 3gb"));
     assert_eq!(redis.need.value(), Some(&gib(6)), "and a copy");
     assert_eq!(Advice::new(&redis, None).row.number, "7a");
+}
+
+#[test]
+fn a_limit_holds_for_what_is_declared_and_for_copies() {
+    let reading = |line: &str, limit: u64| ProgramReading {
+        facts: ProgramFacts {
+            exe: Some(format!("/usr/bin/{}", line.split(' ').next().unwrap())),
+            words: Some(line.split(' ').map(str::to_owned).collect()),
+            ..ProgramFacts::default()
+        },
+        limit: Some(Some(gib(limit))),
+        ..open()
+    };
+    let need = |line, limit| profile(&small(), &reading(line, limit)).need.value().copied();
+    assert_eq!(need("java -Xmx40g -jar x.jar", 8), Some(gib(8)));
+    assert_eq!(need("redis-server --maxmemory 3gb", 4), Some(gib(4)));
+    assert_eq!(need("redis-server --maxmemory 3gb", 1), Some(gib(2)), "it has 2 GiB already");
+}
+
+#[test]
+fn growth_that_the_window_hardly_shows_still_counts_over_the_horizon() {
+    let mut fixture = small();
+    // 15 MiB in 10 s are less than 1 % of the size, and 900 MiB in ten minutes.
+    resident(&mut fixture, Bytes::from_mib(2048 - 15), gib(2));
+    let profile = profile(&fixture, &open());
+    assert_eq!(profile.need.value(), Some(&(gib(2) + Bytes::from_mib(900))));
+    assert_eq!(Advice::new(&profile, None).row.number, "7", "it is not bound");
+}
+
+#[test]
+fn an_idle_process_and_a_young_one_say_nothing_of_their_work_and_growth() {
+    let mut idle = Fixture::new(FOUR);
+    idle.process(&Work { memory: &[(2, gib(2))], ..Work::default() });
+    idle.mappings(100, &[(MappingKind::Heap, MemPolicy::DEFAULT, &[(2, gib(2))])]);
+    resident(&mut idle, gib(2), gib(2));
+    let idle = profile(&idle, &open());
+    assert_eq!(idle.parallelism.value(), None);
+    assert_eq!(idle.complaints.value(), None, "a process that does not run was not examined");
+    assert_eq!(Advice::new(&idle, None).row.number, "14");
+    let mut young = small();
+    let start = ticks_before(&young, Duration::from_secs(30));
+    for sample in [&mut young.before, &mut young.now] {
+        let process = sample.processes.iter_mut().find(|process| process.identity.pid.number() == 100);
+        Arc::make_mut(process.unwrap()).identity.started_ticks = start;
+    }
+    resident(&mut young, gib(1), gib(2));
+    young.now.mappings.clear();
+    assert_eq!(profile(&young, &open()).growth.value(), None);
+}
+
+/// The start of a process that is this old at the end of the window.
+fn ticks_before(fixture: &Fixture, age: Duration) -> u64 {
+    let began = fixture.now.moment.since_boot.saturating_sub(age);
+    began.as_millis() as u64 / 10
+}
+
+#[test]
+fn a_policy_that_was_not_read_is_not_the_default() {
+    let mut fixture = small();
+    for mappings in &mut fixture.now.mappings {
+        let mappings = Arc::make_mut(&mut mappings.mappings);
+        mappings.mappings.iter_mut().for_each(|mapping| mapping.policy = None);
+    }
+    let profile = profile(&fixture, &open());
+    assert_eq!((profile.policy.value(), profile.placed.value()), (None, None));
+}
+
+#[test]
+fn a_master_is_not_judged_by_its_own_memory_and_work() {
+    let mut fixture = small();
+    for pid in [101, 102] {
+        fixture.process(&Work { pid, memory: &[(0, gib(8))], cpu: &[(0, seconds(9))], ..Work::default() });
+    }
+    let master = fixture.now.processes.iter().find(|process| process.identity.pid.number() == 100);
+    let (pid, name) = (master.unwrap().identity.pid, master.unwrap().name.clone());
+    for sample in [&mut fixture.before, &mut fixture.now] {
+        for process in sample.processes.iter_mut().filter(|process| process.identity.pid != pid) {
+            let process = Arc::make_mut(process);
+            (process.parent, process.name) = (Some(pid), name.clone());
+        }
+    }
+    let master = profile(&fixture, &open());
+    assert_eq!(master.need.value(), None, "{:?}", master.need);
+    assert!(
+        master.parallelism.value().is_some_and(|busy| (2.6..2.8).contains(busy)),
+        "{:?}",
+        master.parallelism
+    );
+    let declared = ProgramReading {
+        facts: ProgramFacts {
+            exe: Some("/usr/lib/postgresql/15/bin/postgres".to_owned()),
+            words: Some(["postgres", "-c", "shared_buffers=40GB"].map(str::to_owned).to_vec()),
+            ..ProgramFacts::default()
+        },
+        ..open()
+    };
+    assert_eq!(profile(&fixture, &declared).need.value(), Some(&gib(40)));
+}
+
+#[test]
+fn cpus_outside_of_its_own_are_never_advised() {
+    let mut fixture = Fixture::new(FOUR);
+    let cpu: &[(u32, Duration)] = &[(2, seconds(9))];
+    fixture.process(&Work { memory: &[(2, gib(2))], cpu, cpus: Some("2-3"), ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Heap, MemPolicy::DEFAULT, &[(2, gib(2))])]);
+    resident(&mut fixture, gib(2), gib(2));
+    let profile = profile(&fixture, &open());
+    assert_eq!(profile.home(), Some(NodeId::new(1)), "the node of its CPUs");
+    assert!(profile.placed.value().is_some_and(Option::is_some), "{:?}", profile.placed);
 }
 
 #[test]
