@@ -130,9 +130,8 @@ impl Keys {
             without: self.list_if_any("without")?,
         };
         // What a process lacks, or the words that anyone can type, are no sign by themselves.
-        if sign.exe.is_empty() && sign.library.is_empty() && sign.word.is_empty() {
-            return self
-                .fault("exe", "file names of the program, or of a library or words of its command line");
+        if sign.exe.is_empty() && sign.library.is_empty() {
+            return self.fault("exe", "file names of the program, or of a library that it has loaded");
         }
         if sign.exe.iter().chain(&sign.library).any(|pattern| pattern.trim_matches('*').is_empty()) {
             return self.fault("exe", "a name, not \"*\" alone");

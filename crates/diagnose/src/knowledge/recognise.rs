@@ -7,8 +7,21 @@ use super::{Application, MemoryWord, Sign};
 /// The most bytes of a name that the kernel keeps.
 const KEPT: usize = 15;
 /// Options of interpreters whose value is the next word: it is not the script.
-const VALUED: [&str; 8] =
-    ["-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules", "-W", "-X"];
+const VALUED: [&str; 13] = [
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--add-modules",
+    "--add-opens",
+    "--add-exports",
+    "--add-reads",
+    "--patch-module",
+    "--limit-modules",
+    "-W",
+    "-X",
+];
 /// Options whose value is the script, the class or the module.
 const NAMES_SCRIPT: [&str; 3] = ["-m", "--module", "-jar"];
 
@@ -55,9 +68,13 @@ fn declared_at(memory: &MemoryWord, words: &[String], at: usize) -> Option<Decla
     } else {
         (first.strip_prefix(memory.before.as_str())?, first.clone())
     };
-    let size = match text.parse::<u64>() {
-        Ok(number) => Bytes::new(number.checked_mul(memory.unit.get())?),
-        Err(_) => text.parse().ok()?,
+    let size = match (text.parse::<u64>(), text.parse::<f64>()) {
+        (Ok(number), _) => Bytes::new(number.checked_mul(memory.unit.get())?),
+        (_, Ok(number)) => {
+            let size = number * memory.unit.get() as f64;
+            Bytes::new((0.0..u64::MAX as f64).contains(&size).then_some(size as u64)?)
+        }
+        _ => text.parse().ok()?,
     };
     (size.get() > 0).then_some(Declared { size, words })
 }
@@ -161,6 +178,7 @@ mod tests {
         check("python3 -c vllm", None);
         check("java -Xmx1g -cp a:b kafka.Kafka c", Some("kafka.Kafka"));
         check("java -jar /srv/x.jar", Some("/srv/x.jar"));
+        check("java --add-opens java.base/java.lang=ALL-UNNAMED -cp a kafka.Kafka", Some("kafka.Kafka"));
         check("java -m", None);
         check("java", None);
     }
