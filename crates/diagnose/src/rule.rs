@@ -158,6 +158,11 @@ impl Fact {
             (Self::Mappings | Self::Policies, _) if !situation.now.mappings.is_empty() => {
                 return situation.significant().find_map(|process| self.lack_of(process));
             }
+            (Self::Pages | Self::Mappings | Self::Policies, _)
+                if situation.now.processes.iter().any(|process| process.pages.is_some()) =>
+            {
+                lack("nothing says which of their pages are of files", None)
+            }
             (Self::Pages | Self::Mappings | Self::Policies, _) => {
                 lack("permission denied", Some("run as root"))
             }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use nodewise_machine::mapping::{MappingsMethod, ProcessMappings};
+use nodewise_machine::mapping::{Mapping, MappingsMethod, ProcessMappings};
 use nodewise_machine::{Machine, NodeId, Origin, Pid};
 use nodewise_source::mappings::{self, MappingsError, PageError, PageSource, Run, RunState, Thoroughness};
 use nodewise_source::paths;
@@ -127,11 +127,19 @@ fn by_node(read: &ProcessMappings) -> Result<DrawnPages, Denied> {
         MappingsMethod::NoNodes => return Err(Denied::NoFile),
     };
     let tally = Tally::from_mappings(&read.mappings);
+    let own = Tally::from_mappings(read.mappings.iter().filter(|mapping| is_own(mapping)));
     let on = |node: NodeId| {
-        let found = tally.on(node);
-        (node, PageShare { size: found.size, low: found.low, high: found.high, anonymous: None })
+        let (found, own) = (tally.on(node), own.on(node).size);
+        (node, PageShare { size: found.size, low: found.low, high: found.high, own: Some(own) })
     };
     Ok(DrawnPages { method, nodes: tally.nodes().iter().map(on).collect() })
+}
+
+/// Whether a mapping is the process's own. Nothing says how many map a shared one whose pages are drawn: a database
+/// would have the same segment once for each of its processes.
+fn is_own(mapping: &Mapping) -> bool {
+    let is_alone = mapping.most_mapped.is_some_and(|most| most <= 1) || !mapping.permissions.shared;
+    mapping.kind.follows_policy() && is_alone
 }
 
 #[cfg(test)]

@@ -287,8 +287,9 @@ pub struct PageShare {
     /// The ends of the 95 % interval; both are the size where every page was seen.
     pub low: Bytes,
     pub high: Bytes,
-    /// The part that belongs to no file; `None` where the method does not show it.
-    pub anonymous: Option<Bytes>,
+    /// The part that is the process's own: memory without a file, and pages of pools and shared memory that no other
+    /// process maps. `None` where the method does not show it.
+    pub own: Option<Bytes>,
 }
 
 /// A control group at one moment.

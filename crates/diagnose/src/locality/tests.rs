@@ -14,7 +14,7 @@ fn pages(nodes: &[(u32, u64)]) -> PageSample {
         size: Bytes::from_mib(mib),
         low: Bytes::from_mib(mib),
         high: Bytes::from_mib(mib),
-        anonymous: None,
+        own: None,
     };
     PageSample {
         seen: moment(1),

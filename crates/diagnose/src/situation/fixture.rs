@@ -151,7 +151,7 @@ impl Fixture {
                     ..example::task(tid, time(*used).as_millis() as u64 / 10)
                 })
                 .collect();
-            let share = |size: Bytes| PageShare { size, low: size, high: size, anonymous: Some(size) };
+            let share = |size: Bytes| PageShare { size, low: size, high: size, own: Some(size) };
             let pages = PageSample {
                 seen: sample.moment,
                 method: PageMethod::Exact,

@@ -27,7 +27,7 @@ pub struct ProcessState<'a> {
     pub process: &'a ProcessSample,
     /// Its change in the window.
     pub change: Option<ProcessChange>,
-    /// Its own memory by node: all but files where its mappings or the method say that, otherwise all.
+    /// Its own memory by node.
     pub memory: BTreeMap<NodeId, Bytes>,
     /// The same at the beginning of the window, where it was looked at then.
     pub earlier: Option<BTreeMap<NodeId, Bytes>>,
@@ -67,7 +67,7 @@ pub(super) fn states<'a>(
     states
 }
 
-/// Memory of a process by node, and how sure it is.
+/// Memory of a process by node, and how sure it is; `None` where nothing says which pages are its own.
 ///
 /// Pages of files are where whoever read them first put them: they say nothing about this process.
 fn own_memory(
@@ -79,15 +79,9 @@ fn own_memory(
     }
     let pages = pages?;
     let own: Option<BTreeMap<NodeId, Bytes>> =
-        pages.nodes.iter().map(|(node, share)| Some((*node, share.anonymous?))).collect();
-    match own {
-        Some(own) => Some((own, Confidence::Certain)),
-        None => {
-            let all = pages.nodes.iter().map(|(node, share)| (*node, share.size)).collect();
-            let is_drawn = matches!(pages.method, PageMethod::Drawn(_));
-            Some((all, if is_drawn { Confidence::Likely } else { Confidence::Certain }))
-        }
-    }
+        pages.nodes.iter().map(|(node, share)| Some((*node, share.own?))).collect();
+    let is_drawn = matches!(pages.method, PageMethod::Drawn(_));
+    Some((own?, if is_drawn { Confidence::Likely } else { Confidence::Certain }))
 }
 
 /// Adds the counted pages of a mapping to those of others.

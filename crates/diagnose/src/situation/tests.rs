@@ -59,3 +59,30 @@ fn nodes_with_a_page_or_two_are_not_named() {
     let stranded = situation.processes[0].stranded(&situation.places.with_cpus());
     assert_eq!(stranded, Some((gib(3) + page, nodes("2"))));
 }
+
+#[test]
+fn pages_of_files_are_no_own_memory() {
+    let with = |own: Option<Bytes>| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.process(&Work { memory: &[(2, gib(4))], cpu: &[(0, seconds(10))], ..Work::default() });
+        fixture.now.mappings.clear();
+        for sample in [&mut fixture.before, &mut fixture.now] {
+            let process = std::sync::Arc::make_mut(sample.processes.last_mut().unwrap());
+            process.pages.as_mut().unwrap().nodes.get_mut(&NodeId::new(2)).unwrap().own = own;
+        }
+        fixture
+    };
+    let stranded = |fixture: &Fixture| {
+        let situation = Situation::new(&fixture.machine, Some(&fixture.before), &fixture.now).unwrap();
+        let stranded =
+            situation.processes.first().and_then(|process| process.stranded(&situation.places.with_cpus()));
+        stranded.map(|(size, _)| size)
+    };
+    assert_eq!(stranded(&with(Some(gib(1)))), Some(gib(1)));
+    assert_eq!(stranded(&with(Some(gib(0)))), None);
+    let unknown = with(None);
+    assert_eq!(stranded(&unknown), None);
+    let situation = Situation::new(&unknown.machine, None, &unknown.now).unwrap();
+    let lack = crate::rule::Fact::Pages.lack(&situation).unwrap();
+    assert_eq!(lack.reason, "nothing says which of their pages are of files");
+}

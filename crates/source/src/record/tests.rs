@@ -109,7 +109,7 @@ fn tasks() -> impl Strategy<Value = TaskSample> {
 
 fn pages() -> impl Strategy<Value = PageSample> {
     let share = (sizes(), sizes(), sizes(), maybe(sizes()));
-    let share = share.prop_map(|(size, low, high, anonymous)| PageShare { size, low, high, anonymous });
+    let share = share.prop_map(|(size, low, high, own)| PageShare { size, low, high, own });
     let method =
         prop_oneof![any::<u32>().prop_map(PageMethod::Drawn), any::<bool>().prop_map(|_| PageMethod::Exact)];
     let parts = (moments(), method, prop::collection::btree_map(node_ids(), share, 0..4));

@@ -248,8 +248,8 @@ fn exact(reading: &Reading<'_>, pid: Pid) -> Seen {
     if parsed.value.nodes.is_empty() {
         return Seen::Nothing;
     }
-    let share = |size: Bytes| PageShare { size, low: size, high: size, anonymous: None };
-    let nodes = parsed.value.nodes.iter().map(|on| (on.node, share(on.total()))).collect();
+    let share = |size: Bytes, own| PageShare { size, low: size, high: size, own: Some(own) };
+    let nodes = parsed.value.nodes.iter().map(|on| (on.node, share(on.total(), on.own()))).collect();
     Seen::Pages(PageSample { seen: reading.now, method: PageMethod::Exact, nodes })
 }
 

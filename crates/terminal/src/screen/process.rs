@@ -65,7 +65,7 @@ fn nodes(page: &mut Page<'_>, running: &Running, row: &ProcessRow, area: Rect) -
         Column::number("CPU time", 8),
         Column::number("memory", 8),
         Column::number("share", 6),
-        Column::number("anonymous", 9),
+        Column::number("own", 9),
         Column::number("preferred by", 12),
         Column::text("95 % interval", 13, 24),
     ];
@@ -121,7 +121,7 @@ fn on_node(row: &ProcessRow, node: NodeId) -> Vec<Cell> {
         certain(row.cpu.as_ref(), node).into(),
         pages.map(|pages| cell::size(pages.size)).into(),
         share.map(words::percent).into(),
-        pages.and_then(|pages| pages.anonymous).map(cell::size).into(),
+        pages.and_then(|pages| pages.own).map(cell::size).into(),
         row.preferred.get(&node).map(|count| plural(*count, "thread")).into(),
         interval.map(|pages| format!("{} to {}", cell::size(pages.low), cell::size(pages.high))).into(),
     ]

@@ -71,7 +71,7 @@ pub fn process(number: u32, name: &str, nodes: u32, seconds: u64) -> ProcessSamp
         size: Bytes::from_mib(mib),
         low: Bytes::from_mib(if is_drawn { mib - mib / 20 } else { mib }),
         high: Bytes::from_mib(if is_drawn { mib + mib / 20 } else { mib }),
-        anonymous: (!is_drawn).then(|| Bytes::from_mib(mib / 2)),
+        own: (!is_drawn).then(|| Bytes::from_mib(mib / 2)),
     };
     let is_closed = number % 5 == 3;
     let size = 8 + u64::from(number % 50) * 40;

@@ -65,7 +65,7 @@ fn process(
         size: Bytes::from_mib(mib),
         low: Bytes::from_mib(mib),
         high: Bytes::from_mib(mib),
-        anonymous: None,
+        own: None,
     };
     let ticks = ticks_a_second * (seconds - 100);
     let allowed = Some(Allowed { cpus: Some(CpuSet::range(CpuId::new(0), CpuId::new(3))), nodes: None });
@@ -466,7 +466,7 @@ fn placed(method: PageMethod, nodes: &[[u64; 3]]) -> PageSample {
         size: mib(*size),
         low: mib(*low),
         high: mib(*high),
-        anonymous: None,
+        own: None,
     };
     let nodes = (0..).map(NodeId::new).zip(nodes.iter().map(share)).collect();
     PageSample { seen: moment(1), method, nodes }

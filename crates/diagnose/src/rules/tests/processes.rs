@@ -173,7 +173,7 @@ fn a_process_that_grows_in_a_cpuset() {
         fixture.process(&Work { memory: &[(1, gib(4))], nodes, ..Work::default() });
         let process = std::sync::Arc::make_mut(fixture.before.processes.last_mut().unwrap());
         let share = process.pages.as_mut().unwrap().nodes.get_mut(&nodewise_machine::NodeId::new(1)).unwrap();
-        (share.size, share.anonymous) = (from, Some(from));
+        (share.size, share.own) = (from, Some(from));
         fixture
     };
     let found = one(&grows(Bytes::from_mib(3_896), Some("1")), rule);

@@ -45,6 +45,7 @@ impl Use {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnNode {
     pub node: NodeId,
+    own: Bytes,
     by_use: [Bytes; Use::ALL.len()],
 }
 
@@ -52,6 +53,12 @@ impl OnNode {
     /// Returns the memory of one use.
     pub fn memory(&self, of: Use) -> Bytes {
         self.by_use[of as usize]
+    }
+
+    /// The part that is the process's own: memory without a file, pages of files that it wrote to for itself, and
+    /// pages of pools and shared memory that no other process maps.
+    pub const fn own(&self) -> Bytes {
+        self.own
     }
 
     /// All of it.
@@ -75,14 +82,17 @@ impl Sums {
         self.nodes.binary_search_by_key(&node, |on| on.node).ok().map(|at| &self.nodes[at])
     }
 
-    fn add(&mut self, node: NodeId, of: Use, size: Bytes) {
+    fn add(&mut self, node: NodeId, of: Use, size: Bytes, is_own: bool) {
         // Most machines have one node, and most processes nearly all of their memory on the first.
         let first = self.nodes.first().is_some_and(|on| on.node == node);
         let found = if first { Ok(0) } else { self.nodes.binary_search_by_key(&node, |on| on.node) };
         let at = found.unwrap_or_else(|at| {
-            self.nodes.insert(at, OnNode { node, by_use: Default::default() });
+            self.nodes.insert(at, OnNode { node, own: Bytes::default(), by_use: Default::default() });
             at
         });
+        if is_own {
+            self.nodes[at].own += size;
+        }
         self.nodes[at].by_use[of as usize] += size;
     }
 }
@@ -107,6 +117,28 @@ pub struct Summing {
     pages: Vec<(NodeId, u64)>,
     of: Use,
     page_size: Option<Bytes>,
+    backing: Backing,
+    /// Pages without a file: of a file's mapping those that the process wrote to.
+    anonymous: u64,
+    most_mapped: u64,
+}
+
+/// The object behind a mapping, as its line names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backing {
+    Nothing,
+    /// Shared memory.
+    Shared,
+    File,
+}
+
+impl Backing {
+    /// The beginnings of names that shared memory has on every system; blanks are escaped.
+    const SHARED: [&'static [u8]; 4] = [b"/dev/zero\\040(deleted)", b"/dev/shm/", b"/memfd:", b"/SYSV"];
+
+    fn of_file(name: &[u8]) -> Self {
+        if Self::SHARED.iter().any(|known| name.starts_with(known)) { Self::Shared } else { Self::File }
+    }
 }
 
 impl Default for Summing {
@@ -120,6 +152,9 @@ impl Default for Summing {
             pages: Vec::new(),
             of: Use::Private,
             page_size: None,
+            backing: Backing::Nothing,
+            anonymous: 0,
+            most_mapped: 0,
         }
     }
 }
@@ -194,6 +229,7 @@ impl Summing {
         let problems = self.problems.count();
         self.pages.clear();
         (self.of, self.page_size) = (Use::Private, None);
+        (self.backing, self.anonymous, self.most_mapped) = (Backing::Nothing, 0, 0);
         // The first word is the policy, whatever it looks like; what may follow a blank in it,
         // `(many):3` or `interleave:0-1`, looks like no count.
         let mut at = if bytes.get(start) == Some(&b' ') { word_end(bytes, start + 1) } else { start };
@@ -207,6 +243,11 @@ impl Summing {
                     self.of = Use::of_word(&bytes[word..end]).unwrap_or(self.of);
                     end
                 }
+                Some(b'f' | b'a' | b'm') => {
+                    let end = word_end(bytes, word);
+                    self.origin(&bytes[word..end]);
+                    end
+                }
                 _ => word_end(bytes, word),
             };
         }
@@ -217,11 +258,38 @@ impl Summing {
         at + 1
     }
 
+    /// Reads a word that says whose the pages are.
+    fn origin(&mut self, word: &[u8]) {
+        let count = |digits: &[u8]| number(digits, 0).0.unwrap_or(u64::MAX);
+        if let Some(name) = word.strip_prefix(b"file=") {
+            self.backing = Backing::of_file(name);
+        } else if let Some(digits) = word.strip_prefix(b"anon=") {
+            self.anonymous = count(digits);
+        } else if let Some(digits) = word.strip_prefix(b"mapmax=") {
+            self.most_mapped = count(digits);
+        }
+    }
+
+    /// Whether the pages of a line are the process's own. A mapping of a file has few pages that are, unless all are.
+    fn is_own(&self) -> bool {
+        let is_alone = self.most_mapped <= 1;
+        match self.backing {
+            _ if self.of == Use::Huge => is_alone,
+            Backing::Nothing => true,
+            Backing::Shared => is_alone,
+            Backing::File => {
+                let all = self.pages.iter().map(|(_, pages)| *pages).fold(0, u64::saturating_add);
+                self.anonymous >= all
+            }
+        }
+    }
+
     /// Adds the counts of a line to the sums.
     fn add(&mut self) {
+        let is_own = self.is_own();
         for (node, pages) in &self.pages {
             match self.page_size {
-                Some(size) => self.sums.add(*node, self.of, size.times(*pages)),
+                Some(size) => self.sums.add(*node, self.of, size.times(*pages), is_own),
                 None => {
                     let known = &mut self.sums.pages_of_unknown_size;
                     *known = known.saturating_add(*pages);

@@ -107,7 +107,7 @@ struct ShareFrame {
     #[serde(skip_serializing_if = "Option::is_none")]
     high: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    anonymous: Option<u64>,
+    own: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
@@ -331,7 +331,7 @@ impl From<&PageShare> for ShareFrame {
             size: share.size.get(),
             low: other(share.low),
             high: other(share.high),
-            anonymous: share.anonymous.map(Bytes::get),
+            own: share.own.map(Bytes::get),
         }
     }
 }
@@ -343,7 +343,7 @@ impl From<ShareFrame> for PageShare {
             size: Bytes::new(share.size),
             low: end(share.low),
             high: end(share.high),
-            anonymous: share.anonymous.map(Bytes::new),
+            own: share.own.map(Bytes::new),
         }
     }
 }

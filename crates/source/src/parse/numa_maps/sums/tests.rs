@@ -36,6 +36,39 @@ fn pages_are_summed_by_node_and_use() {
 }
 
 #[test]
+fn own_memory_is_what_no_file_and_no_other_process_has() {
+    let own = |line: &str| {
+        let sums = sum(&[format!("7f00 default {line} kernelpagesize_kB=4\n").as_bytes()]).value;
+        sums.on(NodeId::new(0)).unwrap().own().get() / 4096
+    };
+    assert_eq!(own("anon=5 dirty=5 N0=5"), 5);
+    // Pages of a fork, until one of both writes to them.
+    assert_eq!(own("anon=5 dirty=5 mapmax=2 N0=5"), 5);
+    assert_eq!(own("heap anon=5 N0=5"), 5);
+    assert_eq!(own("file=/usr/lib/libc.so.6 mapped=5 mapmax=31 N0=5"), 0);
+    assert_eq!(own("file=/srv/data mapped=5 N0=5"), 0);
+    // The data of a program, all of it written; and some of it.
+    assert_eq!(own("file=/usr/sbin/mysqld anon=5 dirty=5 N0=5"), 5);
+    assert_eq!(own("file=/usr/sbin/mysqld anon=2 dirty=2 mapped=5 N0=5"), 0);
+    for shared in
+        ["/dev/zero\\040(deleted)", "/memfd:ram\\040(deleted)", "/SYSV00000000\\040(deleted)", "/dev/shm/x"]
+    {
+        assert_eq!(own(&format!("file={shared} dirty=5 N0=5")), 5);
+        assert_eq!(own(&format!("file={shared} dirty=5 mapmax=2 N0=5")), 0);
+    }
+    assert_eq!(own("file=/anon_hugepage\\040(deleted) huge anon=5 N0=5"), 5);
+    assert_eq!(own("file=/mnt/huge/x huge mapmax=2 N0=5"), 0);
+    // What does not parse proves nothing.
+    assert_eq!(own("file=/mnt/huge/x huge mapmax=x N0=5"), 0);
+    // Lines that are alike but for their address.
+    let line = "default file=/srv/data mapped=5 N0=5 kernelpagesize_kB=4\n";
+    let sums =
+        sum(&[format!("7f00 {line}7f10 {line}7f20 default anon=1 N0=1 kernelpagesize_kB=4\n7f30 {line}")
+            .as_bytes()]);
+    assert_eq!(sums.value.on(NodeId::new(0)).unwrap().own(), Bytes::from_kib(4));
+}
+
+#[test]
 fn what_does_not_parse_is_told_and_never_0() {
     check(
         "7f default N0=18446744073709551616 N1=1 kernelpagesize_kB=4\n7f default N99999=1\nnonsense N0=5\n",
@@ -87,6 +120,18 @@ fn a_line_without_end_costs_no_memory() {
     assert!(problems.first[0].to_string().starts_with("line 1: expected a line of at most 64 KiB"));
 }
 
+/// Whether the pages of a mapping are its process's own.
+fn is_own(mapping: &Mapping) -> bool {
+    let is_alone = mapping.mapmax.is_none_or(|most| most <= 1);
+    let shared = ["/dev/zero (deleted)", "/dev/shm/", "/memfd:", "/SYSV"];
+    match &mapping.file {
+        _ if mapping.huge => is_alone,
+        None => true,
+        Some(file) if shared.iter().any(|known| file.starts_with(known)) => is_alone,
+        Some(_) => mapping.anon.unwrap_or(0) >= mapping.pages.iter().map(|(_, pages)| pages).sum(),
+    }
+}
+
 /// The same sums by way of the mappings.
 fn by_mapping(mappings: &[Mapping]) -> Sums {
     let mut sums = Sums::default();
@@ -98,7 +143,7 @@ fn by_mapping(mappings: &[Mapping]) -> Sums {
             (_, MappingKind::Other) => Use::Private,
         };
         match mapping.bytes() {
-            Some(bytes) => bytes.for_each(|(node, size)| sums.add(node, of, size)),
+            Some(bytes) => bytes.for_each(|(node, size)| sums.add(node, of, size, is_own(mapping))),
             None => sums.pages_of_unknown_size += mapping.pages.iter().map(|(_, pages)| pages).sum::<u64>(),
         }
     }

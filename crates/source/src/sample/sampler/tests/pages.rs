@@ -136,7 +136,7 @@ impl PageDrawer for Drawer {
     fn draw(&mut self, pid: Pid) -> Result<Option<DrawnPages>, Denied> {
         assert_eq!(pid, Pid::new(30));
         let all = Bytes::from_mib(1024);
-        let share = PageShare { size: all, low: Bytes::from_mib(922), high: all, anonymous: None };
+        let share = PageShare { size: all, low: Bytes::from_mib(922), high: all, own: None };
         Ok(Some(DrawnPages { method: PageMethod::Drawn(1000), nodes: [(NodeId::new(1), share)].into() }))
     }
 }
