@@ -4,6 +4,7 @@
 //! the kernel itself acts on. A setting is at most the cause of one.
 
 use nodewise_machine::{Bytes, NodeId, NodeSet};
+use nodewise_source::paths::shown;
 use nodewise_source::sample::Identity;
 
 /// How bad it is.
@@ -262,6 +263,35 @@ impl Mend {
             needs_root: true,
             undo: vec![format!("sysctl -w {key}={old}")],
             ..Self::words(what, Scope::Now)
+        }
+    }
+
+    /// Drops the page cache. Nothing can take that back but reading the files again.
+    pub fn drop_page_cache(what: impl Into<String>, scope: Scope) -> Self {
+        Self {
+            commands: vec!["sync".to_owned(), format!("echo 1 > {}", shown::DROP_CACHES)],
+            needs_root: true,
+            ..Self::words(what, scope)
+        }
+    }
+
+    /// Sets the pool of huge pages of a size on nodes: each with its new number of pages, and the old one.
+    pub fn pool(
+        what: impl Into<String>,
+        scope: Scope,
+        page_size: Bytes,
+        nodes: &[(NodeId, u64, u64)],
+    ) -> Self {
+        let set = |count: fn(&(NodeId, u64, u64)) -> u64| {
+            let counts: Vec<String> =
+                nodes.iter().map(|node| format!("{}={}", node.0, count(node))).collect();
+            format!("nodewise hugepages set {} --huge-page-size={}", counts.join(","), page_size.exact())
+        };
+        Self {
+            commands: vec![set(|node| node.1)],
+            needs_root: true,
+            undo: vec![set(|node| node.2)],
+            ..Self::words(what, scope)
         }
     }
 

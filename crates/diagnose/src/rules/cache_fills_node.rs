@@ -58,14 +58,10 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
             .against(Value::Share(FOREIGN), OWN),
     ];
     finding.mends = vec![
-        Mend {
-            commands: vec!["sync".to_owned(), format!("echo 1 > {}", shown::DROP_CACHES)],
-            needs_root: true,
-            ..Mend::words(
-                "drop the page cache once, before the large process starts; reads are slow for a while",
-                Scope::Now,
-            )
-        },
+        Mend::drop_page_cache(
+            "drop the page cache once, before the large process starts; reads are slow for a while",
+            Scope::Now,
+        ),
         Mend {
             commands: vec!["nodewise run --interleave=all -- COMMAND".to_owned()],
             ..Mend::words("spread the cache of the job that reads or copies", Scope::Restart)

@@ -73,15 +73,11 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     ];
     finding.evidence.extend(words::interval(format!("{file} on {}", nodes(&far)), &share));
     finding.cause = Some("another process, or an earlier run, read it first from that node".to_owned());
-    finding.mends = vec![Mend {
-        commands: vec!["sync".to_owned(), format!("echo 1 > {}", shown::DROP_CACHES)],
-        needs_root: true,
-        ..Mend::words(
-            "stop its readers, drop the page cache (reads are slow until it is filled again), and start the program \
-             bound to its node",
-            Scope::Restart,
-        )
-    }];
+    finding.mends = vec![Mend::drop_page_cache(
+        "stop its readers, drop the page cache (reads are slow until it is filled again), and start the program \
+         bound to its node",
+        Scope::Restart,
+    )];
     finding.nodes = far;
     Some(finding)
 }

@@ -51,14 +51,8 @@ fn find(situation: &Situation<'_>, node: NodeId) -> Option<RuleFinding> {
         Evidence::new("free", Value::Size(state.free), shown::NODE_MEMINFO)
             .against(Value::Size(high), "the sum of its zones' high watermarks"),
     ];
-    let set = |pages: u64| {
-        format!("nodewise hugepages set {node}={pages} --huge-page-size={}", pool.page_size.exact())
-    };
-    finding.mends = vec![Mend {
-        commands: vec![set(pool.total - free.min(pool.total))],
-        needs_root: true,
-        undo: vec![set(pool.total)],
-        ..Mend::words("give the unused pages back; growing the pool again later may get fewer", Scope::Now)
-    }];
+    let what = "give the unused pages back; growing the pool again later may get fewer";
+    let used = pool.total - free.min(pool.total);
+    finding.mends = vec![Mend::pool(what, Scope::Now, pool.page_size, &[(node, used, pool.total)])];
     Some(finding)
 }

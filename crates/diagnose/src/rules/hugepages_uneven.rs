@@ -77,15 +77,9 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
     );
     finding.cause =
         Some("the kernel gives pages to the nodes in turn, and passes over a node without room".to_owned());
-    let all = |value: &dyn Fn(NodeId) -> u64| {
-        let set: Vec<String> = short.iter().map(|node| format!("{node}={}", value(node))).collect();
-        format!("nodewise hugepages set {} --huge-page-size={}", set.join(","), size.exact())
-    };
-    finding.mends = vec![Mend {
-        commands: vec![all(&|_| mean)],
-        needs_root: true,
-        undo: vec![all(&|node| pools.get(&node).copied().unwrap_or_default())],
-        ..Mend::words("ask each node for its part, with compaction and retries", Scope::Now)
-    }];
+    let wanted: Vec<(NodeId, u64, u64)> =
+        short.iter().filter_map(|node| Some((node, mean, *pools.get(&node)?))).collect();
+    let what = "ask each node for its part, with compaction and retries";
+    finding.mends = vec![Mend::pool(what, Scope::Now, size, &wanted)];
     Some(finding)
 }

@@ -77,16 +77,12 @@ fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFin
     let home = runs.first()?;
     let has = situation.now.node(home)?;
     let total = has.pools.iter().find(|pool| pool.page_size == size)?.total;
-    let set = |pages: u64| format!("nodewise hugepages set {home}={pages} --huge-page-size={}", size.exact());
-    finding.mends = vec![Mend {
-        commands: vec![set(total.saturating_add(pages))],
-        needs_root: true,
-        undo: vec![set(total)],
-        ..Mend::words(
-            "give that node a pool, and start the program again: pages of a pool stay",
-            Scope::Restart,
-        )
-    }];
+    finding.mends = vec![Mend::pool(
+        "give that node a pool, and start the program again: pages of a pool stay",
+        Scope::Restart,
+        size,
+        &[(home, total.saturating_add(pages), total)],
+    )];
     finding.nodes = runs;
     Some(finding)
 }
