@@ -131,6 +131,13 @@ pub struct PoolSample {
     pub surplus: Option<u64>,
 }
 
+impl PoolSample {
+    /// Pages that programs have; `None` where the free ones are not known.
+    pub fn used(&self) -> Option<u64> {
+        Some(self.total.saturating_sub(self.free?))
+    }
+}
+
 /// Stalls since boot, by resource: `/proc/pressure/`, Linux 4.20.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct PressureSample {

@@ -12,6 +12,10 @@ use crate::situation::Situation;
 
 /// A node has less than this part of the mean.
 const SHORT: f64 = 0.9;
+/// Numbers of pages that people choose are multiples of one of these.
+const ROUND: [u64; 2] = [16, 50];
+/// Pages of this size are few on each node.
+const LARGE: Bytes = Bytes::from_gib(1);
 
 pub static RULE: Rule = Rule {
     id: "hugepages-uneven",
@@ -20,7 +24,8 @@ pub static RULE: Rule = Rule {
     on: several_nodes,
     needs: &[Fact::Pools, Fact::NodeMemory],
     sign: "every node with memory has pages of the size, and one has less than 90 % of the mean",
-    traps: "numbers that were chosen by node: a node with none at all, or a boot line that names nodes",
+    traps: "numbers that were chosen by node: a node with none at all, or a boot line that names nodes; round numbers, \
+            pages of 1 GiB, and a short node that still has free pages while others use theirs are a note, possible",
     explains: &[],
     sources: &["240 asked for, 63 63 62 52 got, Linux 6.12 in a guest", "libhugetlbfs#31", "atop#287"],
     check,
@@ -65,6 +70,12 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
         format!("{} lack {missing} of {size} pages that an even pool would have there", nodes(&short));
     let mut finding = RuleFinding::new(RULE.id, RULE.severity, Subject::Nodes(short.clone()), summary);
     finding.confidence = Confidence::Likely;
+    let used =
+        |node: &NodeId| situation.now.node(*node)?.pools.iter().find(|pool| pool.page_size == size)?.used();
+    let chosen = chosen(&pools, &short, size, used);
+    if chosen.is_some() {
+        (finding.severity, finding.confidence) = (Severity::Note, Confidence::Possible);
+    }
     finding.evidence = pools
         .iter()
         .map(|(node, count)| {
@@ -75,11 +86,36 @@ fn find(situation: &Situation<'_>, size: Bytes) -> Option<RuleFinding> {
         Evidence::new("mean", Value::Count(mean, "pages"), shown::NODE_POOL)
             .against(Value::Share(SHORT), OWN),
     );
-    finding.cause =
-        Some("the kernel gives pages to the nodes in turn, and passes over a node without room".to_owned());
+    let in_turn = "the kernel gives pages to the nodes in turn, and passes over a node without room";
+    finding.cause = Some(match chosen {
+        Some(why) => format!("either {in_turn}, or the numbers were chosen by node: {why}"),
+        None => in_turn.to_owned(),
+    });
     let wanted: Vec<(NodeId, u64, u64)> =
         short.iter().filter_map(|node| Some((node, mean, *pools.get(&node)?))).collect();
     let what = "ask each node for its part, with compaction and retries";
     finding.mends = vec![Mend::pool(what, Scope::Now, size, &wanted)];
     Some(finding)
+}
+
+/// The sign that someone chose the numbers by node, where there is one. Nothing in the kernel says who did.
+fn chosen(
+    pools: &BTreeMap<NodeId, u64>,
+    short: &NodeSet,
+    size: Bytes,
+    used: impl Fn(&NodeId) -> Option<u64>,
+) -> Option<&'static str> {
+    let is_round = |count: &u64| ROUND.iter().any(|step| count.is_multiple_of(*step));
+    let is_used = |node: &NodeId| used(node).is_some_and(|used| used > 0);
+    let has_room = |node: &NodeId| pools.get(node).copied() > used(node);
+    let others = || pools.keys().filter(|node| !short.contains(**node));
+    if size >= LARGE {
+        Some("so few and so large pages are often assigned by hand")
+    } else if pools.values().all(is_round) {
+        Some("all of them are round")
+    } else if others().any(is_used) && short.iter().all(|node| used(&node).is_some() && has_room(&node)) {
+        Some("the pages are in use where there are more, and the short node has free ones")
+    } else {
+        None
+    }
 }

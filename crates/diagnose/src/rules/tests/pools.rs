@@ -38,6 +38,31 @@ fn a_pool_whose_sum_looks_right() {
 }
 
 #[test]
+fn numbers_that_may_have_been_chosen_by_node_are_possible_at_most() {
+    let check = |counts: &[(u64, u64)], huge: Bytes, why: Option<&str>| {
+        let mut fixture = Fixture::new(FOUR);
+        pool(&mut fixture, counts);
+        for sample in [&mut fixture.before, &mut fixture.now] {
+            sample.nodes.iter_mut().flat_map(|node| &mut node.pools).for_each(|pool| pool.page_size = huge);
+        }
+        let found = one(&fixture, &hugepages_uneven::RULE);
+        let cause = found.cause.unwrap();
+        match why {
+            Some(why) => {
+                assert_eq!((found.severity, found.confidence), (Severity::Note, Confidence::Possible));
+                assert!(cause.contains(why), "{cause}");
+            }
+            None => assert_eq!((found.severity, found.confidence), (Severity::Warning, Confidence::Likely)),
+        }
+    };
+    check(&[(512, 512), (512, 512), (256, 256), (128, 128)], HUGE, Some("round"));
+    check(&[(100, 100), (50, 50), (50, 50), (50, 50)], HUGE, Some("round"));
+    check(&[(4, 4), (4, 4), (4, 4), (1, 1)], Bytes::from_gib(1), Some("by hand"));
+    check(&[(63, 3), (63, 63), (62, 62), (52, 52)], HUGE, Some("free ones"));
+    check(&[(63, 3), (63, 63), (62, 62), (52, 0)], HUGE, None);
+}
+
+#[test]
 fn a_pool_that_starves_its_node() {
     let rule = &hugepages_idle::RULE;
     let mut fixture = Fixture::new(FOUR);
