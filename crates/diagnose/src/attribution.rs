@@ -252,7 +252,7 @@ pub fn of_process<'a>(
 pub fn reach(process: &ProcessSample, places: &Places) -> Option<NodeSet> {
     let own = places.allowed(process.allowed.as_ref());
     match process.tasks.as_deref() {
-        // Threads that are not looked at may be bound elsewhere; that is rare, and said nowhere but in `tasks`.
+        // Threads that are not looked at may be bound elsewhere; that is rare, and whoever counts `tasks` knows.
         None | Some([]) => own,
         Some(tasks) => {
             let each: Option<Vec<NodeSet>> = tasks

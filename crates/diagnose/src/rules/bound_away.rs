@@ -4,7 +4,7 @@ use nodewise_machine::{NodeSet, PolicyMode};
 use nodewise_source::paths::shown;
 
 use super::words::nodes;
-use crate::finding::{Confidence, Evidence, OWN, RuleFinding, Severity, Value};
+use crate::finding::{Evidence, OWN, RuleFinding, Severity, Value};
 use crate::rule::{Fact, Rule, with_distance};
 use crate::situation::{ProcessState, Situation};
 
@@ -40,7 +40,7 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFindi
     let severity = if memory_only { Severity::Note } else { RULE.severity };
     let summary = format!("{size} are bound to {}, its CPUs are those of {}", nodes(&bound), nodes(reach));
     let mut finding = RuleFinding::new(RULE.id, severity, process.subject(), summary);
-    finding.confidence = Confidence::Certain;
+    finding.confidence = process.reach_confidence;
     finding.concerns = Some(size);
     finding.evidence = vec![
         Evidence::new("memory under it", Value::Size(size), read_from)

@@ -37,6 +37,11 @@ fn of(situation: &Situation<'_>, process: &ProcessState<'_>, with_cpus: &NodeSet
         return None;
     }
     let runs = process.runs_on();
+    // Of virtual machines another rule speaks where their policies are known.
+    let is_in_cells = || process.cells().is_none_or(|cells| runs.is_subset(&cells) && away.is_subset(&cells));
+    if process.is_virtual_machine() && is_in_cells() {
+        return None;
+    }
     // Threads on a node without memory cannot have any near them.
     let home = process.busiest(&situation.memory_nodes())?;
     let summary = format!("{size} of its memory on {} is used from {}", nodes(&away), nodes(&runs));

@@ -7,18 +7,16 @@ use crate::situation::process::STRANDED;
 use crate::situation::{ProcessState, Situation};
 use nodewise_source::paths::shown;
 
-/// Programs that run virtual machines, as the kernel cuts their names.
-const NAMES: [&str; 5] = ["qemu-system-", "qemu-kvm", "kvm", "cloud-hyperviso", "firecracker"];
-
 pub static RULE: Rule = Rule {
     id: "vm-memory-stranded",
     title: "the memory of a virtual machine lies on nodes where its CPUs do not run",
     severity: Severity::Warning,
     on: with_distance,
-    needs: &[Fact::Rates, Fact::Pages],
+    needs: &[Fact::Rates, Fact::Pages, Fact::Policies],
     sign: "a process of QEMU, Cloud Hypervisor or Firecracker with at least 10 % of its memory on nodes with less than \
            5 % of its CPU time",
-    traps: "devices that are passed through pin all memory: it cannot move before the next start",
+    traps: "a machine whose memory is bound cell by cell, to different nodes: a cell whose CPUs are idle is not stranded; \
+            devices that are passed through pin all memory: it cannot move before the next start",
     explains: &["memory-stranded", "cpus-without-mems", "bound-away"],
     sources: &["Red Hat Virtualization Tuning Guide, chapter 9", "kubevirt#16584"],
     check,
@@ -29,15 +27,16 @@ fn check(situation: &Situation<'_>) -> Vec<RuleFinding> {
 }
 
 fn find(situation: &Situation<'_>, process: &ProcessState<'_>) -> Option<RuleFinding> {
-    let name = &process.process.name;
-    if !NAMES
-        .iter()
-        .any(|known| if known.ends_with('-') { name.starts_with(known) } else { **known == **name })
-    {
+    if !process.is_virtual_machine() {
         return None;
     }
     let (size, away) = process.stranded(&situation.places.with_cpus())?;
     let runs = process.runs_on();
+    // An idle cell waits for its CPUs where it was put.
+    let cells = process.cells()?;
+    if runs.is_subset(&cells) && away.is_subset(&cells) {
+        return None;
+    }
     let home = process.busiest(&situation.memory_nodes())?;
     if process.share(size) < STRANDED || size < situation.floor() {
         return None;

@@ -17,6 +17,10 @@ pub const RUNS: f64 = 0.05;
 pub const AT_WORK: f64 = 0.05;
 /// A node with this part of the stranded memory is named.
 const NAMED: f64 = 0.01;
+/// Programs that run virtual machines, as the kernel cuts their names.
+const VIRTUAL_MACHINES: [&str; 5] = ["qemu-system-", "qemu-kvm", "kvm", "cloud-hyperviso", "firecracker"];
+/// The part of a machine's memory that a cell has at least: eight cells, and firmware beside them.
+const CELL: f64 = 0.05;
 /// A policy over this part of the memory is that of the process.
 const MOST: f64 = 0.5;
 /// The part of a process's memory from which stranded memory counts: numad wants 90 % on the process's nodes.
@@ -31,10 +35,12 @@ pub struct ProcessState<'a> {
     pub memory: BTreeMap<NodeId, Bytes>,
     /// The same at the beginning of the window, where it was looked at then.
     pub earlier: Option<BTreeMap<NodeId, Bytes>>,
-    /// How sure the places of its pages are.
+    /// How sure it is where its pages are, and where it runs.
     pub confidence: Confidence,
     /// Nodes that it may run on.
     pub reach: Option<NodeSet>,
+    /// How sure that is: threads that were not read count as those of the first one, and may have other CPUs.
+    pub reach_confidence: Confidence,
     pub mappings: Option<&'a ProcessMappings>,
 }
 
@@ -51,13 +57,19 @@ pub(super) fn states<'a>(
         let mappings = mappings.get(&process.identity).copied();
         let earlier = before.and_then(|before| before.process(process.identity));
         let (memory, confidence) = own_memory(process.pages.as_ref(), mappings)?;
+        let threads = process.tasks.as_ref().map_or(0, Vec::len).max(1);
+        let reach_confidence = match usize::try_from(process.threads) {
+            Ok(all) if all <= threads => Confidence::Certain,
+            _ => Confidence::Likely,
+        };
         Some(ProcessState {
             process,
             change: delta.and_then(|delta| delta.process(process.identity)).cloned(),
             memory,
             earlier: earlier.and_then(|earlier| own_memory(earlier.pages.as_ref(), None)).map(|(own, _)| own),
-            confidence,
+            confidence: confidence.min(reach_confidence),
             reach: reach(process, places),
+            reach_confidence,
             mappings,
         })
     };
@@ -208,9 +220,48 @@ impl ProcessState<'_> {
         self.known_policy()?
     }
 
-    /// Whether no policy other than the default is over most of its memory. A policy that was not read is not none.
+    /// Whether no policies other than the default are over most of its memory. A policy that was not read is not none.
     pub fn has_no_policy(&self) -> bool {
-        self.known_policy() == Some(None)
+        let placed = self.placed_mappings().filter_map(|(mapping, _)| mapping.resident()).sum();
+        self.known_policy() == Some(None) && self.share(placed) < MOST
+    }
+
+    /// Whether it is a virtual machine, by the name of its program.
+    pub fn is_virtual_machine(&self) -> bool {
+        VIRTUAL_MACHINES.iter().any(|known| match known.ends_with('-') {
+            true => self.process.name.starts_with(known),
+            false => *self.process.name == **known,
+        })
+    }
+
+    /// Nodes of cells: parts of its memory that are bound to different nodes, each on purpose. Empty where most of the
+    /// memory is not in such parts; `None` where the policies of its mappings are not known.
+    pub fn cells(&self) -> Option<NodeSet> {
+        let mut cells: Vec<(&NodeSet, Bytes)> = Vec::new();
+        let mut unknown = Bytes::default();
+        for mapping in self.mappings?.mappings.iter().filter(|mapping| mapping.kind.follows_policy()) {
+            let size = mapping.resident().unwrap_or_default();
+            let Some(policy) = mapping.policy.as_ref().and_then(|policy| policy.policy.as_ref()) else {
+                unknown += size;
+                continue;
+            };
+            let binds =
+                matches!(policy.mode, PolicyMode::Bind | PolicyMode::Preferred | PolicyMode::PreferredMany);
+            match cells.iter_mut().find(|(nodes, _)| **nodes == policy.nodes) {
+                _ if !binds || policy.nodes.is_empty() => {}
+                Some((_, sum)) => *sum += size,
+                None => cells.push((&policy.nodes, size)),
+            }
+        }
+        if self.share(unknown) >= MOST {
+            return None;
+        }
+        cells.retain(|(_, size)| self.share(*size) >= CELL);
+        let all = cells.iter().fold(NodeSet::new(), |all, (nodes, _)| all.union(nodes));
+        let are_apart = all.len() == cells.iter().map(|(nodes, _)| nodes.len()).sum::<usize>();
+        let size = cells.iter().map(|(_, size)| *size).sum();
+        let are_cells = cells.len() > 1 && are_apart && self.share(size) >= MOST;
+        Some(if are_cells { all } else { NodeSet::new() })
     }
 
     /// The policy other than the default over most of its memory, or that there is none; `None` where that is not

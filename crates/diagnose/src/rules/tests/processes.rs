@@ -209,6 +209,54 @@ fn a_virtual_machine_away_from_its_memory() {
 }
 
 #[test]
+fn a_machine_that_is_placed_cell_by_cell_is_not_stranded() {
+    let bind = |node: &str| MemPolicy::new(PolicyMode::Bind, nodes(node));
+    let memory: &[(u32, Bytes)] = &[(0, gib(4)), (1, gib(4))];
+    // One of two cells is busy, on this CPU.
+    let with = |cpu: u32, mappings: Option<[(&str, u32); 2]>| {
+        let mut fixture = Fixture::new(FOUR);
+        fixture.process(&Work { memory, cpu: &[(cpu, seconds(10))], ..Work::default() });
+        named(&mut fixture, 100, "qemu-system-x86", None);
+        if let Some(cells) = mappings {
+            let cell = |(policy, node)| (MappingKind::Anonymous, bind(policy), vec![(node, gib(4))]);
+            let cells = cells.map(cell);
+            let cells: Vec<_> =
+                cells.iter().map(|(kind, policy, memory)| (*kind, policy.clone(), &memory[..])).collect();
+            fixture.mappings(100, &cells);
+        }
+        let found = |rule: &'static Rule| diagnosis(&fixture, rule).findings.len();
+        (found(&vm_memory_stranded::RULE), found(&memory_stranded::RULE), found(&balancing_off::RULE))
+    };
+    assert_eq!(with(0, Some([("0", 0), ("1", 1)])), (0, 0, 0));
+    // Without any policy.
+    assert_eq!(with(0, None), (1, 1, 0));
+    // Its CPUs run elsewhere than its cells are.
+    assert_eq!(with(4, Some([("0", 0), ("1", 1)])), (1, 1, 0));
+    // All of it under one policy.
+    assert_eq!(with(0, Some([("0-1", 0), ("0-1", 1)])), (1, 1, 0));
+    // Policies that were not read may be cells.
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory, cpu: &[(0, seconds(10))], ..Work::default() });
+    named(&mut fixture, 100, "qemu-system-x86", None);
+    drawn(&mut fixture, 100, None);
+    let found = diagnosis(&fixture, &vm_memory_stranded::RULE);
+    assert_eq!((found.findings.len(), found.not_examined.len()), (0, 1));
+    assert_eq!(diagnosis(&fixture, &memory_stranded::RULE).findings, []);
+}
+
+#[test]
+fn threads_that_were_not_read_lower_the_certainty() {
+    let bound = || MemPolicy::new(PolicyMode::Bind, nodes("2"));
+    let mut fixture = Fixture::new(FOUR);
+    fixture.process(&Work { memory: &[(2, gib(4))], cpus: Some("0-1"), ..Work::default() });
+    fixture.mappings(100, &[(MappingKind::Anonymous, bound(), &[(2, gib(4))])]);
+    let confidence = |fixture: &Fixture| one(fixture, &bound_away::RULE).confidence;
+    assert_eq!(confidence(&fixture), Confidence::Certain);
+    std::sync::Arc::make_mut(fixture.now.processes.last_mut().unwrap()).threads = 12;
+    assert_eq!(confidence(&fixture), Confidence::Likely);
+}
+
+#[test]
 fn a_child_under_the_policy_of_its_parent() {
     let rule = &inherited_policy::RULE;
     let memory: &[(u32, Bytes)] = &[(2, gib(4))];
