@@ -23,7 +23,7 @@ use crate::cli::doctor::{Doctor, DoctorVerb, FailOn};
 use crate::command::recording::OpenRecording;
 use crate::command::subject::{self, Found, WantedProcesses};
 use crate::failure::{CANNOT, Failure, Outcome};
-use crate::{input, output};
+use crate::{input, measuring, output};
 
 use ignored::Ignored;
 
@@ -114,7 +114,7 @@ impl Examined {
             true => (None, watch::once(named.as_ref())),
             false => watch::watch(args.window.unwrap_or(watch::WINDOW), named.as_ref())?,
         };
-        mappings::add(&machine, &mut now, named.as_ref());
+        mappings::add(&machine, &mut now, named.as_ref(), &*measuring::interrupt()?);
         Ok(Self { machine, before, now, source: None, named })
     }
 

@@ -1,6 +1,9 @@
 //! The mappings of processes that matter, read after the window, at a bounded price: policies, kinds of memory.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use nodewise_diagnose::{Pid, Situation};
@@ -16,35 +19,98 @@ use crate::measuring;
 const FACT: &str = "mappings of processes";
 /// CPU time for all of them. One process takes 20 ms at most, and its list of mappings.
 const BUDGET: Duration = Duration::from_millis(100);
+/// How often a wait looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The result of reading one process.
+enum Read {
+    Mappings(MappingsSample),
+    /// It ended, or has no memory.
+    Nothing,
+    Refused,
+    Unreadable(String),
+    Unpaid,
+}
 
 /// Adds mappings to the last sample: of processes that were asked for, then of those that matter, the largest first.
-pub(super) fn add(machine: &Machine, now: &mut Sample, named: Option<&BTreeSet<Pid>>) {
+/// Ctrl-C ends it with those that were read.
+pub(super) fn add(
+    machine: &Machine,
+    now: &mut Sample,
+    named: Option<&BTreeSet<Pid>>,
+    interrupt: &AtomicBool,
+) {
     let wanted = wanted(machine, now, named);
-    let (mut left, mut refused, mut unreadable, mut unpaid) = (BUDGET, 0, None, 0);
+    let count = wanted.len();
+    let named = named.cloned().unwrap_or_default();
+    let (sender, results) = mpsc::channel();
+    // The kernel does not interrupt the walk of a process: whoever waits for it must not be the one who reads.
+    thread::spawn(move || read_all(&wanted, &named, &sender));
+    let read = collect(&results, interrupt);
+    record(now, read, count);
+}
+
+/// Reads processes one after the other until no one listens.
+fn read_all(wanted: &[Identity], named: &BTreeSet<Pid>, sender: &mpsc::Sender<Read>) {
+    let mut left = BUDGET;
     for identity in wanted {
-        if left.is_zero() {
-            unpaid += 1;
-            continue;
-        }
-        let pid = identity.pid;
-        let pages = &mut LivePages::open(pid);
         // Who names a process wants to know all about it.
-        let is_named = named.is_some_and(|named| named.contains(&pid));
-        let thoroughness = if is_named { Thoroughness::Exact } else { Thoroughness::ByPrice };
-        match read(&Tree::live(), pid, thoroughness, measuring::seed(None), Some(pages)) {
-            // A number can be that of another process by now.
-            Ok(_) if Identity::read(&Tree::live(), pid) != Some(identity) => {}
-            Ok(mappings) => {
-                left = left.saturating_sub(mappings.took.unwrap_or(mappings.predicted));
-                now.mappings.push(MappingsSample {
-                    identity,
-                    seen: Moment::now(),
-                    mappings: mappings.into(),
-                });
+        let is_named = named.contains(&identity.pid);
+        let read =
+            if left.is_zero() && !is_named { Read::Unpaid } else { read_one(*identity, is_named, &mut left) };
+        if sender.send(read).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_one(identity: Identity, is_named: bool, left: &mut Duration) -> Read {
+    let pid = identity.pid;
+    let thoroughness = if is_named { Thoroughness::Exact } else { Thoroughness::ByPrice };
+    let pages = &mut LivePages::open(pid);
+    match read(&Tree::live(), pid, thoroughness, measuring::seed(None), Some(pages)) {
+        // A number can be that of another process by now.
+        Ok(_) if Identity::read(&Tree::live(), pid) != Some(identity) => Read::Nothing,
+        Ok(mappings) => {
+            if !is_named {
+                *left = left.saturating_sub(mappings.took.unwrap_or(mappings.predicted));
             }
-            Err(MappingsError::NoProcess(_) | MappingsError::Ended(_) | MappingsError::Zombie(_)) => {}
-            Err(MappingsError::OtherUser(_) | MappingsError::Protected(_)) => refused += 1,
-            Err(error) => unreadable = unreadable.or_else(|| Some(error.to_string())),
+            Read::Mappings(MappingsSample { identity, seen: Moment::now(), mappings: mappings.into() })
+        }
+        Err(MappingsError::NoProcess(_) | MappingsError::Ended(_) | MappingsError::Zombie(_)) => {
+            Read::Nothing
+        }
+        Err(MappingsError::OtherUser(_) | MappingsError::Protected(_)) => Read::Refused,
+        Err(error) => Read::Unreadable(error.to_string()),
+    }
+}
+
+/// Takes results until there are no more, or the user wants an end.
+fn collect(results: &mpsc::Receiver<Read>, interrupt: &AtomicBool) -> Vec<Read> {
+    let mut read = Vec::new();
+    while !interrupt.load(Ordering::Relaxed) {
+        match results.recv_timeout(LOOK) {
+            Ok(one) => read.push(one),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    // Those that were ready when the end was wanted.
+    read.extend(results.try_iter());
+    read
+}
+
+/// Puts results into the sample, and what is missing with its reason.
+fn record(now: &mut Sample, read: Vec<Read>, wanted: usize) {
+    let interrupted = wanted - read.len();
+    let (mut refused, mut unreadable, mut unpaid) = (0, None, 0);
+    for read in read {
+        match read {
+            Read::Mappings(mappings) => now.mappings.push(mappings),
+            Read::Nothing => {}
+            Read::Refused => refused += 1,
+            Read::Unreadable(reason) => unreadable = unreadable.or(Some(reason)),
+            Read::Unpaid => unpaid += 1,
         }
     }
     let mut unread = |reason: String, objects: usize, remedy: Option<Remedy>| {
@@ -60,6 +126,9 @@ pub(super) fn add(machine: &Machine, now: &mut Sample, named: Option<&BTreeSet<P
         let reason = format!("reading them takes more than {} ms of CPU time", BUDGET.as_millis());
         unread(reason, unpaid, Some("name the process with --pid".into()));
     }
+    if interrupted > 0 {
+        unread("interrupted".to_owned(), interrupted, None);
+    }
 }
 
 fn wanted(machine: &Machine, now: &Sample, named: Option<&BTreeSet<Pid>>) -> Vec<Identity> {
@@ -72,4 +141,43 @@ fn wanted(machine: &Machine, now: &Sample, named: Option<&BTreeSet<Pid>>) -> Vec
         wanted.extend(significant.filter(|identity| !is_named(identity)));
     }
     wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(pid: u32) -> Identity {
+        Identity { pid: Pid::new(pid), started_ticks: 5 }
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_wait_with_what_was_read() {
+        let (sender, results) = mpsc::channel();
+        let mappings = nodewise_machine::mapping::ProcessMappings::new(Pid::new(7), Vec::new());
+        let sample =
+            MappingsSample { identity: identity(7), seen: Moment::default(), mappings: mappings.into() };
+        sender.send(Read::Mappings(sample)).unwrap();
+        // The reader is still at the second of three, and sends nothing more.
+        let read = collect(&results, &AtomicBool::new(true));
+        drop(sender);
+        let mut now = Sample::default();
+        record(&mut now, read, 3);
+        assert_eq!(now.mappings.len(), 1);
+        let [unread] = &now.unread[..] else { panic!("{:?}", now.unread) };
+        assert_eq!((unread.fact.as_str(), unread.reason.as_str(), unread.objects), (FACT, "interrupted", 2));
+    }
+
+    #[test]
+    fn every_process_that_was_wanted_is_accounted_for() {
+        let (sender, results) = mpsc::channel();
+        let me = Identity::read(&Tree::live(), Pid::new(std::process::id())).expect("this process");
+        read_all(&[me, identity(u32::MAX >> 1)], &[me.pid].into(), &sender);
+        drop(sender);
+        let read = collect(&results, &AtomicBool::new(false));
+        let mut now = Sample::default();
+        record(&mut now, read, 2);
+        assert_eq!((now.mappings.len(), now.mappings[0].identity), (1, me));
+        assert_eq!(now.unread, []);
+    }
 }
