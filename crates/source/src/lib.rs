@@ -22,7 +22,7 @@
 //! - `capture.rs` writing a machine down; in `capture/` what is let in (`capture/rules.rs`), what is reduced,
 //!   which identifiers are taken out, finding files, writing archives
 //! - `process.rs` processes, their descendants and where their pages are; in `process/` finding them by name;
-//!   `own.rs` this process: what it may do, and what contains it
+//!   and others' claims on one (`process/claims.rs`); `own.rs` this process: what it may do, and what contains it
 //! - `program.rs` the program of a process: its file, words, libraries, devices, limit and scheduling
 //! - `mappings.rs` the mappings of a process with their pages; in `mappings/` counting them, drawing some of
 //!   them, the kinds of mappings, and which other processes map the same
@@ -34,6 +34,7 @@
 //! - `sample.rs` the running system at one moment, as a value; in `sample/` the sampler that takes one after the
 //!   other from any tree, at little cost (`tree/kept.rs`: files that stay open)
 //! - `system.rs` how busy the system is: load, stolen time, stalls, clocks, counters
+//! - `balance_journal.rs` the journal of balance: actions on processes, and the way back
 //! - `settings.rs` settings of the running system that nodewise changes, written here only;
 //!   `settings/journal.rs` their old values
 //! - `shared.rs` memory that processes share: segments, and file systems in memory
@@ -52,6 +53,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acpi;
+pub mod balance_journal;
 pub mod boot;
 pub mod capture;
 pub mod devices;

@@ -3,6 +3,7 @@
 //! Processes end while they are looked at. That is not an error here: what has gone is counted as gone,
 //! and the rest is read.
 
+pub mod claims;
 pub mod search;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -105,7 +105,24 @@ pub fn transparent_huge(tree: &Tree, start: u64, end: u64) -> Result<Option<Byte
 /// `memory.max`, `memory.current` and `memory.stat` of the group and those above it, Linux 4.5; with
 /// version 1 `memory.limit_in_bytes` and `memory.usage_in_bytes`.
 pub fn below_limit(tree: &Tree) -> Option<Bytes> {
-    least(tree, "/proc/self/cgroup", room)?
+    groups(tree, "self")?.into_iter().filter_map(|(mount, group)| nearest(tree, &mount, &group, room)).min()
+}
+
+/// The part in use of the nearest limit of a process's control groups, from 0 to 1, caches of files apart; 0 without a
+/// limit. `None` where its groups cannot be read.
+///
+/// # Source
+/// As [`below_limit`], with `/proc/PID/cgroup`.
+pub fn limit_used(tree: &Tree, pid: Pid) -> Option<f64> {
+    let unused = |tree: &Tree, folder: &str| {
+        let (limit, used) = limit_and_use(tree, folder)?;
+        // In parts of a million, which have an order; a use that is not known may be all of it.
+        let used = used.unwrap_or(limit);
+        Some(if limit == 0 { 0 } else { 1_000_000 - (used as f64 / limit as f64 * 1e6).min(1e6) as u64 })
+    };
+    let groups = groups(tree, pid)?;
+    let least = groups.into_iter().filter_map(|(mount, group)| nearest(tree, &mount, &group, unused)).min();
+    Some(least.map_or(0.0, |unused| (1_000_000 - unused) as f64 / 1e6))
 }
 
 /// The least limit of a process's control groups and those above them; `None` inside where they have none, outside
@@ -114,45 +131,57 @@ pub fn below_limit(tree: &Tree) -> Option<Bytes> {
 /// # Source
 /// `memory.max`, Linux 4.5; with version 1 `memory.limit_in_bytes`.
 pub fn limit(tree: &Tree, pid: Pid) -> Option<Option<Bytes>> {
-    least(tree, &format!("/proc/{pid}/cgroup"), |tree, folder| {
-        let limit = |(limit, _, _): &(&str, &str, [&str; 2])| {
-            file::value(tree, &format!("{folder}/{limit}"), number::number::<u64>).ok()?
-        };
-        // Version 1 writes the largest number of whole pages where there is no limit.
-        FILES.iter().find_map(limit).filter(|limit| *limit < NO_LIMIT).map(Bytes::new)
-    })
+    // Version 1 writes the largest number of whole pages where there is no limit.
+    let limit = |tree: &Tree, folder: &str| {
+        limit_and_use(tree, folder).map(|(limit, _)| limit).filter(|limit| *limit < NO_LIMIT)
+    };
+    let groups = groups(tree, pid)?;
+    let limits = groups.into_iter().filter_map(|(mount, group)| nearest(tree, &mount, &group, limit));
+    Some(limits.min().map(Bytes::new))
 }
 
-/// The least of a figure of a process's control groups and those above them.
-fn least(tree: &Tree, cgroups: &str, figure: fn(&Tree, &str) -> Option<Bytes>) -> Option<Option<Bytes>> {
+/// The control groups of a process that may limit its memory: where their hierarchy is mounted, and the path there.
+fn groups(tree: &Tree, process: impl std::fmt::Display) -> Option<Vec<(String, String)>> {
     let mounts = file::parsed(tree, "/proc/mounts", mounts::parse).ok()??.value;
-    let memberships = file::parsed(tree, cgroups, cgroup::parse).ok()??.value;
-    let path_of = |wanted: &dyn Fn(&cgroup::Membership) -> bool| {
-        let found = memberships.iter().find(|member| wanted(member))?;
-        // A path that climbs belongs to a process outside of the namespace.
-        (!found.path.contains("..")).then(|| found.path.trim_matches('/').to_owned())
-    };
+    let path = format!("/proc/{process}/cgroup");
+    let memberships = file::parsed(tree, &path, cgroup::parse).ok()??.value;
     let unified = |mount: &Mount| mount.kind == "cgroup2";
     let old = |mount: &Mount| mount.kind == "cgroup" && mount.has("memory");
-    let groups = mounts.iter().filter(|mount| unified(mount) || old(mount)).filter_map(|mount| {
-        let group = if unified(mount) {
-            path_of(&cgroup::Membership::is_unified)?
-        } else {
-            path_of(&|member| member.controllers.iter().any(|name| name == "memory"))?
+    let mut groups = Vec::new();
+    for mount in mounts.iter().filter(|mount| unified(mount) || old(mount)) {
+        let is_there = |member: &&cgroup::Membership| {
+            if unified(mount) {
+                member.is_unified()
+            } else {
+                member.controllers.iter().any(|name| name == "memory")
+            }
         };
-        nearest(tree, &mount.folder, &group, figure)
-    });
-    Some(groups.min())
+        let Some(member) = memberships.iter().find(is_there) else { continue };
+        // A path that climbs belongs to a process outside of the namespace.
+        if member.path.contains("..") {
+            return None;
+        }
+        groups.push((mount.folder.clone(), member.path.trim_matches('/').to_owned()));
+    }
+    Some(groups)
 }
 
-/// The least of a figure in a group and those above it.
-fn nearest(tree: &Tree, mount: &str, group: &str, figure: fn(&Tree, &str) -> Option<Bytes>) -> Option<Bytes> {
+/// The least value of a group and those above it.
+fn nearest<T: Ord>(
+    tree: &Tree,
+    mount: &str,
+    group: &str,
+    value: impl Fn(&Tree, &str) -> Option<T>,
+) -> Option<T> {
     let mut folder = format!("{mount}/{group}");
     let mut least = None;
     loop {
         let folder_now = folder.trim_end_matches('/');
-        if let Some(room) = figure(tree, folder_now) {
-            least = Some(least.map_or(room, |least: Bytes| least.min(room)));
+        if let Some(found) = value(tree, folder_now) {
+            least = Some(match least {
+                Some(least) => std::cmp::min(least, found),
+                None => found,
+            });
         }
         if folder_now.len() <= mount.len() {
             return least;
@@ -160,9 +189,6 @@ fn nearest(tree: &Tree, mount: &str, group: &str, figure: fn(&Tree, &str) -> Opt
         folder.truncate(folder_now.rfind('/')?);
     }
 }
-
-/// A limit of this size is none.
-const NO_LIMIT: u64 = 1 << 62;
 
 /// Names of the limit, the use, and the caches of files in the statistics; the last of version 1
 /// count the groups below too.
@@ -172,16 +198,26 @@ const FILES: [(&str, &str, [&str; 2]); 2] = [
 ];
 
 fn room(tree: &Tree, folder: &str) -> Option<Bytes> {
+    let (limit, used) = limit_and_use(tree, folder)?;
+    Some(Bytes::new(limit.saturating_sub(used?)))
+}
+
+/// The limit of a group, and its use without caches of files; `None` without a limit.
+fn limit_and_use(tree: &Tree, folder: &str) -> Option<(u64, Option<u64>)> {
     FILES.iter().find_map(|(limit, used, caches)| {
+        let number =
+            |name: &str| file::value(tree, &format!("{folder}/{name}"), number::number::<u64>).ok().flatten();
         // Without a limit the file says `max`, which is not a number.
-        let limit = file::value(tree, &format!("{folder}/{limit}"), number::number::<u64>).ok()??;
-        let used = file::value(tree, &format!("{folder}/{used}"), number::number::<u64>).ok()??;
+        let limit = number(limit)?;
         let stat = file::parsed(tree, &format!("{folder}/memory.stat"), counters::parse).ok().flatten();
         let cached = |name: &&str| stat.as_ref().and_then(|stat| stat.value.get(name)).unwrap_or(0);
         let files = caches.iter().map(cached).fold(0, u64::saturating_add);
-        Some(Bytes::new(limit.saturating_sub(used.saturating_sub(files))))
+        Some((limit, number(used).map(|used| used.saturating_sub(files))))
     })
 }
+
+/// From here on a limit of version 1 is none.
+const NO_LIMIT: u64 = 1 << 62;
 
 #[cfg(test)]
 mod tests {
@@ -267,6 +303,23 @@ mod tests {
         check("1000\n", 600);
         check("max\n", 4400);
         check("10\n", 0);
+    }
+
+    #[test]
+    fn the_part_in_use_is_that_of_the_nearest_limit() {
+        let check = |limit: &str, expected: Option<f64>| {
+            let files = Memory::new()
+                .file("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
+                .file("/proc/7/cgroup", "0::/job\n")
+                .file("/sys/fs/cgroup/job/memory.max", limit)
+                .file("/sys/fs/cgroup/job/memory.current", "1000\n")
+                .file("/sys/fs/cgroup/job/memory.stat", "active_file 100\n");
+            assert_eq!(limit_used(&Tree::memory(files), Pid::new(7)), expected, "{limit}");
+        };
+        check("1000\n", Some(0.9));
+        check("max\n", Some(0.0));
+        check("100\n", Some(1.0));
+        assert_eq!(limit_used(&Tree::memory(Memory::new()), Pid::new(7)), None, "unknown is not 0");
     }
 
     #[test]

@@ -133,6 +133,8 @@ mod tests {
         assert_eq!((new.threads, new.started_ticks), (1, 228_849));
         assert_eq!((new.virtual_bytes, new.resident_pages), (3_133_440, 382));
         assert_eq!((new.processor, new.kernel_thread), (Some(CpuId::new(1)), false));
+        let realtime = NEW.replace(" 17 1 0 0 ", " 17 1 50 1 ");
+        assert_eq!((new.policy, parse(&realtime).unwrap().policy), (Some(0), Some(1)));
         let old = parse(OLD).unwrap();
         assert_eq!((old.name, old.parent, old.kernel_thread), ("kthreadd", None, true));
         assert_eq!((old.processor, old.cpu_ticks()), (Some(CpuId::new(3)), 4));

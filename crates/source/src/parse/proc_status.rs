@@ -40,6 +40,10 @@ pub struct ProcessStatus {
     pub hugetlb: Option<Bytes>,
     /// Its memory that is swapped out: `VmSwap`, without that of shared memory. Linux 2.6.34.
     pub swapped: Option<Bytes>,
+    /// Its memory that devices hold in place: `VmPin`, Linux 3.2.
+    pub pinned: Option<Bytes>,
+    /// The process that traces it; 0 for none.
+    pub tracer: Option<u32>,
     /// CPUs it may run on.
     pub cpus_allowed: Option<CpuSet>,
     /// Memory nodes its cpuset allows.
@@ -85,6 +89,8 @@ impl ProcessStatus {
             "VmLck" => self.locked = Some(size(value)?),
             "HugetlbPages" => self.hugetlb = Some(size(value)?),
             "VmSwap" => self.swapped = Some(size(value)?),
+            "VmPin" => self.pinned = Some(size(value)?),
+            "TracerPid" => self.tracer = Some(digits(value).ok_or("a process number")?),
             // The mask comes first; every release since 2.6.26 has a list of the same behind it.
             "Cpus_allowed" => self.cpus_allowed = Some(set::mask(value).map_err(|_| "a mask of CPUs")?),
             "Mems_allowed" => self.mems_allowed = Some(set::mask(value).map_err(|_| "a mask of nodes")?),
@@ -150,9 +156,11 @@ Umask:\t0022
 State:\tR (running)
 Pid:\t8609
 PPid:\t8596
+TracerPid:\t7
 Uid:\t1000\t1001\t1000\t1000
-VmLck:\t      64 kB
-VmHWM:\t    1800 kB
+VmLck:	      64 kB
+VmPin:	       0 kB
+VmHWM:	    1800 kB
 VmRSS:\t    1736 kB
 VmSwap:\t       8 kB
 HugetlbPages:\t    2048 kB
@@ -184,6 +192,8 @@ nonvoluntary_ctxt_switches:\t0
                 locked: Some(Bytes::from_kib(64)),
                 hugetlb: Some(Bytes::from_mib(2)),
                 swapped: Some(Bytes::from_kib(8)),
+                pinned: Some(Bytes::new(0)),
+                tracer: Some(7),
                 cpus_allowed: Some(CpuSet::from([0, 1])),
                 mems_allowed: Some(NodeSet::from([0])),
                 seccomp: Some(Seccomp::Filter),
