@@ -18,9 +18,9 @@ use nodewise_machine::{Bytes, CpuSet, NodeId, NodeSet};
 use nodewise_source::process::Pid;
 use nodewise_source::sample::{Allowed, Identity};
 
-pub use limits::Limits;
+pub use limits::{Limits, PRESSURE};
 pub use means::{Means, Named, Need, PageMove, remote_share, stranded_share};
-pub use never::{Never, ProcessFacts};
+pub use never::{Never, ProcessFacts, explicit_policy};
 pub use plan::{Action, Done, Hold, Judged, LeftAlone, Plan, Stop, Verdict, Waiting};
 
 use crate::situation::{ProcessState, Situation};
@@ -70,6 +70,9 @@ struct Track {
     scans: Option<u64>,
     /// The need and the share when the last action began.
     need: Option<Need>,
+    /// Bytes of the last action's plan, and the part of it that was done.
+    planned: Bytes,
+    done: f64,
     rest: Duration,
     worse: u32,
     /// Nodes that its pages left, and when.
@@ -161,6 +164,7 @@ impl Controller {
         if let Some(track) = self.tracks.get_mut(&action.process.identity) {
             track.stage = Stage::Acting { since: now };
             track.need = Some(action.need);
+            track.planned = action.means.size();
             track.left.extend(action.means.pages.iter().map(|pages| (pages.from, now)));
             if let Some((cpus, _)) = &action.means.cpus {
                 track.ours = Some(cpus.clone());
@@ -175,7 +179,17 @@ impl Controller {
         let Stage::Acting { since } = track.stage else { return };
         self.spent.correct(since, identity, done.moved);
         let tried = (done.moved + done.failed).get();
-        if tried > 0 && done.failed.get() as f64 / tried as f64 > failed {
+        track.done = match track.planned.get() {
+            0 => 1.0,
+            planned => (done.moved.get() as f64 / planned as f64).min(1.0),
+        };
+        if !done.narrowed {
+            track.ours = None;
+        }
+        if tried == 0 && !done.narrowed {
+            // The process was not what the plan saw: that says nothing about the action.
+            track.rest_until(now, Verdict::Unknown, self.limits.rest);
+        } else if tried > 0 && done.failed.get() as f64 / tried as f64 > failed {
             track.rest_until(now, Verdict::Failed, self.limits.rest);
         } else {
             track.stage = Stage::Settling { until: now.saturating_add(settle) };
@@ -271,7 +285,8 @@ impl Controller {
             _ if matches!(plan.stop, Some(Stop::Pressure(..) | Stop::OutOfMemory)) => Verdict::Worse,
             None => Verdict::Unknown,
             Some(after) if after > before + WORSE => Verdict::Worse,
-            Some(after) if after > before / 2.0 => Verdict::NoDifference,
+            // Half of the effect of what was done.
+            Some(after) if after > before * (1.0 - track.done / 2.0) => Verdict::NoDifference,
             Some(_) => Verdict::AsPlanned,
         };
         if verdict == Verdict::Worse {
@@ -366,6 +381,8 @@ impl Track {
             candidate_at: Duration::ZERO,
             scans: None,
             need: None,
+            planned: Bytes::default(),
+            done: 1.0,
             rest: Duration::ZERO,
             worse: 0,
             left: BTreeMap::new(),

@@ -14,8 +14,8 @@ pub const LEAST_SIZE: Bytes = Bytes::from_mib(300);
 pub const LEAST_CPU: f64 = 0.5;
 /// Least age of a process: our choice, the time in which most programs fill their memory.
 pub const LEAST_AGE: Duration = Duration::from_secs(60);
-/// Bytes moved per second: the default mover of memtierd, 100 MB/s.
-pub const RATE: Bytes = Bytes::new(100_000_000);
+/// Bytes moved per second: the default mover of memtierd has 100 MB/s.
+pub const RATE: Bytes = Bytes::from_mib(100);
 /// Bytes moved in an hour: our choice.
 pub const PER_HOUR: Bytes = Bytes::from_gib(10);
 /// Bytes moved of one process in a day, in sizes of its memory: our choice.

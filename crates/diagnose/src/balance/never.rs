@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use nodewise_machine::mapping::ProcessMappings;
 use nodewise_machine::printable::quote;
 use nodewise_machine::{Bytes, CpuSet};
 use nodewise_source::process::Pid;
@@ -256,7 +257,11 @@ fn by_cpus(process: &Examinee<'_>, situation: &Situation<'_>) -> Option<Never> {
 }
 
 fn by_policy(state: &ProcessState<'_>) -> Option<Never> {
-    let Some(mappings) = state.mappings else { return Some(Never::PolicyUnknown) };
+    state.mappings.map_or(Some(Never::PolicyUnknown), explicit_policy)
+}
+
+/// Whether some memory of a process is under a policy other than the default, or an unknown one.
+pub fn explicit_policy(mappings: &ProcessMappings) -> Option<Never> {
     let with_pages = mappings.mappings.iter().filter(|mapping| {
         mapping.kind.follows_policy() && mapping.resident().is_none_or(|size| size.get() > 0)
     });

@@ -216,6 +216,8 @@ pub struct Plan {
 /// How an action ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Done {
+    /// Whether CPUs of threads were changed.
+    pub narrowed: bool,
     pub moved: Bytes,
     pub failed: Bytes,
 }

@@ -172,7 +172,11 @@ impl World {
             program.facts.threads = Some(vec![cpus.clone()]);
         }
         let moved = Bytes::new(action.most.get() - left.get());
-        self.controller.end(action.process.identity, now, Done { moved, failed: Bytes::new(0) });
+        self.controller.end(
+            action.process.identity,
+            now,
+            Done { narrowed: action.means.cpus.is_some(), moved, failed: Bytes::new(0) },
+        );
     }
 }
 

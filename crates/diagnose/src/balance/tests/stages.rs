@@ -63,7 +63,11 @@ fn rests_are_doubled_until_a_program_is_given_up() {
         let action = world.until_action(100).unwrap();
         let now = world.now();
         world.controller.begin(&action, now);
-        world.controller.end(identity(100), now, Done { moved: Bytes::MIB, failed: Bytes::new(0) });
+        world.controller.end(
+            identity(100),
+            now,
+            Done { narrowed: false, moved: Bytes::MIB, failed: Bytes::new(0) },
+        );
         let judged = (0..9).find_map(|_| world.window().judged.into_iter().next()).unwrap();
         assert_eq!(judged.verdict, Verdict::NoDifference);
         let began = world.now();
@@ -85,7 +89,11 @@ fn what_two_actions_made_worse_is_never_touched_again() {
         let action = world.until_action(4000).unwrap();
         let now = world.now();
         world.controller.begin(&action, now);
-        world.controller.end(identity(100), now, Done { moved: gib(1), failed: Bytes::new(0) });
+        world.controller.end(
+            identity(100),
+            now,
+            Done { narrowed: false, moved: gib(1), failed: Bytes::new(0) },
+        );
         world.programs[0].memory = vec![(0, gib(3))];
         let judged = (0..9).find_map(|_| world.window().judged.into_iter().next()).unwrap();
         assert_eq!(judged.verdict, Verdict::Worse);
@@ -100,7 +108,7 @@ fn pages_that_fail_to_move_end_in_a_rest() {
     let action = world.until_action(3).unwrap();
     let now = world.now();
     world.controller.begin(&action, now);
-    let done = Done { moved: Bytes::from_mib(900), failed: Bytes::from_mib(100) };
+    let done = Done { narrowed: false, moved: Bytes::from_mib(900), failed: Bytes::from_mib(100) };
     world.controller.end(identity(100), now, done);
     assert!(matches!(holds(&mut world)[..], [Hold::Resting(_, Verdict::Failed)]));
 }
@@ -337,4 +345,28 @@ fn a_process_that_follows_its_pages_away_is_given_up() {
         assert!(!times.iter().any(recent), "back within half an hour: {times:?}");
     }
     assert!(!times.is_empty() && times.len() <= 3, "{times:?}");
+}
+
+#[test]
+fn an_action_that_never_began_says_nothing_about_the_program() {
+    let mut world = World::new(FOUR, vec![stranded(100)]);
+    for _ in 0..3 {
+        let action = world.until_action(100).unwrap();
+        let now = world.now();
+        world.controller.begin(&action, now);
+        world.controller.end(identity(100), now, Done::default());
+        assert!(matches!(holds(&mut world)[..], [Hold::Resting(_, Verdict::Unknown)]));
+    }
+}
+
+#[test]
+fn a_part_of_a_plan_is_judged_by_that_part() {
+    let limits = Limits { per_hour: Bytes::from_mib(512), ..Limits::default() };
+    let mut world = World::with(limits, FOUR, vec![stranded(100)]);
+    let action = world.until_action(3).unwrap();
+    assert_eq!(action.most, Bytes::from_mib(512));
+    world.act(&action);
+    let judged = (0..5).find_map(|_| world.window().judged.into_iter().next()).unwrap();
+    assert_eq!(judged.verdict, Verdict::AsPlanned);
+    assert!(judged.after.is_some_and(|after| (0.49..0.51).contains(&after)));
 }
