@@ -9,6 +9,7 @@
 //! way into a line.
 
 pub mod acpi;
+pub mod balance;
 pub mod bandwidth;
 pub mod c2c;
 pub mod compare;
