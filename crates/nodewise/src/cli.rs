@@ -4,6 +4,7 @@
 //! by `tune --placement`; they are in [`place`].
 
 pub mod acpi;
+pub mod balance;
 pub mod bandwidth;
 pub mod c2c;
 pub mod capture;
@@ -83,6 +84,8 @@ verbs! {
         "Shows the zones of every node: sizes, free pages, watermarks and reserves";
     "migrate" Migrate(migrate::Migrate), here "",
         "Moves pages of a running process to other nodes, in chunks, and says why some stayed";
+    "balance" Balance(balance::Balance), here "",
+        "Keeps processes and their memory on the same nodes, within limits, and shows what it would do unless --apply is given";
     "shm" Shm(shm::Shm), here "",
         "Shows shared memory and its policies: System V segments, files and mounts of tmpfs; sets and verifies policies";
     "hugepages" HugePages(hugepages::HugePages),

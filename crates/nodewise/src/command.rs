@@ -1,6 +1,7 @@
 //! One file per verb: what was typed, to the libraries, to a view, to an exit code.
 
 pub mod acpi;
+pub mod balance;
 pub mod bandwidth;
 pub mod c2c;
 pub mod capture;
@@ -64,6 +65,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
         Verb::Zonelist(args) => zones::zonelist(args, global),
         Verb::Zones(args) => zones::zones(args, global),
         Verb::Migrate(args) => migrate::run(args, global),
+        Verb::Balance(args) => balance::run(args, global),
         Verb::Shm(args) => shm::run(args, global),
         Verb::HugePages(args) => hugepages::run(args, global),
         Verb::Emulation(args) => emulation::run(args, global),

@@ -135,6 +135,15 @@ fn is_missing(cause: &ReadCause) -> bool {
     matches!(cause, ReadCause::System(errno) if *errno == rustix::io::Errno::NOENT.raw_os_error())
 }
 
+/// A file of this name in the state folder.
+///
+/// # Errors
+/// No state folder.
+pub fn state_file(name: &str) -> Result<PathBuf, Failure> {
+    let journal = default_path(|name| std::env::var_os(name), rustix::process::geteuid().is_root())?;
+    Ok(journal.with_file_name(name))
+}
+
 /// The journal of whoever runs this: root has one for the system.
 fn default_path(
     variable: impl Fn(&str) -> Option<std::ffi::OsString>,

@@ -83,7 +83,7 @@ pub struct Began {
     pub action: ActionEntry,
 }
 
-/// What an action is to do, and why.
+/// The plan of an action, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActionEntry {
     /// `stranded` or `scattered`.

@@ -62,12 +62,12 @@ pub struct Migrate {
     pub json: bool,
 }
 
-fn rate(text: &str) -> Result<Bytes, String> {
+pub(super) fn rate(text: &str) -> Result<Bytes, String> {
     let size = super::size(text.strip_suffix("/s").unwrap_or(text))?;
     if size < Bytes::MIB { Err("expected 1M/s or more".to_owned()) } else { Ok(size) }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let percent: Option<f64> = text.trim_end_matches('%').parse().ok();
     percent
         .filter(|percent| *percent > 0.0 && *percent <= 100.0)

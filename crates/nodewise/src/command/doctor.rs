@@ -2,7 +2,7 @@
 
 mod catalogue;
 mod ignored;
-mod mappings;
+pub(in crate::command) mod mappings;
 mod watch;
 
 use std::collections::BTreeSet;

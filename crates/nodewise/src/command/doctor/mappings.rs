@@ -34,7 +34,7 @@ enum Read {
 
 /// Adds mappings to the last sample: of processes that were asked for, then of those that matter, the largest first.
 /// Ctrl-C ends it with those that were read.
-pub(super) fn add(
+pub(in crate::command) fn add(
     machine: &Machine,
     now: &mut Sample,
     named: Option<&BTreeSet<Pid>>,

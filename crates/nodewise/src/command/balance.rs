@@ -1,0 +1,267 @@
+//! `nodewise balance`: processes and their memory on the same nodes.
+
+mod act;
+mod entries;
+mod kept;
+mod undo;
+mod watch;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use nodewise_diagnose::balance::{Action, Controller, Judged, Limits, Plan, Verdict};
+use nodewise_machine::printable::printable;
+use nodewise_source::balance_journal::Entry;
+use nodewise_source::process::{Pid, status};
+use nodewise_source::sample::Moment;
+use nodewise_source::tree::Tree;
+use nodewise_view::text;
+use nodewise_view::text::balance::PlanSetting;
+
+use crate::cli::Global;
+use crate::cli::balance::{Balance, BalanceVerb};
+use crate::failure::{Failure, Outcome};
+use crate::{measuring, output};
+
+use act::{Acted, Actor};
+use kept::{Kept, Lock};
+use undo::{Parts, take_back};
+use watch::Watcher;
+
+/// Exit code where an action made it worse.
+const WORSE: u8 = 1;
+/// Capabilities by their bits in `include/uapi/linux/capability.h`.
+const RIGHTS: [(&str, u32); 2] = [("CAP_SYS_PTRACE", 19), ("CAP_SYS_NICE", 23)];
+
+/// Runs the verb.
+pub fn run(args: &Balance, global: &Global) -> Outcome {
+    match &args.verb {
+        Some(BalanceVerb::Undo(args)) => undo::run(args),
+        None if args.apply => apply(args),
+        None => dry_run(args, global),
+    }
+}
+
+fn limits(args: &Balance) -> Limits {
+    Limits {
+        windows: args.windows,
+        act_at: args.act_at / 100.0,
+        least_size: args.min_size,
+        least_cpu: args.min_cpu / 100.0,
+        least_age: args.min_age,
+        rate: args.rate,
+        per_hour: args.per_hour,
+        settle: args.settle,
+        rest: args.rest,
+        back_after: args.back_after,
+        keep_available: args.keep_available / 100.0,
+        pressure: args.pause_psi,
+        affinity: !args.no_affinity,
+        ..Limits::default()
+    }
+}
+
+/// Refuses without the rights to move pages of others and to look into them.
+fn need_rights(tree: &Tree, verb: &str) -> Result<(), Failure> {
+    let own = status(tree, Pid::new(std::process::id())).ok().flatten();
+    let held = own.and_then(|parsed| parsed.value.effective_capabilities).unwrap_or(0);
+    let missing: Vec<&str> =
+        RIGHTS.iter().filter(|(_, bit)| held >> bit & 1 == 0).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::cannot(format_args!(
+        "{verb} needs CAP_SYS_NICE, to move pages and threads of other users, and CAP_SYS_PTRACE, to see where the \
+         pages are (missing here: {}); root has both, in the initial user namespace",
+        missing.join(" and ")
+    )))
+}
+
+fn dry_run(args: &Balance, global: &Global) -> Outcome {
+    let interrupt = measuring::interrupt()?;
+    let mut watcher = Watcher::begin(args.window, &interrupt)?;
+    let mut controller = Controller::new(limits(args));
+    let mut last = None;
+    for _ in 0..args.windows {
+        match watcher.window(args.window, &mut controller, &interrupt)? {
+            Some(plan) => last = Some(plan),
+            None => break,
+        }
+    }
+    let Some(plan) = last else {
+        return Err(Failure::cannot("ended before the first window was over: nothing is known yet"));
+    };
+    let setting = PlanSetting {
+        windows: args.windows,
+        window: args.window,
+        balancing: watcher.machine().settings.numa_balancing.is_some_and(|mode| mode > 0),
+        missing_rights: need_rights(&Tree::live(), "balance --apply").err().map(|failure| failure.message),
+    };
+    let json = || kept::line("", None, entries::plan(&plan, args)).to_text();
+    output::show(args.output.json, global.color, json, |style| {
+        text::balance::plan(&plan, controller.limits(), &setting, style)
+    })?;
+    Ok(0)
+}
+
+/// A session that acts.
+struct Session<'a> {
+    args: &'a Balance,
+    tree: Tree,
+    kept: Kept,
+    watcher: Watcher,
+    controller: Controller,
+    /// Actions of this session that were not taken back, with their processes.
+    ids: Vec<(u64, nodewise_source::sample::Identity)>,
+    worse: usize,
+}
+
+fn apply(args: &Balance) -> Outcome {
+    let tree = Tree::live();
+    need_rights(&tree, "balance --apply")?;
+    let interrupt = measuring::interrupt()?;
+    let _lock = Lock::take()?;
+    let kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
+    let watcher = Watcher::begin(args.window, &interrupt)?;
+    let controller = Controller::new(limits(args));
+    let mut session = Session { args, tree, kept, watcher, controller, ids: Vec::new(), worse: 0 };
+    session.say(format_args!(
+        "watching windows of {:?}; journal {}",
+        args.window,
+        printable(&session.kept.path())
+    ))?;
+    let end = args.run_for.and_then(|length| Instant::now().checked_add(length));
+    let result = loop {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) || interrupt.load(Ordering::Relaxed) {
+            break Ok(());
+        }
+        let window = left.map_or(args.window, |left| left.min(args.window));
+        match session.window(window, &interrupt) {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(failure) => break Err(failure),
+        }
+    };
+    if !args.keep {
+        let released = session.release(|_| true);
+        return result.and(released).map(|()| if session.worse > 0 { WORSE } else { 0 });
+    }
+    result.map(|()| if session.worse > 0 { WORSE } else { 0 })
+}
+
+impl Session<'_> {
+    /// Text for people; with JSON the lines of the journal are the output.
+    fn say(&self, words: std::fmt::Arguments<'_>) -> Result<(), Failure> {
+        if !self.args.output.json {
+            output::print(&format!("{words}\n"))?;
+        }
+        Ok(())
+    }
+
+    /// One window, and an action of it; whether there is to be another one.
+    fn window(
+        &mut self,
+        length: Duration,
+        interrupt: &std::sync::Arc<std::sync::atomic::AtomicBool>,
+    ) -> Result<bool, Failure> {
+        let Some(plan) = self.watcher.window(length, &mut self.controller, interrupt)? else {
+            return Ok(false);
+        };
+        self.judge(&plan)?;
+        self.kept.shrink_if_large(&self.tree)?;
+        if let Some(action) = plan.actions.first() {
+            self.act(action, interrupt)?;
+        }
+        Ok(true)
+    }
+
+    fn act(
+        &mut self,
+        action: &Action,
+        interrupt: &std::sync::Arc<std::sync::atomic::AtomicBool>,
+    ) -> Result<(), Failure> {
+        let id = self.kept.next_id();
+        self.say(format_args!("action {id}: {}", text::balance::action(action)))?;
+        self.ids.push((id, action.process.identity));
+        self.controller.begin(action, Moment::now().since_boot);
+        let actor = Actor {
+            tree: &self.tree,
+            machine: self.watcher.machine(),
+            limits: self.controller.limits(),
+            everyone: self.watcher.everyone(),
+            interrupt: std::sync::Arc::clone(interrupt),
+        };
+        let Acted { done, ending, took } = actor.act(&mut self.kept, id, action)?;
+        if done.narrowed && ending != act::DONE {
+            self.release(|open| open == id)?;
+        }
+        self.controller.end(action.process.identity, Moment::now().since_boot, done);
+        self.say(format_args!("action {id}: {ending}; {} moved in {:.1} s", done.moved, took.as_secs_f64()))
+    }
+
+    fn judge(&mut self, plan: &Plan) -> Result<(), Failure> {
+        for (process, why) in &plan.handed_back {
+            let entry = Entry::HandedBack { pid: process.identity.pid.number(), why: why.word().to_owned() };
+            self.kept.write(None, entry)?;
+            self.say(format_args!(
+                "{} ({}) {why}: left alone",
+                printable(&process.name),
+                process.identity.pid
+            ))?;
+            self.ids.retain(|(_, identity)| *identity != process.identity);
+        }
+        for judged in &plan.judged {
+            self.judge_one(judged)?;
+        }
+        Ok(())
+    }
+
+    fn judge_one(&mut self, judged: &Judged) -> Result<(), Failure> {
+        let Judged { process, verdict, before, after } = judged;
+        let last = self.ids.iter().rev().find(|(_, identity)| *identity == process.identity).copied();
+        let Some((id, identity)) = last else { return Ok(()) };
+        let entry =
+            Entry::Judged { verdict: verdict.word().to_owned(), before_share: *before, after_share: *after };
+        self.kept.write(Some(id), entry)?;
+        let after = after.map_or_else(|| "?".to_owned(), |after| format!("{:.0}", after * 100.0));
+        self.say(format_args!(
+            "action {id}: {verdict}; remote memory {:.0} % before, {after} % after; speed not measured",
+            before * 100.0
+        ))?;
+        if *verdict != Verdict::Worse {
+            return Ok(());
+        }
+        self.worse += 1;
+        let open = self.kept.open_actions();
+        if let Some(action) = open.iter().find(|action| action.id == id) {
+            let rate = Some(self.controller.limits().rate);
+            let machine = self.watcher.machine();
+            let back = take_back(&self.tree, machine, &mut self.kept, action, Parts::All, rate)?;
+            self.controller.undone(identity, Moment::now().since_boot, back.moved);
+            self.say(format_args!("action {id}: taken back, {} moved", back.moved))?;
+        }
+        self.ids.retain(|(known, _)| *known != id);
+        Ok(())
+    }
+
+    /// Gives threads of some actions of this session their old CPUs back. A journal that cannot be written any more
+    /// keeps no thread from it.
+    fn release(&mut self, wanted: impl Fn(u64) -> bool) -> Result<(), Failure> {
+        let open = self.kept.open_actions();
+        let mut result = Ok(());
+        for action in open.iter().rev().filter(|action| !action.threads.is_empty()) {
+            if !wanted(action.id) || !self.ids.iter().any(|(id, _)| *id == action.id) {
+                continue;
+            }
+            let machine = self.watcher.machine();
+            let back = take_back(&self.tree, machine, &mut self.kept, action, Parts::Threads, None);
+            let said = back.and_then(|back| {
+                let threads = back.threads;
+                self.say(format_args!("action {}: {threads} threads have their CPUs back", action.id))
+            });
+            result = result.and(said);
+        }
+        result
+    }
+}

@@ -1,0 +1,377 @@
+//! One action on a process: CPUs of its threads, then its pages, each step in the journal first.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use nodewise_diagnose::Pid;
+use nodewise_diagnose::balance::{Action, Done, Limits, explicit_policy};
+use nodewise_machine::{Bytes, CpuSet, Machine, NodeId, NodeSet};
+use nodewise_source::balance_journal::{Began, Entry, RunEntry, ThreadChange};
+use nodewise_source::mapped::saved::{Moved, Run};
+use nodewise_source::mapped::{MemoryKind, mappings};
+use nodewise_source::mappings::{Thoroughness, read};
+use nodewise_source::process::{claims, status};
+use nodewise_source::sample::{Allowed, Identity, Moment};
+use nodewise_source::tree::Tree;
+use nodewise_syscall::pages::{PageLocation, Tried, page_size};
+use nodewise_syscall::{Call, CallError, Errno, PageScope, Task, affinity};
+
+use super::entries;
+use super::kept::Kept;
+use crate::failure::Failure;
+use crate::live_pages::LivePages;
+use crate::measuring;
+use crate::migration::engine::{self, Ending, Memory, MigrationReport, Reason, State, Surroundings, migrate};
+use crate::migration::goal::Goal;
+use crate::migration::live::{Process, System};
+use crate::migration::{Region, regions};
+
+/// Rounds over the threads: those that began during one are found in the next.
+const ROUNDS: usize = 8;
+/// How often the process is checked for changes by others while its pages move.
+const LOOK: Duration = Duration::from_secs(1);
+/// Ticks of `/proc/PID/stat` in a second: `USER_HZ` is 100 on every current architecture.
+const TICKS: u128 = 100;
+
+/// The ending of an action that was carried out as planned.
+pub(super) const DONE: &str = "done";
+
+/// Everything an action needs of this system.
+pub(super) struct Actor<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) machine: &'a Machine,
+    pub(super) limits: &'a Limits,
+    /// CPUs and nodes that processes have by default.
+    pub(super) everyone: &'a Allowed,
+    pub(super) interrupt: Arc<AtomicBool>,
+}
+
+/// A carried out action.
+pub(super) struct Acted {
+    pub(super) done: Done,
+    pub(super) ending: String,
+    pub(super) took: Duration,
+}
+
+impl Actor<'_> {
+    /// Carries an action out. What the kernel or the process refuses ends it; only a journal that cannot be written is
+    /// an error.
+    pub(super) fn act(&self, kept: &mut Kept, id: u64, action: &Action) -> Result<Acted, Failure> {
+        let mut acted = Acted { done: Done::default(), ending: DONE.to_owned(), took: Duration::ZERO };
+        let pid = action.process.identity.pid;
+        if let Err(why) = self.confirm(action) {
+            acted.ending = why;
+            return Ok(acted);
+        }
+        let at_ticks = Moment::now().since_boot.as_millis() * TICKS / 1000;
+        let began = Began {
+            process: entries::process(&action.process),
+            at_ticks: u64::try_from(at_ticks).unwrap_or(u64::MAX),
+            action: entries::action(action),
+        };
+        kept.write(Some(id), Entry::Began(began))?;
+        if let Some((cpus, _)) = &action.means.cpus {
+            acted.done.narrowed = true;
+            if let Err(why) = self.narrow(kept, id, pid, cpus)? {
+                acted.ending = why;
+            }
+        }
+        if acted.ending == DONE && !action.means.pages.is_empty() {
+            self.move_pages(kept, id, action, &mut acted)?;
+        }
+        kept.write(Some(id), entries::ended(&acted))?;
+        Ok(acted)
+    }
+
+    /// Whether the process is still what the plan saw: time has passed since.
+    fn confirm(&self, action: &Action) -> Result<(), String> {
+        let identity = action.process.identity;
+        if Identity::read(self.tree, identity.pid) != Some(identity) {
+            return Err("the process has ended".to_owned());
+        }
+        let pages = &mut LivePages::open(identity.pid);
+        let seed = measuring::seed(None);
+        let mappings = read(self.tree, identity.pid, Thoroughness::ByPrice, seed, Some(pages))
+            .map_err(|error| error.to_string())?;
+        if let Some(why) = explicit_policy(&mappings) {
+            return Err(format!("changed meanwhile: it {why}"));
+        }
+        if !self.allows(identity.pid, &targets(action)) {
+            return Err("changed meanwhile: it is in a narrower cpuset".to_owned());
+        }
+        let claims = claims::claims(self.tree, identity.pid);
+        if claims.realtime != Some(false) || claims.traced != Some(false) {
+            return Err("changed meanwhile: it has real-time threads or is traced".to_owned());
+        }
+        let (Some(all), Some(threads)) = (&self.everyone.cpus, claims.cpus) else {
+            return Err("the CPUs of its threads are not readable".to_owned());
+        };
+        if action.means.cpus.is_some() && !threads.iter().all(|cpus| all.is_subset(cpus)) {
+            return Err("changed meanwhile: another program set the CPUs of its threads".to_owned());
+        }
+        Ok(())
+    }
+
+    fn allows(&self, pid: Pid, targets: &NodeSet) -> bool {
+        let status = status(self.tree, pid).ok().flatten();
+        status.and_then(|parsed| parsed.value.mems_allowed).is_some_and(|allowed| targets.is_subset(&allowed))
+    }
+
+    /// Narrows the CPUs of all threads; returns why it could not.
+    pub(super) fn narrow(
+        &self,
+        kept: &mut Kept,
+        id: u64,
+        pid: Pid,
+        cpus: &CpuSet,
+    ) -> Result<Result<(), String>, Failure> {
+        let mut seen = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            let Some(threads) = claims::threads(self.tree, pid) else {
+                return Ok(Err("the process has ended".to_owned()));
+            };
+            let new: Vec<_> = threads.into_iter().filter(|thread| seen.insert(*thread)).collect();
+            let change = |thread: &claims::Thread| {
+                let before = claims::cpus(self.tree, pid, thread.tid)??;
+                Some(ThreadChange {
+                    tid: thread.tid,
+                    started_ticks: thread.started_ticks,
+                    before: before.to_string(),
+                    after: cpus.to_string(),
+                })
+            };
+            let changes: Vec<ThreadChange> =
+                new.iter().filter_map(change).filter(|change| change.before != change.after).collect();
+            if new.is_empty() {
+                return Ok(Ok(()));
+            }
+            if changes.is_empty() {
+                continue;
+            }
+            kept.write(Some(id), Entry::Affinity { threads: changes.clone() })?;
+            for change in changes {
+                let Some(task) = Task::new(change.tid) else { continue };
+                match affinity::set_cpus(task, cpus) {
+                    Ok(()) => {}
+                    Err(error) if error.errno == Errno::ESRCH => {}
+                    Err(error) => return Ok(Err(error.to_string())),
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn move_pages(
+        &self,
+        kept: &mut Kept,
+        id: u64,
+        action: &Action,
+        acted: &mut Acted,
+    ) -> Result<(), Failure> {
+        let identity = action.process.identity;
+        let goal = Goal::Nodes(action.means.pages.iter().map(|pages| (pages.from, pages.to)).collect());
+        let kinds: Vec<MemoryKind> =
+            MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::File).collect();
+        let Some(mappings) = mappings(self.tree, identity.pid).ok().flatten() else {
+            acted.ending = "where its pages are cannot be read".to_owned();
+            return Ok(());
+        };
+        let regions = regions(&mappings, &kinds, None, &goal);
+        let Some(task) = Task::new(identity.pid.number()) else { return Ok(()) };
+        let page = Bytes::new(page_size() as u64);
+        let mut memory = Written {
+            inner: Process {
+                tree: self.tree,
+                pid: identity.pid,
+                task,
+                started_at_ticks: identity.started_ticks,
+                scope: PageScope::Own,
+            },
+            task,
+            regions: &regions,
+            kept,
+            id,
+            located: Vec::new(),
+            written: None,
+            failure: None,
+        };
+        let noted = Moved {
+            pid: identity.pid,
+            started_at_ticks: identity.started_ticks,
+            boot: String::new(),
+            runs: Vec::new(),
+        };
+        let mut around = Bounded {
+            inner: System::new(self.tree, Arc::clone(&self.interrupt), action.most, page, noted),
+            actor: self,
+            pid: identity.pid,
+            targets: targets(action),
+            left: action.most,
+            looked: Duration::ZERO,
+            changed: false,
+        };
+        let limits = engine::Limits {
+            rate: Some(self.limits.rate),
+            pressure: Some(self.limits.pressure),
+            page,
+            huge: self.machine.settings.transparent_hugepage_size.unwrap_or(page),
+        };
+        let report = migrate(&regions, limits, &mut memory, &mut around);
+        around.inner.finish();
+        if let Some(failure) = memory.failure {
+            return Err(failure);
+        }
+        acted.took = report.took;
+        acted.done = Done { moved: report.moved, failed: failed(&report), ..acted.done };
+        acted.ending = match &report.ending {
+            _ if around.changed => "handed back: another program changed its nodes".to_owned(),
+            Ending::Done => DONE.to_owned(),
+            Ending::Interrupted if around.left < page => "the bytes of the plan have moved".to_owned(),
+            Ending::Interrupted => "interrupted".to_owned(),
+            Ending::ProcessEnded => "the process has ended".to_owned(),
+            Ending::Refused(error) => error.to_string(),
+        };
+        Ok(())
+    }
+}
+
+/// Pages that others map too stay by intention.
+fn failed(report: &MigrationReport) -> Bytes {
+    report.failed.iter().filter(|(reason, _)| **reason != Reason::Shared).map(|(_, size)| *size).sum()
+}
+
+/// The nodes that pages go to.
+fn targets(action: &Action) -> NodeSet {
+    action.means.pages.iter().map(|pages| pages.to).collect()
+}
+
+/// The memory of a process, with the pages of each batch in the journal before they move.
+struct Written<'a> {
+    inner: Process<'a>,
+    task: Task,
+    regions: &'a [Region],
+    kept: &'a mut Kept,
+    id: u64,
+    /// The pages that were asked for last, and their nodes.
+    located: Vec<(u64, NodeId)>,
+    /// The addresses of the batch that was written down last; further tries are within it.
+    written: Option<(u64, u64)>,
+    /// Why the journal cannot be written: then nothing moves any more.
+    failure: Option<Failure>,
+}
+
+impl Written<'_> {
+    /// The pages that may move now: those that leave their node, joined.
+    fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (address, node) in &self.located {
+            let at = self.regions.partition_point(|region| region.end <= *address);
+            let Some(region) = self.regions.get(at).filter(|region| region.start <= *address) else {
+                continue;
+            };
+            if !region.goal.leaves(*node) {
+                continue;
+            }
+            let length = region.page_size.get();
+            match runs.last_mut() {
+                Some(last) if last.end() == *address && last.node == *node && last.kind == region.kind => {
+                    last.length += length;
+                }
+                _ => runs.push(Run {
+                    start: *address,
+                    length,
+                    page_size: region.page_size,
+                    kind: region.kind,
+                    node: *node,
+                }),
+            }
+        }
+        runs
+    }
+}
+
+impl Memory for Written<'_> {
+    fn locate(&mut self, pages: &[u64]) -> Result<Vec<PageLocation>, CallError> {
+        let places = self.inner.locate(pages)?;
+        let on_node = |(address, place): (&u64, &PageLocation)| match place {
+            PageLocation::Node(node) => Some((*address, *node)),
+            _ => None,
+        };
+        self.located = pages.iter().zip(&places).filter_map(on_node).collect();
+        Ok(places)
+    }
+
+    fn present(&mut self, range: (u64, u64)) -> Option<Vec<(u64, u64)>> {
+        self.inner.present(range)
+    }
+
+    fn move_pages(&mut self, moves: &[(u64, NodeId)]) -> Tried {
+        let first = moves.first().map_or(0, |(address, _)| *address);
+        if !self.written.is_some_and(|(from, to)| from <= first && first <= to) {
+            let runs = self.runs();
+            self.written = self.located.first().zip(self.located.last()).map(|(from, to)| (from.0, to.0));
+            let entry = Entry::Batch { runs: runs.iter().map(RunEntry::new).collect() };
+            if let Err(failure) = self.kept.write(Some(self.id), entry) {
+                self.failure = Some(failure);
+            }
+        }
+        if self.failure.is_some() {
+            let call = Call::MovePages { task: self.task, pages: moves.len(), targets: None };
+            return Tried { said: vec![None; moves.len()], failed: Some(CallError::new(call, Errno::EIO)) };
+        }
+        self.inner.move_pages(moves)
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.inner.is_alive()
+    }
+}
+
+/// The system, up to the bytes of a plan, and as long as no other hand changes the process.
+struct Bounded<'a> {
+    inner: System<'a>,
+    actor: &'a Actor<'a>,
+    pid: Pid,
+    targets: NodeSet,
+    left: Bytes,
+    looked: Duration,
+    changed: bool,
+}
+
+impl Surroundings for Bounded<'_> {
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        self.inner.sleep(time);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.changed || self.left.get() < page_size() as u64 || self.inner.is_interrupted()
+    }
+
+    fn memory_pressure(&mut self) -> Option<f64> {
+        let now = self.inner.now();
+        if now.saturating_sub(self.looked) >= LOOK {
+            self.looked = now;
+            self.changed = !self.actor.allows(self.pid, &self.targets);
+        }
+        self.inner.memory_pressure()
+    }
+
+    fn room(&mut self, node: NodeId, kind: MemoryKind, page_size: Bytes) -> Option<Bytes> {
+        // A chunk is no larger than the room.
+        self.inner.room(node, kind, page_size).map(|room| room.min(self.left))
+    }
+
+    fn progress(&mut self, report: &MigrationReport, state: State) {
+        self.inner.progress(report, state);
+    }
+
+    fn moved(&mut self, _page: u64, page_size: Bytes, _kind: MemoryKind, _from: NodeId) {
+        self.left = Bytes::new(self.left.get().saturating_sub(page_size.get()));
+    }
+}

@@ -1,0 +1,237 @@
+//! Taking actions back: threads get their old CPUs, and pages go to where they were.
+
+use std::collections::BTreeSet;
+
+use nodewise_diagnose::Pid;
+use nodewise_machine::plural::plural;
+use nodewise_machine::printable::printable;
+use nodewise_machine::{Bytes, CpuSet, Machine};
+use nodewise_source::Detail;
+use nodewise_source::balance_journal::{Entry, OpenAction};
+use nodewise_source::mapped::saved::Moved;
+use nodewise_source::process::{claims, family};
+use nodewise_source::sample::Identity;
+use nodewise_source::tree::Tree;
+use nodewise_syscall::pages::page_size;
+use nodewise_syscall::{Errno, PageScope, Task, affinity};
+
+use super::kept::{Kept, Lock};
+use super::need_rights;
+use crate::cli::balance::Undo;
+use crate::failure::{Failure, Outcome};
+use crate::migration::engine::{self, Ending, migrate};
+use crate::migration::live::{Process, System};
+use crate::migration::regions_back;
+use crate::{input, measuring, output};
+
+/// Exit code where something was not taken back.
+const NOT_ALL: u8 = 1;
+/// Memory pressure in percent above which pages wait on their way back.
+const PRESSURE: f64 = nodewise_diagnose::balance::PRESSURE;
+
+/// The parts of an action that are taken back.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Parts {
+    All,
+    Threads,
+}
+
+/// The result of taking an action back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Back {
+    pub(super) has_ended: bool,
+    pub(super) threads: usize,
+    /// Threads whose CPUs another program has changed since.
+    pub(super) changed: usize,
+    pub(super) refused: Option<String>,
+    pub(super) moved: Bytes,
+    pub(super) failed: Bytes,
+}
+
+impl Back {
+    fn is_whole(&self) -> bool {
+        self.refused.is_none() && self.failed == Bytes::new(0) && self.changed == 0
+    }
+
+    fn words(&self, action: &OpenAction) -> String {
+        let process = &action.began.process;
+        let named = format!("action {}: {} ({})", action.id, printable(&process.name), process.pid);
+        if self.has_ended {
+            return format!("{named} has ended: nothing to take back\n");
+        }
+        let mut words = format!(
+            "{named}: {} back on their CPUs, {} moved back",
+            plural(self.threads, "thread"),
+            self.moved
+        );
+        if self.changed > 0 {
+            let threads = plural(self.changed, "thread");
+            words.push_str(&format!("; {threads} left alone, another program changed the CPUs since"));
+        }
+        if self.failed > Bytes::new(0) {
+            words.push_str(&format!("; {} could not be moved", self.failed));
+        }
+        if let Some(why) = &self.refused {
+            words.push_str(&format!("; {why}"));
+        }
+        words.push('\n');
+        words
+    }
+}
+
+/// Runs `balance undo`.
+pub(super) fn run(args: &Undo) -> Outcome {
+    let tree = Tree::live();
+    need_rights(&tree, "balance undo")?;
+    let _lock = Lock::take()?;
+    let machine = input::load("live", Detail::Full)?.machine;
+    let mut kept = Kept::open(args.output.journal.as_deref(), &tree, args.output.json)?;
+    let mut open = kept.open_actions();
+    open.reverse();
+    match args.id {
+        Some(id) => {
+            open.retain(|action| action.id == id);
+            if open.is_empty() {
+                return Err(Failure::cannot(format_args!(
+                    "the journal {} has no action {id} that is not taken back",
+                    kept.path()
+                )));
+            }
+        }
+        None if !args.all => open.truncate(1),
+        None => {}
+    }
+    if open.is_empty() {
+        return Err(Failure::cannot(format_args!(
+            "nothing to take back: the journal {} has no open action",
+            kept.path()
+        )));
+    }
+    let mut is_whole = true;
+    for action in &open {
+        let back = take_back(&tree, &machine, &mut kept, action, Parts::All, args.rate)?;
+        is_whole &= back.is_whole();
+        if !args.output.json {
+            output::print(&back.words(action))?;
+        }
+    }
+    Ok(if is_whole { 0 } else { NOT_ALL })
+}
+
+/// Takes an action back, as far as the process is still there.
+pub(super) fn take_back(
+    tree: &Tree,
+    machine: &Machine,
+    kept: &mut Kept,
+    action: &OpenAction,
+    parts: Parts,
+    rate: Option<Bytes>,
+) -> Result<Back, Failure> {
+    let process = &action.began.process;
+    let pid = Pid::new(process.pid);
+    let identity = Identity { pid, started_ticks: process.started_ticks };
+    let mut back = Back::default();
+    if !kept.is_of_this_boot(action) || Identity::read(tree, pid) != Some(identity) {
+        back.has_ended = true;
+        let undone = Entry::Undone { threads: true, pages: true, moved_bytes: 0, failed_bytes: 0 };
+        kept.write(Some(action.id), undone)?;
+        return Ok(back);
+    }
+    restore_threads(tree, action, pid, &mut back);
+    let pages = matches!(parts, Parts::All);
+    if pages && !action.runs.is_empty() {
+        restore_pages(tree, machine, action, identity, rate, &mut back)?;
+    }
+    let undone = Entry::Undone {
+        // Threads that another program changed are its business from now on.
+        threads: back.refused.is_none(),
+        pages: (pages && back.refused.is_none() && back.failed == Bytes::new(0)) || action.runs.is_empty(),
+        moved_bytes: back.moved.get(),
+        failed_bytes: back.failed.get(),
+    };
+    kept.write(Some(action.id), undone)?;
+    Ok(back)
+}
+
+/// Threads that still have the CPUs of the action get their old ones, and so do threads and children that inherited
+/// them.
+fn restore_threads(tree: &Tree, action: &OpenAction, pid: Pid, back: &mut Back) {
+    let Some(first) = action.threads.first() else { return };
+    let (Ok(after), Ok(default)) = (first.after.parse::<CpuSet>(), first.before.parse::<CpuSet>()) else {
+        back.refused = Some("the CPUs in the journal cannot be read".to_owned());
+        return;
+    };
+    let mut known = BTreeSet::new();
+    for process in family(tree, pid) {
+        let threads = claims::threads(tree, process).unwrap_or_default();
+        for thread in threads.into_iter().filter(|thread| known.insert(*thread)) {
+            let is_it = |change: &&nodewise_source::balance_journal::ThreadChange| {
+                (change.tid, change.started_ticks) == (thread.tid, thread.started_ticks)
+            };
+            let recorded = action.threads.iter().find(is_it);
+            let is_heir = recorded.is_none() && thread.started_ticks >= action.began.at_ticks;
+            let before = match recorded.map(|change| change.before.parse::<CpuSet>()) {
+                Some(Ok(before)) => before,
+                None if is_heir => default.clone(),
+                _ => continue,
+            };
+            let Some(Some(now)) = claims::cpus(tree, process, thread.tid) else { continue };
+            if now == before {
+                continue;
+            }
+            if now != after {
+                back.changed += usize::from(recorded.is_some());
+                continue;
+            }
+            let Some(task) = Task::new(thread.tid) else { continue };
+            match affinity::set_cpus(task, &before) {
+                Ok(()) => back.threads += 1,
+                Err(error) if error.errno == Errno::ESRCH => {}
+                Err(error) => back.refused = Some(error.to_string()),
+            }
+        }
+    }
+}
+
+fn restore_pages(
+    tree: &Tree,
+    machine: &Machine,
+    action: &OpenAction,
+    identity: Identity,
+    rate: Option<Bytes>,
+    back: &mut Back,
+) -> Result<(), Failure> {
+    let mut runs = action.runs.clone();
+    runs.sort_by_key(|run| run.start);
+    let regions = regions_back(&runs);
+    let page = Bytes::new(page_size() as u64);
+    let Some(task) = Task::new(identity.pid.number()) else { return Ok(()) };
+    let mut process = Process {
+        tree,
+        pid: identity.pid,
+        task,
+        started_at_ticks: identity.started_ticks,
+        scope: PageScope::Own,
+    };
+    let expected = runs.iter().map(|run| Bytes::new(run.length)).sum();
+    let noted = Moved {
+        pid: identity.pid,
+        started_at_ticks: identity.started_ticks,
+        boot: String::new(),
+        runs: Vec::new(),
+    };
+    let mut system = System::new(tree, measuring::interrupt()?, expected, page, noted);
+    let huge = machine.settings.transparent_hugepage_size.unwrap_or(page);
+    let limits = engine::Limits { rate, pressure: Some(PRESSURE), page, huge };
+    let report = migrate(&regions, limits, &mut process, &mut system);
+    system.finish();
+    back.moved = report.moved;
+    back.failed = report.failed.values().copied().sum();
+    match report.ending {
+        Ending::Done => {}
+        Ending::Interrupted => back.refused = Some("interrupted: the same command resumes".to_owned()),
+        Ending::ProcessEnded => back.has_ended = true,
+        Ending::Refused(error) => back.refused = Some(error.to_string()),
+    }
+    Ok(())
+}
