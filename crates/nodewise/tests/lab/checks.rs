@@ -1,5 +1,6 @@
 //! The checks that run inside a guest.
 
+mod balance;
 mod bandwidth;
 mod calls;
 mod counters;
@@ -118,6 +119,9 @@ const RUNNING: &[(&str, Check)] = &[
     ("stranded_memory_is_found_mended_and_stranded_again", doctor::stranded),
     ("memory_bound_away_from_its_cpus_is_found", doctor::bound_away),
     ("a_node_that_a_program_fills_is_found_and_relieved", doctor::full_node),
+    ("balance_moves_stranded_memory_and_undo_takes_it_back", balance::stranded),
+    ("balance_leaves_placed_programs_alone_by_name", balance::left_alone),
+    ("balance_that_is_killed_leaves_a_journal_that_undo_follows", balance::killed),
     ("a_pool_that_is_short_on_one_node_is_found_and_filled", doctor::uneven_pool),
 ];
 

@@ -375,3 +375,6 @@ impl Surroundings for Bounded<'_> {
         self.left = Bytes::new(self.left.get().saturating_sub(page_size.get()));
     }
 }
+
+#[cfg(test)]
+mod tests;

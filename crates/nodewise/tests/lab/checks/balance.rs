@@ -1,0 +1,192 @@
+//! `balance` on programs that are away from their memory: planned, moved, taken back, and left alone.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use nodewise_machine::{CpuSet, NodeId};
+use nodewise_syscall::{Task, affinity};
+use serde_json::Value;
+
+use super::moving::{expect, file};
+use super::same;
+use super::ways::Nodes;
+use crate::cpuset::Cpuset;
+use crate::nodewise::{Context, complaint};
+use crate::observer::Observed;
+use crate::setting::Setting;
+
+/// Memory of a program, in KiB.
+const MEMORY: u64 = 64 << 10;
+const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+/// Short windows and low thresholds: nodes of these guests are small.
+const LIMITS: [&str; 8] = [
+    "--window=2s",
+    "--windows=2",
+    "--min-size=32M",
+    "--min-age=0s",
+    "--min-cpu=20",
+    "--settle=2s",
+    "--keep-available=1",
+    "--pause-psi=100",
+];
+
+/// Lets the threads of a program run everywhere; they stay where they are on an idle system.
+fn free(context: &Context, program: &Observed) -> Result<(), String> {
+    let all: CpuSet = context
+        .seen
+        .nodes_with_cpus()
+        .iter()
+        .fold(CpuSet::new(), |cpus, node| cpus.union(&context.seen.cpus_of(node)));
+    let tasks = fs::read_dir(format!("/proc/{}/task", program.pid)).map_err(|error| error.to_string())?;
+    for task in tasks.filter_map(Result::ok) {
+        let tid = task.file_name().to_string_lossy().parse().map_err(|_| "a thread without a number")?;
+        let task = Task::new(tid).ok_or("thread 0")?;
+        affinity::set_cpus(task, &all).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// A program on the first node with its memory on the third.
+fn start(context: &Context, more: &str) -> Result<(Observed, NodeId), String> {
+    let Nodes { ids: [_, _, c, _], cpus: [on_a, _, on_c, _] } = Nodes::find(context)?;
+    let way = format!("kib={MEMORY} cpu={on_a} touched-on={on_c} reads{more}");
+    let mut program = Observed::start("away from its memory", &[], &way)?;
+    free(context, &program)?;
+    program.ask("work")?;
+    Ok((program, c))
+}
+
+/// Its memory on a node, in bytes, by its own count.
+fn on(program: &mut Observed, node: NodeId) -> Result<u64, String> {
+    let start = program.address;
+    let pages = program.pages()?;
+    let of_node = pages.get(&start).and_then(|pages| pages.nodes.get(&node.number()).copied());
+    Ok(of_node.unwrap_or(0))
+}
+
+/// Lines of JSON.
+fn lines(context: &Context, words: &[&str]) -> Result<(Option<i32>, Vec<Value>), String> {
+    let output = context.output(words)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines =
+        text.lines().map(|line| serde_json::from_str(line).map_err(|error| format!("{error}: {line}")));
+    let lines: Vec<Value> = lines.collect::<Result<_, String>>()?;
+    if lines.is_empty() {
+        return Err(format!("no line: {}", complaint(&output)));
+    }
+    Ok((output.status.code(), lines))
+}
+
+/// The plan of a dry run.
+fn plan(context: &Context) -> Result<Value, String> {
+    let words = [&["balance", "--json"][..], &LIMITS].concat();
+    let (code, mut lines) = lines(context, &words)?;
+    same("exit code of a dry run", code, Some(0))?;
+    same("lines", lines.len(), 1)?;
+    lines.pop().ok_or_else(|| "no plan".to_owned())
+}
+
+fn of_process<'v>(list: &'v Value, program: &Observed) -> Option<&'v Value> {
+    let pid = u64::from(program.pid);
+    list.as_array()?.iter().find(|of| of["process"]["pid"].as_u64() == Some(pid))
+}
+
+/// Planned, moved, judged, and taken back.
+pub fn stranded(context: &Context) -> Result<(), String> {
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let (mut program, node) = start(context, "")?;
+    let all = MEMORY << 10;
+    let planned = plan(context)?;
+    let action = of_process(&planned["actions"], &program).ok_or_else(|| format!("no action: {planned}"))?;
+    same("from", action["pages"][0]["from"].as_u64(), Some(u64::from(node.number())))?;
+    same("need", action["need"].as_str(), Some("stranded"))?;
+    same("pages after a dry run", on(&mut program, node)?, all)?;
+    let journal = format!("--journal={}", file("balance").display());
+    let words = [&["balance", "--apply", "--for=16s", "--json", &journal][..], &LIMITS].concat();
+    let (code, lines) = lines(context, &words)?;
+    let entry = |name: &str| lines.iter().find(|line| line["entry"] == name);
+    let (began, ended) = (entry("began"), entry("ended"));
+    let moved = ended.and_then(|ended| ended["moved_bytes"].as_u64());
+    same("exit code", code, Some(0))?;
+    expect(moved >= Some(all), || format!("{moved:?} of {all} bytes moved: {lines:?}"))?;
+    same("memory left behind", on(&mut program, node)?, 0)?;
+    let judged = entry("judged").ok_or_else(|| format!("no verdict: {lines:?}"))?;
+    same("verdict", judged["verdict"].as_str(), Some("as planned"))?;
+    let shares = (judged["before_share"].as_f64(), judged["after_share"].as_f64());
+    eprintln!("remote share before and after: {shares:?}");
+    expect(shares.0 > Some(0.5) && shares.1 < Some(0.1), || format!("{shares:?}"))?;
+    let id = began.and_then(|began| began["id"].as_u64()).ok_or("no number")?.to_string();
+    let undone = context.output(&["balance", "undo", &id, &journal])?;
+    same(&format!("exit code of undo: {}", complaint(&undone)), undone.status.code(), Some(0))?;
+    same("memory that is back", on(&mut program, node)?, all)?;
+    let again = context.output(&["balance", "undo", "--all", &journal])?;
+    same("exit code of a second undo", again.status.code(), Some(3))
+}
+
+/// Programs that others have placed.
+pub fn left_alone(context: &Context) -> Result<(), String> {
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let Nodes { ids: [a, _, c, _], cpus: [on_a, ..] } = Nodes::find(context)?;
+    let (bound, _) = start(context, &format!(" policy=bind:{c}"))?;
+    let (pinned, _) = {
+        let way = format!("kib={MEMORY} cpu={on_a} reads");
+        let mut program = Observed::start("on a CPU of its own", &[], &way)?;
+        program.ask("work")?;
+        (program, c)
+    };
+    let (inside, _) = start(context, "")?;
+    let cpus = context.seen.cpus_of(a).to_string();
+    let group = Cpuset::new(&cpus, &format!("{a},{c}"))?;
+    fs::write(group.tasks(), inside.pid.to_string()).map_err(|error| error.to_string())?;
+    let planned = plan(context);
+    let reason = |planned: &Value, program: &Observed| {
+        of_process(&planned["left_alone"], program)
+            .and_then(|left| left["reason"].as_str())
+            .map(str::to_owned)
+    };
+    let found = planned.and_then(|planned| {
+        let reasons = [&bound, &pinned, &inside].map(|program| reason(&planned, program));
+        let expected = ["policy", "affinity", "cpuset"].map(|reason| Some(reason.to_owned()));
+        same(&format!("reasons of {planned}"), reasons, expected)?;
+        same("actions", planned["actions"].as_array().map(Vec::len), Some(0))
+    });
+    fs::write("/sys/fs/cgroup/cgroup.procs", inside.pid.to_string()).map_err(|error| error.to_string())?;
+    drop(group);
+    found
+}
+
+/// Ends a process with `kill -9` when dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The middle of a slow action, a second balance meanwhile, the end of the first, and the way back.
+pub fn killed(context: &Context) -> Result<(), String> {
+    let _balancing = Setting::with(BALANCING, "0")?;
+    let (mut program, node) = start(context, "")?;
+    let all = MEMORY << 10;
+    let journal = format!("--journal={}", file("balance-killed").display());
+    let words = [&["balance", "--apply", "--rate=2M/s", &journal][..], &LIMITS].concat();
+    let mut command = Command::new(context.path());
+    let child = command.args(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let balance = Killed(child.map_err(|error| error.to_string())?);
+    while on(&mut program, node)? == all {
+        std::thread::yield_now();
+    }
+    let second = context.output(&["balance", "--apply", &journal])?;
+    let why = complaint(&second);
+    same("exit code of a second balance", second.status.code(), Some(3))?;
+    let holder = format!("already running: process {}", balance.0.id());
+    expect(why.contains(&holder), || why.clone())?;
+    drop(balance);
+    let left = on(&mut program, node)?;
+    expect(left > 0 && left < all, || format!("{left} of {all} bytes left"))?;
+    let undone = context.output(&["balance", "undo", "--all", &journal])?;
+    same(&format!("exit code of undo: {}", complaint(&undone)), undone.status.code(), Some(0))?;
+    same("memory that is back", on(&mut program, node)?, all)
+}
