@@ -1,0 +1,105 @@
+//! `nodewise balance`: on this system, whatever it is, and its unit.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use nodewise_source::balance_journal::{self, Entry};
+
+use crate::nodewise::{command, missing, run};
+
+#[test]
+fn a_dry_run_prints_a_plan_or_says_that_there_is_one_node() {
+    let done = run(&["balance", "--json", "--window", "300ms", "--windows", "1"]);
+    if done.code == Some(3) {
+        let has_reason = done.stderr.contains("one node") || done.stderr.contains("process 1");
+        assert!(has_reason, "{}", done.stderr);
+        return;
+    }
+    let lines = balance_journal::parse(&done.ok()).unwrap();
+    let [Entry::Plan(plan)] = [&lines[0].entry] else { panic!("{lines:?}") };
+    assert_eq!((lines.len(), plan.windows, lines[0].id), (1, 1, None));
+}
+
+#[test]
+fn acting_needs_two_rights_by_name() {
+    let binary = env!("CARGO_BIN_EXE_nodewise");
+    let words = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", binary];
+    let verbs: [&[&str]; 2] = [&["balance", "--apply"], &["balance", "undo", "--all"]];
+    for verb in verbs {
+        let done = if rustix::process::geteuid().is_root() {
+            let mut words: Vec<&str> = words.to_vec();
+            words.extend(verb);
+            match Command::new("setpriv").args(&words).output() {
+                Ok(done) => done,
+                Err(error) => return missing(&format!("setpriv: {error}")),
+            }
+        } else {
+            command(verb).output().unwrap()
+        };
+        let why = String::from_utf8_lossy(&done.stderr);
+        if why.contains("setpriv:") {
+            return missing(&why);
+        }
+        assert_eq!(done.status.code(), Some(3), "{why}");
+        assert!(why.contains("needs CAP_SYS_NICE") && why.contains("CAP_SYS_PTRACE"), "{why}");
+        assert!(why.contains("missing here: CAP_SYS_PTRACE and CAP_SYS_NICE"), "{why}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_named() {
+    let check = |words: &[&str], expected: &str| {
+        let done = run(&[&["balance"], words].concat());
+        assert_eq!(done.code, Some(2), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.contains(expected), "{words:?}: {}", done.stderr);
+    };
+    check(&["--dry-run", "--apply"], "cannot be used together");
+    check(&["--for", "1h"], "--apply");
+    check(&["--keep"], "--apply");
+    check(&["--windows", "0"], "--windows");
+    check(&["--rate", "1K/s"], "1M/s or more");
+    check(&["--act-at", "0"], "percentage");
+    check(&["undo", "7", "--all"], "cannot be used together");
+    check(&["--machine", "2x(1c 1G)"], "--machine has no meaning with nodewise balance");
+}
+
+/// The unit, with this program in place of the installed one.
+fn unit(folder: &Path) -> String {
+    let shipped =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/nodewise-balance.service");
+    let text = fs::read_to_string(&shipped).unwrap();
+    assert!(text.contains("ExecStart=/usr/bin/nodewise balance --apply\n"), "{text}");
+    let path = folder.join("nodewise-balance.service");
+    fs::write(&path, text.replace("/usr/bin/nodewise", env!("CARGO_BIN_EXE_nodewise"))).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn systemd_accepts_the_unit_and_finds_it_hardened() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = unit(folder.path());
+    let analyze = |words: &[&str]| Command::new("systemd-analyze").args(words).arg(&unit).output();
+    let verified = match analyze(&["verify", "--man=no"]) {
+        Ok(verified) => verified,
+        Err(error) => return missing(&format!("systemd-analyze: {error}")),
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && !said.contains("nodewise-balance.service:"), "{said}");
+    let rated = analyze(&["security", "--offline=true", "--threshold=20", "--no-pager"]).unwrap();
+    let said = String::from_utf8_lossy(&rated.stderr);
+    if said.contains("unrecognized option") {
+        return missing("this systemd-analyze rates no unit without a manager");
+    }
+    assert!(rated.status.success(), "{}{said}", String::from_utf8_lossy(&rated.stdout));
+}
+
+#[test]
+fn the_unit_is_off_by_default_and_has_two_rights() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(unit(folder.path())).unwrap();
+    assert!(text.contains("\nCapabilityBoundingSet=CAP_SYS_NICE CAP_SYS_PTRACE\n"), "{text}");
+    assert!(text.contains("\nNoNewPrivileges=yes\n") && text.contains("\nProtectSystem=strict\n"), "{text}");
+    let help = run(&["balance", "--help"]).ok();
+    assert!(help.contains("--apply"), "{help}");
+}
