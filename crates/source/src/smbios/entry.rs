@@ -1,5 +1,8 @@
 //! The entry point: which table follows, and how long it is.
 
+/// The bytes of the older entry point.
+const LEGACY: usize = 15;
+
 /// The facts of an entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryPoint {
@@ -13,7 +16,8 @@ pub struct EntryPoint {
 }
 
 impl EntryPoint {
-    /// Reads an entry point of 2.x (`_SM_`) or 3.x (`_SM3_`).
+    /// Reads an entry point of 2.x (`_SM_`), 3.x (`_SM3_`), or the older one (`_DMI_`), which is the second half of
+    /// that of 2.x and which some firmware has alone.
     ///
     /// # Errors
     /// Why it is none.
@@ -37,7 +41,20 @@ impl EntryPoint {
                 structures: Some(u16::from_le_bytes([bytes[28], bytes[29]])),
             });
         }
-        Err("expected \"_SM_\" or \"_SM3_\" at its beginning".to_owned())
+        if bytes.starts_with(b"_DMI_") {
+            let bytes = bytes
+                .get(..LEGACY)
+                .ok_or_else(|| format!("{} bytes are there: expected {LEGACY}", bytes.len()))?;
+            summed(bytes)?;
+            return Ok(Self {
+                // One decimal digit each; 0 where the firmware does not say it.
+                major: bytes[14] >> 4,
+                minor: bytes[14] & 0xf,
+                table_bytes: u32::from(u16::from_le_bytes([bytes[6], bytes[7]])),
+                structures: Some(u16::from_le_bytes([bytes[12], bytes[13]])),
+            });
+        }
+        Err("expected \"_SM_\", \"_SM3_\" or \"_DMI_\" at its beginning".to_owned())
     }
 }
 
@@ -50,11 +67,16 @@ fn checked(bytes: &[u8], length_at: usize, least: usize) -> Result<&[u8], String
             bytes.len()
         ));
     }
-    let sum = bytes[..length].iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
-    if sum != 0 {
-        return Err(format!("its checksum is off by {sum:#04x}"));
-    }
+    summed(&bytes[..length])?;
     Ok(&bytes[..length])
+}
+
+/// Whether the sum of the bytes is right.
+fn summed(bytes: &[u8]) -> Result<(), String> {
+    match bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) {
+        0 => Ok(()),
+        sum => Err(format!("its checksum is off by {sum:#04x}")),
+    }
 }
 
 #[cfg(test)]
@@ -95,12 +117,35 @@ mod tests {
         assert_eq!(EntryPoint::from_bytes(&version_3()), Ok(entry));
     }
 
+    /// The second half of a whole entry point, which has a sum of its own.
+    fn legacy() -> Vec<u8> {
+        let mut bytes = vec![0; LEGACY];
+        bytes[..5].copy_from_slice(b"_DMI_");
+        bytes[6..8].copy_from_slice(&6370_u16.to_le_bytes());
+        bytes[12..14].copy_from_slice(&154_u16.to_le_bytes());
+        bytes[14] = 0x23;
+        sealed(bytes, 5)
+    }
+
+    #[test]
+    fn the_older_kind_is_read_alone() {
+        let entry = EntryPoint { major: 2, minor: 3, table_bytes: 6370, structures: Some(154) };
+        assert_eq!(EntryPoint::from_bytes(&legacy()), Ok(entry));
+        assert_eq!(
+            EntryPoint::from_bytes(&legacy()[..14]),
+            Err("14 bytes are there: expected 15".to_owned())
+        );
+        let mut broken = legacy();
+        broken[14] += 1;
+        assert_eq!(EntryPoint::from_bytes(&broken), Err("its checksum is off by 0x01".to_owned()));
+    }
+
     #[test]
     fn what_is_wrong_is_named() {
         let refuse = |bytes: &[u8], expected: &str| {
             assert_eq!(EntryPoint::from_bytes(bytes), Err(expected.to_owned()));
         };
-        refuse(b"", "expected \"_SM_\" or \"_SM3_\" at its beginning");
+        refuse(b"", "expected \"_SM_\", \"_SM3_\" or \"_DMI_\" at its beginning");
         refuse(&version_2()[..20], "its length is 31, and 20 bytes are there: expected 30 or more");
         let mut broken = version_3();
         broken[8] += 1;
@@ -113,8 +158,10 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes in any::<Vec<u8>>(), at in 0_usize..24, byte in any::<u8>()) {
             let _ = EntryPoint::from_bytes(&bytes);
-            for mut near in [version_2(), version_3()] {
-                near[at] = byte;
+            for mut near in [version_2(), version_3(), legacy()] {
+                if let Some(place) = near.get_mut(at) {
+                    *place = byte;
+                }
                 let _ = EntryPoint::from_bytes(&near);
             }
         }

@@ -27,7 +27,7 @@ fn the_table_is_read_and_compared_with_its_entry_point() {
     assert_eq!(names(&found), ["A1"]);
     assert_eq!(
         problems(&found),
-        [format!("{ENTRY_POINT} at 0x0: expected \"_SM_\" or \"_SM3_\" at its beginning")]
+        [format!("{ENTRY_POINT} at 0x0: expected \"_SM_\", \"_SM3_\" or \"_DMI_\" at its beginning")]
     );
 }
 

@@ -57,18 +57,18 @@ fn remarks(slots: &MemorySlots) -> Vec<String> {
     match (empty_slots(slots), count_empty(slots)) {
         (_, 0) => {}
         (Some(names), _) => remarks.push(format!("empty: {names}")),
-        (None, count) => remarks.push(format!("{}, whose names are not unique", plural(count, "empty slot"))),
+        (None, count) => remarks.push(format!("{} with ambiguous names", plural(count, "empty slot"))),
     }
     let groups = slots.groups();
     if groups.iter().any(|group| group.side == SlotSide::Unknown) {
-        remarks.push("which node they belong to is not known: neither names nor addresses say it".to_owned());
+        remarks.push("nodes unknown: neither slot names nor address ranges identify them".to_owned());
     }
     let rules = rules(slots);
     if !rules.is_empty() {
-        remarks.push(format!("{} by {rules}", side_word(&groups)));
+        remarks.push(format!("{} taken from {rules}", side_word(&groups)));
     }
     if groups.iter().all(|group| group.channels().is_none()) {
-        remarks.push("channels are not known: the names do not say them".to_owned());
+        remarks.push("channels unknown: slot names do not include them".to_owned());
     }
     remarks
 }
@@ -120,7 +120,7 @@ mod tests {
              0  2 of 3  32 GiB    2 of 2  2933 of 3200 MT/s  2 x 16 GiB DDR4\n     \
              1  1 of 3  16 GiB    1 of 2  2933 of 3200 MT/s  1 x 16 GiB DDR4\n  \
              empty: P0_A2, P1_A2, P1_B1\n  \
-             node by the socket in the slot's name\n"
+             node taken from the socket in the slot's name\n"
         );
     }
 
@@ -139,9 +139,7 @@ mod tests {
     fn what_is_not_known_is_said() {
         let text = text(&["- DIMM1 - 16", "- DIMM1 - -"], 80);
         assert!(text.contains("\n  1 of 2  16 GiB"), "{text}");
-        for line in
-            ["1 empty slot, whose names", "which node they belong to is not known", "channels are not known"]
-        {
+        for line in ["1 empty slot with ambiguous names", "nodes unknown", "channels unknown"] {
             assert!(text.contains(line), "{line}: {text}");
         }
         let mut machine = Machine::new(Origin::Live);
