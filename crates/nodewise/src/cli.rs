@@ -148,7 +148,7 @@ pub struct Cli {
 #[derive(Debug, clap::Args)]
 pub struct Global {
     /// Machine to inspect: live (the default), a machine file (.json), a capture (directory or archive), ACPI
-    /// tables (acpi:DIR), a device tree (dtb:FILE), an output of dmidecode, or a spec such as "4x(12c2t 128G)"
+    /// tables (acpi:DIR), a device tree (dtb:FILE), an output of dmidecode or of numactl -H, or a spec such as "4x(12c2t 128G)"
     #[arg(
         long,
         global = true,

@@ -8,13 +8,15 @@ use nodewise_machine::spec::{self, SpecError};
 use nodewise_machine::{Machine, Origin};
 
 use crate::machine_file::{self, MachineFileError};
+use crate::numactl;
+use crate::parse::ParseError;
 use crate::smbios::saved as smbios;
 use crate::sysfs::{self, Detail};
 use crate::tree::format::Format;
 use crate::tree::{OpenError, ReadCause, Tree, read_bounded};
 
 /// The values that `--machine` accepts, for messages.
-pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode or a spec as \"4x(8c 64G)\"";
+pub const FORMS: &str = "live, a machine file (.json), a capture (a folder, .tar, .tar.gz or .tar.bz2), tables of the firmware (acpi:DIR, dtb:FILE), an output of dmidecode or of numactl -H, or a spec as \"4x(8c 64G)\"";
 /// The largest file that is read: a large archive.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -52,6 +54,9 @@ pub enum InputError {
     /// An output of dmidecode without memory slots.
     #[error("{path} is an output of dmidecode without memory slots: {why}")]
     NoSlots { path: String, why: String },
+    /// An output of numactl --hardware that is cut or changed.
+    #[error("{path} is an output of numactl --hardware, line {}: {}", .source.line, .source.sentence())]
+    Numactl { path: String, source: ParseError },
     /// A spec that is none.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -113,6 +118,10 @@ fn open_file(text: &str, path: &Path, detail: Detail) -> Result<Input, InputErro
         Format::Empty => Err(InputError::Empty(name(text))),
         Format::Other(what) => {
             let path = || name(text);
+            if let Some(tree) = numactl::tree(&bytes) {
+                let tree = tree.map_err(|source| InputError::Numactl { path: path(), source })?;
+                return from_capture(text, Ok(tree), detail);
+            }
             match smbios::machine(text, &bytes) {
                 None => Err(InputError::OtherKind { path: path(), what }),
                 Some(Err(why)) => Err(InputError::NoSlots { path: path(), why }),
@@ -151,6 +160,12 @@ mod tests {
         with("a.json", machine_file::to_json(&machine).as_bytes(), |path| {
             assert_eq!(load(path, Detail::Overview).unwrap(), machine);
         });
+        let hardware = b"$ numactl -H\navailable: 1 nodes (2)\nnode 2 cpus: 0\nnode 2 size: 64 MB\n";
+        with("h.txt", hardware, |path| {
+            let input = open(path, Detail::Full).unwrap();
+            assert_eq!(input.machine.memory_of(nodewise_machine::NodeId::new(2)).unwrap().mib(), 64);
+            assert!(input.tree.is_some());
+        });
         with("a.txt", b"Memory Device\n\tSize: 4 GB\n\tLocator: CPU1_DIMM_A1\n", |path| {
             let machine = load(path, Detail::Full).unwrap();
             assert_eq!(machine.memory_slots.slots[0].socket.as_deref(), Some("1"));
@@ -187,6 +202,10 @@ mod tests {
         with("x", b"# dmidecode 3.4\n/dev/mem: Permission denied\n", |path| {
             let why = "\"/dev/mem: Permission denied\" (run dmidecode as root)";
             refuse(path, &format!("{path} is an output of dmidecode without memory slots: {why}"));
+        });
+        with("x", b"available: 1 nodes (0)\nnode 0 size: 64 KB\n", |path| {
+            let why = "line 2: expected a number of MB, or <not available>, found \"node 0 size: 64 KB\"";
+            refuse(path, &format!("{path} is an output of numactl --hardware, {why}"));
         });
         with("x", b"hello", |path| refuse(path, &format!("{path} is a text file: expected {FORMS}")));
     }

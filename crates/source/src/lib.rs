@@ -66,6 +66,7 @@ pub mod limits;
 pub mod machine_file;
 pub mod mapped;
 pub mod mappings;
+pub mod numactl;
 pub mod own;
 pub mod parse;
 pub mod paths;

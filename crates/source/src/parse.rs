@@ -28,6 +28,7 @@ pub mod mountinfo;
 pub mod mounts;
 pub mod nofile_info;
 pub mod numa_maps;
+pub mod numactl_hardware;
 pub mod number;
 pub mod passwd;
 pub mod pci_link;

@@ -2,7 +2,7 @@
 
 use crate::output::Destination;
 
-/// Shows where memory is: nodes, CPUs, distances, caches, devices, settings
+/// Shows where memory is: nodes, CPUs, memory slots, distances, caches, devices, settings
 ///
 /// Text is fitted to the terminal (or to COLUMNS). Oddities of the machine come last.
 #[derive(Debug, clap::Args)]

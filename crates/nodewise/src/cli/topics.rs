@@ -27,6 +27,7 @@ Verbs that look, predict or emulate take --machine M. Without it they use this m
   web7.tar.gz          a capture: .tar, .tar.gz, .tar.bz2 or a directory, from nodewise capture or from hwloc-gather-topology
   acpi:DIR             the machine that Linux makes of the ACPI tables in DIR
   dtb:FILE             the machine that Linux makes of a device tree
+  numactl-H.txt        a saved output of numactl --hardware
   \"2x(8c 64G)\"         a hypothetical machine in one line: two packages with 8 cores and 64 GiB each
 
 More of such lines:

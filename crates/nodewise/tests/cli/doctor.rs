@@ -190,3 +190,29 @@ fn wrong_words_are_refused_with_the_right_ones() {
     check(&["doctor", "--machine", "(1c 1G)", "--window", "1s"], 2, "--machine shows one moment");
     check(&["doctor", "--machine", "(1c 1G)", "--from", "x"], 2, "--machine does not go with it");
 }
+
+#[test]
+fn an_output_of_numactl_is_a_moment_without_counters() {
+    let report = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/reports/numactl-H.txt");
+    let found = run(&["doctor", "--machine", report, "--json"]).ok_json();
+    let first = &found["findings"][0];
+    assert_eq!(
+        (&first["id"], &first["severity"], &first["confidence"], &first["subject"]["nodes"]),
+        (&"node-at-watermark".into(), &"note".into(), &"possible".into(), &"1".into()),
+        "{found}"
+    );
+    assert_eq!(found["findings"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(rules_of(&found), ALL.len(), "{found}");
+    let shown = run(&["show", "--machine", report, "--json"]).ok_json();
+    assert_eq!(shown["nodes"].as_array().unwrap().len(), 4, "{shown}");
+}
+
+#[test]
+fn an_output_of_numactl_is_read_as_numactl_would_print_it() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for file in corpus("numactl-H") {
+        let path = file.to_str().unwrap();
+        let printed = run(&["numactl", "--machine", path, "--hardware"]).ok();
+        assert_eq!(words(&printed), words(&std::fs::read_to_string(path).unwrap()), "{path}");
+    }
+}
