@@ -25,6 +25,7 @@
 pub mod csv;
 pub mod digest;
 pub mod json;
+pub mod metrics;
 pub mod style;
 pub mod svg;
 pub mod text;

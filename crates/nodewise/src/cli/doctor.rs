@@ -78,6 +78,9 @@ pub struct Doctor {
     /// Print one line, for health checkers
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub brief: bool,
+    /// Print metrics for Prometheus: nodewise_finding for each finding, nodewise_rules for how many rules were examined
+    #[arg(long, conflicts_with_all = ["json", "brief"], help_heading = "Output")]
+    pub metrics: bool,
     /// Print JSON (schema nodewise.doctor/1)
     #[arg(long, help_heading = "Output")]
     pub json: bool,

@@ -16,7 +16,7 @@ use nodewise_source::sample::{Moment, Sample, SampleOptions, Sampler};
 use nodewise_source::tree::Tree;
 use nodewise_source::{Detail, system};
 use nodewise_view::digest::doctor::DoctorReport;
-use nodewise_view::{json, text};
+use nodewise_view::{json, metrics, text};
 
 use crate::cli::Global;
 use crate::cli::doctor::{Doctor, DoctorVerb, FailOn};
@@ -57,6 +57,8 @@ pub fn run(args: &Doctor, global: &Global) -> Outcome {
     };
     if args.brief {
         output::print(&format!("{}\n", printable(&report.brief())))?;
+    } else if args.metrics {
+        output::print(&metrics::doctor(&report))?;
     } else {
         let json = || json::doctor(&report);
         output::show(args.json, global.color, json, |style| text::doctor(&report, style))?;

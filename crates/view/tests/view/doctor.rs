@@ -372,3 +372,32 @@ fn the_brief_form_is_one_line() {
     report.diagnosis = &healthy;
     assert_eq!(report.brief(), "nodewise: nothing wrong was found (3 of 5 rules examined)");
 }
+
+#[test]
+fn metrics_have_each_finding_once_and_the_rules_that_were_examined() {
+    let hostile = Subject::Process {
+        identity: Identity { pid: Pid::new(9), started_ticks: 7 },
+        name: "a\"b\\\n\u{1b}[2J".to_owned(),
+        owner: Owner::Itself,
+    };
+    let hostile = RuleFinding::new("bound-away", Severity::Note, hostile, "x");
+    let found = diagnosis(vec![swapping("mysqld"), stranded(), stranded(), hostile]);
+    let machine = machine();
+    let report = DoctorReport {
+        diagnosis: &found,
+        machine: &machine,
+        taken_at: None,
+        source: None,
+        unread: &[],
+        ignored: &[],
+        others: 0,
+        all: false,
+    };
+    let text = nodewise_view::metrics::doctor(&report);
+    let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(samples.len(), 5, "{text}");
+    assert!(samples[0].starts_with("nodewise_finding{id=\"swap-while-free\",severity=\"critical\",subject=\""), "{text}");
+    assert_eq!(samples[1], "nodewise_finding{id=\"memory-stranded\",severity=\"warning\",subject=\"java (733)\"} 1");
+    assert!(samples[2].contains("subject=\"a\\\"b\\\\") && !text.contains('\u{1b}'), "{text}");
+    assert_eq!(samples[3..], ["nodewise_rules{state=\"examined\"} 3", "nodewise_rules{state=\"not_examined\"} 2"]);
+}
