@@ -24,6 +24,7 @@
 //! - `process.rs` processes, their descendants and where their pages are; in `process/` finding them by name;
 //!   and others' claims on one (`process/claims.rs`); `own.rs` this process: what it may do, and what contains it
 //! - `program.rs` the program of a process: its file, words, libraries, devices, limit and scheduling
+//! - `numactl.rs` a saved output of `numactl --hardware` as the files it was made from
 //! - `mappings.rs` the mappings of a process with their pages; in `mappings/` counting them, drawing some of
 //!   them, the kinds of mappings, and which other processes map the same
 //! - `mapped.rs` mappings with their ends, kinds and nodes, for moving pages; `mapped/saved.rs` where pages were, as

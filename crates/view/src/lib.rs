@@ -15,6 +15,7 @@
 //! - `json.rs` the JSON twins: in `json/` a file per schema, what several share (`json/cells.rs`,
 //!   `json/conditions.rs`), and reading them back (`json/reading.rs`)
 //! - `csv.rs` measured matrices for spreadsheets; in `csv/` a file per measurement
+//! - `metrics.rs` a diagnosis for Prometheus
 //! - `svg.rs` pictures: in `svg/` a file per picture, and frames, fonts and writing; how sheets begin and end
 //!   (`svg/sheet.rs`), all colours (`svg/palette.rs`) and, for its tests, how readers see them
 //!   (`svg/palette/vision.rs`), matrices in colours (`svg/heatmap.rs`), axes and their points

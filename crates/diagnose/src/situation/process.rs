@@ -226,7 +226,7 @@ impl ProcessState<'_> {
         self.known_policy() == Some(None) && self.share(placed) < MOST
     }
 
-    /// Whether it is a virtual machine, by the name of its program.
+    /// Whether the process runs a virtual machine, by the name of its program.
     pub fn is_virtual_machine(&self) -> bool {
         VIRTUAL_MACHINES.iter().any(|known| match known.ends_with('-') {
             true => self.process.name.starts_with(known),
