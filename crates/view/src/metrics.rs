@@ -25,7 +25,10 @@ pub fn doctor(report: &DoctorReport<'_>) -> String {
         sample(&mut text, "nodewise_finding", &labels, 1);
     }
     text.push_str("# HELP nodewise_rules Rules of nodewise doctor for this kind of machine.\n# TYPE nodewise_rules gauge\n");
-    let counts = [("examined", report.diagnosis.examined.len()), ("not_examined", report.diagnosis.not_examined.len())];
+    let counts = [
+        ("examined", report.diagnosis.examined.len()),
+        ("not_examined", report.diagnosis.not_examined.len()),
+    ];
     for (state, count) in counts {
         sample(&mut text, "nodewise_rules", &[("state", state)], count);
     }
@@ -41,7 +44,8 @@ fn name(of: &Subject) -> String {
 }
 
 fn sample(text: &mut String, metric: &str, labels: &[(&str, &str)], value: usize) {
-    let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    let labels: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{metric}{{{}}} {value}", labels.join(","));
 }

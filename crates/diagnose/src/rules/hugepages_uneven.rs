@@ -105,7 +105,7 @@ fn chosen(
     size: Bytes,
     used: impl Fn(&NodeId) -> Option<u64>,
 ) -> Option<&'static str> {
-    let is_round = |count: &u64| ROUND.iter().any(|step| count.is_multiple_of(*step));
+    let is_round = |count: &u64| ROUND.iter().any(|step| count % step == 0);
     let is_used = |node: &NodeId| used(node).is_some_and(|used| used > 0);
     let has_room = |node: &NodeId| pools.get(node).copied() > used(node);
     let others = || pools.keys().filter(|node| !short.contains(**node));

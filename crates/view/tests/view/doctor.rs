@@ -396,8 +396,17 @@ fn metrics_have_each_finding_once_and_the_rules_that_were_examined() {
     let text = nodewise_view::metrics::doctor(&report);
     let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(samples.len(), 5, "{text}");
-    assert!(samples[0].starts_with("nodewise_finding{id=\"swap-while-free\",severity=\"critical\",subject=\""), "{text}");
-    assert_eq!(samples[1], "nodewise_finding{id=\"memory-stranded\",severity=\"warning\",subject=\"java (733)\"} 1");
+    assert!(
+        samples[0].starts_with("nodewise_finding{id=\"swap-while-free\",severity=\"critical\",subject=\""),
+        "{text}"
+    );
+    assert_eq!(
+        samples[1],
+        "nodewise_finding{id=\"memory-stranded\",severity=\"warning\",subject=\"java (733)\"} 1"
+    );
     assert!(samples[2].contains("subject=\"a\\\"b\\\\") && !text.contains('\u{1b}'), "{text}");
-    assert_eq!(samples[3..], ["nodewise_rules{state=\"examined\"} 3", "nodewise_rules{state=\"not_examined\"} 2"]);
+    assert_eq!(
+        samples[3..],
+        ["nodewise_rules{state=\"examined\"} 3", "nodewise_rules{state=\"not_examined\"} 2"]
+    );
 }
