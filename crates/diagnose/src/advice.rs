@@ -5,6 +5,7 @@ mod evidence;
 mod flip;
 mod in_force;
 mod known;
+mod now;
 mod process;
 mod profile;
 mod rows;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use nodewise_machine::placement::Placement;
 
+use crate::finding::{Mend, Owner};
 use crate::knowledge::{Application, ProgramKind};
 
 pub use decision::{Condition, Edge, Holds, Quantity, Row, UndecidedRow};
@@ -69,6 +71,12 @@ impl Advice {
     /// Whether the process has this placement already.
     pub fn in_force(&self, profile: &Profile) -> InForce {
         in_force::in_force(profile, &self.placements)
+    }
+
+    /// Commands that bring a running process there at once, each with the way back. Several instances need a restart.
+    pub fn at_once(&self, profile: &Profile, pid: u32, owner: &Owner) -> Vec<Mend> {
+        let [placement] = &self.placements[..] else { return Vec::new() };
+        now::at_once(profile, placement, pid, owner)
     }
 }
 

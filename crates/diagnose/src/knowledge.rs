@@ -5,7 +5,7 @@
 mod read;
 mod recognise;
 
-use nodewise_machine::Bytes;
+use nodewise_machine::{Bytes, PolicyMode};
 
 pub use read::{KnowledgeError, read};
 pub use recognise::{Declared, ProgramFacts, declared, recognise};
@@ -158,6 +158,30 @@ pub struct MemoryWord {
 pub struct OwnOption {
     pub file: String,
     pub text: String,
+    pub when: OptionFor,
+}
+
+/// The placements that an option goes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionFor {
+    Any,
+    /// One node for an instance.
+    Node,
+    /// Memory over several nodes.
+    Spread,
+}
+
+impl OptionFor {
+    /// Whether the option goes with a memory policy.
+    pub const fn suits(self, mode: PolicyMode) -> bool {
+        let is_spread =
+            matches!(mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave | PolicyMode::Local);
+        match self {
+            Self::Any => true,
+            Self::Node => !is_spread,
+            Self::Spread => is_spread,
+        }
+    }
 }
 
 /// The programs of the file that comes with nodewise.

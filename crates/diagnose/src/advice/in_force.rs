@@ -89,7 +89,8 @@ fn memory(profile: &Profile, wanted: &MemPolicy) -> Option<Result<(), String>> {
                 return Some(Ok(()));
             }
             let share = 100.0 * (1.0 - there / all);
-            Some(Err(format!("{share:.0} % of its memory is not on nodes {}", wanted.nodes)))
+            let word = if wanted.nodes.len() == 1 { "node" } else { "nodes" };
+            Some(Err(format!("{share:.0} % of its memory is not on {word} {}", wanted.nodes)))
         }
         PolicyMode::Local | PolicyMode::Default => {
             held?;

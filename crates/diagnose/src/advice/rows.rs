@@ -10,6 +10,8 @@ use crate::situation::Class;
 
 /// The part of a node's bandwidth from which a program is limited by it.
 const SATURATES: f64 = 0.6;
+/// CPUs beyond those of a node that do not count: ticks are counted late, and helpers run for a moment.
+const SLACK: f64 = 1.05;
 /// A program with more threads than this multiple of a node's CPUs cannot live there.
 const CROWDS: f64 = 2.0;
 
@@ -228,7 +230,7 @@ fn few_threads(profile: &Profile) -> Condition {
 /// The CPUs that it keeps busy against a multiple of those of the best node.
 fn threads(profile: &Profile, times: f64, is_at_most: bool) -> Condition {
     let home = profile.home().and_then(|home| Some((home, profile.nodes.get(&home)?.cpus)));
-    let at = home.map(|(_, cpus)| cpus as f64 * times);
+    let at = home.map(|(_, cpus)| cpus as f64 * times * SLACK);
     let busy = profile.parallelism.value().copied();
     let than = if is_at_most { "at most" } else { "more than" };
     let words = match home {

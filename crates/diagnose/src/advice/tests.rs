@@ -5,7 +5,7 @@ use nodewise_machine::{Bytes, Machine, NodeId, NodeSet, PolicyMode, spec};
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use super::*;
-use crate::finding::Value;
+use crate::finding::{Owner, Value};
 use crate::situation::Class;
 
 /// Machines that the table is asked on.
@@ -136,7 +136,7 @@ fn a_small_program_that_does_not_grow_is_bound() {
     let trap = |profile: &mut Profile| profile.growth = Known::certain(1e6);
     check("6", Some(PolicyMode::Bind), |_| {}, trap, "7");
     // More threads than the node has CPUs.
-    let trap = |profile: &mut Profile| profile.parallelism = Known::certain(node_cpus(profile) + 0.5);
+    let trap = |profile: &mut Profile| profile.parallelism = Known::certain(node_cpus(profile) * 1.1);
     check("6", Some(PolicyMode::Bind), |_| {}, trap, "8");
 }
 
@@ -279,8 +279,8 @@ fn the_value_that_leads_to_another_row_is_computed() {
     assert_eq!(
         flips,
         [
-            "parallelism above 8.0 CPUs: row 8",
-            "parallelism above 16.0 CPUs: row 14",
+            "parallelism above 8.4 CPUs: row 8",
+            "parallelism above 16.8 CPUs: row 14",
             "memory needed above 51.2 GiB: row 14",
             "growth above 1.0 MiB/s: row 7",
         ]
@@ -328,9 +328,31 @@ fn an_advice_is_in_force_when_cpus_and_memory_are_where_it_says() {
     assert_eq!(advice.in_force(&profile), InForce::Yes);
     profile.memory = Known::certain(BTreeMap::from([(NodeId::new(0), gib(4)), (NodeId::new(2), gib(1))]));
     let InForce::No(differences) = advice.in_force(&profile) else { panic!("a fifth is elsewhere") };
-    assert_eq!(differences, ["20 % of its memory is not on nodes 0"]);
+    assert_eq!(differences, ["20 % of its memory is not on node 0"]);
     profile.memory = Known::unknown("denied");
     assert!(matches!(advice.in_force(&profile), InForce::Unknown(_)));
+}
+
+#[test]
+fn commands_of_the_moment_have_a_way_back_and_respect_the_owner() {
+    let machine = spec::machine(MACHINES[0]).unwrap();
+    let mut profile = quiet(&machine);
+    profile.memory = Known::certain(BTreeMap::from([(NodeId::new(0), gib(4)), (NodeId::new(2), gib(2))]));
+    let advice = Advice::new(&profile, None);
+    let commands = |owner: &Owner| -> Vec<String> {
+        let mends = advice.at_once(&profile, 7, owner);
+        assert!(mends.iter().all(|mend| !mend.undo.is_empty()), "{mends:?}");
+        mends.into_iter().flat_map(|mend| mend.commands).collect()
+    };
+    let migrate = "nodewise migrate 7 --from 2 --to 0 --save nodewise-7.moved";
+    assert_eq!(commands(&Owner::Itself), [migrate, "taskset -apc 0-7 7"]);
+    assert_eq!(commands(&Owner::Service("x.service".into())), [migrate]);
+    assert_eq!(commands(&Owner::Kubelet), [""; 0]);
+    assert_eq!(commands(&Owner::Libvirt("x".into())), [""; 0]);
+    large(&mut profile);
+    profile.sharing = Known::certain(Sharing::Shared);
+    let mends = Advice::new(&profile, None).at_once(&profile, 7, &Owner::Itself);
+    assert_eq!(mends[0].commands, ["nodewise migrate 7 --to interleave:0-3 --save nodewise-7.moved"]);
 }
 
 fn known<T: std::fmt::Debug + Clone + 'static>(

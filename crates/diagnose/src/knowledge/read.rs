@@ -6,7 +6,7 @@ use nodewise_machine::Bytes;
 use nodewise_machine::printable::{printable, quote};
 use toml::{Table, Value};
 
-use super::{Application, MemoryWord, OwnOption, ProgramKind, Sign};
+use super::{Application, MemoryWord, OptionFor, OwnOption, ProgramKind, Sign};
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: usize = 1 << 20;
@@ -169,7 +169,13 @@ impl Keys {
     }
 
     fn option(mut self) -> Read<OwnOption> {
-        let option = OwnOption { file: self.text("file")?, text: self.text("text")? };
+        let when = match self.text_if_any("when")?.as_deref() {
+            None => OptionFor::Any,
+            Some("node") => OptionFor::Node,
+            Some("spread") => OptionFor::Spread,
+            Some(_) => return self.fault("when", "node or spread"),
+        };
+        let option = OwnOption { file: self.text("file")?, text: self.text("text")?, when };
         self.finish()?;
         Ok(option)
     }

@@ -190,6 +190,11 @@ fn a_fault_is_named_by_its_entry_and_key() {
     check("memory", "[{ word = \"-Xmx\", unit = \"B\" }]", "key memory: word: expected a text that ends in");
     check("memory", "[{ word = \"-Xmx*\", unit = \"kB\" }]", "key memory: unit: expected B, KiB");
     check("option", "[{ file = \"x\" }]", "key option: text: expected a text; this key is missing");
+    check(
+        "option",
+        "[{ file = \"x\", text = \"y\", when = \"z\" }]",
+        "key option: when: expected node or spread",
+    );
     check("checked", "\"yesterday\"", "key checked: expected a day");
     check("\"\\u001b\"", "1", "key \\x1b: expected no such key");
     let twice = entry("rule", "\"A.\"").repeat(2);

@@ -1,0 +1,58 @@
+//! Commands that bring a running process to its placement at once, with the way back.
+
+use nodewise_machine::placement::Placement;
+use nodewise_machine::{Bytes, MemPolicy, NodeSet, PolicyMode};
+
+use super::profile::Profile;
+use crate::finding::{Mend, Owner, Scope};
+
+/// A smaller part of the memory is not worth moving.
+const WORTH_MOVING: f64 = 0.01;
+
+/// The commands; none where the owner takes back whatever others set, or a restart has to do it.
+pub(super) fn at_once(profile: &Profile, placement: &Placement, pid: u32, owner: &Owner) -> Vec<Mend> {
+    let is_open = matches!(owner, Owner::Itself | Owner::Service(_) | Owner::Container(..));
+    if !is_open {
+        return Vec::new();
+    }
+    pages(profile, placement, pid).into_iter().chain(cpus(profile, placement, pid, owner)).collect()
+}
+
+/// Moves pages to nodes that the process may use.
+fn pages(profile: &Profile, placement: &Placement, pid: u32) -> Option<Mend> {
+    let MemPolicy { mode, nodes, .. } = placement.policy.as_ref()?;
+    let memory = profile.memory.value()?;
+    let all: u64 = memory.values().map(|size| size.get()).sum();
+    let away = memory.iter().filter(|(node, size)| size.get() > 0 && !nodes.contains(**node));
+    let (from, size) = away.fold((NodeSet::new(), 0_u64), |(mut from, sum), (node, size)| {
+        from.insert(*node);
+        (from, sum.saturating_add(size.get()))
+    });
+    let is_allowed = !nodes.is_empty() && nodes.is_subset(&profile.scope.memory_nodes);
+    match mode {
+        PolicyMode::Bind | PolicyMode::Preferred if is_allowed && size as f64 > WORTH_MOVING * all as f64 => {
+            let what = "move its pages there; the policy for new pages stays as it is";
+            Some(Mend::migrate(what, pid, Some(&from), &nodes.to_string(), Bytes::new(size)))
+        }
+        PolicyMode::Interleave if is_allowed => {
+            let what = "spread its pages; the policy for new pages stays as it is";
+            let to = format!("interleave:{nodes}");
+            Some(Mend::migrate(what, pid, None, &to, Bytes::new(all)))
+        }
+        _ => None,
+    }
+}
+
+/// Binds the threads of a process that no one else binds.
+fn cpus(profile: &Profile, placement: &Placement, pid: u32, owner: &Owner) -> Option<Mend> {
+    let (wanted, held) = (placement.cpus.as_ref()?, profile.cpus.value()?);
+    if held.is_subset(wanted) || *owner != Owner::Itself {
+        return None;
+    }
+    Some(Mend {
+        commands: vec![format!("taskset -apc {wanted} {pid}")],
+        needs_root: true,
+        undo: vec![format!("taskset -apc {held} {pid}")],
+        ..Mend::words("bind its threads to these CPUs", Scope::Now)
+    })
+}
