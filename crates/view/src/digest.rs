@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod acpi;
+pub mod advice;
 pub mod bandwidth;
 pub mod c2c;
 pub mod cache;

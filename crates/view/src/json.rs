@@ -5,6 +5,7 @@
 //! read back there.
 
 pub mod acpi;
+pub mod advice;
 pub mod bandwidth;
 pub mod benchmarks;
 pub mod c2c;
@@ -36,6 +37,7 @@ pub mod workload;
 pub mod zones;
 
 pub use acpi::acpi;
+pub use advice::advice;
 pub use bandwidth::bandwidth;
 pub use benchmarks::benchmarks;
 pub use c2c::c2c;

@@ -10,6 +10,7 @@
 
 pub mod acpi;
 pub mod balance;
+pub mod advice;
 pub mod bandwidth;
 pub mod c2c;
 pub mod compare;
@@ -41,6 +42,7 @@ pub mod walk;
 pub mod zones;
 
 pub use acpi::acpi;
+pub use advice::advice;
 pub use bandwidth::bandwidth;
 pub use c2c::c2c;
 pub use doctor::doctor;

@@ -212,6 +212,8 @@ pub fn value(value: &Value) -> String {
         Value::Size(size) => size.to_string(),
         Value::Share(share) => percent(*share),
         Value::Rate(rate, unit) => format!("{}/s", counted(grouped(*rate), unit)),
+        // Counts are whole; `grouped` gives small numbers a decimal.
+        Value::Count(count, unit) if *count < 1000 => counted(count.to_string(), unit),
         Value::Count(count, unit) => counted(grouped(*count as f64), unit),
         Value::Text(words) => words.clone(),
     }

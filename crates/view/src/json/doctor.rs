@@ -74,7 +74,7 @@ struct FindingJson<'a> {
 }
 
 #[derive(Serialize)]
-struct SubjectJson<'a> {
+pub(super) struct SubjectJson<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<String>,
@@ -113,7 +113,7 @@ struct ThresholdJson<'a> {
 
 /// One of the numbers, or words.
 #[derive(Serialize, Default)]
-struct ValueJson<'a> {
+pub(super) struct ValueJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     size_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,7 @@ struct ValueJson<'a> {
 }
 
 #[derive(Serialize)]
-struct MendJson<'a> {
+pub(super) struct MendJson<'a> {
     what: &'a str,
     commands: &'a [String],
     scope: &'static str,
@@ -281,7 +281,7 @@ impl<'a> FindingJson<'a> {
 }
 
 impl<'a> SubjectJson<'a> {
-    fn from_subject(subject: &'a Subject) -> Self {
+    pub(super) fn from_subject(subject: &'a Subject) -> Self {
         let mut json = Self {
             kind: subject.kind(),
             nodes: None,
@@ -321,7 +321,7 @@ impl<'a> EvidenceJson<'a> {
 }
 
 impl<'a> ValueJson<'a> {
-    fn from_value(value: &'a Value) -> Self {
+    pub(super) fn from_value(value: &'a Value) -> Self {
         let unit = |unit: &'static str| Some(unit).filter(|unit| !unit.is_empty());
         let none = Self::default();
         match value {
@@ -335,7 +335,7 @@ impl<'a> ValueJson<'a> {
 }
 
 impl<'a> MendJson<'a> {
-    fn from_mend(mend: &'a Mend) -> Self {
+    pub(super) fn from_mend(mend: &'a Mend) -> Self {
         Self {
             what: &mend.what,
             commands: &mend.commands,

@@ -1,5 +1,6 @@
 //! The views of whole machines and studies: goldens that a person read, and rules that hold for any machine.
 
+mod advice;
 mod any_machine;
 mod bandwidth;
 mod compare;
