@@ -4,6 +4,7 @@
 //! by `tune --placement`; they are in [`place`].
 
 pub mod acpi;
+pub mod advise;
 pub mod balance;
 pub mod bandwidth;
 pub mod c2c;
@@ -53,6 +54,8 @@ verbs! {
         "Shows the running system by node, live: nodes, processes, threads, mappings, devices";
     "doctor" Doctor(doctor::Doctor),
         "Finds what is wrong with the memory placement of the running system, and shows proof, cause and remedy";
+    "advise" Advise(advise::Advise), here "",
+        "Names the placement that a program should have, from evidence: the reason, the commands, and what would change it";
     "acpi" Acpi(acpi::Acpi),
         "Shows the firmware's tables of nodes (SRAT, SLIT, HMAT, CEDT, MSCT) and how Linux reads them";
     "maps" Maps(maps::Maps),

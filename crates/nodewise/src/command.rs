@@ -1,6 +1,7 @@
 //! One file per verb: what was typed, to the libraries, to a view, to an exit code.
 
 pub mod acpi;
+pub mod advise;
 pub mod balance;
 pub mod bandwidth;
 pub mod c2c;
@@ -48,6 +49,7 @@ pub fn run(verb: Option<&Verb>, global: &Global) -> Outcome {
         Verb::Show(args) => show::run(args, global),
         Verb::Stat(args) => stat::run(args, global),
         Verb::Doctor(args) => doctor::run(args, global),
+        Verb::Advise(args) => advise::run(args, global),
         Verb::Top(args) => top::run(args, global),
         Verb::Acpi(args) => acpi::run(args, global),
         Verb::Maps(args) => maps::run(args, global),

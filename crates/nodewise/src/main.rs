@@ -37,6 +37,8 @@
 //!   (`command/hugepages/persist.rs`); `boot_files.rs` changes of boot files; `journal.rs` the old values of settings
 //! - `command/subject.rs` processes that a verb was asked for; in `command/doctor/` the system at the ends of a window
 //!   (`command/doctor/watch.rs`), mappings, findings that are ignored, and the catalogue of rules
+//! - in `command/advise/` facts of one process (`command/advise/reading.rs`), a program that is started to be watched
+//!   (`command/advise/trial.rs`), and placements for other tools (`command/advise/recipes.rs`)
 //! - in `command/top/` the readings behind the live view: of this machine (`command/top/live.rs`), of a recording
 //!   (`command/top/replay.rs`), their messages (`command/top/message.rs`), and the loop (`command/top/screens.rs`)
 //! - `migration.rs` moving the pages of a process: in `migration/` the engine (`migration/engine.rs`), where pages

@@ -318,6 +318,8 @@ fn every_field_of_the_json_documents_is_explained() {
         vec!["doctor", "--once", "--json"],
         vec!["doctor", "--json", "--machine", spec],
         vec!["doctor", "rules", "--json"],
+        vec!["advise", "--json", "--", "true"],
+        vec!["advise", "--json", "--window=200ms", "1"],
         vec!["bandwidth", "--json", "--quick", "--matrix", "--huge=never", "--size=1M"],
         vec!["bandwidth", "--json", "--quick", "--file=/dev/shm", "--size=1M"],
         vec!["io", "--json", "--quick", "--size=64K", env!("CARGO_BIN_EXE_nodewise"), "net:none"],

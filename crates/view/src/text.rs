@@ -9,8 +9,8 @@
 //! way into a line.
 
 pub mod acpi;
-pub mod balance;
 pub mod advice;
+pub mod balance;
 pub mod bandwidth;
 pub mod c2c;
 pub mod compare;

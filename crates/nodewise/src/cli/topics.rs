@@ -124,7 +124,7 @@ What is unknown is left out or marked; it is never shown as 0.
 Every verb ends with one of these:
 
   0      done
-  1      findings (doctor, acpi, emulation verify), or a benchmark that became slower (compare)
+  1      findings (doctor, advise --check, acpi, emulation verify), or a benchmark that became slower (compare)
   2      wrong usage
   3      this machine cannot do it
   4      internal error

@@ -3,7 +3,7 @@
 mod catalogue;
 mod ignored;
 pub(in crate::command) mod mappings;
-mod watch;
+pub mod watch;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "a test that cannot run says why")]
 
 mod acpi;
+mod advise;
 mod balance;
 mod bandwidth;
 mod capture;

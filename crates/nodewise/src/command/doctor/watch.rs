@@ -16,7 +16,7 @@ use crate::live_pages::LiveDrawer;
 use crate::measuring;
 
 /// The window, unless another one is typed.
-pub(super) const WINDOW: Duration = Duration::from_secs(10);
+pub const WINDOW: Duration = Duration::from_secs(10);
 /// The share of the window that may go to finding the memory of processes, at each end.
 const SHARE: f64 = 0.004;
 
@@ -35,16 +35,13 @@ fn sampler(budget: Duration, named: Option<&BTreeSet<Pid>>) -> Sampler {
 }
 
 /// The running system now.
-pub(super) fn once(named: Option<&BTreeSet<Pid>>) -> Sample {
+pub fn once(named: Option<&BTreeSet<Pid>>) -> Sample {
     sampler(ONCE, named).sample(Moment::now())
 }
 
 /// The running system at the beginning and at the end of a window. Ctrl-C ends it early; a window
 /// without any time has no beginning.
-pub(super) fn watch(
-    window: Duration,
-    named: Option<&BTreeSet<Pid>>,
-) -> Result<(Option<Sample>, Sample), Failure> {
+pub fn watch(window: Duration, named: Option<&BTreeSet<Pid>>) -> Result<(Option<Sample>, Sample), Failure> {
     let interrupt = measuring::interrupt()?;
     let mut sampler = sampler(ONCE, named);
     // A first reading finds busy processes, whose threads are then read from the beginning, and the memory of all.

@@ -1,0 +1,56 @@
+//! `nodewise advise`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use nodewise_machine::duration;
+
+/// Names the placement that a program should have, from evidence: the reason, the commands, and what would change it
+///
+/// A running process is watched for 10 seconds (--window), and nothing is changed. Memory size and growth, threads,
+/// sharing and what places it already decide by a table; its name adds only its own option. A fact that cannot be read
+/// is named with its reason. Where evidence cannot decide, the nodewise tune command that can is printed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "\
+Examples:
+  nodewise advise 4711
+  nodewise advise postgres --window 60s
+  nodewise advise --unit mysqld --check       exit code 1 if the unit is not placed so
+  nodewise advise -- ./solver input.dat       without starting it: little is known
+  nodewise advise --trial 30s -- ./solver input.dat
+
+Of several processes of a name or a unit, the one with the most memory is taken. The program of --trial reads an empty \
+input, its output is not shown, and it is ended after that time with all processes of its group.
+
+Exit codes: 0 done; 1 with --check, the placement in force differs; 2 wrong usage; 3 no such process, a program that \
+cannot be started or ends at once, or --check cannot say.",
+    override_usage = "nodewise advise [OPTIONS] <PID|NAME>\n       nodewise advise [OPTIONS] --unit <NAME>\n       \
+                      nodewise advise [OPTIONS] -- PROGRAM [ARGUMENT]..."
+)]
+pub struct Advise {
+    /// Process: its number or its name
+    #[arg(value_name = "PID|NAME", conflicts_with_all = ["unit", "command"])]
+    pub process: Option<String>,
+    /// Advise about this systemd unit, such as mysqld
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub unit: Option<String>,
+    /// Time to watch the process, such as 10s or 5m [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with = "command")]
+    pub window: Option<Duration>,
+    /// Start the program, watch it for this time, and end it
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "command")]
+    pub trial: Option<Duration>,
+    /// Time over which growth is counted: memory that grows must still fit then [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub horizon: Option<Duration>,
+    /// End with exit code 1 if the placement in force differs from the advice
+    #[arg(long)]
+    pub check: bool,
+    /// Print JSON (schema nodewise.advice/1)
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub command: Vec<OsString>,
+}

@@ -1,0 +1,56 @@
+//! Facts of one process beside samples: its program and its mappings.
+
+use std::ffi::OsString;
+
+use nodewise_diagnose::advice::ProgramReading;
+use nodewise_diagnose::knowledge::ProgramFacts;
+use nodewise_source::mappings::{self, Thoroughness};
+use nodewise_source::program::{self, ProgramFiles};
+use nodewise_source::sample::{Identity, MappingsSample, Moment, Sample};
+use nodewise_source::tree::Tree;
+
+use crate::live_pages::LivePages;
+use crate::measuring;
+
+/// Reads the program of a process.
+pub(super) fn read(process: Identity) -> ProgramReading {
+    let tree = Tree::live();
+    let files = program::read(&tree, process.pid);
+    // The number can be that of another process by now.
+    if Identity::read(&tree, process.pid) != Some(process) {
+        return ProgramReading::default();
+    }
+    let ProgramFiles { name, exe, words, libraries, peak, locked, real_time, limit, devices } = files;
+    let facts = ProgramFacts { name, exe, words, libraries };
+    let isolated = program::isolated_cpus(&tree);
+    ProgramReading { facts, peak, locked, real_time, limit, devices, isolated }
+}
+
+/// Facts of a program that does not run, from its path and its command line.
+pub(super) fn of_file(path: &str, command: &[OsString]) -> ProgramReading {
+    let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    // A link such as /usr/bin/java names no program: the file behind it does.
+    let real = std::fs::canonicalize(path).ok().and_then(|path| path.into_os_string().into_string().ok());
+    let exe = Some(real.unwrap_or_else(|| path.to_owned()));
+    ProgramReading {
+        facts: ProgramFacts { exe, words: Some(words), ..ProgramFacts::default() },
+        ..ProgramReading::default()
+    }
+}
+
+/// Adds the mappings of the process, every page counted: it is one process, and someone asked.
+pub(super) fn add_mappings(now: &mut Sample, process: Identity) {
+    let (tree, pid) = (Tree::live(), process.pid);
+    let pages = &mut LivePages::open(pid);
+    let read = mappings::read(&tree, pid, Thoroughness::Exact, measuring::seed(None), Some(pages));
+    // Where they cannot be read, the evidence says so.
+    let Ok(mappings) = read else { return };
+    if Identity::read(&tree, pid) == Some(process) {
+        now.mappings.retain(|known| known.identity != process);
+        now.mappings.push(MappingsSample {
+            identity: process,
+            seen: Moment::now(),
+            mappings: mappings.into(),
+        });
+    }
+}

@@ -1,0 +1,112 @@
+//! `nodewise advise`: on this system, whatever it is.
+
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::nodewise::{command, output, run};
+
+/// A program that ends when dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        let child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        Self(child.expect("the program starts"))
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn evidence<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let evidence = document["evidence"].as_array().unwrap();
+    evidence.iter().find(|fact| fact["name"] == name).unwrap_or_else(|| panic!("{name}: {document}"))
+}
+
+#[test]
+fn every_fact_about_a_process_has_a_value_or_a_reason() {
+    let program = Running::start("cat", &[]);
+    let done = run(&["advise", &program.pid(), "--window", "300ms", "--json"]);
+    let document = done.ok_json();
+    assert_eq!(document["schema"], "nodewise.advice/1");
+    assert_eq!(document["subject"]["pid"].to_string(), program.pid());
+    for fact in document["evidence"].as_array().unwrap() {
+        let has_value = fact["value"].is_object() && fact["quality"].is_string();
+        assert_ne!(has_value, fact["not_known"].is_string(), "{fact}");
+    }
+    assert!(evidence(&document, "size")["value"]["size_bytes"].as_u64().unwrap() > 0);
+    let nodes = document["placements"].as_array().unwrap();
+    let recipes = document["recipes"].as_array().unwrap();
+    assert_eq!(nodes.is_empty(), recipes.is_empty(), "{document}");
+    let text = output(command(["advise", &program.pid(), "--window", "300ms"]).env("COLUMNS", "60")).ok();
+    assert!(
+        text.contains("\nKind  ") && text.contains("\nEvidence  ") && text.contains("\nWhy  row "),
+        "{text}"
+    );
+    let check = run(&["advise", &program.pid(), "--window", "300ms", "--json", "--check"]);
+    let expected = match check.json()["in_force"]["state"].as_str() {
+        Some("yes") => 0,
+        Some("no") => 1,
+        _ => 3,
+    };
+    assert_eq!(check.code, Some(expected), "{}", check.stdout);
+}
+
+#[test]
+fn a_known_program_is_recognised_before_it_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("redis-server");
+    std::fs::copy("/bin/true", &path).unwrap();
+    let document = run(&["advise", "--json", "--", path.to_str().unwrap(), "--maxmemory", "4gb"]).ok_json();
+    assert_eq!(document["program"]["id"], "redis");
+    assert_eq!(evidence(&document, "declared size")["value"]["size_bytes"], 4_u64 << 30);
+    assert_eq!(evidence(&document, "memory needed")["value"]["size_bytes"], 8_u64 << 30, "and a snapshot");
+    assert_eq!(document["in_force"], Value::Null);
+    assert!(document["trial"].as_str().unwrap().starts_with("nodewise advise --trial 30s -- "));
+    // A script of this name is not the program.
+    let script = folder.path().join("mongod");
+    std::fs::write(&script, "#!/bin/sh\n").unwrap();
+    let document = run(&["advise", "--json", "--", "sh", script.to_str().unwrap()]).ok_json();
+    assert_eq!(document["program"], Value::Null);
+}
+
+#[test]
+fn a_trial_ends_the_program_that_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let script = format!("echo $$ > {}; while :; do :; done", file.display());
+    let document = run(&["advise", "--json", "--trial", "900ms", "--", "sh", "-c", &script]).ok_json();
+    let pid = std::fs::read_to_string(&file).unwrap().trim().to_owned();
+    assert_eq!(document["subject"]["pid"].to_string(), pid);
+    assert!(!std::path::Path::new("/proc").join(&pid).exists(), "it runs on");
+    let short = run(&["advise", "--trial", "900ms", "--", "true"]);
+    assert_eq!(short.code, Some(3));
+    assert!(short.stderr.contains("too early to be watched"), "{}", short.stderr);
+}
+
+#[test]
+fn wrong_usage_is_named() {
+    for (arguments, code, words) in [
+        (&["advise"][..], 2, "expected a process"),
+        (&["advise", "4294967295"], 3, "does not exist"),
+        (&["advise", "no-such-program-here"], 3, "no process is named"),
+        (&["advise", "--", "no-such-program-here"], 3, "is not found"),
+        (&["advise", "--check", "--", "true"], 2, "--check"),
+        (&["advise", "1", "--trial", "1s"], 2, "PROGRAM"),
+        (&["advise", "1", "--machine", "2x(1c 1G)"], 2, "--machine"),
+    ] {
+        let done = run(arguments);
+        assert_eq!(done.code, Some(code), "{arguments:?}: {}", done.stderr);
+        assert!(done.stderr.contains(words), "{arguments:?}: {}", done.stderr);
+    }
+}
