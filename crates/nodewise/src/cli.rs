@@ -47,7 +47,7 @@ use verbs::verbs;
 
 verbs! {
     "show" Show(show::Show),
-        "Shows where memory is: nodes, CPUs, distances, caches, devices, settings";
+        "Shows where memory is: nodes, CPUs, memory slots, distances, caches, devices, settings";
     "stat" Stat(stat::Stat),
         "Shows the running system by node: memory, allocations, CPU load, and the processes that matter";
     "top" Top(top::Top), here "--from=FILE replays a recording",
