@@ -25,6 +25,10 @@ const STAY: u32 = 4;
 /// How often a thread that rests looks whether it is to work.
 const REST: Duration = Duration::from_millis(5);
 
+/// The time between two mebibytes of a program that grows, and the most of them.
+const EACH: Duration = Duration::from_millis(50);
+const MOST_GROWTH: usize = 96;
+
 /// The words of a way to take memory: `key=value`, each at most once.
 struct Way(BTreeMap<String, String>);
 
@@ -157,7 +161,7 @@ impl Work {
 }
 
 /// `--observed KEY=VALUE...`: takes memory, prints where, and answers lines until there are no more: `pages`, `time`,
-/// `work`, `rest`.
+/// `work`, `rest`, `grow`.
 ///
 /// Keys: `kib`, `pages` (small, transparent, pool), `policy` of the memory (`_` for a blank), `cpu` of this process, `touched-on` the CPU
 /// of the thread that touches the memory, `segment` the key of System V memory, which `sees` only looks at, `file` to
@@ -188,10 +192,25 @@ pub fn run(words: &[String]) {
                 work.goes_on.store(word == "work", Ordering::Relaxed);
                 json!({})
             }
+            "grow" => {
+                std::thread::spawn(grow);
+                json!({})
+            }
             other => panic!("{other:?} is no question"),
         };
         println!("{answer}");
     }
+}
+
+/// Takes memory for as long as the program lives, up to a limit.
+fn grow() {
+    let mut taken = Vec::new();
+    while taken.len() < MOST_GROWTH {
+        taken.push(NodeBuffer::new(Bytes::from_mib(1), PageKind::Small, None).expect("memory"));
+        std::thread::sleep(EACH);
+    }
+    // What was taken stays.
+    std::mem::forget(taken);
 }
 
 /// A mapping of `smaps`, as far as it matters here.
