@@ -70,7 +70,7 @@ impl Advice {
 
     /// Whether the process has this placement already.
     pub fn in_force(&self, profile: &Profile) -> InForce {
-        in_force::in_force(profile, &self.placements)
+        in_force::in_force(profile, self.row, &self.placements)
     }
 
     /// Commands that bring a running process there at once, each with the way back. Several instances need a restart.
@@ -111,9 +111,9 @@ fn candidates(profile: &Profile, decided: &decision::Decided, advised: &[Placeme
     if decided.row.number == "8" || advised.is_empty() {
         all.extend(profile.home().map(|home| profile.on_node(home, nodewise_machine::PolicyMode::Bind)));
     }
-    // A row that lacks a fact may have no placement without it.
-    all.extend(decided.undecided.iter().flat_map(|open| (open.row.place)(profile)));
     all.push(profile.interleaved());
+    // A row that lacks a fact may have no placement without it; of instances, one is enough.
+    all.extend(decided.undecided.iter().filter_map(|open| (open.row.place)(profile).into_iter().next()));
     let mut different: Vec<Placement> = Vec::new();
     for placement in all.iter().map(|placement| placement.within(&profile.scope)) {
         if different.len() < MOST_CANDIDATES && !different.contains(&placement) {

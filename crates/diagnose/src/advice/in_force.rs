@@ -3,6 +3,8 @@
 use nodewise_machine::placement::Placement;
 use nodewise_machine::{Bytes, MemPolicy, PolicyMode};
 
+use super::decision::Row;
+use super::known::Known;
 use super::profile::Profile;
 
 /// The part of the memory that must be where it should be: numad's own target.
@@ -30,7 +32,10 @@ impl InForce {
 }
 
 /// Compares; of placements for several instances, one must be in force.
-pub(super) fn in_force(profile: &Profile, placements: &[Placement]) -> InForce {
+pub(super) fn in_force(profile: &Profile, row: &Row, placements: &[Placement]) -> InForce {
+    if placements.is_empty() {
+        return nothing_set(profile, row);
+    }
     let mut first = None;
     for placement in placements {
         let compared = compare(profile, placement);
@@ -40,6 +45,16 @@ pub(super) fn in_force(profile: &Profile, placements: &[Placement]) -> InForce {
         first = first.or(Some(compared));
     }
     first.unwrap_or(InForce::Yes)
+}
+
+/// Of rows without a placement: the default row asks for the default policy and all CPUs, row 8 for a measurement.
+fn nothing_set(profile: &Profile, row: &Row) -> InForce {
+    match (row.number, &profile.placed) {
+        ("8", _) => InForce::Unknown(vec!["one node or all of them: not decided".to_owned()]),
+        ("14", Known::Unknown { reason }) => InForce::Unknown(vec![reason.clone()]),
+        ("14", Known::Value { value: Some(who), .. }) => InForce::No(vec![format!("it is placed: {who}")]),
+        _ => InForce::Yes,
+    }
 }
 
 fn compare(profile: &Profile, placement: &Placement) -> InForce {

@@ -81,7 +81,7 @@ pub struct Profile {
     pub sharing: Known<Sharing>,
     /// The traffic of its memory, as a part of one node's bandwidth for reading.
     pub bandwidth: Known<f64>,
-    /// Whether the program lives from latency.
+    /// Whether the program needs low latency.
     pub latency: Known<bool>,
     /// The node of the device that it works for; `None` inside: none.
     pub device: Known<Option<NodeId>>,

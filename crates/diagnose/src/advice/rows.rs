@@ -25,7 +25,10 @@ pub static ROWS: &[Row] = &[
         conditions: |profile| {
             vec![Condition::fact(
                 "the machine has one node",
-                Some(matches!(profile.class, Class::One | Class::NoNodes)),
+                match profile.class {
+                    Class::NoNodes => None,
+                    class => Some(class == Class::One),
+                },
                 "nodes",
             )]
         },
@@ -44,13 +47,14 @@ pub static ROWS: &[Row] = &[
     Row {
         number: "3",
         title: "leave it as it is placed",
-        because: "Its owner placed it, and nothing that was examined says that this placement costs anything.",
+        because: "Its owner placed it, and no finding says that this placement costs anything.",
         kind: None,
         conditions: |profile| {
             let who = profile.placed.value().cloned().flatten();
             let words =
                 who.map_or_else(|| "it is placed already".to_owned(), |who| format!("it is placed: {who}"));
-            let fine = profile.complaints.value().map(Vec::is_empty);
+            // Without a finding an owner is not overruled, also where nothing could be examined.
+            let fine = Some(profile.complaints.value().is_none_or(Vec::is_empty));
             let placed = profile.placed.value().map(Option::is_some);
             vec![
                 Condition::fact(words, placed, "placement in force"),
@@ -65,8 +69,12 @@ pub static ROWS: &[Row] = &[
         because: "The device and the CPU exchange all data through that memory; preferred, because a binding can abort when the node is full.",
         kind: Some(ProgramKind::Device),
         conditions: |profile| {
-            let works = profile.device.value().map(Option::is_some);
-            vec![Condition::fact("it works for a device of one node", works, "devices"), fits(profile)]
+            let works = profile.device.value().map(|_| profile.usable_device().is_some());
+            vec![
+                Condition::fact("it works for a device of one node", works, "devices"),
+                fits(profile),
+                few_threads(profile),
+            ]
         },
         place: |profile| at_home(profile, PolicyMode::Preferred),
     },
@@ -77,7 +85,8 @@ pub static ROWS: &[Row] = &[
         kind: Some(ProgramKind::Latency),
         conditions: |profile| {
             let is = profile.latency.value().copied();
-            vec![Condition::fact("it lives from latency", is, "need for latency"), fits(profile)]
+            let needs = Condition::fact("it needs low latency", is, "need for latency");
+            vec![needs, fits(profile), few_threads(profile)]
         },
         place: |profile| at_home(profile, PolicyMode::Bind),
     },
@@ -134,7 +143,7 @@ pub static ROWS: &[Row] = &[
     },
     Row {
         number: "9",
-        title: "one instance per node, each bound to its node",
+        title: "one instance per node, memory of that node preferred",
         because: "Instances share nothing, so that all memory of each can be local.",
         kind: Some(ProgramKind::Splittable),
         conditions: |profile| {

@@ -403,3 +403,54 @@ proptest! {
         let _ = (advice.in_force(&profile), profile.evidence());
     }
 }
+
+#[test]
+fn a_row_without_a_placement_is_in_force_only_where_nothing_else_is_set() {
+    let machine = spec::machine(MACHINES[0]).unwrap();
+    let mut profile = quiet(&machine);
+    large(&mut profile);
+    profile.runs_on = Known::unknown("idle");
+    let default = Advice::new(&profile, None);
+    assert_eq!((default.row.number, default.in_force(&profile)), ("14", InForce::Yes));
+    profile.placed = Known::certain(Some("CPUs 0-7".to_owned()));
+    profile.complaints = Known::certain(vec!["memory-stranded"]);
+    let placed = Advice::new(&profile, None);
+    assert_eq!(placed.row.number, "14");
+    assert!(matches!(placed.in_force(&profile), InForce::No(_)));
+    let mut crowd = quiet(&machine);
+    crowd.parallelism = Known::certain(12.0);
+    let undecided = Advice::new(&crowd, None);
+    assert_eq!(undecided.row.number, "8");
+    assert!(matches!(undecided.in_force(&crowd), InForce::Unknown(_)));
+}
+
+#[test]
+fn an_owner_is_not_overruled_because_nothing_could_be_examined() {
+    let mut profile = quiet(&spec::machine(MACHINES[0]).unwrap());
+    profile.placed = Known::certain(Some("memory policy bind:1".to_owned()));
+    profile.complaints = Known::unknown("one moment only");
+    profile.device = Known::certain(Some(NodeId::new(0)));
+    assert_eq!(Advice::new(&profile, None).row.number, "3");
+}
+
+#[test]
+fn a_node_without_cpus_is_no_place_for_a_program_and_does_not_make_its_memory_fit() {
+    let machine = spec::machine("2x(8c 64G) (256G)").unwrap();
+    let slow = NodeId::new(2);
+    let mut profile = quiet(&machine);
+    profile.class = Class::Tiered;
+    profile.fast = NodeSet::from_iter([NodeId::new(0), NodeId::new(1)]);
+    profile.device = Known::certain(Some(slow));
+    assert_ne!(profile.home(), Some(slow));
+    for placement in Advice::new(&profile, None).placements {
+        assert!(placement.cpus.is_none_or(|cpus| !cpus.is_empty()));
+    }
+    profile.device = Known::certain(None);
+    profile.need = Known::certain(gib(100));
+    profile.runs_on = Known::certain(profile.fast.clone());
+    profile.sharing = Known::certain(Sharing::Shared);
+    let shared = Advice::new(&profile, None);
+    assert_eq!(shared.row.number, "10", "{:?}", shared.undecided);
+    let nodes = &shared.placements[0].policy.as_ref().unwrap().nodes;
+    assert_eq!(nodes, &profile.fast, "without weights a third of it would be slow");
+}
