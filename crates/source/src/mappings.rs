@@ -291,7 +291,7 @@ impl<'t> Process<'t> {
     }
 }
 
-/// The CPU time of `numa_maps` for so many entries of page tables, and mappings.
+/// The CPU time of `numa_maps` for this number of entries of page tables, and of mappings.
 fn price(entries: u64, mappings: usize) -> Duration {
     let nanos = |each: Duration, count: u64| (each.as_nanos() as u64).saturating_mul(count);
     Duration::from_nanos(nanos(PAGE_COST, entries).saturating_add(nanos(MAPPING_COST, mappings as u64)))

@@ -334,7 +334,7 @@ fn need(profile: &Profile) -> Known<Bytes> {
     let copies = if profile.snapshot.value() == Some(&true) { WITH_COPY } else { 1 };
     let with_copy = |size: Bytes| Bytes::new(size.get().saturating_mul(copies));
     let least = profile.peak.value().or(profile.size.value()).copied();
-    // A control group ends it before it is larger; what it has already is no guess.
+    // A control group ends it before it is larger; what it has already counts.
     let limited = |size: Bytes| match (limit, least) {
         (Some(limit), Some(least)) => size.min(limit.max(least)),
         (Some(limit), None) => size.min(limit),

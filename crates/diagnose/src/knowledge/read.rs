@@ -129,7 +129,7 @@ impl Keys {
             library: self.list_if_any("library")?,
             without: self.list_if_any("without")?,
         };
-        // What a process lacks, or the words that anyone can type, are no sign by themselves.
+        // A library that is missing, or words that anyone can type, recognise nothing alone.
         if sign.exe.is_empty() && sign.library.is_empty() {
             return self.fault("exe", "file names of the program, or of a library that it has loaded");
         }

@@ -124,7 +124,7 @@ const RUNNING: &[(&str, Check)] = &[
     ("balance_leaves_placed_programs_alone_by_name", balance::left_alone),
     ("balance_that_is_killed_leaves_a_journal_that_undo_follows", balance::killed),
     ("a_pool_that_is_short_on_one_node_is_found_and_filled", doctor::uneven_pool),
-    ("advice_keeps_a_small_program_on_the_node_of_its_memory", advise::small),
+    ("advice_for_a_small_program_is_one_node", advise::small),
     ("advice_for_a_program_away_from_its_memory_makes_it_local_and_is_undone", advise::away),
     ("advice_for_a_program_that_grows_binds_nothing", advise::growing),
 ];

@@ -12,7 +12,7 @@ use super::{ParseError, digits, lines};
 
 /// The words behind `size:` and `free:` where the kernel does not say them.
 const NOT_AVAILABLE: &str = "<not available>";
-/// More are no memory of a node: 2^63 bytes.
+/// The limit for the memory of a node: 2^63 bytes.
 const MOST_MIB: u64 = 1 << 43;
 
 /// A machine in the words of numactl.
@@ -31,7 +31,7 @@ pub struct HardwareNode {
     pub free: Option<Bytes>,
 }
 
-/// Whether a text is one: its first line that is no prompt says how many nodes are available.
+/// Whether a text is one: its first line after prompts says how many nodes are available.
 pub fn is_numactl_hardware(text: &str) -> bool {
     lines(text)
         .map(|(_, line)| line.trim())
