@@ -1,11 +1,9 @@
 //! Programs whose right placement is known: `advise` names it, and the commands that it prints bring them there.
 
-use std::process::Command;
-
 use serde_json::Value;
 
-use super::same;
 use super::ways::Nodes;
+use super::{doctor, same};
 use crate::nodewise::{Context, complaint};
 use crate::observer::Observed;
 use crate::setting::Setting;
@@ -48,18 +46,10 @@ impl Advised {
 }
 
 /// Runs the commands of the moment, or those that undo them.
-fn run(document: &Value, key: &str) -> Result<usize, String> {
-    let ways = document["at_once"].as_array().into_iter().flatten();
-    let commands: Vec<&str> =
-        ways.flat_map(|way| way[key].as_array().into_iter().flatten()).filter_map(Value::as_str).collect();
-    for command in &commands {
-        let ran = Command::new("sh").args(["-c", command]).output();
-        let output = ran.map_err(|error| format!("{command}: {error}"))?;
-        if !output.status.success() {
-            return Err(format!("{command}: {}: {}", output.status, complaint(&output)));
-        }
-    }
-    Ok(commands.len())
+fn run(context: &Context, document: &Value, key: &str) -> Result<(), String> {
+    let ways = document["at_once"].as_array().filter(|ways| !ways.is_empty());
+    let ways = ways.ok_or_else(|| format!("no command of the moment: {document}"))?;
+    ways.iter().try_for_each(|way| doctor::run(context, &way[key]))
 }
 
 /// A program of fixed size is bound to one node, its threads and its memory.
@@ -90,9 +80,7 @@ pub fn away(context: &Context) -> Result<(), String> {
     // Other CPUs than its own may be outside of its cpuset.
     before.is("6", &[format!("--cpunodebind={a}"), format!("--membind={a}")])?;
     same("exit code before", before.code, Some(1))?;
-    if run(&before.document, "commands")? == 0 {
-        return Err(format!("no command of the moment: {}", before.document));
-    }
+    run(context, &before.document, "commands")?;
     let after = Advised::new(context, &program)?;
     let name = "remote if shared evenly";
     let shares = (before.share(name)?, after.share(name)?);
@@ -101,7 +89,7 @@ pub fn away(context: &Context) -> Result<(), String> {
         return Err(format!("remote share {shares:?}: {}", after.document));
     }
     same(&format!("exit code after: {}", after.document), after.code, Some(0))?;
-    run(&before.document, "undo")?;
+    run(context, &before.document, "undo")?;
     let undone = Advised::new(context, &program)?;
     same("exit code after undo", undone.code, Some(1))?;
     if undone.share(name)? < 0.8 {

@@ -77,7 +77,7 @@ impl Diagnosed {
 }
 
 /// Runs commands as they are printed, but for the folder of nodewise.
-fn run(context: &Context, commands: &Value) -> Result<(), String> {
+pub(super) fn run(context: &Context, commands: &Value) -> Result<(), String> {
     let commands = commands.as_array().filter(|commands| !commands.is_empty()).ok_or("no command")?;
     for command in commands {
         let command = command.as_str().ok_or("a command is text")?;
